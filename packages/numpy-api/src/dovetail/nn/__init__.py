@@ -1,6 +1,6 @@
-"""Functions of neural networks: activations, softmax, normalisation, one-hot vectors.
+"""Functions for neural networks: activations, softmax, normalisation, one-hot vectors.
 
-Every name is loaded when it is first used.
+Every name is loaded on first use.
 """
 
 from __future__ import annotations

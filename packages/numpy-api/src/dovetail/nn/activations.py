@@ -1,6 +1,6 @@
-"""Activation functions, applied to each element.
+"""Activation functions, applied element by element.
 
-At a corner the derivative is that of the flat, or left, side: that of `relu` at 0 is 0.
+At a kink the derivative is that of the flat, or left, side: for `relu` at 0 it is 0.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ def _number(value: float, x: Any) -> Any:
 
 
 def _parameter(function: str, name: str, given: Any, x: Any) -> tuple[Any, Any]:
-    """The operand and a parameter of the function, in one dtype."""
+    """The operand and a parameter of the function, in a common dtype."""
     return promoted_pair(function, x, array_like(given, function, name))
 
 
 @compiled
 def identity(x: ArrayLike) -> Array:
-    """Each element as it is.
+    """The elements unchanged.
 
     Args:
         x: array or scalar.
@@ -90,7 +90,7 @@ def relu(x: ArrayLike) -> Array:
     if dtypes.kind_of(aval_of(x).dtype) == "b":
         return value(x)
     zero = _number(0, x)
-    # Not a maximum, whose derivative at 0 would be shared.
+    # Not a maximum: its gradient at 0 would be split between both operands.
     return pick(lax.le(x, zero), zero, x)
 
 
@@ -156,7 +156,7 @@ def softplus(x: ArrayLike) -> Array:
 
 @compiled
 def sparse_plus(x: ArrayLike) -> Array:
-    """0 below -1, ``(x + 1)**2 / 4`` between -1 and 1, `x` above: a smooth `relu` of finite reach.
+    """0 below -1, ``(x + 1)**2 / 4`` between -1 and 1, `x` above: a smooth `relu`.
 
     Args:
         x: array or scalar of a real dtype.
@@ -217,7 +217,7 @@ def soft_sign(x: ArrayLike) -> Array:
     """
     x = _real("soft_sign", x)
     zero, one = _number(0, x), _number(1, x)
-    # Not abs, whose derivative at 0 is 0: the function has the derivative 1 there.
+    # Not abs: its derivative at 0 is 0, but that of this function is 1.
     magnitude = pick(lax.ge(x, zero), x, lax.neg(x))
     return lax.div(x, lax.add(one, magnitude))
 
@@ -298,7 +298,7 @@ def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     x, a = _parameter("elu", "alpha", alpha, _real("elu", x))
     zero = _number(0, x)
     positive = lax.gt(x, zero)
-    # The exponential sees no large number, whose derivative would be infinite.
+    # Keep large numbers away from the exponential: its derivative would be infinite.
     return pick(positive, x, lax.mul(*promoted_pair("elu", a, lax.expm1(pick(positive, zero, x)))))
 
 
@@ -353,7 +353,7 @@ def selu(x: ArrayLike) -> Array:
 
 @compiled
 def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 0.01) -> Array:
-    """`x` for elements that are not negative, ``negative_slope * x`` for others.
+    """`x` for nonnegative elements, ``negative_slope * x`` for others.
 
     Args:
         x: array or scalar of a real dtype.
@@ -374,7 +374,7 @@ def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 0.01) -> Array:
 
 @compiled
 def hard_tanh(x: ArrayLike) -> Array:
-    """Elements limited to [-1, 1].
+    """The elements clipped to [-1, 1].
 
     Args:
         x: array or scalar of a real dtype.
@@ -399,7 +399,7 @@ def hard_tanh(x: ArrayLike) -> Array:
 
 @compiled
 def hard_sigmoid(x: ArrayLike) -> Array:
-    """``relu6(x + 3) / 6``, a `sigmoid` of straight lines.
+    """``relu6(x + 3) / 6``, a piecewise linear `sigmoid`.
 
     Args:
         x: array or scalar of a real dtype.
@@ -461,12 +461,13 @@ def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
 
 @compiled_with("approximate")
 def gelu(x: ArrayLike, approximate: bool = True) -> Array:
-    """`x` times the probability that a standard normal number is smaller.
+    """`x` times the standard normal distribution function: the Gaussian error linear unit.
 
     Args:
         x: array or scalar of a real dtype.
-        approximate: whether to use ``x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3)))``, of
-            Hendrycks and Gimpel, Gaussian Error Linear Units (2016), instead of the error function.
+        approximate: whether to use ``x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3)))``,
+            from Hendrycks and Gimpel, Gaussian Error Linear Units (2016), instead of the error
+            function.
 
     Returns:
         A float array of the shape of `x`.
@@ -482,17 +483,17 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
         inner = lax.add(x, lax.mul(_number(0.044715, x), lax.integer_pow(x, 3)))
         share = lax.tanh(lax.mul(_number(math.sqrt(2 / math.pi), x), inner))
         return lax.mul(x, lax.mul(half, lax.add(one, share)))
-    # The complementary function keeps its precision for large negative numbers.
+    # The complementary error function stays precise for large negative numbers.
     share = lax.erfc(lax.mul(x, _number(-math.sqrt(0.5), x)))
     return lax.mul(lax.mul(half, x), share)
 
 
 @compiled_with("axis")
 def glu(x: ArrayLike, axis: int = -1) -> Array:
-    """One half of the elements along a dimension, times the `sigmoid` of the other half.
+    """The gated linear unit: half of the elements times the `sigmoid` of the other half.
 
     Args:
-        x: array of an even size along the dimension.
+        x: array whose size along the dimension is even.
         axis: dimension.
 
     Returns:
@@ -520,8 +521,8 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
 def log1mexp(x: ArrayLike) -> Array:
     """``log(1 - exp(-x))`` for positive elements, accurate near both ends.
 
-    The two formulas and the place where they meet are those of Maechler, Accurately Computing
-    log(1 - exp(-|a|)) (2012).
+    The two formulas and the point where they meet are from Maechler, Accurately Computing log(1 -
+    exp(-|a|)) (2012).
 
     Args:
         x: array or scalar of a real dtype.

@@ -1,4 +1,4 @@
-"""Logarithms of sums of exponentials, softmax, standardising, one-hot vectors."""
+"""Log-sum-exp, softmax, standardisation, one-hot vectors."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Shape = tuple[int, ...]
 
 
 def _prepared(function: str, x: Any, where: Any) -> tuple[Any, Any]:
-    """A float operand and a mask (or None), both of the common shape."""
+    """A float operand and a mask (or None), both in their common shape."""
     x = value(strong(inexact(function, x)))
     if where is None:
         return x, None
@@ -52,7 +52,7 @@ def _prepared(function: str, x: Any, where: Any) -> tuple[Any, Any]:
 
 
 def _largest(x: Any, mask: Any, axes: Shape) -> Any:
-    """The largest real part along dimensions, which keep size one, without a gradient."""
+    """The largest real part along dimensions, which keep size one; without a gradient."""
     real = lax.real(x) if dtypes.kind_of(aval_of(x).dtype) == "c" else x
     real = lax.stop_gradient(real)
     dtype = aval_of(real).dtype
@@ -63,7 +63,7 @@ def _largest(x: Any, mask: Any, axes: Shape) -> Any:
 
 
 def _shifted_to_zero(x: Any, mask: Any, axes: Shape) -> Any:
-    """Numbers less the largest of them; -inf where `mask` is false."""
+    """The numbers minus the largest of them; -inf where `mask` is false."""
     shifted = _shifted(x, _largest(x, mask, axes))
     return shifted if mask is None else pick(mask, shifted, literal(-math.inf, aval_of(x).dtype))
 
@@ -104,20 +104,20 @@ def logsumexp(
     return_sign: bool = False,
     where: ArrayLike | None = None,
 ) -> Array | tuple[Array, Array]:
-    """The logarithm of a sum of exponentials along some dimensions, without overflow.
+    """The logarithm of a sum of exponentials along dimensions, without overflow.
 
     Args:
         a: array or scalar: the exponents.
-        axis: dimension, or several of them; all if None.
-        b: factors of the exponentials: array that broadcasts with `a`.
-        keepdims: whether the dimensions stay, with size one.
-        return_sign: whether the sign of the sum is returned too, and its magnitude used; nan is the
-            logarithm of a negative sum otherwise.
-        where: boolean array that broadcasts with `a`: which elements count.
+        axis: dimension or dimensions; all if None.
+        b: factors of the exponentials: an array that broadcasts with `a`.
+        keepdims: whether to keep the dimensions, with size one.
+        return_sign: whether to return the sign of the sum too, and the logarithm of its magnitude;
+            otherwise the logarithm of a negative sum is nan.
+        where: boolean array that broadcasts with `a`: which elements to include.
 
     Returns:
-        A float or complex array without these dimensions, or a pair of that and the sign; -inf for
-        no elements, and for elements that are all -inf.
+        A float or complex array without these dimensions, or a pair of it and the sign; -inf if
+        there are no elements or all are -inf.
 
     Example:
         >>> import dovetail.nn
@@ -137,7 +137,7 @@ def logsumexp(
         )
         x, mask = _prepared("logsumexp", first, where)
         factors, _ = _prepared("logsumexp", factors, where)
-        # A factor of zero leaves its element out, even an infinite one.
+        # A factor of zero leaves its element out, even if that is infinite.
         counts = lax.ne(factors, literal(0, aval_of(factors).dtype))
         mask = counts if mask is None else lax.bitwise_and(mask, counts)
     else:
@@ -177,13 +177,13 @@ def logsumexp(
 def logmeanexp(
     x: ArrayLike, axis: Axis = None, where: ArrayLike | None = None, keepdims: bool = False
 ) -> Array:
-    """The logarithm of a mean of exponentials along some dimensions, without overflow.
+    """The logarithm of a mean of exponentials along dimensions, without overflow.
 
     Args:
         x: array or scalar: the exponents.
-        axis: dimension, or several of them; all if None.
-        where: boolean array that broadcasts with `x`: which elements count.
-        keepdims: whether the dimensions stay, with size one.
+        axis: dimension or dimensions; all if None.
+        where: boolean array that broadcasts with `x`: which elements to include.
+        keepdims: whether to keep the dimensions, with size one.
 
     Returns:
         A float or complex array without these dimensions.
@@ -205,12 +205,12 @@ def logmeanexp(
 
 @compiled_with("axis")
 def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
-    """Exponentials divided by their sum along some dimensions: positive numbers that add up to 1.
+    """Exponentials divided by their sum along dimensions: positive numbers that add up to 1.
 
     Args:
         x: array.
-        axis: dimension, or several of them; all if None.
-        where: boolean array that broadcasts with `x`: which elements count; the others become 0.
+        axis: dimension or dimensions; all if None.
+        where: boolean array that broadcasts with `x`: which to include; the others become 0.
 
     Returns:
         A float or complex array of the shape of `x`.
@@ -243,8 +243,8 @@ def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -
 
     Args:
         x: array.
-        axis: dimension, or several of them; all if None.
-        where: boolean array that broadcasts with `x`: which elements count; the others become -inf.
+        axis: dimension or dimensions; all if None.
+        where: boolean array that broadcasts with `x`: which to include; the others become -inf.
 
     Returns:
         A float or complex array of the shape of `x`.
@@ -275,17 +275,18 @@ def standardize(
     *,
     algorithm: str = "fast",
 ) -> Array:
-    """Elements shifted and scaled to mean 0 and variance 1 along some dimensions.
+    """Elements shifted and scaled to mean 0 and variance 1 along dimensions.
 
     Args:
         x: array.
-        axis: dimension, or several of them; all if None.
-        mean: the mean, where it is known, with the dimensions of size one.
-        variance: the variance, where it is known, likewise.
-        epsilon: number that is added to the variance.
-        where: boolean array that broadcasts with `x`: which elements count for mean and variance.
-        algorithm: how the variance is computed: "fast" as the mean of squares less the square of
-            the mean, "stable" as the mean of squares of distances.
+        axis: dimension or dimensions; all if None.
+        mean: the mean, if already known, with size one in these dimensions.
+        variance: the variance, if already known, in the same shape.
+        epsilon: number added to the variance.
+        where: boolean array that broadcasts with `x`: which elements to include in mean and
+            variance.
+        algorithm: how to compute the variance: "fast" as the mean of squares minus the square of
+            the mean, "stable" as the mean of squared deviations.
 
     Returns:
         A float or complex array of the shape of `x`.
@@ -344,10 +345,10 @@ def one_hot(
     axis: int = -1,
     out_sharding: Sharding | None = None,
 ) -> Array:
-    """Vectors with a one at a given position, and zeros elsewhere.
+    """One-hot vectors: a one at a given position, zeros elsewhere.
 
     Args:
-        x: integer array of positions; one that is out of bounds gives zeros only.
+        x: integer array of positions; a position out of bounds gives only zeros.
         num_classes: size of the vectors.
         dtype: dtype of the result; the default float if None.
         axis: position of the new dimension in the result.
@@ -369,7 +370,7 @@ def one_hot(
         raise ValueError(f"one_hot: num_classes must not be negative, got {count}")
     target = requested_dtype("one_hot", dtype) or dtypes.default_dtype("f")
     if isinstance(x, (list, tuple)):
-        from dovetail.numpy.creation import asarray  # deferred: needed for lists only
+        from dovetail.numpy.creation import asarray  # deferred: needed only for lists
 
         x = asarray(x)
     return _one_hot(x, count, target, axis)
@@ -384,7 +385,7 @@ def _one_hot(x: Any, num_classes: int, dtype: Any, axis: int) -> Any:
     if dtypes.kind_of(kind) not in ("i", "u", "f"):
         positions = convert(positions, dtypes.default_dtype("i"))
     elif dtypes.kind_of(kind) in ("i", "u") and num_classes - 1 > dtypes.iinfo(kind).max:
-        # The classes have to fit the dtype that they are compared in.
+        # The class numbers must fit the dtype in which they are compared.
         positions = convert(positions, dtypes.default_dtype("i"))
     kind = aval_of(positions).dtype
     shape = tuple(num_classes if d == dimension else 1 for d in range(rank))

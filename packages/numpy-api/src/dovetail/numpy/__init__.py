@@ -1,6 +1,6 @@
 """The API of NumPy, for arrays that can be transformed and compiled.
 
-Every name is loaded when it is first used; importing this package loads nothing else.
+Every name is loaded on first use; importing this package loads nothing else.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ __array_api_version__ = "2025.12"
 
 
 def __array_namespace_info__() -> object:
-    """What the Python array API standard lets libraries ask: dtypes, devices, capabilities."""
+    """The namespace inspection object of the array API standard: dtypes, devices, capabilities."""
     from dovetail.numpy.namespace_info import NamespaceInfo  # deferred: rarely asked for
 
     return NamespaceInfo()

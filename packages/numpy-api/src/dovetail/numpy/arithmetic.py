@@ -1,4 +1,4 @@
-"""Sums, products, quotients, powers, extremes of two arrays, and functions close to them."""
+"""Arithmetic on elements: sums, products, quotients, powers, extremes of two arrays."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NUMBERS = "integers, floating point and complex numbers"
 
 @universal(2, 0)
 def add(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The sum of two arrays, element by element; the logical or for booleans.
+    """Add two arrays, element by element; for booleans, logical or.
 
     Args:
         x1: array or scalar of any dtype.
@@ -64,7 +64,7 @@ def add(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @universal(2)
 def subtract(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The difference of two arrays, element by element.
+    """Subtract one array from another, element by element.
 
     Args:
         x1: array or scalar of a numeric dtype.
@@ -74,7 +74,7 @@ def subtract(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         An array of the common shape and dtype. Integers wrap around on overflow.
 
     Raises:
-        TypeError: both are boolean; `logical_xor` tells where they differ.
+        TypeError: both are boolean; use `logical_xor` to see where they differ.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -89,7 +89,7 @@ def subtract(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @universal(2, 1)
 def multiply(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The product of two arrays, element by element; the logical and for booleans.
+    """Multiply two arrays, element by element; for booleans, logical and.
 
     Args:
         x1: array or scalar of any dtype.
@@ -109,7 +109,7 @@ def multiply(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @compiled
 def true_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The quotient of two arrays, element by element, as a float.
+    """Divide one array by another, element by element; the result is a float.
 
     Args:
         x1: array or scalar: the dividend.
@@ -129,15 +129,15 @@ def true_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @compiled
 def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The largest integer that is not greater than the quotient, element by element.
+    """The largest integer not greater than the quotient, element by element.
 
     Args:
         x1: integer or float array: the dividend.
         x2: integer or float array that broadcasts with `x1`: the divisor.
 
     Returns:
-        An array of the common shape and dtype. An integer divided by zero gives 0, a float nan or
-        inf.
+        An array of the common shape and dtype. Division by zero gives 0 for integers, nan or inf
+        for floats.
 
     Raises:
         TypeError: an operand is complex.
@@ -166,16 +166,17 @@ def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @compiled
 def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The rest of division, with the sign of the divisor, element by element.
+    """The remainder of the division, with the sign of the divisor, element by element.
 
-    It completes `floor_divide`: ``x1 == floor_divide(x1, x2) * x2 + remainder(x1, x2)``.
+    It complements `floor_divide`: ``x1 == floor_divide(x1, x2) * x2 + remainder(x1, x2)``.
 
     Args:
         x1: integer or float array: the dividend.
         x2: integer or float array that broadcasts with `x1`: the divisor.
 
     Returns:
-        An array of the common shape and dtype. The rest of an integer by zero is 0, of a float nan.
+        An array of the common shape and dtype. For division by zero it is 0 for integers, nan for
+        floats.
 
     Raises:
         TypeError: an operand is complex.
@@ -210,14 +211,15 @@ def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Array, Array]:
 
 @compiled
 def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The rest of division, with the sign of the dividend, element by element, as in C.
+    """The remainder of the division as in C, with the sign of the dividend, element by element.
 
     Args:
         x1: integer or float array: the dividend.
         x2: integer or float array that broadcasts with `x1`: the divisor.
 
     Returns:
-        An array of the common shape and dtype. The rest of an integer by zero is 0, of a float nan.
+        An array of the common shape and dtype. For division by zero it is 0 for integers, nan for
+        floats.
 
     Raises:
         TypeError: an operand is complex.
@@ -251,12 +253,12 @@ def _one(x: Any) -> Any:
 
 
 def _guarded(x: Any, by_zero: Any, otherwise: Any) -> Any:
-    """`otherwise`, and zero where `by_zero`; None stands for nowhere."""
+    """`otherwise`, but zero where `by_zero` is true; None means nowhere."""
     return otherwise if by_zero is None else pick(by_zero, _zero(x), otherwise)
 
 
 def _integer_rest(x: Any, y: Any) -> tuple[Any, Any]:
-    """The rest with the sign of the dividend, and where there is no quotient."""
+    """The remainder with the sign of the dividend, and where there is no quotient."""
     if type(y) is Literal and y.val:
         return lax.rem(x, y), None  # type: ignore[arg-type]
     by_zero = lax.eq(y, _zero(y))
@@ -264,7 +266,7 @@ def _integer_rest(x: Any, y: Any) -> tuple[Any, Any]:
 
 
 def _crosses(rest: Any, y: Any) -> Any:
-    """Where a rest is not zero and has another sign than the divisor."""
+    """Where a remainder is nonzero and its sign differs from the divisor's."""
     zero = _zero(rest)
     if type(y) is Literal and y.val:
         return lax.lt(rest, zero) if y.val > 0 else lax.gt(rest, zero)
@@ -284,7 +286,7 @@ def _rest(x: Any, y: Any) -> Any:
 
 
 def _zero_like_divisor(rest: Any, y: Any) -> Any:
-    """A rest that has the sign of the divisor also where it is zero, with the same derivative."""
+    """A remainder with the sign of the divisor, even where it is zero; the same derivative."""
     zero = pick(lax.lt(y, _zero(y)), literal(-0.0, rest.dtype, weak_of(rest)), _zero(rest))
     same = lax.sub(lax.stop_gradient(rest), rest)
     return pick(lax.eq(rest, _zero(rest)), lax.sub(zero, same), rest)
@@ -295,14 +297,14 @@ def _is_infinite(x: Any) -> Any:
 
 
 def _floor_and_rest(x: Any, y: Any) -> tuple[Any, Any]:
-    """Quotient rounded down and rest, for two operands of one real dtype."""
+    """Quotient rounded down, and remainder, of two operands of one real dtype."""
     kind = dtypes.kind_of(x.dtype)
     if kind == "f":
         rest = lax.rem(x, y)
         crosses = _crosses(rest, y)
         quotient = lax.div(lax.sub(x, rest), y)
         quotient = pick(crosses, lax.sub(quotient, _one(x)), quotient)
-        # x - rest is a multiple of y but for rounding, so the nearest integer is the quotient.
+        # x - rest is a multiple of y up to rounding, so the nearest integer is the quotient.
         quotient = lax.round(quotient, lax.RoundingMethod.TO_NEAREST_EVEN)
         # Zeros and infinities have the sign of the quotient, as the array API standard says.
         exact = lax.stop_gradient(lax.div(x, y))
@@ -324,7 +326,7 @@ def _floor_and_rest(x: Any, y: Any) -> tuple[Any, Any]:
 
 @universal(1)
 def negative(x: ArrayLike, /) -> Array:
-    """The negative of each element; unsigned integers wrap around.
+    """Negate each element; unsigned integers wrap around.
 
     Args:
         x: array or scalar of a numeric dtype.
@@ -347,7 +349,7 @@ def negative(x: ArrayLike, /) -> Array:
 
 @compiled
 def positive(x: ArrayLike, /) -> Array:
-    """The array as it is.
+    """The array unchanged.
 
     Args:
         x: array or scalar.
@@ -372,8 +374,8 @@ def abs(x: ArrayLike, /) -> Array:
         x: array or scalar.
 
     Returns:
-        An array of the shape of `x`, of its dtype, or the float of its parts where it is complex.
-        The most negative integer, which has no positive counterpart, stays as it is.
+        An array of the shape and dtype of `x`; for complex `x`, of the float dtype of its parts.
+        The most negative integer has no positive counterpart and stays as it is.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -409,7 +411,7 @@ def fabs(x: ArrayLike, /) -> Array:
 
 @compiled
 def sign(x: ArrayLike, /) -> Array:
-    """The sign of each element: -1, 0 or 1; the unit number of its direction where it is complex.
+    """The sign of each element: -1, 0 or 1; for complex numbers, ``x / abs(x)``.
 
     Args:
         x: array or scalar of a numeric dtype.
@@ -433,7 +435,7 @@ def sign(x: ArrayLike, /) -> Array:
 
 @compiled
 def reciprocal(x: ArrayLike, /) -> Array:
-    """One divided by each element, as a float. (NumPy truncates the result for integers.)
+    """One divided by each element, as a float; NumPy truncates the result for integers.
 
     Args:
         x: array or scalar.
@@ -515,16 +517,16 @@ def cbrt(x: ArrayLike, /) -> Array:
 def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The first array raised to the power of the second, element by element.
 
-    An exponent that is a Python integer is part of the program: the power is computed by
-    multiplication, and is differentiable wherever the base is.
+    A Python integer as exponent is part of the program: the power is computed by multiplication,
+    and is differentiable wherever the base is.
 
     Args:
         x1: array or scalar: the base.
         x2: array or scalar that broadcasts with `x1`: the exponent.
 
     Returns:
-        An array of the common shape and dtype (int for booleans). A negative integer exponent in an
-        array gives the reciprocal rounded towards zero.
+        An array of the common shape and dtype (int for booleans). Negative integer exponents in an
+        array give reciprocals rounded towards zero.
 
     Raises:
         TypeError: the base holds integers and the exponent is a negative Python integer.
@@ -580,7 +582,7 @@ _compiled_power = compiled(_power)
 
 
 def _power_of_integers(x: Any, y: Any) -> Any:
-    """By repeated squaring, one step for each bit that a positive exponent can have."""
+    """Repeated squaring, one step for each bit that a positive exponent can have."""
     dtype = x.dtype
     bits = dtypes.itemsize_bits(dtype) - (dtypes.kind_of(dtype) == "i")
     one, zero = literal(1, dtype), literal(0, dtype)
@@ -594,8 +596,8 @@ def _power_of_integers(x: Any, y: Any) -> Any:
             base = lax.mul(base, base)
     if dtypes.kind_of(dtype) == "u":
         return result
-    # The reciprocal is 0 but for 1, which stays, and -1, whose sign the parity of the exponent
-    # decides.
+    # The reciprocal is 0, except that 1 stays 1 and the sign of -1 depends on the exponent's
+    # parity.
     odd = lax.ne(lax.bitwise_and(y, one), zero)
     minus = pick(odd, x, one)
     is_unit = lax.eq(lax.abs(x), one)
@@ -605,14 +607,14 @@ def _power_of_integers(x: Any, y: Any) -> Any:
 
 @compiled
 def float_power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """`power` computed in floats, also for integers.
+    """`power` computed in floats, even for integers.
 
     Args:
         x1: array or scalar: the base.
         x2: array or scalar that broadcasts with `x1`: the exponent.
 
     Returns:
-        A float or complex array of the common shape. (NumPy's is of 64 bits at least.)
+        A float or complex array of the common shape. (In NumPy it has at least 64 bits.)
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -635,7 +637,8 @@ def maximum(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         x2: array or scalar that broadcasts with `x1`.
 
     Returns:
-        An array of the common shape and dtype. Where both are equal the gradient is shared equally.
+        An array of the common shape and dtype. Where both are equal, each gets half of the
+        gradient.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -655,7 +658,8 @@ def minimum(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         x2: array or scalar that broadcasts with `x1`.
 
     Returns:
-        An array of the common shape and dtype. Where both are equal the gradient is shared equally.
+        An array of the common shape and dtype. Where both are equal, each gets half of the
+        gradient.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -668,14 +672,15 @@ def minimum(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @compiled
 def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
-    """The greater of two arrays, element by element; where one of them is nan, the other.
+    """The greater of two arrays, element by element; nan only where both are nan.
 
     Args:
         x1: array or scalar.
         x2: array or scalar that broadcasts with `x1`.
 
     Returns:
-        An array of the common shape and dtype. Where both are equal the gradient is shared equally.
+        An array of the common shape and dtype. Where both are equal, each gets half of the
+        gradient.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -687,14 +692,15 @@ def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
 
 @compiled
 def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
-    """The smaller of two arrays, element by element; where one of them is nan, the other.
+    """The smaller of two arrays, element by element; nan only where both are nan.
 
     Args:
         x1: array or scalar.
         x2: array or scalar that broadcasts with `x1`.
 
     Returns:
-        An array of the common shape and dtype. Where both are equal the gradient is shared equally.
+        An array of the common shape and dtype. Where both are equal, each gets half of the
+        gradient.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -721,7 +727,7 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         x2: array or scalar that broadcasts with `x1`.
 
     Returns:
-        A float array of the common shape; inf where either is infinite, even beside nan.
+        A float array of the common shape; inf where either is infinite, even if the other is nan.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -735,12 +741,12 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     sizes = lax.abs(x), lax.abs(y)
     is_infinite = lax.bitwise_or(lax.eq(sizes[0], infinity), lax.eq(sizes[1], infinity))
     largest = lax.max(*sizes)
-    # The scale cancels, so that nothing needs its derivative; it is 1 where it cannot divide.
+    # The scale cancels, so its derivative is not needed; it is 1 where it cannot divide.
     unscaled = lax.bitwise_or(lax.eq(largest, zero), is_infinite)
     scale = lax.stop_gradient(pick(unscaled, one, largest))
     parts = [pick(is_infinite, zero, lax.div(part, scale)) for part in (x, y)]
     squares = lax.add(lax.square(parts[0]), lax.square(parts[1]))
-    # The root has no derivative at 0: that of the length at the origin is 0 instead.
+    # The root has no derivative at 0; define that of the length at the origin as 0.
     at_origin = lax.eq(squares, zero)
     root = lax.sqrt(pick(at_origin, one, squares))
     length = pick(at_origin, zero, lax.mul(scale, root))
@@ -753,7 +759,7 @@ def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
     Args:
         x1: array or scalar of a real dtype.
-        x2: the value at 0; it broadcasts with `x1`.
+        x2: the value at 0: array or scalar that broadcasts with `x1`.
 
     Returns:
         A float array of the common shape; nan for nan.

@@ -27,7 +27,7 @@ _BITS = "integers and booleans"
 
 @universal(2, -1)
 def bitwise_and(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The bits that two integers share; the logical and of booleans.
+    """Bitwise and of two arrays of integers; for booleans, logical and.
 
     Args:
         x1: array or scalar of integers or booleans.
@@ -58,7 +58,7 @@ def bitwise_and(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @universal(2, 0)
 def bitwise_or(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The bits that are set in at least one of two integers; the logical or of booleans.
+    """Bitwise or of two arrays of integers; for booleans, logical or.
 
     Args:
         x1: array or scalar of integers or booleans.
@@ -82,7 +82,7 @@ def bitwise_or(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @universal(2, 0)
 def bitwise_xor(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The bits that are set in exactly one of two integers; the exclusive or of booleans.
+    """Bitwise exclusive or of two arrays of integers or booleans.
 
     Args:
         x1: array or scalar of integers or booleans.
@@ -106,12 +106,12 @@ def bitwise_xor(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @compiled
 def left_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Integers with their bits moved up: multiplied by powers of two.
+    """Shift the bits of integers to the left, which multiplies by powers of two.
 
     Args:
         x1: array or scalar of integers.
-        x2: array or scalar that broadcasts with `x1`: how many places; a shift by the width or more
-            gives 0.
+        x2: array or scalar that broadcasts with `x1`: number of places; a shift by the width or
+            more gives 0.
 
     Returns:
         An array of the common shape and dtype.
@@ -131,11 +131,11 @@ def left_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @compiled
 def right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Integers with their bits moved down: divided by powers of two and rounded down.
+    """Shift the bits of integers to the right, which divides by powers of two, rounding down.
 
     Args:
-        x1: array or scalar of integers; the sign of negative ones is kept.
-        x2: array or scalar that broadcasts with `x1`: how many places.
+        x1: array or scalar of integers; negative ones stay negative.
+        x2: array or scalar that broadcasts with `x1`: number of places.
 
     Returns:
         An array of the common shape and dtype.
@@ -157,7 +157,7 @@ def right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @compiled
 def bitwise_not(x: ArrayLike, /) -> Array:
-    """Integers with every bit inverted; the logical not of booleans.
+    """Invert every bit of integers; for booleans, logical not.
 
     Args:
         x: array or scalar of integers or booleans.
@@ -180,7 +180,7 @@ def bitwise_not(x: ArrayLike, /) -> Array:
 
 @compiled
 def bitwise_count(x: ArrayLike, /) -> Array:
-    """How many bits of the magnitude of each integer are set.
+    """The number of bits set in the magnitude of each integer.
 
     Args:
         x: array or scalar of integers or booleans.
@@ -189,7 +189,7 @@ def bitwise_count(x: ArrayLike, /) -> Array:
         A uint8 array of the shape of `x`.
 
     Raises:
-        TypeError: the operand holds neither.
+        TypeError: the operand holds neither integers nor booleans.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -210,26 +210,26 @@ def _check_order(function: str, bitorder: Any) -> None:
 
 
 def _along(function: str, x: Any, axis: Any) -> tuple[Any, int]:
-    """The array and one of its dimensions: of the flattened one for None, and for scalars."""
+    """The array and one of its dimensions; the array is flattened for None and for scalars."""
     shape = aval_of(x).shape
     dimension = 0 if axis is None else canonical_axis(function, axis, max(len(shape), 1))
     return (reshaped(x, (aval_of(x).size,)) if axis is None or not shape else x), dimension
 
 
 def _shifts(bitorder: str, shape: tuple[int, ...], dimension: int) -> Any:
-    """By how much each of the eight bits of a byte is moved up, along a dimension."""
+    """The left shifts of the eight bits of a byte, along a dimension."""
     places = lax.broadcasted_iota("uint8", shape, dimension)
     return lax.sub(literal(7, places.dtype), places) if bitorder == "big" else places
 
 
 @compiled_with("axis", "bitorder")
 def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Array:
-    """Booleans as the bits of bytes.
+    """Pack booleans into the bits of bytes.
 
     Args:
-        a: array of booleans or integers, which count as true where they are not zero.
-        axis: dimension along which eight elements become one; None to flatten the array first.
-            Missing elements at the end count as false.
+        a: array of booleans or integers; nonzero integers count as true.
+        axis: dimension along which eight elements become one; None to flatten the array first. The
+            end is padded with false.
         bitorder: whether the first element becomes the highest bit ("big") or the lowest one
             ("little").
 
@@ -238,7 +238,7 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
 
     Raises:
         TypeError: the elements are floats or complex numbers.
-        ValueError: `bitorder` is none of these.
+        ValueError: `bitorder` is not one of these.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -263,13 +263,13 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
 def unpackbits(
     a: ArrayLike, axis: int | None = None, count: int | None = None, bitorder: str = "big"
 ) -> Array:
-    """The bits of bytes as numbers 0 and 1.
+    """Unpack the bits of bytes into numbers 0 and 1.
 
     Args:
         a: uint8 array.
         axis: dimension along which one element becomes eight; None to flatten the array first.
-        count: how many bits are returned along the dimension, with zeros where there are fewer;
-            negative to leave out as many at the end. All if None.
+        count: number of bits to return along the dimension, padded with zeros; if negative, that
+            many are left out at the end. All if None.
         bitorder: whether the highest bit comes first ("big") or the lowest one ("little").
 
     Returns:
@@ -277,7 +277,7 @@ def unpackbits(
 
     Raises:
         TypeError: `a` is of another dtype.
-        ValueError: `bitorder` is none of these, or more bits than there are would be left out.
+        ValueError: `bitorder` is not one of these, or more bits would be left out than there are.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -299,17 +299,17 @@ def unpackbits(
         lax.broadcast_in_dim(x, apart, own), _shifts(bitorder, apart, dimension + 1)
     )
     bits = lax.bitwise_and(moved, literal(1, moved.dtype))
-    have = 8 * shape[dimension]
-    bits = reshaped(bits, (*shape[:dimension], have, *shape[dimension + 1 :]))
+    bit_count = 8 * shape[dimension]
+    bits = reshaped(bits, (*shape[:dimension], bit_count, *shape[dimension + 1 :]))
     if count is None:
         return bits
-    wanted = integer("unpackbits", "count", count)
-    if wanted < -have:
+    length = integer("unpackbits", "count", count)
+    if length < -bit_count:
         raise ValueError(
-            f"unpackbits: count {wanted} leaves out more than the {have} bits there are"
+            f"unpackbits: count {length} leaves out more than the {bit_count} bits there are"
         )
-    wanted = wanted + have if wanted < 0 else wanted
-    if wanted <= have:
-        return slice_dimension(bits, 0, wanted, dimension)
-    missing = [(0, wanted - have if d == dimension else 0, 0) for d in range(len(shape) or 1)]
+    length = length + bit_count if length < 0 else length
+    if length <= bit_count:
+        return slice_dimension(bits, 0, length, dimension)
+    missing = [(0, length - bit_count if d == dimension else 0, 0) for d in range(len(shape) or 1)]
     return lax.pad(bits, literal(0, bits.dtype), missing)

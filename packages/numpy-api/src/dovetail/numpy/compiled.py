@@ -1,4 +1,4 @@
-"""Functions that are one compiled program when called eagerly, and inlined when traced."""
+"""Functions that run as one compiled program when called eagerly, and are inlined when traced."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 def compiled(function: F) -> F:
     """Make `function` a C++ callable: on a warm cache a call with arrays runs no Python.
 
-    With tracers among the arguments, or while something is traced, `function` itself is run.
+    With tracers among the arguments, or during tracing, `function` itself is run.
     """
     return cast("F", compile_eager(function, name=function.__name__.lstrip("_")))
 
@@ -26,7 +26,7 @@ def compiled_with(*static: str) -> Callable[[F], F]:
     """
 
     def decorate(function: F) -> F:
-        # Cheaper than inspect.signature, which matters for the time that a module takes to load.
+        # Cheaper than inspect.signature, which matters for the load time of modules.
         names = function.__code__.co_varnames[: function.__code__.co_argcount]
         numbers = [i for i, name in enumerate(names) if name in static]
         return cast(

@@ -18,7 +18,7 @@ def real(val: ArrayLike, /) -> Array:
         val: array or scalar.
 
     Returns:
-        An array of the shape of `val`; `val` itself where it is not complex.
+        An array of the shape of `val`; `val` itself if it is not complex.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -31,7 +31,7 @@ def real(val: ArrayLike, /) -> Array:
 
 @compiled
 def imag(val: ArrayLike, /) -> Array:
-    """The imaginary part of each element; zeros where the array is not complex.
+    """The imaginary part of each element; zeros if the array is not complex.
 
     Args:
         val: array or scalar.
@@ -50,7 +50,7 @@ def imag(val: ArrayLike, /) -> Array:
 
 @compiled
 def conj(x: ArrayLike, /) -> Array:
-    """The complex conjugate of each element; the array itself where it is not complex.
+    """The complex conjugate of each element; the array itself if it is not complex.
 
     Args:
         x: array or scalar.
@@ -69,11 +69,11 @@ def conj(x: ArrayLike, /) -> Array:
 
 @compiled_with("deg")
 def angle(z: ArrayLike, deg: bool = False) -> Array:
-    """The angle of each complex number, counted from the positive real axis.
+    """The angle of each complex number, measured from the positive real axis.
 
     Args:
         z: array or scalar.
-        deg: whether the result is in degrees.
+        deg: whether to return degrees instead of radians.
 
     Returns:
         A float array of the shape of `z`: radians in [-pi, pi], or degrees.
@@ -95,7 +95,7 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
 
 @compiled
 def iscomplex(x: ArrayLike) -> Array:
-    """Where elements have an imaginary part that is not zero.
+    """Test, element by element, for a nonzero imaginary part.
 
     Args:
         x: array or scalar.
@@ -114,7 +114,7 @@ def iscomplex(x: ArrayLike) -> Array:
 
 @compiled
 def isreal(x: ArrayLike) -> Array:
-    """Where elements have no imaginary part, or one that is zero.
+    """Test, element by element, whether the imaginary part is absent or zero.
 
     Args:
         x: array or scalar.
@@ -132,7 +132,7 @@ def isreal(x: ArrayLike) -> Array:
 
 
 def iscomplexobj(x: object) -> bool:
-    """Whether an array has a complex dtype, whatever its values.
+    """Check whether an array has a complex dtype, whatever its values.
 
     Args:
         x: array or scalar.
@@ -146,7 +146,7 @@ def iscomplexobj(x: object) -> bool:
 
 
 def isrealobj(x: object) -> bool:
-    """Whether an array has a dtype that is not complex.
+    """Check whether an array has a dtype that is not complex.
 
     Args:
         x: array or scalar.

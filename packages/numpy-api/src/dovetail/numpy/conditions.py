@@ -1,4 +1,4 @@
-"""Conditions, and the choice between operands that have been checked."""
+"""Conditions, and choices between checked operands."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BOOL: Final = np.dtype(bool)
 
 
 def pick(condition: Any, where_true: Any, where_false: Any) -> Any:
-    """Elements of one of two checked operands of one dtype; what is smaller is repeated."""
+    """Elements of one of two checked operands of one dtype; both broadcast."""
     shapes = [aval_of(v).shape for v in (condition, where_true, where_false)]
     shape = broadcast_result("where", shapes)
     cases = [spread(v, shape) for v in (where_false, where_true)]
@@ -24,22 +24,22 @@ def pick(condition: Any, where_true: Any, where_false: Any) -> Any:
 
 
 def spread(x: Any, shape: tuple[int, ...]) -> Any:
-    """A checked operand repeated to a shape that it broadcasts to."""
-    have = aval_of(x).shape
-    if have == shape and type(x) is not Literal:
+    """A checked operand broadcast to a shape."""
+    x_shape = aval_of(x).shape
+    if x_shape == shape and type(x) is not Literal:
         return x
-    missing = len(shape) - len(have)
+    missing = len(shape) - len(x_shape)
     return lax.broadcast_in_dim(x, shape, tuple(range(missing, len(shape))))
 
 
 def as_condition(function: str, x: Any, argument: str = "condition") -> Any:
-    """A checked operand as booleans: whether elements differ from zero."""
+    """A checked operand as booleans: which elements are nonzero."""
     x = array_like(x, function, argument)
     return truth(x)
 
 
 def as_mask(function: str, where: Any) -> Any:
-    """A checked argument `where` that says which elements count.
+    """The checked argument `where`: which elements to include.
 
     Raises:
         TypeError: it does not hold booleans.
@@ -53,7 +53,7 @@ def as_mask(function: str, where: Any) -> Any:
 
 
 def truth(x: Any) -> Any:
-    """Whether elements of a checked operand differ from zero."""
+    """Which elements of a checked operand are nonzero."""
     dtype = aval_of(x).dtype
     if dtype == _BOOL:
         return x

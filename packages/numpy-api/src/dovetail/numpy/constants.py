@@ -1,4 +1,4 @@
-"""Numbers with a name of their own, as Python floats, and so weakly typed."""
+"""Named constants: Python floats, and therefore weakly typed."""
 
 from __future__ import annotations
 

@@ -87,14 +87,14 @@ def matmul(
         a: array of rank 1 or more; matrices in its last two dimensions, or a vector (a row).
         b: array of rank 1 or more; matrices in its last two dimensions, or a vector (a column).
         precision: accuracy of the products: None, "default", "high", "highest", or a pair of them.
-        preferred_element_type: dtype of the result, in which products are summed.
+        preferred_element_type: dtype of the result, in which the products are summed.
         out_sharding: not supported.
 
     Returns:
-        An array with the other dimensions, which are broadcast, in front; vectors add none.
+        An array of matrices; the leading dimensions are broadcast. Vectors add no dimension.
 
     Raises:
-        TypeError: the sizes that are summed over differ.
+        TypeError: the sizes of the summed dimensions differ.
         ValueError: an operand is a scalar.
 
     Example:
@@ -123,8 +123,7 @@ def matmul(
 
 
 def _batched_matmul(x: Any, y: Any, precision: Any, out: Any) -> Any:
-    """`matmul` where both operands may be stacks: what only one of them has is no batch
-    dimension."""
+    """`matmul` of stacks; a dimension that only one of them has is no batch dimension."""
     left, right = aval_of(x).shape, aval_of(y).shape
     x_is_vector, y_is_vector = len(left) == 1, len(right) == 1
     x_stack, y_stack = left[:-2], right[:-2]
@@ -132,8 +131,8 @@ def _batched_matmul(x: Any, y: Any, precision: Any, out: Any) -> Any:
     rank = len(stack)
     x_padded = (1,) * (rank - len(x_stack)) + x_stack
     y_padded = (1,) * (rank - len(y_stack)) + y_stack
-    # A dimension of the stack is a batch dimension where both have it; where one has size one or
-    # lacks it, it is dropped there and a free dimension of the other.
+    # A stack dimension is a batch dimension if both operands have it. If one lacks it or has size
+    # one there, it is dropped from that operand and is a free dimension of the other.
     batch = [d for d in range(rank) if x_padded[d] == y_padded[d] != 1]
     ones = [d for d in range(rank) if x_padded[d] == y_padded[d] == 1]
     x_own = [d for d in range(rank) if d not in batch and d not in ones and x_padded[d] != 1]
@@ -146,7 +145,7 @@ def _batched_matmul(x: Any, y: Any, precision: Any, out: Any) -> Any:
     numbers = tuple(x_kept.index(d) for d in batch), tuple(y_kept.index(d) for d in batch)
     summed = (x_rank - 1,), (y_rank - (1 if y_is_vector else 2),)
     result = contracted(x, y, summed, numbers, precision, out)
-    # Its dimensions: batch, own of x, rows, own of y, columns.
+    # The dimensions: batch, free of x, rows, free of y, columns.
     names: list[Any] = [*batch, *x_own]
     if not x_is_vector:
         names.append("rows")
@@ -169,22 +168,22 @@ def dot(
     preferred_element_type: DTypeLike | None = None,
     out_sharding: Sharding | None = None,
 ) -> Array:
-    """The sum of products over the last dimension of one array and the last but one of the other.
+    """The dot product: sum over the last dimension of `a` and the second to last of `b`.
 
-    For matrices and vectors it is the matrix product; with a scalar it multiplies.
+    For matrices and vectors this is the matrix product; scalars multiply.
 
     Args:
         a: array or scalar.
         b: array or scalar.
         precision: accuracy of the products: None, "default", "high", "highest", or a pair of them.
-        preferred_element_type: dtype of the result, in which products are summed.
+        preferred_element_type: dtype of the result, in which the products are summed.
         out_sharding: not supported.
 
     Returns:
-        An array with the other dimensions of `a`, then those of `b`.
+        An array with the remaining dimensions of `a`, then those of `b`.
 
     Raises:
-        TypeError: the sizes that are summed over differ.
+        TypeError: the sizes of the summed dimensions differ.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -212,13 +211,13 @@ def vdot(
     precision: lax.PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """The sum of products of the elements of two arrays, the first of which is conjugated.
+    """The dot product of two arrays as vectors; the first is conjugated.
 
     Args:
         a: array; its elements are taken in row-major order.
         b: array with as many elements.
         precision: accuracy of the products: None, "default", "high", "highest", or a pair of them.
-        preferred_element_type: dtype of the result, in which products are summed.
+        preferred_element_type: dtype of the result, in which the products are summed.
 
     Returns:
         An array of rank 0.
@@ -246,17 +245,17 @@ def inner(
     precision: lax.PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """The sum of products over the last dimensions of two arrays; with a scalar it multiplies.
+    """The inner product: sum over the last dimensions of two arrays; scalars multiply.
 
     Args:
         a: array or scalar.
         b: array or scalar.
         precision: accuracy of the products: None, "default", "high", "highest", or a pair of them.
-        preferred_element_type: dtype of the result, in which products are summed.
+        preferred_element_type: dtype of the result, in which the products are summed.
         out_sharding: not supported yet.
 
     Returns:
-        An array with the other dimensions of `a`, then those of `b`.
+        An array with the remaining dimensions of `a`, then those of `b`.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -277,7 +276,7 @@ def inner(
 
 @compiled
 def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
-    """All products of an element of one array and one of another.
+    """The outer product: each element of one array times each of the other.
 
     Args:
         a: array; its elements are taken in row-major order.
@@ -309,21 +308,21 @@ def tensordot(
     preferred_element_type: DTypeLike | None = None,
     out_sharding: Sharding | None = None,
 ) -> Array:
-    """The sum of products over several dimensions of two arrays.
+    """The tensor dot product: sum over several dimensions of two arrays.
 
     Args:
         a: array.
         b: array.
         axes: a number n, for the last n dimensions of `a` and the first n of `b`; or a pair of
-            dimensions, or of sequences of them.
+            dimensions or of sequences of dimensions.
         precision: accuracy of the products: None, "default", "high", "highest", or a pair of them.
-        preferred_element_type: dtype of the result, in which products are summed.
+        preferred_element_type: dtype of the result, in which the products are summed.
 
     Returns:
-        An array with the other dimensions of `a`, then those of `b`.
+        An array with the remaining dimensions of `a`, then those of `b`.
 
     Raises:
-        TypeError: the sizes that are summed over differ.
+        TypeError: the sizes of the summed dimensions differ.
         ValueError: `axes` does not fit the arrays.
 
     Example:
@@ -374,14 +373,14 @@ def vecdot(
     precision: lax.PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """The scalar products of vectors along a dimension; the first ones are conjugated.
+    """The dot products of vectors along a dimension; those in `x1` are conjugated.
 
     Args:
         x1: array.
         x2: array that broadcasts with `x1`, of the same size along the dimension.
         axis: dimension of the vectors, counted before broadcasting.
         precision: accuracy of the products: None, "default", "high", "highest", or a pair of them.
-        preferred_element_type: dtype of the result, in which products are summed.
+        preferred_element_type: dtype of the result, in which the products are summed.
 
     Returns:
         An array without this dimension.
@@ -409,7 +408,7 @@ def vecdot(
 
 @compiled
 def kron(a: ArrayLike, b: ArrayLike) -> Array:
-    """The Kronecker product: each element of one array times the other array.
+    """The Kronecker product: each element of `a` times the array `b`.
 
     Args:
         a: array or scalar.
@@ -444,18 +443,18 @@ def cross(
     axisc: int = -1,
     axis: int | None = None,
 ) -> Array:
-    """The cross product of vectors with three components (or two, of which the third is zero).
+    """The cross product of vectors with three components (or two; the third is then zero).
 
     Args:
         a: array of vectors.
         b: array of vectors, which broadcasts with `a` in the other dimensions.
-        axisa: the dimension of components in `a`.
-        axisb: the dimension of components in `b`.
-        axisc: the dimension of components in the result.
-        axis: all three of them, where given.
+        axisa: the dimension of `a` that holds the components.
+        axisb: the dimension of `b` that holds the components.
+        axisc: the dimension of the result that holds the components.
+        axis: overrides all three if given.
 
     Returns:
-        An array of vectors; of numbers, the third components, where both have two components.
+        An array of vectors; of only their third components if all vectors have two components.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -502,7 +501,7 @@ def cross(
 
 @compiled
 def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The products of matrices and vectors, both of which may be stacked.
+    """Multiply matrices by vectors; both may be stacked.
 
     Args:
         x1: array of matrices in its last two dimensions.
@@ -528,7 +527,7 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @compiled
 def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The products of vectors, which are conjugated, and matrices, both of which may be stacked.
+    """Multiply conjugated vectors by matrices; both may be stacked.
 
     Args:
         x1: array of vectors in its last dimension.

@@ -1,5 +1,4 @@
-"""Covariances, correlation coefficients, and sums of products of sequences that are moved along
-each other."""
+"""Covariances, correlation coefficients, convolution and cross-correlation."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ from dovetail.numpy.reductions import computed_in, strong
 from dovetail.numpy.shapes import operand, reshaped
 from dovetail.typing import Array, ArrayLike, DTypeLike
 
-#: Kinds of dtypes, each of which has no place for all numbers of the next.
+#: Kinds of dtypes; none can hold all numbers of the next.
 _ORDER: Final = "buifc"
 
 # ------------------------------------------------------------------------------------ covariances
@@ -45,27 +44,27 @@ def cov(
     aweights: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """The covariances of variables that were observed together.
+    """The covariance matrix of variables that were observed together.
 
     Args:
         m: matrix with a row for each variable and a column for each observation; or a vector of
             observations of one variable.
         y: further variables, likewise.
-        rowvar: whether rows of matrices are variables; columns are otherwise.
-        bias: whether to divide by the number n of observations; by n - 1 otherwise.
-        ddof: what is subtracted from n instead.
+        rowvar: whether the rows of matrices are the variables, rather than the columns.
+        bias: whether to divide by the number n of observations instead of n - 1.
+        ddof: number subtracted from n in the divisor; overrides `bias`.
         fweights: vector of integers: how often each observation counts.
-        aweights: vector: how much each observation counts for.
-        dtype: dtype of the result, of floats or complex numbers.
+        aweights: vector: the weight of each observation.
+        dtype: float or complex dtype of the result.
 
     Returns:
         A float or complex matrix with a row and a column for each variable; a scalar for one. It is
-        nan or infinite where there are no more observations than `ddof`, and nan where a weight is
+        nan or infinite if there are no more observations than `ddof`, and nan if a weight is
         negative.
 
     Raises:
-        TypeError: `fweights` are not integers, or `dtype` is of another kind.
-        ValueError: an array has more than two dimensions, or numbers of observations differ.
+        TypeError: `fweights` are not integers, or `dtype` is not a float or complex dtype.
+        ValueError: an array has more than two dimensions, or the numbers of observations differ.
 
     Differs:
         Of floats of 16 bits it is computed in float32. With no more observations than `ddof` it
@@ -88,23 +87,22 @@ def cov(
 def corrcoef(
     x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtype: DTypeLike | None = None
 ) -> Array:
-    """The correlation coefficients of variables that were observed together: covariances divided by
-    both standard deviations.
+    """The correlation coefficients of variables: covariances divided by both standard deviations.
 
     Args:
         x: matrix with a row for each variable and a column for each observation; or a vector of
             observations of one variable.
         y: further variables, likewise.
-        rowvar: whether rows of matrices are variables; columns are otherwise.
-        dtype: dtype of the result, of floats or complex numbers.
+        rowvar: whether the rows of matrices are the variables, rather than the columns.
+        dtype: float or complex dtype of the result.
 
     Returns:
         A float or complex matrix with a row and a column for each variable, whose real and
         imaginary parts are in [-1, 1]; a scalar for one variable. It is nan for constant variables.
 
     Raises:
-        TypeError: `dtype` is of another kind.
-        ValueError: an array has more than two dimensions, or numbers of observations differ.
+        TypeError: `dtype` is not a float or complex dtype.
+        ValueError: an array has more than two dimensions, or the numbers of observations differ.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -155,7 +153,7 @@ def _covariances(
     aweights: Any,
     dtype: Any,
 ) -> tuple[Any, Any]:
-    """A matrix of covariances in a dtype that is exact enough, and the dtype it should have."""
+    """A covariance matrix in a sufficiently precise dtype, and the dtype it should have."""
     first = "m" if function == "cov" else "x"
     names = (first,) if y is None else (first, "y")
     operands = [array_like(x, function, name) for x, name in zip((m, y), names, strict=False)]
@@ -204,30 +202,30 @@ def _covariances(
 def _observation_weights(
     fweights: Any, aweights: Any, freedom: int, count: int, work: Any
 ) -> tuple[Any, Any]:
-    """What each observation counts for, None for 1, and what sums of products are divided by."""
+    """The weight of each observation (None for 1), and the divisor of the sums of products."""
     real = dtypes.finfo(work).dtype
     zero = literal(0, real)
-    given = []
+    factors = []
     for weights, name in ((fweights, "fweights"), (aweights, "aweights")):
         if weights is None:
             continue
         w = operand(weights, "cov", name)
-        kinds, wanted = ("biu", "integers") if name == "fweights" else ("biuf", "real numbers")
-        require_kind(f"cov: {name}", w, kinds, wanted)
+        kinds, description = ("biu", "integers") if name == "fweights" else ("biuf", "real numbers")
+        require_kind(f"cov: {name}", w, kinds, description)
         if aval_of(w).shape != (count,):
             raise ValueError(
                 f"cov: {name} must be a vector with an entry for each of {count} observations, got "
                 f"shape {aval_of(w).shape}"
             )
         w = value(convert(w, real))
-        given.append(pick(lax.lt(w, zero), literal(math.nan, real), w))
-    if not given:
+        factors.append(pick(lax.lt(w, zero), literal(math.nan, real), w))
+    if not factors:
         return None, convert(literal(max(count - freedom, 0), real), work)
-    weights = given[0] if len(given) == 1 else lax.mul(*given)
+    weights = factors[0] if len(factors) == 1 else lax.mul(*factors)
     total = lax.reduce_sum(weights, (0,))
     lost = literal(freedom, real)
     if aweights is not None and freedom:
-        squares = lax.reduce_sum(lax.mul(weights, given[-1]), (0,))
+        squares = lax.reduce_sum(lax.mul(weights, factors[-1]), (0,))
         lost = lax.div(lax.mul(lost, squares), total)
     return weights, convert(lax.max(lax.sub(total, lost), zero), work)
 
@@ -244,24 +242,24 @@ def convolve(
     precision: lax.PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """The convolution of two vectors: element k of the full one is the sum of ``a[n] * v[k - n]``.
+    """The convolution of two vectors: element k, in full, is the sum of ``a[n] * v[k - n]``.
 
-    Integers become floats, unlike NumPy's; for sums of integers give `preferred_element_type`.
+    Unlike in NumPy, integers become floats; to sum integers, set `preferred_element_type`.
 
     Args:
         a: vector.
         v: vector.
-        mode: "full" for all places where the vectors overlap, of which there are one less than they
-            have elements together; "same" for as many in the middle as the longer one has elements;
-            "valid" for those where the shorter one lies within the longer one.
+        mode: "full" for all points where the vectors overlap, ``a.size + v.size - 1`` of them;
+            "same" for the central part, of the size of the longer vector; "valid" for the points
+            where the shorter vector lies within the longer one.
         precision: accuracy of the products: None, "default", "high", "highest", or a pair of them.
-        preferred_element_type: dtype of the result, in which products are summed.
+        preferred_element_type: dtype of the result, in which the products are summed.
 
     Returns:
-        A vector of the common dtype, of floats or complex numbers.
+        A float or complex vector of the common dtype.
 
     Raises:
-        ValueError: an argument is no vector or is empty, or the mode is another.
+        ValueError: an argument is not a vector or is empty, or the mode is not one of these.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -284,22 +282,22 @@ def correlate(
     precision: lax.PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """The cross-correlation of two vectors: the sums of ``a[n + k] * conj(v[n])``, k growing.
+    """The cross-correlation of two vectors: the sums of ``a[n + k] * conj(v[n])`` for increasing k.
 
-    Integers become floats, unlike NumPy's; for sums of integers give `preferred_element_type`.
+    Unlike in NumPy, integers become floats; to sum integers, set `preferred_element_type`.
 
     Args:
         a: vector.
         v: vector.
         mode: as for `convolve`.
         precision: accuracy of the products: None, "default", "high", "highest", or a pair of them.
-        preferred_element_type: dtype of the result, in which products are summed.
+        preferred_element_type: dtype of the result, in which the products are summed.
 
     Returns:
-        A vector of the common dtype, of floats or complex numbers.
+        A float or complex vector of the common dtype.
 
     Raises:
-        ValueError: an argument is no vector or is empty, or the mode is another.
+        ValueError: an argument is not a vector or is empty, or the mode is not one of these.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -310,7 +308,7 @@ def correlate(
     x, y, out = _sequences("correlate", a, v, mode, preferred_element_type)
     y = lax.conj(y) if dtypes.kind_of(aval_of(y).dtype) == "c" else y
     if aval_of(x).size < aval_of(y).size:
-        # The longer one moves along the shorter one, and the other way round.
+        # Exchanged, so that the kernel is the shorter vector; the result is then reversed.
         return lax.rev(_moved_along(y, x, mode, precision, out), (0,))
     return _moved_along(x, y, mode, precision, out)
 
@@ -329,23 +327,23 @@ def _sequences(function: str, a: Any, v: Any, mode: Any, out: Any) -> tuple[Any,
             f"{shapes[1]}"
         )
     x, y = same_dtype([strong(o) for o in operands])
-    dtype, wanted = aval_of(x).dtype, requested_dtype(function, out)
+    dtype, target = aval_of(x).dtype, requested_dtype(function, out)
     kind = dtypes.kind_of(dtype)
-    if kind in ("b", "i", "u") and dtypes.kind_of(wanted) in ("i", "u"):
-        dtype = wanted
+    if kind in ("b", "i", "u") and dtypes.kind_of(target) in ("i", "u"):
+        dtype = target
     else:
         dtype = inexact_dtype(dtype)
-    kinds = [dtypes.kind_of(d) for d in (wanted or dtype, dtype)]
+    kinds = [dtypes.kind_of(d) for d in (target or dtype, dtype)]
     if _ORDER.index(kinds[0]) < _ORDER.index(kinds[1]):
         raise TypeError(
-            f"{function}: products of {dtype} cannot be summed in preferred_element_type {wanted}; "
-            f"write {function}(...).astype({wanted})"
+            f"{function}: products of {dtype} cannot be summed in preferred_element_type {target}; "
+            f"write {function}(...).astype({target})"
         )
-    return convert(x, dtype), convert(y, dtype), wanted or dtype
+    return convert(x, dtype), convert(y, dtype), target or dtype
 
 
 def _moved_along(x: Any, kernel: Any, mode: str, precision: Any, out: Any) -> Any:
-    """Sums of the products of a kernel with the parts of a vector that is no shorter."""
+    """Sums of products of a kernel with the parts of a vector that is not shorter."""
     size, width = aval_of(x).size, aval_of(kernel).size
     before, after = {
         "full": (width - 1, width - 1),

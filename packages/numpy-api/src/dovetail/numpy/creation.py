@@ -1,4 +1,4 @@
-"""Arrays from values of the host, and arrays of one repeated value."""
+"""Creating arrays from values on the host and from functions."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from dovetail.typing import ArrayLike, DeviceLike, DTypeLike, NestedArrayLike, S
 
 Shape = tuple[int, ...]
 
-#: Up to this many elements a constant is copied from the host, which needs no compiled program.
+#: Up to this size a constant is copied from the host, which needs no compiled program.
 SMALL: Final = 4096
 
 
 def on_device(x: Any, device: Any) -> Any:
-    """An array on the device that was asked for; None leaves it where it is."""
+    """An array moved to the requested device; None leaves it where it is."""
     if device is None:
         return x
     from dovetail import device_put  # deferred: rarely used
@@ -56,26 +56,26 @@ def array(
     device: DeviceLike | None = None,
     out_sharding: Sharding | None = None,
 ) -> Array:
-    """An array with the given values.
+    """Create an array from values.
 
-    Differs from NumPy's in that 64-bit values become 32-bit ones unless ``enable_x64`` is on, and
-    in that a single Python number gives a weakly typed array.
+    Differs from NumPy's in that 64-bit values become 32-bit ones unless ``enable_x64`` is on, and a
+    single Python number gives a weakly typed array.
 
     Args:
-        object: array, scalar, nested sequence of them, or object with ``__array__`` or the buffer
+        object: array, scalar, nested sequence of these, or object with ``__array__`` or the buffer
             protocol.
-        dtype: dtype of the result; by default that which the values have in common.
-        copy: whether the result has memory of its own also where `object` is an array already.
-        order: "C" or "K" (or "A"); the memory order is the compiler's affair.
-        ndmin: least number of dimensions; missing ones of size one are put in front.
-        device: where the array is placed, and stays.
+        dtype: dtype of the result; by default the common one of the values.
+        copy: whether the result gets its own memory even if `object` is an array already.
+        order: "C" or "K" (or "A"); the compiler chooses the memory order.
+        ndmin: minimum number of dimensions; missing ones are added in front, with size one.
+        device: device on which the array is placed and stays.
         out_sharding: not supported.
 
     Returns:
         An array.
 
     Raises:
-        TypeError: there is no array of such values.
+        TypeError: the values cannot be in an array.
         ValueError: nested sequences have rows of different lengths.
         OverflowError: a Python integer does not fit the dtype.
 
@@ -106,12 +106,12 @@ def array(
         if value is not None:
             return host_array(value)
     no_sharding("array", out_sharding)
-    wanted = None if dtype is None else dtypes.check_user_dtype(dtype, "array")
-    result = _converted(object, wanted)
+    requested = None if dtype is None else dtypes.check_user_dtype(dtype, "array")
+    result = _converted(object, requested)
     if copy and type(result) is Array and result is object:
         result = duplicate(result)
     if ndmin > result.ndim:
-        from dovetail.numpy.shapes import reshape  # deferred: needed with ndmin only
+        from dovetail.numpy.shapes import reshape  # deferred: needed only with ndmin
 
         result = reshape(result, (1,) * (ndmin - result.ndim) + result.shape)
     return on_device(result, device)
@@ -126,22 +126,23 @@ def asarray(
     device: DeviceLike | None = None,
     out_sharding: Sharding | None = None,
 ) -> Array:
-    """An array with the given values; an array of that dtype itself.
+    """Convert values to an array; an array that already has the dtype is returned itself.
 
     Args:
-        a: array, scalar, nested sequence of them, or object with ``__array__`` or the buffer
+        a: array, scalar, nested sequence of these, or object with ``__array__`` or the buffer
             protocol.
-        dtype: dtype of the result; by default that which the values have in common.
-        order: "C" or "K" (or "A"); the memory order is the compiler's affair.
-        copy: True for memory of its own, False to raise where that is needed, None for either.
-        device: where the array is placed, and stays.
+        dtype: dtype of the result; by default the common one of the values.
+        order: "C" or "K" (or "A"); the compiler chooses the memory order.
+        copy: True to get the array its own memory, False to raise if a copy is needed, None for
+            either.
+        device: device on which the array is placed and stays.
         out_sharding: not supported.
 
     Returns:
         An array.
 
     Raises:
-        ValueError: `copy` is False and the values are not in an array already.
+        ValueError: `copy` is False and the values are not yet in an array.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -158,12 +159,12 @@ def asarray(
 
 
 def duplicate(x: Any) -> Any:
-    """A concrete array with memory of its own."""
+    """A copy of a concrete array, with its own memory."""
     return x.__copy__()
 
 
 def _number_list(values: list[Any]) -> np.ndarray[Any, Any] | None:
-    """A list of Python numbers as a NumPy array of a canonical dtype; None for any other list."""
+    """A list of Python numbers as a NumPy array of canonical dtype; None for any other list."""
     kinds = set(map(type, values))
     if kinds == {float}:
         return np.array(values, dtypes.default_dtype("f"))
@@ -203,8 +204,8 @@ def _converted(value: Any, dtype: Any) -> Any:
         return _cast(array_from_foreign(value), dtype)
     if value is None:
         raise NonArrayArgumentError("array: None is no number, and has no place in an array")
-    found = value if isinstance(value, np.ndarray) else _through_numpy(value)
-    return _from_numpy(found, dtype)
+    host = value if isinstance(value, np.ndarray) else _through_numpy(value)
+    return _from_numpy(host, dtype)
 
 
 def _through_numpy(value: Any) -> np.ndarray[Any, Any]:
@@ -214,13 +215,13 @@ def _through_numpy(value: Any) -> np.ndarray[Any, Any]:
             + ("; keep text outside of arrays, or make numbers of it first")
             * isinstance(value, (str, bytes))
         )
-    found = np.asarray(value)
-    if found.dtype == object:
+    host = np.asarray(value)
+    if host.dtype == object:
         raise NonArrayArgumentError(
             f"array: arrays hold numbers and booleans, and a {type(value).__name__} is neither: "
             f"{value!r:.60}"
         )
-    return found
+    return host
 
 
 def _from_numpy(value: np.ndarray[Any, Any], dtype: Any) -> Any:
@@ -242,7 +243,7 @@ def _checked_scalar(value: Any, dtype: Any) -> np.ndarray[Any, Any]:
 
 
 def _check_numbers(values: np.ndarray[Any, Any], dtype: Any) -> None:
-    """Raise where Python numbers, here in a wide dtype, are none of those that `dtype` has."""
+    """Raise if Python numbers, here in a wide dtype, do not fit `dtype`."""
     kind = dtypes.kind_of(dtype)
     if values.dtype.kind == "c" and kind not in ("c", "b"):
         raise TypeError(f"array: complex numbers do not fit dtype {dtype}; take their real parts")
@@ -255,7 +256,7 @@ def _check_numbers(values: np.ndarray[Any, Any], dtype: Any) -> None:
 
 
 def _place(value: np.ndarray[Any, Any], weak: bool) -> Any:
-    """A NumPy array of a canonical dtype as an array: a constant of the program while tracing."""
+    """A NumPy array of canonical dtype as an array; while tracing, a constant of the program."""
     if value.dtype == dtypes.float0:
         raise NonArrayArgumentError("array: float0 is the dtype of tangents that hold nothing")
     return host_array(value, weak)
@@ -305,13 +306,13 @@ def _from_sequence(values: Any, dtype: Any) -> Any:
     stacked = lax.stack_p.bind(*(convert(item, target) for item in items), axis=0)
     from dovetail.numpy.shapes import (
         reshape,
-    )  # deferred: needed for nested sequences of arrays only
+    )  # deferred: needed only for nested sequences of arrays
 
     return reshape(stacked, shape + inner) if len(shape) != 1 else stacked
 
 
 def _check_leaves(leaves: list[Any], dtype: Any) -> None:
-    """Raise where a Python integer among arrays is none that their dtype has."""
+    """Raise if a Python integer among arrays does not fit their dtype."""
     if dtypes.kind_of(dtype) in ("i", "u"):
         for leaf in leaves:
             if type(leaf) is int:
@@ -319,7 +320,7 @@ def _check_leaves(leaves: list[Any], dtype: Any) -> None:
 
 
 def leaves_for_type(leaves: list[Any], items: list[Any]) -> list[Any]:
-    """What decides the common dtype: Python numbers as such, since they are weak, and arrays."""
+    """The values that determine the common dtype: arrays, and Python numbers, which are weak."""
     return [
         leaf if type(leaf) in _PYTHON_NUMBERS else item
         for leaf, item in zip(leaves, items, strict=True)
@@ -341,7 +342,7 @@ def _leaf_types(values: Any, found: set[type]) -> None:
 
 
 def _flattened(values: Any, leaves: list[Any]) -> Shape:
-    """Append the elements of nested sequences to `leaves`; the shape of the nest."""
+    """Append the elements of nested sequences to `leaves`, and return the shape."""
     if not isinstance(values, (list, tuple)):
         leaves.append(values)
         return ()
@@ -354,13 +355,13 @@ def _flattened(values: Any, leaves: list[Any]) -> Shape:
 
 
 def copy(a: ArrayLike, order: str | None = None) -> Array:
-    """An array with the same values and memory of its own.
+    """A copy of an array, with its own memory.
 
-    Since arrays are immutable this matters only where one of them is donated or deleted.
+    Since arrays are immutable, this matters only if one of them is donated or deleted.
 
     Args:
         a: array, scalar, or nested sequence.
-        order: the memory order is the compiler's affair.
+        order: "C" or "K" (or "A"); the compiler chooses the memory order.
 
     Returns:
         An array of the same shape and dtype.
@@ -381,13 +382,13 @@ def astype(
     copy: bool = False,
     device: DeviceLike | None = None,
 ) -> Array:
-    """The array in another dtype. Floats are truncated to integers, and integers wrap around.
+    """Convert an array to a dtype. Floats are truncated to integers; integers wrap around.
 
     Args:
         x: array or scalar.
         dtype: dtype of the result; None for the default float.
-        copy: whether the result has memory of its own also where the dtype is the same.
-        device: where the result is placed, and stays.
+        copy: whether the result gets its own memory even if the dtype is the same.
+        device: device on which the result is placed and stays.
 
     Returns:
         An array of the shape of `x`. Complex numbers lose their imaginary part.
@@ -416,16 +417,16 @@ def frombuffer(
     count: int = -1,
     offset: int = 0,
 ) -> Array:
-    """A one-dimensional array of the numbers in a piece of memory.
+    """Interpret a buffer as a one-dimensional array.
 
     Args:
         buffer: bytes, or an object with the buffer protocol.
-        dtype: how the bytes are read.
-        count: how many elements are read; -1 for all.
-        offset: where reading starts, in bytes.
+        dtype: dtype of the elements in the buffer.
+        count: number of elements to read; -1 for all.
+        offset: position to start reading at, in bytes.
 
     Returns:
-        An array with memory of its own.
+        An array with its own memory.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -438,18 +439,18 @@ def frombuffer(
 def fromfunction(
     function: Callable[..., Any], shape: ShapeLike, *, dtype: DTypeLike = float, **kwargs: Any
 ) -> Any:
-    """An array whose elements are a function of their indices.
+    """Create an array by applying a function to the indices of its elements.
 
-    The function is called once, as a function of scalars that is mapped over all indices.
+    The function takes scalars; it is called once and mapped over all indices.
 
     Args:
         function: takes one index for each dimension.
         shape: shape of the result.
         dtype: dtype of the indices.
-        **kwargs: passed on to `function`.
+        **kwargs: passed to `function`.
 
     Returns:
-        What `function` returns, with the dimensions of `shape` in front.
+        The output of `function`, with the dimensions of `shape` in front.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -468,7 +469,7 @@ def fromfunction(
 
 
 def _indices(size: int, dtype: Any) -> Any:
-    """The indices of a dimension, in a dtype that has to hold them."""
+    """The indices along a dimension, in a dtype that must be able to hold them."""
     if size and dtypes.kind_of(dtype) in ("i", "u"):
         dtypes.check_fits(size - 1, dtype, "fromfunction")
     return convert(lax.iota(dtypes.default_dtype("i"), size), dtype)

@@ -1,4 +1,4 @@
-"""Running sums and products, and differences of neighbours."""
+"""Cumulative sums and products, differences of neighbours, and integrals of samples."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _cumulative(
 
 
 def _running(compute: Any, x: Any, axis: int, dtype: Any) -> Any:
-    """A running sum or product in a dtype; of booleans it is a disjunction or conjunction."""
+    """A cumulative sum or product in a dtype; for booleans, a disjunction or conjunction."""
     x = convert(x, dtype)
     if dtypes.kind_of(dtype) != "b":
         return compute(x, axis=axis)
@@ -56,7 +56,7 @@ def _running(compute: Any, x: Any, axis: int, dtype: Any) -> Any:
 def cumsum(
     a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
 ) -> Array:
-    """Sums of the elements up to each.
+    """The cumulative sum of elements along a dimension.
 
     Args:
         a: array or scalar.
@@ -65,7 +65,7 @@ def cumsum(
         out: not supported, since arrays are immutable.
 
     Returns:
-        An array of the shape of `a`, or a vector.
+        An array of the shape of `a`, or a vector if `axis` is None.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -80,7 +80,7 @@ def cumsum(
 def cumprod(
     a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
 ) -> Array:
-    """Products of the elements up to each.
+    """The cumulative product of elements along a dimension.
 
     Args:
         a: array or scalar.
@@ -89,7 +89,7 @@ def cumprod(
         out: not supported, since arrays are immutable.
 
     Returns:
-        An array of the shape of `a`, or a vector.
+        An array of the shape of `a`, or a vector if `axis` is None.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -104,7 +104,7 @@ def cumprod(
 def nancumsum(
     a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
 ) -> Array:
-    """`cumsum` that counts nan as zero.
+    """`cumsum` that treats nan as zero.
 
     Args:
         a: array or scalar.
@@ -125,7 +125,7 @@ def nancumsum(
 def nancumprod(
     a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
 ) -> Array:
-    """`cumprod` that counts nan as one.
+    """`cumprod` that treats nan as one.
 
     Args:
         a: array or scalar.
@@ -177,13 +177,13 @@ def cumulative_sum(
     dtype: DTypeLike | None = None,
     include_initial: bool = False,
 ) -> Array:
-    """`cumsum` as the array API standard has it.
+    """`cumsum` as defined by the array API standard.
 
     Args:
         x: array of rank 1 or more.
-        axis: dimension; it may be left out for vectors only.
-        dtype: dtype of the result; small integers become default ones if None.
-        include_initial: whether the result starts with an additional 0.
+        axis: dimension; may be omitted only for vectors.
+        dtype: dtype of the result; if None, that of `x`, but small integers become default ones.
+        include_initial: whether to start the result with an additional 0.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -202,13 +202,13 @@ def cumulative_prod(
     dtype: DTypeLike | None = None,
     include_initial: bool = False,
 ) -> Array:
-    """`cumprod` as the array API standard has it.
+    """`cumprod` as defined by the array API standard.
 
     Args:
         x: array of rank 1 or more.
-        axis: dimension; it may be left out for vectors only.
-        dtype: dtype of the result; small integers become default ones if None.
-        include_initial: whether the result starts with an additional 1.
+        axis: dimension; may be omitted only for vectors.
+        dtype: dtype of the result; if None, that of `x`, but small integers become default ones.
+        include_initial: whether to start the result with an additional 1.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -226,17 +226,17 @@ def diff(
     prepend: ArrayLike | None = None,
     append: ArrayLike | None = None,
 ) -> Array:
-    """Differences of neighbours.
+    """Differences of neighbouring elements along a dimension.
 
     Args:
         a: array of rank 1 or more.
-        n: how many times differences are taken.
+        n: number of times to take differences.
         axis: dimension.
-        prepend: what stands before the array: scalar, or an array of the same rank.
-        append: what stands after the array, likewise.
+        prepend: scalar, or array of the same rank, to put before the array first.
+        append: scalar or array to put after the array first.
 
     Returns:
-        An array that is smaller by `n` along the dimension. Differences of booleans tell where they
+        An array that is smaller by `n` along the dimension. Differences of booleans show where they
         change.
 
     Raises:
@@ -285,12 +285,13 @@ def _extended(x: Any, dimension: int, prepend: Any, append: Any) -> Any:
 def trapezoid(
     y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1
 ) -> Array:
-    """The integral of samples by the trapezoidal rule.
+    """Integrate samples by the trapezoidal rule.
 
     Args:
         y: array of samples.
-        x: their places: a vector, or an array of the shape of `y`; equally spaced if None.
-        dx: distance of neighbours where `x` is None.
+        x: positions of the samples: a vector, or an array of the shape of `y`; equally spaced if
+            None.
+        dx: distance between neighbours if `x` is None.
         axis: dimension along which to integrate.
 
     Returns:

@@ -37,23 +37,23 @@ def gradient(
     axis: int | Sequence[int] | None = None,
     edge_order: int | None = None,
 ) -> Array | list[Array]:
-    """The derivatives of a function that is known at points, by central differences.
+    """The gradient of a sampled function, by central differences.
 
     Args:
         f: array of samples.
-        *varargs: distances of the points: one number for all dimensions, or for each dimension a
-            number, or a vector with the places of the points. 1 if left out.
-        axis: dimension, or several of them; all if None.
-        edge_order: how exact the one-sided differences at the ends are: 1 (the default, also for
-            None) or 2.
+        *varargs: spacing of the points: one number for all dimensions, or for each dimension a
+            number or a vector of the points' coordinates. 1 by default.
+        axis: dimension or dimensions; all if None.
+        edge_order: order of the one-sided differences at the ends: 1 (the default, also for None)
+            or 2.
 
     Returns:
-        An array of the shape of `f` for one dimension, a list of them for several (NumPy: a tuple).
-        Integers become floats.
+        An array of the shape of `f` for one dimension, a list of arrays for several (NumPy: a
+        tuple). Integers become floats.
 
     Raises:
-        ValueError: there are fewer than ``edge_order + 1`` points, or the places do not fit.
-        TypeError: the number of distances is another than that of dimensions.
+        ValueError: there are fewer than ``edge_order + 1`` points, or the coordinates do not fit.
+        TypeError: the number of spacings differs from the number of dimensions.
 
     Differs:
         `edge_order` is supported.
@@ -69,8 +69,8 @@ def gradient(
         [1. 2. 4.]
     """
     axes = tuple(axis) if isinstance(axis, (list, np.ndarray)) else axis
-    found = _gradient(f, varargs, axes, 1 if edge_order is None else edge_order)
-    return found[0] if len(found) == 1 else found
+    gradients = _gradient(f, varargs, axes, 1 if edge_order is None else edge_order)
+    return gradients[0] if len(gradients) == 1 else gradients
 
 
 @compiled_with("axis", "order")
@@ -106,7 +106,8 @@ def _gradient(f: Any, varargs: tuple[Any, ...], axis: Any, order: int) -> list[A
             results.append(_derivative(x, literal(1, dtype), dimension, order))
             continue
         if aval_of(h).ndim:
-            # Differences of places first, in their own dtype: integers lose nothing then.
+            # Take differences of coordinates in their own dtype first, so that integers lose
+            # nothing.
             h = plain(diff)(h)
         h = value(inexact("gradient", h, "varargs"))
         samples, h = same_dtype([x, h])
@@ -115,7 +116,7 @@ def _gradient(f: Any, varargs: tuple[Any, ...], axis: Any, order: int) -> list[A
 
 
 def _derivative(x: Any, h: Any, dimension: int, order: int) -> Any:
-    """The derivative along one dimension; `h` holds one distance, or those of all neighbours."""
+    """The derivative along one dimension; `h` holds one distance, or one for each step."""
     size = aval_of(x).shape[dimension]
     rank = aval_of(x).ndim
     is_even = not aval_of(h).ndim
@@ -138,7 +139,7 @@ def _derivative(x: Any, h: Any, dimension: int, order: int) -> Any:
         across = lax.sub(points(2, size), points(0, size - 2)) if size > 2 else points(0, 0)
         inner = lax.div(across, lax.mul(h, literal(2, aval_of(x).dtype)))
     else:
-        # The slope of the parabola through three points: the nearer neighbour counts more.
+        # The slope of the parabola through three points: the nearer neighbour has more weight.
         left, right = steps(0, size - 2), steps(1, size - 1)
         width = lax.add(left, right)
         before, after = slope(0, size - 2), slope(1, size - 1)
@@ -162,7 +163,7 @@ def _derivative(x: Any, h: Any, dimension: int, order: int) -> Any:
 
 
 def _bend(outer: Any, inner: Any, outer_step: Any, inner_step: Any) -> Any:
-    """How much the slope at an end differs from that between the two last points."""
+    """The difference between the slope at an end and that between the last two points."""
     ratio = lax.div(outer_step, lax.add(outer_step, inner_step))
     return lax.mul(lax.sub(outer, inner), ratio)
 
@@ -171,12 +172,12 @@ def _bend(outer: Any, inner: Any, outer_step: Any, inner_step: Any) -> Any:
 def ediff1d(
     ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None
 ) -> Array:
-    """Differences of neighbours in row-major order.
+    """Differences of neighbouring elements in row-major order.
 
     Args:
         ary: array of numbers; it is flattened.
-        to_end: numbers that stand after the differences, converted to the dtype of `ary`.
-        to_begin: numbers that stand before them.
+        to_end: numbers to append to the differences, converted to the dtype of `ary`.
+        to_begin: numbers to put before them, likewise.
 
     Returns:
         A vector of the dtype of `ary`.
@@ -213,13 +214,13 @@ def _flat(x: Any, argument: str, dtype: Any) -> Any:
 def unwrap(
     p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, period: ArrayLike = 2 * math.pi
 ) -> Array:
-    """Angles without jumps: multiples of the period are added so that neighbours are near.
+    """Remove jumps from angles by adding multiples of the period.
 
     Args:
         p: array of real numbers.
-        discont: the smallest jump that is closed, half the period if None or smaller.
+        discont: the smallest jump to remove; half the period if None or smaller.
         axis: dimension.
-        period: how much jumps are multiples of.
+        period: the period; jumps are changed by multiples of it.
 
     Returns:
         An array of the shape of `p`, of the common dtype of `p` and the period.
@@ -270,7 +271,7 @@ def unwrap(
         is_odd = lax.ne(lax.rem(whole, _two(whole)), literal(0, dtype))
         is_high = lax.bitwise_and(is_high, lax.bitwise_not(is_odd))
     closed = pick(is_high, high, closed)
-    # Turns are counted, so that nothing is rounded before they are multiplied by the period.
+    # Count turns, so that nothing is rounded before they are multiplied by the period.
     turns = lax.div(lax.sub(closed, jumps), whole)
     if kind == "f":
         turns = lax.round(turns, lax.RoundingMethod.TO_NEAREST_EVEN)

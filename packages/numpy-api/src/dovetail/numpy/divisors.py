@@ -12,21 +12,23 @@ from dovetail.numpy.compiled import compiled
 from dovetail.numpy.conditions import pick, spread
 from dovetail.typing import Array, ArrayLike
 
-#: Steps in one pass over the arrays: fewer read them more often, more go on for longer than needed.
+#: Steps in one pass over the arrays: with fewer, they are read more often; with more, the loop runs
+#: longer than needed.
 _STEPS: Final = 4
 
 
 @compiled
 def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
-    """The greatest common divisor of integers; that of zero and a number is its magnitude.
+    """The greatest common divisor of integers; gcd(0, n) is the magnitude of n.
 
     Args:
         x1: array or scalar of integers.
         x2: array or scalar that broadcasts with `x1`.
 
     Returns:
-        An array of the common shape and dtype. No number is negative, but for the most negative one
-        of a dtype, whose magnitude the dtype lacks: it comes out as it is, as in NumPy.
+        An array of the common shape and dtype. Results are not negative, except for the most
+        negative number of the dtype, whose magnitude the dtype cannot hold: it stays as it is, as
+        in NumPy.
 
     Raises:
         TypeError: the operands are not integers.
@@ -48,7 +50,7 @@ def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
 
 @compiled
 def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
-    """The least common multiple of integers; that of zero and a number is zero.
+    """The least common multiple of integers; lcm(0, n) is zero.
 
     Args:
         x1: array or scalar of integers.
@@ -86,17 +88,17 @@ def _is_weak(x: Any, y: Any) -> bool:
 
 
 def _magnitude(x: Any) -> Any:
-    """As an unsigned number, which holds the magnitude of every signed one."""
+    """The magnitude as an unsigned number, which holds that of every signed one."""
     dtype = aval_of(x).dtype
     if dtypes.kind_of(dtype) == "u":
         return x
-    # Converted after the negation: that of the most negative number is itself.
+    # Convert after taking abs, which leaves the most negative number as it is.
     unsigned = dtypes.canonicalize_dtype(f"uint{dtypes.itemsize_bits(dtype)}")
     return convert(lax.abs(x), unsigned)
 
 
 def _gcd(x: Any, y: Any) -> Any:
-    """By halving and subtracting (Stein): a division takes longer than the steps that it saves."""
+    """Halving and subtracting (Stein): a division takes longer than the steps that it saves."""
     zero = lax.full_like(x, 0)
     either = lax.bitwise_or(x, y)
     smaller, larger = lax.min(x, y), lax.max(x, y)
@@ -117,12 +119,12 @@ def _gcd(x: Any, y: Any) -> Any:
             odd, rest = pick(finished, odd, low), pick(finished, zero, lax.sub(high, low))
         return odd, rest
 
-    found, _ = lax.while_loop(unfinished, step, (odd, pick(alone, zero, larger)))
-    found = lax.shift_left(found, _trailing_zeros(either))
-    return pick(lax.eq(either, zero), zero, found)
+    divisor, _ = lax.while_loop(unfinished, step, (odd, pick(alone, zero, larger)))
+    divisor = lax.shift_left(divisor, _trailing_zeros(either))
+    return pick(lax.eq(either, zero), zero, divisor)
 
 
 def _trailing_zeros(x: Any) -> Any:
-    """How many of the last bits are zero; the width for zero."""
+    """The number of trailing zero bits; the width for zero."""
     below = lax.sub(lax.bitwise_and(x, lax.neg(x)), literal(1, aval_of(x).dtype))
     return lax.population_count(below)

@@ -1,4 +1,4 @@
-"""Why the result of an operation has its dtype, in words."""
+"""Explanations of result dtypes."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _ORDER: Final = "biufc"
 
 
 def explain_dtype(*operands: ArrayLike | DTypeLike) -> str:
-    """Why an operation on some operands has a result of its dtype.
+    """Explain the dtype of the result of an operation on operands.
 
     Args:
-        *operands: arrays, numbers and dtypes, at least one. Of Python's types, `int`, `float` and
+        *operands: arrays, numbers and dtypes, at least one. The Python types `int`, `float` and
             `complex` stand for their numbers.
 
     Returns:
-        A text: the dtype of each operand and where it comes from, that of the result, and the rule
+        A string: the dtype of each operand and its origin, the dtype of the result, and the rule
         that leads to it.
 
     Raises:
@@ -48,20 +48,20 @@ def explain_dtype(*operands: ArrayLike | DTypeLike) -> str:
     """
     if not operands:
         raise ValueError("explain_dtype: at least one operand is needed")
-    found = [_described(operand) for operand in operands]
-    lines = [f"operand {n}: {text}" for n, (_, _, text) in enumerate(found, 1)]
+    descriptions = [_described(operand) for operand in operands]
+    lines = [f"operand {n}: {text}" for n, (_, _, text) in enumerate(descriptions, 1)]
     try:
         dtype, weak = dtypes.result_type(*operands, return_weak_type_flag=True)
     except dtypes.TypePromotionError as error:
         return "\n".join([*lines, f"no result: {error}"])
     name = f"{dtypes.as_dtype(dtype)}{', weakly typed' if weak else ''}"
-    reason = _reason([(d, w) for d, w, _ in found], dtype)
+    reason = _reason([(d, w) for d, w, _ in descriptions], dtype)
     return "\n".join([*lines, f"result: {name}, because {reason}"])
 
 
 def _described(operand: Any) -> tuple[Any, bool, str]:
     """The canonical dtype of an operand, whether it is weak, and a description."""
-    # One operand is its own result, whatever dtypes promotion allows.
+    # A single operand is its own result, whatever promotion allows.
     dtype, weak = dtypes.result_type(operand, return_weak_type_flag=True)
     if isinstance(operand, type) and operand in (bool, int, float, complex):
         text = f"Python's type {operand.__name__}"
@@ -82,8 +82,8 @@ def _origin(operand: Any, dtype: Any) -> str:
     if isinstance(operand, (str, np.dtype)) or (
         isinstance(operand, type) and not hasattr(operand, "aval")
     ):
-        asked = dtypes.as_dtype(operand)
-        return "given as a dtype" + _narrowed(asked, dtype)
+        requested = dtypes.as_dtype(operand)
+        return "given as a dtype" + _narrowed(requested, dtype)
     shape = getattr(operand, "shape", ())
     what = f"an array of shape {shape}" if shape else "a scalar array"
     if isinstance(operand, (np.ndarray, np.generic)):
@@ -139,7 +139,7 @@ def _reason(operands: list[tuple[Any, bool]], dtype: Any) -> str:
 
 
 def _raised(own: Any, operands: list[tuple[Any, bool]], dtype: Any) -> str:
-    """Why a weak operand of a higher kind than the dtypes of the others matters."""
+    """Why a weak operand matters whose kind is higher than the dtypes of the others."""
     rank = _ORDER.index(dtypes.kind_of(dtype) or "b")
     place = next(
         n

@@ -1,4 +1,4 @@
-"""Sums of products in the notation of Einstein."""
+"""Sums of products in Einstein notation."""
 
 from __future__ import annotations
 
@@ -40,21 +40,21 @@ def einsum(
     preferred_element_type: DTypeLike | None = None,
     out_sharding: Sharding | None = None,
 ) -> Array:
-    """Sums of products of arrays, written with one letter for each dimension.
+    """Evaluate a sum of products of arrays in Einstein notation.
 
-    Letters that several operands share are paired; those that are missing after ``->`` are summed
-    over. Without ``->`` the result has the letters that occur once, in alphabetical order. ``...``
-    stands for further dimensions, which are broadcast.
+    Each letter names a dimension. Dimensions with the same letter are paired; letters missing after
+    ``->`` are summed over. Without ``->`` the result has the letters that occur once, in
+    alphabetical order. ``...`` stands for further dimensions, which are broadcast.
 
     Args:
-        subscripts: such as ``"ij,jk->ik"``; or operands and lists of integers in turn, as NumPy has
-            it.
+        subscripts: subscripts such as ``"ij,jk->ik"``; or operands and lists of integers in turn,
+            as in NumPy.
         *operands: one array for each term.
         out: not supported, since arrays are immutable.
-        optimize: how the order of products is found, by the opt_einsum library: "auto", "optimal",
+        optimize: how the opt_einsum library finds the order of products: "auto", "optimal",
             "greedy", or a path; False or None multiplies from left to right.
         precision: accuracy of the products: None, "default", "high", "highest", or a pair of them.
-        preferred_element_type: dtype of the result, in which products are summed.
+        preferred_element_type: dtype of the result, in which the products are summed.
         out_sharding: not supported.
 
     Returns:
@@ -87,12 +87,12 @@ def einsum_path(
     *operands: ArrayLike | Sequence[Any],
     optimize: bool | str | Sequence[Any] = "auto",
 ) -> tuple[list[Any], str]:
-    """The order of products that `einsum` takes.
+    """Find the order in which `einsum` computes products.
 
     Args:
         subscripts: as for `einsum`.
-        *operands: arrays, of which the shapes matter.
-        optimize: how the order is found, as for `einsum`.
+        *operands: arrays; only their shapes matter.
+        optimize: how to find the order, as for `einsum`.
 
     Returns:
         The path, a list of tuples of operand numbers, and a description of it.
@@ -102,7 +102,7 @@ def einsum_path(
         >>> jnp.einsum_path("ij,jk,kl", jnp.ones((2, 3)), jnp.ones((3, 4)), jnp.ones((4, 5)))[0]
         [(0, 1), (0, 1)]
     """
-    import opt_einsum  # deferred: used by einsum alone
+    import opt_einsum  # deferred: used only by einsum
 
     text, values = _parsed(subscripts, operands)
     shapes = [aval_of(v).shape for v in values]
@@ -116,7 +116,7 @@ def einsum_path(
 
 
 def _parsed(subscripts: Any, operands: Sequence[Any]) -> tuple[str, list[Any]]:
-    """Subscripts as text without spaces, and checked operands."""
+    """Subscripts without spaces, and checked operands."""
     if isinstance(subscripts, str):
         text = subscripts.replace(" ", "")
     else:
@@ -204,26 +204,26 @@ def _check_sizes(inputs: Sequence[str], shapes: Sequence[tuple[int, ...]], broad
     sizes: dict[str, int] = {}
     for term, shape in zip(inputs, shapes, strict=True):
         for letter, size in zip(term, shape, strict=True):
-            known = sizes.setdefault(letter, size)
-            if known == size or 1 in (known, size):
-                sizes[letter] = max(known, size) if 0 not in (known, size) else 0
+            previous = sizes.setdefault(letter, size)
+            if previous == size or 1 in (previous, size):
+                sizes[letter] = max(previous, size) if 0 not in (previous, size) else 0
                 continue
             what = "a dimension of ..." if letter in broadcast else f"dimension {letter!r}"
-            raise ValueError(f"einsum: {what} has the sizes {known} and {size}")
+            raise ValueError(f"einsum: {what} has the sizes {previous} and {size}")
 
 
 @lru_cache(maxsize=1024)
 def _plan(
     inputs: tuple[str, ...], output: str, shapes: tuple[tuple[int, ...], ...], optimize: Any
 ) -> Steps:
-    """Which operands are multiplied in each step, and the letters of the product."""
+    """The operands to multiply in each step, and the letters of the product."""
     remaining = list(inputs)
     if len(inputs) <= 2:
         path: Any = [tuple(range(len(inputs)))]
     elif optimize is False or optimize is None:
         path = [(0, 1)] + [(0, len(inputs) - 1 - i) for i in range(1, len(inputs) - 1)]
     else:
-        import opt_einsum  # deferred: used for three operands and more
+        import opt_einsum  # deferred: used only for three or more operands
 
         path, _ = opt_einsum.contract_path(
             f"{','.join(inputs)}->{output}",
@@ -280,7 +280,7 @@ def _einsum(
 
 
 def _alone(x: Any, term: str, needed: set[str], sizes: dict[str, int]) -> tuple[Any, str]:
-    """Diagonals where a letter is repeated, and sums over letters that are not needed."""
+    """Take diagonals for repeated letters, and sum over letters that are not needed."""
     for letter, count in Counter(term).items():
         while count > 1:
             i = term.index(letter)
@@ -302,7 +302,7 @@ def _sum(x: Any, axes: tuple[int, ...]) -> Any:
 
 
 def _diagonal(x: Any, i: int, j: int, size: int) -> Any:
-    """The elements with equal positions in two dimensions; the first of them stays."""
+    """The elements with equal positions in two dimensions, of which the first stays."""
     shape = aval_of(x).shape
     if shape[i] != shape[j]:
         shape = tuple(size if d in (i, j) else n for d, n in enumerate(shape))
@@ -322,13 +322,13 @@ def _product(
     precision: Any,
     target: Any,
 ) -> tuple[Any, str]:
-    """The product of two operands, summed over the letters that the result does not have."""
+    """The product of two operands, summed over the letters missing from the result."""
     needed = set(result)
     x, left = _alone(x, left, needed | set(right), sizes)
     y, right = _alone(y, right, needed | set(left), sizes)
     x, left = _without_ones(x, left, right, sizes)
     y, right = _without_ones(y, right, left, sizes)
-    # Where a letter has become one operand's own, it may have to be summed over there.
+    # A letter that only one operand still has may have to be summed over there.
     x, left = _alone(x, left, needed | set(right), sizes)
     y, right = _alone(y, right, needed | set(left), sizes)
     shared = [c for c in left if c in right]
@@ -341,21 +341,20 @@ def _product(
     out = contracted(
         x, y, (numbers[0][0], numbers[1][0]), (numbers[0][1], numbers[1][1]), precision, target
     )
-    own = [c for c in left if c not in shared] + [c for c in right if c not in shared]
-    found = "".join(batch + own)
-    missing = [c for c in result if c not in found]
+    free = [c for c in left if c not in shared] + [c for c in right if c not in shared]
+    letters = "".join(batch + free)
+    missing = [c for c in result if c not in letters]
     if missing:  # letters whose dimensions have size one in both operands
         out = reshaped(out, aval_of(out).shape + (1,) * len(missing))
-        found += "".join(missing)
-    return out, found
+        letters += "".join(missing)
+    return out, letters
 
 
 def _without_ones(x: Any, term: str, other: str, sizes: dict[str, int]) -> tuple[Any, str]:
-    """Dimensions of size one that another operand has with a larger size are dropped: they
-    broadcast."""
+    """Drop dimensions of size one that another operand has with a larger size: they broadcast."""
     shape = aval_of(x).shape
     gone = [i for i, c in enumerate(term) if shape[i] == 1 and sizes[c] != 1 and c in other]
     if not gone:
         return x, term
-    kept = [i for i in range(len(term)) if i not in gone]
-    return reshaped(x, tuple(shape[i] for i in kept)), "".join(term[i] for i in kept)
+    remaining = [i for i in range(len(term)) if i not in gone]
+    return reshaped(x, tuple(shape[i] for i in remaining)), "".join(term[i] for i in remaining)

@@ -58,7 +58,7 @@ def exp2(x: ArrayLike, /) -> Array:
 
 @compiled
 def expm1(x: ArrayLike, /) -> Array:
-    """``exp(x) - 1``, accurate also near 0.
+    """``exp(x) - 1``, accurate even near 0.
 
     Args:
         x: array or scalar.
@@ -94,7 +94,7 @@ def log(x: ArrayLike, /) -> Array:
 
 @compiled
 def log1p(x: ArrayLike, /) -> Array:
-    """``log(1 + x)``, accurate also near 0.
+    """``log(1 + x)``, accurate even near 0.
 
     Args:
         x: array or scalar.
@@ -149,7 +149,7 @@ def log10(x: ArrayLike, /) -> Array:
 def _log_to_base(x: Any, log_of_base: float) -> Any:
     result = lax.log(x)
     if _is_complex(x):
-        # Part by part: a complex division makes nan of the infinite logarithm of 0.
+        # Divide each part: complex division would turn the infinite logarithm of 0 into nan.
         parts = (lax.real(result), lax.imag(result))
         divisor = literal(log_of_base, parts[0].dtype)
         return lax.complex(*(lax.div(part, divisor) for part in parts))
@@ -165,8 +165,8 @@ def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         x2: array or scalar that broadcasts with `x1`.
 
     Returns:
-        A float or complex array of the common shape. Complex results have an imaginary part of at
-        most pi.
+        A float or complex array of the common shape. Imaginary parts of complex results are at most
+        pi.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -204,12 +204,11 @@ def _log_of_sum(x: Any, y: Any) -> Any:
     """log(exp(x) + exp(y)) of two real operands."""
     zero = literal(0, x.dtype, weak_of(x))
     difference = lax.sub(x, y)
-    # Both infinite and equal: the difference is nan, the sum is the result, and its gradient does
-    # not pass through the difference.
+    # If both are infinite and equal, the difference is nan; the sum is the result, and its gradient
+    # does not pass through the difference.
     special = lax.bitwise_and(lax.eq(x, y), lax.ne(difference, difference))
     difference = pick(special, zero, difference)
-    # Written with the sign of the difference alone, so that derivatives at x = y are right to every
-    # order.
+    # Using only the sign of the difference keeps derivatives at x = y right to every order.
     larger = pick(lax.ge(difference, zero), x, y)
     magnitude = pick(lax.ge(difference, zero), difference, lax.neg(difference))
     result = lax.add(larger, lax.log1p(lax.exp(lax.neg(magnitude))))
@@ -237,7 +236,7 @@ _PI = 3.141592653589793
 
 @compiled
 def sinc(x: ArrayLike, /) -> Array:
-    """The normalised sinc function, ``sin(pi x) / (pi x)``, and 1 at 0.
+    """The normalised sinc function: ``sin(pi x) / (pi x)``, and 1 at 0.
 
     Args:
         x: array or scalar.
@@ -252,7 +251,7 @@ def sinc(x: ArrayLike, /) -> Array:
     """
     x = inexact("sinc", x)
     scaled = lax.mul(x, literal(_PI, x.dtype, weak_of(x)))
-    # Near 0 the Taylor series, whose derivatives are right where the quotient's are 0 / 0.
+    # Near 0 use the Taylor series: the derivatives of the quotient are 0 / 0 there.
     squared = lax.square(scaled)
     near = lax.lt(
         lax.abs(scaled), literal(_SERIES_BELOW, lax.real(x).dtype if _is_complex(x) else x.dtype)

@@ -1,4 +1,4 @@
-"""Both extremes at once, and the several largest or smallest elements."""
+"""Both extremes at once, and the k largest or smallest elements."""
 
 from __future__ import annotations
 
@@ -34,15 +34,16 @@ def minmax(
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> tuple[Array, Array]:
-    """The smallest and the largest element along some dimensions; nan where there is one.
+    """The smallest and the largest element along dimensions; nan if any element is nan.
 
     Args:
         a: array or scalar.
-        axis: dimension, or several of them; all if None.
+        axis: dimension or dimensions; all if None.
         out: not supported, since arrays are immutable.
-        keepdims: whether the dimensions stay, with size one.
-        initial: number that takes part in both, or a tuple of one for each.
-        where: boolean array that broadcasts with `a`: which elements count; it needs `initial`.
+        keepdims: whether to keep the dimensions, with size one.
+        initial: further value to compare with, or a tuple of one for each extreme.
+        where: boolean array that broadcasts with `a`: which elements to include; requires
+            `initial`.
 
     Returns:
         A pair of arrays without these dimensions.
@@ -69,23 +70,23 @@ def minmax(
 def top_k(
     a: ArrayLike, k: int, /, *, axis: int = -1, mode: str = "largest", sorted: bool = True
 ) -> tuple[Array, Array]:
-    """The largest or smallest elements along a dimension, and their positions.
+    """The k largest or smallest elements along a dimension, and their positions.
 
-    Of equal elements those that come first are taken. Nan is larger than all numbers.
+    Of equal elements, the first ones are taken. Nan is larger than all numbers.
 
     Args:
         a: array of rank 1 or more, of a real dtype.
-        k: how many; at most the size of the dimension.
+        k: number of elements; at most the size of the dimension.
         axis: dimension.
         mode: "largest" or "smallest".
-        sorted: whether they must be in order, the most extreme one first. They always are.
+        sorted: whether they must be sorted, the most extreme first. They always are.
 
     Returns:
-        A pair of arrays with size `k` in the dimension: elements, and positions in it.
+        A pair of arrays with size `k` along the dimension: elements, and their positions.
 
     Raises:
         TypeError: `a` is complex.
-        ValueError: the dimension has less than `k` elements.
+        ValueError: the dimension has fewer than `k` elements.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -109,7 +110,7 @@ def top_k(
         )
     if mode == "largest":
         if dtypes.kind_of(aval_of(x).dtype) == "f":
-            # As quotients of zeros come, nan has a sign, and lax.top_k goes by it.
+            # lax.top_k orders nan by its sign, and the nan of 0 / 0 may have one.
             x = pick(lax.ne(x, x), literal(math.nan, aval_of(x).dtype), x)
         return lax.top_k(x, count, axis=dimension)
     places = iota_p.bind(dtype=np.dtype(np.int32), shape=shape, dimension=dimension, sharding=None)

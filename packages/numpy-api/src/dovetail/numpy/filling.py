@@ -36,18 +36,18 @@ register_cache(_host_constants.clear)
 def _constant(
     function: str, number: Any, shape: Any, dtype: Any, device: Any, out_sharding: Any
 ) -> Any:
-    """An array of one number, in a dtype that is a float by default."""
+    """An array of one number, in the default float dtype unless another is given."""
     key: Any = None
-    # 2.0 and True are no sizes, but would find what 2 and 1 have left.
+    # 2.0 and True are not sizes, but would hit the cache entries of 2 and 1.
     exact = type(shape) is int or (type(shape) is tuple and {int}.issuperset(map(type, shape)))
     if exact and device is None and out_sharding is None and trace_state.trace is evaluation_trace:
         key = (number, shape, dtype, enable_x64.value)
         try:
-            found = _host_constants.get(key)
+            cached = _host_constants.get(key)
         except TypeError:  # a list as dtype
-            key = found = None
-        if found is not None:
-            value, aval = found
+            key = cached = None
+        if cached is not None:
+            value, aval = cached
             return array_from_buffer(put_buffer(value, aval, default_sharding()))
     no_sharding(function, out_sharding)
     sizes = canonical_shape(function, shape)
@@ -65,7 +65,7 @@ def _constant(
 
 
 def filled(shape: Shape, value: Any) -> Any:
-    """A scalar operand repeated to a shape."""
+    """A scalar operand broadcast to a shape."""
     return broadcast_in_dim_p.bind(value, shape=shape, broadcast_dimensions=(), sharding=None)
 
 
@@ -76,12 +76,12 @@ def zeros(
     device: DeviceLike | None = None,
     out_sharding: Sharding | None = None,
 ) -> Array:
-    """An array of zeros.
+    """Create an array of zeros.
 
     Args:
-        shape: a size, or a sequence of them.
+        shape: a size, or a sequence of sizes.
         dtype: dtype of the result; the default float if None.
-        device: where the array is placed, and stays.
+        device: device on which the array is placed and stays.
         out_sharding: not supported.
 
     Returns:
@@ -103,12 +103,12 @@ def ones(
     device: DeviceLike | None = None,
     out_sharding: Sharding | None = None,
 ) -> Array:
-    """An array of ones.
+    """Create an array of ones.
 
     Args:
-        shape: a size, or a sequence of them.
+        shape: a size, or a sequence of sizes.
         dtype: dtype of the result; the default float if None.
-        device: where the array is placed, and stays.
+        device: device on which the array is placed and stays.
         out_sharding: not supported.
 
     Returns:
@@ -129,12 +129,12 @@ def empty(
     device: DeviceLike | None = None,
     out_sharding: Sharding | None = None,
 ) -> Array:
-    """An array whose values do not matter. There is no uninitialised memory here: they are zeros.
+    """Create an array whose values do not matter; they are zeros, not uninitialised memory.
 
     Args:
-        shape: a size, or a sequence of them.
+        shape: a size, or a sequence of sizes.
         dtype: dtype of the result; the default float if None.
-        device: where the array is placed, and stays.
+        device: device on which the array is placed and stays.
         out_sharding: not supported.
 
     Returns:
@@ -156,14 +156,13 @@ def full(
     device: DeviceLike | None = None,
     out_sharding: Sharding | None = None,
 ) -> Array:
-    """An array of one repeated value.
+    """Create an array filled with one value.
 
     Args:
-        shape: a size, or a sequence of them.
+        shape: a size, or a sequence of sizes.
         fill_value: scalar, or an array that broadcasts to `shape`.
-        dtype: dtype of the result; that of `fill_value` if None, weak where that is a Python
-            number.
-        device: where the array is placed, and stays.
+        dtype: dtype of the result; that of `fill_value` if None, weak if that is a Python number.
+        device: device on which the array is placed and stays.
         out_sharding: not supported.
 
     Returns:
@@ -186,7 +185,7 @@ def full(
 
 
 def _full(function: str, sizes: Shape, fill_value: Any, dtype: Any, weak: bool | None) -> Any:
-    """`fill_value` in a canonical dtype (None: its own), repeated to a shape."""
+    """`fill_value` in a canonical dtype (None: its own), broadcast to a shape."""
     if isinstance(fill_value, (list, tuple)):
         fill_value = asarray(fill_value)
     value: Any = array_like(fill_value, function, "fill_value")
@@ -211,7 +210,7 @@ def _full(function: str, sizes: Shape, fill_value: Any, dtype: Any, weak: bool |
         raise ValueError(
             f"{function}: fill_value of shape {aval.shape} cannot be broadcast to shape {sizes}"
         )
-    from dovetail.numpy.shapes import broadcast_to  # deferred: needed to fill with arrays only
+    from dovetail.numpy.shapes import broadcast_to  # deferred: needed only to fill with arrays
 
     return broadcast_to(value, sizes)
 
@@ -225,7 +224,7 @@ def _like(
     device: Any,
     argument: str = "a",
 ) -> Any:
-    """An array of one repeated value, with the shape and dtype of another."""
+    """Create an array filled with one value, with the shape and dtype of another array."""
     sizes = (
         shape_of_argument(a, function, argument)
         if shape is None
@@ -235,12 +234,12 @@ def _like(
     if dtype is not None:
         target = dtypes.check_user_dtype(dtype, function)
     else:
-        found = getattr(a, "dtype", None)
-        if found is None:
-            found = aval_of(array_like(a, function, argument)).dtype
-        if isinstance(a, np.ndarray) and not dtypes.kind_of(found):
+        own_dtype = getattr(a, "dtype", None)
+        if own_dtype is None:
+            own_dtype = aval_of(array_like(a, function, argument)).dtype
+        if isinstance(a, np.ndarray) and not dtypes.kind_of(own_dtype):
             array_like(a, function, argument)
-        target = dtypes.canonicalize_dtype(found)
+        target = dtypes.canonicalize_dtype(own_dtype)
         weak = dtypes.is_weakly_typed(a)
     return on_device(_full(function, sizes, fill_value, target, weak), device)
 
@@ -253,13 +252,13 @@ def zeros_like(
     device: DeviceLike | None = None,
     out_sharding: Sharding | None = None,
 ) -> Array:
-    """An array of zeros with the shape and dtype of another.
+    """Create an array of zeros with the shape and dtype of another array.
 
     Args:
         a: array, scalar, or object with ``shape`` and ``dtype``.
         dtype: dtype of the result; that of `a` if None.
         shape: shape of the result; that of `a` if None.
-        device: where the array is placed, and stays.
+        device: device on which the array is placed and stays.
         out_sharding: not supported.
 
     Returns:
@@ -282,13 +281,13 @@ def ones_like(
     device: DeviceLike | None = None,
     out_sharding: Sharding | None = None,
 ) -> Array:
-    """An array of ones with the shape and dtype of another.
+    """Create an array of ones with the shape and dtype of another array.
 
     Args:
         a: array, scalar, or object with ``shape`` and ``dtype``.
         dtype: dtype of the result; that of `a` if None.
         shape: shape of the result; that of `a` if None.
-        device: where the array is placed, and stays.
+        device: device on which the array is placed and stays.
         out_sharding: not supported.
 
     Returns:
@@ -310,13 +309,13 @@ def empty_like(
     *,
     device: DeviceLike | None = None,
 ) -> Array:
-    """An array with the shape and dtype of another, whose values do not matter (they are zeros).
+    """Create an array like another, whose values do not matter (they are zeros).
 
     Args:
         prototype: array, scalar, or object with ``shape`` and ``dtype``.
         dtype: dtype of the result; that of `prototype` if None.
         shape: shape of the result; that of `prototype` if None.
-        device: where the array is placed, and stays.
+        device: device on which the array is placed and stays.
 
     Returns:
         An array.
@@ -338,14 +337,14 @@ def full_like(
     device: DeviceLike | None = None,
     out_sharding: Sharding | None = None,
 ) -> Array:
-    """An array of one repeated value, with the shape and dtype of another.
+    """Create an array filled with one value, with the shape and dtype of another array.
 
     Args:
         a: array, scalar, or object with ``shape`` and ``dtype``.
         fill_value: scalar, or an array that broadcasts to the shape.
         dtype: dtype of the result; that of `a` if None.
         shape: shape of the result; that of `a` if None.
-        device: where the array is placed, and stays.
+        device: device on which the array is placed and stays.
         out_sharding: not supported yet.
 
     Returns:

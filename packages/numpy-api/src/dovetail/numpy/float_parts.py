@@ -25,7 +25,7 @@ from dovetail.typing import Array, ArrayLike
 
 
 def _bits(x: Any) -> Any:
-    """The bits of floats as signed integers of their width."""
+    """The bits of floats as signed integers of the same width."""
     return lax.bitcast_convert_type(x, f"int{dtypes.itemsize_bits(aval_of(x).dtype)}")
 
 
@@ -36,7 +36,7 @@ def _is_negative(x: Any) -> Any:
 
 @compiled
 def signbit(x: ArrayLike, /) -> Array:
-    """Where elements are negative, or are negative zeros or nan with a sign.
+    """Test whether the sign bit is set, element by element, for zeros and nan too.
 
     Args:
         x: array or scalar of a real dtype.
@@ -61,11 +61,11 @@ def signbit(x: ArrayLike, /) -> Array:
 
 @compiled
 def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Numbers of one array with the signs of another.
+    """Give the numbers of one array the signs of another.
 
     Args:
         x1: array or scalar of a real dtype: the magnitudes.
-        x2: array or scalar that broadcasts with `x1`: the signs, that of a zero too.
+        x2: array or scalar that broadcasts with `x1`: the signs, including that of zeros.
 
     Returns:
         A float array of the common shape.
@@ -82,11 +82,11 @@ def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @compiled
 def nextafter(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The next float after one number towards another.
+    """The next float after `x1` in the direction of `x2`.
 
     Args:
         x1: array or scalar of a real dtype.
-        x2: array or scalar that broadcasts with `x1`: where to go.
+        x2: array or scalar that broadcasts with `x1`: the direction.
 
     Returns:
         A float array of the common shape.
@@ -102,7 +102,7 @@ def nextafter(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @compiled
 def spacing(x: ArrayLike, /) -> Array:
-    """The distance of each number to the next float of greater magnitude, with its sign.
+    """The distance from each number to the next float of greater magnitude, with its sign.
 
     Args:
         x: array or scalar of a real dtype.
@@ -123,7 +123,7 @@ def spacing(x: ArrayLike, /) -> Array:
 
 
 def _layout(dtype: Any) -> tuple[int, int, Any]:
-    """Bits of the mantissa, the bias of the exponent, and the dtype of the bits."""
+    """The number of mantissa bits, the bias of the exponent, and the dtype of the bits."""
     limits = dtypes.finfo(dtype)
     bits = dtypes.itemsize_bits(dtype)
     mantissa = int(limits.nmant)
@@ -131,7 +131,7 @@ def _layout(dtype: Any) -> tuple[int, int, Any]:
 
 
 def _power_of_two(exponent: Any, dtype: Any) -> Any:
-    """Powers of two whose exponents, 32-bit integers, are those of normal numbers."""
+    """Powers of two, from 32-bit exponents in the range of normal numbers."""
     mantissa, bias, integer = _layout(dtype)
     biased = lax.add(exponent, literal(bias, np.dtype("int32")))
     bits = lax.shift_left(convert(biased, integer), literal(mantissa, integer))
@@ -139,12 +139,12 @@ def _power_of_two(exponent: Any, dtype: Any) -> Any:
 
 
 def _scaled(x: Any, exponent: Any) -> Any:
-    """`x` times two to the power of 32-bit integers, exactly but for the result's own rounding."""
+    """`x` times powers of two with 32-bit exponents, exact except for rounding the result."""
     dtype = aval_of(x).dtype
     _, bias, _ = _layout(dtype)
     int32 = np.dtype("int32")
     largest, smallest = literal(bias, int32), literal(1 - bias, int32)
-    # Four normal factors reach from the smallest number to the largest and beyond.
+    # Four normal factors suffice to go from the smallest number to the largest and beyond.
     rest = exponent
     for _ in range(4):
         part = lax.min(lax.max(rest, smallest), largest)
@@ -155,7 +155,7 @@ def _scaled(x: Any, exponent: Any) -> Any:
 
 @compiled
 def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Numbers times powers of two: ``x1 * 2**x2`` without intermediate overflow.
+    """Multiply by powers of two: ``x1 * 2**x2`` without intermediate overflow.
 
     Args:
         x1: array or scalar of a real dtype.
@@ -177,7 +177,7 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     exponent = array_like(x2, "ldexp", "x2")
     require_kind("ldexp", exponent, "biu", "integer exponents")
     dtype = aval_of(x).dtype
-    # Together only for their shapes: dtypes stay their own.
+    # Broadcast together, but keep both dtypes.
     x, spread = promoted_pair("ldexp", x, convert(exponent, dtype))
     shape = lax.broadcast_shapes(aval_of(x).shape, aval_of(spread).shape)
     x = lax.broadcast_in_dim(x, shape, _trailing(x, shape))
@@ -187,7 +187,7 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 
 def _as_int32(x: Any) -> Any:
-    """Integers as 32-bit ones; those that do not fit become the nearest that do."""
+    """Convert integers to 32 bits; those that do not fit become the nearest that do."""
     dtype, int32 = aval_of(x).dtype, np.dtype("int32")
     fitting = dtypes.iinfo(int32)
     if dtypes.kind_of(dtype) != "b" and dtypes.iinfo(dtype).max > fitting.max:
@@ -202,8 +202,7 @@ def _trailing(x: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 @compiled
 def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
-    """Numbers taken apart: ``x == mantissa * 2**exponent``, with mantissas from 0.5 to 1 in
-    magnitude.
+    """Split numbers: ``x == mantissa * 2**exponent``, with mantissas from 0.5 to 1 in magnitude.
 
     Args:
         x: array or scalar of a real dtype.
@@ -238,7 +237,7 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
         field = lax.shift_right_logical(bits, exponents)
         return lax.bitwise_and(field, literal((1 << (width - mantissa - 1)) - 1, integer))
 
-    # Subnormal numbers have no exponent of their own, and processors may take them for zeros in
+    # Subnormal numbers have no exponent of their own, and processors may flush them to zero in
     # arithmetic: their digits, read as an integer, are a normal number.
     bits = _bits(x)
     magnitude = lax.bitwise_and(bits, digits)
@@ -250,7 +249,7 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     exponent = lax.sub(convert(field_of(_bits(normal)), int32), literal(bias - 1, int32))
     nothing = lax.bitwise_and(small, lax.eq(magnitude, zero))
     whole = lax.bitwise_or(nothing, lax.bitwise_not(lax.is_finite(x)))
-    # By two powers of two, since the one of the largest exponent would be a subnormal number.
+    # Use two powers of two, since that of the largest exponent alone would be subnormal.
     half = lax.shift_right_arithmetic(exponent, literal(1, int32))
     fraction = lax.mul(normal, _power_of_two(lax.neg(half), dtype))
     fraction = pick(whole, x, lax.mul(fraction, _power_of_two(lax.sub(half, exponent), dtype)))

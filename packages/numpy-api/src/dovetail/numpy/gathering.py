@@ -1,4 +1,4 @@
-"""Taking elements by their positions along a dimension."""
+"""Taking elements by their positions along a dimension, or by a condition."""
 
 from __future__ import annotations
 
@@ -46,25 +46,26 @@ def take(
     indices_are_sorted: bool = False,
     fill_value: ArrayLike | None = None,
 ) -> Array:
-    """Elements, or slices, at given positions along a dimension.
+    """Take elements, or slices, at positions along a dimension.
 
     Differs from NumPy's at positions out of bounds, which raise an error only with the option
     ``index_mode="raise"``.
 
     Args:
         a: array.
-        indices: integer array of any shape; negative ones count from the end, but for "clip".
+        indices: integer array of any shape; negative ones count from the end, except in mode
+            "clip".
         axis: dimension; None to flatten the array first.
         out: not supported, since arrays are immutable.
-        mode: what stands at positions out of bounds: "fill" (the default) for `fill_value`, "clip"
-            for the nearest element, which is the first for negative positions, "wrap" for the
-            position modulo the size.
+        mode: what to return for positions out of bounds: "fill" (the default) for `fill_value`,
+            "clip" for the nearest element, which is the first for negative positions, "wrap" for
+            the element at the position modulo the size.
         unique_indices: a promise that no position is repeated.
-        indices_are_sorted: a promise that positions grow.
+        indices_are_sorted: a promise that positions are in ascending order.
         fill_value: by default nan, or the smallest (unsigned: largest) integer.
 
     Returns:
-        An array in which the dimensions of `indices` stand in place of the one dimension.
+        An array with the dimensions of `indices` in place of the dimension.
 
     Raises:
         TypeError: the indices are not integers.
@@ -80,7 +81,7 @@ def take(
         if promises == (False, False):
             return _take(a, indices, axis, mode)  # static arguments cost time
         return _take(a, indices, axis, mode, *promises)
-    # Positions are checked at once where they are known; a fill value may be an array.
+    # Known positions are checked at once; a fill value may be an array.
     return plain(_take)(a, indices, axis, mode, *promises, fill_value)
 
 
@@ -136,17 +137,18 @@ def take_along_axis(
     *,
     wrap_negative_indices: bool = True,
 ) -> Array:
-    """Elements at positions along a dimension that differ from one row to another.
+    """Take elements along a dimension at positions that differ from row to row.
 
-    It undoes `argsort`: ``take_along_axis(x, argsort(x, axis), axis)`` is ``sort(x, axis)``.
+    It applies the result of `argsort`: ``take_along_axis(x, argsort(x, axis), axis)`` is ``sort(x,
+    axis)``.
 
     Args:
         arr: array.
         indices: integer array of the same rank, which broadcasts with `arr` in the other
             dimensions.
         axis: dimension; None to flatten the array first.
-        mode: what stands at positions out of bounds: "fill" (the default) for `fill_value`, "clip"
-            for the nearest element.
+        mode: what to return for positions out of bounds: "fill" (the default) for `fill_value`,
+            "clip" for the nearest element.
         fill_value: by default nan, or the smallest (unsigned: largest) integer.
         wrap_negative_indices: whether negative positions count from the end.
 
@@ -202,7 +204,7 @@ def take_along_axis(
 
 
 def _open(size: int, dimension: int, rank: int) -> Any:
-    """Positions along one dimension, of size one in all others."""
+    """Positions along one dimension, with size one in all others."""
     shape = tuple(size if d == dimension else 1 for d in range(rank))
     return lax.broadcasted_iota(dtypes.default_dtype("i"), shape, dimension)
 
@@ -216,14 +218,14 @@ def compress(
     fill_value: ArrayLike = 0,
     out: None = None,
 ) -> Array:
-    """Slices along a dimension for which a condition holds.
+    """Select the slices along a dimension for which a condition holds.
 
     Args:
-        condition: boolean vector; positions beyond its end do not count.
+        condition: boolean vector; positions beyond its end are left out.
         a: array.
         axis: dimension; None to flatten the array first.
-        size: number of slices in the result, needed where the condition is traced.
-        fill_value: what fills up slices.
+        size: number of slices in the result, required if the condition is traced.
+        fill_value: value for missing slices.
         out: not supported, since arrays are immutable.
 
     Returns:
@@ -253,13 +255,13 @@ def compress(
 def extract(
     condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = 0
 ) -> Array:
-    """Elements for which a condition holds, in one dimension.
+    """Select the elements for which a condition holds, as a vector.
 
     Args:
         condition: boolean array of the shape of `arr`.
         arr: array.
-        size: number of elements in the result, needed where the condition is traced.
-        fill_value: what fills up elements.
+        size: number of elements in the result, required if the condition is traced.
+        fill_value: value for missing elements.
 
     Returns:
         A vector.

@@ -1,4 +1,4 @@
-"""Histograms: how many elements, or how much weight, is in each of some bins."""
+"""Histograms: the number of elements, or the total weight, in each bin."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ def histogram_bin_edges(
     range: ArrayLike | tuple[ArrayLike, ArrayLike] | None = None,
     weights: ArrayLike | None = None,
 ) -> Array:
-    """The edges of the bins that `histogram` counts in.
+    """Compute the edges of the bins that `histogram` uses.
 
     Args:
         a: array or scalar of a real dtype.
         bins: number of bins of equal width; or a vector of edges, which is returned.
-        range: first and last edge; the least and the greatest element if None.
-        weights: has no effect; there for NumPy's sake, where it decides numbers of bins.
+        range: first and last edge; the smallest and the largest element if None.
+        weights: ignored; in NumPy it affects the number of bins.
 
     Returns:
         A float vector with one element more than there are bins.
 
     Raises:
-        TypeError: `a` is complex, or `bins` is a name of a rule, as NumPy has them, or a list.
-        ValueError: the number of bins is not positive, or the range is none.
+        TypeError: `a` is complex, or `bins` is a list or the name of a rule, which NumPy accepts.
+        ValueError: the number of bins is not positive, or the range is invalid.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -67,30 +67,30 @@ def histogram(
     density: bool | None = None,
     out_sharding: Sharding | None = None,
 ) -> tuple[Array, Array]:
-    """How many elements are in each of some bins.
+    """Count the elements in each of several bins.
 
-    A bin contains its left edge, and the last one the right edge as well. Differs from NumPy's in
-    that numbers of elements are floats, and that where a range is not given nan in the array makes
-    all edges nan, and all bins empty.
+    A bin contains its left edge; the last one contains its right edge, too. Differs from NumPy's in
+    that counts are floats, and that without a range a nan in the array makes all edges nan and all
+    bins empty.
 
     Args:
         a: array or scalar of a real dtype.
-        bins: number of bins of equal width; or a vector of growing edges.
-        range: first and last edge; the least and the greatest element if None. Elements outside
+        bins: number of bins of equal width; or a vector of increasing edges.
+        range: first and last edge; the smallest and the largest element if None. Elements outside
             are not counted.
-        weights: array of the shape of `a`: what each element counts for; 1 if None.
+        weights: array of the shape of `a`: the weight of each element; 1 if None.
         density: whether to divide by the sum and by the widths of the bins, so that the integral
-            over them is 1.
+            over all bins is 1.
         out_sharding: not supported.
 
     Returns:
-        A vector of float, or complex numbers where weights are complex, and the float vector of
-        edges, which has one element more.
+        A vector of floats, or of complex numbers if the weights are complex, and the float vector
+        of edges, which has one element more.
 
     Raises:
-        TypeError: `a` is complex, or `bins` is a name of a rule, as NumPy has them, or a list.
-        ValueError: the number of bins is not positive, the range is none, or the weights have
-            another shape.
+        TypeError: `a` is complex, or `bins` is a list or the name of a rule, which NumPy accepts.
+        ValueError: the number of bins is not positive, the range is invalid, or the weights have a
+            different shape.
 
     Differs:
         Elements are counted in integers, and counts are float32 also for floats of 16 bits;
@@ -110,7 +110,7 @@ def histogram(
     x = operand(a, "histogram")
     count, edges = _bins("histogram", bins)
     counted = _weights("histogram", weights, aval_of(x).shape, "a")
-    found, (edges,) = _histogram(
+    counts, (edges,) = _histogram(
         "histogram",
         (x,),
         (edges,),
@@ -120,7 +120,7 @@ def histogram(
         bool(density),
         True,
     )
-    return found, edges
+    return counts, edges
 
 
 def histogram2d(
@@ -131,25 +131,25 @@ def histogram2d(
     weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Array, Array, Array]:
-    """How many points of a plane are in each of some rectangles.
+    """Count the points of a plane in each of several rectangles.
 
     Args:
-        x: vector of a real dtype: first coordinates of the points.
-        y: vector of the same size: second coordinates.
-        bins: number of bins of equal width in both directions; a vector of three edges or more for
-            both; or a pair of either, one for each direction.
-        range: pair of first and last edge for each direction, None for the least and greatest
+        x: vector of a real dtype: the first coordinates of the points.
+        y: vector of the same size: the second coordinates.
+        bins: number of bins of equal width in both directions; a vector of three or more edges for
+            both; or a pair of these, one for each direction.
+        range: pair of first and last edge for each direction, None for the smallest and largest
             coordinate.
-        weights: vector of what each point counts for; 1 if None.
+        weights: vector of the weights of the points; 1 if None.
         density: whether to divide by the sum and by the areas of the rectangles.
 
     Returns:
-        A matrix, of integers unless there are weights or a density (NumPy has floats), and the
-        float vectors of edges in both directions.
+        A matrix, of integers unless there are weights or a density (NumPy: floats), and the float
+        vectors of edges in both directions.
 
     Raises:
-        TypeError: coordinates are complex.
-        ValueError: arguments do not fit each other.
+        TypeError: the coordinates are complex.
+        ValueError: the arguments do not fit together.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -169,10 +169,10 @@ def histogram2d(
     given: Any = bins
     if getattr(bins, "ndim", 0) == 1 and len(given) > 2:
         given = [bins, bins]
-    found, (first, second) = _of_points(
+    counts, (first, second) = _of_points(
         "histogram2d", columns, given, range, weights, density, shapes[0][0], 2
     )
-    return found, first, second
+    return counts, first, second
 
 
 def histogramdd(
@@ -182,25 +182,25 @@ def histogramdd(
     weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Array, list[Array]]:
-    """How many points are in each of some boxes.
+    """Count the points in each of several boxes.
 
     Args:
         sample: matrix of a real dtype, with a row for each point and a column for each dimension of
             space.
         bins: number of bins of equal width in all dimensions; or a sequence with a number or a
             vector of edges for each dimension.
-        range: pair of first and last edge for each dimension, None for the least and greatest
+        range: pair of first and last edge for each dimension, None for the smallest and largest
             coordinate.
-        weights: vector of what each point counts for; 1 if None.
+        weights: vector of the weights of the points; 1 if None.
         density: whether to divide by the sum and by the volumes of the boxes.
 
     Returns:
         An array with a dimension for each dimension of space, of integers unless there are weights
-        or a density (NumPy has floats), and a list of the float vectors of edges.
+        or a density (NumPy: floats), and a list of the float vectors of edges.
 
     Raises:
-        TypeError: coordinates are complex, or `sample` is a list.
-        ValueError: arguments do not fit each other.
+        TypeError: the coordinates are complex, or `sample` is a list.
+        ValueError: the arguments do not fit together.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -217,10 +217,10 @@ def histogramdd(
             f"histogramdd needs a matrix with a row for each point, got shape {shape}; write "
             "sample[:, None] for points on a line"
         )
-    found, edges = _of_points(
+    counts, edges = _of_points(
         "histogramdd", points, bins, range, weights, density, shape[0], shape[1]
     )
-    return found, list(edges)
+    return counts, list(edges)
 
 
 # ----------------------------------------------------------------------------- checking arguments
@@ -264,8 +264,8 @@ def _range(function: str, limits: Any) -> Any:
     if len(limits) != 2:
         raise ValueError(f"{function}: range must be a pair of numbers, got {len(limits)} of them")
     low, high = limits
-    known = isinstance(low, (int, float)) and isinstance(high, (int, float))
-    if known and not (math.isfinite(low) and math.isfinite(high) and low <= high):
+    are_numbers = isinstance(low, (int, float)) and isinstance(high, (int, float))
+    if are_numbers and not (math.isfinite(low) and math.isfinite(high) and low <= high):
         raise ValueError(
             f"{function}: range must be finite, with the smaller number first, got ({low}, {high})"
         )
@@ -343,8 +343,8 @@ def _made_edges(function: str, x: Any, count: int | None, edges: Any, limits: An
     half = literal(0.5, wide)
     low, high = pick(same, lax.sub(low, half), low), pick(same, lax.add(high, half), high)
     number = literal(count, wide)
-    # Each edge is rounded by itself; and the divisor is no constant, since XLA turns division by
-    # one into multiplication.
+    # Each edge is rounded by itself. The divisor is not a constant, because XLA would turn the
+    # division into a multiplication.
     number = lax.add(number, lax.mul(low, literal(0, wide)))
     places = lax.iota(wide, count + 1)
     result = lax.div(lax.mul(places, lax.sub(high, low)), number)
@@ -377,40 +377,40 @@ def _histogram(
     density: bool,
     floating: bool,
 ) -> tuple[Any, list[Any]]:
-    """The sums of weights in boxes, and the edges of these.
+    """The sums of weights in boxes, and the edges of the boxes.
 
     Args:
         function: name of the user's function.
         columns: coordinates of points in each dimension, a tuple of arrays; or a matrix.
-        edges: for each dimension edges, or None.
+        edges: for each dimension the edges, or None.
         limits: for each dimension the first and the last edge, or None.
-        weights: an array with what each point counts for, or None.
-        counts: for each dimension the number of bins, or None where there are edges.
+        weights: an array of the weights of the points, or None.
+        counts: for each dimension the number of bins, or None if there are edges.
         density: whether to divide by the sum and by volumes.
-        floating: whether numbers of points are floats.
+        floating: whether counts are floats.
     """
     if not isinstance(columns, tuple):
         columns = [
             lax.index_in_dim(columns, d, axis=1, keepdims=False) for d, _ in enumerate(counts)
         ]
-    made = [
+    all_edges = [
         _made_edges(function, x, count, e, r)
         for x, count, e, r in zip(columns, counts, edges, limits, strict=True)
     ]
-    sizes = tuple([aval_of(e).size - 1 for e in made])
+    sizes = tuple([aval_of(e).size - 1 for e in all_edges])
     if any(n < 0 for n in sizes):
         raise ValueError(f"{function}: bins must have at least one edge, got none")
-    sums = _sums(columns, made, weights, sizes)
+    sums = _sums(columns, all_edges, weights, sizes)
     kinds = [inexact_dtype(aval_of(x).dtype) for x in columns]
     if density or floating:
-        # Counts of 16 bits would end at 2,048.
+        # Counts in 16-bit floats would stop at 2,048.
         out = computed_in(dtypes.result_type(*kinds))
         if weights is not None:
             out = dtypes.promote_types(out, inexact_dtype(aval_of(weights).dtype))
         sums = convert(sums, out)
         if density:
-            sums = _density(sums, made)
-    return sums, made
+            sums = _density(sums, all_edges)
+    return sums, all_edges
 
 
 def _sums(
@@ -426,7 +426,7 @@ def _sums(
         x = reshaped(x, (aval_of(x).size,))
         edge = aval_of(bounds).dtype
         if dtypes.kind_of(edge) == "f" and dtypes.kind_of(aval_of(x).dtype) != "f":
-            # Also where numpy_dtype_promotion is "strict": edges of integers are floats.
+            # Explicit, for numpy_dtype_promotion="strict": edges for integers are floats.
             x = convert(x, edge)
         place = convert(searchsorted(bounds, x, side="right"), default)
         x = convert(x, edge)

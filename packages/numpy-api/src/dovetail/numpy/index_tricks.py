@@ -1,4 +1,4 @@
-"""Objects that are indexed to write arrays and indices down, and indices of parts of arrays."""
+"""Objects that build arrays and indices by indexing, and functions that build indices."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _bound(name: str, argument: str, bound: Any) -> Any:
 
 
 def _numbers(name: str, entry: Any) -> Any:
-    """The numbers that a slice stands for: its step is imaginary where it says how many."""
+    """The numbers that a slice stands for; an imaginary step gives their count."""
     if not isinstance(entry, slice):
         raise TypeError(
             f"{name} is indexed with slices, such as {name}[0:3, 0:1:5j]; got "
@@ -45,7 +45,7 @@ def _numbers(name: str, entry: Any) -> Any:
             raise ValueError(f"{name}: a slice with an imaginary step needs a stop")
         return linspace(0 if start is None else start, stop, int(abs(complex(step))))
     if stop is None:
-        # As in NumPy, a bound that is alone is the end.
+        # As in NumPy, a single bound is the end.
         start, stop = None, 0 if start is None else start
     return arange(0 if start is None else start, stop, 1 if step is None else step)
 
@@ -58,9 +58,9 @@ def _grids(name: str, key: Any, sparse: bool) -> list[Any]:
 class _DenseGrid:
     """Coordinates of the points of a grid, in one array: ``mgrid[0:2, 0:3]``.
 
-    Each slice is an axis. An imaginary step says how many numbers there are from start to stop,
-    both included: ``0:1:5j``. One slice alone gives a vector, several give an array with one more
-    dimension in front, which tells the axes apart.
+    Each slice is an axis. An imaginary step gives the count of numbers from start to stop, both
+    included: ``0:1:5j``. A single slice gives a vector; several give an array whose additional
+    first dimension selects the axis.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -83,9 +83,9 @@ class _DenseGrid:
 
 
 class _OpenGrid:
-    """Coordinates of the points of a grid, as arrays that broadcast to it: ``ogrid[0:2, 0:3]``.
+    """Coordinates of the points of a grid, as arrays that broadcast: ``ogrid[0:2, 0:3]``.
 
-    Each slice is an axis, as for `mgrid`. One slice alone gives a vector, several give a list of
+    Each slice is an axis, as for `mgrid`. A single slice gives a vector; several give a list of
     arrays, each of size one along all axes but its own.
 
     Example:
@@ -105,7 +105,7 @@ class _OpenGrid:
 
 
 class _Joining:
-    """What `r_` and `c_` share: the entries of an index are joined."""
+    """The common part of `r_` and `c_`: join the entries of an index."""
 
     __slots__ = ("axis", "name", "rank", "start")
 
@@ -134,7 +134,7 @@ class _Joining:
         return self.name
 
     def _directive(self, text: str) -> tuple[int, int, int]:
-        """Axis, rank, and place of the first dimension in that rank, from a text such as "0,2"."""
+        """Axis, rank, and position of the first dimension in it, from a text such as "0,2"."""
         parts = text.split(",")
         try:
             numbers = [int(part) for part in parts]
@@ -160,20 +160,20 @@ class _Joining:
             part = _numbers(self.name, entry)
         else:
             part = array(entry) if isinstance(entry, list) else operand(entry, self.name, "entry")
-        have = aval_of(part).shape
-        added = max(rank - len(have), 0)
-        # How many of the new dimensions of size one are in front.
+        part_shape = aval_of(part).shape
+        added = max(rank - len(part_shape), 0)
+        # The number of new dimensions of size one in front.
         place = min(start if start >= 0 else max(added + 1 + start, 0), added)
-        return reshaped(part, (1,) * place + have + (1,) * (added - place))
+        return reshaped(part, (1,) * place + part_shape + (1,) * (added - place))
 
 
 class _RowJoining(_Joining):
-    """Arrays, numbers and slices one after another along the first dimension: ``r_[0:3, 7]``.
+    """Join arrays, numbers and slices along the first dimension: ``r_[0:3, 7]``.
 
-    A slice stands for numbers, as in `mgrid`. A text in front changes how arrays are joined: the
-    dimension; after a comma, the smallest rank of the result; after another one, at which of the
-    dimensions those of an array with fewer start. "r" and "c" make the result a matrix of one row
-    or column, where it is a vector.
+    A slice stands for numbers, as in `mgrid`. A text in front changes how arrays are joined: it
+    gives the dimension; after a comma, the minimum rank of the result; after another comma, the
+    position at which the dimensions of an array of lower rank start. "r" and "c" turn a vector
+    result into a matrix of one row or column.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -186,9 +186,9 @@ class _RowJoining(_Joining):
 
 
 class _ColumnJoining(_Joining):
-    """Vectors as the columns of a matrix, matrices side by side: ``c_[x, y]``.
+    """Join vectors as the columns of a matrix, and matrices side by side: ``c_[x, y]``.
 
-    It is `r_` with the text "-1,2,0" in front.
+    The same as `r_` with the text "-1,2,0" in front.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -199,9 +199,9 @@ class _ColumnJoining(_Joining):
 
 
 class _IndexExpression:
-    """What stands in brackets, as an index to keep: ``x[s_[1:3]]`` is ``x[1:3]``.
+    """Build an index for later use from brackets: ``x[s_[1:3]]`` is ``x[1:3]``.
 
-    `index_exp` gives a tuple always, `s_` only where there is a comma.
+    `index_exp` always gives a tuple, `s_` only if there is a comma.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -230,11 +230,11 @@ index_exp: Final = _IndexExpression(as_tuple=True)
 
 
 def ix_(*args: ArrayLike) -> tuple[Array, ...]:
-    """Indices of a part that is a grid: ``x[ix_(rows, columns)]``.
+    """Build indices that select a grid: ``x[ix_(rows, columns)]``.
 
     Args:
-        *args: a vector of positions for each dimension; or booleans that say which positions,
-            which must not be traced.
+        *args: a vector of positions for each dimension, or a boolean mask, which must not be
+            traced.
 
     Returns:
         A tuple of as many arrays, each of size one along all dimensions but its own.
@@ -278,13 +278,13 @@ def ix_(*args: ArrayLike) -> tuple[Array, ...]:
 def mask_indices(
     n: int, mask_func: Callable[[Any, int], Any], k: int = 0, *, size: int | None = None
 ) -> tuple[Array, Array]:
-    """The indices of elements of a square matrix that a function such as `triu` keeps.
+    """The indices of the elements of a square matrix that a function such as `triu` keeps.
 
     Args:
         n: number of rows and of columns.
-        mask_func: called with a matrix of ones and `k`; elements that are not zero are kept.
-        k: passed on to it.
-        size: how many indices are returned, filled up with 0; needed while something is traced.
+        mask_func: called with a matrix of ones and `k`; nonzero elements are kept.
+        k: passed to `mask_func`.
+        size: number of indices to return, padded with 0; required while tracing.
 
     Returns:
         Two integer vectors: rows and columns.

@@ -1,6 +1,6 @@
-"""Arrays as text and in files, arrays from text, files and other libraries.
+"""Converting arrays to and from text, files and the arrays of other libraries.
 
-All of this happens on the host: inside of a compiled function, at the time when it is traced.
+All of this happens on the host: in a compiled function, while it is traced.
 """
 
 from __future__ import annotations
@@ -35,17 +35,16 @@ def array_repr(
     precision: int | None = None,
     suppress_small: bool | None = None,
 ) -> str:
-    """The text that `repr` gives of an array.
+    """The `repr` of an array.
 
     Args:
         arr: array, or nested sequence.
-        max_line_width: where lines are broken; the printing option ``linewidth`` if None.
-        precision: digits after the point; the option of that name if None.
-        suppress_small: whether numbers near zero are written as zero; the option ``suppress`` if
-            None.
+        max_line_width: where to break lines; the printing option ``linewidth`` if None.
+        precision: digits after the decimal point; the option of that name if None.
+        suppress_small: whether to write numbers near zero as zero; the option ``suppress`` if None.
 
     Returns:
-        Text. Of NumPy arrays it is NumPy's.
+        A string; for NumPy arrays it is NumPy's.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -62,17 +61,16 @@ def array_str(
     precision: int | None = None,
     suppress_small: bool | None = None,
 ) -> str:
-    """The text that `str` gives of an array: its elements alone.
+    """The `str` of an array: its elements alone.
 
     Args:
         a: array, or nested sequence.
-        max_line_width: where lines are broken; the printing option ``linewidth`` if None.
-        precision: digits after the point; the option of that name if None.
-        suppress_small: whether numbers near zero are written as zero; the option ``suppress`` if
-            None.
+        max_line_width: where to break lines; the printing option ``linewidth`` if None.
+        precision: digits after the decimal point; the option of that name if None.
+        suppress_small: whether to write numbers near zero as zero; the option ``suppress`` if None.
 
     Returns:
-        Text.
+        A string.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -84,7 +82,7 @@ def array_str(
 
 
 def get_printoptions() -> dict[str, Any]:
-    """How arrays are written: NumPy's options, which hold for arrays of both libraries.
+    """The options for printing arrays: NumPy's, which apply to arrays of both libraries.
 
     Returns:
         A dictionary of the options that `set_printoptions` takes.
@@ -98,9 +96,9 @@ def get_printoptions() -> dict[str, Any]:
 
 
 def set_printoptions(*args: Any, **kwargs: Any) -> None:
-    """Say how arrays are written, from now on.
+    """Set the options for printing arrays.
 
-    These are NumPy's options, which hold for arrays of both libraries.
+    These are NumPy's options; they apply to arrays of both libraries.
 
     Args:
         *args: as for ``numpy.set_printoptions``.
@@ -118,14 +116,14 @@ def set_printoptions(*args: Any, **kwargs: Any) -> None:
 
 
 def printoptions(*args: Any, **kwargs: Any) -> AbstractContextManager[Any]:
-    """Say how arrays are written, inside of a ``with`` block.
+    """Set the options for printing arrays within a ``with`` block.
 
     Args:
         *args: as for ``numpy.set_printoptions``.
         **kwargs: likewise.
 
     Returns:
-        A context manager, which gives the options.
+        A context manager that returns the options.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -137,19 +135,19 @@ def printoptions(*args: Any, **kwargs: Any) -> AbstractContextManager[Any]:
 
 
 def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str) -> Array:
-    """A one-dimensional array of the numbers in a text.
+    """Read a one-dimensional array of numbers from a string.
 
     Args:
-        string: the text.
+        string: text that holds the numbers.
         dtype: dtype of the numbers.
-        count: how many are read; -1 for all.
-        sep: what stands between them; whitespace in it stands for any amount of that.
+        count: number of numbers to read; -1 for all.
+        sep: separator of the numbers; whitespace in it matches any amount of whitespace.
 
     Returns:
         An array.
 
     Raises:
-        ValueError: `sep` is empty, or there is something else in the text.
+        ValueError: `sep` is empty, or the text holds anything else.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -167,10 +165,10 @@ def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: s
 
 
 def _named(x: Any) -> np.ndarray[Any, Any]:
-    """A NumPy array whose dtype a file can hold.
+    """A NumPy array of a dtype that files can store.
 
-    Files do not know the dtypes that NumPy lacks. bfloat16 is written as two bytes, as by others;
-    the rest as a field that has the name of the dtype.
+    Files cannot store dtypes that NumPy lacks. bfloat16 is written as two bytes, as other libraries
+    do; the others as a field with the name of the dtype.
     """
     value = np.asarray(x)
     dtype = value.dtype
@@ -183,12 +181,12 @@ def save(file: File, arr: ArrayLike, allow_pickle: bool = True) -> None:
     """Write an array to a file in NumPy's format.
 
     Args:
-        file: open binary file, or a path, to which ``.npy`` is appended where it lacks that.
+        file: open binary file, or a path; ``.npy`` is appended if missing.
         arr: array.
-        allow_pickle: whether arrays of Python objects may be written.
+        allow_pickle: whether to allow arrays of Python objects.
 
     Raises:
-        TypeError: the array is one of random keys.
+        TypeError: the array holds random keys.
         TracerArrayConversionError: the array is traced.
 
     Example:
@@ -207,13 +205,13 @@ def savez(file: File, *args: ArrayLike, allow_pickle: bool = True, **kwds: Array
     """Write several arrays to one file in NumPy's format, without compression.
 
     Args:
-        file: open binary file, or a path, to which ``.npz`` is appended where it lacks that.
-        *args: arrays, which are named ``arr_0``, ``arr_1`` ...
-        allow_pickle: whether arrays of Python objects may be written.
-        **kwds: arrays with their names.
+        file: open binary file, or a path; ``.npz`` is appended if missing.
+        *args: arrays, stored under the names ``arr_0``, ``arr_1`` ...
+        allow_pickle: whether to allow arrays of Python objects.
+        **kwds: arrays, stored under these names.
 
     Raises:
-        TypeError: an array is one of random keys.
+        TypeError: an array holds random keys.
         TracerArrayConversionError: an array is traced.
         ValueError: a name is given twice.
 
@@ -255,7 +253,7 @@ def savez(file: File, *args: ArrayLike, allow_pickle: bool = True, **kwds: Array
 
 
 def load(file: File, *args: Any, **kwargs: Any) -> Any:
-    """Read what `save` or `savez` has written.
+    """Read arrays written by `save` or `savez`.
 
     Args:
         file: open binary file, or a path.
@@ -264,11 +262,11 @@ def load(file: File, *args: Any, **kwargs: Any) -> Any:
 
     Returns:
         The array of a ``.npy`` file, on the default device; two bytes without a dtype are read as
-        bfloat16. Of a ``.npz`` file an `Archive`: a mapping of names to NumPy arrays.
+        bfloat16. For a ``.npz`` file an `Archive`: a mapping of names to NumPy arrays.
 
     Raises:
         OverflowError: a 64-bit integer in the file does not fit 32 bits, and ``enable_x64`` is off.
-        TypeError: the file holds something else than numbers.
+        TypeError: the file holds anything other than numbers.
 
     Differs:
         The arrays of a file of `savez` have the dtypes that `savez` was given, bfloat16, int4
@@ -291,19 +289,19 @@ def load(file: File, *args: Any, **kwargs: Any) -> Any:
         [[1. 0.]
          [0. 1.]]
     """
-    found = np.load(file, *args, **kwargs)
-    if isinstance(found, np.lib.npyio.NpzFile):
-        return Archive(found)
-    return array(_restored(found)) if isinstance(found, np.ndarray) else found
+    loaded = np.load(file, *args, **kwargs)
+    if isinstance(loaded, np.lib.npyio.NpzFile):
+        return Archive(loaded)
+    return array(_restored(loaded)) if isinstance(loaded, np.ndarray) else loaded
 
 
 class Archive(Mapping[str, np.ndarray[Any, Any]]):
-    """The arrays of a ``.npz`` file by name, each read when it is asked for.
+    """The arrays of a ``.npz`` file by name, each read on access.
 
-    It can be used in a ``with`` statement, which closes the file.
+    Used in a ``with`` statement, it closes the file at the end.
 
     Args:
-        file: the file as NumPy opens it.
+        file: the file as opened by NumPy.
 
     Example:
         >>> import io
@@ -320,8 +318,8 @@ class Archive(Mapping[str, np.ndarray[Any, Any]]):
         self._file = file
 
     def __getitem__(self, name: str) -> np.ndarray[Any, Any]:
-        found = self._file[name]
-        return _restored(found) if isinstance(found, np.ndarray) else found
+        stored = self._file[name]
+        return _restored(stored) if isinstance(stored, np.ndarray) else stored
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._file)
@@ -349,7 +347,7 @@ class Archive(Mapping[str, np.ndarray[Any, Any]]):
 
 
 def _restored(found: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """An array of a file in the dtype that it was written from."""
+    """An array from a file in the dtype that it had when it was written."""
     names = found.dtype.names
     if names is not None and len(names) == 1 and found.dtype[0].kind == "V":
         return found.view(dtypes.as_dtype(names[0]))
@@ -359,15 +357,15 @@ def _restored(found: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def fromfile(*args: Any, **kwargs: Any) -> Array:
-    """A one-dimensional array of the numbers in a file, of bytes or of text.
+    """Read a one-dimensional array of numbers from a binary or text file.
 
     Args:
         *args: as for ``numpy.fromfile``: file, dtype, count, sep, offset.
         **kwargs: likewise.
 
     Returns:
-        An array. Inside of a compiled function it is a constant: the file is read when the function
-        is traced, and not again.
+        An array. In a compiled function it is a constant: the file is read when the function is
+        traced, and not again.
 
     Example:
         >>> import tempfile
@@ -382,15 +380,15 @@ def fromfile(*args: Any, **kwargs: Any) -> Array:
 
 
 def fromiter(*args: Any, **kwargs: Any) -> Array:
-    """A one-dimensional array of the numbers that an iterator gives.
+    """Create a one-dimensional array from an iterator of numbers.
 
     Args:
         *args: as for ``numpy.fromiter``: iterable, dtype, count.
         **kwargs: likewise.
 
     Returns:
-        An array. Inside of a compiled function it is a constant: the iterator is used up when the
-        function is traced.
+        An array. In a compiled function it is a constant: the iterator is used up when the function
+        is traced.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -401,7 +399,7 @@ def fromiter(*args: Any, **kwargs: Any) -> Array:
 
 
 def _arguments(args: tuple[Any, ...]) -> list[Any]:
-    """Positional arguments, of which the second is a dtype, in the form that NumPy knows."""
+    """Positional arguments, with the dtype, the second of them, in the form that NumPy accepts."""
     return [_known(x) if i == 1 else x for i, x in enumerate(args)]
 
 
@@ -410,7 +408,7 @@ def _keywords(kwargs: dict[str, Any]) -> dict[str, Any]:
 
 
 def _known(dtype: Any) -> Any:
-    # As it is where it may say in which order the bytes of a file are.
+    # Unchanged, since it may specify the byte order of a file.
     return dtype if isinstance(dtype, (str, np.dtype)) else dtypes.as_dtype(dtype)
 
 
@@ -420,13 +418,13 @@ def _known(dtype: Any) -> Any:
 def from_dlpack(
     x: SupportsDLPack | Array, /, *, device: DeviceLike | None = None, copy: bool | None = None
 ) -> Array:
-    """An array of another library, exchanged through DLPack.
+    """Convert an array of another library through DLPack.
 
     Args:
         x: object with the methods ``__dlpack__`` and ``__dlpack_device__``.
-        device: where the array is placed; where it is if None.
-        copy: whether it gets memory of its own, as it does by default; with False it shares that
-            of `x`, or there is an error.
+        device: device to place the array on; None to leave it where it is.
+        copy: whether to copy, as by default; with False the array shares the memory of `x`, or an
+            error is raised.
 
     Returns:
         An array.
@@ -441,9 +439,9 @@ def from_dlpack(
 
 
 def isscalar(element: object) -> bool:
-    """Whether an object is a scalar: a number, a text, or an array without dimensions.
+    """Check whether an object is a scalar: a number, a string, or an array of rank 0.
 
-    Differs from NumPy, which does not count arrays without dimensions.
+    Differs from NumPy, for which arrays of rank 0 are not scalars.
 
     Args:
         element: any object.
@@ -461,7 +459,7 @@ def isscalar(element: object) -> bool:
 
 
 def iterable(y: object) -> bool:
-    """Whether an object can be iterated over: any array that has dimensions, for one.
+    """Check whether an object can be iterated over, such as an array of rank 1 or more.
 
     Args:
         y: any object.

@@ -1,4 +1,4 @@
-"""Joining arrays, taking them apart, and repeating them."""
+"""Joining, splitting and repeating arrays."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ def _joined(function: str, arrays: Any, dtype: Any) -> list[Any]:
 def concatenate(
     arrays: Sequence[ArrayLike] | ArrayLike, axis: int | None = 0, dtype: DTypeLike | None = None
 ) -> Array:
-    """Arrays one after another along a dimension.
+    """Join arrays along an existing dimension.
 
     Args:
-        arrays: sequence of arrays whose shapes differ in that dimension only; or an array, whose
-            parts along its first dimension are joined.
+        arrays: sequence of arrays whose shapes differ only in that dimension; or an array, whose
+            slices along the first dimension are joined.
         axis: the dimension; None to flatten the arrays first.
         dtype: dtype of the result; the common one if None.
 
@@ -67,8 +67,8 @@ def concatenate(
         An array.
 
     Raises:
-        ValueError: there is no array.
-        TypeError: ranks or other sizes differ.
+        ValueError: there are no arrays.
+        TypeError: the ranks or the other sizes differ.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -101,7 +101,7 @@ def _concatenated(values: Sequence[Any], dimension: int) -> Any:
 
 
 def concat(arrays: Sequence[ArrayLike] | ArrayLike, /, *, axis: int | None = 0) -> Array:
-    """`concatenate` under its name in the array API standard.
+    """The array API standard's name for `concatenate`.
 
     Args:
         arrays: sequence of arrays.
@@ -117,12 +117,12 @@ def concat(arrays: Sequence[ArrayLike] | ArrayLike, /, *, axis: int | None = 0) 
 
 @compiled_with("axis")
 def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
-    """A new array with values after those of another. (It costs a copy each time.)
+    """Append values to an array. Each call makes a copy.
 
     Args:
         arr: array.
         values: array of the same rank.
-        axis: the dimension along which they are joined; None to flatten both first.
+        axis: the dimension to join along; None to flatten both first.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -139,7 +139,7 @@ def stack(
     out: None = None,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """Arrays of one shape joined along a new dimension.
+    """Join arrays of the same shape along a new dimension.
 
     Args:
         arrays: sequence of arrays, or an array.
@@ -151,7 +151,7 @@ def stack(
         An array with one more dimension.
 
     Raises:
-        ValueError: the shapes differ, or there is no array.
+        ValueError: the shapes differ, or there are no arrays.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -177,7 +177,7 @@ def _each(function: str, at_least: Callable[..., Any], tup: Any) -> list[Any]:
 
 @compiled_with("dtype")
 def vstack(tup: Sequence[ArrayLike] | ArrayLike, dtype: DTypeLike | None = None) -> Array:
-    """Arrays below one another: joined along the first dimension, vectors being rows.
+    """Stack arrays vertically, along the first dimension; vectors become rows.
 
     Args:
         tup: sequence of arrays.
@@ -194,7 +194,7 @@ def vstack(tup: Sequence[ArrayLike] | ArrayLike, dtype: DTypeLike | None = None)
 
 @compiled_with("dtype")
 def hstack(tup: Sequence[ArrayLike] | ArrayLike, dtype: DTypeLike | None = None) -> Array:
-    """Arrays beside one another: joined along the second dimension, vectors along their only one.
+    """Stack arrays horizontally, along the second dimension (vectors: the only one).
 
     Args:
         tup: sequence of arrays.
@@ -213,7 +213,7 @@ def hstack(tup: Sequence[ArrayLike] | ArrayLike, dtype: DTypeLike | None = None)
 
 @compiled_with("dtype")
 def dstack(tup: Sequence[ArrayLike] | ArrayLike, dtype: DTypeLike | None = None) -> Array:
-    """Arrays behind one another: joined along the third dimension.
+    """Stack arrays in depth, along the third dimension.
 
     Args:
         tup: sequence of arrays.
@@ -229,7 +229,7 @@ def dstack(tup: Sequence[ArrayLike] | ArrayLike, dtype: DTypeLike | None = None)
 
 @compiled
 def column_stack(tup: Sequence[ArrayLike] | ArrayLike) -> Array:
-    """Vectors as the columns of a matrix; matrices beside one another.
+    """Stack vectors as the columns of a matrix; matrices are joined horizontally.
 
     Args:
         tup: sequence of arrays of rank 2 or less.
@@ -248,24 +248,24 @@ def column_stack(tup: Sequence[ArrayLike] | ArrayLike) -> Array:
     return concatenate(columns, 1)
 
 
-# ------------------------------------------------------------------------------- taking apart
+# ---------------------------------------------------------------------------------- splitting
 
 
 def block(arrays: NestedArrayLike) -> Array:
-    """An array put together from blocks, which are given as nested lists.
+    """Assemble an array from nested lists of blocks.
 
     The innermost lists are joined along the last dimension, those around them along the one before,
-    and so on. Blocks with fewer dimensions get ones of size one in front.
+    and so on. Blocks of lower rank get dimensions of size one in front.
 
     Args:
-        arrays: an array or scalar, or a list of such, or of lists of equal depth.
+        arrays: an array or scalar, or a list of arrays, or of lists of equal depth.
 
     Returns:
         An array.
 
     Raises:
-        TypeError: there is a tuple, or shapes do not fit.
-        ValueError: a list is empty, or depths differ.
+        TypeError: there is a tuple, or the shapes do not fit.
+        ValueError: a list is empty, or the depths differ.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -284,7 +284,7 @@ def block(arrays: NestedArrayLike) -> Array:
 
 
 def _block_rank(arrays: Any, depth: int, depths: set[int]) -> int:
-    """The largest rank of the blocks; notes how deep they are nested."""
+    """The largest rank of the blocks; also records the nesting depth."""
     if isinstance(arrays, tuple):
         raise TypeError("block takes lists of arrays, no tuples; write list(arrays)")
     if not isinstance(arrays, list):
@@ -303,11 +303,11 @@ def _block(arrays: Any, rank: int) -> Any:
 
 
 def _blocks(arrays: Any, rank: int) -> tuple[Any, int]:
-    """The blocks as one array, and the dimension along which it is joined with others."""
+    """The blocks as one array, and the dimension along which to join it with others."""
     if not isinstance(arrays, list):
         x = operand(arrays, "block", "arrays")
-        have = aval_of(x).shape
-        return reshaped(x, (1,) * (rank - len(have)) + have), rank - 1
+        x_shape = aval_of(x).shape
+        return reshaped(x, (1,) * (rank - len(x_shape)) + x_shape), rank - 1
     parts = [_blocks(part, rank) for part in arrays]
     dimension = parts[0][1]
     return concatenate([part for part, _ in parts], dimension), dimension - 1
@@ -316,7 +316,7 @@ def _blocks(arrays: Any, rank: int) -> tuple[Any, int]:
 def array_split(
     ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike, axis: int = 0
 ) -> list[Array]:
-    """Parts of an array along a dimension, of sizes that differ by one at most.
+    """Split an array along a dimension into parts whose sizes differ by at most one.
 
     Args:
         ary: array.
@@ -337,7 +337,7 @@ def array_split(
 def split(
     ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike, axis: int = 0
 ) -> list[Array]:
-    """Parts of an array along a dimension, of equal sizes.
+    """Split an array along a dimension into parts of equal size.
 
     Args:
         ary: array.
@@ -348,7 +348,8 @@ def split(
         A list of arrays.
 
     Raises:
-        ValueError: the size cannot be divided by the number of parts; `array_split` takes any.
+        ValueError: the size is not divisible by the number of parts; `array_split` accepts any
+            number.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -360,9 +361,9 @@ def split(
 
 def _split(function: str, ary: Any, indices_or_sections: Any, axis: int) -> list[Any]:
     x = operand(ary, function, "ary")
-    have = aval_of(x).shape
-    dimension = canonical_axis(function, axis, len(have))
-    size = have[dimension]
+    x_shape = aval_of(x).shape
+    dimension = canonical_axis(function, axis, len(x_shape))
+    size = x_shape[dimension]
     if isinstance(indices_or_sections, (tuple, list)) or np.ndim(indices_or_sections):
         cuts = [integer(function, "indices_or_sections", i) for i in indices_or_sections]
         bounds = [slice(i).indices(size)[1] for i in cuts]
@@ -436,7 +437,7 @@ def dsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike)
 
 
 def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
-    """The parts of an array at each position of a dimension; the inverse of `stack`.
+    """Split an array into its slices along a dimension; the inverse of `stack`.
 
     Args:
         x: array of rank 1 or more.
@@ -461,12 +462,12 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
 
 
 def tile(A: ArrayLike, reps: ShapeLike) -> Array:
-    """The array repeated as a whole.
+    """Repeat an array as a whole.
 
     Args:
         A: array or scalar.
-        reps: how many times along each dimension, counted from the last; an integer means the last
-            one.
+        reps: number of repetitions for each dimension, aligned at the last; an integer for the last
+            dimension only.
 
     Returns:
         An array.
@@ -477,14 +478,18 @@ def tile(A: ArrayLike, reps: ShapeLike) -> Array:
         [0 1 2 0 1 2]
     """
     x = operand(A, "tile", "A")
-    given: Any = reps
-    given = tuple(given) if isinstance(given, (tuple, list)) or np.ndim(given) else (given,)
-    counts = tuple(integer("tile", "reps", n) for n in given)
+    repetitions: Any = reps
+    repetitions = (
+        tuple(repetitions)
+        if isinstance(repetitions, (tuple, list)) or np.ndim(repetitions)
+        else (repetitions,)
+    )
+    counts = tuple(integer("tile", "reps", n) for n in repetitions)
     if any(n < 0 for n in counts):
         raise ValueError(f"tile: reps must not be negative, got {counts}")
-    have = aval_of(x).shape
-    rank = max(len(have), len(counts))
-    x = reshaped(x, (1,) * (rank - len(have)) + have)
+    x_shape = aval_of(x).shape
+    rank = max(len(x_shape), len(counts))
+    x = reshaped(x, (1,) * (rank - len(x_shape)) + x_shape)
     counts = (1,) * (rank - len(counts)) + counts
     return x if all(n == 1 for n in counts) else tile_p.bind(x, reps=counts)
 
@@ -497,14 +502,14 @@ def repeat(
     total_repeat_length: int | None = None,
     out_sharding: Sharding | None = None,
 ) -> Array:
-    """Each element repeated.
+    """Repeat each element of an array.
 
     Args:
         a: array or scalar.
-        repeats: how many times: an integer, or one for each position of the dimension.
+        repeats: number of repetitions: an integer, or one for each position along the dimension.
         axis: the dimension; None to flatten the array first.
-        total_repeat_length: size of the result along the dimension, needed where `repeats` is
-            traced; it is cut off there, or the last element goes on.
+        total_repeat_length: size of the result along the dimension, required if `repeats` is
+            traced; the result is truncated, or its last element repeated, to this size.
         out_sharding: not supported.
 
     Returns:
@@ -557,15 +562,15 @@ def _repeat_each(x: Any, count: int, dimension: int | None) -> Any:
         raise ValueError(f"repeat: repeats must not be negative, got {count}")
     if dimension is None:
         x, dimension = reshaped(x, (aval_of(x).size,)), 0
-    have = aval_of(x).shape
-    spread = have[: dimension + 1] + (1,) + have[dimension + 1 :]
-    wide = have[: dimension + 1] + (count,) + have[dimension + 1 :]
-    result = have[:dimension] + (have[dimension] * count,) + have[dimension + 1 :]
+    x_shape = aval_of(x).shape
+    spread = x_shape[: dimension + 1] + (1,) + x_shape[dimension + 1 :]
+    wide = x_shape[: dimension + 1] + (count,) + x_shape[dimension + 1 :]
+    result = x_shape[:dimension] + (x_shape[dimension] * count,) + x_shape[dimension + 1 :]
     return reshaped(broadcast_to(reshaped(x, spread), wide), result)
 
 
 def _traced_positions(repeats: Any, size: int, length: int) -> Any:
-    """The position that each element of the result comes from."""
+    """For each element of the result, its position in the input."""
     counts = broadcast_to(repeats, (size,))
     if dtypes.kind_of(aval_of(counts).dtype) == "b":
         counts = convert(counts, dtypes.default_dtype("i"))
@@ -575,11 +580,11 @@ def _traced_positions(repeats: Any, size: int, length: int) -> Any:
 
 
 def resize(a: ArrayLike, new_shape: ShapeLike) -> Array:
-    """The elements of an array in row-major order, repeated or cut off to fill another shape.
+    """Fill a new shape with the elements of an array in row-major order, repeated or cut off.
 
     Args:
         a: array or scalar. If it has no elements, the result is filled with zeros.
-        new_shape: a size, or a sequence of them.
+        new_shape: a size, or a sequence of sizes.
 
     Returns:
         An array of that shape.

@@ -1,4 +1,4 @@
-"""Comparisons, logic, and questions about elements."""
+"""Comparisons, logical operations, and tests of elements."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from dovetail.typing import Array, ArrayLike
 
 @compiled
 def equal(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Where two arrays are equal, element by element.
+    """Test whether two arrays are equal, element by element.
 
     Args:
         x1: array or scalar.
@@ -56,7 +56,7 @@ def equal(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @compiled
 def not_equal(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Where two arrays differ, element by element; nan differs from everything.
+    """Test whether two arrays differ, element by element; nan differs from everything.
 
     Args:
         x1: array or scalar.
@@ -75,10 +75,10 @@ def not_equal(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @compiled
 def less(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Where one array is smaller than another, element by element.
+    """Test whether ``x1 < x2``, element by element.
 
-    Complex numbers are ordered by their real parts, then by their imaginary ones; those with a nan
-    have no order.
+    Complex numbers are ordered by their real parts, then by their imaginary ones; with a nan they
+    are unordered.
 
     Args:
         x1: array or scalar.
@@ -104,10 +104,10 @@ def less(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @compiled
 def less_equal(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Where one array is smaller than another or equal to it, element by element.
+    """Test whether ``x1 <= x2``, element by element.
 
-    Complex numbers are ordered by their real parts, then by their imaginary ones; those with a nan
-    have no order.
+    Complex numbers are ordered by their real parts, then by their imaginary ones; with a nan they
+    are unordered.
 
     Args:
         x1: array or scalar.
@@ -126,10 +126,10 @@ def less_equal(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @compiled
 def greater(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Where one array is greater than another, element by element.
+    """Test whether ``x1 > x2``, element by element.
 
-    Complex numbers are ordered by their real parts, then by their imaginary ones; those with a nan
-    have no order.
+    Complex numbers are ordered by their real parts, then by their imaginary ones; with a nan they
+    are unordered.
 
     Args:
         x1: array or scalar.
@@ -148,10 +148,10 @@ def greater(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @compiled
 def greater_equal(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Where one array is greater than another or equal to it, element by element.
+    """Test whether ``x1 >= x2``, element by element.
 
-    Complex numbers are ordered by their real parts, then by their imaginary ones; those with a nan
-    have no order.
+    Complex numbers are ordered by their real parts, then by their imaginary ones; with a nan they
+    are unordered.
 
     Args:
         x1: array or scalar.
@@ -172,7 +172,7 @@ _INTEGERS: Final = ("i", "u")
 
 
 def _compared(function: str, primitive: AnyPrimitive, x1: Any, x2: Any) -> Any:
-    """A comparison; Python integers are compared by value, whatever the dtype of the array."""
+    """Compare operands; Python integers are compared by value, whatever the dtype of the array."""
     x, y = array_like(x1, function, "x1"), array_like(x2, function, "x2")
     a, b = aval_of(x), aval_of(y)
     if a.weak_type != b.weak_type and all(dtypes.kind_of(v.dtype) in _INTEGERS for v in (a, b)):
@@ -184,7 +184,7 @@ def _compared(function: str, primitive: AnyPrimitive, x1: Any, x2: Any) -> Any:
             primitive.bind(lax.imag(x), lax.imag(y)),
             primitive.bind(lax.real(x), lax.real(y)),
         )
-        # A nan in an imaginary part, too, makes the number one without an order.
+        # A nan in the imaginary part makes a number unordered, too.
         return lax.bitwise_and(ordered, lax.bitwise_and(lax.eq(x, x), lax.eq(y, y)))
     return primitive.bind(x, y)
 
@@ -192,21 +192,21 @@ def _compared(function: str, primitive: AnyPrimitive, x1: Any, x2: Any) -> Any:
 def _compared_by_value(
     function: str, primitive: AnyPrimitive, x: Any, y: Any, flipped: bool
 ) -> Any:
-    """The comparison of integers of which one operand is weakly typed: the left one if flipped."""
+    """Compare integers; one operand is weakly typed: the left one if flipped."""
 
     def compare(number: Any, elements: Any) -> Any:
         pair = (number, elements) if flipped else (elements, number)
         return primitive.bind(*promoted_pair(function, *pair))
 
     weak, array = (x, y) if flipped else (y, x)
-    default, own = aval_of(weak).dtype, aval_of(array).dtype
-    if dtypes.holds(default, own):
+    default, array_dtype = aval_of(weak).dtype, aval_of(array).dtype
+    if dtypes.holds(default, array_dtype):
         return compare(weak, convert(array, default))
-    if dtypes.holds(own, default):
-        return compare(convert(weak, own), array)
-    # One has signs, and the other is as wide or wider and has none: any is greater than a negative.
+    if dtypes.holds(array_dtype, default):
+        return compare(convert(weak, array_dtype), array)
+    # Signed against unsigned of at least that width: any unsigned number exceeds a negative one.
     weak_is_signed = dtypes.kind_of(default) == "i"
-    signed, unsigned = (weak, own) if weak_is_signed else (array, default)
+    signed, unsigned = (weak, array_dtype) if weak_is_signed else (array, default)
     zero = literal(0, aval_of(signed).dtype, aval_of(signed).weak_type)
     raised = lax.convert_element_type(lax.max(signed, zero), unsigned)
     result = compare(raised, array) if weak_is_signed else compare(weak, raised)
@@ -218,7 +218,7 @@ def _compared_by_value(
 
 @universal(2, identity=True)
 def logical_and(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Whether both elements are true (not zero).
+    """Logical and, element by element; nonzero counts as true.
 
     Args:
         x1: array or scalar.
@@ -240,7 +240,7 @@ def logical_and(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @universal(2, identity=False)
 def logical_or(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Whether at least one of two elements is true (not zero).
+    """Logical or, element by element; nonzero counts as true.
 
     Args:
         x1: array or scalar.
@@ -262,7 +262,7 @@ def logical_or(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @universal(2, identity=False)
 def logical_xor(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Whether exactly one of two elements is true (not zero).
+    """Logical exclusive or, element by element; nonzero counts as true.
 
     Args:
         x1: array or scalar.
@@ -284,7 +284,7 @@ def logical_xor(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @compiled
 def logical_not(x: ArrayLike, /) -> Array:
-    """Whether each element is zero or False.
+    """Logical not, element by element; nonzero counts as true.
 
     Args:
         x: array or scalar.
@@ -302,7 +302,7 @@ def logical_not(x: ArrayLike, /) -> Array:
 
 @compiled
 def isnan(x: ArrayLike, /) -> Array:
-    """Where elements are nan.
+    """Test for nan, element by element.
 
     Args:
         x: array or scalar.
@@ -321,7 +321,7 @@ def isnan(x: ArrayLike, /) -> Array:
 
 @compiled
 def isfinite(x: ArrayLike, /) -> Array:
-    """Where elements are neither nan nor infinite.
+    """Test, element by element, for numbers that are neither nan nor infinite.
 
     Args:
         x: array or scalar.
@@ -338,7 +338,7 @@ def isfinite(x: ArrayLike, /) -> Array:
 
 
 def finite(x: Any) -> Any:
-    """Where a checked operand is finite."""
+    """Which elements of a checked operand are finite."""
     kind = dtypes.kind_of(x.dtype)
     if kind == "c":
         return lax.bitwise_and(lax.is_finite(lax.real(x)), lax.is_finite(lax.imag(x)))
@@ -349,7 +349,7 @@ def finite(x: Any) -> Any:
 
 @compiled
 def isinf(x: ArrayLike, /) -> Array:
-    """Where elements are infinite, with any sign.
+    """Test for infinity of either sign, element by element.
 
     Args:
         x: array or scalar.
@@ -371,7 +371,7 @@ def isinf(x: ArrayLike, /) -> Array:
 
 @compiled
 def isposinf(x: ArrayLike, /, out: None = None) -> Array:
-    """Where elements are plus infinity.
+    """Test for positive infinity, element by element.
 
     Args:
         x: array or scalar of a real dtype.
@@ -394,7 +394,7 @@ def isposinf(x: ArrayLike, /, out: None = None) -> Array:
 
 @compiled
 def isneginf(x: ArrayLike, /, out: None = None) -> Array:
-    """Where elements are minus infinity.
+    """Test for negative infinity, element by element.
 
     Args:
         x: array or scalar of a real dtype.
@@ -427,17 +427,17 @@ def isclose(
     atol: ArrayLike = 1e-08,
     equal_nan: bool = False,
 ) -> Array:
-    """Where two arrays are equal within ``atol + rtol * abs(b)``.
+    """Test whether two arrays are equal within ``atol + rtol * abs(b)``, element by element.
 
     Args:
         a: array or scalar.
         b: array or scalar that broadcasts with `a`: the reference.
         rtol: tolerance relative to `b`: a scalar, or an array that broadcasts with `b`.
         atol: absolute tolerance: a scalar, or an array that broadcasts with `b`.
-        equal_nan: whether nan counts as equal to nan.
+        equal_nan: whether to treat nan as equal to nan.
 
     Returns:
-        A boolean array of the common shape. Infinities are close to themselves only.
+        A boolean array of the common shape. Infinities are only close to themselves.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -467,14 +467,14 @@ def allclose(
     atol: ArrayLike = 1e-08,
     equal_nan: bool = False,
 ) -> Array:
-    """Whether two arrays are equal within ``atol + rtol * abs(b)`` everywhere.
+    """Test whether two arrays are equal within ``atol + rtol * abs(b)`` everywhere.
 
     Args:
         a: array or scalar.
         b: array or scalar that broadcasts with `a`: the reference.
         rtol: tolerance relative to `b`: a scalar, or an array that broadcasts with `b`.
         atol: absolute tolerance: a scalar, or an array that broadcasts with `b`.
-        equal_nan: whether nan counts as equal to nan.
+        equal_nan: whether to treat nan as equal to nan.
 
     Returns:
         A boolean array of rank 0.
@@ -494,12 +494,12 @@ def all_of(x: Any) -> Any:
 
 
 def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
-    """Whether two arrays have the same shape and equal elements.
+    """Test whether two arrays have the same shape and equal elements.
 
     Args:
         a1: array, scalar, or nested list of numbers.
         a2: likewise.
-        equal_nan: whether nan counts as equal to nan.
+        equal_nan: whether to treat nan as equal to nan.
 
     Returns:
         A boolean array of rank 0.
@@ -516,7 +516,7 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
 
 
 def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
-    """Whether two arrays broadcast to each other and are equal everywhere.
+    """Test whether two arrays broadcast to each other and are then equal everywhere.
 
     Args:
         a1: array, scalar, or nested list of numbers.

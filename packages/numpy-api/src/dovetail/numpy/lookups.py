@@ -1,4 +1,4 @@
-"""Tables, bins and membership: what elements stand for among others."""
+"""Looking up elements: membership, bins, interpolation, index conversions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from dovetail.numpy.searching import searchsorted
 from dovetail.numpy.shapes import operand, reshaped
 from dovetail.typing import Array, ArrayLike, DTypeLike, ShapeLike, Sharding
 
-#: The methods of `isin`, and those of `searchsorted` that they stand for.
+#: The methods of `isin`, and the methods of `searchsorted` that they map to.
 _ISIN_METHODS: Final = {
     "auto": "scan",
     "binary_search": "scan",
@@ -54,21 +54,21 @@ def isin(
     *,
     method: str = "auto",
 ) -> Array:
-    """Which elements of one array are in another.
+    """Test whether each element of one array is in another.
 
     Args:
         element: array or scalar.
         test_elements: array or scalar: the elements to look for.
-        assume_unique: has no effect; there for NumPy's sake.
-        invert: whether to tell which elements are not in it instead.
-        method: how elements are looked for: "binary_search", "sort", "compare_all" (compares with
-            every element, fast for few of them), or "auto", which is the first one.
+        assume_unique: ignored; accepted for compatibility with NumPy.
+        invert: whether to test instead whether each element is not in it.
+        method: search method: "binary_search", "sort", "compare_all" (compares with every element;
+            fast if there are few), or "auto", which means "binary_search".
 
     Returns:
-        A boolean array of the shape of `element`; nan is in no array.
+        A boolean array of the shape of `element`; nan is not in any array.
 
     Raises:
-        ValueError: `method` is none of these.
+        ValueError: `method` is not one of these.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -76,8 +76,8 @@ def isin(
         [False  True False False  True]
     """
     if method not in _ISIN_METHODS:
-        known = ", ".join(map(repr, _ISIN_METHODS))
-        raise ValueError(f"isin: method must be one of {known}, got {method!r}")
+        methods = ", ".join(map(repr, _ISIN_METHODS))
+        raise ValueError(f"isin: method must be one of {methods}, got {method!r}")
     x, y = operand(element, "isin", "element"), operand(test_elements, "isin", "test_elements")
     shape = aval_of(x).shape
     x, y = (reshaped(v, (math.prod(aval_of(v).shape),)) for v in (x, y))
@@ -86,23 +86,23 @@ def isin(
         return lax.full(shape, bool(invert), bool)
     dtype = dtype_by_value(x, y)
     x, y = convert(x, dtype), lax.sort(convert(y, dtype))
-    # Where an element would be inserted among the sorted ones, it is if it is there at all.
+    # If an element is present at all, it is where it would be inserted among the sorted ones.
     place = searchsorted(y, x, method=_ISIN_METHODS[method])
     place = lax.min(place, literal(count - 1, aval_of(place).dtype))
-    found = lax.eq(take(y, place, mode="promise_in_bounds"), x)
-    return reshaped(lax.bitwise_not(found) if invert else found, shape)
+    is_member = lax.eq(take(y, place, mode="promise_in_bounds"), x)
+    return reshaped(lax.bitwise_not(is_member) if invert else is_member, shape)
 
 
 @compiled_with("right", "method")
 def digitize(
     x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None
 ) -> Array:
-    """The numbers of the bins that elements are in.
+    """Find the bin that each element belongs to.
 
     Args:
         x: array or scalar.
-        bins: vector of growing or falling edges.
-        right: whether bins contain their right edges instead of their left ones.
+        bins: vector of increasing or decreasing edges.
+        right: whether bins contain their right edges rather than their left ones.
         method: as for `searchsorted`.
 
     Returns:
@@ -141,17 +141,17 @@ def bincount(
     length: int | None = None,
     out_sharding: Sharding | None = None,
 ) -> Array:
-    """How often each of the integers 0, 1, 2 ... occurs.
+    """Count the occurrences of each of the integers 0, 1, 2 ...
 
     Args:
         x: vector of integers; negative ones count as 0.
-        weights: vector of what each occurrence counts for; 1 if None.
-        minlength: least size of the result, where `length` is not given.
-        length: size of the result, needed where `x` is traced; greater integers are not counted.
+        weights: vector of the weights of the occurrences; 1 if None.
+        minlength: minimum size of the result if `length` is not given.
+        length: size of the result, required if `x` is traced; larger integers are not counted.
         out_sharding: not supported.
 
     Returns:
-        A vector: integers, or of the dtype of the sum of `weights`.
+        A vector of integers, or of the dtype of the sum of `weights`.
 
     Raises:
         ConcretizationTypeError: `x` is traced and `length` is not given.
@@ -242,7 +242,7 @@ def _interp(
     result = lax.add(f0, lax.mul(convert(share, out), lax.sub(f1, f0)))
     result = pick(flat, f0, result)
     if period is None:
-        # Out of bounds the line through the two nearest points was followed.
+        # Out of bounds, the result so far continues the line through the two nearest points.
         ends = ("left", lax.lt, left, low, 0), ("right", lax.gt, right, high, count - 1)
         for name, is_beyond, rule, given, end in ends:
             if rule != "extrapolate":
@@ -255,7 +255,7 @@ def _interp(
 
 
 def _periodic(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:
-    from dovetail.numpy.arithmetic import remainder  # deferred: needed with period only
+    from dovetail.numpy.arithmetic import remainder  # deferred: needed only with period
 
     x, xp = plain(remainder)(x, period), plain(remainder)(xp, period)
     xp, fp = lax.sort((xp, fp), num_keys=1)
@@ -278,17 +278,17 @@ def interp(
     right: ArrayLike | None = None,
     period: float | None = None,
 ) -> Array:
-    """Values of a function that is linear between given points.
+    """Interpolate linearly between points.
 
     Args:
-        x: array or scalar: where to find the value.
-        xp: vector of growing places (in any order with `period`).
-        fp: vector of the values there.
-        left: value before the first place; that of the first if None. "extrapolate" continues the
-            line through the first two points.
-        right: value after the last place; that of the last if None. "extrapolate" continues the
-            line through the last two points.
-        period: the function's period, if it has one; `left` and `right` have no effect then.
+        x: array or scalar: where to evaluate.
+        xp: vector of increasing x-coordinates of the points (in any order with `period`).
+        fp: vector of the values at these points.
+        left: value before the first point; that of the first point if None. "extrapolate" continues
+            the line through the first two points.
+        right: value after the last point; that of the last point if None. "extrapolate" continues
+            the line through the last two points.
+        period: the period of the function, if any; `left` and `right` are then ignored.
 
     Returns:
         A float or complex array of the shape of `x`.
@@ -303,14 +303,14 @@ def interp(
         [15. 20.] [ 15. 100.]
     """
     if period is not None:
-        given = aval_of(array_like(period, "interp", "period"))
-        if given.shape or dtypes.kind_of(given.dtype) not in ("i", "u", "f"):
+        aval = aval_of(array_like(period, "interp", "period"))
+        if aval.shape or dtypes.kind_of(aval.dtype) not in ("i", "u", "f"):
             raise TypeError(
                 "interp requires period to be a real number, got an array of shape "
-                f"{given.shape} and dtype {given.dtype}"
+                f"{aval.shape} and dtype {aval.dtype}"
             )
-    known = not isinstance(period, Tracer) or period.concrete() is not None
-    if period is not None and known and not period:
+    is_concrete = not isinstance(period, Tracer) or period.concrete() is not None
+    if period is not None and is_concrete and not period:
         raise ValueError("interp: period must not be zero")
     rules, values = [], []
     for name, side in (("left", left), ("right", right)):
@@ -336,21 +336,21 @@ def _unravelled(indices: Any, shape: tuple[int, ...]) -> list[Any]:
     zero = literal(0, dtype)
     rest = pick(lax.lt(indices, zero), lax.add(indices, total), indices)
     rest = lax.clamp(zero, rest, lax.sub(total, literal(1, dtype)))
-    found = []
+    coordinates = []
     for size in reversed(shape):
         divisor = literal(max(size, 1), dtype)
-        found.append(lax.rem(rest, divisor))
+        coordinates.append(lax.rem(rest, divisor))
         rest = lax.div(rest, divisor)
-    return found[::-1]
+    return coordinates[::-1]
 
 
 def unravel_index(indices: ArrayLike, shape: ShapeLike) -> tuple[Array, ...]:
-    """Indices of elements from their positions in row-major order.
+    """Convert positions in a flattened array to indices.
 
     Args:
-        indices: integer array or scalar; positions out of bounds are moved to the nearest one in
+        indices: integer array or scalar; positions out of bounds are clipped to the nearest one in
             bounds.
-        shape: shape of the array that they are positions in.
+        shape: shape of the array before flattening.
 
     Returns:
         A tuple of integer arrays, one for each dimension.
@@ -375,13 +375,13 @@ def ravel_multi_index(
     *,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """Positions in row-major order from the indices of elements.
+    """Convert indices to positions in the flattened array.
 
     Args:
         multi_index: sequence of integer arrays, one for each dimension.
-        dims: shape of the array that they are indices in.
-        mode: what is done out of bounds: "clip" or "wrap"; "raise" needs indices that are not
-            traced.
+        dims: shape of the array before flattening.
+        mode: what to do with indices out of bounds: "clip", "wrap", or "raise", for which the
+            indices must not be traced.
         order: "C" for row-major, "F" for column-major order.
         dtype: dtype of the result; the default integer if None.
 
@@ -389,7 +389,8 @@ def ravel_multi_index(
         An integer array.
 
     Raises:
-        ValueError: an index is out of bounds in the mode "raise", or arguments do not fit.
+        ValueError: an index is out of bounds in the mode "raise", or the arguments do not fit
+            together.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -433,7 +434,7 @@ def ravel_multi_index(
 def _ravelled(
     parts: tuple[Any, ...], sizes: tuple[int, ...], mode: str, order: str, dtype: Any
 ) -> Any:
-    from dovetail.numpy.arithmetic import remainder  # deferred: needed in one mode only
+    from dovetail.numpy.arithmetic import remainder  # deferred: needed only in one mode
 
     result: Any = literal(0, dtype)
     pairs = list(zip(parts, sizes, strict=True))

@@ -1,4 +1,4 @@
-"""Matrices of a special form, and parts of matrices."""
+"""Special matrices, and parts of matrices."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _size(function: str, argument: str, value: Any) -> int:
 
 
 def _offsets(shape: tuple[int, ...], k: Any) -> tuple[Any, Any]:
-    """Row numbers moved by `k`, and column numbers, of the last two dimensions of a shape."""
+    """Row numbers shifted by `k`, and column numbers, for the last two dimensions of a shape."""
     rank = len(shape)
     rows = lax.broadcasted_iota(_INT32, shape, rank - 2)
     columns = lax.broadcasted_iota(_INT32, shape, rank - 1)
@@ -53,14 +53,14 @@ def eye(
     *,
     device: DeviceLike | None = None,
 ) -> Array:
-    """A matrix with ones on a diagonal, and zeros elsewhere.
+    """Create a matrix with ones on a diagonal and zeros elsewhere.
 
     Args:
         N: number of rows.
         M: number of columns; `N` if None.
-        k: which diagonal: 0 for the main one, positive ones are above it. It may be traced.
+        k: which diagonal: 0 is the main one, positive values are above it. It may be traced.
         dtype: dtype of the result; the default float if None.
-        device: where the array is placed, and stays.
+        device: device on which the array is placed and stays.
 
     Returns:
         An array of shape ``(N, M)``.
@@ -90,7 +90,7 @@ def _eye(shape: tuple[int, int], k: int, dtype: Any) -> Any:
 
 
 def identity(n: IntLike, dtype: DTypeLike | None = None) -> Array:
-    """The identity matrix.
+    """Create an identity matrix.
 
     Args:
         n: number of rows and columns.
@@ -106,12 +106,12 @@ def identity(n: IntLike, dtype: DTypeLike | None = None) -> Array:
 
 
 def tri(N: IntLike, M: IntLike | None = None, k: int = 0, dtype: DTypeLike | None = None) -> Array:
-    """A matrix with ones on and below a diagonal, and zeros above it.
+    """Create a matrix with ones on and below a diagonal, and zeros above it.
 
     Args:
         N: number of rows.
         M: number of columns; `N` if None.
-        k: which diagonal: 0 for the main one, positive ones are above it.
+        k: which diagonal: 0 is the main one, positive values are above it.
         dtype: dtype of the result; the default float if None.
 
     Example:
@@ -139,7 +139,7 @@ def _triangle(function: str, m: Any, k: int, lower: bool) -> Any:
         raise ValueError(f"{function} needs an array of rank 1 or more, got a scalar")
     shape = aval_of(x).shape
     if len(shape) == 1:
-        # As NumPy does: the vector is each row of a square matrix.
+        # As in NumPy, a vector is repeated as the rows of a square matrix.
         shape = (*shape, *shape)
         x = lax.broadcast_in_dim(x, shape, (1,))
     zero = literal(0, aval_of(x).dtype)
@@ -150,11 +150,11 @@ def _triangle(function: str, m: Any, k: int, lower: bool) -> Any:
 
 @compiled_with("k")
 def tril(m: ArrayLike, k: int = 0) -> Array:
-    """The lower triangle of matrices; zeros above a diagonal.
+    """The lower triangle of matrices, with zeros above a diagonal.
 
     Args:
         m: array of rank 2 or more: matrices in its last two dimensions.
-        k: which diagonal is the last to be kept: 0 for the main one, positive ones are above it.
+        k: last diagonal to keep: 0 is the main one, positive values are above it.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -168,11 +168,11 @@ def tril(m: ArrayLike, k: int = 0) -> Array:
 
 @compiled_with("k")
 def triu(m: ArrayLike, k: int = 0) -> Array:
-    """The upper triangle of matrices; zeros below a diagonal.
+    """The upper triangle of matrices, with zeros below a diagonal.
 
     Args:
         m: array of rank 2 or more: matrices in its last two dimensions.
-        k: which diagonal is the first to be kept: 0 for the main one, positive ones are above it.
+        k: first diagonal to keep: 0 is the main one, positive values are above it.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -189,11 +189,11 @@ def tril_indices(n: IntLike, k: IntLike = 0, m: IntLike | None = None) -> tuple[
 
     Args:
         n: number of rows.
-        k: which diagonal is the last one.
+        k: last diagonal to include.
         m: number of columns; `n` if None.
 
     Returns:
-        Row numbers and column numbers.
+        A tuple of row numbers and column numbers.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -214,11 +214,11 @@ def triu_indices(n: IntLike, k: IntLike = 0, m: IntLike | None = None) -> tuple[
 
     Args:
         n: number of rows.
-        k: which diagonal is the first one.
+        k: first diagonal to include.
         m: number of columns; `n` if None.
 
     Returns:
-        Row numbers and column numbers.
+        A tuple of row numbers and column numbers.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -239,17 +239,17 @@ def _index_array(numbers: np.ndarray[Any, Any]) -> Any:
 
 
 def diag(v: ArrayLike, k: int = 0) -> Array:
-    """A matrix with a given diagonal, or the diagonal of a matrix.
+    """Build a matrix from its diagonal, or extract the diagonal of a matrix.
 
     Args:
-        v: vector: the diagonal; or matrix.
-        k: which diagonal: 0 for the main one, positive ones are above it.
+        v: vector, the diagonal to use; or matrix.
+        k: which diagonal: 0 is the main one, positive values are above it.
 
     Returns:
         A matrix for a vector, a vector for a matrix.
 
     Raises:
-        ValueError: `v` has another rank.
+        ValueError: `v` is neither a vector nor a matrix.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -274,7 +274,7 @@ def _diagonal_matrix(x: Any, k: int) -> Any:
     (count,) = aval_of(x).shape
     size = count + abs(k)
     zero = literal(0, aval_of(x).dtype)
-    # Along the columns the vector starts at column k, along the rows below the diagonal at row 0.
+    # For k >= 0 the vector starts at column k; below the main diagonal it starts at column 0.
     padded = lax.pad(x, zero, [(max(k, 0), size - count - max(k, 0), 0)])
     spread = lax.broadcast_in_dim(padded, (size, size), (1,))
     return pick(lax.eq(*_offsets((size, size), k)), spread, zero)
@@ -282,11 +282,11 @@ def _diagonal_matrix(x: Any, k: int) -> Any:
 
 @compiled_with("k")
 def diagflat(v: ArrayLike, k: int = 0) -> Array:
-    """A matrix with a given diagonal; the elements of an array of any rank, in row-major order.
+    """Build a matrix whose diagonal is a flattened array.
 
     Args:
         v: array.
-        k: which diagonal: 0 for the main one, positive ones are above it.
+        k: which diagonal: 0 is the main one, positive values are above it.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -299,16 +299,16 @@ def diagflat(v: ArrayLike, k: int = 0) -> Array:
 
 
 def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
-    """Diagonals of matrices.
+    """Extract diagonals of matrices.
 
     Args:
         a: array of rank 2 or more.
-        offset: which diagonal: 0 for the main one, positive ones are above it.
-        axis1: the dimension of rows.
-        axis2: the dimension of columns.
+        offset: which diagonal: 0 is the main one, positive values are above it.
+        axis1: the dimension of the rows.
+        axis2: the dimension of the columns.
 
     Returns:
-        An array with the other dimensions, and that along the diagonal last.
+        An array with the other dimensions, and last the one along the diagonal.
 
     Raises:
         ValueError: the rank is less than 2, or both dimensions are the same.
@@ -329,7 +329,7 @@ def _diagonal(x: Any, offset: int, axis1: int, axis2: int) -> Any:
     length = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
     if not length:
         return lax.slice_in_dim(reshaped(x, (*shape[:-2], rows * columns)), 0, 0, axis=-1)
-    # In row-major order the elements of a diagonal are columns + 1 places apart.
+    # In row-major order, the elements of a diagonal are columns + 1 positions apart.
     first = max(offset, 0) - min(offset, 0) * columns
     flat = reshaped(x, (*shape[:-2], rows * columns))
     last = first + (length - 1) * (columns + 1) + 1
@@ -354,13 +354,13 @@ def trace(
     dtype: DTypeLike | None = None,
     out: None = None,
 ) -> Array:
-    """The sum of the elements on a diagonal of matrices.
+    """Sum the elements on a diagonal of matrices.
 
     Args:
         a: array of rank 2 or more.
-        offset: which diagonal: 0 for the main one, positive ones are above it.
-        axis1: the dimension of rows.
-        axis2: the dimension of columns.
+        offset: which diagonal: 0 is the main one, positive values are above it.
+        axis1: the dimension of the rows.
+        axis2: the dimension of the columns.
         dtype: dtype of the result, in which the sum is computed.
         out: not supported, since arrays are immutable.
 
@@ -380,12 +380,12 @@ def trace(
 
 @compiled_with("N", "increasing")
 def vander(x: ArrayLike, N: IntLike | None = None, increasing: bool = False) -> Array:
-    """The Vandermonde matrix: rows of powers of the elements of a vector.
+    """Build the Vandermonde matrix: each row holds the powers of an element of a vector.
 
     Args:
         x: vector.
         N: number of columns; the size of `x` if None.
-        increasing: whether powers grow from left to right.
+        increasing: whether the powers increase from left to right.
 
     Returns:
         A matrix.
@@ -411,11 +411,11 @@ def vander(x: ArrayLike, N: IntLike | None = None, increasing: bool = False) -> 
 
 
 def tril_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
-    """The indices of the lower triangle of a matrix of the shape of another.
+    """The indices of the lower triangle of a matrix, from an example.
 
     Args:
-        arr: matrix.
-        k: which diagonal is the last one.
+        arr: matrix that gives the shape.
+        k: last diagonal to include.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -427,11 +427,11 @@ def tril_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
 
 
 def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
-    """The indices of the upper triangle of a matrix of the shape of another.
+    """The indices of the upper triangle of a matrix, from an example.
 
     Args:
-        arr: matrix.
-        k: which diagonal is the first one.
+        arr: matrix that gives the shape.
+        k: first diagonal to include.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -450,7 +450,7 @@ def _matrix_shape(function: str, x: Any) -> tuple[int, int]:
 
 
 def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
-    """The indices of the main diagonal of an array with equal sizes.
+    """The indices of the main diagonal of an array whose sizes are all equal.
 
     Args:
         n: the size of each dimension.
@@ -471,10 +471,10 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
 
 
 def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
-    """The indices of the main diagonal of an array of the shape of another.
+    """The indices of the main diagonal of an array, from an example.
 
     Args:
-        arr: array of rank 2 or more, with equal sizes.
+        arr: array of rank 2 or more, with equal sizes, that gives the shape.
 
     Example:
         >>> import dovetail.numpy as jnp

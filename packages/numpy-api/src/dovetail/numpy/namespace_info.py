@@ -1,4 +1,4 @@
-"""What the Python array API standard lets libraries ask of a namespace."""
+"""The namespace inspection of the Python array API standard."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _UNIONS: Final = {
 
 
 class NamespaceInfo:
-    """What ``dovetail.numpy.__array_namespace_info__()`` gives.
+    """The object returned by ``dovetail.numpy.__array_namespace_info__()``.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -35,18 +35,18 @@ class NamespaceInfo:
     __slots__ = ()
 
     def capabilities(self) -> dict[str, Any]:
-        """What can be relied on, also in compiled functions, where sizes must be known."""
+        """The capabilities to rely on, even in compiled functions, where sizes must be known."""
         return {"boolean indexing": False, "data-dependent shapes": False, "max dimensions": 64}
 
     def default_device(self) -> Any:
-        """The device where arrays are placed that are asked to be nowhere else."""
+        """The device for arrays if none is requested."""
         return present_default_device()
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype[Any]]:
-        """The dtypes of arrays that are asked to have none.
+        """The dtypes of arrays if none is requested.
 
         Args:
-            device: has no effect, since all devices have the same.
+            device: ignored, since they are the same on all devices.
         """
         return {
             "real floating": dtypes.default_dtype("f"),
@@ -62,19 +62,19 @@ class NamespaceInfo:
     def dtypes(
         self, *, device: Any = None, kind: str | tuple[str, ...] | None = None
     ) -> dict[str, np.dtype[Any]]:
-        """The dtypes of the standard, by name; those of 64 bits while they are switched on.
+        """The dtypes of the standard, by name; those of 64 bits only if enabled.
 
         Args:
-            device: has no effect, since all devices have the same.
+            device: ignored, since they are the same on all devices.
             kind: "bool", "signed integer", "unsigned integer", "integral", "real floating",
-                "complex floating", "numeric", or several of them; all if None.
+                "complex floating", "numeric", or a tuple of several; all if None.
 
         Raises:
             ValueError: there is no such kind.
         """
-        wanted = tuple(_KINDS) if kind is None else kind if isinstance(kind, tuple) else (kind,)
+        kinds = tuple(_KINDS) if kind is None else kind if isinstance(kind, tuple) else (kind,)
         names: list[str] = []
-        for one in wanted:
+        for one in kinds:
             if one not in _KINDS and one not in _UNIONS:
                 raise ValueError(
                     f"dtypes: there is no kind {one!r}; it is one of "
@@ -82,7 +82,7 @@ class NamespaceInfo:
                 )
             for part in _UNIONS.get(one, (one,)):
                 names += _KINDS[part]
-        found = {name: np.dtype(name) for name in names}
+        named = {name: np.dtype(name) for name in names}
         if enable_x64.value:
-            return found
-        return {n: d for n, d in found.items() if dtypes.canonicalize_dtype(d) == d}
+            return named
+        return {n: d for n, d in named.items() if dtypes.canonicalize_dtype(d) == d}

@@ -1,4 +1,4 @@
-"""Reductions that leave nan out."""
+"""Reductions that ignore nan."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _numbers(function: str, a: Any) -> tuple[Any, Any]:
 def _counting(function: str, is_number: Any, where: Any) -> Any:
     if where is None:
         return is_number
-    from dovetail.numpy.logic import logical_and  # deferred: needed with where only
+    from dovetail.numpy.logic import logical_and  # deferred: needed only with where
 
     return plain(logical_and)(is_number, as_mask(function, where))
 
@@ -40,16 +40,16 @@ def nansum(
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """`sum` that counts nan as zero.
+    """`sum` that treats nan as zero.
 
     Args:
         a: array or scalar.
-        axis: dimension, or several of them; all if None.
-        dtype: dtype of the result, in which the sum is computed.
+        axis: dimension or dimensions; all if None.
+        dtype: dtype of the result and of the computation.
         out: not supported, since arrays are immutable.
-        keepdims: whether the dimensions stay, with size one.
-        initial: number with which the sum starts.
-        where: boolean array that broadcasts with `a`: which elements count.
+        keepdims: whether to keep the dimensions, with size one.
+        initial: value that the sum starts with.
+        where: boolean array that broadcasts with `a`: which elements to include.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -72,16 +72,16 @@ def nanprod(
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """`prod` that counts nan as one.
+    """`prod` that treats nan as one.
 
     Args:
         a: array or scalar.
-        axis: dimension, or several of them; all if None.
-        dtype: dtype of the result, in which the product is computed.
+        axis: dimension or dimensions; all if None.
+        dtype: dtype of the result and of the computation.
         out: not supported, since arrays are immutable.
-        keepdims: whether the dimensions stay, with size one.
-        initial: number with which the product starts.
-        where: boolean array that broadcasts with `a`: which elements count.
+        keepdims: whether to keep the dimensions, with size one.
+        initial: value that the product starts with.
+        where: boolean array that broadcasts with `a`: which elements to include.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -115,10 +115,10 @@ def _nan_extreme(
     result = extreme(function, largest, filled, axis, keepdims, initial, where)
     if initial is not None:
         return result
-    from dovetail.numpy.reductions import any as any_of  # deferred: needed for floats only
+    from dovetail.numpy.reductions import any as any_of  # deferred: needed only for floats
 
-    found = plain(any_of)(is_number, axis, None, keepdims)
-    return pick(found, result, literal(math.nan, dtype))
+    has_numbers = plain(any_of)(is_number, axis, None, keepdims)
+    return pick(has_numbers, result, literal(math.nan, dtype))
 
 
 @compiled_with("axis", "keepdims")
@@ -130,15 +130,16 @@ def nanmax(
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """`max` that leaves nan out; nan where there is nothing else.
+    """`max` that ignores nan; nan where all elements are nan.
 
     Args:
         a: array or scalar; complex numbers are ordered as in `sort`.
-        axis: dimension, or several of them; all if None.
+        axis: dimension or dimensions; all if None.
         out: not supported, since arrays are immutable.
-        keepdims: whether the dimensions stay, with size one.
-        initial: number that takes part too, in the dtype of `a`.
-        where: boolean array that broadcasts with `a`: which elements count; it needs `initial`.
+        keepdims: whether to keep the dimensions, with size one.
+        initial: further value to compare with, in the dtype of `a`.
+        where: boolean array that broadcasts with `a`: which elements to include; requires
+            `initial`.
 
     Differs:
         Complex numbers with a nan in either part are left out, as in NumPy; so in `nanmin`,
@@ -165,15 +166,16 @@ def nanmin(
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """`min` that leaves nan out; nan where there is nothing else.
+    """`min` that ignores nan; nan where all elements are nan.
 
     Args:
         a: array or scalar; complex numbers are ordered as in `sort`.
-        axis: dimension, or several of them; all if None.
+        axis: dimension or dimensions; all if None.
         out: not supported, since arrays are immutable.
-        keepdims: whether the dimensions stay, with size one.
-        initial: number that takes part too, in the dtype of `a`.
-        where: boolean array that broadcasts with `a`: which elements count; it needs `initial`.
+        keepdims: whether to keep the dimensions, with size one.
+        initial: further value to compare with, in the dtype of `a`.
+        where: boolean array that broadcasts with `a`: which elements to include; requires
+            `initial`.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -193,15 +195,15 @@ def nanmean(
     keepdims: bool = False,
     where: ArrayLike | None = None,
 ) -> Array:
-    """`mean` of the elements that are not nan; nan where there are none.
+    """`mean` of the elements that are not nan; nan if there are none.
 
     Args:
         a: array or scalar.
-        axis: dimension, or several of them; all if None.
+        axis: dimension or dimensions; all if None.
         dtype: dtype of the result; a float if None.
         out: not supported, since arrays are immutable.
-        keepdims: whether the dimensions stay, with size one.
-        where: boolean array that broadcasts with `a`: which elements count.
+        keepdims: whether to keep the dimensions, with size one.
+        where: boolean array that broadcasts with `a`: which elements to include.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -225,17 +227,17 @@ def nanvar(
     where: ArrayLike | None = None,
     mean: ArrayLike | None = None,
 ) -> Array:
-    """`var` of the elements that are not nan; nan where there are no more than `ddof`.
+    """`var` of the elements that are not nan; nan if there are no more than `ddof`.
 
     Args:
         a: array or scalar.
-        axis: dimension, or several of them; all if None.
+        axis: dimension or dimensions; all if None.
         dtype: dtype of the result; a float if None.
         out: not supported, since arrays are immutable.
-        ddof: what is subtracted from the number of elements in the divisor; 1 for a sample.
-        keepdims: whether the dimensions stay, with size one.
-        where: boolean array that broadcasts with `a`: which elements count.
-        mean: the mean, with size one in the dimensions of `axis`, where it is known already.
+        ddof: number subtracted from the count of elements in the divisor; 1 for a sample.
+        keepdims: whether to keep the dimensions, with size one.
+        where: boolean array that broadcasts with `a`: which elements to include.
+        mean: the mean, if already known, with size one in the dimensions of `axis`.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -260,17 +262,17 @@ def nanstd(
     where: ArrayLike | None = None,
     mean: ArrayLike | None = None,
 ) -> Array:
-    """`std` of the elements that are not nan; nan where there are no more than `ddof`.
+    """`std` of the elements that are not nan; nan if there are no more than `ddof`.
 
     Args:
         a: array or scalar.
-        axis: dimension, or several of them; all if None.
+        axis: dimension or dimensions; all if None.
         dtype: dtype of the result; a float if None.
         out: not supported, since arrays are immutable.
-        ddof: what is subtracted from the number of elements in the divisor; 1 for a sample.
-        keepdims: whether the dimensions stay, with size one.
-        where: boolean array that broadcasts with `a`: which elements count.
-        mean: the mean, with size one in the dimensions of `axis`, where it is known already.
+        ddof: number subtracted from the count of elements in the divisor; 1 for a sample.
+        keepdims: whether to keep the dimensions, with size one.
+        where: boolean array that broadcasts with `a`: which elements to include.
+        mean: the mean, if already known, with size one in the dimensions of `axis`.
 
     Example:
         >>> import dovetail.numpy as jnp

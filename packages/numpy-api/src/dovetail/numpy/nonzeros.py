@@ -1,4 +1,4 @@
-"""The indices of elements that are not zero: what `nonzero`, `where` and `compress` share."""
+"""The indices of nonzero elements, as used by `nonzero`, `where` and `compress`."""
 
 from __future__ import annotations
 
@@ -21,14 +21,13 @@ def indices_of_nonzero(x: Any, size: int | None = None, fill_value: Any = None) 
 
     Args:
         x: the operand.
-        size: how many indices are returned; None for as many as there are.
-        fill_value: index that fills up missing ones: an integer, or one for each dimension; 0 if
-            None.
+        size: number of indices to return; None for all.
+        fill_value: index for missing entries: an integer, or one for each dimension; 0 if None.
 
     Raises:
         ConcretizationTypeError: `x` is traced and `size` is not given.
-        ValueError: `x` has no dimensions, the size is negative, or there are not as many fill
-            values as dimensions.
+        ValueError: `x` has no dimensions, the size is negative, or the numbers of fill values and
+            of dimensions differ.
     """
     if not aval_of(x).ndim:
         raise ValueError("nonzero needs an array of rank 1 or more; write jnp.atleast_1d(x) first")
@@ -42,8 +41,8 @@ def indices_of_nonzero(x: Any, size: int | None = None, fill_value: Any = None) 
             )
         default = dtypes.default_dtype("i")
         return tuple(
-            host_array(np.ascontiguousarray(found, default))
-            for found in np.nonzero(np.asarray(concrete))
+            host_array(np.ascontiguousarray(positions, default))
+            for positions in np.nonzero(np.asarray(concrete))
         )
     count = integer("nonzero", "size", size)
     if count < 0:
@@ -77,10 +76,10 @@ def _nonzero(x: Any, fills: tuple[Any, ...], size: int) -> list[Any]:
             for f in fills
         ]
     test = convert(reshaped(truth(x), (count,)), default)
-    # Each element that counts is sent to the place that its number among them says.
+    # The j-th nonzero comes after all elements whose running count is at most j: count those.
     ends = lax.cumsum(test)
-    found = value(lax.full((size,), 0, default))
-    steps = found.at[ends].add(1, mode="drop")
+    zeros = value(lax.full((size,), 0, default))
+    steps = zeros.at[ends].add(1, mode="drop")
     flat = lax.cumsum(steps)
     total = lax.index_in_dim(ends, count - 1, keepdims=False)
     is_real = lax.lt(lax.iota(default, size), lax.broadcast_in_dim(total, (size,), ()))

@@ -1,4 +1,4 @@
-"""Adding elements around arrays."""
+"""Padding arrays."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from dovetail.typing import Array, ArrayLike
 
 Pairs = tuple[tuple[int, int], ...]
 
-# Modes, and the arguments that each takes.
+# The modes and the arguments of each.
 _ARGUMENTS: Final[dict[str, frozenset[str]]] = {
     "constant": frozenset({"constant_values"}),
     "empty": frozenset(),
@@ -48,32 +48,33 @@ def pad(
     mode: str | Callable[..., Any] = "constant",
     **kwargs: Any,
 ) -> Array:
-    """The array with elements added before and after those of each dimension.
+    """Pad an array with elements before and after those of each dimension.
 
-    Differs from NumPy's where `mode` is a function: it returns the row instead of changing it.
+    Differs from NumPy's if `mode` is a function: it returns the row instead of changing it.
 
     Args:
         array: array or scalar.
-        pad_width: how many: one number, ``(before, after)``, one such pair for each dimension, or a
-            dict of such pairs or numbers by axis, where others have none.
+        pad_width: number of elements to add: one number, ``(before, after)``, a pair for each
+            dimension, or a dict of pairs or numbers by axis; axes not in it are not padded.
         mode: "constant" (`constant_values`), "empty" (zeros), "edge" (the outermost element),
             "wrap" (the other end), "reflect" (mirrored without the outermost element), "symmetric"
             (mirrored with it), "linear_ramp" (from the outermost element to `end_values`),
-            "maximum", "mean", "median" or "minimum" (of the dimension), or a function
-            ``mode(row, (before, after), axis, kwargs)`` of rows that have zeros where elements are
-            added, which returns them with others.
-        **kwargs: of "constant": `constant_values`; of "linear_ramp": `end_values`; both a number,
-            or pairs like those of `pad_width`, 0 by default. Of "maximum", "mean", "median" and
-            "minimum": `stat_length`, how many of the outermost elements count, in the same form;
-            all by default. Of "reflect" and "symmetric": `reflect_type`, "even" or "odd", where
-            twice the outermost element stands minus the mirrored one. Of a function: what it takes.
+            "maximum", "mean", "median" or "minimum" (of the dimension), or a function ``mode(row,
+            (before, after), axis, kwargs)`` of rows padded with zeros, which returns rows with
+            other values there.
+        **kwargs: for "constant": `constant_values`; for "linear_ramp": `end_values`; both a number,
+            or pairs like those of `pad_width`, 0 by default. For "maximum", "mean", "median" and
+            "minimum": `stat_length`, the number of outermost elements to use, in the same form; all
+            by default. For "reflect" and "symmetric": `reflect_type`, "even" or "odd", which
+            subtracts the mirrored element from twice the outermost one. For a function: its own
+            arguments.
 
     Returns:
         An array of the same dtype.
 
     Raises:
-        ValueError: a width is negative, the mode is not one of these, or a dimension without
-            elements is to be extended by some of its own.
+        ValueError: a width is negative, the mode is not one of these, or an empty dimension would
+            have to be extended by its own elements.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -120,11 +121,11 @@ def pad(
 
 def _widths(given: Any, rank: int) -> Pairs:
     if isinstance(given, dict):
-        found = [(0, 0)] * rank
+        widths = [(0, 0)] * rank
         for axis, width in given.items():
             place = canonical_axis("pad", axis, rank, "an axis of pad_width")
-            (found[place],) = _pairs("pad_width", width, 1)
-        pairs = tuple(found)
+            (widths[place],) = _pairs("pad_width", width, 1)
+        pairs = tuple(widths)
     else:
         pairs = _pairs("pad_width", given, rank)
     if any(n < 0 for pair in pairs for n in pair):
@@ -189,8 +190,8 @@ def _pad(
             if not width:
                 continue
             if mode in ("constant", "linear_ramp"):
-                given = values[0] if len(values) == 1 else values[2 * dimension + side]
-                end = convert(array_like(given, "pad", "values"), dtype, function="pad")
+                end_value = values[0] if len(values) == 1 else values[2 * dimension + side]
+                end = convert(array_like(end_value, "pad", "values"), dtype, function="pad")
                 edge = slice_dimension(x, side * (size - 1), side * (size - 1) + 1, dimension)
                 part = (
                     _filled(x, end, dimension, width)
@@ -213,8 +214,8 @@ def _filled(x: Any, fill: Any, dimension: int, width: int) -> Any:
 
 
 def _ramp(edge: Any, end: Any, dimension: int, width: int, side: int) -> Any:
-    """Numbers from an end, which is reached, to an edge, which is not."""
-    from dovetail.numpy.ranges import linspace  # deferred: needed in this mode only
+    """Numbers from an end (included) to an edge (excluded)."""
+    from dovetail.numpy.ranges import linspace  # deferred: needed only in this mode
 
     aval = aval_of(edge)
     edge = lax.squeeze(edge, (dimension,))
@@ -224,7 +225,7 @@ def _ramp(edge: Any, end: Any, dimension: int, width: int, side: int) -> Any:
 
 
 def _statistic(counted: Any, dimension: int, width: int, mode: str) -> Any:
-    from dovetail.numpy import quantiles, reductions  # deferred: needed in these modes only
+    from dovetail.numpy import quantiles, reductions  # deferred: needed only in these modes
 
     functions: dict[str, Any] = {
         "maximum": reductions.max,
@@ -233,21 +234,21 @@ def _statistic(counted: Any, dimension: int, width: int, mode: str) -> Any:
         "median": quantiles.median,
     }
     aval = aval_of(counted)
-    found = plain(functions[mode])(counted, axis=dimension, keepdims=True)
+    statistic = plain(functions[mode])(counted, axis=dimension, keepdims=True)
     if dtypes.kind_of(aval.dtype) in ("i", "u") and mode in ("mean", "median"):
-        found = lax.round(found, lax.RoundingMethod.TO_NEAREST_EVEN)
-    return _filled(counted, convert(found, aval.dtype), dimension, width)
+        statistic = lax.round(statistic, lax.RoundingMethod.TO_NEAREST_EVEN)
+    return _filled(counted, convert(statistic, aval.dtype), dimension, width)
 
 
 def _repeated(x: Any, dimension: int, before: int, after: int, mode: str, odd: bool) -> Any:
-    """A dimension extended by elements of its own."""
+    """A dimension padded with its own elements."""
     size = aval_of(x).shape[dimension]
     places = np.arange(-before, size + after)
     if mode == "edge" or (mode == "reflect" and size == 1):
         return _taken(x, places.clip(0, size - 1), dimension)
     if mode == "wrap":
         return _taken(x, places % size, dimension)
-    # Mirroring repeats with twice the size, or two less where the ends are not doubled.
+    # Mirroring has a period of twice the size, or two less if the ends are not repeated.
     period = 2 * size if mode == "symmetric" else 2 * size - 2
     turns, places = np.divmod(places, period)
     mirrored = places >= size
@@ -255,7 +256,7 @@ def _repeated(x: Any, dimension: int, before: int, after: int, mode: str, odd: b
     even = _taken(x, np.where(mirrored, last - places, places), dimension)
     if not odd:
         return even
-    # Mirrored at a point instead of a line: each turn adds twice the difference of the ends.
+    # Point reflection: each period adds twice the difference of the ends.
     dtype, shape = aval_of(x).dtype, aval_of(even).shape
 
     first, final = (
@@ -275,20 +276,20 @@ def _taken(x: Any, places: Any, dimension: int) -> Any:
 def _padded_by(
     function: Callable[..., Any], x: Any, widths: Pairs, arguments: dict[str, Any]
 ) -> Any:
-    from dovetail.numpy.vectorization import apply_along_axis  # deferred: needed here only
+    from dovetail.numpy.vectorization import apply_along_axis  # deferred: needed only here
 
     x = _pad(x, (), widths, "empty", None, False)
     for dimension, pair in enumerate(widths):
         size = aval_of(x).shape[dimension]
 
         def row(elements: Any, *, pair: tuple[int, int] = pair, dimension: int = dimension) -> Any:
-            found = function(elements, pair, dimension, arguments)
-            if found is None:
+            padded = function(elements, pair, dimension, arguments)
+            if padded is None:
                 raise TypeError(
                     "pad: the function given as mode returned None; arrays are immutable, so it "
                     "must return the row with the elements that it adds"
                 )
-            return found
+            return padded
 
         x = apply_along_axis(row, dimension, x)
         if aval_of(x).shape[dimension] != size:

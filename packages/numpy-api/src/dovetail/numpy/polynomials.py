@@ -1,4 +1,4 @@
-"""Polynomials, given by their coefficients: that of the highest power comes first."""
+"""Polynomials, given by their coefficients, highest power first."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from dovetail.numpy.matrices import vander
 from dovetail.numpy.shapes import operand, reshaped
 from dovetail.typing import Array, ArrayLike
 
-#: Degrees up to which Horner's rule is written out.
+#: Degrees up to which Horner's rule is unrolled.
 _WRITTEN_OUT: Final = 16
 
 
 def _coefficients(function: str, argument: str, p: Any) -> Any:
-    """A vector of coefficients; a scalar counts as one."""
+    """A vector of coefficients; a scalar counts as a vector of one."""
     x = operand(p, function, argument)
     shape = aval_of(x).shape
     if len(shape) > 1:
@@ -60,7 +60,7 @@ def _inexact_vectors(function: str, names: tuple[str, str], a: Any, b: Any) -> l
 
 
 def _with_size(p: Any, size: int) -> Any:
-    """Coefficients with zeros in front."""
+    """Coefficients padded with zeros in front."""
     missing = size - _size(p)
     if not missing:
         return p
@@ -73,12 +73,12 @@ def _concrete(function: str, argument: str, x: Any, remedy: str) -> np.ndarray[A
     Raises:
         ConcretizationTypeError: it is traced.
     """
-    known = x.concrete() if isinstance(x, Tracer) else x
-    if known is None:
+    concrete = x.concrete() if isinstance(x, Tracer) else x
+    if concrete is None:
         raise ConcretizationTypeError(
             x, f"which coefficients of {argument} of {function} are zero; {remedy}"
         )
-    return np.asarray(known)
+    return np.asarray(concrete)
 
 
 # -------------------------------------------------------------------------------------- arithmetic
@@ -86,16 +86,16 @@ def _concrete(function: str, argument: str, x: Any, remedy: str) -> np.ndarray[A
 
 @compiled_with("unroll")
 def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int | None = None) -> Array:
-    """The value of a polynomial, by Horner's rule.
+    """Evaluate a polynomial by Horner's rule.
 
     Args:
-        p: vector of coefficients, that of the highest power first.
-        x: array or scalar: where to find the value.
-        unroll: how many steps of the loop over the coefficients are written out; if None, all of
-            them up to 16.
+        p: vector of coefficients, highest power first.
+        x: array or scalar: where to evaluate.
+        unroll: number of steps of the loop over the coefficients to unroll; if None, all of them up
+            to 16.
 
     Returns:
-        An array of the shape of `x`, of the common dtype.
+        An array of the shape of `x` and the common dtype.
 
     Raises:
         ValueError: `p` is not a vector.
@@ -134,11 +134,11 @@ def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The sum of two polynomials.
 
     Args:
-        a1: vector of coefficients, that of the highest power first.
-        a2: another one.
+        a1: vector of coefficients, highest power first.
+        a2: vector of coefficients, likewise.
 
     Returns:
-        A vector of the larger size, of the common dtype.
+        A vector of the larger size and the common dtype.
 
     Raises:
         ValueError: an argument is not a vector.
@@ -156,11 +156,11 @@ def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The difference of two polynomials.
 
     Args:
-        a1: vector of coefficients, that of the highest power first.
-        a2: another one.
+        a1: vector of coefficients, highest power first.
+        a2: vector of coefficients, likewise.
 
     Returns:
-        A vector of the larger size, of the common dtype.
+        A vector of the larger size and the common dtype.
 
     Raises:
         ValueError: an argument is not a vector.
@@ -185,17 +185,18 @@ def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -
     """The product of two polynomials.
 
     Args:
-        a1: vector of coefficients, that of the highest power first.
-        a2: another one.
-        trim_leading_zeros: whether zeros in front of the arguments are left out first, as NumPy
-            does; they must not be traced then.
+        a1: vector of coefficients, highest power first.
+        a2: vector of coefficients, likewise.
+        trim_leading_zeros: whether to remove leading zeros from the arguments first, as in NumPy;
+            they must then not be traced.
 
     Returns:
-        A vector of floats or complex numbers, whose size is that of both together less one.
+        A vector of floats or complex numbers, with one coefficient less than both arguments
+        together.
 
     Raises:
         ValueError: an argument is not a vector.
-        ConcretizationTypeError: an argument is traced, and zeros are to be left out.
+        ConcretizationTypeError: an argument is traced, and zeros are to be removed.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -218,7 +219,7 @@ def _polymul(a1: Any, a2: Any) -> Any:
 
 
 def _without_leading_zeros(function: str, argument: str, p: Any, tolerance: float) -> Any:
-    """Coefficients from the first that is not zero on; the last one stays."""
+    """Coefficients without leading zeros; the last one always stays."""
     remedy = "give trim_leading_zeros=False"
     (places,) = np.nonzero(np.abs(_concrete(function, argument, p, remedy)) > tolerance)
     first = int(places[0]) if places.size else max(_size(p) - 1, 0)
@@ -226,23 +227,23 @@ def _without_leading_zeros(function: str, argument: str, p: Any, tolerance: floa
 
 
 def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> tuple[Array, Array]:
-    """Quotient and remainder of two polynomials.
+    """Divide polynomials, with quotient and remainder.
 
     Differs from NumPy's in the size of the remainder, which does not depend on values.
 
     Args:
-        u: vector of coefficients of the dividend, that of the highest power first.
+        u: vector of coefficients of the dividend, highest power first.
         v: vector of coefficients of the divisor; the first must not be zero.
-        trim_leading_zeros: whether zeros in front of the remainder, and numbers that are small
-            enough to be rounding errors, are left out; the arguments must not be traced then.
+        trim_leading_zeros: whether to remove leading zeros of the remainder, including numbers as
+            small as rounding errors; the arguments must then not be traced.
 
     Returns:
-        The quotient and the remainder: vectors of floats or complex numbers, the remainder of the
-        size of `u` where zeros are not left out.
+        The quotient and the remainder: vectors of floats or complex numbers. The remainder has the
+        size of `u` unless zeros are removed.
 
     Raises:
         ValueError: an argument is not a vector, or `v` is empty.
-        ConcretizationTypeError: an argument is traced, and zeros are to be left out.
+        ConcretizationTypeError: an argument is traced, and zeros are to be removed.
 
     Differs:
         Of a remainder that vanishes one zero is left, as in NumPy.
@@ -301,8 +302,7 @@ def _order(function: str, m: Any, count: str) -> int:
 
 
 def _falling(size: int, order: int) -> np.ndarray[Any, Any]:
-    """For powers from ``size + order - 1`` down to `order`, the factor that `order` derivatives
-    bring."""
+    """The factors of `order` derivatives, for powers from ``size + order - 1`` down to `order`."""
     powers = np.arange(size + order - 1, order - 1, -1, dtype=np.float64)
     steps = powers - np.arange(order, dtype=np.float64)[:, None]
     return np.asarray(np.prod(steps, axis=0))
@@ -315,14 +315,14 @@ def _factors(numbers: np.ndarray[Any, Any], dtype: Any) -> Any:
 
 @compiled_with("m")
 def polyder(p: ArrayLike, m: int = 1) -> Array:
-    """A derivative of a polynomial.
+    """Differentiate a polynomial.
 
     Args:
-        p: vector of coefficients, that of the highest power first.
-        m: how many times it is differentiated.
+        p: vector of coefficients, highest power first.
+        m: order of the derivative.
 
     Returns:
-        A vector of floats or complex numbers, smaller by `m`.
+        A vector of floats or complex numbers, with `m` elements less.
 
     Raises:
         ValueError: `m` is negative, or `p` is not a vector.
@@ -342,19 +342,18 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
 
 @compiled_with("m")
 def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
-    """An integral of a polynomial.
+    """Integrate a polynomial.
 
     Args:
-        p: vector of coefficients, that of the highest power first.
-        m: how many times it is integrated.
-        k: the constants of integration, the first one's first: a vector of `m`, or one for all; 0
-            if None.
+        p: vector of coefficients, highest power first.
+        m: number of integrations.
+        k: the constants of integration, in order: a vector of `m`, or one for all; 0 if None.
 
     Returns:
-        A vector of floats or complex numbers, larger by `m`.
+        A vector of floats or complex numbers, with `m` elements more.
 
     Raises:
-        ValueError: `m` is negative, `p` is not a vector, or there are not as many constants.
+        ValueError: `m` is negative, `p` is not a vector, or the number of constants is wrong.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -383,14 +382,14 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
 
 @compiled
 def poly(seq_of_zeros: ArrayLike) -> Array:
-    """The polynomial that has given roots, or the characteristic polynomial of a matrix.
+    """The polynomial with given roots, or the characteristic polynomial of a matrix.
 
     Args:
         seq_of_zeros: vector of the roots, or a square matrix.
 
     Returns:
-        A vector of coefficients, that of the highest power, which is 1, first. For a matrix they
-        are complex always (NumPy makes them real where they are).
+        A vector of coefficients, highest power first; the first one is 1. For a matrix they are
+        always complex (NumPy makes them real if possible).
 
     Raises:
         ValueError: the argument is neither a vector nor a square matrix.
@@ -430,17 +429,17 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
     """The roots of a polynomial: the eigenvalues of its companion matrix.
 
     Args:
-        p: vector of coefficients, that of the highest power first.
-        strip_zeros: whether zeros at both ends are left out first; `p` must not be traced then.
-            Otherwise there is one root less than coefficients, and those that lack because of zeros
-            in front are nan, after all others.
+        p: vector of coefficients, highest power first.
+        strip_zeros: whether to remove zeros at both ends first; `p` must then not be traced.
+            Otherwise there is one root less than there are coefficients, and roots missing because
+            of leading zeros are nan, at the end.
 
     Returns:
-        A vector of complex numbers. (NumPy's are real where all are.)
+        A vector of complex numbers. (In NumPy they are real if possible.)
 
     Raises:
         ValueError: `p` is not a vector.
-        ConcretizationTypeError: `p` is traced, and zeros are to be left out.
+        ConcretizationTypeError: `p` is traced, and zeros are to be removed.
 
     Differs:
         Zeros come last, as in NumPy.
@@ -474,7 +473,7 @@ def _all_roots(x: Any) -> Any:
     default = dtypes.default_dtype("i")
     in_front = lax.cumprod(convert(lax.eq(x, zero), default))
     leading = lax.reduce_sum(in_front, (0,))
-    # Zeros in front are moved to the back, where they make roots that are zero.
+    # Leading zeros are moved to the back, where they give zero roots.
     x = lax.dynamic_slice(concatenate([x, x]), (leading,), (count + 1,))
     first = lax.index_in_dim(x, 0, keepdims=False)
     first = pick(lax.eq(first, zero), one, first)
@@ -482,12 +481,12 @@ def _all_roots(x: Any) -> Any:
     companion = concatenate(
         [reshaped(row, (1, count)), lax.convert_element_type(np.eye(count - 1, count), dtype)]
     )
-    found = _eigenvalues(companion)
-    # Roots that are zero come last, so that those to be replaced are there.
-    is_root_zero = lax.eq(found, literal(0, found.dtype))
-    _, found = _sorted_by(is_root_zero, found)
+    eigenvalues = _eigenvalues(companion)
+    # Sort zero roots last: those to be replaced are then at the end.
+    is_root_zero = lax.eq(eigenvalues, literal(0, eigenvalues.dtype))
+    _, eigenvalues = _sorted_by(is_root_zero, eigenvalues)
     lacks = lax.ge(lax.iota(default, count), lax.sub(literal(count, default), leading))
-    return pick(lacks, literal(complex(math.nan, math.nan), found.dtype), found)
+    return pick(lacks, literal(complex(math.nan, math.nan), eigenvalues.dtype), eigenvalues)
 
 
 def _sorted_by(keys: Any, values: Any) -> Any:
@@ -495,7 +494,7 @@ def _sorted_by(keys: Any, values: Any) -> Any:
 
 
 def _at_least_single(x: Any) -> Any:
-    """What the factorisations take: no floats of 16 bits."""
+    """An operand that factorisations accept: no 16-bit floats."""
     dtype = aval_of(x).dtype
     return convert(x, np.dtype("float32")) if dtypes.itemsize_bits(dtype) < 32 else x
 
@@ -532,29 +531,27 @@ def polyfit(
     w: ArrayLike | None = None,
     cov: bool | str = False,
 ) -> Array | tuple[Array, ...]:
-    """The polynomial that comes nearest to points, by least squares.
+    """Fit a polynomial to points by least squares.
 
-    Differs from NumPy's in that residuals are returned whatever the rank is, in that nothing warns
-    of a low rank (give ``full=True`` and look at it), and in that covariances of complex
-    coefficients are hermitian.
+    Differs from NumPy's: residuals are returned whatever the rank; there is no warning about a low
+    rank (check it with ``full=True``); and covariances of complex coefficients are Hermitian.
 
     Args:
-        x: vector of the places of the points.
-        y: vector of their values; or a matrix whose columns are fitted alone.
+        x: vector of the x-coordinates of the points.
+        y: vector of their y-coordinates; or a matrix, whose columns are fitted separately.
         deg: degree of the polynomial.
-        rcond: singular values that are smaller than the largest one times this number count as
-            zero; the number of points times the precision of the dtype if None.
-        full: whether to return what is known of the fit, too.
-        w: vector of weights by which the errors are multiplied before they are squared.
-        cov: whether to return the covariance of the coefficients, too; "unscaled" for what it is
-            where the weights are the reciprocals of true standard deviations. Not looked at where
-            `full` is True.
+        rcond: singular values smaller than this times the largest one count as zero; if None, the
+            number of points times the precision of the dtype.
+        full: whether to return diagnostics of the fit, too.
+        w: vector of weights, which multiply the errors before they are squared.
+        cov: whether to return the covariance of the coefficients, too; "unscaled" if the weights
+            are the reciprocals of true standard deviations. Ignored if `full` is True.
 
     Returns:
-        Coefficients, that of the highest power first: a vector, or a matrix with a column for each
-        of `y`. With `full` a tuple of these, the sums of squared errors, the rank, the singular
-        values and `rcond`. With `cov` a tuple of the coefficients and their covariance matrix (a
-        third dimension is for the columns of `y`).
+        Coefficients, highest power first: a vector, or a matrix with a column for each of `y`. With
+        `full` a tuple of the coefficients, the sums of squared errors, the rank, the singular
+        values and `rcond`. With `cov` a tuple of the coefficients and their covariance matrix (with
+        a third dimension for the columns of `y`).
 
     Raises:
         ValueError: `deg` is negative, or there are too few points to estimate a covariance.
@@ -603,7 +600,7 @@ def _fitted(
 ) -> tuple[Any, ...]:
     x, y = same_dtype([x, y])
     x, y = inexact("polyfit", x), inexact("polyfit", y, "y")
-    own = aval_of(x).dtype
+    x_dtype = aval_of(x).dtype
     x, y = _at_least_single(x), _at_least_single(y)
     dtype = aval_of(x).dtype
     points, size = _size(x), degree + 1
@@ -613,7 +610,7 @@ def _fitted(
     if weights is not None:
         factors = lax.broadcast_in_dim(convert(weights, dtype), (points, 1), (0,))
         left, right = _scaled(left, factors), _scaled(right, factors)
-    # Columns of one length: the powers of large numbers differ too much in size.
+    # Scale the columns to equal length: powers of large numbers differ too much in size.
     scale = lax.sqrt(lax.reduce_sum(_squared(left), (0,)))
     real = aval_of(scale).dtype
     scale = pick(lax.eq(scale, literal(0, real)), literal(1, real), scale)
@@ -630,7 +627,7 @@ def _fitted(
     solution = _matmul(_transposed(scaled_v), projected)
     errors = lax.reduce_sum(_squared(lax.sub(_matmul(left, solution), right)), (0,))
     solution = lax.div(solution, lax.broadcast_in_dim(columns, solution.shape, (0,)))
-    coefficients = convert(reshaped(solution, (size,)) if is_vector else solution, own)
+    coefficients = convert(reshaped(solution, (size,)) if is_vector else solution, x_dtype)
     if not cov:
         rank = lax.reduce_sum(convert(counts, dtypes.default_dtype("i")), (0,))
         return coefficients, errors, rank, s, limit

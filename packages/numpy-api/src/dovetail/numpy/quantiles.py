@@ -28,7 +28,7 @@ from dovetail.numpy.reductions import computed_in, strong
 from dovetail.numpy.shapes import reshaped
 from dovetail.typing import Array, ArrayLike, Sharding
 
-#: How methods place a share q among n sorted elements, counted from 0: at ``n * q + a + b * q``.
+#: Where methods place a share q among n sorted elements, counted from 0: ``n * q + a + b * q``.
 _PLACES: Final = {
     "linear": (0.0, -1.0),
     "lower": (0.0, -1.0),
@@ -44,7 +44,7 @@ _PLACES: Final = {
     "median_unbiased": (-2.0 / 3.0, 1.0 / 3.0),
     "normal_unbiased": (-5.0 / 8.0, 1.0 / 4.0),
 }
-#: Of these, methods that take what is between two elements in proportion.
+#: The methods among these that interpolate linearly between two elements.
 _CONTINUOUS: Final = (
     "linear",
     "interpolated_inverted_cdf",
@@ -66,18 +66,17 @@ def median(
     overwrite_input: bool = False,
     keepdims: bool = False,
 ) -> Array:
-    """The median of elements along some dimensions; the mean of the two middle ones of an even
-    number.
+    """The median of elements along dimensions; for an even number, the mean of the middle two.
 
     Args:
         a: array or scalar of a real dtype.
-        axis: dimension, or several of them; all if None.
+        axis: dimension or dimensions; all if None.
         out: not supported, since arrays are immutable.
-        overwrite_input: has no effect, since arrays are immutable; there for NumPy's sake.
-        keepdims: whether the dimensions stay, with size one.
+        overwrite_input: ignored, since arrays are immutable; accepted for compatibility with NumPy.
+        keepdims: whether to keep the dimensions, with size one.
 
     Returns:
-        A float array without these dimensions; nan where there is one, and for no elements.
+        A float array without these dimensions; nan if any element is nan or there are none.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -96,14 +95,14 @@ def nanmedian(
     overwrite_input: bool = False,
     keepdims: bool = False,
 ) -> Array:
-    """`median` of the elements that are not nan; nan where there are none.
+    """`median` of the elements that are not nan; nan if there are none.
 
     Args:
         a: array or scalar of a real dtype.
-        axis: dimension, or several of them; all if None.
+        axis: dimension or dimensions; all if None.
         out: not supported, since arrays are immutable.
-        overwrite_input: has no effect, since arrays are immutable; there for NumPy's sake.
-        keepdims: whether the dimensions stay, with size one.
+        overwrite_input: ignored, since arrays are immutable; accepted for compatibility with NumPy.
+        keepdims: whether to keep the dimensions, with size one.
 
     Returns:
         A float array without these dimensions.
@@ -129,34 +128,33 @@ def quantile(
     *,
     weights: ArrayLike | None = None,
 ) -> Array:
-    """Numbers below which a given share of the elements along some dimensions is.
+    """The quantiles of elements along dimensions: numbers below which a given share of them is.
 
-    Shares outside of [0, 1] count as the nearer bound, where NumPy raises an error. Shares of float
-    are rounded numbers: methods that choose one of the elements take a place among them that is
-    whole but for rounding as whole.
+    Shares outside [0, 1] are clipped, where NumPy raises an error. Float shares are rounded
+    numbers: methods that choose one element treat a position as whole if it is whole up to
+    rounding.
 
     Args:
         a: array or scalar of a real dtype.
         q: share, or array of shares, in [0, 1].
-        axis: dimension, or several of them; all if None.
+        axis: dimension or dimensions; all if None.
         out: not supported, since arrays are immutable.
-        overwrite_input: has no effect, since arrays are immutable; there for NumPy's sake.
-        method: how a share is placed among n sorted elements, and what is done between two of them.
-            With the first at 0 and the last at 1: "linear" takes both in proportion, "lower",
-            "higher" or "nearest" one of them (the even one where both are as near), "midpoint"
-            their mean. With the first at 1/n: "inverted_cdf" takes the higher one,
-            "averaged_inverted_cdf" too, but at an element the mean of that and the next,
-            "closest_observation" the nearest (counted from 1, the even one),
-            "interpolated_inverted_cdf" both in proportion. "hazen", "weibull", "median_unbiased"
-            and "normal_unbiased" take both in proportion, with the first at 0.5/n, 1/(n + 1),
-            (2/3)/(n + 1/3) and (5/8)/(n + 1/4).
-        keepdims: whether the dimensions stay, with size one.
-        weights: how much each element counts for, with the method "inverted_cdf" alone: an array of
-            the shape of `a`, or with the sizes of the dimensions `axis`.
+        overwrite_input: ignored, since arrays are immutable; accepted for compatibility with NumPy.
+        method: how to place a share among n sorted elements, and what to take between two of them.
+            With the first element at 0 and the last at 1: "linear" interpolates, "lower", "higher"
+            and "nearest" take one of them (in a tie, the even one), "midpoint" their mean. With the
+            first element at 1/n: "inverted_cdf" takes the higher one; "averaged_inverted_cdf" too,
+            but exactly at an element the mean of it and the next; "closest_observation" the nearest
+            (in a tie, the even one, counted from 1); "interpolated_inverted_cdf" interpolates.
+            "hazen", "weibull", "median_unbiased" and "normal_unbiased" interpolate, with the first
+            element at 0.5/n, 1/(n + 1), (2/3)/(n + 1/3) and (5/8)/(n + 1/4).
+        keepdims: whether to keep the dimensions, with size one.
+        weights: weights of the elements, only for the method "inverted_cdf": an array of the shape
+            of `a`, or with the sizes of the dimensions `axis`.
 
     Returns:
-        A float array with the dimensions of `q` in front of those that are left; nan where one is
-        among the elements, where the share is, and where weights are negative, nan, or all zero.
+        A float array with the dimensions of `q` in front of the remaining ones; nan where an
+        element or the share is nan, and where weights are negative, nan, or all zero.
 
     Raises:
         ValueError: the method is not one of these, or the weights do not fit.
@@ -199,20 +197,20 @@ def nanquantile(
     *,
     weights: ArrayLike | None = None,
 ) -> Array:
-    """`quantile` of the elements that are not nan; nan where there are none.
+    """`quantile` of the elements that are not nan; nan if there are none.
 
     Args:
         a: array or scalar of a real dtype.
         q: share, or array of shares, in [0, 1].
-        axis: dimension, or several of them; all if None.
+        axis: dimension or dimensions; all if None.
         out: not supported, since arrays are immutable.
-        overwrite_input: has no effect, since arrays are immutable; there for NumPy's sake.
+        overwrite_input: ignored, since arrays are immutable; accepted for compatibility with NumPy.
         method: as for `quantile`.
-        keepdims: whether the dimensions stay, with size one.
+        keepdims: whether to keep the dimensions, with size one.
         weights: as for `quantile`.
 
     Returns:
-        A float array with the dimensions of `q` in front of those that are left.
+        A float array with the dimensions of `q` in front of the remaining ones.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -241,16 +239,16 @@ def percentile(
     Args:
         a: array or scalar of a real dtype.
         q: share, or array of shares, in [0, 100].
-        axis: dimension, or several of them; all if None.
+        axis: dimension or dimensions; all if None.
         out: not supported, since arrays are immutable.
-        overwrite_input: has no effect, since arrays are immutable; there for NumPy's sake.
+        overwrite_input: ignored, since arrays are immutable; accepted for compatibility with NumPy.
         method: as for `quantile`.
-        keepdims: whether the dimensions stay, with size one.
+        keepdims: whether to keep the dimensions, with size one.
         weights: as for `quantile`.
         out_sharding: not supported.
 
     Returns:
-        A float array with the dimensions of `q` in front of those that are left.
+        A float array with the dimensions of `q` in front of the remaining ones.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -275,20 +273,20 @@ def nanpercentile(
     *,
     weights: ArrayLike | None = None,
 ) -> Array:
-    """`percentile` of the elements that are not nan; nan where there are none.
+    """`percentile` of the elements that are not nan; nan if there are none.
 
     Args:
         a: array or scalar of a real dtype.
         q: share, or array of shares, in [0, 100].
-        axis: dimension, or several of them; all if None.
+        axis: dimension or dimensions; all if None.
         out: not supported, since arrays are immutable.
-        overwrite_input: has no effect, since arrays are immutable; there for NumPy's sake.
+        overwrite_input: ignored, since arrays are immutable; accepted for compatibility with NumPy.
         method: as for `quantile`.
-        keepdims: whether the dimensions stay, with size one.
+        keepdims: whether to keep the dimensions, with size one.
         weights: as for `quantile`.
 
     Returns:
-        A float array with the dimensions of `q` in front of those that are left.
+        A float array with the dimensions of `q` in front of the remaining ones.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -310,7 +308,7 @@ def _half() -> Any:
 
 
 def _share(function: str, q: Any) -> Any:
-    """Percents as shares."""
+    """Percentages as shares."""
     share = array_like(q, function, "q")
     dtype = inexact_dtype(aval_of(share).dtype)
     share = value(convert(share, dtype))
@@ -365,7 +363,7 @@ def _quantile(
 
 
 def _between(x: Any, share: Any, method: str, count: int, skip_nan: bool) -> Any:
-    """Quantiles along the last dimension; dimensions of `share` come first in the result."""
+    """Quantiles along the last dimension; the dimensions of `share` come first in the result."""
     dtype = aval_of(x).dtype
     rest, rank = aval_of(x).shape[:-1], aval_of(x).ndim
     shares = aval_of(share).shape
@@ -374,7 +372,7 @@ def _between(x: Any, share: Any, method: str, count: int, skip_nan: bool) -> Any
     wide = _wide(dtype, aval_of(share).dtype)
     share = value(convert(share, wide))
     if skip_nan:
-        # Each row has a number of its own, so that each share has a place in each row.
+        # Rows differ in their number of elements, so each share has its own position in each row.
         numbers = lax.reduce_sum(convert(lax.eq(x, x), np.dtype("int32")), (rank - 1,))
         numbers = _last_dimensions(convert(numbers, wide), shape)
         share = _first_dimensions(share, shape)
@@ -394,12 +392,12 @@ def _between(x: Any, share: Any, method: str, count: int, skip_nan: bool) -> Any
 
 
 def _wide(*given: Any) -> Any:
-    """The dtype in which places of shares of one dtype among elements of another are found."""
+    """The dtype in which to compute positions, from the dtypes of shares and elements."""
     return max([computed_in(inexact_dtype(d)) for d in given], key=lambda dtype: dtype.itemsize)
 
 
 def _places(share: Any, numbers: Any, method: str) -> tuple[Any, Any, Any]:
-    """The places below and above a share, and the weight of the latter (None for 0)."""
+    """The positions below and above a share, and the weight of the latter (None for 0)."""
     dtype = aval_of(share).dtype
     zero, one = literal(0, dtype), literal(1, dtype)
     share = lax.clamp(zero, share, one)
@@ -425,7 +423,7 @@ def _places(share: Any, numbers: Any, method: str) -> tuple[Any, Any, Any]:
         above = lax.clamp(zero, lax.add(low, one), last)
         return lax.clamp(zero, low, last), above, pick(whole, literal(0.5, dtype), one)
     if method == "closest_observation":
-        # The even one counted from 1 is the odd one counted from 0.
+        # The even position counted from 1 is the odd one counted from 0.
         even = lax.eq(lax.rem(low, literal(2, dtype)), zero)
         keep = lax.bitwise_and(lax.eq(low, high), lax.bitwise_not(even))
         low = lax.clamp(zero, pick(keep, low, lax.add(low, one)), last)
@@ -437,7 +435,7 @@ def _places(share: Any, numbers: Any, method: str) -> tuple[Any, Any, Any]:
 
 
 def _whole(position: Any) -> Any:
-    """A position, or the whole number that it is but for rounding."""
+    """A position, rounded if it is whole up to rounding errors."""
     dtype = aval_of(position).dtype
     nearest = lax.round(position, lax.RoundingMethod.TO_NEAREST_EVEN)
     error = lax.abs(lax.sub(position, nearest))
@@ -448,22 +446,22 @@ def _whole(position: Any) -> Any:
 def _mixed(lower: Any, upper: Any, weight: Any) -> Any:
     dtype = aval_of(lower).dtype
     mixed = lax.add(lax.mul(lower, lax.sub(literal(1, dtype), weight)), lax.mul(upper, weight))
-    # Of equal neighbours exactly the same, with gradients for both unless they are infinite.
+    # Equal neighbours give exactly their value, with gradients for both unless they are infinite.
     equal = lax.add(lower, lax.mul(weight, lax.sub(upper, lower)))
     equal = pick(lax.is_finite(lower), equal, lower)
     result = pick(lax.eq(lower, upper), equal, mixed)
-    # Infinite neighbours: an element itself where the weight leaves no other.
+    # For infinite neighbours, take an element itself if the other has no weight.
     result = pick(lax.eq(weight, literal(0, dtype)), lower, result)
     return pick(lax.eq(weight, literal(1, dtype)), upper, result)
 
 
 def _at(x: Any, positions: Any, leading: int) -> Any:
-    """Elements of the last dimension at positions, whose dimensions come first in the result.
+    """Elements along the last dimension; the dimensions of `positions` come first in the result.
 
     Args:
         x: array.
-        positions: places for all rows, or, after `leading` dimensions, for each.
-        leading: how many dimensions come first.
+        positions: positions for all rows, or, after `leading` dimensions, for each row.
+        leading: number of dimensions that come first.
     """
     rank = aval_of(x).ndim
     if aval_of(positions).ndim == leading:
@@ -472,8 +470,8 @@ def _at(x: Any, positions: Any, leading: int) -> Any:
     shape = aval_of(positions).shape
     rest, count = shape[leading:], math.prod(shape[:leading])
     last = lax.transpose(reshaped(positions, (count, *rest)), (*range(1, rank), 0))
-    found = take_along_axis(x, last, -1, mode="clip")
-    return reshaped(lax.transpose(found, (rank - 1, *range(rank - 1))), shape)
+    taken = take_along_axis(x, last, -1, mode="clip")
+    return reshaped(lax.transpose(taken, (rank - 1, *range(rank - 1))), shape)
 
 
 def _first_dimensions(x: Any, shape: tuple[int, ...]) -> Any:
@@ -496,7 +494,7 @@ def _weights(
     turned: tuple[int, ...],
     rows: tuple[int, ...],
 ) -> Any:
-    """Weights as rows beside the elements that they are for."""
+    """Weights as rows, alongside their elements."""
     w = array_like(weights, function, "weights")
     w = value(strong(convert(w, computed_in(inexact_dtype(aval_of(w).dtype)))))
     refuse_complex(function, w)
@@ -504,15 +502,17 @@ def _weights(
         return reshaped(lax.transpose(w, turned), rows)
     sizes = tuple(shape[d] for d in axes)
     if axis is None or aval_of(w).shape != sizes:
-        wanted = f"{shape}, the shape of a" + ("" if axis is None else f", or {sizes}, along axis")
+        expected = f"{shape}, the shape of a" + (
+            "" if axis is None else f", or {sizes}, along axis"
+        )
         raise ValueError(
-            f"{function}: weights must have the shape {wanted}; got {aval_of(w).shape}"
+            f"{function}: weights must have the shape {expected}; got {aval_of(w).shape}"
         )
     return _last_dimensions(reshaped(w, rows[-1:]), rows)
 
 
 def _weighted(x: Any, share: Any, weights: Any, skip_nan: bool) -> Any:
-    """The first elements up to which weights have a share of their sum."""
+    """The first elements at which the cumulative weight reaches a share of the total."""
     dtype, rank = aval_of(x).dtype, aval_of(x).ndim
     wide = _wide(aval_of(weights).dtype, aval_of(share).dtype)
     weights, share = convert(weights, wide), value(convert(share, wide))
@@ -528,21 +528,23 @@ def _weighted(x: Any, share: Any, weights: Any, skip_nan: bool) -> Any:
     bad = lax.bitwise_or(bad, lax.eq(total, zero))
     shares = aval_of(share).shape
     shape = (*shares, *aval_of(x).shape)
-    # Rounded downwards, so that a sum that is the share of the whole but for rounding counts.
+    # Rounded down, so that a sum that reaches the share up to rounding counts.
     enough = literal(1 - 2 * float(dtypes.finfo(wide).eps), wide)
-    wanted = lax.mul(lax.clamp(zero, share, literal(1, wide)), enough)
-    wanted = lax.mul(_first_dimensions(wanted, shape[:-1]), _last_dimensions(total, shape[:-1]))
+    thresholds = lax.mul(lax.clamp(zero, share, literal(1, wide)), enough)
+    thresholds = lax.mul(
+        _first_dimensions(thresholds, shape[:-1]), _last_dimensions(total, shape[:-1])
+    )
     sums = _last_dimensions(sums, shape)
-    below = lax.bitwise_or(lax.lt(sums, _first_dimensions(wanted, shape)), lax.eq(sums, zero))
+    below = lax.bitwise_or(lax.lt(sums, _first_dimensions(thresholds, shape)), lax.eq(sums, zero))
     places = lax.reduce_sum(convert(below, np.dtype("int32")), (len(shape) - 1,))
-    found = _at(ordered, places, len(shares))
+    quantiles = _at(ordered, places, len(shares))
     undefined = lax.bitwise_or(
         _last_dimensions(bad, shape[:-1]), _first_dimensions(lax.ne(share, share), shape[:-1])
     )
-    return pick(undefined, literal(float("nan"), dtype), found)
+    return pick(undefined, literal(float("nan"), dtype), quantiles)
 
 
 def _no_number(x: Any, skip_nan: bool) -> Any:
-    """Which rows have nan for a result: those with a nan, or with nothing else."""
+    """Which rows have nan as their result: those with any nan, or with only nan."""
     nan, axes = lax.ne(x, x), (aval_of(x).ndim - 1,)
     return lax.reduce_and(nan, axes) if skip_nan else lax.reduce_or(nan, axes)

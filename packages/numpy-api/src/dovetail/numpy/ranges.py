@@ -1,4 +1,4 @@
-"""Sequences of numbers with equal steps or ratios, and grids of them."""
+"""Evenly spaced numbers, geometric sequences, and coordinate grids."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from dovetail.numpy.joining import stack
 from dovetail.numpy.shapes import broadcast_to, expand_dims, moveaxis, operand, reshaped
 from dovetail.typing import Array, ArrayLike, DeviceLike, DTypeLike, ShapeLike, Sharding
 
-#: What `start` and `stop` are called in messages.
+#: The names of `start` and `stop` in messages.
 _ENDS: Final = ("start", "stop")
 
 
@@ -49,14 +49,14 @@ def arange(
     device: DeviceLike | None = None,
     out_sharding: Sharding | None = None,
 ) -> Array:
-    """Numbers with equal steps, from a start up to but without an end.
+    """Evenly spaced numbers from a start up to an end, which is excluded.
 
     Args:
-        start: first number; the end if it is the only argument, and the first number is then 0.
-        stop: the end.
-        step: difference of neighbours, 1 if None; negative to count down.
+        start: first number; if it is the only argument, the end, and the first number is 0.
+        stop: the end, which is excluded.
+        step: difference between neighbours, 1 if None; negative to count down.
         dtype: dtype of the result; the common one of the arguments if None.
-        device: where the array is placed, and stays.
+        device: device on which the array is placed and stays.
         out_sharding: not supported.
 
     Returns:
@@ -137,7 +137,7 @@ def _length(first: Any, last: Any, difference: Any) -> int:
 
 
 def _number(function: str, argument: str, value: Any) -> Any:
-    """An argument that has to be a number known while tracing, as a Python or NumPy scalar."""
+    """An argument that must be known while tracing, as a Python or NumPy scalar."""
     if type(value) in (int, float):
         return value
     if isinstance(value, Tracer) and value.concrete() is None:
@@ -147,8 +147,8 @@ def _number(function: str, argument: str, value: Any) -> Any:
         raise TypeError(f"{function}: {argument} must be a scalar, got shape {checked.shape}")
     if dtypes.kind_of(checked.dtype) == "c":
         raise TypeError(f"{function}: {argument} must be a real number, got {checked.dtype}")
-    found = np.asarray(value, checked.dtype)[()]
-    return found.item() if checked.weak_type else found
+    scalar = np.asarray(value, checked.dtype)[()]
+    return scalar.item() if checked.weak_type else scalar
 
 
 @compiled_with("length", "dtype", "first", "difference")
@@ -200,20 +200,20 @@ def linspace(
     *,
     device: DeviceLike | None = None,
 ) -> Array | tuple[Array, Array]:
-    """Numbers with equal steps, of a given count.
+    """A given count of evenly spaced numbers.
 
     Args:
-        start: first number, or an array of them.
-        stop: last number, or an array of them that broadcasts with `start`.
-        num: how many numbers.
-        endpoint: whether the last number is `stop`; it is one step before otherwise.
-        retstep: whether the step is returned too.
+        start: first number, or an array of first numbers.
+        stop: last number, or an array of last numbers that broadcasts with `start`.
+        num: count of numbers.
+        endpoint: whether the last number is `stop`; otherwise it is one step before that.
+        retstep: whether to return the step too.
         dtype: dtype of the result; a float if None. Integers are rounded down.
-        axis: position of the new dimension, where `start` or `stop` is an array.
-        device: where the array is placed, and stays.
+        axis: position of the new dimension if `start` or `stop` is an array.
+        device: device on which the array is placed and stays.
 
     Returns:
-        An array, or a pair of that and the step.
+        An array, or a pair of it and the step.
 
     Raises:
         ValueError: `num` is negative.
@@ -254,7 +254,7 @@ def _linspace(
     else:
         step = lax.div(lax.sub(last, first), literal(intervals, computed))
         counts = iota_p.bind(dtype=real, shape=(num,), dimension=0, sharding=None)
-        # A mixture of both ends loses less near the last one than adding steps to the first.
+        # Mixing both ends is more accurate near the last one than adding steps to the first.
         share = lax.div(counts, literal(intervals, real))
         share = convert(reshaped(share, (num,) + (1,) * len(shape)), computed)
         ends = [broadcast_to(expand_dims(e, 0), (num, *shape)) for e in (first, last)]
@@ -276,7 +276,7 @@ def _linspace(
                 f"linspace: complex numbers are not rounded to dtype {out}; take the real parts of "
                 "start and stop"
             )
-        # What is an integer but for rounding stays that one, as it does in NumPy's 64 bits.
+        # A number that is an integer up to rounding must give that integer, as in NumPy's 64 bits.
         nearest = lax.round(result, lax.RoundingMethod.TO_NEAREST_EVEN)
         error = lax.abs(lax.sub(result, nearest))
         bound = lax.mul(lax.abs(nearest), literal(4 * float(dtypes.finfo(real).eps), real))
@@ -293,16 +293,16 @@ def logspace(
     dtype: DTypeLike | None = None,
     axis: int = 0,
 ) -> Array:
-    """Powers of a base whose exponents have equal steps.
+    """Numbers evenly spaced on a logarithmic scale: powers with evenly spaced exponents.
 
     Args:
-        start: first exponent, or an array of them.
-        stop: last exponent, or an array of them.
-        num: how many numbers.
+        start: first exponent, or an array of first exponents.
+        stop: last exponent, or an array of last exponents.
+        num: count of numbers.
         endpoint: whether the last exponent is `stop`.
-        base: the base, or an array of them that broadcasts with `start` and `stop`.
+        base: the base, or an array of bases that broadcasts with `start` and `stop`.
         dtype: dtype of the result; a float if None.
-        axis: position of the new dimension, where `start`, `stop` or `base` is an array.
+        axis: position of the new dimension if `start`, `stop` or `base` is an array.
 
     Returns:
         An array.
@@ -329,7 +329,7 @@ def _logspace(
     shapes = [aval_of(v).shape for v in (first, last, of_base)]
     rank = len(broadcast_result("logspace", shapes))
     place = canonical_axis("logspace", axis, rank + 1)
-    # The new dimension stands in front of all others until it is moved.
+    # The new dimension is in front of all others until it is moved.
     first, last = (with_rank(value(v), aval_of(v).shape, rank) for v in (first, last))
     exponents = _linspace(first, last, num, endpoint, None, 0, False)
     ones = (1,) * (rank + 1 - exponents.ndim)
@@ -348,18 +348,18 @@ def geomspace(
     dtype: DTypeLike | None = None,
     axis: int = 0,
 ) -> Array:
-    """Numbers with equal ratios.
+    """A geometric sequence: numbers with a constant ratio.
 
     Args:
-        start: first number, or an array of them.
-        stop: last number, or an array of them, with the sign of `start`.
-        num: how many numbers.
+        start: first number, or an array of first numbers.
+        stop: last number, or an array of last numbers, with the sign of `start`.
+        num: count of numbers.
         endpoint: whether the last number is `stop`.
         dtype: dtype of the result; a float if None.
-        axis: position of the new dimension, where `start` or `stop` is an array.
+        axis: position of the new dimension if `start` or `stop` is an array.
 
     Returns:
-        An array; nan where a real `start` and `stop` have different signs.
+        An array; nan where real `start` and `stop` have different signs.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -382,7 +382,7 @@ def _geomspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis
     ends = [lax.log(lax.div(first, sign)), lax.log(lax.div(last, sign))]
     exponents = plain(_linspace)(ends[0], ends[1], num, endpoint, None, 0, False)
     numbers = lax.mul(lax.exp(exponents), broadcast_to(sign, (num, *shape)))
-    # Exact ends: the logarithm and the exponential would round them.
+    # Set the ends exactly: the logarithm and the exponential would round them.
     place = lax.broadcasted_iota(np.int32, (num, *shape), 0)
     if num > 0:
         numbers = pick(lax.eq(place, lax.full_like(place, 0)), expand_dims(first, 0), numbers)
@@ -397,20 +397,20 @@ def _geomspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis
 def meshgrid(
     *xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: str = "xy"
 ) -> tuple[Array, ...]:
-    """Coordinates of the points of a grid, from the coordinates along its axes.
+    """Coordinate arrays of a grid, from the coordinates along its axes.
 
     Args:
         *xi: arrays of rank 1 (or scalars), one for each axis.
-        copy: must be True: there are no views here.
-        sparse: whether the results have size one along all axes but their own.
-        indexing: "xy" for axes in the order of plots (the first two are exchanged), "ij" for that
-            of matrices.
+        copy: must be True, since there are no views.
+        sparse: whether to return arrays with size one along all axes but their own.
+        indexing: "xy" for the order of axes in plots (the first two are exchanged), "ij" for the
+            order in matrices.
 
     Returns:
         A tuple of as many arrays.
 
     Raises:
-        ValueError: an array has more than one dimension, or an option is not one of these.
+        ValueError: an array has more than one dimension, or an option is invalid.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -457,15 +457,15 @@ def indices(
 def indices(
     dimensions: ShapeLike, dtype: DTypeLike | None = None, sparse: bool = False
 ) -> Array | tuple[Array, ...]:
-    """The indices of the elements of an array.
+    """The indices of all elements of an array of a given shape.
 
     Args:
-        dimensions: shape of that array; an integer for one of rank 1.
+        dimensions: shape of that array; an integer for rank 1.
         dtype: dtype of the result; the default integer if None.
         sparse: whether to return a tuple of arrays that broadcast to the shape instead.
 
     Returns:
-        An array with one more dimension in front, which tells the dimensions apart; or a tuple.
+        An array whose additional first dimension selects the dimension; or a tuple.
 
     Example:
         >>> import dovetail.numpy as jnp

@@ -1,4 +1,4 @@
-"""Sums, extremes, means and other numbers that stand for many."""
+"""Reductions: sums, products, extremes, logic, means and variances."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ Shape = tuple[int, ...]
 
 
 def strong(x: Any) -> Any:
-    """An operand whose dtype is no longer weak: a reduction has used it up."""
+    """An operand without weak typing, which a reduction does not pass on."""
     aval = aval_of(x)
     return convert_element_type(x, aval.dtype, False) if aval.weak_type else x
 
 
 def masked(function: str, x: Any, where: Any, identity: Any) -> Any:
-    """The operand with the identity of the reduction where a mask is false."""
+    """The operand, with the identity of the reduction where a mask is false."""
     mask = as_mask(function, where)
     shape = aval_of(x).shape
     common = broadcast_result(function, (shape, aval_of(mask).shape))
@@ -60,7 +60,7 @@ def masked(function: str, x: Any, where: Any, identity: Any) -> Any:
 
 
 def kept(x: Any, shape: Shape, axes: Shape) -> Any:
-    """A reduced operand with dimensions of size one in place of those of `shape` that are gone."""
+    """A reduced operand with the dimensions removed from `shape` restored, with size one."""
     sizes = tuple(1 if d in axes else n for d, n in enumerate(shape))
     return broadcast_in_dim(x, sizes, tuple(d for d in range(len(shape)) if d not in axes))
 
@@ -70,7 +70,7 @@ def _finish(x: Any, shape: Shape, axes: Shape, keepdims: bool) -> Any:
 
 
 def sum_dtype(dtype: Any, promote_integers: bool) -> Any:
-    """The dtype of a sum: booleans are counted, and narrow integers added in the default dtype."""
+    """The dtype of a sum: booleans are counted, narrow integers added in the default dtype."""
     kind = dtypes.kind_of(dtype)
     if kind == "b":
         return dtypes.default_dtype("i")
@@ -93,7 +93,7 @@ def accumulated(
     where: Any,
     promote_integers: bool = True,
 ) -> Any:
-    """`sum` or one of its relatives, whose name is `function`."""
+    """`sum` or one of its relatives, with the name `function`."""
     x = array_like(a, function, "a")
     require_kind(function, x, "biufc", "numbers and booleans")
     target = requested_dtype(function, dtype) or sum_dtype(aval_of(x).dtype, promote_integers)
@@ -138,23 +138,23 @@ def sum(
     where: ArrayLike | None = None,
     promote_integers: bool = True,
 ) -> Array:
-    """The sum of elements along some dimensions.
+    """Sum elements along dimensions.
 
     Args:
         a: array or scalar.
-        axis: dimension, or several of them; all if None.
-        dtype: dtype of the result, in which the sum is computed.
+        axis: dimension or dimensions; all if None.
+        dtype: dtype of the result and of the computation.
         out: not supported, since arrays are immutable.
-        keepdims: whether the dimensions stay, with size one.
-        initial: number with which the sum starts.
-        where: boolean array that broadcasts with `a`: which elements count.
-        promote_integers: whether small integers are added in the default integer type.
+        keepdims: whether to keep the dimensions, with size one.
+        initial: value that the sum starts with.
+        where: boolean array that broadcasts with `a`: which elements to include.
+        promote_integers: whether to add small integers in the default integer type.
 
     Returns:
-        An array without these dimensions; 0 for no elements.
+        An array without these dimensions; 0 if there are no elements.
 
     Raises:
-        ValueError: a dimension is out of bounds or is named twice.
+        ValueError: a dimension is out of bounds or named twice.
 
     Differs:
         A dimension that is not there is NumPy's `AxisError`, a ValueError and an IndexError. An
@@ -197,20 +197,20 @@ def prod(
     where: ArrayLike | None = None,
     promote_integers: bool = True,
 ) -> Array:
-    """The product of elements along some dimensions.
+    """Multiply elements along dimensions.
 
     Args:
         a: array or scalar.
-        axis: dimension, or several of them; all if None.
-        dtype: dtype of the result, in which the product is computed.
+        axis: dimension or dimensions; all if None.
+        dtype: dtype of the result and of the computation.
         out: not supported, since arrays are immutable.
-        keepdims: whether the dimensions stay, with size one.
-        initial: number with which the product starts.
-        where: boolean array that broadcasts with `a`: which elements count.
-        promote_integers: whether small integers are multiplied in the default integer type.
+        keepdims: whether to keep the dimensions, with size one.
+        initial: value that the product starts with.
+        where: boolean array that broadcasts with `a`: which elements to include.
+        promote_integers: whether to multiply small integers in the default integer type.
 
     Returns:
-        An array without these dimensions; 1 for no elements.
+        An array without these dimensions; 1 if there are no elements.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -239,7 +239,7 @@ def prod(
 def extreme(
     function: str, largest: bool, a: Any, axis: Any, keepdims: bool, initial: Any, where: Any
 ) -> Any:
-    """`max`, `min` or one of their relatives, whose name is `function`."""
+    """`max`, `min` or one of their relatives, with the name `function`."""
     x = value(strong(array_like(a, function, "a")))
     shape = aval_of(x).shape
     axes = canonical_axes(function, axis, len(shape))
@@ -266,7 +266,7 @@ def extreme(
 
 
 def _worst(dtype: Any, largest: bool) -> Any:
-    """The number that never wins."""
+    """The number that never wins: the identity of the extreme."""
     kind = dtypes.kind_of(dtype)
     if kind == "b":
         return not largest
@@ -286,19 +286,19 @@ def max(
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """The largest element along some dimensions; nan where there is one.
+    """The largest element along dimensions; nan if any element is nan.
 
     Args:
         a: array or scalar.
-        axis: dimension, or several of them; all if None.
+        axis: dimension or dimensions; all if None.
         out: not supported, since arrays are immutable.
-        keepdims: whether the dimensions stay, with size one.
-        initial: number that takes part too, in the dtype of `a`.
-        where: boolean array that broadcasts with `a`: which elements count; it needs `initial`.
+        keepdims: whether to keep the dimensions, with size one.
+        initial: further value to compare with, in the dtype of `a`.
+        where: boolean array that broadcasts with `a`: which elements to include; requires
+            `initial`.
 
     Returns:
-        An array without these dimensions. Where several elements are largest they share the
-        gradient.
+        An array without these dimensions. If several elements are largest, they share the gradient.
 
     Raises:
         ValueError: there are no elements and no `initial`.
@@ -328,18 +328,19 @@ def min(
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """The smallest element along some dimensions; nan where there is one.
+    """The smallest element along dimensions; nan if any element is nan.
 
     Args:
         a: array or scalar.
-        axis: dimension, or several of them; all if None.
+        axis: dimension or dimensions; all if None.
         out: not supported, since arrays are immutable.
-        keepdims: whether the dimensions stay, with size one.
-        initial: number that takes part too, in the dtype of `a`.
-        where: boolean array that broadcasts with `a`: which elements count; it needs `initial`.
+        keepdims: whether to keep the dimensions, with size one.
+        initial: further value to compare with, in the dtype of `a`.
+        where: boolean array that broadcasts with `a`: which elements to include; requires
+            `initial`.
 
     Returns:
-        An array without these dimensions. Where several elements are smallest they share the
+        An array without these dimensions. If several elements are smallest, they share the
         gradient.
 
     Raises:
@@ -356,13 +357,13 @@ def min(
 
 @compiled_with("axis", "keepdims")
 def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
-    """The difference of the largest and the smallest element along some dimensions.
+    """The difference between the largest and the smallest element along dimensions.
 
     Args:
         a: array or scalar.
-        axis: dimension, or several of them; all if None.
+        axis: dimension or dimensions; all if None.
         out: not supported, since arrays are immutable.
-        keepdims: whether the dimensions stay, with size one.
+        keepdims: whether to keep the dimensions, with size one.
 
     Returns:
         An array without these dimensions.
@@ -402,17 +403,17 @@ def all(
     *,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Whether all elements along some dimensions are true (not zero).
+    """Test whether all elements along dimensions are true (nonzero).
 
     Args:
         a: array or scalar.
-        axis: dimension, or several of them; all if None.
+        axis: dimension or dimensions; all if None.
         out: not supported, since arrays are immutable.
-        keepdims: whether the dimensions stay, with size one.
-        where: boolean array that broadcasts with `a`: which elements count.
+        keepdims: whether to keep the dimensions, with size one.
+        where: boolean array that broadcasts with `a`: which elements to include.
 
     Returns:
-        A boolean array without these dimensions; True for no elements.
+        A boolean array without these dimensions; True if there are no elements.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -432,17 +433,17 @@ def any(
     *,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Whether any element along some dimensions is true (not zero).
+    """Test whether any element along dimensions is true (nonzero).
 
     Args:
         a: array or scalar.
-        axis: dimension, or several of them; all if None.
+        axis: dimension or dimensions; all if None.
         out: not supported, since arrays are immutable.
-        keepdims: whether the dimensions stay, with size one.
-        where: boolean array that broadcasts with `a`: which elements count.
+        keepdims: whether to keep the dimensions, with size one.
+        where: boolean array that broadcasts with `a`: which elements to include.
 
     Returns:
-        A boolean array without these dimensions; False for no elements.
+        A boolean array without these dimensions; False if there are no elements.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -455,12 +456,12 @@ def any(
 
 @compiled_with("axis", "keepdims")
 def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:
-    """How many elements along some dimensions are not zero.
+    """Count the nonzero elements along dimensions.
 
     Args:
         a: array or scalar.
-        axis: dimension, or several of them; all if None.
-        keepdims: whether the dimensions stay, with size one.
+        axis: dimension or dimensions; all if None.
+        keepdims: whether to keep the dimensions, with size one.
 
     Returns:
         An integer array without these dimensions.
@@ -480,26 +481,28 @@ def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Ar
 
 
 def computed_in(dtype: Any) -> Any:
-    """The dtype in which means are computed: 16-bit floats would lose or overflow."""
+    """The dtype in which means are computed: 16-bit floats would lose precision or overflow."""
     if dtypes.kind_of(dtype) == "f" and dtypes.itemsize_bits(dtype) < 32:
         return np.dtype("float32")
     return dtype
 
 
 def count_of(function: str, x: Any, axes: Shape, where: Any, dtype: Any) -> Any:
-    """How many elements count: an operand of a real dtype, with reduced dimensions of size one."""
+    """The number of elements: an operand of a real dtype, with reduced dimensions of size one."""
     shape = aval_of(x).shape
     if where is None:
         return literal(math.prod(shape[d] for d in axes), dtype)
     mask = as_mask(function, where)
-    have = aval_of(mask).shape
-    spread = lax.broadcast_in_dim(mask, shape, tuple(range(len(shape) - len(have), len(shape))))
+    mask_shape = aval_of(mask).shape
+    spread = lax.broadcast_in_dim(
+        mask, shape, tuple(range(len(shape) - len(mask_shape), len(shape)))
+    )
     counts = reduce_sum_p.bind(convert(spread, dtype), axes=axes, out_sharding=None)
     return kept(counts, shape, axes)
 
 
 def real_dtype(dtype: Any) -> Any:
-    """The dtype of the parts of complex numbers; others stay."""
+    """The dtype of the parts of complex numbers; other dtypes unchanged."""
     return dtypes.finfo(dtype).dtype if dtypes.kind_of(dtype) == "c" else dtype
 
 
@@ -528,18 +531,18 @@ def mean(
     *,
     where: ArrayLike | None = None,
 ) -> Array:
-    """The arithmetic mean of elements along some dimensions.
+    """The arithmetic mean of elements along dimensions.
 
     Args:
         a: array or scalar.
-        axis: dimension, or several of them; all if None.
+        axis: dimension or dimensions; all if None.
         dtype: dtype of the result; a float if None. Means in 16 bits are computed in 32.
         out: not supported, since arrays are immutable.
-        keepdims: whether the dimensions stay, with size one.
-        where: boolean array that broadcasts with `a`: which elements count.
+        keepdims: whether to keep the dimensions, with size one.
+        where: boolean array that broadcasts with `a`: which elements to include.
 
     Returns:
-        A float or complex array without these dimensions; nan for no elements.
+        A float or complex array without these dimensions; nan if there are no elements.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -551,7 +554,7 @@ def mean(
 
 
 def mean_of(function: str, a: Any, axis: Any, dtype: Any, keepdims: bool, where: Any) -> Any:
-    """`mean` or one of its relatives, whose name is `function`."""
+    """`mean` or one of its relatives, with the name `function`."""
     x = array_like(a, function, "a")
     target = requested_dtype(function, dtype) or inexact_dtype(aval_of(x).dtype)
     if dtypes.kind_of(target) == "b":
@@ -582,21 +585,21 @@ def var(
     mean: ArrayLike | None = None,
     correction: ArrayLike | None = None,
 ) -> Array:
-    """The variance of elements along some dimensions: the mean square of distances from their mean.
+    """The variance of elements along dimensions: the mean squared deviation from their mean.
 
     Args:
         a: array or scalar.
-        axis: dimension, or several of them; all if None.
+        axis: dimension or dimensions; all if None.
         dtype: dtype of the result; a float if None.
         out: not supported, since arrays are immutable.
-        ddof: what is subtracted from the number of elements in the divisor; 1 for a sample.
-        keepdims: whether the dimensions stay, with size one.
-        where: boolean array that broadcasts with `a`: which elements count.
-        mean: the mean, where it is known, with the reduced dimensions of size one.
-        correction: `ddof` under its name in the array API standard.
+        ddof: number subtracted from the count of elements in the divisor; 1 for a sample.
+        keepdims: whether to keep the dimensions, with size one.
+        where: boolean array that broadcasts with `a`: which elements to include.
+        mean: the mean, if already known, with size one in the reduced dimensions.
+        correction: the array API standard's name for `ddof`.
 
     Returns:
-        A float array without these dimensions; nan for no elements.
+        A float array without these dimensions; nan if there are no elements.
 
     Raises:
         ValueError: both `ddof` and `correction` are given.
@@ -623,21 +626,27 @@ def variance(
     root: bool = False,
     of_few: float = 0.0,
 ) -> Any:
-    """`var` or one of its relatives, whose name is `function`; `root` takes the square root.
+    """`var` or one of its relatives, with the name `function`; `root` takes the square root.
 
-    `of_few` is the divisor where there are no more elements than `ddof`.
+    `of_few` is the divisor if there are no more elements than `ddof`.
     """
     if correction is not None:
         if not (isinstance(ddof, int) and ddof == 0):
             raise ValueError(f"{function}: ddof and correction mean the same; give one of them")
         ddof = correction
     x = array_like(a, function, "a")
-    asked = requested_dtype(function, dtype)
-    own = inexact_dtype(aval_of(x).dtype)
-    target = asked or real_dtype(own)
-    if asked is not None and dtypes.kind_of(own) == "c" and dtypes.kind_of(asked) != "c":
-        target = asked
-    computed = computed_in(dtypes.promote_types(own, target) if asked is not None else own)
+    requested = requested_dtype(function, dtype)
+    inexact = inexact_dtype(aval_of(x).dtype)
+    target = requested or real_dtype(inexact)
+    if (
+        requested is not None
+        and dtypes.kind_of(inexact) == "c"
+        and dtypes.kind_of(requested) != "c"
+    ):
+        target = requested
+    computed = computed_in(
+        dtypes.promote_types(inexact, target) if requested is not None else inexact
+    )
     shape = _common_shape(function, x, where)
     axes = canonical_axes(function, axis, len(shape))
     x = value(strong(convert(x, computed)))
@@ -680,21 +689,21 @@ def std(
     mean: ArrayLike | None = None,
     correction: ArrayLike | None = None,
 ) -> Array:
-    """The standard deviation of elements along some dimensions: the square root of the variance.
+    """The standard deviation of elements along dimensions: the square root of the variance.
 
     Args:
         a: array or scalar.
-        axis: dimension, or several of them; all if None.
+        axis: dimension or dimensions; all if None.
         dtype: dtype of the result; a float if None.
         out: not supported, since arrays are immutable.
-        ddof: what is subtracted from the number of elements in the divisor; 1 for a sample.
-        keepdims: whether the dimensions stay, with size one.
-        where: boolean array that broadcasts with `a`: which elements count.
-        mean: the mean, where it is known, with the reduced dimensions of size one.
-        correction: `ddof` under its name in the array API standard.
+        ddof: number subtracted from the count of elements in the divisor; 1 for a sample.
+        keepdims: whether to keep the dimensions, with size one.
+        where: boolean array that broadcasts with `a`: which elements to include.
+        mean: the mean, if already known, with size one in the reduced dimensions.
+        correction: the array API standard's name for `ddof`.
 
     Returns:
-        A float array without these dimensions; nan for no elements.
+        A float array without these dimensions; nan if there are no elements.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -730,21 +739,22 @@ def average(
     returned: bool = False,
     keepdims: bool = False,
 ) -> Array | tuple[Array, Array]:
-    """The weighted mean of elements along some dimensions.
+    """The weighted mean of elements along dimensions.
 
     Args:
         a: array or scalar.
-        axis: dimension, or several of them; all if None.
-        weights: array of the shape of `a`, or of the sizes of the dimensions in `axis`, in the
-            order in which they are named there; equal weights if None.
-        returned: whether the sum of weights is returned too.
-        keepdims: whether the dimensions stay, with size one.
+        axis: dimension or dimensions; all if None.
+        weights: array of the shape of `a`, or with the sizes of the dimensions in `axis`, in the
+            same order; equal weights if None.
+        returned: whether to return the sum of the weights too.
+        keepdims: whether to keep the dimensions, with size one.
 
     Returns:
-        A float or complex array without these dimensions, or a pair of that and the sum of weights.
+        A float or complex array without these dimensions, or a pair of it and the sum of the
+        weights.
 
     Raises:
-        ValueError: the weights have a shape that does not fit.
+        ValueError: the shape of the weights does not fit.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -767,7 +777,7 @@ def average(
                 f"{shape}: they need its shape"
                 + ("" if axis is None else f", or that of the dimensions in axis, {sizes}")
             )
-        # Dimensions are broadcast in the order of the array.
+        # Broadcasting needs the dimensions in the order of the array.
         order = sorted(range(len(axes)), key=axes.__getitem__)
         w = lax.broadcast_in_dim(lax.transpose(w, order), shape, tuple(sorted(axes)))
     x, w = promoted_pair("average", x, w)

@@ -1,4 +1,4 @@
-"""Rounding."""
+"""Rounding, and splitting numbers into integer part and fraction."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dovetail.typing import Array, ArrayLike
 
 @compiled
 def floor(x: ArrayLike, /) -> Array:
-    """The largest integer that is not greater than each element.
+    """Round down: the largest integer not greater than each element.
 
     Args:
         x: array or scalar of a real dtype.
@@ -47,7 +47,7 @@ def floor(x: ArrayLike, /) -> Array:
 
 @compiled
 def ceil(x: ArrayLike, /) -> Array:
-    """The smallest integer that is not smaller than each element.
+    """Round up: the smallest integer not less than each element.
 
     Args:
         x: array or scalar of a real dtype.
@@ -69,7 +69,7 @@ def ceil(x: ArrayLike, /) -> Array:
 
 @compiled
 def trunc(x: ArrayLike) -> Array:
-    """Each element without its fraction: rounded towards zero.
+    """Round towards zero: drop the fraction of each element.
 
     Args:
         x: array or scalar of a real dtype.
@@ -91,7 +91,7 @@ def trunc(x: ArrayLike) -> Array:
 
 @compiled
 def rint(x: ArrayLike, /) -> Array:
-    """The nearest integer to each element, the even one where two are equally near, as a float.
+    """Round to the nearest integer, halves to the even one; the result is a float.
 
     Args:
         x: array or scalar.
@@ -109,11 +109,11 @@ def rint(x: ArrayLike, /) -> Array:
 
 @compiled_with("decimals")
 def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
-    """Elements rounded to a number of decimals; halves go to the even neighbour.
+    """Round to a number of decimals; halves go to the even neighbour.
 
     Args:
         a: array or scalar.
-        decimals: how many decimals are kept; a negative number rounds to tens, hundreds ...
+        decimals: number of decimals to keep; a negative number rounds to tens, hundreds ...
         out: not supported, since arrays are immutable.
 
     Returns:
@@ -147,8 +147,8 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
 
 
 def _round_scaled(x: Any, decimals: int) -> Any:
-    # Places beyond the dtype's reach, of which the inverse, too, has to be a normal number, since
-    # compilers multiply by it: numbers have no digits there, or no others.
+    # Decimals beyond the dtype's range: numbers have no digits there, or no others. The inverse of
+    # the unit must be a normal number, too, since compilers multiply by it.
     if 10 ** builtins.abs(decimals) > 1 / float(dtypes.finfo(x.dtype).tiny):
         if decimals > 0:
             return value(x)
@@ -161,7 +161,7 @@ def _round_scaled(x: Any, decimals: int) -> Any:
 
 
 def _round_integers(x: Any, unit: int) -> Any:
-    """Integers rounded to multiples of a unit, a power of ten; exactly, without floats."""
+    """Round integers to multiples of a unit, a power of ten, exactly and without floats."""
     step, zero = literal(unit, x.dtype), literal(0, x.dtype)
     rest = lax.rem(x, step)
     rest = pick(lax.lt(rest, zero), lax.add(rest, step), rest)
@@ -184,7 +184,7 @@ def _towards_zero(x: Any) -> Any:
 
 @compiled
 def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
-    """The fraction and the integer part of each element, both with its sign.
+    """Split elements into fraction and integer part, both with the sign of the element.
 
     Args:
         x: array or scalar of a real dtype.
@@ -213,7 +213,7 @@ def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
     zero = literal(0, x.dtype, weak=weak_of(x))
     finite = pick(infinite, zero, whole)
     positive, negative = lax.sub(x, finite), lax.neg(lax.sub(finite, x))
-    # A difference of equal numbers is 0.0, so that only the negated one has the sign of -2.0.
+    # The difference of equal numbers is 0.0; only when negated does it have the sign of -2.0.
     limit = lax.neg(zero)
     fraction = pick(
         plain(signbit)(x), pick(infinite, limit, negative), pick(infinite, zero, positive)

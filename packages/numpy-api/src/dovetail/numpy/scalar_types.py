@@ -1,7 +1,7 @@
-"""Dtypes under their names, and what is to be known about them.
+"""Named dtypes, and functions that inspect dtypes.
 
-`dovetail.numpy.float32` and its like stand for a dtype wherever one is taken, compare equal to
-NumPy's type of that name, and make an array of that dtype when called.
+`dovetail.numpy.float32` and the like are accepted wherever a dtype is, compare equal to NumPy's
+type of that name, and make an array of that dtype when called.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class ScalarType(type):
     dtype: np.dtype[Any]
 
     def __call__(cls, x: Any = 0) -> Any:
-        """An array of the dtype.
+        """Create an array of the dtype.
 
         Args:
             x: array, scalar, or nested sequence.
@@ -94,12 +94,12 @@ float6_e2m3fn = _scalar_type("float6_e2m3fn", ml_dtypes.float6_e2m3fn)
 float6_e3m2fn = _scalar_type("float6_e3m2fn", ml_dtypes.float6_e3m2fn)
 float4_e2m1fn = _scalar_type("float4_e2m1fn", ml_dtypes.float4_e2m1fn)
 
-# Single bits came to ml_dtypes after its oldest release that is taken.
+# The oldest supported release of ml_dtypes has no single-bit dtypes.
 if hasattr(ml_dtypes, "int1"):
     int1 = _scalar_type("int1", ml_dtypes.int1)
     uint1 = _scalar_type("uint1", ml_dtypes.uint1)
 
-# NumPy's other names. On all platforms the default integers are named int_ and uint.
+# NumPy's other names. The default integers are named int_ and uint on all platforms.
 single, double = float32, float64
 csingle, cdouble = complex64, complex128
 float_, complex_ = float64, complex128
@@ -121,11 +121,11 @@ ComplexWarning = np.exceptions.ComplexWarning
 
 
 def issubdtype(arg1: DTypeLike, arg2: DTypeLike) -> bool:
-    """Whether a dtype is another, or one of its kind.
+    """Check whether a dtype equals another one, or is of its kind.
 
     Args:
         arg1: a dtype, or a kind such as ``dovetail.numpy.integer``.
-        arg2: the same.
+        arg2: likewise.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -136,10 +136,10 @@ def issubdtype(arg1: DTypeLike, arg2: DTypeLike) -> bool:
 
 
 def result_type(*args: ArrayLike | DTypeLike) -> DType:
-    """The dtype of the result of an operation on some values.
+    """The dtype of the result of an operation on values.
 
-    `explain_dtype` says why. Unlike in NumPy, Python numbers and other weakly typed values give way
-    to the dtypes of arrays.
+    `explain_dtype` says why. Unlike in NumPy, Python numbers and other weakly typed values yield to
+    the dtypes of arrays.
 
     Args:
         *args: arrays, numbers and dtypes, at least one.
@@ -163,7 +163,7 @@ def can_cast(
     to: DTypeLike,
     casting: Literal["no", "equiv", "safe", "same_kind", "unsafe"] = "safe",
 ) -> bool:
-    """Whether values of one dtype may be converted to another under a rule.
+    """Check whether values of one dtype may be cast to another under a rule.
 
     Args:
         from_: dtype, or array.
@@ -177,12 +177,12 @@ def can_cast(
     """
     source = getattr(from_, "dtype", from_)
     here: Any = dtypes.as_dtype(source)
-    there: Any = dtypes.as_dtype(to)
-    return bool(np.can_cast(here, there, casting=casting))
+    target: Any = dtypes.as_dtype(to)
+    return bool(np.can_cast(here, target, casting=casting))
 
 
 def isdtype(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> bool:
-    """Whether a dtype is of a kind, or of one of several.
+    """Check whether a dtype is of a kind, or of one of several kinds.
 
     Args:
         dtype: the dtype.
@@ -190,7 +190,7 @@ def isdtype(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> bool:
             "complex floating", "numeric", or a tuple of these.
 
     Raises:
-        ValueError: the kind is none of these.
+        ValueError: the kind is not one of these.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -198,10 +198,10 @@ def isdtype(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> bool:
         (True, True)
     """
     found: Any = dtypes.as_dtype(dtype)
-    own = dtypes.kind_of(found)
+    found_kind = dtypes.kind_of(found)
     for option in kind if isinstance(kind, tuple) else (kind,):
         if isinstance(option, str) and option in _KINDS:
-            if own in _KINDS[option]:
+            if found_kind in _KINDS[option]:
                 return True
         elif isinstance(option, str) and " " in option:
             raise ValueError(f"isdtype: kind must be one of {', '.join(_KINDS)}, got {option!r}")

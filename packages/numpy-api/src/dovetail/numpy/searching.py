@@ -1,4 +1,4 @@
-"""Where elements are: extremes, non-zeros, places in a sorted array."""
+"""Positions of elements: extremes, nonzero elements, places in a sorted array."""
 
 from __future__ import annotations
 
@@ -44,17 +44,16 @@ def _argument_extreme(function: str, compute: Any, a: Any, axis: Any, keepdims: 
 def argmax(
     a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
 ) -> Array:
-    """The position of the largest element, the first of several; of the first nan where there is
-    one.
+    """The position of the first largest element along a dimension, or of the first nan if any.
 
     Args:
         a: array or scalar.
         axis: dimension; None for the position in row-major order.
         out: not supported, since arrays are immutable.
-        keepdims: whether the dimensions stay, with size one.
+        keepdims: whether to keep the dimension, with size one.
 
     Returns:
-        An integer array without the dimension.
+        An integer array without this dimension.
 
     Raises:
         ValueError: there are no elements.
@@ -73,17 +72,16 @@ def argmax(
 def argmin(
     a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
 ) -> Array:
-    """The position of the smallest element, the first of several; of the first nan where there is
-    one.
+    """The position of the first smallest element along a dimension, or of the first nan if any.
 
     Args:
         a: array or scalar.
         axis: dimension; None for the position in row-major order.
         out: not supported, since arrays are immutable.
-        keepdims: whether the dimensions stay, with size one.
+        keepdims: whether to keep the dimension, with size one.
 
     Returns:
-        An integer array without the dimension.
+        An integer array without this dimension.
 
     Raises:
         ValueError: there are no elements.
@@ -113,7 +111,7 @@ def _nan_argument(
 
 
 def _all_nan(x: Any, axis: Any, keepdims: Any) -> Any:
-    from dovetail.numpy.reductions import all as all_of  # deferred: needed for nan only
+    from dovetail.numpy.reductions import all as all_of  # deferred: needed only for nan
 
     return plain(all_of)(lax.ne(x, x), axis, None, bool(keepdims))
 
@@ -122,13 +120,13 @@ def _all_nan(x: Any, axis: Any, keepdims: Any) -> Any:
 def nanargmax(
     a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
 ) -> Array:
-    """`argmax` that leaves nan out; -1 where there is nothing else (NumPy raises an error).
+    """`argmax` that ignores nan; -1 where all elements are nan (NumPy raises an error).
 
     Args:
         a: array or scalar.
         axis: dimension; None for the position in row-major order.
         out: not supported, since arrays are immutable.
-        keepdims: whether the dimensions stay, with size one.
+        keepdims: whether to keep the dimension, with size one.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -143,13 +141,13 @@ def nanargmax(
 def nanargmin(
     a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
 ) -> Array:
-    """`argmin` that leaves nan out; -1 where there is nothing else (NumPy raises an error).
+    """`argmin` that ignores nan; -1 where all elements are nan (NumPy raises an error).
 
     Args:
         a: array or scalar.
         axis: dimension; None for the position in row-major order.
         out: not supported, since arrays are immutable.
-        keepdims: whether the dimensions stay, with size one.
+        keepdims: whether to keep the dimension, with size one.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -166,14 +164,13 @@ def nanargmin(
 def nonzero(
     a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> tuple[Array, ...]:
-    """The indices of elements that are not zero, in row-major order.
+    """Find the indices of nonzero elements, in row-major order.
 
     Args:
         a: array of rank 1 or more.
-        size: how many indices are returned; needed where `a` is traced, since the number of results
-            would depend on values otherwise. Further ones are left out.
-        fill_value: index that fills up missing ones: an integer, or one for each dimension; 0 if
-            None.
+        size: number of indices to return; required if `a` is traced, because the number of results
+            would otherwise depend on values. Any others are left out.
+        fill_value: index for missing entries: an integer, or one for each dimension; 0 if None.
 
     Returns:
         A tuple of integer vectors, one for each dimension.
@@ -195,12 +192,12 @@ def nonzero(
 def flatnonzero(
     a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> Array:
-    """The positions, in row-major order, of elements that are not zero.
+    """Find the positions of nonzero elements in the flattened array.
 
     Args:
         a: array or scalar.
-        size: how many positions are returned; needed where `a` is traced.
-        fill_value: position that fills up missing ones; 0 if None.
+        size: number of positions to return; required if `a` is traced.
+        fill_value: position for missing entries; 0 if None.
 
     Returns:
         An integer vector.
@@ -217,12 +214,12 @@ def flatnonzero(
 def argwhere(
     a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> Array:
-    """The indices of elements that are not zero, as rows of a matrix.
+    """Find the indices of nonzero elements, as rows of a matrix.
 
     Args:
         a: array or scalar.
-        size: how many rows are returned; needed where `a` is traced.
-        fill_value: index that fills up missing rows; 0 if None.
+        size: number of rows to return; required if `a` is traced.
+        fill_value: index for missing rows; 0 if None.
 
     Returns:
         An integer matrix with one column for each dimension.
@@ -236,7 +233,7 @@ def argwhere(
     """
     x = operand(a, "argwhere")
     if not aval_of(x).ndim:
-        # A scalar has no dimensions, and so its rows have no columns.
+        # A scalar has no dimensions, so its rows have no columns.
         rows = nonzero(reshaped(x, (1,)), size=size, fill_value=fill_value)[0]
         return lax.slice_in_dim(reshaped(rows, (aval_of(rows).size, 1)), 0, 0, axis=1)
     return lax.stack(nonzero(x, size=size, fill_value=fill_value), axis=1)
@@ -254,13 +251,13 @@ def searchsorted(
     *,
     method: str = "scan",
 ) -> Array:
-    """Where to insert values so that an array stays sorted.
+    """Find where to insert values so that a vector stays sorted.
 
     Args:
         a: sorted vector.
         v: array of values.
-        side: "left" for the first place that is right, "right" for the last one.
-        sorter: positions that sort `a`, where it is not sorted itself.
+        side: "left" for the first suitable position, "right" for the last one.
+        sorter: positions that sort `a`, if it is not sorted itself.
         method: "scan" (binary search), "scan_unrolled" (the same), "compare_all" (compares with
             every element, fast for short vectors), "sort" (the same as "scan" here).
 
@@ -304,7 +301,7 @@ def _searchsorted(x: Any, v: Any, side: str, compare_all: bool) -> Any:
         below = _below(rows, values, side)
         return reshaped(lax.reduce_sum(convert(below, default), (1,)), shape)
 
-    # Binary search, one bit of the answer a step: the number of elements that are below.
+    # Binary search for the number of elements below, one bit per step.
     def step(bit: Any, found: Any) -> Any:
         tried = lax.add(found, lax.shift_left(literal(1, default), bit))
         inside = lax.le(tried, literal(count, default))
@@ -312,18 +309,21 @@ def _searchsorted(x: Any, v: Any, side: str, compare_all: bool) -> Any:
         element = take(x, position, mode="promise_in_bounds")
         return pick(lax.bitwise_and(inside, _below(element, flat, side)), tried, found)
 
-    found = lax.full((flat.size,), 0, default)
+    count_below = lax.full((flat.size,), 0, default)
     steps = count.bit_length()
     if steps <= _UNROLLED:
         for bit in reversed(range(steps)):
-            found = step(literal(bit, default), found)
+            count_below = step(literal(bit, default), count_below)
     else:
-        # Unrolled, XLA would make one kernel of all steps, which it does not vectorise.
+        # If unrolled, XLA would fuse all steps into one kernel, which it does not vectorise.
         last = literal(steps - 1, default)
-        found = lax.fori_loop(
-            0, steps, lambda i, so_far: step(lax.sub(last, convert(i, default)), so_far), found
+        count_below = lax.fori_loop(
+            0,
+            steps,
+            lambda i, so_far: step(lax.sub(last, convert(i, default)), so_far),
+            count_below,
         )
-    return reshaped(found, shape)
+    return reshaped(count_below, shape)
 
 
 _UNROLLED: Final = 5
@@ -335,7 +335,7 @@ def _same(x: Any, y: Any) -> tuple[Any, Any]:
 
 
 def _below(element: Any, number: Any, side: str) -> Any:
-    """Whether elements of the sorted array stand before the place of a number."""
+    """Whether elements of the sorted array come before the position of a number."""
     if side == "left":
         return _less(element, number)
     return lax.bitwise_not(_less(number, element))
@@ -346,7 +346,7 @@ def _less(x: Any, y: Any) -> Any:
     kind = dtypes.kind_of(aval_of(x).dtype)
     if kind == "c":
         pairs = [(lax.real(x), lax.real(y)), (lax.imag(x), lax.imag(y))]
-        # Whether a part is nan counts first: a number without one is before all that have one.
+        # Compare by nan first: a number without nan comes before all numbers with one.
         keys = [*[(lax.ne(a, a), lax.ne(b, b)) for a, b in pairs], *pairs]
         less = _less(*keys.pop())
         for a, b in reversed(keys):

@@ -1,4 +1,4 @@
-"""Choosing elements by a condition."""
+"""Choosing elements by conditions, by number, and by bounds."""
 
 from __future__ import annotations
 
@@ -54,18 +54,18 @@ def where(
     size: int | None = None,
     fill_value: ArrayLike | None = None,
 ) -> Array | tuple[Array, ...]:
-    """Elements of `x` where a condition holds, of `y` elsewhere; with a condition alone, `nonzero`.
+    """Choose elements of `x` where a condition holds, of `y` elsewhere; without them, `nonzero`.
 
-    The gradient flows to the chosen elements only; but where the other branch has an infinite or
-    undefined derivative, the product of that and zero is nan: make its argument safe with another
-    `where` inside.
+    The gradient flows only to the chosen elements. But where the other branch has an infinite or
+    undefined derivative, its product with zero is nan: make the argument of that branch safe with
+    another `where`.
 
     Args:
-        condition: boolean array; numbers count as true where they are not zero.
+        condition: boolean array; nonzero numbers count as true.
         x: array or scalar that broadcasts with the others.
         y: array or scalar that broadcasts with the others.
-        size: number of places to return, with a condition alone (needed under jit).
-        fill_value: what fills up places, with a condition alone.
+        size: number of positions to return if only the condition is given (required under jit).
+        fill_value: index for missing positions if only the condition is given.
 
     Returns:
         An array of the common shape, and of the common dtype of `x` and `y`.
@@ -96,7 +96,7 @@ def _where(condition: Any, x: Any, y: Any) -> Any:
 
 
 def chosen(condition: Any, x: Any, y: Any, function: str = "where") -> Any:
-    """`where` of three arrays, for functions that are compiled themselves."""
+    """`where` of three arrays, for functions that are themselves compiled."""
     test = as_condition(function, condition)
     x, y = array_like(x, function, "x"), array_like(y, function, "y")
     x, y = same_dtype([x, y], function)
@@ -106,12 +106,12 @@ def chosen(condition: Any, x: Any, y: Any, function: str = "where") -> Any:
 
 @compiled
 def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: ArrayLike = 0) -> Array:
-    """Elements of the first choice whose condition holds.
+    """Choose elements from the first of several arrays whose condition holds.
 
     Args:
-        condlist: boolean arrays, in the order in which they are tried.
+        condlist: boolean arrays; the first that holds wins.
         choicelist: as many arrays or scalars.
-        default: what stands where no condition holds.
+        default: value where no condition holds.
 
     Returns:
         An array of the common shape, and of the common dtype of the choices and the default.
@@ -148,24 +148,24 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: ArrayLik
 def choose(
     a: ArrayLike, choices: ArrayLike | Sequence[ArrayLike], out: None = None, mode: str = "raise"
 ) -> Array:
-    """Elements of several arrays, from the one whose number is given for each.
+    """Choose elements from several arrays by array number.
 
     Args:
-        a: integer array of numbers of arrays.
-        choices: sequence of arrays, or an array of them; they broadcast with `a`.
+        a: integer array: for each element, the number of the array to choose from.
+        choices: sequence of arrays, or an array of stacked ones; they broadcast with `a`.
         out: not supported, since arrays are immutable.
-        mode: what is done with numbers out of bounds: "clip" takes the nearest one, "wrap" the
-            number modulo how many arrays there are; "raise" (the default) raises an error, and
-            needs numbers that are not traced.
+        mode: what to do with numbers out of bounds: "clip" takes the nearest one, "wrap" the number
+            modulo the number of arrays; "raise" (the default) raises an error, and requires that
+            `a` is not traced.
 
     Returns:
         An array of the common shape, and of the common dtype of the choices.
 
     Raises:
-        ValueError: a number is out of bounds in the mode "raise", the mode is none of these, or
+        ValueError: a number is out of bounds in the mode "raise", the mode is not one of these, or
             there are no choices.
         TypeError: the numbers are not integers.
-        ConcretizationTypeError: they are traced, in the mode "raise".
+        ConcretizationTypeError: `a` is traced, in the mode "raise".
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -190,7 +190,7 @@ def choose(
         host = np.asarray(concrete)
         if host.size and (host.min() < 0 or host.max() >= len(cases)):
             raise ValueError(f"choose: a holds numbers that are not from 0 to {len(cases) - 1}")
-    # Scalars as they are given: those that are arrays already would be constants of the program.
+    # Scalars are passed unchanged: as arrays they would be constants of the program.
     return _choose(numbers, choices if hasattr(choices, "shape") else list(choices), mode)  # type: ignore[arg-type]
 
 
@@ -214,19 +214,20 @@ def _choose(numbers: Any, choices: Any, mode: str) -> Any:
 def clip(
     arr: ArrayLike | None = None, /, min: ArrayLike | None = None, max: ArrayLike | None = None
 ) -> Array:
-    """Elements, or the nearer of two bounds where they are outside of them.
+    """Clip elements to an interval.
 
     Args:
         arr: array or scalar of a real dtype.
-        min: lower bound: array or scalar that broadcasts, or None for none.
-        max: upper bound, likewise; it wins where it is smaller than the lower one.
+        min: lower bound: array or scalar that broadcasts, or None for no bound.
+        max: upper bound, likewise; it wins where it is less than the lower bound.
 
     Returns:
-        An array of the common shape and dtype. On a bound the gradient is shared with it.
+        An array of the common shape and dtype. Where an element equals a bound, they share the
+        gradient.
 
     Raises:
         OverflowError: elements would have to become a Python integer that their dtype cannot hold.
-            A bound beyond its other end has no effect.
+            A bound beyond the other end of the dtype has no effect.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -241,7 +242,7 @@ def clip(
 
 
 def _bounds_within(x: Any, low: Any, high: Any) -> tuple[Any, Any]:
-    """Bounds without those that every integer of the array's dtype is within."""
+    """The bounds, without any that no integer of the array's dtype can exceed."""
     if isinstance(x, (ArrayClass, np.ndarray)) and dtypes.kind_of(x.dtype) in ("i", "u"):
         limits = dtypes.iinfo(x.dtype)
         low = None if type(low) is int and low <= limits.min else low
@@ -276,14 +277,14 @@ def nan_to_num(
     posinf: ArrayLike | None = None,
     neginf: ArrayLike | None = None,
 ) -> Array:
-    """Numbers in place of nan and infinities.
+    """Replace nan and infinities by numbers.
 
     Args:
         x: array or scalar.
-        copy: has no effect, since arrays are immutable; there for NumPy's sake.
-        nan: what stands for nan.
-        posinf: what stands for infinity; None for the largest number of the dtype.
-        neginf: what stands for minus infinity; None for the smallest number of the dtype.
+        copy: ignored, since arrays are immutable; accepted for compatibility with NumPy.
+        nan: replacement for nan.
+        posinf: replacement for infinity; None for the largest number of the dtype.
+        neginf: replacement for minus infinity; None for the lowest number of the dtype.
 
     Returns:
         An array of the shape and dtype of `x`.

@@ -1,7 +1,7 @@
-"""Arrays as sets of their elements: what is unique, and what several have in common.
+"""Arrays as sets: unique elements, unions, intersections and differences.
 
-The number of elements of a set depends on values. Without `size` the functions find it first, so
-they need arrays that are not traced; with it, results have that many elements under `jit` as well.
+The number of elements of a set depends on values. Without `size`, the functions compute it first,
+so the arrays must not be traced. With `size`, results have that many elements, under `jit` too.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ class UniqueInverseResult(NamedTuple):
 
 
 class _Marked(NamedTuple):
-    """Elements of which some, found by a flag, are the result.
+    """Elements, of which those with a flag are the result.
 
     Attributes:
         flags: a boolean vector: which positions are in the result.
-        columns: arrays with an entry for each position, each with what fills it up (None for the
-            first entry that is in the result, or 0).
-        whole: arrays that are results as they are.
+        columns: arrays with an entry for each position, each with its fill value (None for the
+            first entry in the result, or 0).
+        whole: arrays that are results unchanged.
     """
 
     flags: Array
@@ -86,14 +86,14 @@ def _select(
     fill_value: Any,
     *options: Any,
 ) -> tuple[list[Any], list[Any]]:
-    """The entries that `mark` finds, and what it computes besides.
+    """The entries that `mark` flags, and the other arrays that it returns.
 
     Args:
         function: name of the user's function.
         mark: a function of the operands and the options, which must be hashable.
         operands: checked arrays.
-        size: how many entries, None for as many as there are.
-        fill_value: what fills up the first column.
+        size: number of entries; None for all.
+        fill_value: fill value of the first column.
         *options: further arguments of `mark`.
     """
     if size is not None:
@@ -101,17 +101,17 @@ def _select(
         if count < 0:
             raise ValueError(f"{function}: size must not be negative, got {count}")
         return _entries(operands, fill_value, function, mark, options, count)
-    known = [x.concrete() if isinstance(x, Tracer) else x for x in operands]
-    for x, now in zip(operands, known, strict=True):
+    concrete = [x.concrete() if isinstance(x, Tracer) else x for x in operands]
+    for x, now in zip(operands, concrete, strict=True):
         if now is None:
             raise ConcretizationTypeError(
                 x,
                 f"the number of elements that {function} returns, which depends on values; "
                 "give size=",
             )
-    # Also where a function is traced: what is asked for are numbers that are known.
+    # Evaluate even while a function is traced: all values are known.
     with use_trace(evaluation_trace):
-        flags, columns, whole = _marks(tuple(known), mark, options)
+        flags, columns, whole = _marks(tuple(concrete), mark, options)
         places = np.flatnonzero(np.asarray(flags))
         if not any(isinstance(x, Tracer) for x in operands):
             return [host_array(np.asarray(c)[places]) for c in columns], whole
@@ -131,25 +131,27 @@ def _entries(
     flags, columns, whole = mark(*operands, *options)
     (count,) = aval_of(flags).shape
     (places,) = nonzero(flags, size=size, fill_value=count)
-    found = lax.lt(places, literal(count, aval_of(places).dtype))
+    present = lax.lt(places, literal(count, aval_of(places).dtype))
     selected = []
     for number, (column, fill) in enumerate(columns):
         if not number and fill_value is not None:
             fill = array_like(fill_value, function, "fill_value")
             _check_fill(function, aval_of(fill).shape, aval_of(column).shape[1:])
-        selected.append(_filled(column, places, found, fill))
+        selected.append(_filled(column, places, present, fill))
     return selected, list(whole)
 
 
 def _check_fill(function: str, shape: tuple[int, ...], entry: tuple[int, ...]) -> None:
     fits = zip(reversed(shape), reversed(entry), strict=False)
     if len(shape) > len(entry) or any(n not in (1, m) for n, m in fits):
-        wanted = f"broadcast to the shape {entry} of what it fills up" if entry else "be a scalar"
-        raise ValueError(f"{function}: fill_value must {wanted}, got shape {shape}")
+        requirement = (
+            f"broadcast to the shape {entry} of what it fills up" if entry else "be a scalar"
+        )
+        raise ValueError(f"{function}: fill_value must {requirement}, got shape {shape}")
 
 
 def _filled(column: Any, places: Any, found: Any, fill: Any) -> Any:
-    """Entries at some places; where none was found, something else."""
+    """Entries at some positions; a fill value where there is none."""
     aval = aval_of(column)
     (size,) = aval_of(places).shape
     shape = (size, *aval.shape[1:])
@@ -179,7 +181,7 @@ def _flat(x: Any, function: str, argument: str) -> Any:
 
 
 def _keys(x: Any) -> Any:
-    """Elements as they are compared: all complex numbers with a nan in them alike."""
+    """Elements as compared: all complex numbers that contain nan are alike."""
     dtype = aval_of(x).dtype
     if dtypes.kind_of(dtype) != "c":
         return x
@@ -187,7 +189,7 @@ def _keys(x: Any) -> Any:
 
 
 def _ordered(rows: Any) -> tuple[Any, Any]:
-    """The rows of a matrix in lexicographic order, and their numbers; equal ones keep theirs."""
+    """The rows of a matrix in lexicographic order, and their numbers; the sort is stable."""
     count, width = aval_of(rows).shape
     numbers = lax.iota(dtypes.default_dtype("i"), count)
     if width == 1:
@@ -201,7 +203,7 @@ def _ordered(rows: Any) -> tuple[Any, Any]:
         _, order = sort_p.bind(keys, order, dimension=0, is_stable=True, num_keys=1)
         return order, None
 
-    # By the last column first: a program whose size does not depend on how many there are.
+    # Sort by the last column first, in a loop: the program's size does not depend on their number.
     if count and width:
         numbers, _ = lax.scan(sort_by, numbers, lax.transpose(rows, (1, 0)), reverse=True)
     return take(rows, numbers, axis=0, mode="promise_in_bounds", unique_indices=True), numbers
@@ -216,8 +218,8 @@ def _repeats(ordered: Any, equal_nan: bool) -> Any:
     after = lax.slice_in_dim(ordered, 1, count)
     same = lax.eq(before, after)
     if equal_nan and dtypes.kind_of(aval_of(ordered).dtype) in ("f", "c"):
-        both = lax.bitwise_and(lax.ne(before, before), lax.ne(after, after))
-        same = lax.bitwise_or(same, both)
+        both_nan = lax.bitwise_and(lax.ne(before, before), lax.ne(after, after))
+        same = lax.bitwise_or(same, both_nan)
     same = reshaped(same, (count - 1,)) if width == 1 else lax.reduce_and(same, (1,))
     return _shifted(same, False)
 
@@ -247,7 +249,7 @@ def _mark_unique(
         columns.append((numbers, None))
     if counts:
         places = lax.iota(default, count)
-        # The place of the next group, or the end.
+        # The position of the next group, or the end.
         starts = pick(first, places, literal(count, default))
         after = lax.pad(starts, literal(count, default), [(-1, 1, 0)]) if count else starts
         ends = lax.cummin(after, reverse=True)
@@ -255,9 +257,11 @@ def _mark_unique(
     whole = []
     if inverse:
         groups = lax.sub(lax.cumsum(convert(first, default)), literal(1, default))
-        found = value(lax.full((count,), 0, default))
-        found = found.at[numbers].set(groups, mode="promise_in_bounds", unique_indices=True)
-        whole.append(reshaped(found, shape) if axis is None else found)
+        group_numbers = value(lax.full((count,), 0, default))
+        group_numbers = group_numbers.at[numbers].set(
+            groups, mode="promise_in_bounds", unique_indices=True
+        )
+        whole.append(reshaped(group_numbers, shape) if axis is None else group_numbers)
     return _Marked(first, columns, whole)
 
 
@@ -273,7 +277,7 @@ def _unique(
     fill_value: Any,
     argument: str = "x",
 ) -> list[Any]:
-    """The unique elements, then what else is wanted, in the order of the arguments."""
+    """The unique elements, then the other requested outputs, in the order of the arguments."""
     x = value(strong(array_like(ar, function, argument)))
     shape = aval_of(x).shape
     dimension = None if axis is None else canonical_axis(function, axis, len(shape))
@@ -355,31 +359,30 @@ def unique(
     fill_value: ArrayLike | None = None,
     sorted: bool = True,
 ) -> Array | tuple[Array, ...]:
-    """The elements of an array, each of them once, in growing order.
+    """Find the unique elements of an array, in ascending order.
 
-    Differs from NumPy's in `size` and `fill_value`, and in that `equal_nan` counts with `axis` too.
+    Differs from NumPy's in `size` and `fill_value`; and `equal_nan` also applies with `axis`.
 
     Args:
         ar: array or scalar.
-        return_index: whether to return where each was found first.
-        return_inverse: whether to return the positions in the result that make up the array.
-        return_counts: whether to return how often each occurs.
-        axis: dimension, whose slices are what is unique then; None for elements.
-        equal_nan: whether all nan are one element. Complex numbers with a nan are alike.
-        size: how many elements are returned; needed where `ar` is traced. Further ones are left
-            out.
-        fill_value: what fills up missing ones; the first element if None. Indices are filled up
-            with the first index, counts with 0.
+        return_index: whether to return the position of the first occurrence of each.
+        return_inverse: whether to return the positions in the result that reconstruct the array.
+        return_counts: whether to return the number of occurrences of each.
+        axis: dimension along which to find unique slices; None for unique elements.
+        equal_nan: whether all nan are one element. Complex numbers that contain nan are alike.
+        size: number of elements to return; required if `ar` is traced. Any others are left out.
+        fill_value: value for missing elements; the first element if None. Missing indices are the
+            first index, missing counts 0.
         sorted: whether they must be sorted. They always are.
 
     Returns:
-        An array, or a tuple of that and, as far as they are asked for: a vector of indices in the
-        flattened array (or along `axis`), an array of positions of the shape of `ar` (a vector with
-        `axis`), and a vector of counts.
+        An array, or a tuple of it and those requested of: a vector of indices in the flattened
+        array (or along `axis`), an array of positions of the shape of `ar` (a vector with `axis`),
+        and a vector of counts.
 
     Raises:
         ConcretizationTypeError: `ar` is traced and `size` is not given.
-        ValueError: the axis is out of bounds, `size` is negative, or nothing is there to fill up
+        ValueError: the axis is out of bounds, `size` is negative, or there is no element to fill
             with.
 
     Differs:
@@ -402,7 +405,7 @@ def unique(
         [[0 5]
          [1 2]]
     """
-    found = _unique(
+    outputs = _unique(
         "unique",
         ar,
         return_index,
@@ -414,20 +417,20 @@ def unique(
         fill_value,
         "ar",
     )
-    return tuple(found) if len(found) > 1 else found[0]
+    return tuple(outputs) if len(outputs) > 1 else outputs[0]
 
 
 def unique_all(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> UniqueAllResult:
-    """`unique` with everything that it can return, as the array API standard has it.
+    """`unique` with all of its outputs, as defined by the array API standard.
 
-    Each nan is an element of its own.
+    Each nan is a separate element.
 
     Args:
         x: array or scalar.
-        size: how many elements are returned; needed where `x` is traced.
-        fill_value: what fills up missing ones; the first element if None.
+        size: number of elements to return; required if `x` is traced.
+        fill_value: value for missing elements; the first element if None.
 
     Returns:
         A named tuple: `values`, `indices` of their first occurrences in the flattened array,
@@ -439,21 +442,21 @@ def unique_all(
         >>> print(result.values, result.indices, result.inverse_indices, result.counts)
         [1 3] [1 0] [1 0 1] [1 2]
     """
-    found = _unique("unique_all", x, True, True, True, None, False, size, fill_value)
-    return UniqueAllResult(*found)
+    outputs = _unique("unique_all", x, True, True, True, None, False, size, fill_value)
+    return UniqueAllResult(*outputs)
 
 
 def unique_counts(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> UniqueCountsResult:
-    """The unique elements and how often each occurs, as the array API standard has it.
+    """The unique elements and their counts, as defined by the array API standard.
 
-    Each nan is an element of its own.
+    Each nan is a separate element.
 
     Args:
         x: array or scalar.
-        size: how many elements are returned; needed where `x` is traced.
-        fill_value: what fills up missing ones; the first element if None.
+        size: number of elements to return; required if `x` is traced.
+        fill_value: value for missing elements; the first element if None.
 
     Returns:
         A named tuple of vectors: `values` and `counts`.
@@ -464,21 +467,21 @@ def unique_counts(
         >>> print(result.values, result.counts)
         [1 3] [1 2]
     """
-    found = _unique("unique_counts", x, False, False, True, None, False, size, fill_value)
-    return UniqueCountsResult(*found)
+    outputs = _unique("unique_counts", x, False, False, True, None, False, size, fill_value)
+    return UniqueCountsResult(*outputs)
 
 
 def unique_inverse(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> UniqueInverseResult:
-    """The unique elements and where each element is among them, as the array API standard has it.
+    """The unique elements and the position of each element among them (array API standard).
 
-    Each nan is an element of its own.
+    Each nan is a separate element.
 
     Args:
         x: array or scalar.
-        size: how many elements are returned; needed where `x` is traced.
-        fill_value: what fills up missing ones; the first element if None.
+        size: number of elements to return; required if `x` is traced.
+        fill_value: value for missing elements; the first element if None.
 
     Returns:
         A named tuple: a vector `values`, and `inverse_indices` of the shape of `x`.
@@ -489,21 +492,21 @@ def unique_inverse(
         >>> print(result.values, result.inverse_indices)
         [1 3] [1 0 1]
     """
-    found = _unique("unique_inverse", x, False, True, False, None, False, size, fill_value)
-    return UniqueInverseResult(*found)
+    outputs = _unique("unique_inverse", x, False, True, False, None, False, size, fill_value)
+    return UniqueInverseResult(*outputs)
 
 
 def unique_values(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> Array:
-    """The unique elements, as the array API standard has it.
+    """The unique elements, as defined by the array API standard.
 
-    Each nan is an element of its own.
+    Each nan is a separate element.
 
     Args:
         x: array or scalar.
-        size: how many elements are returned; needed where `x` is traced.
-        fill_value: what fills up missing ones; the first element if None.
+        size: number of elements to return; required if `x` is traced.
+        fill_value: value for missing elements; the first element if None.
 
     Returns:
         A sorted vector.
@@ -526,17 +529,17 @@ def _pair(function: str, ar1: Any, ar2: Any) -> tuple[Any, Any]:
 
 
 def _joined(x: Any, y: Any, nan_of_each: bool) -> tuple[Any, Any, Any, Any]:
-    """The elements of two vectors in order, those of the first one first among equal ones.
+    """The elements of two vectors in order; among equal ones, those of the first come first.
 
     Args:
         x: vector.
         y: vector of the same dtype.
         nan_of_each: whether all nan of one vector are one element. Those of different vectors are
-            different always.
+            always different.
 
     Returns:
-        The elements, their positions in both vectors together, whether they repeat the one before,
-        and whether they are from the second vector.
+        The elements, their positions in the concatenated vectors, whether they repeat the previous
+        one, and whether they are from the second vector.
     """
     keys = _keys(lax.concatenate([x, y], 0))
     count = aval_of(keys).size
@@ -554,14 +557,13 @@ def _joined(x: Any, y: Any, nan_of_each: bool) -> tuple[Any, Any, Any, Any]:
 def union1d(
     ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> Array:
-    """The elements that are in at least one of two arrays, each of them once, in growing order.
+    """The union of two arrays: the unique elements of either, in ascending order.
 
     Args:
         ar1: array or scalar.
         ar2: array or scalar.
-        size: how many elements are returned; needed where an array is traced. Further ones are left
-            out.
-        fill_value: what fills up missing ones; the first element if None.
+        size: number of elements to return; required if an array is traced. Any others are left out.
+        fill_value: value for missing elements; the first element if None.
 
     Returns:
         A vector of the common dtype.
@@ -576,8 +578,8 @@ def union1d(
         >>> print(jnp.union1d(jnp.array([3, 1]), jnp.array([2, 3]), size=4, fill_value=0))
         [1 2 3 0]
     """
-    both = lax.concatenate(list(_pair("union1d", ar1, ar2)), 0)
-    return _unique("union1d", both, False, False, False, None, True, size, fill_value)[0]
+    joined = lax.concatenate(list(_pair("union1d", ar1, ar2)), 0)
+    return _unique("union1d", joined, False, False, False, None, True, size, fill_value)[0]
 
 
 def _mark_common(x: Any, y: Any, indices: bool) -> _Marked:
@@ -586,7 +588,7 @@ def _mark_common(x: Any, y: Any, indices: bool) -> _Marked:
     if not count:
         empty = numbers
         return _Marked(repeats, [(ordered, None), *[(empty, None)] * (2 * indices)])
-    # Among equal elements, there is one place at most where the second vector begins.
+    # Among equal elements, there is at most one position where the second vector begins.
     first_before = _shifted(lax.bitwise_not(lax.slice_in_dim(second, 0, count - 1)), False)
     flags = lax.bitwise_and(lax.bitwise_and(repeats, second), first_before)
     columns: list[tuple[Any, Any]] = [(ordered, None)]
@@ -627,21 +629,20 @@ def intersect1d(
     size: int | None = None,
     fill_value: ArrayLike | None = None,
 ) -> Array | tuple[Array, Array, Array]:
-    """The elements that are in both of two arrays, each of them once, in growing order.
+    """The intersection of two arrays: the unique elements of both, in ascending order.
 
     Args:
         ar1: array or scalar.
         ar2: array or scalar.
-        assume_unique: has no effect; there for NumPy's sake.
-        return_indices: whether to return where the elements were found first in each array.
-        size: how many elements are returned; needed where an array is traced. Further ones are left
-            out.
-        fill_value: what fills up missing ones; the first element if None, or 0 if there is none.
-            Indices are filled up with the numbers of elements of the arrays.
+        assume_unique: ignored; accepted for compatibility with NumPy.
+        return_indices: whether to return the positions of the first occurrences in each array.
+        size: number of elements to return; required if an array is traced. Any others are left out.
+        fill_value: value for missing elements; the first element if None, or 0 if there is none.
+            Missing indices are the sizes of the arrays.
 
     Returns:
-        A vector of the common dtype; with `return_indices` a tuple of that and two vectors of
-        indices in the flattened arrays. Nan is in no other array.
+        A vector of the common dtype; with `return_indices` a tuple of it and two vectors of indices
+        in the flattened arrays. Nan is never in both arrays.
 
     Raises:
         ConcretizationTypeError: an array is traced and `size` is not given.
@@ -655,9 +656,9 @@ def intersect1d(
         [3 5] [1 0] [2 1]
     """
     operands = _pair("intersect1d", ar1, ar2)
-    wanted = bool(return_indices)
-    found, _ = _select("intersect1d", _mark_common, operands, size, fill_value, wanted)
-    return tuple(found) if wanted else found[0]
+    with_indices = bool(return_indices)
+    outputs, _ = _select("intersect1d", _mark_common, operands, size, fill_value, with_indices)
+    return tuple(outputs) if with_indices else outputs[0]
 
 
 def _mark_rest(x: Any, y: Any, as_they_are: bool) -> _Marked:
@@ -679,19 +680,18 @@ def setdiff1d(
     size: int | None = None,
     fill_value: ArrayLike | None = None,
 ) -> Array:
-    """The elements of one array that are not in another, each of them once, in growing order.
+    """The set difference: the unique elements of one array not in another, in ascending order.
 
     Args:
         ar1: array or scalar.
         ar2: array or scalar.
-        assume_unique: whether the elements of `ar1` are unique already: they then keep their order,
-            and are not made unique.
-        size: how many elements are returned; needed where an array is traced. Further ones are left
-            out.
-        fill_value: what fills up missing ones; 0 if None.
+        assume_unique: whether the elements of `ar1` are already unique; they then keep their order,
+            and duplicates are not removed.
+        size: number of elements to return; required if an array is traced. Any others are left out.
+        fill_value: value for missing elements; 0 if None.
 
     Returns:
-        A vector of the dtype of `ar1`. Nan is in no other array.
+        A vector of the dtype of `ar1`. Nan is never in the other array.
 
     Raises:
         ConcretizationTypeError: an array is traced and `size` is not given.
@@ -711,8 +711,8 @@ def setdiff1d(
         [1 3]
     """
     operands = _flat(ar1, "setdiff1d", "ar1"), _flat(ar2, "setdiff1d", "ar2")
-    found, _ = _select("setdiff1d", _mark_rest, operands, size, fill_value, bool(assume_unique))
-    return found[0]
+    outputs, _ = _select("setdiff1d", _mark_rest, operands, size, fill_value, bool(assume_unique))
+    return outputs[0]
 
 
 def _mark_different(x: Any, y: Any) -> _Marked:
@@ -722,8 +722,8 @@ def _mark_different(x: Any, y: Any) -> _Marked:
     if not count:
         return _Marked(starts, [(ordered, None)])
     ends = lax.concatenate([lax.slice_in_dim(starts, 1, count), lax.full((1,), True, bool)], 0)
-    # Equal elements begin in the second vector only if all are from there, and end in the first
-    # one only if all are from that.
+    # A run of equal elements begins in the second vector only if all are from there, and ends in
+    # the first only if all are from that.
     flags = pick(second, starts, ends)
     return _Marked(flags, [(ordered, None)])
 
@@ -736,18 +736,17 @@ def setxor1d(
     size: int | None = None,
     fill_value: ArrayLike | None = None,
 ) -> Array:
-    """The elements that are in exactly one of two arrays, each of them once, in growing order.
+    """The symmetric difference: the unique elements of exactly one array, in ascending order.
 
     Args:
         ar1: array or scalar.
         ar2: array or scalar.
-        assume_unique: has no effect; there for NumPy's sake.
-        size: how many elements are returned; needed where an array is traced. Further ones are left
-            out.
-        fill_value: what fills up missing ones; the first element if None, or 0 if there is none.
+        assume_unique: ignored; accepted for compatibility with NumPy.
+        size: number of elements to return; required if an array is traced. Any others are left out.
+        fill_value: value for missing elements; the first element if None, or 0 if there is none.
 
     Returns:
-        A vector of the common dtype. Nan is in no other array, so that there can be two.
+        A vector of the common dtype. Nan is never in both arrays, so there can be two of them.
 
     Raises:
         ConcretizationTypeError: an array is traced and `size` is not given.

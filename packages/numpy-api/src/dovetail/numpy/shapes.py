@@ -1,4 +1,4 @@
-"""Shapes of arrays: asking for them, and rearranging elements."""
+"""Shapes of arrays, and rearranging their elements."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Shape = tuple[int, ...]
 
 
 def operand(x: Any, function: str, argument: str = "a") -> Any:
-    """A checked argument as a value with a shape: array, tracer or NumPy array."""
+    """A checked argument as a value that has a shape: array, tracer or NumPy array."""
     return value(array_like(x, function, argument))
 
 
@@ -70,7 +70,7 @@ def size(a: ArrayLike, axis: int | Sequence[int] | None = None) -> int:
 
     Args:
         a: array or scalar.
-        axis: dimension, or several of them; all if None.
+        axis: dimension or dimensions; all if None.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -92,7 +92,7 @@ def reshaped(x: Any, sizes: Shape) -> Any:
 
 
 def complete_shape(function: str, shape: Any, count: int, have: Shape) -> Shape:
-    """A new shape for `count` elements, with the size that is given as -1 worked out.
+    """A new shape for `count` elements, with a size of -1 inferred.
 
     Raises:
         TypeError: the numbers of elements differ.
@@ -106,15 +106,15 @@ def complete_shape(function: str, shape: Any, count: int, have: Shape) -> Shape:
     if len(unknown) > 1:
         raise TypeError(f"{function}: only one size can be -1, got the shape {tuple(sizes)}")
     if unknown:
-        known = math.prod(n for n in sizes if n != -1)
-        if known == 0 or count % known:
+        product = math.prod(n for n in sizes if n != -1)
+        if product == 0 or count % product:
             raise TypeError(
                 f"{function}: an array of shape {have} with {count} elements does not go into "
                 "shape "
-                f"{tuple(sizes)}: the known sizes multiply to {known}, which does not divide "
+                f"{tuple(sizes)}: the known sizes multiply to {product}, which does not divide "
                 f"{count}"
             )
-        sizes[unknown[0]] = count // known
+        sizes[unknown[0]] = count // product
     if any(n < 0 for n in sizes):
         raise TypeError(f"{function}: sizes must not be negative, got the shape {tuple(sizes)}")
     if math.prod(sizes) != count:
@@ -134,13 +134,13 @@ def reshape(
     copy: bool | None = None,
     out_sharding: Sharding | None = None,
 ) -> Array:
-    """The elements of an array, in their order, in another shape.
+    """Change the shape of an array, keeping its elements in order.
 
     Args:
         a: array or scalar.
-        shape: a size, or a sequence of them; one may be -1, and is worked out.
+        shape: a size, or a sequence of sizes; one may be -1 and is inferred.
         order: "C" for row-major order of elements, "F" for column-major order.
-        copy: True for memory of its own; False is refused only where NumPy-like views would be
+        copy: True to give the result its own memory; False raises only where a view would be
             needed.
         out_sharding: not supported.
 
@@ -148,7 +148,7 @@ def reshape(
         An array of that shape. It is never a view: arrays are immutable.
 
     Raises:
-        TypeError: the shape has another number of elements.
+        TypeError: the shape has a different number of elements.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -158,8 +158,8 @@ def reshape(
     """
     no_sharding("reshape", out_sharding)
     x = operand(a, "reshape")
-    have = aval_of(x).shape
-    sizes = complete_shape("reshape", shape, math.prod(have), have)
+    x_shape = aval_of(x).shape
+    sizes = complete_shape("reshape", shape, math.prod(x_shape), x_shape)
     if order in ("C", "A"):
         return reshaped(x, sizes)
     if order != "F":
@@ -180,7 +180,7 @@ def permuted(x: Any, permutation: Shape) -> Any:
 
 @compiled_with("order", "out_sharding")
 def ravel(a: ArrayLike, order: str = "C", *, out_sharding: Sharding | None = None) -> Array:
-    """The elements of an array in one dimension.
+    """Flatten an array to one dimension.
 
     Args:
         a: array or scalar.
@@ -202,17 +202,17 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: Sharding | None = Non
 
 
 def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
-    """New dimensions of size one.
+    """Insert dimensions of size one.
 
     Args:
         a: array or scalar.
         axis: position of the new dimension in the result, or several positions.
 
     Returns:
-        An array with as many more dimensions.
+        An array with that many more dimensions.
 
     Raises:
-        ValueError: a position is out of bounds or is named twice.
+        ValueError: a position is out of bounds or named twice.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -220,28 +220,28 @@ def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
         (1, 3, 1)
     """
     x = operand(a, "expand_dims")
-    have = aval_of(x).shape
+    x_shape = aval_of(x).shape
     positions = (axis,) if not isinstance(axis, (tuple, list)) else tuple(axis)
-    rank = len(have) + len(positions)
+    rank = len(x_shape) + len(positions)
     new = set(canonical_axes("expand_dims", positions, rank))
-    kept = tuple(i for i in range(rank) if i not in new)
-    sizes = iter(have)
+    old_positions = tuple(i for i in range(rank) if i not in new)
+    sizes = iter(x_shape)
     result = tuple(1 if i in new else next(sizes) for i in range(rank))
-    return broadcast_in_dim(x, result, kept)
+    return broadcast_in_dim(x, result, old_positions)
 
 
 def squeeze(a: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
-    """The array without dimensions of size one.
+    """Remove dimensions of size one from an array.
 
     Args:
         a: array or scalar.
-        axis: which of them are dropped; all if None.
+        axis: dimension or dimensions to remove; all of size one if None.
 
     Returns:
-        An array with as many fewer dimensions.
+        An array with that many fewer dimensions.
 
     Raises:
-        ValueError: a dimension to drop has another size.
+        ValueError: the size of a dimension to remove is not one.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -249,15 +249,15 @@ def squeeze(a: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
         ((3,), (3, 1))
     """
     x = operand(a, "squeeze")
-    have = aval_of(x).shape
+    dims = aval_of(x).shape
     if axis is None:
-        axes = tuple(i for i, n in enumerate(have) if n == 1)
+        axes = tuple(i for i, n in enumerate(dims) if n == 1)
     else:
-        axes = tuple(sorted(canonical_axes("squeeze", axis, len(have))))
-        wrong = [d for d in axes if have[d] != 1]
+        axes = tuple(sorted(canonical_axes("squeeze", axis, len(dims))))
+        wrong = [d for d in axes if dims[d] != 1]
         if wrong:
             raise ValueError(
-                f"squeeze: axis {wrong[0]} of an array of shape {have} has size {have[wrong[0]]}; "
+                f"squeeze: axis {wrong[0]} of an array of shape {dims} has size {dims[wrong[0]]}; "
                 "only dimensions of size one can be dropped"
             )
     return squeeze_p.bind(x, dimensions=axes) if axes else x
@@ -266,11 +266,11 @@ def squeeze(a: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
 def broadcast_to(
     array: ArrayLike, shape: ShapeLike, *, out_sharding: Sharding | None = None
 ) -> Array:
-    """The array repeated to a shape, by the rules of broadcasting.
+    """Broadcast an array to a shape.
 
     Args:
         array: array or scalar.
-        shape: a size, or a sequence of them.
+        shape: a size, or a sequence of sizes.
         out_sharding: not supported.
 
     Returns:
@@ -288,23 +288,23 @@ def broadcast_to(
     no_sharding("broadcast_to", out_sharding)
     x: Any = array_like(array, "broadcast_to", "array")
     sizes = canonical_shape("broadcast_to", shape)
-    have = aval_of(x).shape
-    missing = len(sizes) - len(have)
-    if missing < 0 or any(n not in (1, m) for n, m in zip(have, sizes[missing:], strict=True)):
+    x_shape = aval_of(x).shape
+    missing = len(sizes) - len(x_shape)
+    if missing < 0 or any(n not in (1, m) for n, m in zip(x_shape, sizes[missing:], strict=True)):
         raise ValueError(
-            f"broadcast_to: an array of shape {have} cannot be broadcast to shape {sizes}; from "
+            f"broadcast_to: an array of shape {x_shape} cannot be broadcast to shape {sizes}; from "
             "the last dimension on, its sizes must be 1 or those of the new shape"
         )
-    if have == sizes and type(x) is not Literal:
+    if x_shape == sizes and type(x) is not Literal:
         return x
     return broadcast_in_dim(x, sizes, tuple(range(missing, len(sizes))))
 
 
 def broadcast_shapes(*shapes: ShapeLike) -> Shape:
-    """The shape that shapes broadcast to.
+    """The common shape to which shapes broadcast.
 
     Args:
-        *shapes: sizes, or sequences of them.
+        *shapes: sizes, or sequences of sizes.
 
     Raises:
         ValueError: they do not broadcast.
@@ -324,13 +324,13 @@ def broadcast_shapes(*shapes: ShapeLike) -> Shape:
 
 
 def broadcast_arrays(*args: ArrayLike) -> tuple[Array, ...]:
-    """Arrays repeated to their common shape.
+    """Broadcast arrays to their common shape.
 
     Args:
         *args: arrays or scalars.
 
     Returns:
-        A tuple of as many arrays, of one shape.
+        A tuple of as many arrays, all of the same shape.
 
     Raises:
         ValueError: they do not broadcast.
@@ -350,12 +350,12 @@ def _at_least(function: str, arrays: tuple[Any, ...], rank: int) -> Any:
     results = []
     for i, a in enumerate(arrays):
         x = operand(a, function, f"arys[{i}]")
-        have = aval_of(x).shape
-        if len(have) < rank:
-            if rank == 3 and have:
-                sizes = (1, *have, 1)[-3:] if len(have) == 1 else (*have, 1)
+        x_shape = aval_of(x).shape
+        if len(x_shape) < rank:
+            if rank == 3 and x_shape:
+                sizes = (1, *x_shape, 1)[-3:] if len(x_shape) == 1 else (*x_shape, 1)
             else:
-                sizes = (1,) * (rank - len(have)) + have
+                sizes = (1,) * (rank - len(x_shape)) + x_shape
             x = reshaped(x, sizes)
         results.append(x)
     return results[0] if len(results) == 1 else tuple(results)
@@ -368,13 +368,13 @@ def atleast_1d(x: ArrayLike, y: ArrayLike, /, *arys: ArrayLike) -> tuple[Array, 
 @overload
 def atleast_1d(*arys: ArrayLike) -> Array | tuple[Array, ...]: ...
 def atleast_1d(*arys: ArrayLike) -> Array | tuple[Array, ...]:
-    """Arrays with at least one dimension.
+    """Convert inputs to arrays with at least one dimension.
 
     Args:
         *arys: arrays or scalars.
 
     Returns:
-        One array, or a tuple of them where several are given.
+        One array, or a tuple of arrays if there are several inputs.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -391,13 +391,13 @@ def atleast_2d(x: ArrayLike, y: ArrayLike, /, *arys: ArrayLike) -> tuple[Array, 
 @overload
 def atleast_2d(*arys: ArrayLike) -> Array | tuple[Array, ...]: ...
 def atleast_2d(*arys: ArrayLike) -> Array | tuple[Array, ...]:
-    """Arrays with at least two dimensions; missing ones are put in front.
+    """Convert inputs to arrays with at least two dimensions; new ones come first.
 
     Args:
         *arys: arrays or scalars.
 
     Returns:
-        One array, or a tuple of them where several are given.
+        One array, or a tuple of arrays if there are several inputs.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -414,14 +414,13 @@ def atleast_3d(x: ArrayLike, y: ArrayLike, /, *arys: ArrayLike) -> tuple[Array, 
 @overload
 def atleast_3d(*arys: ArrayLike) -> Array | tuple[Array, ...]: ...
 def atleast_3d(*arys: ArrayLike) -> Array | tuple[Array, ...]:
-    """Arrays with at least three dimensions: ``(n,)`` becomes ``(1, n, 1)``, ``(m, n)`` ``(m, n,
-    1)``.
+    """Arrays of rank 3 or more: ``(n,)`` becomes ``(1, n, 1)``, ``(m, n)`` becomes ``(m, n, 1)``.
 
     Args:
         *arys: arrays or scalars.
 
     Returns:
-        One array, or a tuple of them where several are given.
+        One array, or a tuple of arrays if there are several inputs.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -435,11 +434,11 @@ def atleast_3d(*arys: ArrayLike) -> Array | tuple[Array, ...]:
 
 
 def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
-    """The array with its dimensions in another order.
+    """Permute the dimensions of an array.
 
     Args:
         a: array or scalar.
-        axes: for each dimension of the result, which one of `a` it is; reversed order if None.
+        axes: for each dimension of the result, the dimension of `a` that it is; reversed if None.
 
     Returns:
         An array.
@@ -464,11 +463,11 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
 
 
 def permute_dims(a: ArrayLike, /, axes: Sequence[int]) -> Array:
-    """`transpose` under its name in the array API standard.
+    """The array API standard's name for `transpose`.
 
     Args:
         a: array.
-        axes: for each dimension of the result, which one of `a` it is.
+        axes: for each dimension of the result, the dimension of `a` that it is.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -479,7 +478,7 @@ def permute_dims(a: ArrayLike, /, axes: Sequence[int]) -> Array:
 
 
 def matrix_transpose(x: ArrayLike, /) -> Array:
-    """The array with its last two dimensions exchanged.
+    """Transpose matrices: exchange the last two dimensions of an array.
 
     Args:
         x: array of rank 2 or more.
@@ -500,7 +499,7 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
 
 @compiled_with("axis1", "axis2")
 def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
-    """The array with two dimensions exchanged.
+    """Exchange two dimensions of an array.
 
     Args:
         a: array.
@@ -522,15 +521,15 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
 
 
 def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Array:
-    """The array with dimensions moved to other places; the others keep their order.
+    """Move dimensions of an array to new positions; the others keep their order.
 
     Args:
         a: array.
-        source: dimension to move, or several.
-        destination: where they go, as many.
+        source: dimension or dimensions to move.
+        destination: new position of each.
 
     Raises:
-        ValueError: there are not as many destinations as sources, or one is named twice.
+        ValueError: the numbers of sources and destinations differ, or one is named twice.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -556,12 +555,12 @@ def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Seque
 
 
 def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
-    """The array with one dimension moved in front of another; `moveaxis` reads better.
+    """Move one dimension of an array in front of another; `moveaxis` is easier to read.
 
     Args:
         a: array.
         axis: the dimension to move.
-        start: the dimension in front of which it goes; the rank for the end.
+        start: the dimension to move it in front of; the rank of `a` for the end.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -573,8 +572,8 @@ def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
     start = integer("rollaxis", "start", start)
     if not -rank <= start <= rank:
         raise ValueError(f"rollaxis: start {start} is out of bounds for an array of rank {rank}")
-    there = start + rank if start < 0 else start
-    return moveaxis(a, here, there - 1 if here < there else there)
+    start_axis = start + rank if start < 0 else start
+    return moveaxis(a, here, start_axis - 1 if here < start_axis else start_axis)
 
 
 # ------------------------------------------------------------------------------ elements move
@@ -582,11 +581,11 @@ def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
 
 @compiled_with("axis")
 def flip(m: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
-    """The array with its elements in reverse order along some dimensions.
+    """Reverse the order of elements along dimensions.
 
     Args:
         m: array or scalar.
-        axis: dimension, or several of them; all if None.
+        axis: dimension or dimensions; all if None.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -599,7 +598,7 @@ def flip(m: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
 
 
 def fliplr(m: ArrayLike) -> Array:
-    """The array with its columns in reverse order.
+    """Reverse the order of the columns of an array.
 
     Args:
         m: array of rank 2 or more.
@@ -616,7 +615,7 @@ def fliplr(m: ArrayLike) -> Array:
 
 
 def flipud(m: ArrayLike) -> Array:
-    """The array with its rows in reverse order.
+    """Reverse the order of the rows of an array.
 
     Args:
         m: array of rank 1 or more.
@@ -634,11 +633,11 @@ def flipud(m: ArrayLike) -> Array:
 
 @compiled_with("k", "axes")
 def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
-    """The array turned by right angles in the plane of two dimensions.
+    """Rotate an array by multiples of 90 degrees in the plane of two dimensions.
 
     Args:
         m: array of rank 2 or more.
-        k: how many times it is turned, from the first of `axes` towards the second.
+        k: number of rotations, from the first of `axes` towards the second.
         axes: two different dimensions.
 
     Example:
@@ -664,20 +663,19 @@ def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
 def roll(
     a: ArrayLike, shift: ArrayLike | Sequence[int], axis: int | Sequence[int] | None = None
 ) -> Array:
-    """The array with its elements moved along dimensions; those that leave one end enter at the
-    other.
+    """Roll elements along dimensions; those shifted past the end reappear at the start.
 
     Args:
         a: array.
-        shift: how far: an integer, one for each of `axis`, or an array of them.
-        axis: dimension, or several of them; None to move the elements in row-major order.
+        shift: number of positions: an integer, one for each of `axis`, or an array of them.
+        axis: dimension or dimensions; None to roll the flattened array.
 
     Returns:
         An array of the shape of `a`.
 
     Raises:
-        TypeError: a shift is no integer.
-        ValueError: there are not as many shifts as dimensions.
+        TypeError: a shift is not an integer.
+        ValueError: the numbers of shifts and dimensions differ.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -692,15 +690,15 @@ def roll(
     axes = tuple(axis) if isinstance(axis, (tuple, list)) else (0 if axis is None else axis,)
     axes = tuple(canonical_axis("roll", d, len(sizes)) for d in axes)
     if type(shift) is int:
-        given: list[Any] = [shift]
+        entries: list[Any] = [shift]
     elif isinstance(shift, (tuple, list)):
-        given = list(shift)
+        entries = list(shift)
     elif isinstance(shift, Tracer) and shift.concrete() is None:
         require_kind("roll", shift, "iu", "integers as shift")
-        given = list(ravel(shift))
+        entries = list(ravel(shift))
     else:
-        given = list(np.ravel(np.asarray(shift)))
-    shifts = tuple(map(_shift, given))
+        entries = list(np.ravel(np.asarray(shift)))
+    shifts = tuple(map(_shift, entries))
     if len(shifts) == 1:
         shifts *= len(axes)
     elif len(axes) == 1:
@@ -720,10 +718,10 @@ def _shift(shift: Any) -> Any:
 
 @compiled_with("axes", "flat")
 def _roll(x: Any, shifts: list[Any], axes: Shape, flat: bool) -> Any:
-    """`x` rolled by shifts from 0 to the size; those that are traced are part of no program."""
-    have = aval_of(x).shape
+    """`x` rolled by shifts from 0 to the size; traced shifts are arguments of the program."""
+    x_shape = aval_of(x).shape
     if flat:
-        x = reshaped(x, (math.prod(have),))
+        x = reshaped(x, (math.prod(x_shape),))
     for shift, axis in zip(shifts, axes, strict=True):
         count = aval_of(x).shape[axis]
         if type(shift) is not int:
@@ -731,7 +729,7 @@ def _roll(x: Any, shifts: list[Any], axes: Shape, flat: bool) -> Any:
             x = lax.dynamic_slice_in_dim(twice, count - shift, count, axis)
         elif shift:
             x = _rolled(x, shift, axis)
-    return reshaped(x, have) if flat else x
+    return reshaped(x, x_shape) if flat else x
 
 
 def _rolled(x: Any, shift: int, axis: int) -> Any:
@@ -741,7 +739,7 @@ def _rolled(x: Any, shift: int, axis: int) -> Any:
     others = slice_dimension(x, 0, count - shift, axis)
     if len(shape) == 1 or not dtypes.kind_of(aval_of(x).dtype):
         return concatenate_p.bind(last, others, dimension=axis)
-    # XLA chooses between the parts of a joined array element by element, which takes five times as
-    # long; of vectors it does not, where the sum of two rolled ones is wanted.
+    # XLA chooses between the parts of a concatenation element by element, which takes five times as
+    # long. It does not do so for vectors when two rolled ones are added.
     x = lax.dynamic_update_slice_in_dim(lax.full_like(x, 0), others, shift, axis)
     return lax.dynamic_update_slice_in_dim(x, last, 0, axis)

@@ -1,4 +1,4 @@
-"""Sorting."""
+"""Sorting and partitioning."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def sort(
     stable: bool = True,
     descending: bool = False,
 ) -> Array:
-    """The elements along a dimension in growing order, nan last.
+    """Sort the elements along a dimension in ascending order, nan last.
 
     Args:
         a: array of rank 1 or more. Complex numbers are ordered by real part, then by imaginary
@@ -57,7 +57,7 @@ def sort(
         kind: must be None.
         order: must be None.
         stable: whether equal elements keep their order.
-        descending: whether the order is falling instead, with nan first.
+        descending: whether to sort in descending order instead, with nan first.
 
     Returns:
         An array of the shape of `a`, or a vector.
@@ -89,7 +89,7 @@ def argsort(
     descending: bool = False,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """The positions of the elements along a dimension in the order that sorts them.
+    """The positions that sort the elements along a dimension.
 
     Args:
         a: array of rank 1 or more.
@@ -97,14 +97,15 @@ def argsort(
         kind: must be None.
         order: must be None.
         stable: whether equal elements keep their order.
-        descending: whether the order is falling instead; equal elements still keep theirs.
-        dtype: dtype of the result, of integers that hold every position; the default one if None.
+        descending: whether to sort in descending order instead; equal elements still keep their
+            order.
+        dtype: integer dtype of the result, which must hold every position; the default one if None.
 
     Returns:
         An integer array of the shape of `a`, or a vector.
 
     Raises:
-        TypeError: `dtype` is none of integers.
+        TypeError: `dtype` is not an integer dtype.
         ValueError: `dtype` cannot hold every position.
 
     Example:
@@ -114,13 +115,13 @@ def argsort(
     """
     x, dimension = _prepared("argsort", a, axis, kind, order)
     shape = aval_of(x).shape
-    wanted = _position_dtype(dtype, shape[dimension])
-    positions = iota_p.bind(dtype=wanted, shape=shape, dimension=dimension, sharding=None)
+    position_dtype = _position_dtype(dtype, shape[dimension])
+    positions = iota_p.bind(dtype=position_dtype, shape=shape, dimension=dimension, sharding=None)
     keys = x
     if descending:
-        # Sorted backwards and turned round, so that equal elements keep their order.
+        # Reversed, sorted and reversed again, so that equal elements keep their order.
         keys = rev_p.bind(x, dimensions=(dimension,))
-        last = literal(max(shape[dimension] - 1, 0), wanted)
+        last = literal(max(shape[dimension] - 1, 0), position_dtype)
         positions = lax.sub(last, positions)
     _, result = sort_p.bind(
         keys, positions, dimension=dimension, is_stable=bool(stable), num_keys=1
@@ -131,24 +132,25 @@ def argsort(
 def _position_dtype(dtype: Any, size: int) -> Any:
     if dtype is None:
         return dtypes.default_dtype("i")
-    wanted = dtypes.check_user_dtype(dtype, "argsort")
-    if dtypes.kind_of(wanted) not in ("i", "u"):
-        raise TypeError(f"argsort: dtype must be one of integers, got {wanted}")
-    if size - 1 > dtypes.iinfo(wanted).max:
-        raise ValueError(f"argsort: {wanted} cannot hold the positions of {size} elements")
-    return wanted
+    canonical = dtypes.check_user_dtype(dtype, "argsort")
+    if dtypes.kind_of(canonical) not in ("i", "u"):
+        raise TypeError(f"argsort: dtype must be one of integers, got {canonical}")
+    if size - 1 > dtypes.iinfo(canonical).max:
+        raise ValueError(f"argsort: {canonical} cannot hold the positions of {size} elements")
+    return canonical
 
 
 @compiled_with("axis", "batch_size")
 def lexsort(
     keys: ArrayLike | Sequence[ArrayLike], axis: int = -1, *, batch_size: int | None = 16
 ) -> Array:
-    """The positions that sort several arrays together, the last of which counts first.
+    """The positions that sort by several keys, the last of which is the primary one.
 
     Args:
-        keys: sequence of arrays of one shape, or an array of them.
+        keys: sequence of arrays of the same shape, or an array of stacked keys.
         axis: dimension.
-        batch_size: has no effect; there for JAX's sake, which compiles many keys in batches.
+        batch_size: has no effect; accepted for compatibility with JAX, which compiles many keys in
+            batches.
 
     Returns:
         An integer array of the shape of one key.
@@ -190,23 +192,22 @@ def _nth(function: str, kth: Any, size: int) -> None:
 
 @compiled_with("kth", "axis")
 def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
-    """The elements along a dimension, those before a place no greater, those after it no smaller
-    than what is there.
+    """Partition elements around a position: none before it is greater, none after it smaller.
 
-    The result is sorted, as compiled sorting takes no longer; which order it has otherwise is not
-    promised, as in NumPy. Nan counts as the largest number.
+    The result is in fact sorted, since compiled sorting takes no longer; but as in NumPy, this is
+    not guaranteed. Nan counts as the largest number.
 
     Args:
         a: array of rank 1 or more.
-        kth: the place, at which stands what would stand there if all were sorted; negative ones
-            count from the end.
+        kth: the position, whose element is the one that would be there in sorted order; negative
+            ones count from the end.
         axis: dimension; None to flatten the array first.
 
     Returns:
         An array of the shape of `a`, or a vector.
 
     Raises:
-        ValueError: there is no such place or dimension.
+        ValueError: there is no such position or dimension.
 
     Differs:
         The result is sorted as a whole.
@@ -227,19 +228,19 @@ def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
 
 @compiled_with("kth", "axis")
 def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
-    """The positions of the elements along a dimension in the order of `partition`.
+    """The positions that partition the elements along a dimension, as in `partition`.
 
     Args:
         a: array of rank 1 or more.
-        kth: the place, at which stands what would stand there if all were sorted; negative ones
-            count from the end.
+        kth: the position, whose element is the one that would be there in sorted order; negative
+            ones count from the end.
         axis: dimension; None to flatten the array first.
 
     Returns:
         An integer array of the shape of `a`, or a vector.
 
     Raises:
-        ValueError: there is no such place or dimension.
+        ValueError: there is no such position or dimension.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -253,15 +254,14 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
 
 @compiled
 def sort_complex(a: ArrayLike) -> Array:
-    """The elements along the last dimension as complex numbers, ordered by real part, then by
-    imaginary part.
+    """Sort the last dimension as complex numbers, by real part and then by imaginary part.
 
     Args:
         a: array of rank 1 or more.
 
     Returns:
-        A complex array of the shape of `a`, of 64 bits for each part where `a` has 64 bits, of 32
-        otherwise (NumPy has 64 for most dtypes).
+        A complex array of the shape of `a`, with 64 bits for each part if `a` has 64 bits,
+        otherwise 32 (in NumPy 64 for most dtypes).
 
     Example:
         >>> import dovetail.numpy as jnp

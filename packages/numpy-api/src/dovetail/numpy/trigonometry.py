@@ -64,7 +64,7 @@ def tan(x: ArrayLike, /) -> Array:
 
 @compiled
 def arcsin(x: ArrayLike, /) -> Array:
-    """The angle whose sine is each element; nan for real numbers outside of [-1, 1].
+    """The angle whose sine is each element; nan for real numbers outside [-1, 1].
 
     Args:
         x: array or scalar.
@@ -82,7 +82,7 @@ def arcsin(x: ArrayLike, /) -> Array:
 
 @compiled
 def arccos(x: ArrayLike, /) -> Array:
-    """The angle whose cosine is each element; nan for real numbers outside of [-1, 1].
+    """The angle whose cosine is each element; nan for real numbers outside [-1, 1].
 
     Args:
         x: array or scalar.
@@ -228,7 +228,7 @@ def arccosh(x: ArrayLike, /) -> Array:
 
 @compiled
 def arctanh(x: ArrayLike, /) -> Array:
-    """The inverse of the hyperbolic tangent; nan for real numbers outside of [-1, 1].
+    """The inverse of the hyperbolic tangent; nan for real numbers outside [-1, 1].
 
     Args:
         x: array or scalar.
@@ -246,7 +246,7 @@ def arctanh(x: ArrayLike, /) -> Array:
 
 @compiled
 def deg2rad(x: ArrayLike, /) -> Array:
-    """Degrees as radians.
+    """Convert degrees to radians.
 
     Args:
         x: array or scalar of a real dtype: angles in degrees.
@@ -266,7 +266,7 @@ def deg2rad(x: ArrayLike, /) -> Array:
 
 @compiled
 def rad2deg(x: ArrayLike, /) -> Array:
-    """Radians as degrees.
+    """Convert radians to degrees.
 
     Args:
         x: array or scalar of a real dtype: angles in radians.

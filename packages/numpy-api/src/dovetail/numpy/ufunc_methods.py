@@ -1,4 +1,4 @@
-"""What the methods of ufuncs do: `reduce`, `accumulate`, `at`, `outer` and `reduceat`.
+"""The methods of ufuncs: `reduce`, `accumulate`, `at`, `outer` and `reduceat`.
 
 Most functions here take a ufunc and return a function of arrays, which the ufunc compiles.
 """
@@ -40,7 +40,7 @@ _SCATTERS: Final = {
     "maximum": "max",
     "minimum": "min",
 }
-#: Functions whose folds may be computed in any order that keeps the elements in theirs.
+#: Associative functions: their folds may be grouped in any way.
 _ASSOCIATIVE: Final = frozenset(
     (
         *("add", "multiply", "maximum", "minimum", "logaddexp", "logaddexp2"),
@@ -65,24 +65,24 @@ def _element(ufunc: Any, x: Any, dtype: Any) -> Any:
 
 
 def _carried_dtype(ufunc: Any, x: Any, dtype: Any, method: str) -> Any:
-    """The dtype of a fold over an operand: that of which one more step changes nothing.
+    """The dtype of a fold over an operand: the one that a further step does not change.
 
     Raises:
-        TypeError: there is none, or the function does not return one array of elements.
+        TypeError: there is none, or the function does not return a single array of elements.
     """
     item = ShapeDtypeStruct((), aval_of(x).dtype)
     carried = dtype or item.dtype
     for _ in range(4):
-        found = eval_shape(plain(ufunc), ShapeDtypeStruct((), carried), item)
-        shape = getattr(found, "shape", None)
+        output = eval_shape(plain(ufunc), ShapeDtypeStruct((), carried), item)
+        shape = getattr(output, "shape", None)
         if shape != ():
             raise TypeError(
                 f"{ufunc.__name__}.{method}: {ufunc.__name__} must return one scalar for two, and "
-                f"returned {'an array of shape ' + str(shape) if shape else type(found).__name__}"
+                f"returned {'an array of shape ' + str(shape) if shape else type(output).__name__}"
             )
-        if dtype is not None or found.dtype == carried:
+        if dtype is not None or output.dtype == carried:
             return carried
-        carried = found.dtype
+        carried = output.dtype
     raise TypeError(
         f"{ufunc.__name__}.{method}: the dtype of {ufunc.__name__} changes with every step; give "
         "dtype to say what the result is"
@@ -90,7 +90,7 @@ def _carried_dtype(ufunc: Any, x: Any, dtype: Any, method: str) -> Any:
 
 
 def _scalar(x: Any, function: str, argument: str) -> Any:
-    """A checked operand without dimensions."""
+    """A checked operand of rank 0."""
     x = array_like(x, function, argument)
     if shape_of(x):
         raise TypeError(
@@ -195,7 +195,7 @@ def _by_bits(primitive: Any) -> Function:
         x = truth(x) if logical else _element(ufunc, x, dtype)
         kind = dtypes.kind_of(x.dtype)
         if kind not in ("b", "i", "u"):
-            plain(ufunc)(x, x)  # says which dtypes it takes
+            plain(ufunc)(x, x)  # raises for dtypes that it does not take
         if where is not None:
             identity = ufunc.identity
             if identity == -1 and kind != "i":
@@ -211,7 +211,7 @@ def _by_bits(primitive: Any) -> Function:
 
 
 def _by_exponentials(ufunc: Any, x: Any, axes: Any, dtype: Any, initial: Any, where: Any) -> Any:
-    """The logarithm of a sum of exponentials, about the largest of the exponents."""
+    """The logarithm of a sum of exponentials, relative to the largest exponent."""
     x = _element(ufunc, x, None)
     if dtypes.kind_of(x.dtype) == "c" or 0 in shape_of(x):
         return _fold(ufunc, x, axes, dtype, initial, where)
@@ -233,7 +233,7 @@ def _by_exponentials(ufunc: Any, x: Any, axes: Any, dtype: Any, initial: Any, wh
 
 
 def _by_difference(ufunc: Any, x: Any, axes: Any, dtype: Any, initial: Any, where: Any) -> Any:
-    """The first element, or `initial`, less the sum of the others."""
+    """The first element, or `initial`, minus the sum of the others."""
     x = _numbers(ufunc, x, dtype)
     if initial is None:
         x = _negated_but_first(x, axes)
@@ -245,7 +245,7 @@ def _numbers(ufunc: Any, x: Any, dtype: Any) -> Any:
     """An operand of a difference."""
     x = value(reductions.strong(x if dtype is None else convert(x, dtype)))
     if dtypes.kind_of(x.dtype) == "b":
-        plain(ufunc)(x, x)  # says what tells where booleans differ
+        plain(ufunc)(x, x)  # raises, and suggests an alternative
     return x
 
 
@@ -363,13 +363,13 @@ def _parts(indices: Any, size: int) -> tuple[Any, Any]:
     """Where parts of a dimension start and end; those out of bounds start at its size."""
     least = literal(max(-size - 1, int(dtypes.iinfo(indices.dtype).min)), indices.dtype)
     most = literal(min(size, int(dtypes.iinfo(indices.dtype).max)), indices.dtype)
-    wanted = dtypes.default_dtype("i")
-    starts = lax.convert_element_type(lax.clamp(least, indices, most), wanted)
-    zero, end = literal(0, wanted), literal(size, wanted)
+    index_dtype = dtypes.default_dtype("i")
+    starts = lax.convert_element_type(lax.clamp(least, indices, most), index_dtype)
+    zero, end = literal(0, index_dtype), literal(size, index_dtype)
     starts = pick(lax.lt(starts, zero), lax.add(starts, end), starts)
     starts = pick(lax.lt(starts, zero), end, starts)
     following = lax.concatenate([starts[1:], spread(end, (min(1, shape_of(starts)[0]),))], 0)
-    ends = pick(lax.gt(following, starts), following, lax.add(starts, literal(1, wanted)))
+    ends = pick(lax.gt(following, starts), following, lax.add(starts, literal(1, index_dtype)))
     return starts, ends
 
 
@@ -407,11 +407,10 @@ def _rows_at(items: Any, places: Any) -> Any:
 
 
 def _doubled(function: Any, items: Any, starts: Any, ends: Any) -> tuple[Any, Any]:
-    """Folds of an associative function over parts, which may overlap; and whether there are any
-    elements in each.
+    """Folds of an associative function over parts, which may overlap; and which parts are nonempty.
 
-    Elements are folded in blocks of 1, 2, 4 ..., and of these each part takes those that the bits
-    of its length name, from left to right: n log n steps for n elements, whatever the parts are.
+    Elements are folded in blocks of 1, 2, 4 ...; each part combines the blocks given by the bits of
+    its length, from left to right: n log n steps for n elements, whatever the parts are.
     """
     size, one = shape_of(items)[0], literal(1, starts.dtype)
     total: Any = None
@@ -422,13 +421,13 @@ def _doubled(function: Any, items: Any, starts: Any, ends: Any) -> tuple[Any, An
     while width <= size:
         block = _rows_at(items, starts)
         odd = lax.ne(lax.bitwise_and(lengths, one), literal(0, starts.dtype))
-        taken = lax.broadcast_in_dim(odd, shape, (0,))
+        is_taken = lax.broadcast_in_dim(odd, shape, (0,))
         if width == 1:
-            total, some = block, taken
+            total, some = block, is_taken
         else:
-            both = lax.convert_element_type(function(total, block), items.dtype)
-            total = lax.select(taken, lax.select(some, both, block), total)
-            some = lax.bitwise_or(some, taken)
+            folded = lax.convert_element_type(function(total, block), items.dtype)
+            total = lax.select(is_taken, lax.select(some, folded, block), total)
+            some = lax.bitwise_or(some, is_taken)
         starts = pick(odd, lax.add(starts, literal(width, starts.dtype)), starts)
         lengths = lax.shift_right_logical(lengths, one)
         if 2 * width <= size:
@@ -455,14 +454,14 @@ def outer(ufunc: Any) -> Function:
 
 
 def updated(ufunc: Any, a: Any, indices: Any, b: Any, loop: Function) -> Any:
-    """What the method `at` gives.
+    """The result of the method `at`.
 
     Args:
         ufunc: the ufunc.
         a: array.
         indices: index of any form.
-        b: what its elements are combined with, or None.
-        loop: what `update` makes of the ufunc.
+        b: the values to combine the elements with, or None.
+        loop: the result of `update` for the ufunc.
     """
     name = f"{ufunc.__name__}.at"
     if not isinstance(a, ArrayClass):
@@ -479,21 +478,21 @@ def updated(ufunc: Any, a: Any, indices: Any, b: Any, loop: Function) -> Any:
 
 
 def _is_position(item: Any) -> bool:
-    """Whether a part of an index may be an argument of a program."""
+    """Whether a part of an index can be an argument of a program."""
     if isinstance(item, (ArrayClass, np.ndarray, np.generic)):
         return dtypes.kind_of(item.dtype) in ("i", "u")
     return type(item) is int
 
 
 def _places(x: Any, indices: Any) -> Any:
-    """The numbers of the indexed elements in row-major order; out of bounds that of all."""
+    """The flat positions of the indexed elements; out of bounds, the number of all elements."""
     size = aval_of(x).size
     numbers = shapes.reshaped(lax.iota(dtypes.default_dtype("i"), size), shape_of(x))
     return numbers.at[indices].get(mode="fill", fill_value=size)
 
 
 def update(ufunc: Any) -> Function:
-    """The loop behind `at`: elements at places of the flattened array change one by one."""
+    """The loop behind `at`: elements of the flattened array change one by one."""
     name = f"{ufunc.__name__}.at"
     function = plain(ufunc)
 
@@ -502,9 +501,9 @@ def update(ufunc: Any) -> Function:
             places = _places(x, indices)
         operands = (x,) if b is None else (x, b)
         scalars = [ShapeDtypeStruct((), aval_of(v).dtype) for v in operands]
-        found = eval_shape(function, *scalars).dtype
-        logical = dtypes.kind_of(found) == "b"
-        carried = aval_of(x).dtype if logical else dtypes.promote_types(found, aval_of(x).dtype)
+        out_dtype = eval_shape(function, *scalars).dtype
+        logical = dtypes.kind_of(out_dtype) == "b"
+        carried = aval_of(x).dtype if logical else dtypes.promote_types(out_dtype, aval_of(x).dtype)
         values = None
         if b is not None:
             b = value(array_like(b, name, "b"))

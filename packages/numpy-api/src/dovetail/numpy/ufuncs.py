@@ -1,4 +1,4 @@
-"""Universal functions: functions of elements, with methods that fold them over arrays."""
+"""Universal functions: elementwise functions with methods that fold them over arrays."""
 
 from __future__ import annotations
 
@@ -15,17 +15,16 @@ from dovetail.typing import Array, ArrayLike, AxisLike, DTypeLike
 
 
 class ufunc(functools.partial):  # type: ignore[type-arg]
-    """A function of elements that broadcasts, and folds, accumulates and combines arrays.
+    """An elementwise function that broadcasts, with methods to fold and accumulate over arrays.
 
     The functions `add`, `subtract`, `multiply`, `negative`, `maximum`, `minimum`, `logaddexp`,
     `logaddexp2`, `logical_and`, `logical_or`, `logical_xor`, `bitwise_and`, `bitwise_or` and
-    `bitwise_xor` are such objects, and `frompyfunc` makes more of them. Differences from NumPy:
-    calls take `out` and `where` as None only, `at` returns a copy, and `reduce`, `accumulate` and
-    `reduceat` of a function that is not one of those named take a step for each element, one
-    after another.
+    `bitwise_xor` are ufuncs; `frompyfunc` makes more of them. Differences from NumPy: calls accept
+    only None for `out` and `where`; `at` returns a copy; and `reduce`, `accumulate` and `reduceat`
+    of any other function process one element at a time.
 
-    A call costs what a call of the compiled function costs: the class is `functools.partial`
-    without arguments, which passes calls on in C.
+    A call costs no more than a call of the compiled function: the class is `functools.partial`
+    without arguments, which forwards calls in C.
 
     Args:
         func: function of `nin` scalars that returns `nout` scalars.
@@ -33,12 +32,12 @@ class ufunc(functools.partial):  # type: ignore[type-arg]
         nout: number of results.
         name: its name; that of `func` if None.
         nargs: number of arguments that calls take; `nin` if None.
-        identity: what does not change the other argument, if there is such a scalar.
-        call: what a call does, for arrays; `func`, mapped over all elements, if None.
-        reduce: function with the arguments of the method `reduce`, in its place.
-        accumulate: function with the arguments of the method `accumulate`, in its place.
-        at: function ``at(a, indices, b)`` that gives the updated copy.
-        reduceat: function with the arguments of the method `reduceat`, in its place.
+        identity: scalar that leaves the other argument unchanged, if there is one.
+        call: function of arrays that implements calls; if None, `func` mapped over all elements.
+        reduce: function that replaces the method `reduce`, with the same arguments.
+        accumulate: function that replaces the method `accumulate`, with the same arguments.
+        at: function ``at(a, indices, b)`` that returns the updated copy.
+        reduceat: function that replaces the method `reduceat`, with the same arguments.
 
     Attributes:
         nin: number of arguments.
@@ -74,7 +73,7 @@ class ufunc(functools.partial):  # type: ignore[type-arg]
     _call: Callable[..., Any] | None
     _given: dict[str, Callable[..., Any] | None]
     _compiled: dict[str, Callable[..., Any]]
-    # The name of one of this package's own, whose folds are known; else None.
+    # The name if it is one of this package's own, whose folds are known; otherwise None.
     _family: str | None
 
     if TYPE_CHECKING:
@@ -109,9 +108,9 @@ class ufunc(functools.partial):  # type: ignore[type-arg]
         given_call = call
         if call is None:
             call = _mapped(func, shown, *counts)
-        made = super().__new__(cls, call)
-        functools.update_wrapper(made, func)
-        made.__dict__.update(
+        instance = super().__new__(cls, call)
+        functools.update_wrapper(instance, func)
+        instance.__dict__.update(
             __wrapped__=plain(call),
             __name__=shown,
             nin=counts[0],
@@ -124,7 +123,7 @@ class ufunc(functools.partial):  # type: ignore[type-arg]
             _compiled={},
             _family=None,
         )
-        return made
+        return instance
 
     def __repr__(self) -> str:
         return f"<ufunc {self.__name__!r}>"
@@ -137,16 +136,16 @@ class ufunc(functools.partial):  # type: ignore[type-arg]
         return functools.partial(type(self), **options), (self._func, self.nin, self.nout)
 
     def _method(self, name: str, *static: int) -> Callable[..., Any]:
-        """The compiled form of a method, with the numbers of its static arguments."""
-        found = self._compiled.get(name)
-        if found is None:
+        """The compiled form of a method; `static` are the numbers of its static arguments."""
+        method = self._compiled.get(name)
+        if method is None:
             from dovetail.numpy import ufunc_methods  # deferred: loads reductions and loops
 
             function = getattr(ufunc_methods, name)(self)
             shown = f"{self.__name__}_{name}"
-            found = compile_eager(function, name=shown, static_argnums=static)
-            self._compiled[name] = found
-        return cast("Callable[..., Any]", found)
+            method = compile_eager(function, name=shown, static_argnums=static)
+            self._compiled[name] = method
+        return cast("Callable[..., Any]", method)
 
     def _require_binary(self, method: str) -> None:
         if self.nin != 2 or self.nout != 1:
@@ -169,20 +168,20 @@ class ufunc(functools.partial):  # type: ignore[type-arg]
 
         Args:
             a: array or scalar.
-            axis: dimension, or several of them; all if None. Elements of several are taken in
-                row-major order.
-            dtype: dtype of the result, in which it is computed.
+            axis: dimension or dimensions; all if None. Elements along several dimensions are taken
+                in row-major order.
+            dtype: dtype of the result and of the computation.
             out: not supported, since arrays are immutable.
-            keepdims: whether the dimensions stay, with size one.
-            initial: scalar with which the fold starts, before the first element.
-            where: boolean array that broadcasts with `a`: which elements count. A function
-                without identity needs `initial` too.
+            keepdims: whether to keep the dimensions, with size one.
+            initial: scalar that the fold starts with, before the first element.
+            where: boolean array that broadcasts with `a`: which elements to include. A function
+                without an identity also requires `initial`.
 
         Returns:
-            An array without these dimensions; the identity for no elements.
+            An array without these dimensions; the identity if there are no elements.
 
         Raises:
-            ValueError: the function is not one of two arguments; a dimension is out of bounds; or
+            ValueError: the function does not take two arguments; a dimension is out of bounds; or
                 there are no elements, or `where` is given, and there is neither an identity nor
                 `initial`.
 
@@ -194,27 +193,27 @@ class ufunc(functools.partial):  # type: ignore[type-arg]
         """
         self._require_binary("reduce")
         no_out(f"{self.__name__}.reduce", out)
-        given = self._given["reduce"]
-        if given is not None:
-            return given(a, axis, dtype, None, keepdims, initial, where)
+        override = self._given["reduce"]
+        if override is not None:
+            return override(a, axis, dtype, None, keepdims, initial, where)
         return self._method("reduce", 1, 2, 3)(a, axis, dtype, keepdims, initial, where)
 
     def accumulate(
         self, a: ArrayLike, axis: int | None = 0, dtype: DTypeLike | None = None, out: None = None
     ) -> Array:
-        """All steps of folding the function over a dimension.
+        """Accumulate the function over a dimension: all steps of the fold.
 
         Args:
             a: array.
-            axis: dimension; if None, that of the flattened array.
-            dtype: dtype of the result, in which it is computed.
+            axis: dimension; None to flatten the array first.
+            dtype: dtype of the result and of the computation.
             out: not supported, since arrays are immutable.
 
         Returns:
-            An array of the shape of `a`, whose element ``i`` is the fold of the first ``i + 1``.
+            An array of the shape of `a`; element ``i`` is the fold of the first ``i + 1`` elements.
 
         Raises:
-            ValueError: the function is not one of two arguments, or the dimension is out of bounds.
+            ValueError: the function does not take two arguments, or the dimension is out of bounds.
 
         Example:
             >>> import dovetail.numpy as jnp
@@ -223,28 +222,28 @@ class ufunc(functools.partial):  # type: ignore[type-arg]
         """
         self._require_binary("accumulate")
         no_out(f"{self.__name__}.accumulate", out)
-        given = self._given["accumulate"]
-        if given is not None:
-            return given(a, axis, dtype, None)
+        override = self._given["accumulate"]
+        if override is not None:
+            return override(a, axis, dtype, None)
         return self._method("accumulate", 1, 2)(a, axis, dtype)
 
     def at(
         self, a: ArrayLike, indices: Any, b: ArrayLike | None = None, /, *, inplace: bool = True
     ) -> Array:
-        """A copy of an array in which indexed elements are combined with others.
+        """Combine indexed elements with values, in a copy of the array.
 
-        An element that is indexed several times takes all of its updates.
+        An element that is indexed several times receives all of its updates.
 
         Args:
             a: array.
-            indices: any index of NumPy's; positions out of bounds are left out.
+            indices: any NumPy index; positions out of bounds are ignored.
             b: array or scalar that broadcasts to ``a[indices]``; None for functions of one
                 argument.
             inplace: must be False, since arrays are immutable.
 
         Returns:
             An array of the shape of `a`. `add`, `subtract`, `multiply`, `maximum` and `minimum`
-            keep the dtype; otherwise it is that of the result.
+            keep the dtype; for other functions it is that of their result.
 
         Raises:
             NotImplementedError: `inplace` is True, as it is by default in NumPy.
@@ -267,15 +266,15 @@ class ufunc(functools.partial):  # type: ignore[type-arg]
                 f"{self.__name__}.at takes {1 + self.nin} arguments, as {self.__name__} takes "
                 f"{self.nin}: " + ("b is missing" if b is None else "leave b out")
             )
-        given = self._given["at"]
-        if given is not None:
-            return given(a, indices, b)
+        override = self._given["at"]
+        if override is not None:
+            return override(a, indices, b)
         from dovetail.numpy.ufunc_methods import updated  # deferred: loads reductions and loops
 
         return updated(self, a, indices, b, self._method("update"))
 
     def outer(self, A: ArrayLike, B: ArrayLike, /) -> Array:
-        """The function of each element of one array with each of another.
+        """Apply the function to each pair of elements of two arrays.
 
         Args:
             A: array or scalar.
@@ -285,7 +284,7 @@ class ufunc(functools.partial):  # type: ignore[type-arg]
             An array of shape ``(*A.shape, *B.shape)``.
 
         Raises:
-            ValueError: the function is not one of two arguments.
+            ValueError: the function does not take two arguments.
 
         Example:
             >>> import dovetail.numpy as jnp
@@ -309,11 +308,11 @@ class ufunc(functools.partial):  # type: ignore[type-arg]
         Args:
             a: array.
             indices: integer array of one dimension. Part ``i`` goes from ``indices[i]`` to before
-                ``indices[i + 1]``, the last one to the end; where that is empty it is the single
-                element ``indices[i]``. Negative ones count from the end. Differs from NumPy:
+                ``indices[i + 1]``, the last one to the end; if that range is empty, the part is the
+                single element ``indices[i]``. Negative ones count from the end. Differs from NumPy:
                 parts that begin out of bounds are filled as by `take`.
             axis: dimension.
-            dtype: dtype of the result, in which it is computed.
+            dtype: dtype of the result and of the computation.
             out: not supported, since arrays are immutable.
 
         Returns:
@@ -321,8 +320,8 @@ class ufunc(functools.partial):  # type: ignore[type-arg]
             integers keep their dtype.
 
         Raises:
-            TypeError: `indices` are no integers.
-            ValueError: the function is not one of two arguments, `indices` has not one dimension,
+            TypeError: `indices` are not integers.
+            ValueError: the function does not take two arguments, `indices` is not one-dimensional,
                 or `axis` is out of bounds.
 
         Example:
@@ -332,9 +331,9 @@ class ufunc(functools.partial):  # type: ignore[type-arg]
         """
         self._require_binary("reduceat")
         no_out(f"{self.__name__}.reduceat", out)
-        given = self._given["reduceat"]
-        if given is not None:
-            return given(a, indices, axis, dtype, None)
+        override = self._given["reduceat"]
+        if override is not None:
+            return override(a, indices, axis, dtype, None)
         return self._method("reduceat", 2, 3)(a, indices, axis, dtype)
 
 
@@ -344,9 +343,9 @@ _PLACES: Final = """\
 
 
 def _refuse_places(function: str, out: Any, where: Any) -> None:
-    """Refuse arguments of a call of a ufunc that say where results are written.
+    """Refuse the arguments `out` and `where` in the call of a ufunc.
 
-    Callers ask first whether one is not None, since calls happen for every traced operation.
+    Callers first check for None themselves, since calls happen for every traced operation.
     """
     for argument, given in (("out", out), ("where", where)):
         if given is not None:
@@ -357,7 +356,7 @@ def _refuse_places(function: str, out: Any, where: Any) -> None:
 
 
 def _mapped(func: Callable[..., Any], name: str, nin: int, nout: int) -> Callable[..., Any]:
-    """A function of scalars as a compiled one of arrays that broadcast."""
+    """A function of scalars as a compiled function of arrays that broadcast."""
 
     def call(*args: Any, out: None = None, where: None = None) -> Any:
         if out is not None or where is not None:
@@ -370,20 +369,20 @@ def _mapped(func: Callable[..., Any], name: str, nin: int, nout: int) -> Callabl
         return map_elements(checked, name, values)
 
     def checked(*scalars: Any) -> Any:
-        found = func(*scalars)
-        several = len(found) if isinstance(found, (tuple, list)) else None
+        results = func(*scalars)
+        several = len(results) if isinstance(results, (tuple, list)) else None
         if several != (None if nout == 1 else nout):
             raise TypeError(
                 f"{name} must return {nout} result{'s' * (nout > 1)}, as nout says, and returned "
-                + (type(found).__name__ if several is None else f"a sequence of {several}")
+                + (type(results).__name__ if several is None else f"a sequence of {several}")
             )
-        return found
+        return results
 
     return cast("Callable[..., Any]", compile_eager(call, name=name))
 
 
 def universal(nin: int, identity: Any = None) -> Callable[[Callable[..., Any]], ufunc]:
-    """Make a function of this package a compiled ufunc, whose calls refuse `out` and `where`.
+    """Turn a function of this package into a compiled ufunc; calls refuse `out` and `where`.
 
     Args:
         nin: number of its arguments: one or two.
@@ -410,31 +409,31 @@ def universal(nin: int, identity: Any = None) -> Callable[[Callable[..., Any]], 
         if function.__doc__ is not None:
             head, _, rest = inspect.cleandoc(function.__doc__).partition("\n\nReturns:")
             called.__doc__ = f"{head}\n{_PLACES}\n\nReturns:{rest}"
-        made = ufunc(called, nin, 1, identity=identity, call=compile_eager(called, name=name))
-        made.__dict__.update(_family=name, _func=function)
-        return made
+        instance = ufunc(called, nin, 1, identity=identity, call=compile_eager(called, name=name))
+        instance.__dict__.update(_family=name, _func=function)
+        return instance
 
     return decorate
 
 
 def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
-    """A ufunc made of a function of scalars.
+    """Make a ufunc from a function of scalars.
 
-    Differs from NumPy in that `func` is traced, not called for each element, so that results have
-    dtypes of their own.
+    Differs from NumPy in that `func` is traced, not called for each element, so results have dtypes
+    of their own.
 
     Args:
-        func: function of `nin` scalars that returns `nout` scalars, as a tuple if these are
+        func: function of `nin` scalars that returns `nout` scalars, as a tuple if there are
             several.
         nin: number of arguments.
         nout: number of results.
-        identity: what does not change the other argument, if there is such a scalar.
+        identity: scalar that leaves the other argument unchanged, if there is one.
 
     Returns:
         A `ufunc`.
 
     Raises:
-        TypeError: `func` is not callable, or a number is no integer.
+        TypeError: `func` is not callable, or a number is not an integer.
         ValueError: a number is less than one.
 
     Example:

@@ -1,4 +1,4 @@
-"""Copies of arrays with other elements at some positions, or with more or fewer elements."""
+"""Updated copies of arrays: elements replaced, inserted or deleted."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _flat(x: Any) -> Any:
 
 
 def _repeated(values: Any, count: int) -> Any:
-    """A vector of `count` elements: those of a vector that has some, over and over."""
+    """A vector of `count` elements: those of a nonempty vector, repeated."""
     (size,) = aval_of(values).shape
     if size < count:
         values = _flat(broadcast_to(values, (-(-count // size), size)))
@@ -56,25 +56,25 @@ def _repeated(values: Any, count: int) -> Any:
 def put(
     a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, inplace: bool = True
 ) -> Array:
-    """A copy of an array with values at positions in row-major order.
+    """Put values at positions of the flattened array, in a copy.
 
-    Differs from NumPy's, which changes its argument: ``inplace=False`` has to be given.
+    NumPy changes the argument in place; here ``inplace=False`` is required.
 
     Args:
         a: array.
         ind: integer array of positions.
-        v: values: they are repeated where there are fewer of them than positions, and those that
-            are too many are left out. Of several for one position one is taken.
-        mode: where positions out of bounds go: None for the nearest one, where negative positions
-            count from the end; "clip" for the nearest one, which is the first for negative
-            positions; "wrap" for the position modulo the size.
+        v: values, repeated if there are fewer of them than positions; surplus ones are ignored. If
+            a position occurs several times, it gets one of its values.
+        mode: what to do with positions out of bounds: None takes the nearest one, and negative
+            positions count from the end; "clip" takes the nearest one, which is the first for
+            negative positions; "wrap" takes the position modulo the size.
         inplace: must be False.
 
     Returns:
         An array of the shape and dtype of `a`.
 
     Raises:
-        ValueError: `inplace` is not False, or the mode is none of these.
+        ValueError: `inplace` is not False, or the mode is not one of these.
         TypeError: the positions are not integers.
 
     Example:
@@ -102,11 +102,11 @@ def _put(a: Any, ind: Any, v: Any, mode: str | None) -> Any:
     mode = "nearest" if mode is None else mode
     where = _flat(where)
     if mode == "wrap":
-        from dovetail.numpy.arithmetic import remainder  # deferred: needed in this mode only
+        from dovetail.numpy.arithmetic import remainder  # deferred: needed only in this mode
 
         where = plain(remainder)(where, size)
     else:
-        # In a type that holds the size and is not cut to fewer bits.
+        # In a dtype that holds the size and is not narrowed.
         where = _wide(where)
         zero, last = literal(0, where.dtype), literal(size - 1, where.dtype)
         if mode == "nearest":
@@ -117,13 +117,13 @@ def _put(a: Any, ind: Any, v: Any, mode: str | None) -> Any:
 
 
 def _wide(where: Any) -> Any:
-    """Positions in a dtype of 32 bits or more."""
+    """Positions in a dtype of at least 32 bits."""
     dtype = aval_of(where).dtype
     return where if dtypes.itemsize_bits(dtype) >= 32 else convert(where, np.dtype("int32"))
 
 
 def _counted_from_front(where: Any, size: int) -> Any:
-    """Positions of which negative ones counted from the end."""
+    """Positions, with negative ones counted from the end."""
     dtype = aval_of(where).dtype
     if dtypes.kind_of(dtype) == "u":
         return where
@@ -140,26 +140,26 @@ def put_along_axis(
     *,
     mode: str | None = None,
 ) -> Array:
-    """A copy of an array with values at positions along a dimension that differ between rows.
+    """Put values at positions along a dimension that differ between rows, in a copy.
 
-    It is the counterpart of `take_along_axis`. Differs from NumPy's, which changes its argument:
-    ``inplace=False`` has to be given.
+    The counterpart of `take_along_axis`. NumPy changes the argument in place; here
+    ``inplace=False`` is required.
 
     Args:
         arr: array.
         indices: integer array of the same rank, which broadcasts with `arr` in the other
             dimensions; negative ones count from the end.
         values: array or scalar that broadcasts to `indices`.
-        axis: dimension; None for positions in row-major order.
+        axis: dimension; None for positions in the flattened array.
         inplace: must be False.
-        mode: what is done with positions out of bounds: "drop" (the default) leaves them out,
-            "clip" takes the nearest one.
+        mode: what to do with positions out of bounds: "drop" (the default) ignores them, "clip"
+            takes the nearest one.
 
     Returns:
         An array of the shape and dtype of `arr`.
 
     Raises:
-        ValueError: `inplace` is not False, or shapes do not fit.
+        ValueError: `inplace` is not False, or the shapes do not fit.
         TypeError: the indices are not integers.
 
     Example:
@@ -202,17 +202,17 @@ def _put_along(x: Any, where: Any, values: Any, axis: int, mode: str | None) -> 
             f"sizes in dimensions other than {axis} must be 1 or equal"
         )
     full = tuple(places[d] if d == axis else n for d, n in enumerate(shape))
-    have = aval_of(values).shape
+    actual = aval_of(values).shape
     try:
         values = broadcast_to(values, full)
     except ValueError:
         raise ValueError(
-            f"put_along_axis: values of shape {have} cannot be broadcast to the shape {full} of "
+            f"put_along_axis: values of shape {actual} cannot be broadcast to the shape {full} of "
             "the indices"
         ) from None
     values = convert(values, aval_of(x).dtype)
     if full[axis] == 1 and mode in (None, "drop", "clip"):
-        # One element of each row: comparing all takes less time than going to each.
+        # One element of each row: comparing all positions is faster than a scatter.
         size = shape[axis]
         where = _counted_from_front(_wide(where), size)
         if mode == "clip":
@@ -230,14 +230,14 @@ def _put_along(x: Any, where: Any, values: Any, axis: int, mode: str | None) -> 
 
 
 def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True) -> Array:
-    """A copy of an array with values, one after another, where a mask is true.
+    """Put values, one after another, where a mask is true, in a copy.
 
-    Differs from NumPy's, which changes its argument: ``inplace=False`` has to be given.
+    NumPy changes the argument in place; here ``inplace=False`` is required.
 
     Args:
         arr: array.
-        mask: array of as many elements; numbers count as true where they are not zero.
-        vals: values for the places in row-major order, repeated where they are too few.
+        mask: array of as many elements; nonzero numbers count as true.
+        vals: values for these positions in row-major order, repeated if there are too few.
         inplace: must be False.
 
     Returns:
@@ -276,7 +276,7 @@ def _place(x: Any, where: Any, values: Any) -> Any:
     if size > 1:
         default = dtypes.default_dtype("i")
         number = lax.sub(lax.cumsum(convert(chosen, default)), literal(1, default))
-        # Before the first place the number is -1, and what is taken there is not used.
+        # Before the first position the number is -1; the value taken there is not used.
         number = lax.rem(lax.max(number, literal(0, default)), literal(size, default))
         values = take(values, number, mode="promise_in_bounds")
     return reshaped(pick(chosen, spread(values, (aval.size,)), _flat(x)), aval.shape)
@@ -285,15 +285,15 @@ def _place(x: Any, where: Any, values: Any) -> Any:
 def fill_diagonal(
     a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = True
 ) -> Array:
-    """A copy of an array with other elements on its main diagonal.
+    """Fill the main diagonal of an array, in a copy.
 
-    Differs from NumPy's, which changes its argument: ``inplace=False`` has to be given.
+    NumPy changes the argument in place; here ``inplace=False`` is required.
 
     Args:
         a: array of rank 2, or of higher rank with equal sizes.
-        val: the elements, in row-major order, repeated where they are too few.
-        wrap: whether the diagonal of a matrix of more rows than columns starts again after an empty
-            row, as often as there are rows.
+        val: the elements, in row-major order, repeated if there are too few.
+        wrap: whether the diagonal of a matrix with more rows than columns starts again after an
+            empty row, as long as there are rows.
         inplace: must be False.
 
     Returns:
@@ -353,14 +353,14 @@ def _fill_diagonal(x: Any, values: Any, wrap: bool) -> Any:
 
 
 def _positions(function: str, obj: Any, size: int) -> Any:
-    """An argument `obj` as positions: a host array for a slice, a checked operand otherwise."""
+    """The argument `obj` as positions: a host array for a slice, otherwise a checked operand."""
     if isinstance(obj, slice):
         return np.arange(*obj.indices(size), dtype=np.int32)
     return operand(obj, function, "obj")
 
 
 def _opened(function: str, arr: Any, axis: Any) -> tuple[Any, int]:
-    """The array and a dimension of it: of the flattened one for None."""
+    """The array, flattened for None, and one of its dimensions."""
     x = operand(arr, function, "arr")
     if axis is None:
         return _flat(x), 0
@@ -370,16 +370,15 @@ def _opened(function: str, arr: Any, axis: Any) -> tuple[Any, int]:
 def insert(
     arr: ArrayLike, obj: slice | ArrayLike, values: ArrayLike, axis: int | None = None
 ) -> Array:
-    """A copy of an array with more elements, or slices, before some positions.
+    """Insert elements or slices before positions, in a copy of the array.
 
     Args:
         arr: array.
-        obj: positions before which values are inserted, in `arr` as it is: an integer, an integer
-            vector, or a slice. Positions out of bounds mean the nearest end, where NumPy raises an
-            error.
-        values: what is inserted, converted to the dtype of `arr`: for one position given as an
-            integer one slice, or several that are stacked along the first dimension; otherwise an
-            array that broadcasts to a slice for each position.
+        obj: positions in the original `arr` before which to insert: an integer, an integer vector,
+            or a slice. Positions out of bounds mean the nearest end; NumPy raises an error.
+        values: values to insert, converted to the dtype of `arr`. For a single integer position,
+            one slice, or several stacked along the first dimension; otherwise an array that
+            broadcasts to one slice for each position.
         axis: dimension; None to flatten the array first.
 
     Returns:
@@ -412,12 +411,12 @@ def _insert(x: Any, where: Any, values: Any, axis: int) -> Any:
     shape = aval_of(x).shape
     size = shape[axis]
     is_single = not aval_of(where).ndim
-    have = aval_of(values).shape
-    if len(have) > len(shape):
+    actual = aval_of(values).shape
+    if len(actual) > len(shape):
         raise ValueError(
-            f"insert: values of shape {have} have more dimensions than the array of shape {shape}"
+            f"insert: values of shape {actual} have more dimensions than the array of shape {shape}"
         )
-    values = reshaped(convert(values, aval_of(x).dtype), (1,) * (len(shape) - len(have)) + have)
+    values = reshaped(convert(values, aval_of(x).dtype), (1,) * (len(shape) - len(actual)) + actual)
     if is_single:
         # Several slices for one position are stacked along the first dimension.
         values = moveaxis(values, 0, axis)
@@ -425,7 +424,7 @@ def _insert(x: Any, where: Any, values: Any, axis: int) -> Any:
     full = (*shape[:axis], count, *shape[axis + 1 :])
     if any(n not in (1, m) for n, m in zip(aval_of(values).shape, full, strict=True)):
         raise ValueError(
-            f"insert: values of shape {have} do not fit: {count} slices of an array of shape "
+            f"insert: values of shape {actual} do not fit: {count} slices of an array of shape "
             f"{shape} along axis {axis} have shape {full}"
         )
     if not count:
@@ -435,12 +434,12 @@ def _insert(x: Any, where: Any, values: Any, axis: int) -> Any:
     zero, end = literal(0, dtype), literal(size, dtype)
     where = lax.clamp(zero, _counted_from_front(where, size), end)
     where = convert(where, dtypes.default_dtype("i"))
-    both = concatenate([x, broadcast_to(values, full)], axis)
-    return take(both, _origins(where, size, count), axis=axis, mode="promise_in_bounds")
+    joined = concatenate([x, broadcast_to(values, full)], axis)
+    return take(joined, _origins(where, size, count), axis=axis, mode="promise_in_bounds")
 
 
 def _origins(where: Any, size: int, count: int) -> Any:
-    """Where each slice of the result stands among the old slices, followed by the new ones."""
+    """For each slice of the result, its position among the old slices followed by the new ones."""
     dtype = aval_of(where).dtype
     results = lax.iota(dtype, size + count)
     length = literal(size, dtype)
@@ -468,24 +467,24 @@ def delete(
     *,
     assume_unique_indices: bool = False,
 ) -> Array:
-    """A copy of an array without some elements, or slices.
+    """Delete elements or slices, in a copy of the array.
 
     Args:
         arr: array.
-        obj: positions: an integer, a slice, an integer array, or booleans for all positions.
-            Arrays must not be traced, since the size of the result depends on them.
+        obj: positions to delete: an integer, a slice, an integer array, or a boolean mask. Arrays
+            must not be traced, since the size of the result depends on them.
         axis: dimension; None to flatten the array first.
-        assume_unique_indices: a promise that no position is repeated; arrays of integers may be
-            traced then. Positions out of bounds must not be among traced ones.
+        assume_unique_indices: a promise that no position is repeated; integer arrays may then be
+            traced, but must not hold positions out of bounds.
 
     Returns:
         A smaller array.
 
     Raises:
         IndexError: a position that is not traced is out of bounds.
-        ValueError: there are not as many booleans as positions.
+        ValueError: the numbers of booleans and positions differ.
         TypeError: the positions are neither integers nor booleans.
-        ConcretizationTypeError: the result would have a size that is not known while tracing.
+        ConcretizationTypeError: the size of the result would not be known while tracing.
 
     Differs:
         One traced position is taken.
@@ -506,12 +505,12 @@ def delete(
     concrete = where.concrete() if isinstance(where, Tracer) else where
     is_mask = dtypes.kind_of(aval_of(where).dtype) == "b"
     if concrete is not None:
-        found = np.asarray(concrete)
-        _check_positions(found, size, dimension)
-        if not found.ndim and not is_mask:
-            return _without(x, found, dimension)
+        host_positions = np.asarray(concrete)
+        _check_positions(host_positions, size, dimension)
+        if not host_positions.ndim and not is_mask:
+            return _without(x, host_positions, dimension)
         keep = np.ones(size, bool)
-        keep[found.ravel() if is_mask else found] = False
+        keep[host_positions.ravel() if is_mask else host_positions] = False
         return _taken(x, np.flatnonzero(keep).astype(np.int32), dimension)
     if not aval_of(where).ndim and not is_mask:
         return _without(x, where, dimension) if size else x
@@ -564,19 +563,20 @@ def _without_several(x: Any, where: Any, axis: int) -> Any:
 
 
 def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | None = None) -> Array:
-    """The part of an array without zeros at its ends.
+    """Trim zeros from the ends of an array.
 
     Args:
         filt: array, which must not be traced: the size of the result depends on it.
-        trim: where to leave zeros out: "f" in front, "b" at the back, "fb" for both.
-        axis: dimensions in which to cut; all if None. Slices count where they hold zeros only.
+        trim: which zeros to remove: "f" in front, "b" at the back, "fb" for both.
+        axis: dimension or dimensions to trim; all if None. Slices are removed if they hold only
+            zeros.
 
     Returns:
         An array of the same rank.
 
     Raises:
         ConcretizationTypeError: `filt` is traced.
-        ValueError: `trim` is none of these.
+        ValueError: `trim` is not one of these.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -594,14 +594,14 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | No
             "the argument filt of trim_zeros, on which the size of the result depends; cut with a "
             "slice of known size instead, such as filt[2:-1]",
         )
-    found = np.asarray(concrete) != 0
-    index = [slice(None)] * found.ndim
-    for dimension in canonical_axes("trim_zeros", axis, found.ndim):
-        (places,) = np.nonzero(found.any(tuple(d for d in range(found.ndim) if d != dimension)))
+    nonzero = np.asarray(concrete) != 0
+    index = [slice(None)] * nonzero.ndim
+    for dimension in canonical_axes("trim_zeros", axis, nonzero.ndim):
+        (places,) = np.nonzero(nonzero.any(tuple(d for d in range(nonzero.ndim) if d != dimension)))
         if not places.size:
             index[dimension] = slice(0, 0)
             continue
         first = int(places[0]) if "f" in ends else 0
-        last = int(places[-1]) + 1 if "b" in ends else found.shape[dimension]
+        last = int(places[-1]) + 1 if "b" in ends else nonzero.shape[dimension]
         index[dimension] = slice(first, last)
     return x[tuple(index)]

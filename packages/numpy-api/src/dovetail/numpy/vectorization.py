@@ -1,4 +1,4 @@
-"""Functions of functions: what maps a function over elements, slices, axes or conditions."""
+"""Higher-order functions, which map a function over elements, slices, axes or conditions."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def _parsed(signature: str) -> tuple[list[Dimensions], list[Dimensions]]:
     """Names of dimensions of arguments and results.
 
     Raises:
-        TypeError: the signature is no text.
-        ValueError: it is none.
+        TypeError: the signature is not a string.
+        ValueError: it is not a valid signature.
     """
     if not isinstance(signature, str):
         raise TypeError(
@@ -61,28 +61,28 @@ def vectorize(
     excluded: Collection[int | str] = frozenset(),
     signature: str | None = None,
 ) -> Callable[..., Any]:
-    """A function that maps `pyfunc` over elements, or over parts, of arguments that broadcast.
+    """Turn a function of scalars, or of small arrays, into one that broadcasts.
 
     Differs from NumPy in that `pyfunc` is traced once, by `vmap`, instead of being called for each
     element.
 
     Args:
         pyfunc: function of arrays. Without a signature its arguments are scalars.
-        excluded: numbers and names of arguments that are passed on as they are. Arguments that are
-            None are passed on, too.
+        excluded: numbers and names of arguments that are passed on unchanged. So are arguments that
+            are None.
         signature: names of the dimensions that `pyfunc` takes and returns, as in
             ``"(m,n),(n)->(m)"``. Equal names stand for equal sizes, a number for itself. Excluded
-            arguments are not in it; arguments by name come last.
+            arguments are not in it; keyword arguments come last.
 
     Returns:
-        The function. Dimensions before those of the signature broadcast, and are the first ones of
-        the results.
+        The vectorised function. Dimensions before those of the signature broadcast, and come first
+        in the results.
 
     Raises:
-        TypeError: `excluded` holds something else than integers and strings; when called: the
-            number of arguments or results is not that of the signature.
-        ValueError: `excluded` holds a negative number, or `signature` is none; when called: shapes
-            do not broadcast, or are not those of the signature.
+        TypeError: `excluded` holds anything but integers and strings; when called: the number of
+            arguments or results differs from the signature.
+        ValueError: `excluded` holds a negative number, or `signature` is invalid; when called:
+            shapes do not broadcast, or do not match the signature.
 
     Differs:
         Arguments are mapped by name too, and results are held to the sizes in the signature,
@@ -130,13 +130,13 @@ def vectorize(
         values = [asarray(args[p] if isinstance(p, int) else kwargs[p]) for p in places]
 
         def function(*mapped: Any) -> Any:
-            given, named = list(args), dict(kwargs)
+            positional, named = list(args), dict(kwargs)
             for place, x in zip(places, mapped, strict=True):
                 if isinstance(place, int):
-                    given[place] = x
+                    positional[place] = x
                 else:
                     named[place] = x
-            return pyfunc(*given, **named)
+            return pyfunc(*positional, **named)
 
         return map_elements(function, shown, values, dimensions)
 
@@ -149,13 +149,13 @@ def map_elements(
     values: Sequence[Any],
     signature: tuple[list[Dimensions], list[Dimensions]] | None = None,
 ) -> Any:
-    """Map a function over the dimensions of checked operands that no signature gives to it.
+    """Map a function over the dimensions of checked operands that are not in its signature.
 
     Args:
         function: function of arrays, positional.
         name: its name, for messages.
         values: the operands.
-        signature: dimensions of arguments and results; all are scalars if None.
+        signature: dimensions of arguments and results; None if all are scalars.
     """
     values = [value(x) for x in values]
     cores = [()] * len(values) if signature is None else signature[0]
@@ -179,10 +179,10 @@ def map_elements(
     common = broadcast_result(name, loops, explicit=True) if loops else ()
 
     def checked(*parts: Any) -> Any:
-        found = function(*parts)
+        results = function(*parts)
         if signature is not None:
-            _check_results(name, found, dict(sizes), signature)
-        return tree_map(asarray, found)
+            _check_results(name, results, dict(sizes), signature)
+        return tree_map(asarray, results)
 
     mapped: Callable[..., Any] = checked
     rank = len(common)
@@ -209,11 +209,11 @@ def _match(
 ) -> None:
     """Compare the dimensions of an argument or result with those of the signature."""
     for dimension, n in zip(core, shape, strict=True):
-        wanted = int(dimension) if dimension.isdecimal() else sizes.setdefault(dimension, n)
-        if wanted != n:
+        expected = int(dimension) if dimension.isdecimal() else sizes.setdefault(dimension, n)
+        if expected != n:
             raise ValueError(
                 f"{what} has size {n} for the dimension {dimension} of the signature "
-                f"{_written(signature)}, which is {wanted}"
+                f"{_written(signature)}, which is {expected}"
             )
 
 
@@ -249,25 +249,25 @@ def piecewise(
     *args: Any,
     **kw: Any,
 ) -> Array:
-    """A function that is given by others, each of them where a condition holds.
+    """Evaluate a piecewise-defined function.
 
-    Differs from NumPy: functions are traced as functions of one element, and those that are not
-    chosen for an element do not contribute to its derivative.
+    Differs from NumPy: functions are traced as functions of one element, and those not chosen for
+    an element do not contribute to its derivative.
 
     Args:
         x: array or scalar.
         condlist: sequence of boolean arrays that broadcast with `x`, or an array of them along its
-            first dimension. Where several hold the last one counts.
-        funclist: functions and scalars, one for each condition, and possibly one more for elements
-            for which none holds; otherwise these become 0.
-        *args: passed on to functions.
-        **kw: passed on to functions.
+            first dimension. Where several hold, the last one wins.
+        funclist: functions and scalars, one for each condition, and optionally one more for
+            elements where none holds; by default these become 0.
+        *args: passed to functions.
+        **kw: passed to functions.
 
     Returns:
         An array of the dtype of `x`.
 
     Raises:
-        ValueError: the number of functions is neither that of conditions nor one more.
+        ValueError: the number of functions is neither that of the conditions nor one more.
 
     Differs:
         Functions that are not chosen for an element have no part in its derivative.
@@ -321,14 +321,14 @@ def _as_array(x: Any) -> Any:
 def _piecewise(
     x: Any, conditions: Any, functions: tuple[Any, ...], numbers: list[Any], *args: Any, **kw: Any
 ) -> Any:
-    """`piecewise`, with numbers in the places of functions that are None."""
+    """`piecewise`, with numbers in place of functions that are None."""
     x = value(x)
     dtype = aval_of(x).dtype
 
     def branch(function: Any, number: Any) -> Callable[[Any], Any]:
         def run(element: Any) -> Any:
-            found = number if function is None else function(element, *args, **kw)
-            return convert(value(array_like(found, "piecewise", "funclist")), dtype)
+            result = number if function is None else function(element, *args, **kw)
+            return convert(value(array_like(result, "piecewise", "funclist")), dtype)
 
         return run
 
@@ -351,7 +351,7 @@ def _piecewise(
 def apply_along_axis(
     func1d: Callable[..., Any], axis: int, arr: ArrayLike, *args: Any, **kwargs: Any
 ) -> Any:
-    """A function of vectors, applied to all vectors along a dimension.
+    """Apply a function of vectors to all vectors along a dimension.
 
     Differs from NumPy in that the function is traced once, by `vmap`, instead of being called for
     each vector.
@@ -360,11 +360,11 @@ def apply_along_axis(
         func1d: function of a vector, and of `args` and `kwargs`.
         axis: the dimension.
         arr: array with at least one dimension.
-        *args: passed on to `func1d`.
-        **kwargs: passed on to `func1d`.
+        *args: passed to `func1d`.
+        **kwargs: passed to `func1d`.
 
     Returns:
-        What `func1d` returns, with its dimensions in the place of `axis`.
+        The results of `func1d`, with their dimensions in place of `axis`.
 
     Raises:
         ValueError: `axis` is out of bounds.
@@ -393,20 +393,19 @@ def apply_along_axis(
 def apply_over_axes(
     func: Callable[[Any, int], Any], a: ArrayLike, axes: int | Sequence[int]
 ) -> Array:
-    """A function of an array and a dimension, applied for one dimension after another.
+    """Apply a function of an array and a dimension for one dimension after another.
 
     Args:
-        func: function of an array and a dimension, such as `sum`. What it returns has as many
-            dimensions as its argument, or lacks the one that it was given, which is then put back
-            with size one.
+        func: function of an array and a dimension, such as `sum`. Its result has as many dimensions
+            as its argument, or lacks the given one, which is then restored with size one.
         a: array.
-        axes: dimension, or sequence of them.
+        axes: dimension, or sequence of dimensions.
 
     Returns:
         An array with as many dimensions as `a`.
 
     Raises:
-        ValueError: a dimension is out of bounds, or `func` returns an array with another number of
+        ValueError: a dimension is out of bounds, or the result of `func` has the wrong number of
             dimensions.
 
     Example:
@@ -418,15 +417,15 @@ def apply_over_axes(
     x = value(array_like(a, "apply_over_axes", "a"))
     rank = len(shape_of(x))
     several: Any = axes if isinstance(axes, (list, tuple)) or np.ndim(axes) else (axes,)
-    for given in several:
-        axis = canonical_axis("apply_over_axes", given, rank, "axes")
-        found = asarray(func(x, axis))
-        if len(shape_of(found)) == rank - 1:
-            found = expand_dims(found, axis)
-        if len(shape_of(found)) != rank:
+    for entry in several:
+        axis = canonical_axis("apply_over_axes", entry, rank, "axes")
+        reduced = asarray(func(x, axis))
+        if len(shape_of(reduced)) == rank - 1:
+            reduced = expand_dims(reduced, axis)
+        if len(shape_of(reduced)) != rank:
             raise ValueError(
                 f"apply_over_axes: func must return an array of {rank} dimensions, or of "
-                f"{rank - 1}, for axis {axis}, and returned one of shape {shape_of(found)}"
+                f"{rank - 1}, for axis {axis}, and returned one of shape {shape_of(reduced)}"
             )
-        x = found
+        x = reduced
     return x

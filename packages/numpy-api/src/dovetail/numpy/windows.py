@@ -1,4 +1,4 @@
-"""Windows, which fade a signal out at its ends."""
+"""Window functions, which taper a signal towards its ends."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ def _size(function: str, M: Any) -> int:
 
 
 def _rise(size: int) -> Any:
-    """Numbers from 0 at both ends to 1 in the middle, by equal steps, in exact symmetry."""
+    """Evenly spaced numbers from 0 at both ends to 1 in the middle, exactly symmetric."""
     dtype = dtypes.default_dtype("f")
     places = lax.iota(dtype, size)
     last = literal(max(size - 1, 1), dtype)
     nearer = lax.min(places, lax.sub(literal(size - 1, dtype), places))
-    # A window of one point is its middle.
+    # A window of one point consists of its middle.
     middle = literal(1.0 if size == 1 else 0.0, dtype)
     return lax.add(lax.div(lax.mul(nearer, literal(2, dtype)), last), middle)
 
 
 def _squared_sine(size: int) -> Any:
-    """``(1 - cos) / 2`` of a full turn: windows written in it have no terms that cancel."""
+    """``(1 - cos) / 2`` of a full turn; written in terms of it, windows have no cancellation."""
     rise = _rise(size)
     return lax.square(lax.sin(lax.mul(rise, literal(math.pi / 2, aval_of(rise).dtype))))
 
@@ -66,10 +66,10 @@ def _hamming(size: int) -> Any:
 
 
 def bartlett(M: int) -> Array:
-    """The triangular window: it rises by equal steps from 0 to 1 and falls likewise.
+    """The Bartlett window, a triangle that rises linearly from 0 to 1 and falls again.
 
     Args:
-        M: number of points, known while tracing.
+        M: number of points; it must be known while tracing.
 
     Returns:
         A vector of `M` numbers of the default float dtype.
@@ -88,10 +88,10 @@ def bartlett(M: int) -> Array:
 def blackman(M: int) -> Array:
     """The Blackman window, ``0.42 - 0.5 cos t + 0.08 cos 2t`` for t from 0 to a full turn.
 
-    It is computed so that it is exactly 0 at both ends, where NumPy's is about -1e-17.
+    It is exactly 0 at both ends, where NumPy's is about -1e-17.
 
     Args:
-        M: number of points, known while tracing.
+        M: number of points; it must be known while tracing.
 
     Returns:
         A vector of `M` numbers of the default float dtype.
@@ -111,7 +111,7 @@ def hamming(M: int) -> Array:
     """The Hamming window, ``0.54 - 0.46 cos t`` for t from 0 to a full turn.
 
     Args:
-        M: number of points, known while tracing.
+        M: number of points; it must be known while tracing.
 
     Returns:
         A vector of `M` numbers of the default float dtype.
@@ -131,7 +131,7 @@ def hanning(M: int) -> Array:
     """The Hann window, ``0.5 - 0.5 cos t`` for t from 0 to a full turn.
 
     Args:
-        M: number of points, known while tracing.
+        M: number of points; it must be known while tracing.
 
     Returns:
         A vector of `M` numbers of the default float dtype.
@@ -151,9 +151,9 @@ def kaiser(M: int, beta: ArrayLike) -> Array:
     """The Kaiser window, ``i0(beta sqrt(1 - r**2)) / i0(beta)`` for r from -1 to 1.
 
     Args:
-        M: number of points, known while tracing.
-        beta: real scalar, the larger, the narrower the window; it can be differentiated. 0 makes
-            all points 1.
+        M: number of points; it must be known while tracing.
+        beta: real scalar; the larger, the narrower the window. With 0 all points are 1. It can be
+            differentiated.
 
     Returns:
         A vector of `M` numbers of the default float dtype.
@@ -180,19 +180,19 @@ def _kaiser(size: int, beta: Any) -> Any:
     dtype = aval_of(rise).dtype
     if not size:
         return rise
-    # 1 - r**2, without the difference of numbers that are nearly equal at the ends.
+    # 1 - r**2, without subtracting numbers that are nearly equal at the ends.
     height = lax.mul(rise, lax.sub(literal(2, dtype), rise))
     at_end = lax.eq(height, literal(0, dtype))
     root = pick(at_end, height, lax.sqrt(pick(at_end, literal(1, dtype), height)))
     scale = _magnitude(lax.reshape(convert(beta, dtype), ()))
     argument = lax.mul(scale, root)
-    # Both functions without their growth, which would overflow.
+    # Both functions are scaled: their exponential growth would overflow.
     ratio = lax.div(lax.bessel_i0e(argument), lax.bessel_i0e(scale))
     return lax.mul(ratio, lax.exp(lax.sub(argument, scale)))
 
 
 def _magnitude(x: Any) -> Any:
-    """The absolute value, with the derivative 0 at 0 that even functions need."""
+    """The absolute value, with derivative 0 at 0, as even functions need."""
     return lax.max(x, lax.neg(x))
 
 
@@ -227,7 +227,7 @@ def i0(x: ArrayLike) -> Array:
     if dtypes.itemsize_bits(dtype) < 32:
         number = convert(number, dtypes.canonicalize_dtype("float32"))
     kind = aval_of(number).dtype
-    # Grown in two halves: the whole overflows where the function itself does not yet.
+    # Scale by the exponential in two halves: the whole overflows before the function itself does.
     half = lax.exp(lax.mul(_magnitude(number), literal(0.5, kind)))
     result = lax.mul(lax.mul(lax.bessel_i0e(number), half), half)
     infinite = lax.eq(lax.abs(number), literal(math.inf, kind))

@@ -1,4 +1,4 @@
-"""Checks of what every function of random keys takes: the key, a shape, a dtype."""
+"""Checks of the common arguments of random functions: the key, a shape, a dtype."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ Shape = tuple[int, ...]
 
 
 def default_implementation() -> random_keys.KeyImplementation:
-    """The implementation of keys for which none is named."""
+    """The implementation used where none is named."""
     return random_keys.implementation_of(default_prng_impl.value)
 
 
 def checked_keys(function: str, key: Any) -> tuple[Any, Shape]:
-    """Typed or raw keys as they are, and the shape of the array of keys.
+    """Typed or raw keys unchanged, and the shape of the array of keys.
 
     Raises:
-        TypeError: `key` is neither.
+        TypeError: `key` is neither typed nor raw keys.
     """
     dtype = getattr(key, "dtype", None)
     if isinstance(dtype, random_keys.KeyDType):
@@ -63,11 +63,11 @@ def _shape_of_raw(function: str, key: Any, impl: random_keys.KeyImplementation) 
 
 
 def single_key(function: str, key: Any) -> Any:
-    """A typed or raw key as it is.
+    """A single typed or raw key, unchanged.
 
     Raises:
-        TypeError: `key` is none.
-        ValueError: it is an array of several.
+        TypeError: `key` is not a key.
+        ValueError: it is an array of several keys.
     """
     if isinstance(getattr(key, "dtype", None), random_keys.KeyDType):
         shape = key.shape
@@ -84,12 +84,12 @@ def single_key(function: str, key: Any) -> Any:
 
 
 def typed(key: Any) -> Any:
-    """Checked keys as typed ones."""
+    """Checked keys, in typed form."""
     return key if random_keys.is_key(key) else random_keys.wrap(key, default_implementation())
 
 
 def like(given: Any, made: Any) -> Any:
-    """Keys in the form, typed or raw, of those that were given."""
+    """The keys `made`, typed or raw like those `given`."""
     return made if random_keys.is_key(given) else random_keys.unwrap(made)
 
 
@@ -97,7 +97,7 @@ def shape_argument(function: str, shape: Any) -> Shape:
     """A shape as a tuple of ints.
 
     Raises:
-        TypeError: it is none.
+        TypeError: it is not a shape.
         ValueError: a size is negative.
     """
     if type(shape) is tuple and all(type(n) is int and n >= 0 for n in shape):
@@ -110,29 +110,29 @@ def dtype_argument(function: str, dtype: Any, default: str, kinds: str, wanted: 
 
     Args:
         function: name of the user's function.
-        dtype: what was asked for, or None.
+        dtype: the requested dtype, or None.
         default: the kind of the default dtype: f, i or u.
         kinds: the kinds allowed.
-        wanted: what they are called in messages.
+        wanted: their name in messages.
 
     Raises:
-        ValueError: it is of another kind.
+        ValueError: it is not of an allowed kind.
     """
     if dtype is None:
         return dtypes.default_dtype(default)
-    found = dtypes.check_user_dtype(dtype, f"random.{function}")
-    if (dtypes.kind_of(found) or "?") not in kinds:
-        raise ValueError(f"random.{function}: dtype must be {wanted}, got {found}")
-    return found
+    canonical = dtypes.check_user_dtype(dtype, f"random.{function}")
+    if (dtypes.kind_of(canonical) or "?") not in kinds:
+        raise ValueError(f"random.{function}: dtype must be {wanted}, got {canonical}")
+    return canonical
 
 
 def float_argument(function: str, dtype: Any) -> Any:
-    """The canonical form of a requested dtype of floats."""
+    """The canonical form of a requested float dtype."""
     return dtype_argument(function, dtype, "f", "f", "a float dtype")
 
 
 def converted(x: Any, dtype: Any) -> Any:
-    """An operand in a dtype; a scalar of the host first takes the dtype that it has as an array."""
+    """An operand in a dtype; a host scalar first takes the dtype it would have as an array."""
     if type(x) is Literal:
         with np.errstate(over="ignore"):
             return make_literal(np.asarray(x.val, x.aval.dtype).astype(dtype), dtype)

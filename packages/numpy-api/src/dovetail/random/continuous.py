@@ -1,4 +1,4 @@
-"""Floats of the distributions that one uniform number for each result gives."""
+"""Floats from distributions that need one uniform number per result."""
 
 from __future__ import annotations
 
@@ -59,18 +59,18 @@ def _log1p(x: Any) -> Any:
 
 
 def _above(key: Any, shape: Shape, dtype: Any, low: Any) -> Any:
-    """Floats from `low`, a number, to below 1."""
+    """Floats in [low, 1), for a number `low`."""
     return between(key, shape, dtype, make_literal(low, dtype), make_literal(1, dtype))
 
 
 def _above_minus_one(key: Any, shape: Shape, dtype: Any) -> Any:
-    """Floats between -1 and 1, neither of which is reached."""
+    """Floats strictly between -1 and 1."""
     minus_one, zero = (np.asarray(x, dtype) for x in (-1, 0))
     return _above(key, shape, dtype, np.nextafter(minus_one, zero))
 
 
 def _draws(function: str, key: Any, shape: Any, dtype: Any) -> tuple[Any, Shape, Any]:
-    """The checked arguments of a function that makes floats."""
+    """The checked arguments of a function that returns floats."""
     checked = single_key(function, key)
     return checked, shape_argument(function, shape), float_argument(function, dtype)
 
@@ -82,9 +82,9 @@ def normal(
     *,
     out_sharding: None = None,
 ) -> Array:
-    """Numbers of the standard normal distribution.
+    """Samples from the standard normal distribution.
 
-    Complex ones have independent normal parts with variance 1/2 each.
+    Complex samples have independent normal parts, each with variance 1/2.
 
     Args:
         key: a key, typed or raw.
@@ -96,7 +96,7 @@ def normal(
         An array of that shape and dtype.
 
     Raises:
-        TypeError: `key` is no key or `shape` no shape.
+        TypeError: `key` is not a key, or `shape` is not a shape.
         ValueError: `key` is an array of several keys, or `dtype` is not a float or complex dtype.
 
     Example:
@@ -125,7 +125,7 @@ def _normal(key: Any, shape: Any, dtype: Any) -> Any:
 
 
 def real_normal(key: Any, shape: Shape, dtype: Any) -> Any:
-    """Floats of the standard normal distribution, by its inverse distribution function."""
+    """Floats from the standard normal distribution, by its inverse distribution function."""
     return _normal_of_error(_above_minus_one(key, shape, dtype), dtype)
 
 
@@ -140,7 +140,7 @@ def exponential(
     *,
     out_sharding: None = None,
 ) -> Array:
-    """Numbers of the exponential distribution with mean 1.
+    """Samples from the exponential distribution with mean 1.
 
     Args:
         key: a key, typed or raw.
@@ -152,7 +152,7 @@ def exponential(
         An array of that shape and dtype.
 
     Raises:
-        TypeError: `key` is no key or `shape` no shape.
+        TypeError: `key` is not a key, or `shape` is not a shape.
         ValueError: `key` is an array of several keys, or `dtype` is not a float dtype.
 
     Example:
@@ -179,20 +179,20 @@ def gumbel(
     *,
     out_sharding: None = None,
 ) -> Array:
-    """Numbers of the standard Gumbel distribution, that of the largest of many.
+    """Samples from the standard Gumbel distribution, the limit for the largest of many.
 
     Args:
         key: a key, typed or raw.
         shape: shape of the result.
         dtype: a float dtype; the default one if None.
-        mode: "low" (the default), or "high" for large results of a finer resolution.
+        mode: "low" (the default), or "high" for a finer resolution of large results.
         out_sharding: None.
 
     Returns:
         An array of that shape and dtype.
 
     Raises:
-        TypeError: `key` is no key or `shape` no shape.
+        TypeError: `key` is not a key, or `shape` is not a shape.
         ValueError: `key` is an array of several keys, `dtype` is not a float dtype, or `mode` is
             unknown.
 
@@ -208,7 +208,7 @@ def gumbel(
 
 
 def gumbel_mode(function: str, mode: Any) -> str:
-    """The mode in which Gumbel numbers are made.
+    """The mode in which Gumbel numbers are drawn.
 
     Raises:
         ValueError: there is no such mode.
@@ -226,12 +226,12 @@ def _gumbel(key: Any, shape: Any, dtype: Any, mode: Any) -> Any:
 
 
 def gumbel_numbers(key: Any, shape: Shape, dtype: Any, mode: str) -> Any:
-    """Numbers of the Gumbel distribution, by its inverse distribution function."""
+    """Samples from the Gumbel distribution, by its inverse distribution function."""
     limits = dtypes.finfo(dtype)
     if mode == "low":
         return neg(_log(neg(_log(_above(key, shape, dtype, limits.tiny)))))
     coarse, fine = rows(unit_interval(key, (2, *shape), dtype))
-    # Below one half floats are closer together than the numbers drawn; fill the gaps.
+    # Below one half, floats are closer together than the numbers drawn; fill the gaps.
     fine = add_p.bind(coarse, mul(make_literal(limits.eps, dtype), fine))
     fine = add_p.bind(fine, make_literal(limits.tiny, dtype))
     x = select_n_p.bind(ge_p.bind(coarse, make_literal(0.5, dtype)), fine, coarse)
@@ -245,7 +245,7 @@ def logistic(
     *,
     out_sharding: None = None,
 ) -> Array:
-    """Numbers of the standard logistic distribution.
+    """Samples from the standard logistic distribution.
 
     Args:
         key: a key, typed or raw.
@@ -257,7 +257,7 @@ def logistic(
         An array of that shape and dtype.
 
     Raises:
-        TypeError: `key` is no key or `shape` no shape.
+        TypeError: `key` is not a key, or `shape` is not a shape.
         ValueError: `key` is an array of several keys, or `dtype` is not a float dtype.
 
     Example:
@@ -283,7 +283,7 @@ def laplace(
     *,
     out_sharding: None = None,
 ) -> Array:
-    """Numbers of the standard Laplace distribution: exponential ones of either sign.
+    """Samples from the standard Laplace distribution: exponential ones of either sign.
 
     Args:
         key: a key, typed or raw.
@@ -295,7 +295,7 @@ def laplace(
         An array of that shape and dtype.
 
     Raises:
-        TypeError: `key` is no key or `shape` no shape.
+        TypeError: `key` is not a key, or `shape` is not a shape.
         ValueError: `key` is an array of several keys, or `dtype` is not a float dtype.
 
     Example:
@@ -321,7 +321,7 @@ def cauchy(
     *,
     out_sharding: None = None,
 ) -> Array:
-    """Numbers of the standard Cauchy distribution, which has no mean.
+    """Samples from the standard Cauchy distribution, which has no mean.
 
     Args:
         key: a key, typed or raw.
@@ -333,7 +333,7 @@ def cauchy(
         An array of that shape and dtype.
 
     Raises:
-        TypeError: `key` is no key or `shape` no shape.
+        TypeError: `key` is not a key, or `shape` is not a shape.
         ValueError: `key` is an array of several keys, or `dtype` is not a float dtype.
 
     Example:
@@ -363,13 +363,13 @@ def truncated_normal(
     *,
     out_sharding: None = None,
 ) -> Array:
-    """Numbers of the standard normal distribution that lie between two bounds.
+    """Samples from the standard normal distribution truncated to lie between two bounds.
 
     Args:
         key: a key, typed or raw.
         lower: lower bounds; a scalar or an array that can be broadcast to `shape`.
-        upper: upper bounds, the same.
-        shape: shape of the result; that to which the bounds are broadcast together if None.
+        upper: upper bounds, likewise.
+        shape: shape of the result; the common shape of the bounds if None.
         dtype: a float dtype; the default one if None.
         out_sharding: None.
 
@@ -377,7 +377,7 @@ def truncated_normal(
         An array of that shape and dtype, strictly between the bounds.
 
     Raises:
-        TypeError: `key` is no key or `shape` no shape.
+        TypeError: `key` is not a key, or `shape` is not a shape.
         ValueError: `key` is an array of several keys, `dtype` is not a float dtype, or a bound does
             not fit the shape.
 

@@ -1,4 +1,4 @@
-"""Random bits, and numbers with equal chances: in an interval, of integers, of two outcomes."""
+"""Random bits, uniform numbers and integers, and random choices between two outcomes."""
 
 from __future__ import annotations
 
@@ -41,23 +41,24 @@ _INT32 = np.dtype(np.int32)
 
 
 def spread(function: str, argument: str, x: Any, shape: Shape) -> Any:
-    """An operand with as many dimensions as `shape`, to which it can be broadcast; a scalar as it
-    is.
+    """An operand with as many dimensions as `shape`; a scalar unchanged.
 
     Raises:
         ValueError: it cannot be broadcast to `shape`.
     """
-    have: Shape = aval_of(x).shape
-    aligned = shape[len(shape) - len(have) :]
-    if len(have) > len(shape) or any(n not in (1, m) for n, m in zip(have, aligned, strict=True)):
+    x_shape: Shape = aval_of(x).shape
+    aligned = shape[len(shape) - len(x_shape) :]
+    if len(x_shape) > len(shape) or any(
+        n not in (1, m) for n, m in zip(x_shape, aligned, strict=True)
+    ):
         raise ValueError(
-            f"random.{function}: {argument} of shape {have} cannot be broadcast to shape {shape}"
+            f"random.{function}: {argument} of shape {x_shape} cannot be broadcast to shape {shape}"
         )
-    return with_rank(x, have, len(shape))
+    return with_rank(x, x_shape, len(shape))
 
 
 def pair_of_keys(key: Any) -> tuple[Any, Any]:
-    """Two keys made from a typed one."""
+    """Two keys made from a typed key."""
     return rows(random_keys.split(key, (2,)))
 
 
@@ -68,18 +69,18 @@ def rows(x: Any) -> tuple[Any, Any]:
 
 
 def unit_interval(key: Any, shape: Shape, dtype: Any) -> Any:
-    """Floats from 0 to below 1, multiples of the dtype's epsilon."""
+    """Floats in [0, 1), multiples of the dtype's epsilon."""
     limits = dtypes.finfo(dtype)
     width, mantissa = int(limits.bits), int(limits.nmant)
     if width not in random_keys.BIT_WIDTHS:
         raise TypeError(f"random numbers of dtype {dtype} cannot be made: its elements are packed")
-    # Where few bits are wanted fewer are drawn, and lie in the low half of the word.
+    # If few bits are needed, fewer are drawn; they are in the low half of the word.
     drawn = 8 if mantissa < 8 else width
     unsigned = np.dtype(f"uint{width}")
     bits = convert_element_type(random_keys.random_bits(key, drawn, shape), unsigned)
     fraction = lax.shift_right_logical_p.bind(bits, make_literal(drawn - mantissa, unsigned))
     one = np.ones((), dtype).view(unsigned)[()]
-    # The bits of a float from 1 to below 2.
+    # The bits of a float in [1, 2).
     floats = bitcast_convert_type_p.bind(
         lax.or_p.bind(fraction, make_literal(one, unsigned)), new_dtype=dtype
     )
@@ -94,10 +95,10 @@ def _difference(high: Any, low: Any, dtype: Any) -> Any:
 
 
 def between(key: Any, shape: Shape, dtype: Any, low: Any, high: Any) -> Any:
-    """Floats from `low` to below `high`, which are operands of that dtype and of fit shapes."""
+    """Floats in [low, high), for operands of that dtype and of fitting shapes."""
     unit = unit_interval(key, shape, dtype)
     scaled = add_p.bind(mul(unit, _difference(high, low, dtype)), low)
-    # Rounding must not lead below the interval.
+    # Rounding must not leave the interval at its lower end.
     return max_p.bind(low, scaled)
 
 
@@ -116,15 +117,15 @@ def bits(
     Args:
         key: a key, typed or raw.
         shape: shape of the result.
-        dtype: a dtype of unsigned integers; uint32 by default, uint64 where 64-bit types are on.
+        dtype: an unsigned integer dtype; by default uint32, or uint64 if 64-bit types are on.
         out_sharding: None.
 
     Returns:
         An array of that shape and dtype.
 
     Raises:
-        TypeError: `key` is no key or `shape` no shape.
-        ValueError: `key` is an array of several keys, or `dtype` is not one of unsigned integers.
+        TypeError: `key` is not a key, or `shape` is not a shape.
+        ValueError: `key` is an array of several keys, or `dtype` is not an unsigned integer dtype.
 
     Example:
         >>> from dovetail import random
@@ -161,22 +162,22 @@ def uniform(
     *,
     out_sharding: None = None,
 ) -> Array:
-    """Floats uniformly distributed from `minval` (included) to `maxval` (excluded).
+    """Floats uniformly distributed in ``[minval, maxval)``.
 
     Args:
         key: a key, typed or raw.
         shape: shape of the result.
         dtype: a float dtype; the default one if None.
         minval: lower end; a scalar or an array that can be broadcast to `shape`.
-        maxval: upper end, the same. Where it is not above `minval`, the result is `minval`.
+        maxval: upper end, likewise. Where it is not above `minval`, the result is `minval`.
         out_sharding: None.
 
     Returns:
-        An array of that shape and dtype. Rounding can make results equal to `maxval` where the
-        interval is short or far from zero.
+        An array of that shape and dtype. If the interval is short or far from zero, rounding can
+        make results equal to `maxval`.
 
     Raises:
-        TypeError: `key` is no key or `shape` no shape.
+        TypeError: `key` is not a key, or `shape` is not a shape.
         ValueError: `key` is an array of several keys, `dtype` is not a float dtype, or a bound does
             not fit the shape.
 
@@ -226,18 +227,18 @@ def randint(
     *,
     out_sharding: None = None,
 ) -> Array:
-    """Integers uniformly distributed from `minval` (included) to `maxval` (excluded).
+    """Integers uniformly distributed in ``[minval, maxval)``.
 
-    Their chances differ by less than one in 2**32 (for 64-bit dtypes 2**64) over the number of
-    them.
+    Their probabilities differ by less than one in 2**32 (2**64 for 64-bit dtypes), divided by the
+    number of integers.
 
     Args:
         key: a key, typed or raw.
         shape: shape of the result.
-        minval: lower end; a scalar or an array that can be broadcast to `shape`. What the dtype
-            cannot hold is moved to the nearest number that it can.
-        maxval: upper end, the same; one more than the dtype's largest number is meant as such.
-            Where it is not above `minval`, the result is `minval`.
+        minval: lower end; a scalar or an array that can be broadcast to `shape`. A value that the
+            dtype cannot hold becomes the nearest one that it can.
+        maxval: upper end, likewise; it may be one more than the dtype's largest number. Where it is
+            not above `minval`, the result is `minval`.
         dtype: an integer dtype; the default one if None.
         out_sharding: None.
 
@@ -245,7 +246,7 @@ def randint(
         An array of that shape and dtype.
 
     Raises:
-        TypeError: `key` is no key, `shape` no shape, or `dtype` no integer dtype.
+        TypeError: `key` is not a key, `shape` is not a shape, or `dtype` is not an integer dtype.
         ValueError: `key` is an array of several keys, or a bound does not fit the shape.
 
     Example:
@@ -267,7 +268,7 @@ def randint(
 
 
 def _bound_argument(argument: str, x: Any, dtype: Any) -> tuple[Any, bool]:
-    """A bound as an argument of a program, and whether it is known to be beyond the dtype."""
+    """A bound as an argument of a program, and whether it is known to exceed the dtype."""
     if type(x) is int and -(2**31) <= x < 2**31:
         return x, False
     if not isinstance(x, (bool, int, np.integer, np.bool_)):
@@ -284,9 +285,9 @@ def _bound_argument(argument: str, x: Any, dtype: Any) -> tuple[Any, bool]:
 
 @functools.cache
 def _range(dtype: Any, argument: str) -> tuple[int, int, Any]:
-    """What a bound can be for an integer dtype, and the dtype that is computed in.
+    """The limits of a bound for an integer dtype, and the dtype to compute in.
 
-    Dtypes of less than 32 bits are computed in int32, which holds one more than their largest
+    For dtypes of less than 32 bits that is int32, which can hold one more than their largest
     number.
     """
     limits = dtypes.iinfo(dtype)
@@ -296,7 +297,7 @@ def _range(dtype: Any, argument: str) -> tuple[int, int, Any]:
 
 
 def _held(x: Any, low: int, high: int, work: Any) -> tuple[Any, Any]:
-    """Integers moved into an interval, in another dtype; and whether they were above it."""
+    """Integers clipped to an interval, in another dtype; and whether they were above it."""
     if type(x) is Literal:
         number = int(x.val)
         return make_literal(min(max(number, low), high), work), make_literal(number > high, _BOOL)
@@ -334,14 +335,13 @@ def _randint(key: Any, minval: Any, maxval: Any, shape: Any, dtype: Any, past: A
     nonempty, count = _of_one_shape(nonempty, count)
     count = select_n_p.bind(nonempty, _filled(one, count), count)
     if work == dtype and not (type(above) is Literal and not above.val):
-        # The upper end is one more than the largest number: all numbers from the lower end on.
+        # The upper end exceeds the largest number by one: take all numbers from the lower end on.
         more = add_p.bind(count, one)
         extend = lax.and_p.bind(nonempty, above)
         extend, count = _of_one_shape(extend, count)
         more = _filled(more, count)
         count = select_n_p.bind(extend, count, more)
-    # A word of twice the width modulo `count`, from its two halves: 2**width is the square of
-    # `half`.
+    # Reduce a word of twice the width modulo `count` from its halves: 2**width is `half` squared.
     half = rem_p.bind(make_literal(2 ** (width // 2), unsigned), count)
     factor = rem_p.bind(mul(half, half), count)
     upper = mul(rem_p.bind(first, count), factor)
@@ -350,7 +350,7 @@ def _randint(key: Any, minval: Any, maxval: Any, shape: Any, dtype: Any, past: A
 
 
 def _filled(x: Any, like: Any) -> Any:
-    """An operand of the rank of another, or of rank 0, in the other's shape."""
+    """An operand of rank 0, or of the rank of another, broadcast to the other's shape."""
     have, shape = aval_of(x).shape, aval_of(like).shape
     if have == shape:
         return x
@@ -358,7 +358,7 @@ def _filled(x: Any, like: Any) -> Any:
 
 
 def _of_one_shape(x: Any, y: Any) -> tuple[Any, Any]:
-    """Two operands, of one rank or of rank 0, in their common shape."""
+    """Two operands of the same rank, or of rank 0, in their common shape."""
     first, second = aval_of(x).shape, aval_of(y).shape
     if first == second:
         return x, y
@@ -378,20 +378,20 @@ def bernoulli(
     *,
     out_sharding: None = None,
 ) -> Array:
-    """True with chance `p`, else False.
+    """Booleans that are True with probability `p`.
 
     Args:
         key: a key, typed or raw.
-        p: chances; a scalar or an array of floats that can be broadcast to `shape`.
+        p: probabilities; a scalar or an array of floats that can be broadcast to `shape`.
         shape: shape of the result; that of `p` if None.
-        mode: "low", or "high" for a resolution of chances beyond that of one float.
+        mode: "low", or "high" for a resolution of probabilities beyond that of one float.
         out_sharding: None.
 
     Returns:
         A boolean array of that shape.
 
     Raises:
-        TypeError: `key` is no key, `shape` no shape, or `p` is not of a float dtype.
+        TypeError: `key` is not a key, `shape` is not a shape, or `p` is not of a float dtype.
         ValueError: `key` is an array of several keys, `p` does not fit the shape, or `mode` is
             unknown.
 
@@ -436,20 +436,20 @@ def rademacher(
     *,
     out_sharding: None = None,
 ) -> Array:
-    """Signs: 1 or -1 with equal chances.
+    """Random signs: 1 or -1 with equal probability.
 
     Args:
         key: a key, typed or raw.
         shape: shape of the result.
-        dtype: a dtype of signed numbers; the default integer dtype if None.
+        dtype: a signed dtype; the default integer dtype if None.
         out_sharding: None.
 
     Returns:
         An array of that shape and dtype.
 
     Raises:
-        TypeError: `key` is no key or `shape` no shape.
-        ValueError: `key` is an array of several keys, or `dtype` holds no -1.
+        TypeError: `key` is not a key, or `shape` is not a shape.
+        ValueError: `key` is an array of several keys, or `dtype` cannot hold -1.
 
     Example:
         >>> from dovetail import random

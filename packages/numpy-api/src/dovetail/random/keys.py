@@ -36,7 +36,7 @@ def _implementation(impl: Any, dtype: Any = None) -> random_keys.KeyImplementati
 
 
 def _seed(function: str, seed: Any) -> Any:
-    """A seed as an integer scalar of a dtype that arrays have."""
+    """A seed as an integer scalar of a dtype that arrays can have."""
     offset = random_seed_offset.value
     if type(seed) is int or isinstance(seed, (bool, int)):
         seed = int(seed) + offset
@@ -51,7 +51,7 @@ def _seed(function: str, seed: Any) -> Any:
     if isinstance(seed, ArrayClass):
         value = seed
     elif isinstance(seed, (np.ndarray, np.generic)):
-        # The lowest bits count, so that a seed gives one key wherever 64 bits are off.
+        # Only the low bits count: wherever 64 bits are off, a seed gives the same key.
         value = np.asarray(seed).astype(dtypes.canonicalize_dtype(seed.dtype))
     else:
         value = array_like(seed, f"random.{function}", "seed")
@@ -88,10 +88,10 @@ def key(seed: ArrayLike, *, impl: str | None = None, dtype: DTypeLike | None = N
     """A random key made from a seed.
 
     Args:
-        seed: an integer. Of more than 32 bits only the low ones count unless ``enable_x64`` is on.
+        seed: an integer. Only its low 32 bits count unless ``enable_x64`` is on.
         impl: the name of the generator, ``"threefry2x32"``, ``"rbg"`` or ``"unsafe_rbg"``; the
             option ``default_prng_impl`` by default.
-        dtype: a key dtype, as another way to name the generator.
+        dtype: a key dtype, as an alternative way to name the generator.
 
     Returns:
         An array of rank 0 whose dtype is that of the generator's keys.
@@ -119,10 +119,10 @@ def key(seed: ArrayLike, *, impl: str | None = None, dtype: DTypeLike | None = N
 
 
 def PRNGKey(seed: ArrayLike, *, impl: str | None = None) -> Array:
-    """A raw random key made from a seed: an array of numbers, as keys were before they had dtypes.
+    """A raw random key made from a seed: an array of numbers, the older form of keys.
 
     Args:
-        seed: an integer. Of more than 32 bits only the low ones count unless ``enable_x64`` is on.
+        seed: an integer. Only its low 32 bits count unless ``enable_x64`` is on.
         impl: the name of the generator; the option ``default_prng_impl`` by default.
 
     Returns:
@@ -145,10 +145,10 @@ def key_dtype(impl: str | None = None) -> Any:
     """The dtype of the keys of a generator.
 
     Args:
-        impl: its name; the option ``default_prng_impl`` by default.
+        impl: name of the generator; the option ``default_prng_impl`` by default.
 
     Returns:
-        A dtype, below `dovetail.dtypes.prng_key`.
+        A dtype, a subtype of `dovetail.dtypes.prng_key`.
 
     Raises:
         ValueError: there is no generator of that name.
@@ -162,46 +162,46 @@ def key_dtype(impl: str | None = None) -> Any:
 
 
 def key_impl(keys: KeyLike) -> str:
-    """The name of the generator that keys are for.
+    """The name of the generator that keys belong to.
 
     Args:
-        keys: typed keys; raw ones are taken to be for the generator of ``default_prng_impl``.
+        keys: typed keys; raw ones are assumed to belong to the generator ``default_prng_impl``.
 
     Returns:
-        The name, which `key` and `wrap_key_data` take.
+        The name, as accepted by `key` and `wrap_key_data`.
 
     Raises:
-        TypeError: `keys` are no keys.
+        TypeError: `keys` are not keys.
 
     Example:
         >>> from dovetail import random
         >>> random.key_impl(random.key(0))
         'threefry2x32'
     """
-    found, _ = checked_keys("key_impl", keys)
-    implementation = getattr(found.dtype, "implementation", None) or default_implementation()
+    checked, _ = checked_keys("key_impl", keys)
+    implementation = getattr(checked.dtype, "implementation", None) or default_implementation()
     return str(implementation.name)
 
 
 def key_data(keys: KeyLike) -> Array:
-    """The numbers that keys are made of: raw keys.
+    """The raw form of keys: the numbers that they consist of.
 
     Args:
-        keys: keys, of any shape; raw ones are returned as they are.
+        keys: keys, of any shape; raw ones are returned unchanged.
 
     Returns:
         A uint32 array, of shape ``(*keys.shape, 2)`` for ``threefry2x32``.
 
     Raises:
-        TypeError: `keys` are no keys.
+        TypeError: `keys` are not keys.
 
     Example:
         >>> from dovetail import random
         >>> print(random.key_data(random.key(42)))
         [ 0 42]
     """
-    found, _ = checked_keys("key_data", keys)
-    return _data(found)
+    checked, _ = checked_keys("key_data", keys)
+    return _data(checked)
 
 
 @compiled
@@ -210,7 +210,7 @@ def _data(key: Any) -> Any:
 
 
 def wrap_key_data(key_bits_array: ArrayLike, *, impl: str | None = None) -> Array:
-    """Typed keys made of raw ones.
+    """Typed keys made from raw ones.
 
     Args:
         key_bits_array: a uint32 array whose shape ends with that of a raw key, (2,) for
@@ -221,7 +221,7 @@ def wrap_key_data(key_bits_array: ArrayLike, *, impl: str | None = None) -> Arra
         An array of keys.
 
     Raises:
-        TypeError: the array is of another dtype or shape.
+        TypeError: the array has a different dtype or shape.
         ValueError: there is no generator of that name.
 
     Example:
@@ -254,7 +254,7 @@ def _wrapped(raw: Any, impl: Any) -> Any:
 
 
 def clone(key: KeyLike) -> Array:
-    """The same key, to say that using it again is meant.
+    """The same key, to state that its reuse is intended.
 
     Args:
         key: keys, typed or raw.
@@ -263,7 +263,7 @@ def clone(key: KeyLike) -> Array:
         `key` itself.
 
     Raises:
-        TypeError: `key` is no key.
+        TypeError: `key` is not a key.
 
     Example:
         >>> from dovetail import random
@@ -274,17 +274,17 @@ def clone(key: KeyLike) -> Array:
 
 
 def split(key: KeyLike, num: int | tuple[int, ...] = 2) -> Array:
-    """Several new keys made from one, which should not be used again.
+    """New keys made from one key, which should not be used again.
 
     Args:
         key: a key, typed or raw.
-        num: how many, or the shape of the array of new keys.
+        num: number of new keys, or the shape of the array of them.
 
     Returns:
-        New keys, typed or raw as `key` is; of shape ``(num,)``, or `num` if that is a tuple.
+        New keys, typed or raw like `key`, of shape ``(num,)``, or `num` if that is a tuple.
 
     Raises:
-        TypeError: `key` is no key, or `num` is no integer or shape.
+        TypeError: `key` is not a key, or `num` is neither an integer nor a shape.
         ValueError: `key` is an array of several keys, or `num` is negative.
 
     Example:
@@ -302,17 +302,17 @@ def _split(key: Any, shape: Any) -> Any:
 
 
 def fold_in(key: KeyLike, data: ArrayLike) -> Array:
-    """A new key made from one and a number, such as the number of a step or of a device.
+    """A new key made from a key and a number, such as that of a step or of a device.
 
     Args:
         key: a key, typed or raw.
-        data: an integer of 32 bits; of integers of another kind the low 32 bits count.
+        data: a 32-bit integer; only the low 32 bits of wider integers count.
 
     Returns:
-        A new key, typed or raw as `key` is. It differs for different `data`.
+        A new key, typed or raw like `key`. It differs for different `data`.
 
     Raises:
-        TypeError: `key` is no key, or `data` is no integer scalar.
+        TypeError: `key` is not a key, or `data` is not an integer scalar.
         ValueError: `key` is an array of several keys.
         OverflowError: `data` is a Python integer that is negative or does not fit 32 bits.
 

@@ -1,4 +1,4 @@
-"""Random orders, and random choices among given things."""
+"""Random permutations and random choices."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _taken(x: Any, positions: Any, axis: int) -> Any:
 
 
 def _array(function: str, argument: str, x: Any) -> Any:
-    """An argument that has to be an array, as primitives take it."""
+    """An argument that must be an array, in the form that primitives take."""
     if not isinstance(x, (ArrayClass, np.ndarray)):
         raise TypeError(
             f"random.{function} takes an array as {argument}, got {type(x).__name__}; write "
@@ -56,21 +56,21 @@ def permutation(
     *,
     out_sharding: None = None,
 ) -> Array:
-    """An array in random order, or the numbers below an integer.
+    """An array, or the numbers below an integer, in random order.
 
     Args:
         key: a key, typed or raw.
-        x: an array, or an integer that stands for the vector of the numbers below it.
-        axis: the dimension along which the order is random.
-        independent: whether each vector along `axis` gets an order of its own; otherwise whole
-            slices are moved.
+        x: an array, or an integer, which stands for the numbers below it.
+        axis: the dimension to permute.
+        independent: whether to permute each vector along `axis` independently, rather than whole
+            slices.
         out_sharding: None.
 
     Returns:
         An array of the shape and dtype of `x`.
 
     Raises:
-        TypeError: `key` is no key, or `x` is neither an array with dimensions nor an integer.
+        TypeError: `key` is not a key, or `x` is neither an array with dimensions nor an integer.
         ValueError: `key` is an array of several keys, `x` is negative, or `axis` is out of bounds.
 
     Example:
@@ -122,7 +122,7 @@ def permuted(key: Any, x: Any, axis: int, independent: bool = False) -> Any:
         return _shuffled(key, x, axis)
     if not independent or aval.ndim == 1:
         return _taken(x, permuted_numbers(key, aval.shape[axis]), axis)
-    # Values that cannot be sorted along are found by their positions.
+    # Values that cannot be sorted along with the words are gathered by their positions.
     flat = reshape(x, (aval.size,))
     count = iota_like(dtypes.default_dtype("i"), (aval.size,), 0)
     order = _shuffled(key, reshape(count, aval.shape), axis)
@@ -130,7 +130,7 @@ def permuted(key: Any, x: Any, axis: int, independent: bool = False) -> Any:
 
 
 def _shuffled(key: Any, x: Any, axis: int) -> Any:
-    """Sort by random words; repeated, so that equal words hardly matter for long arrays."""
+    """Sort by random words, repeatedly, so that equal words hardly matter for long arrays."""
     aval = aval_of(x)
     rounds = math.ceil(3 * math.log(max(1, aval.size)) / math.log(_LARGEST_WORD))
     for _ in range(rounds):
@@ -153,24 +153,25 @@ def categorical(
     *,
     out_sharding: None = None,
 ) -> Array:
-    """Categories with chances in proportion to the exponentials of given numbers.
+    """Random categories, with probabilities proportional to the exponentials of `logits`.
 
     Args:
         key: a key, typed or raw.
-        logits: logarithms of the chances, up to a constant; an array of floats.
+        logits: logarithms of the probabilities, up to a constant; an array of floats.
         axis: the dimension of the categories.
-        shape: shape of the result: any dimensions, then those of `logits` without `axis` (or what
-            these can be broadcast to); only the latter if None.
-        replace: whether a category can be drawn again, for the same batch element.
-        mode: "low" (the default), or "high" for rare categories of a finer resolution.
+        shape: shape of the result: any dimensions, then those of `logits` without `axis` (or a
+            shape that they broadcast to); only the latter if None.
+        replace: whether a category can be drawn more than once for the same batch element.
+        mode: "low" (the default), or "high" for a finer resolution of rare categories.
         out_sharding: None.
 
     Returns:
         An integer array of that shape.
 
     Raises:
-        TypeError: `key` is no key, `logits` no array of floats, or `shape` no shape.
-        ValueError: `key` is an array of several keys, `shape` does not go with `logits`, there are
+        TypeError: `key` is not a key, `logits` is not an array of floats, or `shape` is not a
+            shape.
+        ValueError: `key` is an array of several keys, `shape` does not match `logits`, there are
             fewer categories than draws without replacement, or `mode` is unknown.
 
     Example:
@@ -197,9 +198,9 @@ def categorical(
         shape = batch
     else:
         shape = shape_argument("categorical", shape)
-        have = shape[len(shape) - len(batch) :]
+        draws_shape = shape[len(shape) - len(batch) :]
         if len(shape) < len(batch) or any(
-            n not in (1, m) for n, m in zip(batch, have, strict=True)
+            n not in (1, m) for n, m in zip(batch, draws_shape, strict=True)
         ):
             raise ValueError(
                 f"random.categorical: logits of shape {aval.shape} have the shape {batch} without "
@@ -234,7 +235,7 @@ def _categorical(key: Any, logits: Any, axis: Any, shape: Any, replace: Any, mod
 
 
 def _sum(x: Any, y: Any) -> Any:
-    """A sum whose order is that of the dtype: XLA may compute on with more digits than it has."""
+    """A sum rounded to its dtype: XLA may otherwise carry more digits than the dtype has."""
     total = add_p.bind(x, y)
     limits = dtypes.finfo(aval_of(total).dtype)
     if limits.bits >= 32:
@@ -260,27 +261,28 @@ def choice(
     axis: int = 0,
     mode: str | None = None,
 ) -> Array:
-    """Random elements of an array, or random numbers below an integer.
+    """Random elements of an array, or random integers below a bound.
 
     Args:
         key: a key, typed or raw.
-        a: an array, of which slices along `axis` are chosen, or an integer that stands for the
+        a: an array, whose slices along `axis` are chosen, or an integer, which stands for the
             numbers below it.
         shape: shape of the choices.
-        replace: whether an element can be chosen again.
-        p: chances of the elements, a vector; equal ones if None.
+        replace: whether an element can be chosen more than once.
+        p: probabilities of the elements, a vector; equal ones if None.
         axis: the dimension of the elements.
-        mode: how Gumbel numbers are made for choices with chances and without replacement: "low"
-            (the default) or "high".
+        mode: how Gumbel numbers are drawn for choices with `p` and without replacement: "low" (the
+            default) or "high".
 
     Returns:
-        An array of shape `shape` for an integer; for an array its shape with `shape` in place of
-        `axis`.
+        An array of shape `shape` if `a` is an integer; otherwise of the shape of `a`, with `shape`
+        in place of `axis`.
 
     Raises:
-        TypeError: `key` is no key, `a` neither array nor integer, or `shape` no shape.
-        ValueError: `key` is an array of several keys, there is nothing to choose from, or too
-            little without replacement, `p` has another size, or `axis` is out of bounds.
+        TypeError: `key` is not a key, `a` is neither an array nor an integer, or `shape` is not a
+            shape.
+        ValueError: `key` is an array of several keys, there are no elements, or too few to choose
+            without replacement, `p` has the wrong size, or `axis` is out of bounds.
 
     Example:
         >>> from dovetail import random
@@ -335,8 +337,8 @@ def _choice(
         positions = randint(key, shape, 0, size)
     elif p is None:
         if a is not None:
-            found = slice_dimension(permuted(key, a, axis), 0, draws, axis)
-            return _in_place(found, shape, axis)
+            chosen = slice_dimension(permuted(key, a, axis), 0, draws, axis)
+            return _in_place(chosen, shape, axis)
         positions = slice_dimension(permuted_numbers(key, size), 0, draws, 0)
     else:
         positions = _weighted(key, inexact("random.choice", p), draws, shape, replace, mode)
@@ -346,7 +348,7 @@ def _choice(
 
 
 def _weighted(key: Any, p: Any, draws: int, shape: Shape, replace: bool, mode: str) -> Any:
-    """Positions with chances in proportion to a vector."""
+    """Positions with probabilities proportional to a vector."""
     dtype, size = p.dtype, p.size
     integers = dtypes.default_dtype("i")
     if not replace:
@@ -359,6 +361,6 @@ def _weighted(key: Any, p: Any, draws: int, shape: Shape, replace: bool, mode: s
 
 
 def _in_place(x: Any, shape: Shape, axis: int) -> Any:
-    """An array with one of its dimensions taken apart."""
-    have = aval_of(x).shape
-    return reshape(x, (*have[:axis], *shape, *have[axis + 1 :]))
+    """An array with one of its dimensions split into several."""
+    x_shape = aval_of(x).shape
+    return reshape(x, (*x_shape[:axis], *shape, *x_shape[axis + 1 :]))

@@ -16,7 +16,7 @@ from dovetail.typing import Array, ArrayLike, DeviceLike, DTypeLike, ShapeLike, 
 def reshape(
     self: Array, *args: ShapeLike, order: str = "C", out_sharding: Sharding | None = None
 ) -> Array:
-    """The elements in another shape: ``x.reshape(2, -1)`` or ``x.reshape((2, -1))``."""
+    """Change the shape, keeping the order: ``x.reshape(2, -1)`` or ``x.reshape((2, -1))``."""
     if not args:
         raise TypeError("reshape needs a shape: x.reshape(2, 3) or x.reshape((2, 3))")
     shape: Any = args[0] if len(args) == 1 else args
@@ -24,7 +24,7 @@ def reshape(
 
 
 def transpose(self: Array, *args: int | Sequence[int] | None) -> Array:
-    """The dimensions in another order, reversed by default: ``x.transpose(1, 0)``."""
+    """Permute the dimensions, by default into reverse order: ``x.transpose(1, 0)``."""
     if not args or (len(args) == 1 and args[0] is None):
         return shapes.transpose(self)
     axes: Any = args[0] if isinstance(args[0], (tuple, list)) else args
@@ -34,17 +34,17 @@ def transpose(self: Array, *args: int | Sequence[int] | None) -> Array:
 def astype(
     self: Array, dtype: DTypeLike | None, copy: bool = False, device: DeviceLike | None = None
 ) -> Array:
-    """The array in another dtype. See `dovetail.numpy.astype`."""
+    """Convert the array to a dtype. See `dovetail.numpy.astype`."""
     return creation.astype(self, dtype, copy=copy, device=device)
 
 
 def flatten(self: Array, order: str = "C", *, out_sharding: Sharding | None = None) -> Array:
-    """The elements in one dimension. See `dovetail.numpy.ravel`."""
+    """Flatten the array to one dimension. See `dovetail.numpy.ravel`."""
     return shapes.ravel(self, order, out_sharding=out_sharding)
 
 
 def copy(self: Array) -> Array:
-    """An array with the same values and memory of its own."""
+    """A copy of the array, with its own memory."""
     return creation.array(self, copy=True)
 
 
@@ -62,7 +62,7 @@ def compress(
     size: int | None = None,
     fill_value: ArrayLike = 0,
 ) -> Array:
-    """Slices for which a condition holds. See `dovetail.numpy.compress`."""
+    """Select the slices for which a condition holds. See `dovetail.numpy.compress`."""
     from dovetail.numpy.gathering import compress as function  # deferred: rarely used
 
     no_out("compress", out)
@@ -70,9 +70,9 @@ def compress(
 
 
 def view(self: Array, dtype: DTypeLike | None = None, type: None = None) -> Array:
-    """The same bits read as another dtype.
+    """Reinterpret the bits of the array as another dtype.
 
-    The last dimension grows or shrinks where the sizes of the dtypes differ.
+    If the sizes of the dtypes differ, the last dimension grows or shrinks.
 
     Args:
         dtype: the dtype to read as; that of the array if None.
@@ -86,19 +86,19 @@ def view(self: Array, dtype: DTypeLike | None = None, type: None = None) -> Arra
 
 
 def bits_as(x: Any, target: Any) -> Any:
-    """`x` with its bits read as a canonical dtype, in the last dimension where sizes differ."""
+    """`x` with its bits read as a canonical dtype; the last dimension changes if sizes differ."""
     from dovetail import lax  # deferred: rarely used
 
-    own = aval_of(x).dtype
-    if own == target:
+    source = aval_of(x).dtype
+    if source == target:
         return x
-    if dtypes.kind_of(own) == "b":
-        x, own = lax.convert_element_type(x, "uint8"), np.dtype("uint8")
+    if dtypes.kind_of(source) == "b":
+        x, source = lax.convert_element_type(x, "uint8"), np.dtype("uint8")
     if dtypes.kind_of(target) == "b":
         return lax.convert_element_type(bits_as(x, np.dtype("uint8")), target)
-    if "c" in (dtypes.kind_of(own), dtypes.kind_of(target)):
-        return _complex_view(x, own, target)
-    ratio = dtypes.itemsize_bits(own) / dtypes.itemsize_bits(target)
+    if "c" in (dtypes.kind_of(source), dtypes.kind_of(target)):
+        return _complex_view(x, source, target)
+    ratio = dtypes.itemsize_bits(source) / dtypes.itemsize_bits(target)
     if ratio == 1:
         return lax.bitcast_convert_type(x, target)
     shape = aval_of(x).shape
@@ -112,7 +112,7 @@ def bits_as(x: Any, target: Any) -> Any:
         raise ValueError(
             f"view: the last dimension, of size {shape[-1]}, does not divide into groups of "
             f"{count} "
-            f"elements of {own}, which make one of {target}"
+            f"elements of {source}, which make one of {target}"
         )
     grouped = shapes.reshape(x, (*shape[:-1], shape[-1] // count, count))
     return lax.bitcast_convert_type(grouped, target)
@@ -158,7 +158,7 @@ def imag(self: Array) -> Array:
 
 
 def byteswap(self: Array) -> Array:
-    """The array with the bytes of each element in reverse order; of both parts of complex ones."""
+    """Reverse the bytes of each element, or of each part of complex elements."""
     from dovetail import lax  # deferred: rarely used
 
     dtype = aval_of(self).dtype
@@ -181,28 +181,28 @@ def backwards(self: Any) -> Iterator[Any]:
 
 
 def hexadecimal(self: Any) -> str:
-    """An integer without dimensions in base 16, as `hex` gives it."""
+    """An integer of rank 0 in base 16, as returned by `hex`."""
     return hex(self)
 
 
 def octal(self: Any) -> str:
-    """An integer without dimensions in base 8, as `oct` gives it."""
+    """An integer of rank 0 in base 8, as returned by `oct`."""
     return oct(self)
 
 
 def array_module(self: Any, types: Iterable[type]) -> Any:
-    """The module of functions for arrays of these types: `dovetail.numpy`, or NotImplemented."""
-    import dovetail.numpy  # deferred: it is loaded by then
+    """The module that implements functions of these types: `dovetail.numpy`, or NotImplemented."""
+    import dovetail.numpy  # deferred: already loaded by then
 
-    known = (ArrayClass, np.ndarray, np.generic)
-    return dovetail.numpy if all(issubclass(t, known) for t in types) else NotImplemented
+    supported = (ArrayClass, np.ndarray, np.generic)
+    return dovetail.numpy if all(issubclass(t, supported) for t in types) else NotImplemented
 
 
 class FlatElements:
-    """The elements of an array in row-major order: what `x.flat` is.
+    """The elements of an array in row-major order: the type of `x.flat`.
 
-    It is iterated over and indexed as ``x.ravel()``, and taken wherever arrays are. Differs from
-    NumPy in that it cannot be written to.
+    It can be iterated over and indexed like ``x.ravel()``, and is accepted wherever arrays are.
+    Differs from NumPy in that it cannot be written to.
 
     Attributes:
         base: the array.

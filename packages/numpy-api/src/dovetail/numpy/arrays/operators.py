@@ -1,8 +1,7 @@
 """The operators of arrays and tracers.
 
-On arrays they are compiled; on tracers these functions run as they stand, for every operation that
-is traced, so that the common cases come first: operands of one type, and an operand that is a
-Python number.
+On arrays they are compiled; on tracers these functions themselves run, for every traced operation.
+So the common cases come first: operands of one type, and an operand that is a Python number.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ _HOST: Final = (bool, int, float, complex, np.ndarray, np.generic)
 
 
 def _rank(dtype: Any) -> int:
-    """How wide a kind of numbers is; scalars of the same or a narrower kind take its dtype."""
+    """The rank of a kind of numbers; scalars of the same or a lower kind take the array's dtype."""
     kind = dtypes.kind_of(dtype)
     return _KINDS.index(kind) if kind else -1
 
@@ -60,8 +59,8 @@ def _binary(
 
     Args:
         name: the name without underscores.
-        function: what it is for operands of any dtypes and shapes.
-        primitive: what it is for operands of one of the dtypes of `kinds`, if it is one.
+        function: implementation for operands of any dtypes and shapes.
+        primitive: implementation for operands of one dtype, of `kinds`, if it is a primitive.
         kinds: dtype kinds.
         by_value: whether a Python integer need not fit the dtype of the array, as in comparisons.
     """
@@ -69,14 +68,15 @@ def _binary(
     allowed: dict[Any, bool] = {}
 
     def direct(dtype: Any) -> bool:
-        found = allowed.get(dtype)
-        if found is None:
-            found = allowed[dtype] = bind is not None and (dtypes.kind_of(dtype) or "?") in kinds
-        return found
+        is_direct = allowed.get(dtype)
+        if is_direct is None:
+            is_direct = allowed[dtype] = (
+                bind is not None and (dtypes.kind_of(dtype) or "?") in kinds
+            )
+        return is_direct
 
     def scalar(x: Any, number: Any) -> Any:
-        """A Python number as an operand beside an array whose dtype it takes; None where it does
-        not."""
+        """A Python number in the dtype of the other operand; None if it does not take that."""
         aval = x.aval
         if aval.weak_type:
             return None
@@ -130,8 +130,7 @@ def _is_operand(other: Any) -> bool:
 
 
 def _refused(self: Any, other: Any) -> Any:
-    """For other operands Python tries their own operator, and says what is wrong if there is
-    none."""
+    """For other operands Python tries their own operator, and raises an error if there is none."""
     if isinstance(other, (list, tuple, set, dict)):
         kind = type(other).__name__
         raise TypeError(
@@ -241,7 +240,7 @@ def _table() -> dict[str, Callable[..., Any]]:
 
 OPERATORS: Final = _table()
 
-#: Operators that are functions of values alone; the others look at Python integers or at indices.
+#: Operators that depend only on values; the others inspect Python integers or indices.
 COMPILED: Final = frozenset(
     name
     for name in OPERATORS

@@ -1,4 +1,4 @@
-"""What arrays and tracers gain from this distribution: operators, methods, properties."""
+"""The operators, methods and properties that this distribution adds to arrays and tracers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _METHODS: Final = (
 )
 #: Methods and properties that differ from the function of the same name.
 _OWN_METHODS: Final = "astype byteswap compress conjugate copy flatten reshape transpose view"
-#: Methods whose names say nothing, and the functions behind them.
+#: Methods without descriptive names, and the functions behind them.
 _SPECIAL_METHODS: Final = {
     "__array_module__": "array_module",
     "__hex__": "hexadecimal",
@@ -33,7 +33,7 @@ _PROPERTIES: Final = {
 
 @hookimpl
 def dovetail_array_methods() -> ArrayMethods:
-    """The tables."""
+    """The tables of operators, methods and properties."""
     from dovetail.numpy.arrays import operators  # deferred: loads the functions behind them
 
     own = {name: name for name in _OWN_METHODS.split()} | _SPECIAL_METHODS

@@ -51,19 +51,19 @@ def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = N
 
     Args:
         a: array of any numeric dtype.
-        n: how many points are transformed; `a` is cut to them, or filled up with zeros. If None,
-            those that it has.
+        n: number of points to transform; `a` is truncated or padded with zeros to it. If None, the
+            size of the dimension.
         axis: dimension.
-        norm: "backward" (or None) to divide by the number of points in the inverse only, "forward"
-            to divide there instead of in the inverse, "ortho" to divide by its square root in
+        norm: normalisation: "backward" (or None) divides by the number of points in the inverse
+            transform only, "forward" in the forward transform only, "ortho" by its square root in
             both.
 
     Returns:
-        A complex array of the shape of `a`, but for the dimension transformed, which has size `n`.
-        Its parts have 64 bits where those of `a` have, otherwise 32.
+        A complex array of the shape of `a`, except that the transformed dimension has size `n`. Its
+        parts have 64 bits if those of `a` do, otherwise 32.
 
     Raises:
-        ValueError: `n` is not positive, `axis` is out of bounds, or `norm` is another.
+        ValueError: `n` is not positive, `axis` is out of bounds, or `norm` is not one of these.
 
     Differs:
         Transforms of no points are refused.
@@ -87,18 +87,18 @@ def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
 
     Args:
         a: array of any numeric dtype.
-        n: how many points are transformed; `a` is cut to them, or filled up with zeros. If None,
-            those that it has.
+        n: number of points to transform; `a` is truncated or padded with zeros to it. If None, the
+            size of the dimension.
         axis: dimension.
-        norm: "backward" (or None) to divide by the number of points in the inverse only, "forward"
-            to divide there instead of in the inverse, "ortho" to divide by its square root in
+        norm: normalisation: "backward" (or None) divides by the number of points in the inverse
+            transform only, "forward" in the forward transform only, "ortho" by its square root in
             both.
 
     Returns:
-        A complex array of the shape of `a`, but for the dimension transformed, which has size `n`.
+        A complex array of the shape of `a`, except that the transformed dimension has size `n`.
 
     Raises:
-        ValueError: `n` is not positive, `axis` is out of bounds, or `norm` is another.
+        ValueError: `n` is not positive, `axis` is out of bounds, or `norm` is not one of these.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -110,26 +110,26 @@ def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
 
 @compiled_with("n", "axis", "norm")
 def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """The first half of the discrete Fourier transform of real numbers along one dimension.
+    """The discrete Fourier transform of real input along one dimension; its first half.
 
-    The other half holds the conjugates of this one.
+    The other half is the complex conjugate of this one.
 
     Args:
         a: array of a real dtype.
-        n: how many points are transformed; `a` is cut to them, or filled up with zeros. If None,
-            those that it has.
+        n: number of points to transform; `a` is truncated or padded with zeros to it. If None, the
+            size of the dimension.
         axis: dimension.
-        norm: "backward" (or None) to divide by the number of points in the inverse only, "forward"
-            to divide there instead of in the inverse, "ortho" to divide by its square root in
+        norm: normalisation: "backward" (or None) divides by the number of points in the inverse
+            transform only, "forward" in the forward transform only, "ortho" by its square root in
             both.
 
     Returns:
-        A complex array of the shape of `a`, but for the dimension transformed, which has size
-        ``n // 2 + 1``.
+        A complex array of the shape of `a`, except that the transformed dimension has size ``n // 2
+        + 1``.
 
     Raises:
         TypeError: `a` is complex.
-        ValueError: `n` is not positive, `axis` is out of bounds, or `norm` is another.
+        ValueError: `n` is not positive, `axis` is out of bounds, or `norm` is not one of these.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -145,19 +145,19 @@ def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
 
     Args:
         a: array of any numeric dtype: the first ``n // 2 + 1`` coefficients along the dimension,
-            the others being their conjugates.
-        n: how many points there are in the result; `a` is cut to ``n // 2 + 1`` coefficients, or
-            filled up with zeros. If None, twice the number of coefficients less one, which is even.
+            the others are their conjugates.
+        n: number of points in the result; `a` is truncated or padded with zeros to ``n // 2 + 1``
+            coefficients. If None, twice one less than the number of coefficients, which is even.
         axis: dimension.
-        norm: "backward" (or None) to divide by the number of points in the inverse only, "forward"
-            to divide there instead of in the inverse, "ortho" to divide by its square root in
+        norm: normalisation: "backward" (or None) divides by the number of points in the inverse
+            transform only, "forward" in the forward transform only, "ortho" by its square root in
             both.
 
     Returns:
-        A real array of the shape of `a`, but for the dimension transformed, which has size `n`.
+        A real array of the shape of `a`, except that the transformed dimension has size `n`.
 
     Raises:
-        ValueError: `n` is not positive, `axis` is out of bounds, or `norm` is another.
+        ValueError: `n` is not positive, `axis` is out of bounds, or `norm` is not one of these.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -171,22 +171,22 @@ def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
 def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The discrete Fourier transform of a Hermitian signal, which is real.
 
-    Of the signal the first half is given; the other half holds the conjugates of this one.
+    Only the first half of the signal is given; the other half is its complex conjugate.
 
     Args:
         a: array of any numeric dtype: the first ``n // 2 + 1`` points of the signal.
-        n: how many points the signal has; `a` is cut to ``n // 2 + 1`` of them, or filled up with
-            zeros. If None, twice the number of those given less one, which is even.
+        n: number of points of the signal; `a` is truncated or padded with zeros to ``n // 2 + 1``
+            of them. If None, twice one less than the number of those given, which is even.
         axis: dimension.
-        norm: "backward" (or None) to divide by the number of points in the inverse only, "forward"
-            to divide there instead of in the inverse, "ortho" to divide by its square root in
+        norm: normalisation: "backward" (or None) divides by the number of points in the inverse
+            transform only, "forward" in the forward transform only, "ortho" by its square root in
             both.
 
     Returns:
-        A real array of the shape of `a`, but for the dimension transformed, which has size `n`.
+        A real array of the shape of `a`, except that the transformed dimension has size `n`.
 
     Raises:
-        ValueError: `n` is not positive, `axis` is out of bounds, or `norm` is another.
+        ValueError: `n` is not positive, `axis` is out of bounds, or `norm` is not one of these.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -202,20 +202,20 @@ def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
 
     Args:
         a: array of a real dtype.
-        n: how many points are transformed; `a` is cut to them, or filled up with zeros. If None,
-            those that it has.
+        n: number of points to transform; `a` is truncated or padded with zeros to it. If None, the
+            size of the dimension.
         axis: dimension.
-        norm: "backward" (or None) to divide by the number of points in the inverse only, "forward"
-            to divide there instead of in the inverse, "ortho" to divide by its square root in
+        norm: normalisation: "backward" (or None) divides by the number of points in the inverse
+            transform only, "forward" in the forward transform only, "ortho" by its square root in
             both.
 
     Returns:
-        A complex array of the shape of `a`, but for the dimension transformed, which has size
-        ``n // 2 + 1``.
+        A complex array of the shape of `a`, except that the transformed dimension has size ``n // 2
+        + 1``.
 
     Raises:
         TypeError: `a` is complex.
-        ValueError: `n` is not positive, `axis` is out of bounds, or `norm` is another.
+        ValueError: `n` is not positive, `axis` is out of bounds, or `norm` is not one of these.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -236,20 +236,20 @@ def fftn(
 
     Args:
         a: array of any numeric dtype.
-        s: how many points are transformed along each of `axes`; `a` is cut to them, or filled up
-            with zeros. If None, those that it has.
-        axes: dimensions, all different; if None the last ones, as many as `s` has, or all.
-        norm: "backward" (or None) to divide by the number of points in the inverse only, "forward"
-            to divide there instead of in the inverse, "ortho" to divide by its square root in
+        s: number of points to transform along each of `axes`; `a` is truncated or padded with zeros
+            to them. If None, the sizes of these dimensions.
+        axes: dimensions, all different; if None, as many of the last ones as `s` has, or all.
+        norm: normalisation: "backward" (or None) divides by the number of points in the inverse
+            transform only, "forward" in the forward transform only, "ortho" by its square root in
             both.
 
     Returns:
-        A complex array of the shape of `a`, but for the dimensions transformed, which have the
-        sizes `s`.
+        A complex array of the shape of `a`, except that the transformed dimensions have the sizes
+        `s`.
 
     Raises:
-        ValueError: a size is not positive, `s` and `axes` do not go together, a dimension is out
-            of bounds or named twice, or `norm` is another.
+        ValueError: a size is not positive, `s` and `axes` do not match, a dimension is out of
+            bounds or named twice, or `norm` is not one of these.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -271,20 +271,20 @@ def ifftn(
 
     Args:
         a: array of any numeric dtype.
-        s: how many points are transformed along each of `axes`; `a` is cut to them, or filled up
-            with zeros. If None, those that it has.
-        axes: dimensions, all different; if None the last ones, as many as `s` has, or all.
-        norm: "backward" (or None) to divide by the number of points in the inverse only, "forward"
-            to divide there instead of in the inverse, "ortho" to divide by its square root in
+        s: number of points to transform along each of `axes`; `a` is truncated or padded with zeros
+            to them. If None, the sizes of these dimensions.
+        axes: dimensions, all different; if None, as many of the last ones as `s` has, or all.
+        norm: normalisation: "backward" (or None) divides by the number of points in the inverse
+            transform only, "forward" in the forward transform only, "ortho" by its square root in
             both.
 
     Returns:
-        A complex array of the shape of `a`, but for the dimensions transformed, which have the
-        sizes `s`.
+        A complex array of the shape of `a`, except that the transformed dimensions have the sizes
+        `s`.
 
     Raises:
-        ValueError: a size is not positive, `s` and `axes` do not go together, a dimension is out
-            of bounds or named twice, or `norm` is another.
+        ValueError: a size is not positive, `s` and `axes` do not match, a dimension is out of
+            bounds or named twice, or `norm` is not one of these.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -302,25 +302,25 @@ def rfftn(
     axes: Sequence[int] | None = None,
     norm: str | None = None,
 ) -> Array:
-    """The first half of the discrete Fourier transform of real numbers along several dimensions.
+    """The discrete Fourier transform of real input along several dimensions; its first half.
 
     Args:
         a: array of a real dtype.
-        s: how many points are transformed along each of `axes`; `a` is cut to them, or filled up
-            with zeros. If None, those that it has.
-        axes: dimensions, all different; if None the last ones, as many as `s` has, or all.
-        norm: "backward" (or None) to divide by the number of points in the inverse only, "forward"
-            to divide there instead of in the inverse, "ortho" to divide by its square root in
+        s: number of points to transform along each of `axes`; `a` is truncated or padded with zeros
+            to them. If None, the sizes of these dimensions.
+        axes: dimensions, all different; if None, as many of the last ones as `s` has, or all.
+        norm: normalisation: "backward" (or None) divides by the number of points in the inverse
+            transform only, "forward" in the forward transform only, "ortho" by its square root in
             both.
 
     Returns:
-        A complex array of the shape of `a`, but for the dimensions transformed, which have the
-        sizes `s`; of the last of them the first ``s[-1] // 2 + 1`` coefficients are there.
+        A complex array of the shape of `a`, except that the transformed dimensions have the sizes
+        `s`; along the last of them it has only the first ``s[-1] // 2 + 1`` coefficients.
 
     Raises:
         TypeError: `a` is complex.
-        ValueError: a size is not positive, `s` and `axes` do not go together, a dimension is out
-            of bounds or named twice, or `norm` is another.
+        ValueError: a size is not positive, `s` and `axes` do not match, a dimension is out of
+            bounds or named twice, or `norm` is not one of these.
 
     Differs:
         A transform along no dimensions is refused.
@@ -351,21 +351,20 @@ def irfftn(
     Args:
         a: array of any numeric dtype, with the first ``s[-1] // 2 + 1`` coefficients along the last
             of `axes`.
-        s: how many points there are in the result along each of `axes`; `a` is cut, or filled up
-            with zeros. If None, those that it has; along the last dimension twice the number of
-            coefficients less one.
-        axes: dimensions, all different; if None the last ones, as many as `s` has, or all.
-        norm: "backward" (or None) to divide by the number of points in the inverse only, "forward"
-            to divide there instead of in the inverse, "ortho" to divide by its square root in
+        s: number of points in the result along each of `axes`; `a` is truncated or padded with
+            zeros. If None, the sizes of these dimensions; along the last dimension twice one less
+            than the number of coefficients.
+        axes: dimensions, all different; if None, as many of the last ones as `s` has, or all.
+        norm: normalisation: "backward" (or None) divides by the number of points in the inverse
+            transform only, "forward" in the forward transform only, "ortho" by its square root in
             both.
 
     Returns:
-        A real array of the shape of `a`, but for the dimensions transformed, which have the sizes
-        `s`.
+        A real array of the shape of `a`, except that the transformed dimensions have the sizes `s`.
 
     Raises:
-        ValueError: a size is not positive, `s` and `axes` do not go together, a dimension is out
-            of bounds or named twice, or `norm` is another.
+        ValueError: a size is not positive, `s` and `axes` do not match, a dimension is out of
+            bounds or named twice, or `norm` is not one of these.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -387,20 +386,20 @@ def fft2(
 
     Args:
         a: array of any numeric dtype.
-        s: how many points are transformed along each of `axes`; `a` is cut to them, or filled up
-            with zeros. If None, those that it has.
+        s: number of points to transform along each of `axes`; `a` is truncated or padded with zeros
+            to them. If None, the sizes of these dimensions.
         axes: the two dimensions.
-        norm: "backward" (or None) to divide by the number of points in the inverse only, "forward"
-            to divide there instead of in the inverse, "ortho" to divide by its square root in
+        norm: normalisation: "backward" (or None) divides by the number of points in the inverse
+            transform only, "forward" in the forward transform only, "ortho" by its square root in
             both.
 
     Returns:
-        A complex array of the shape of `a`, but for the dimensions transformed, which have the
-        sizes `s`.
+        A complex array of the shape of `a`, except that the transformed dimensions have the sizes
+        `s`.
 
     Raises:
-        ValueError: a size is not positive, `s` and `axes` do not go together, a dimension is out
-            of bounds or named twice, or `norm` is another.
+        ValueError: a size is not positive, `s` and `axes` do not match, a dimension is out of
+            bounds or named twice, or `norm` is not one of these.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -422,20 +421,20 @@ def ifft2(
 
     Args:
         a: array of any numeric dtype.
-        s: how many points are transformed along each of `axes`; `a` is cut to them, or filled up
-            with zeros. If None, those that it has.
+        s: number of points to transform along each of `axes`; `a` is truncated or padded with zeros
+            to them. If None, the sizes of these dimensions.
         axes: the two dimensions.
-        norm: "backward" (or None) to divide by the number of points in the inverse only, "forward"
-            to divide there instead of in the inverse, "ortho" to divide by its square root in
+        norm: normalisation: "backward" (or None) divides by the number of points in the inverse
+            transform only, "forward" in the forward transform only, "ortho" by its square root in
             both.
 
     Returns:
-        A complex array of the shape of `a`, but for the dimensions transformed, which have the
-        sizes `s`.
+        A complex array of the shape of `a`, except that the transformed dimensions have the sizes
+        `s`.
 
     Raises:
-        ValueError: a size is not positive, `s` and `axes` do not go together, a dimension is out
-            of bounds or named twice, or `norm` is another.
+        ValueError: a size is not positive, `s` and `axes` do not match, a dimension is out of
+            bounds or named twice, or `norm` is not one of these.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -453,25 +452,25 @@ def rfft2(
     axes: Sequence[int] = (-2, -1),
     norm: str | None = None,
 ) -> Array:
-    """The first half of the discrete Fourier transform of real numbers along two dimensions.
+    """The discrete Fourier transform of real input along two dimensions; its first half.
 
     Args:
         a: array of a real dtype.
-        s: how many points are transformed along each of `axes`; `a` is cut to them, or filled up
-            with zeros. If None, those that it has.
+        s: number of points to transform along each of `axes`; `a` is truncated or padded with zeros
+            to them. If None, the sizes of these dimensions.
         axes: the two dimensions.
-        norm: "backward" (or None) to divide by the number of points in the inverse only, "forward"
-            to divide there instead of in the inverse, "ortho" to divide by its square root in
+        norm: normalisation: "backward" (or None) divides by the number of points in the inverse
+            transform only, "forward" in the forward transform only, "ortho" by its square root in
             both.
 
     Returns:
-        A complex array of the shape of `a`, but for the dimensions transformed, which have the
-        sizes `s`; of the last of them the first ``s[-1] // 2 + 1`` coefficients are there.
+        A complex array of the shape of `a`, except that the transformed dimensions have the sizes
+        `s`; along the last of them it has only the first ``s[-1] // 2 + 1`` coefficients.
 
     Raises:
         TypeError: `a` is complex.
-        ValueError: a size is not positive, `s` and `axes` do not go together, a dimension is out
-            of bounds or named twice, or `norm` is another.
+        ValueError: a size is not positive, `s` and `axes` do not match, a dimension is out of
+            bounds or named twice, or `norm` is not one of these.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -494,21 +493,20 @@ def irfft2(
     Args:
         a: array of any numeric dtype, with the first ``s[-1] // 2 + 1`` coefficients along the last
             of `axes`.
-        s: how many points there are in the result along each of `axes`; `a` is cut, or filled up
-            with zeros. If None, those that it has; along the last dimension twice the number of
-            coefficients less one.
+        s: number of points in the result along each of `axes`; `a` is truncated or padded with
+            zeros. If None, the sizes of these dimensions; along the last dimension twice one less
+            than the number of coefficients.
         axes: the two dimensions.
-        norm: "backward" (or None) to divide by the number of points in the inverse only, "forward"
-            to divide there instead of in the inverse, "ortho" to divide by its square root in
+        norm: normalisation: "backward" (or None) divides by the number of points in the inverse
+            transform only, "forward" in the forward transform only, "ortho" by its square root in
             both.
 
     Returns:
-        A real array of the shape of `a`, but for the dimensions transformed, which have the sizes
-        `s`.
+        A real array of the shape of `a`, except that the transformed dimensions have the sizes `s`.
 
     Raises:
-        ValueError: a size is not positive, `s` and `axes` do not go together, a dimension is out
-            of bounds or named twice, or `norm` is another.
+        ValueError: a size is not positive, `s` and `axes` do not match, a dimension is out of
+            bounds or named twice, or `norm` is not one of these.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -525,17 +523,18 @@ def fftfreq(
     """The frequencies of the coefficients of `fft`, in their order.
 
     Args:
-        n: how many points the signal has.
-        d: distance of its points, a scalar; a frequency is in cycles per unit of it.
+        n: number of points of the signal.
+        d: distance between points, a scalar; frequencies are in cycles per its unit.
         dtype: floating-point dtype of the result; the default one if None.
-        device: where the array is placed, and stays.
+        device: device on which the array is placed and stays.
 
     Returns:
-        An array of shape ``(n,)``: those from zero on, then the negative ones, the least first.
+        An array of shape ``(n,)``: the frequencies from zero up, then the negative ones, in
+        ascending order.
 
     Raises:
-        TypeError: `n` is no integer, `d` no real number, or `dtype` not of floating point.
-        ValueError: `n` is not positive, or `d` is no scalar.
+        TypeError: `n` is not an integer, `d` is not a real number, or `dtype` is not a float dtype.
+        ValueError: `n` is not positive, or `d` is not a scalar.
 
     Differs:
         Frequencies of no points, or of a dtype that is not floating point, are refused.
@@ -559,17 +558,17 @@ def rfftfreq(
     """The frequencies of the coefficients of `rfft`, in their order.
 
     Args:
-        n: how many points the signal has.
-        d: distance of its points, a scalar; a frequency is in cycles per unit of it.
+        n: number of points of the signal.
+        d: distance between points, a scalar; frequencies are in cycles per its unit.
         dtype: floating-point dtype of the result; the default one if None.
-        device: where the array is placed, and stays.
+        device: device on which the array is placed and stays.
 
     Returns:
-        An array of shape ``(n // 2 + 1,)``: those from zero on.
+        An array of shape ``(n // 2 + 1,)``: the frequencies from zero up.
 
     Raises:
-        TypeError: `n` is no integer, `d` no real number, or `dtype` not of floating point.
-        ValueError: `n` is not positive, or `d` is no scalar.
+        TypeError: `n` is not an integer, `d` is not a real number, or `dtype` is not a float dtype.
+        ValueError: `n` is not positive, or `d` is not a scalar.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -607,11 +606,11 @@ def _frequency_array(n: int, d: Any, dtype: Any, half: bool) -> Any:
 
 @compiled_with("axes")
 def fftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
-    """The coefficients of a transform in the order of their frequencies, zero in the middle.
+    """Reorder the coefficients of a transform by frequency, with zero in the middle.
 
     Args:
         x: array.
-        axes: dimension, or several of them; all if None.
+        axes: dimension or dimensions; all if None.
 
     Returns:
         An array of the shape and dtype of `x`.
@@ -629,11 +628,11 @@ def fftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
 
 @compiled_with("axes")
 def ifftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
-    """The inverse of `fftshift`: coefficients in the order in which transforms have them.
+    """The inverse of `fftshift`: restore the order in which transforms return coefficients.
 
     Args:
         x: array.
-        axes: dimension, or several of them; all if None.
+        axes: dimension or dimensions; all if None.
 
     Returns:
         An array of the shape and dtype of `x`.
@@ -652,8 +651,8 @@ def ifftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
 def _shifted(function: str, a: Any, axes: Any, back: bool) -> Any:
     x = value(array_like(a, function, "x"))
     shape = aval_of(x).shape
-    given = range(len(shape)) if axes is None else axes
-    given = given if isinstance(given, (tuple, list, range)) else (given,)
-    dimensions = tuple(canonical_axis(function, d, len(shape), "axes") for d in given)
+    requested = range(len(shape)) if axes is None else axes
+    requested = requested if isinstance(requested, (tuple, list, range)) else (requested,)
+    dimensions = tuple(canonical_axis(function, d, len(shape), "axes") for d in requested)
     halves = tuple(-(shape[d] // 2) if back else shape[d] // 2 for d in dimensions)
     return plain(roll)(x, halves, dimensions)

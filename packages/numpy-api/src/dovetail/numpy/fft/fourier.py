@@ -1,4 +1,4 @@
-"""What all discrete Fourier transforms do: check their arguments, cut, transform, scale."""
+"""The common steps of all discrete Fourier transforms: check, truncate, transform, scale."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ Sizes = tuple[int, ...]
 _NORMS = ("backward", "ortho", "forward")
 _SWAPPED = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
 _INVERSE = (lax.FftType.IFFT, lax.FftType.IRFFT)
-# What `lax.fft` transforms at once.
+# The most dimensions that `lax.fft` transforms at once.
 _MOST_DIMENSIONS = 3
 
 
 def _operand(function: str, a: Any, kind: lax.FftType) -> Any:
-    """The argument in the dtype that is transformed: of 32 bits for each part, or of 64."""
+    """The argument in the dtype to transform: 32 or 64 bits for each part."""
     x = value(array_like(a, function, "a"))
     if kind is lax.FftType.RFFT:
         refuse_complex(function, x)
@@ -103,7 +103,7 @@ def length(function: str, argument: str, given: Any) -> int:
     """A number of points.
 
     Raises:
-        TypeError: it is no integer.
+        TypeError: it is not an integer.
         ValueError: it is not positive.
     """
     size = integer(function, argument, given)
@@ -128,10 +128,10 @@ def _transform(
         x: the operand.
         lengths: sizes of the signal along `axes`; None for those that the operand has.
         axes: dimensions, all different; the last is the one that is halved for real signals.
-        norm: which way divides.
+        norm: which direction divides.
         kind: kind of the transform.
-        conjugated: whether IRFFT has the signal, and RFFT the result, conjugated, as Hermitian
-            signals need it. The norm is then that of the other direction.
+        conjugated: whether to conjugate the input of IRFFT, or the output of RFFT, as Hermitian
+            signals require. The norm is then that of the other direction.
     """
     if norm is not None and norm not in _NORMS:
         raise ValueError(
@@ -153,15 +153,15 @@ def _transform(
                 f"of shape {shape} gives {lengths} along {axes}. Say how many with "
                 f"{'s' if function.endswith(('n', '2')) else 'n'}="
             )
-    kept = lengths
+    input_lengths = lengths
     if kind is lax.FftType.IRFFT:
-        kept = (*lengths[:-1], lengths[-1] // 2 + 1)
+        input_lengths = (*lengths[:-1], lengths[-1] // 2 + 1)
         if conjugated and dtypes.kind_of(aval_of(x).dtype) == "c":
             x = lax.conj(x)
-    x = _resized(x, axes, kept)
+    x = _resized(x, axes, input_lengths)
     inverse = kind in _INVERSE
     norm = _SWAPPED[norm] if conjugated else norm
-    if kind is lax.FftType.RFFT:  # of real numbers there are fewer
+    if kind is lax.FftType.RFFT:  # real transforms have fewer coefficients
         x = _scaled(x, math.prod(lengths), norm, inverse)
     x = _applied(x, kind, lengths, axes)
     if kind is not lax.FftType.RFFT:
@@ -170,20 +170,19 @@ def _transform(
 
 
 def _resized(x: Any, axes: Sizes, sizes: Sizes) -> Any:
-    """`x` cut, or filled up with zeros, to sizes along some dimensions."""
+    """`x` truncated or padded with zeros to sizes along dimensions."""
     shape = aval_of(x).shape
-    wanted = dict(zip(axes, sizes, strict=True))
-    if all(shape[d] == n for d, n in wanted.items()):
+    lengths = dict(zip(axes, sizes, strict=True))
+    if all(shape[d] == n for d, n in lengths.items()):
         return x
-    kept = [min(n, wanted.get(d, n)) for d, n in enumerate(shape)]
-    x = lax.slice(x, (0,) * len(shape), kept)
-    config = [(0, wanted.get(d, n) - n, 0) for d, n in enumerate(kept)]
+    truncated = [min(n, lengths.get(d, n)) for d, n in enumerate(shape)]
+    x = lax.slice(x, (0,) * len(shape), truncated)
+    config = [(0, lengths.get(d, n) - n, 0) for d, n in enumerate(truncated)]
     return lax.pad(x, literal(0, aval_of(x).dtype), config)
 
 
 def _scaled(x: Any, count: int, norm: str | None, inverse: bool) -> Any:
-    """`x` times the factor of a norm, where `lax.fft` divides by the number of points in the
-    inverse."""
+    """`x` times the factor of a norm, given that `lax.fft` divides in the inverse."""
     if norm is None or norm == "backward":
         return x
     factor = math.sqrt(count) if norm == "ortho" else count

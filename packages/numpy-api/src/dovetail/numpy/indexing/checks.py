@@ -1,7 +1,7 @@
 """The option ``index_mode="raise"``: errors for positions out of bounds.
 
-What is known when an index is applied is checked then; for other positions a check becomes part of
-the program.
+Positions known when an index is applied are checked then; for others a check becomes part of the
+program.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _MESSAGE: Final = "index {index} is out of bounds for axis {axis} with size {siz
 
 
 def check_positions(index: Index, shape: Shape) -> None:
-    """See to an error where a position of a parsed index is out of bounds.
+    """Ensure an error if a position of a parsed index is out of bounds.
 
     Args:
         index: the index.
         shape: the shape that it was parsed for.
 
     Raises:
-        IndexError: one is, and that is known.
+        IndexError: a position is known to be out of bounds.
     """
     axis = 0
     for item in index.items:
@@ -48,7 +48,7 @@ def check_positions(index: Index, shape: Shape) -> None:
 def _check(value: Any, wrapped: bool, axis: int, size: int) -> None:
     if type(value) is int:
         if not 0 <= value < size:
-            # A negative position was counted from the end before it came here.
+            # Negative positions have already been counted from the end.
             _refuse(value - size if value < 0 else value, axis, size)
     elif isinstance(value, Tracer) or trace_state.trace is not evaluation_trace:
         _check_in_program(value, wrapped, axis, size)
@@ -56,9 +56,9 @@ def _check(value: Any, wrapped: bool, axis: int, size: int) -> None:
         places = np.asarray(value).ravel()
         outside = np.flatnonzero((places >= size) | (places < (0 if wrapped else -size)))
         if outside.size:
-            found = int(places[outside[0]])
+            position = int(places[outside[0]])
             host = isinstance(value, np.ndarray)
-            _refuse(found - size if found < 0 and wrapped and host else found, axis, size)
+            _refuse(position - size if position < 0 and wrapped and host else position, axis, size)
 
 
 def _refuse(position: int, axis: int, size: int) -> NoReturn:
@@ -77,7 +77,7 @@ def _check_in_program(value: Any, wrapped: bool, axis: int, size: int) -> None:
         lax.lt(places, make_literal(lowest, dtype)), lax.ge(places, make_literal(size, dtype))
     )
     first = lax.argmax(outside, 0, np.dtype(np.int32))
-    found = lax.dynamic_index_in_dim(places, first, keepdims=False)
+    position = lax.dynamic_index_in_dim(places, first, keepdims=False)
     fits = lax.bitwise_not(lax.reduce_or(outside, (0,)))
     message = _MESSAGE.replace("{axis}", str(axis)).replace("{size}", str(size))
-    require(fits, f'{message}, and index_mode is "raise"', (), {"index": found}, IndexError)
+    require(fits, f'{message}, and index_mode is "raise"', (), {"index": position}, IndexError)

@@ -1,9 +1,9 @@
-"""Parsed indices as a code, which has a hash, and positions: how eager indexing reuses programs.
+"""Parsed indices as a hashable code and positions, so that eager indexing can reuse programs.
 
-An eager ``x[index]`` runs a program that takes positions as arguments, so that another index of
-the same form compiles nothing. The code is that form: all that decides the program. It is a key of
-tables on the path of every eager index, so its parts are interned: equal parts are one object,
-compared and hashed by identity, in C.
+An eager ``x[index]`` runs a program that takes positions as arguments, so that another index of the
+same form compiles nothing. The code is that form: everything that determines the program. Every
+eager index looks it up in tables, so its parts are interned: equal parts are one object, compared
+and hashed by identity, in C.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class WholeDimension:
     flip: bool
 
     def decode(self, size: int, positions: Iterator[Any]) -> Item:
-        """The item, of a dimension of that size."""
+        """The item, for a dimension of that size."""
         return Span(0, size, 1, self.flip)
 
 
@@ -38,7 +38,7 @@ class DynamicSpan:
     """A span whose first position is an argument of the program.
 
     Attributes:
-        size: how many positions.
+        size: number of positions.
         step: the distance between them.
         flip: whether in descending order.
     """
@@ -48,7 +48,7 @@ class DynamicSpan:
     flip: bool
 
     def decode(self, size: int, positions: Iterator[Any]) -> Item:
-        """The item, of a dimension of that size."""
+        """The item, for a dimension of that size."""
         return Span(next(positions), self.size, self.step, self.flip)
 
 
@@ -63,7 +63,7 @@ class DynamicPosition:
     wrapped: bool
 
     def decode(self, size: int, positions: Iterator[Any]) -> Item:
-        """The item, of a dimension of that size."""
+        """The item, for a dimension of that size."""
         return At(next(positions), self.wrapped)
 
 
@@ -80,13 +80,13 @@ class DynamicArray:
     fresh: bool
 
     def decode(self, size: int, positions: Iterator[Any]) -> Item:
-        """The item, of a dimension of that size."""
+        """The item, for a dimension of that size."""
         return Along(next(positions), self.wrapped, self.fresh)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StaticItem:
-    """What 32 bits do not hold, and no argument can be: it is part of the program.
+    """An item that does not fit 32 bits, so it cannot be an argument: it is part of the program.
 
     Attributes:
         item: the position or span.
@@ -95,7 +95,7 @@ class StaticItem:
     item: At | Span
 
     def decode(self, size: int, positions: Iterator[Any]) -> Item:
-        """The item, of a dimension of that size."""
+        """The item, for a dimension of that size."""
         return self.item
 
 
@@ -126,7 +126,7 @@ class IndexCode(NamedTuple):
     """The form of a parsed index.
 
     Attributes:
-        items: a code for each item.
+        items: the codes of the items.
         arrays: as in `Index`.
         separated: as in `Index`.
     """
@@ -137,14 +137,14 @@ class IndexCode(NamedTuple):
 
     @property
     def takes_all(self) -> bool:
-        """Whether the index is the whole array as it is."""
+        """Whether the index takes the whole array unchanged."""
         return all(item is _WHOLE[False] for item in self.items)
 
 
 def encode(index: Index, shape: Shape) -> tuple[IndexCode, list[Any]]:
-    """The code of an index that was parsed for a shape, and its positions: arguments of a program.
+    """The code of an index parsed for a shape, and its positions, the arguments of a program.
 
-    What is out of bounds stays so where it is cut to 32 bits.
+    Positions out of bounds stay so when narrowed to 32 bits.
     """
     items: list[ItemCode] = []
     positions: list[Any] = []
@@ -181,7 +181,7 @@ def encode(index: Index, shape: Shape) -> tuple[IndexCode, list[Any]]:
 
 
 def decode(code: IndexCode, positions: Sequence[Any], shape: Shape) -> Index:
-    """The index that `encode` took apart."""
+    """The index from its code and positions: the inverse of `encode`."""
     remaining = iter(positions)
     items: list[Item] = []
     axis = 0

@@ -1,4 +1,4 @@
-"""Updated copies of arrays: ``x.at[index].set(values)`` and its relatives."""
+"""Updated copies of arrays: ``x.at[index].set(values)`` and related methods."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from dovetail.numpy.indexing.scattering import update
 
 
 def at(x: Any) -> IndexUpdateHelper:
-    """Updated copies of parts of an array: the property `x.at`.
+    """Updated copies of an array, in which an indexed part changes: the property `x.at`.
 
-    Arrays cannot be written to; ``x.at[index].set(y)`` is the array that ``x[index] = y`` would
-    make of `x`. Inside a compiled function no copy is made where the old array is not used any
-    more.
+    Arrays cannot be written to; ``x.at[index].set(y)`` returns the array that ``x[index] = y``
+    would turn `x` into. Inside a compiled function no copy is made if the old array is no longer
+    used.
 
     ==============================  ==================================
     expression                      the same for a NumPy array
@@ -40,16 +40,16 @@ def at(x: Any) -> IndexUpdateHelper:
     ==============================  ==================================
 
     An element that is indexed several times is combined with all of its updates; `set` gives it one
-    of them.
+    of its values.
 
-    All take the keyword arguments
+    All methods take the keyword arguments
 
-    - `mode`: what happens to positions out of bounds. ``"drop"`` (also ``"fill"``; the default of
-      updates) leaves the update out, and `get` gives `fill_value`; ``"clip"`` takes the nearest
+    - `mode`: what to do with positions out of bounds. ``"drop"`` (also ``"fill"``; the default of
+      updates) drops the update, and `get` returns `fill_value`; ``"clip"`` takes the nearest
       position in bounds; ``"promise_in_bounds"`` (the default of `get`) promises that there are
-      none. With the option ``index_mode="raise"`` they are errors where no mode is given.
+      none. With the option ``index_mode="raise"`` they are errors unless a mode is given.
     - `indices_are_sorted`, `unique_indices`: promises about arrays in the index, which may make the
-      program faster; the result is undefined where they are broken.
+      program faster; if they are broken, the result is undefined.
     - `wrap_negative_indices`: whether negative positions count from the end; True by default.
       Otherwise they are out of bounds.
 
@@ -89,10 +89,10 @@ _STRATEGIES: Final = ("auto", "gather", "dynamic_slice", "static_slice")
 
 
 def _check_strategy(strategy: Any, index: Any) -> None:
-    """Raise for an index that has not the form that is asked for.
+    """Raise for an index that does not have the requested form.
 
     Raises:
-        TypeError: it has not.
+        TypeError: it does not have the form.
         ValueError: there is no such form.
     """
     if strategy not in _STRATEGIES:
@@ -113,7 +113,7 @@ def _check_strategy(strategy: Any, index: Any) -> None:
 
 
 class IndexUpdateHelper:
-    """What `x.at` is: an object to index."""
+    """The object to index that `x.at` returns."""
 
     __slots__ = ("array",)
 
@@ -163,10 +163,10 @@ def _combining(
 
     Args:
         name: its name.
-        what: what the array is returned with.
+        what: the phrase that describes the update in the docstring.
         example: an expression with a call of the method.
-        result: the value of that, as it is printed.
-        several: what becomes of elements that are indexed several times.
+        result: the value of this expression, as printed.
+        several: what happens to elements that are indexed several times.
     """
     shown = f"x.at[...].{name}"
 
@@ -217,9 +217,9 @@ def _combining(
 
 
 class IndexUpdateRef:
-    """What `x.at[index]` is: a part of an array, with methods for updated copies of the array.
+    """A part of an array, `x.at[index]`, with methods that return updated copies of the array.
 
-    The arguments that all methods share are described at `at`.
+    The common arguments of the methods are described at `at`.
 
     Attributes:
         array: the array.
@@ -251,28 +251,29 @@ class IndexUpdateRef:
         wrap_negative_indices: bool = True,
         strategy: str = "auto",
     ) -> Any:
-        """The indexed part, like ``x[index]``, with a choice of what happens out of bounds.
+        """Get the indexed part, like ``x[index]``, with a choice of out-of-bounds behaviour.
 
         Args:
             indices_are_sorted: see `at`.
             unique_indices: see `at`.
             mode: see `at`.
-            fill_value: a Python or NumPy scalar for what is out of bounds, in the mode ``"fill"``.
-                By default NaN, the smallest signed or the largest unsigned integer, or True.
+            fill_value: a Python or NumPy scalar for positions out of bounds, in the mode
+                ``"fill"``. By default NaN, the smallest signed or the largest unsigned integer, or
+                True.
             out_sharding: must be None.
             wrap_negative_indices: see `at`.
-            strategy: which form the index must have: "static_slice" for integers and slices,
-                "dynamic_slice" for traced integers, too, "auto" and "gather" for any. The result
-                is the same, and so is the program, which is made by what the index is.
+            strategy: form that the index must have: "static_slice" for integers and slices,
+                "dynamic_slice" for traced integers, too, "auto" and "gather" for any. It affects
+                neither the result nor the program, which depends only on the index.
 
         Returns:
-            Array.
+            An array.
 
         Raises:
             IndexError: as for ``x[index]``.
-            TypeError: as for ``x[index]``; `fill_value` is no scalar; or the index has not the
-                form that `strategy` demands.
-            ValueError: `mode` names no mode, or `strategy` no form.
+            TypeError: as for ``x[index]``; `fill_value` is not a scalar; or the index does not have
+                the form that `strategy` requires.
+            ValueError: `mode` or `strategy` is not a valid name.
 
         Example:
             >>> import dovetail.numpy as jnp
@@ -352,9 +353,9 @@ class IndexUpdateRef:
         mode: str | GatherScatterMode | None = None,
         wrap_negative_indices: bool = True,
     ) -> Any:
-        """The array with a function applied to the indexed part.
+        """Apply a function to the indexed part, in a copy of the array.
 
-        An element that is indexed several times has the function applied as often.
+        To an element that is indexed several times, the function is applied that many times.
 
         Args:
             func: from a scalar to a scalar of the same dtype. It may capture scalars whose values
@@ -365,13 +366,13 @@ class IndexUpdateRef:
             wrap_negative_indices: see `at`.
 
         Returns:
-            Array like the old one.
+            An array of the same shape and dtype.
 
         Raises:
             IndexError: as for ``x[index]``.
             TypeError: as for ``x[index]``; or `func` captures a traced value or an array, or does
                 not return a scalar of the dtype.
-            ValueError: `mode` names no mode.
+            ValueError: `mode` is not a valid name.
 
         Example:
             >>> import dovetail.numpy as jnp

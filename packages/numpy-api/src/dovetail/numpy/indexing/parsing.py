@@ -1,4 +1,4 @@
-"""The items of an index: what NumPy allows between brackets, checked and fitted to a shape."""
+"""Parsing of indices: whatever NumPy allows in brackets, checked and fitted to a shape."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ LOWEST: Final = -(2**31)
 HIGHEST: Final = 2**31 - 1
 
 
-# These are made for every eager index: they are not frozen, since that makes them twice as dear.
+# Created for every eager index, so not frozen: frozen instances take twice as long to create.
 
 
 @dataclass(slots=True, eq=False)
 class At:
-    """One position of a dimension, which the result lacks.
+    """One position in a dimension, which the result then lacks.
 
     Attributes:
         value: an int, or a scalar array of integers.
@@ -46,7 +46,7 @@ class Span:
 
     Attributes:
         start: the first position; an int, or a scalar array that is not negative.
-        size: how many.
+        size: number of positions.
         step: the distance between them, positive.
         flip: whether they are taken in descending order.
     """
@@ -80,7 +80,7 @@ class Index:
     """A parsed index.
 
     Attributes:
-        items: in order; None for a new dimension.
+        items: the items in order; None for a new dimension.
         arrays: whether there is an `Along` among them.
         separated: whether the items that NumPy calls advanced (`Along`, and `At` next to one) stand
             apart, so that their dimensions come first in the result.
@@ -185,7 +185,7 @@ def parse(index: Any, shape: Shape, wrap: bool = True) -> Index:
 
 
 def empty_dimension(axis: int, shape: Shape) -> IndexError:
-    """The error of a position in a dimension that has none."""
+    """The error for a position in an empty dimension."""
     return IndexError(
         f"index is out of bounds for axis {axis} with size 0 (the shape of the array is {shape})"
     )
@@ -199,7 +199,7 @@ def _wrapped(value: int, axis: int, shape: Shape, wrap: bool) -> int:
 
 
 def _entry(entry: Any, number: int) -> Any:
-    """An entry of an index that is no int, slice, None or Ellipsis: an int, a bool or an array."""
+    """An entry of an index, other than int, slice, None or Ellipsis, as an int, bool or array."""
     if isinstance(entry, (bool, np.bool_)):
         return bool(entry)
     if isinstance(entry, (list, tuple)):
@@ -224,7 +224,7 @@ def _entry(entry: Any, number: int) -> Any:
             )
         entry = as_array(entry)
     dtype = entry.dtype
-    # NumPy's arrays may have the other byte order, which the table of kinds does not know.
+    # NumPy arrays may have the other byte order, which the table of kinds does not contain.
     kind = dtypes.kind_of(dtype) or getattr(dtype, "kind", None)
     if kind == "b":
         return _concrete_mask(entry)
@@ -286,7 +286,7 @@ def stacked(entries: Any) -> Any:
 
 
 def span_of(entry: slice, size: int, number: int) -> Span:
-    """The positions that a slice takes of a dimension."""
+    """The positions that a slice selects in a dimension."""
     try:
         start, stop, step = entry.indices(size)
     except TypeError:
@@ -312,12 +312,12 @@ def span_of(entry: slice, size: int, number: int) -> Span:
 
 def _mask(mask: Any, shape: Shape, axis: int, number: int) -> list[Along]:
     """The positions where a mask is true, one array for each of its dimensions."""
-    found = shape[axis : axis + mask.ndim]
-    # A mask without elements fits any array, as in NumPy.
-    if any(n not in (0, m) for n, m in zip(mask.shape, found, strict=True)):
+    sizes = shape[axis : axis + mask.ndim]
+    # An empty mask fits any array, as in NumPy.
+    if any(n not in (0, m) for n, m in zip(mask.shape, sizes, strict=True)):
         raise IndexError(
             f"boolean index did not match shape of indexed array: the mask at position {number} "
-            f"of the index has shape {mask.shape}, the array has {found} there"
+            f"of the index has shape {mask.shape}, the array has {sizes} there"
         )
     return [Along(places.astype(np.int32), True) for places in np.nonzero(mask)]
 
@@ -326,7 +326,7 @@ def _along(entry: Any, axis: int, shape: Shape, wrap: bool) -> Along:
     if not isinstance(entry, np.ndarray):
         return Along(entry, not wrap)
     size = shape[axis]
-    # What is out of bounds stays so in fewer bits.
+    # Positions out of bounds stay so in fewer bits.
     if entry.dtype == np.uint64:
         entry = np.minimum(entry, np.uint64(np.iinfo(np.int64).max))
     wide = entry.astype(np.int64)
@@ -345,7 +345,7 @@ def _along(entry: Any, axis: int, shape: Shape, wrap: bool) -> Along:
 
 
 def clipped(value: Any, dtype: Any) -> Any:
-    """Positions of the host in an index dtype; what is out of bounds stays so."""
+    """Positions on the host in an index dtype; those out of bounds stay so."""
     info = np.iinfo(dtype)
     if type(value) is int:
         return np.asarray(min(max(value, info.min), info.max), dtype)

@@ -34,14 +34,13 @@ Shape = tuple[int, ...]
 class Plan:
     """An index as the dimension numbers of a gather or scatter.
 
-    One gather does whatever NumPy's rules of indexing ask for, but for three things that it cannot
-    say: dimensions that the operand does not have (`fresh`, before it), and descending order and
-    new dimensions of the result (`flips`, `new_dims`, after it). A span with step 1 is a slice of
-    the gather, whose start is one component of the index vectors; every other span, and every
-    position, is a component of its own over batch dimensions. Arrays share their batch dimensions,
-    the group, which stands where the first of them is, or first where they are separated. So the
-    items are gone through once, in order, and counted in three ways: dimensions of the operand, of
-    the batch, and of the result.
+    A single gather can do all of NumPy's indexing except for three things: dimensions that the
+    operand does not have (`fresh`, added before it), and descending order and new dimensions of the
+    result (`flips`, `new_dims`, applied after it). A span with step 1 is a slice of the gather; its
+    start is one component of the index vectors. Every other span, and every position, is a separate
+    component over batch dimensions. Arrays share their batch dimensions, the group; it comes where
+    the first array is, or first of all if they are separated. So one pass over the items, in order,
+    counts dimensions in three ways: of the operand, of the batch, and of the result.
 
     Attributes:
         shape: the shape of the operand, after dimensions have been added at `fresh`.
@@ -49,7 +48,7 @@ class Plan:
         axes: the dimensions of the operand with positions that may be out of bounds.
         numbers: dimension numbers of the gather.
         slice_sizes: sizes of the slices.
-        batch_shape: the shape of the indices but for their last dimension.
+        batch_shape: the shape of the indices without their last dimension.
         flips: dimensions of the gather's result to reverse.
         new_dims: dimensions to add to it afterwards.
         out_shape: the shape after that.
@@ -82,8 +81,7 @@ class Plan:
         out: list[int] = []
         gathered = 0  # dimensions of the gather's result so far
         group_at: int | None = None
-        # For each indexed axis its positions, and the batch dimensions they run over, or None for
-        # the group.
+        # For each indexed axis: its positions and their batch dimensions, or None for the group.
         components: list[tuple[int, Any, bool, tuple[int, ...] | None]] = []
         if index.separated:
             group_at = 0
@@ -169,7 +167,7 @@ class Plan:
         count = len(parts)
         if not count:
             return np.zeros((*batch, 0), dtype)
-        # Arrays of the host are narrowed where 64-bit types are off.
+        # Host arrays are narrowed if 64-bit types are off.
         narrow = dtype is INT64 and not enable_x64.value
         small = count > 1 and count * prod(batch) <= _SMALL and not narrow
         if small and all(_of_host(c[1]) for c in parts):
@@ -201,11 +199,11 @@ class Plan:
 
 
 def _last_dims(value: Any, end: int) -> tuple[int, ...]:
-    """The dimensions before `end` that positions run over, of those of all arrays in the index."""
+    """The dimensions before `end` that positions run over, among those of all index arrays."""
     return () if type(value) is int else tuple(range(end - value.ndim, end))
 
 
-#: Up to how many numbers static positions are a constant of the program.
+#: Up to this size, static positions are a constant of the program.
 _SMALL: Final = 256
 
 
@@ -214,7 +212,7 @@ def _of_host(value: Any) -> bool:
 
 
 def index_dtype(shape: Shape, values: Sequence[Any]) -> Any:
-    """The dtype to compute with positions in."""
+    """The dtype for computations with positions."""
     if max(shape, default=0) > HIGHEST:
         return INT64
     for value in values:
@@ -227,10 +225,10 @@ def index_dtype(shape: Shape, values: Sequence[Any]) -> Any:
 
 def normalized(value: Any, size: int, wrapped: bool, dtype: Any) -> Any:
     """Traced positions in a signed dtype, negative ones counted from the end."""
-    given = aval_of(value).dtype
-    if dtypes.kind_of(given) == "u":
-        if given.itemsize >= dtype.itemsize:
-            value = min_p.bind(value, make_literal(np.iinfo(dtype).max, given))
+    own_dtype = aval_of(value).dtype
+    if dtypes.kind_of(own_dtype) == "u":
+        if own_dtype.itemsize >= dtype.itemsize:
+            value = min_p.bind(value, make_literal(np.iinfo(dtype).max, own_dtype))
         return in_dtype(value, dtype)
     value = in_dtype(value, dtype)
     if wrapped:
@@ -240,7 +238,7 @@ def normalized(value: Any, size: int, wrapped: bool, dtype: Any) -> Any:
 
 
 def in_dtype(value: Any, dtype: Any) -> Any:
-    """Traced positions in a dtype; whether they are weakly typed does not matter."""
+    """Traced positions in a dtype; weak typing does not matter."""
     return value if value.dtype == dtype else convert_element_type(value, dtype)
 
 

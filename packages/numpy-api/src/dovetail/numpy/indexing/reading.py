@@ -1,9 +1,9 @@
-"""Reading parts of arrays: ``x[index]``, with every form of index that NumPy has.
+"""Reading parts of arrays: ``x[index]``, with every form of NumPy index.
 
-An index is parsed to a list of items, one for each dimension of the array and each new dimension.
-While tracing, static indices become slices. Eagerly the positions are arguments of a compiled
-function that is chosen by the structure of the index alone, so that another index of the same
-structure compiles nothing.
+An index is parsed into a list of items, one for each dimension of the array and each new dimension.
+While tracing, static indices become slices. In eager mode the positions are arguments of a compiled
+function, chosen only by the structure of the index, so another index of the same structure compiles
+nothing.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ def take(
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
 ) -> Any:
-    """The part of `x` that a parsed index says.
+    """The part of `x` selected by a parsed index.
 
     Args:
         x: array or tracer.
-        index: parsed for its shape.
-        mode: what happens out of bounds; None to promise that nothing is, which clips.
-        fill_value: a scalar for the mode that fills.
+        index: index parsed for its shape.
+        mode: out-of-bounds behaviour; None promises that no position is, and clips.
+        fill_value: a scalar for the mode "fill".
         indices_are_sorted: a promise about the arrays in the index.
         unique_indices: a promise about the arrays in the index.
     """
@@ -105,7 +105,7 @@ def _may_leave(index: Index, shape: Shape) -> bool:
 
 
 def _take_basic(x: Any, index: Index, shape: Shape) -> Any:
-    """Positions and spans only: a slice, of which dimensions are reversed, dropped and added."""
+    """Only positions and spans: take a slice, then reverse, drop and add dimensions."""
     starts: list[Any] = []
     limits: list[int] = []
     steps: list[int] = []
@@ -122,7 +122,7 @@ def _take_basic(x: Any, index: Index, shape: Shape) -> Any:
         if type(item) is At:
             start = item.value
             if type(start) is int:
-                # One that is out of bounds is left to run time, where checkify can find it.
+                # A position out of bounds is left to run time, where checkify can find it.
                 size = shape[axis]
                 static = static and 0 <= start < size
                 start = max(LOWEST, min(start, max(HIGHEST, size)))
@@ -163,7 +163,7 @@ def _take_basic(x: Any, index: Index, shape: Shape) -> Any:
 
 
 def is_eager(x: Any) -> bool:
-    """Whether an operation on `x` is evaluated now."""
+    """Whether an operation on `x` is evaluated immediately."""
     return trace_state.trace is evaluation_trace and not isinstance(x, Tracer)
 
 
@@ -219,9 +219,9 @@ def _slice_getter(size: int, step: int, flip: bool) -> Any:
 def getitem(x: Any, index: Any) -> Any:
     """``x[index]``: the indexed part of an array.
 
-    Positions out of bounds are moved to the nearest one in bounds, where NumPy raises an error:
+    Positions out of bounds are clipped to the nearest one in bounds. NumPy raises an error, but
     whether a position is in bounds cannot be known when the program is compiled.
-    `x.at[index].get(mode="fill")` gives a fill value instead, and with the option
+    `x.at[index].get(mode="fill")` returns a fill value instead; with the option
     ``index_mode="raise"`` they are errors.
 
     Args:
@@ -230,13 +230,12 @@ def getitem(x: Any, index: Any) -> Any:
             these.
 
     Returns:
-        Array; never a view that could be written to.
+        An array; never a view that could be written to.
 
     Raises:
         IndexError: there are too many indices, or one does not fit its dimension.
         TypeError: something in it cannot be an index.
-        NonConcreteBooleanIndexError: a mask is traced, so that the shape of the result is not
-            known.
+        NonConcreteBooleanIndexError: a mask is traced, so the shape of the result is not known.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -278,12 +277,12 @@ def _checked(x: Any, index: Any) -> Any:
 
 
 def check(index: Index, shape: Shape, mode: Any = None) -> None:
-    """See to an error where a parsed index is out of bounds and ``index_mode="raise"`` demands one.
+    """Ensure an error if a parsed index is out of bounds and ``index_mode="raise"`` requires one.
 
     Args:
         index: the index.
         shape: the shape that it was parsed for.
-        mode: what the user said about it, None for nothing.
+        mode: the mode given by the user, or None.
     """
     if mode is None and index_mode.value == "raise":
         from dovetail.numpy.indexing.checks import check_positions  # deferred: loads callbacks

@@ -1,4 +1,4 @@
-"""Combining values with a part of an array: what the methods of `x.at[index]` do."""
+"""Combining values with a part of an array: the implementation of `x.at[index]` methods."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ _SCALARS: Final = (bool, int, float, complex)
 
 
 def _checked_values(values: Any, method: str) -> Any:
-    """What is given as `values`: an array, or a scalar of the host as it is."""
+    """The argument `values` as an array, or unchanged if it is a host scalar."""
     if type(values) in _SCALARS or isinstance(values, ArrayClass):
         return values
     if isinstance(values, (list, tuple)):
@@ -76,15 +76,15 @@ def _checked_values(values: Any, method: str) -> Any:
 
 
 def _check_loss(x: Any, values: Any, method: str) -> None:
-    """Warn where the dtype of an array cannot hold the values that go into it."""
+    """Warn if the dtype of an array cannot hold the values written to it."""
     target = x.aval
-    given = aval_of(values)
-    if given.dtype is not target.dtype and _is_lossy(target, given):
+    aval = aval_of(values)
+    if aval.dtype is not target.dtype and _is_lossy(target, aval):
         warn_user(
-            f"x.at[...].{method}: values of dtype {dtype_name(given.dtype)} cannot safely be cast "
+            f"x.at[...].{method}: values of dtype {dtype_name(aval.dtype)} cannot safely be cast "
             f"to {dtype_name(target.dtype)}, the dtype of the array; they are converted all the "
             "same, which will be an error in a future version. Convert one of them first, with "
-            f"values.astype({dtype_name(target.dtype)!r}) or x.astype({dtype_name(given.dtype)!r})",
+            f"values.astype({dtype_name(target.dtype)!r}) or x.astype({dtype_name(aval.dtype)!r})",
             FutureWarning,
         )
 
@@ -110,14 +110,14 @@ def put(
     indices_are_sorted: bool,
     unique_indices: bool,
 ) -> Any:
-    """`x` with the part that a parsed index says combined with values.
+    """`x`, with the part selected by a parsed index combined with values.
 
     Args:
         x: array or tracer.
         index: parsed for its shape.
         values: array or scalar that broadcasts to the indexed part.
-        method: how: the name of a method of `IndexUpdateRef`.
-        mode: what happens out of bounds.
+        method: name of the method of `IndexUpdateRef` that combines them.
+        mode: out-of-bounds behaviour.
         indices_are_sorted: a promise about the arrays in the index.
         unique_indices: a promise about the arrays in the index.
     """
@@ -148,16 +148,18 @@ def _of_one_dtype(x: Any, values: Any, method: str) -> tuple[Any, Any]:
     """Array and values in their common dtype."""
     aval = aval_of(x)
     values = array_like(values, f"x.at[...].{method}", "values")
-    given = aval_of(values)
-    if given.dtype == aval.dtype:
+    new_aval = aval_of(values)
+    if new_aval.dtype == aval.dtype:
         return x, values
-    if dtypes.is_extended(aval.dtype) or dtypes.is_extended(given.dtype):
+    if dtypes.is_extended(aval.dtype) or dtypes.is_extended(new_aval.dtype):
         raise TypeError(
-            f"x.at[...].{method}: values of dtype {dtype_name(given.dtype)} cannot go into an "
+            f"x.at[...].{method}: values of dtype {dtype_name(new_aval.dtype)} cannot go into an "
             f"array of dtype {dtype_name(aval.dtype)}"
         )
-    dtype, weak = dtypes.result_of_pair(aval.dtype, aval.weak_type, given.dtype, given.weak_type)
-    values = convert(values, dtype, given.weak_type)
+    dtype, weak = dtypes.result_of_pair(
+        aval.dtype, aval.weak_type, new_aval.dtype, new_aval.weak_type
+    )
+    values = convert(values, dtype, new_aval.weak_type)
     return (x if dtype == aval.dtype else convert_element_type(x, dtype, weak)), values
 
 
@@ -173,9 +175,9 @@ def _scatter(
 ) -> Any:
     if not index.arrays:
         indices_are_sorted = unique_indices = True
-    rank, have = len(plan.out_shape), len(shape_of(values))
-    if have:
-        values = broadcast_in_dim(values, plan.out_shape, tuple(range(rank - have, rank)))
+    rank, values_rank = len(plan.out_shape), len(shape_of(values))
+    if values_rank:
+        values = broadcast_in_dim(values, plan.out_shape, tuple(range(rank - values_rank, rank)))
         if plan.new_dims:
             values = squeeze_dimensions(values, plan.new_dims)
         if plan.flips:
@@ -224,7 +226,7 @@ def update(
     unique_indices: bool,
     wrap: bool,
 ) -> Any:
-    """What a method of `x.at[index]` gives, from its arguments as they were passed."""
+    """The result of a method of `x.at[index]`, from its arguments as passed."""
     if type(values) not in _SCALARS:
         values = _checked_values(values, method)
     if type(values) is int and dtypes.kind_of(x.aval.dtype) in ("i", "u"):
@@ -278,8 +280,8 @@ def _setter(
     return compile_eager(update, name=f"at_{method}")
 
 
-# A mask combined with a scalar: no element depends on how many others are updated, so that another
-# mask compiles nothing.
+# A mask combined with a scalar: no element depends on the number of others updated, so another mask
+# compiles nothing.
 
 
 def _is_simple_mask(x: Any, index: Any, values: Any, method: str) -> bool:

@@ -1,8 +1,8 @@
 """Linear algebra.
 
 The last two dimensions of an array are those of a matrix; the others are those of a stack of
-matrices that are treated alike. Where NumPy raises an error for a matrix, because it is singular or
-because an iteration does not end, results are infinite or nan.
+matrices, each of which is treated alike. Where NumPy raises an error because a matrix is singular
+or an iteration does not converge, results are infinite or nan.
 """
 
 from __future__ import annotations
@@ -90,16 +90,16 @@ def matmul(
     precision: lax.PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """The matrix product, ``x1 @ x2``, as `dovetail.numpy.matmul`.
+    """The matrix product, ``x1 @ x2``, as in `dovetail.numpy.matmul`.
 
     Args:
         x1: array of rank 1 or more; matrices in its last two dimensions, or a vector (a row).
         x2: array of rank 1 or more; matrices in its last two dimensions, or a vector (a column).
         precision: accuracy of the products: None, "default", "high", "highest", or a pair of them.
-        preferred_element_type: dtype of the result, in which products are summed.
+        preferred_element_type: dtype of the result, in which the products are summed.
 
     Returns:
-        An array with the other dimensions, which are broadcast, in front; vectors add none.
+        An array of matrices; the leading dimensions are broadcast. Vectors add no dimension.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -113,9 +113,9 @@ def matmul(
 
 @compiled
 def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The products of each element of a vector with each one of another.
+    """The outer product: each element of one vector times each of another.
 
-    Unlike `dovetail.numpy.outer` it takes vectors only.
+    Unlike `dovetail.numpy.outer`, it accepts only vectors.
 
     Args:
         x1: array of rank 1.
@@ -125,7 +125,7 @@ def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         An array of shape ``(x1.size, x2.size)``.
 
     Raises:
-        ValueError: an argument is no vector.
+        ValueError: an argument is not a vector.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -154,19 +154,19 @@ def tensordot(
     preferred_element_type: DTypeLike | None = None,
     out_sharding: Sharding | None = None,
 ) -> Array:
-    """Sums of products along several dimensions, as `dovetail.numpy.tensordot`.
+    """Sums of products along several dimensions, as in `dovetail.numpy.tensordot`.
 
     Args:
         x1: array.
         x2: array.
-        axes: how many dimensions, the last ones of `x1` and the first ones of `x2`; or a pair of
+        axes: a number n, for the last n dimensions of `x1` and the first n of `x2`; or a pair of
             sequences of dimensions.
         precision: accuracy of the products: None, "default", "high", "highest", or a pair of them.
-        preferred_element_type: dtype of the result, in which products are summed.
+        preferred_element_type: dtype of the result, in which the products are summed.
         out_sharding: not supported.
 
     Returns:
-        An array with the other dimensions of `x1`, and then those of `x2`.
+        An array with the remaining dimensions of `x1`, then those of `x2`.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -191,7 +191,7 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     Args:
         x1: array of vectors.
         x2: array of vectors, which broadcasts with `x1`.
-        axis: the dimension of components.
+        axis: the dimension that holds the components.
 
     Returns:
         An array of vectors.
@@ -217,11 +217,11 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
 
 @compiled_with("offset")
 def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
-    """Diagonals of matrices, in the last two dimensions.
+    """Extract diagonals of matrices in the last two dimensions.
 
     Args:
         x: matrices of shape ``(..., m, n)``.
-        offset: which diagonal: 0 for the main one, positive ones are above it.
+        offset: which diagonal: 0 is the main one, positive values are above it.
 
     Returns:
         An array of shape ``(..., k)``.
@@ -245,11 +245,11 @@ def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
 
 @compiled_with("offset", "dtype")
 def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
-    """Sums of diagonals of matrices, in the last two dimensions.
+    """Sum the diagonals of matrices in the last two dimensions.
 
     Args:
         x: matrices of shape ``(..., m, n)``.
-        offset: which diagonal: 0 for the main one, positive ones are above it.
+        offset: which diagonal: 0 is the main one, positive values are above it.
         dtype: dtype of the result, in which the sum is computed.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Factors, eigenvalues and singular values of matrices."""
+"""Matrix factorisations, eigenvalues and singular values."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class EighResult(NamedTuple):
     """Eigenvalues and eigenvectors of Hermitian matrices.
 
     Attributes:
-        eigenvalues: in growing order, of shape ``(..., n)``.
+        eigenvalues: in ascending order, of shape ``(..., n)``.
         eigenvectors: in columns, of shape ``(..., n, n)``.
     """
 
@@ -51,11 +51,11 @@ class EighResult(NamedTuple):
 
 
 class QRResult(NamedTuple):
-    """Factors of matrices: an orthogonal (or unitary) one, and an upper triangular one.
+    """The factors of matrices: an orthogonal (or unitary) and an upper triangular one.
 
     Attributes:
-        Q: the first one.
-        R: the second one.
+        Q: the orthogonal factor.
+        R: the upper triangular factor.
     """
 
     Q: Array
@@ -63,12 +63,12 @@ class QRResult(NamedTuple):
 
 
 class SVDResult(NamedTuple):
-    """Singular values of matrices, and their vectors.
+    """Singular values and singular vectors of matrices.
 
     Attributes:
-        U: left vectors, in columns.
-        S: values, the largest first.
-        Vh: right vectors, conjugated, in rows.
+        U: left singular vectors, in columns.
+        S: singular values, the largest first.
+        Vh: right singular vectors, conjugated, in rows.
     """
 
     U: Array
@@ -82,16 +82,16 @@ class SVDResult(NamedTuple):
 def matrix_operand(
     function: str, a: Any, argument: str = "a", square: bool = False
 ) -> tuple[Any, Any]:
-    """An argument that holds matrices, in a dtype that matrices are factored in.
+    """An argument that holds matrices, in a dtype for factorisation.
 
     Returns:
-        The matrices, and the dtype of results: floats of 16 bits and fewer are factored in float32,
+        The matrices, and the dtype of results: floats of 16 bits or fewer are factored in float32,
         and the results rounded.
 
     Raises:
-        NonArrayArgumentError: it is no array.
-        TypeError: its dtype is no numeric one.
-        ValueError: it has less than two dimensions, or the matrices are not square.
+        NonArrayArgumentError: it is not an array.
+        TypeError: its dtype is not numeric.
+        ValueError: it has fewer than two dimensions, or the matrices are not square.
     """
     x = checked_matrices(function, array_like(a, function, argument), argument, square)
     return factored(function, x, argument)
@@ -101,7 +101,7 @@ def checked_matrices(function: str, x: Any, argument: str, square: bool = False)
     """A checked argument that holds matrices.
 
     Raises:
-        ValueError: it has less than two dimensions, or the matrices are not square.
+        ValueError: it has fewer than two dimensions, or the matrices are not square.
     """
     shape = aval_of(x).shape
     if len(shape) < 2:
@@ -117,14 +117,14 @@ def checked_matrices(function: str, x: Any, argument: str, square: bool = False)
 
 
 def factored(function: str, x: Any, argument: str = "a") -> tuple[Any, Any]:
-    """A checked argument in a dtype that matrices are factored in, and the dtype of results."""
+    """A checked argument in a dtype for factorisation, and the dtype of results."""
     x = value(strong(inexact(function, x, argument)))
     dtype = aval_of(x).dtype
     return (convert(x, _FLOAT32) if dtype.itemsize < 4 else x), dtype
 
 
 def rounded(x: Any, dtype: Any) -> Any:
-    """A result in the dtype of results, where that is one of 16 bits and fewer."""
+    """A result in the dtype of results, if that has 16 bits or fewer."""
     return convert(x, dtype) if dtype.itemsize < 4 else x
 
 
@@ -135,15 +135,15 @@ def rounded(x: Any, dtype: Any) -> Any:
 def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
     """The Cholesky factors of positive definite Hermitian (or real symmetric) matrices.
 
-    Unlike NumPy's, it symmetrizes first, and gives nan for matrices that are not positive definite,
-    where NumPy raises an error.
+    Unlike NumPy's, it symmetrizes first. For matrices that are not positive definite it returns
+    nan, where NumPy raises an error.
 
     Args:
         a: matrices of shape ``(..., n, n)``.
-        upper: whether to return the upper factor ``u`` with ``a = u^H @ u``, otherwise the lower
-            one with ``a = l @ l^H``.
-        symmetrize_input: whether to factor ``(a + a^H) / 2``. If not, only the triangle of `a` is
-            read that the factor has.
+        upper: whether to return the upper factor ``u``, with ``a = u^H @ u``, instead of the lower
+            one, with ``a = l @ l^H``.
+        symmetrize_input: whether to factor ``(a + a^H) / 2``. If not, only the triangle of `a` that
+            the factor occupies is read.
 
     Returns:
         An array of the shape of `a`, with zeros in the other triangle.
@@ -188,20 +188,20 @@ def qr(a: ArrayLike, mode: str = "reduced") -> QRResult | Array:
     Args:
         a: matrices of shape ``(..., m, n)``.
         mode: "reduced" for factors with ``k = min(m, n)`` columns and rows, "complete" for ``k =
-            m``, "r" for the second factor of "reduced" alone, "raw" for the reflections as LAPACK
-            has them.
+            m``, "r" for the second factor of "reduced" alone, "raw" for the reflections in LAPACK's
+            form.
 
     Returns:
-        The named tuple of ``Q``, of shape ``(..., m, k)``, and the upper triangular ``R``, of shape
+        A named tuple of ``Q``, of shape ``(..., m, k)``, and the upper triangular ``R``, of shape
         ``(..., k, n)``; or ``R`` alone. With "raw" the pair of an array of shape ``(..., n, m)``,
-        the transposed matrix of ``R`` and of the vectors, and one of shape ``(..., min(m, n))``,
-        the factors.
+        the transposed matrix of ``R`` and the reflection vectors, and one of shape ``(..., min(m,
+        n))``, the reflection factors.
 
-        They can be differentiated where the first min(m, n) columns are linearly independent, and
-        not with "complete" and m > n, nor with "raw".
+        They are differentiable where the first min(m, n) columns are linearly independent, but not
+        with "raw", nor with "complete" if m > n.
 
     Raises:
-        ValueError: `mode` is none of these.
+        ValueError: `mode` is not one of these.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -231,12 +231,13 @@ def eig(a: ArrayLike) -> EigResult:
         a: matrices of shape ``(..., n, n)``.
 
     Returns:
-        The named tuple of the eigenvalues, of shape ``(..., n)`` and in no particular order, and of
-        the eigenvectors of length one, in columns, of shape ``(..., n, n)``. Both are complex, also
-        where all values are real, unlike NumPy's. They are nan where the computation fails, as it
-        does for nan and infinities.
+        A named tuple of the eigenvalues, of shape ``(..., n)`` and in no particular order, and the
+        eigenvectors of length one, in columns, of shape ``(..., n, n)``. Both are complex even if
+        all values are real, unlike NumPy's. They are nan if the computation fails, as for nan and
+        infinities.
 
-        Vectors have no derivative here: see `dovetail.lax.linalg.eig`. Only the CPU has this.
+        The vectors have no derivative here: see `dovetail.lax.linalg.eig`. Only available on the
+        CPU.
 
     Raises:
         ValueError: the matrices are not square.
@@ -259,8 +260,8 @@ def eigvals(a: ArrayLike) -> Array:
         a: matrices of shape ``(..., n, n)``.
 
     Returns:
-        A complex array of shape ``(..., n)``, in no particular order; nan where the computation
-        fails. It has derivatives where all eigenvalues of a matrix differ. Only the CPU has this.
+        A complex array of shape ``(..., n)``, in no particular order; nan if the computation fails.
+        It is differentiable where all eigenvalues of a matrix differ. Only available on the CPU.
 
     Raises:
         ValueError: the matrices are not square.
@@ -295,18 +296,18 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
 
     Args:
         a: matrices of shape ``(..., n, n)``.
-        UPLO: which triangle is read, "L" (or None) for the lower and "U" for the upper one. Has an
-            effect only without `symmetrize_input`.
+        UPLO: triangle to read: "L" (or None) for the lower one, "U" for the upper one. Only used
+            without `symmetrize_input`.
         symmetrize_input: whether to decompose ``(a + a^H) / 2``.
 
     Returns:
-        The named tuple of the eigenvalues, real and in growing order, of shape ``(..., n)``, and of
-        the orthonormal eigenvectors, in columns, of shape ``(..., n, n)``. They are nan where the
-        computation fails, as it does for nan and infinities; so are derivatives of the vectors of
-        equal eigenvalues.
+        A named tuple of the eigenvalues, real and in ascending order, of shape ``(..., n)``, and
+        the orthonormal eigenvectors, in columns, of shape ``(..., n, n)``. They are nan if the
+        computation fails, as for nan and infinities; so are derivatives of the vectors of equal
+        eigenvalues.
 
     Raises:
-        ValueError: the matrices are not square, or `UPLO` is another.
+        ValueError: the matrices are not square, or `UPLO` is not one of these.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -325,15 +326,15 @@ def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = T
 
     Args:
         a: matrices of shape ``(..., n, n)``.
-        UPLO: which triangle is read, "L" (or None) for the lower and "U" for the upper one. Has an
-            effect only without `symmetrize_input`.
+        UPLO: triangle to read: "L" (or None) for the lower one, "U" for the upper one. Only used
+            without `symmetrize_input`.
         symmetrize_input: whether to decompose ``(a + a^H) / 2``.
 
     Returns:
-        A real array of shape ``(..., n)``, in growing order; nan where the computation fails.
+        A real array of shape ``(..., n)``, in ascending order; nan if the computation fails.
 
     Raises:
-        ValueError: the matrices are not square, or `UPLO` is another.
+        ValueError: the matrices are not square, or `UPLO` is not one of these.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -383,19 +384,19 @@ def svd(
 
     Args:
         a: matrices of shape ``(..., m, n)``.
-        full_matrices: whether ``u`` and ``vh`` are square, with more vectors that make them so.
+        full_matrices: whether to add vectors that make ``u`` and ``vh`` square.
         compute_uv: whether to compute ``u`` and ``vh``.
         hermitian: whether to decompose ``(a + a^H) / 2`` as a Hermitian matrix, which is faster.
-        subset_by_index: ``(start, end)`` for the singular values from the `start`-th largest to
-            before the `end`-th largest, and their vectors; None for all. Vectors then need
+        subset_by_index: ``(start, end)`` for the singular values from the `start`-th largest up to,
+            but without, the `end`-th largest, and their vectors; None for all. Vectors then require
             ``full_matrices=False``.
 
     Returns:
-        The named tuple of ``U``, of shape ``(..., m, k)``, of the ``k = min(m, n)`` singular values
-        ``S``, the largest first, of shape ``(..., k)``, and of ``Vh``, of shape ``(..., k, n)``;
-        with `full_matrices` the vectors are of shape ``(..., m, m)`` and ``(..., n, n)``. Without
-        `compute_uv` the values alone. They are nan where the computation fails, as it does for nan
-        and infinities; so are derivatives of the vectors of equal singular values.
+        A named tuple of ``U``, of shape ``(..., m, k)``, the ``k = min(m, n)`` singular values
+        ``S``, the largest first, of shape ``(..., k)``, and ``Vh``, of shape ``(..., k, n)``; with
+        `full_matrices` the vectors are of shape ``(..., m, m)`` and ``(..., n, n)``. Without
+        `compute_uv`, the values alone. They are nan if the computation fails, as for nan and
+        infinities; so are derivatives of the vectors of equal singular values.
 
     Raises:
         ValueError: there are no such singular values, or Hermitian matrices are not square.
@@ -413,17 +414,17 @@ def svd(
         )
     x, dtype = matrix_operand("linalg.svd", a, square=bool(hermitian))
     if hermitian:
-        found = _of_hermitian_values(x, bool(compute_uv), subset)
+        factors = _of_hermitian_values(x, bool(compute_uv), subset)
     else:
-        found = lax.linalg.svd(
+        factors = lax.linalg.svd(
             x,
             full_matrices=bool(full_matrices) and subset is None,
             compute_uv=bool(compute_uv),
             subset_by_index=subset,
         )
     if not compute_uv:
-        return rounded(found, dtype)
-    return SVDResult(*[rounded(v, dtype) for v in found])
+        return rounded(factors, dtype)
+    return SVDResult(*[rounded(v, dtype) for v in factors])
 
 
 def _subset(function: str, given: Any) -> tuple[int, int] | None:
@@ -467,8 +468,7 @@ def svdvals(x: ArrayLike, /) -> Array:
         x: matrices of shape ``(..., m, n)``.
 
     Returns:
-        A real array of shape ``(..., min(m, n))``, the largest first; nan where the computation
-        fails.
+        A real array of shape ``(..., min(m, n))``, the largest first; nan if the computation fails.
 
     Example:
         >>> import dovetail.numpy as jnp

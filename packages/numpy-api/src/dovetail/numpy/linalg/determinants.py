@@ -40,8 +40,8 @@ class SlogdetResult(NamedTuple):
     """Signs and logarithms of determinants: the determinant is ``sign * exp(logabsdet)``.
 
     Attributes:
-        sign: a number of magnitude one, or zero where the matrix is singular.
-        logabsdet: the logarithm of the magnitude, minus infinity where the matrix is singular.
+        sign: a number of magnitude one, or zero if the matrix is singular.
+        logabsdet: the logarithm of the magnitude, minus infinity if the matrix is singular.
     """
 
     sign: Array
@@ -56,8 +56,8 @@ def det(a: ArrayLike) -> Array:
         a: matrices of shape ``(..., n, n)``.
 
     Returns:
-        An array of shape ``(...)``. The first and second derivatives are right for singular
-        matrices, too; with n of 3 and less, and for other matrices, all derivatives are.
+        An array of shape ``(...)``. The first and second derivatives are correct even for singular
+        matrices. For n of 3 or less, and for nonsingular matrices, all derivatives are.
 
     Raises:
         ValueError: the matrices are not square.
@@ -85,20 +85,19 @@ _METHODS = (None, "lu", "qr")
 
 @compiled_with("method")
 def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
-    """The signs, and the logarithms of the magnitudes, of the determinants of square matrices.
+    """The signs and the logarithms of the magnitudes of determinants.
 
     Args:
         a: matrices of shape ``(..., n, n)``.
-        method: which factorisation gives them: "lu" (or None), or "qr", which is slower and more
-            exact.
+        method: factorisation to use: "lu" (or None), or "qr", which is slower and more accurate.
 
     Returns:
         The named tuple of ``sign``, of the dtype of `a` and of shape ``(...)``: 1 or -1, for
-        complex matrices a number of magnitude one; and of ``logabsdet``, real, of the same shape.
-        For singular matrices they are zero and minus infinity, and derivatives are infinite or nan.
+        complex matrices a number of magnitude one; and ``logabsdet``, real, of the same shape. For
+        singular matrices they are zero and minus infinity, and derivatives are infinite or nan.
 
     Raises:
-        ValueError: the matrices are not square, or `method` is another.
+        ValueError: the matrices are not square, or `method` is not one of these.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -114,7 +113,7 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
 
 
 def _small(x: Any) -> Any:
-    """Determinants of matrices of up to three rows, by their formulas."""
+    """Determinants of matrices of up to three rows, by explicit formulas."""
     *stack, size = aval_of(x).shape[:-1]
     if not size:
         return lax.full(tuple(stack), 1, aval_of(x).dtype)
@@ -147,7 +146,7 @@ def _changed_determinant(primals: Any, tangents: Any) -> Any:
 
 
 def _product(x: Any) -> Any:
-    """The products of vectors."""
+    """The products of the elements of vectors."""
     return lax.reduce_prod(x, (aval_of(x).ndim - 1,))
 
 
@@ -157,7 +156,7 @@ def _trace_of_product(x: Any, y: Any) -> Any:
 
 
 def _parity(pivots: Any, dtype: Any) -> Any:
-    """Determinants of the permutations that exchanging rows one after another comes to."""
+    """Determinants of permutations given as successive exchanges of rows."""
     shape = aval_of(pivots).shape
     rows = lax.broadcasted_iota(aval_of(pivots).dtype, shape, len(shape) - 1)
     odd = convert(lax.ne(pivots, rows), dtype)
@@ -166,11 +165,11 @@ def _parity(pivots: Any, dtype: Any) -> Any:
 
 @custom_jvp
 def _adjugate(x: Any) -> Any:
-    """The transposed matrices of cofactors, for matrices of any rank.
+    """The adjugates (transposed cofactor matrices) of matrices of any rank.
 
     From the QR factorisation with pivoting, ``x = q @ [[r, c], [0, e]] @ p^T``: the adjugate of the
     triangular factor is ``det(r) [[e r^-1, -r^-1 c], [0, 1]]``. As the diagonal decreases, r is
-    singular only where all cofactors vanish.
+    singular only if all cofactors vanish.
     """
     *stack, size, _ = aval_of(x).shape
     dtype = aval_of(x).dtype
@@ -208,8 +207,8 @@ def _adjugate_jvp(primals: Any, tangents: Any) -> Any:
 def _changed_adjugate(x: Any, change: Any) -> Any:
     """The derivative of `_adjugate`, for matrices of any rank.
 
-    With ``x = u @ s @ vh`` it is that of the adjugate of a diagonal matrix, whose elements are
-    products of all singular values but two.
+    With ``x = u @ s @ vh`` it is the derivative of the adjugate of a diagonal matrix; its elements
+    are products of all singular values but two.
     """
     u, s, vh = lax.linalg.svd(x)
     size = aval_of(s).shape[-1]
@@ -220,9 +219,9 @@ def _changed_adjugate(x: Any, change: Any) -> Any:
         (aval_of(x).ndim - 1,),
     )
     eye = spread(identity(size, size, aval_of(x).dtype), aval_of(x).shape)
-    found = lax.sub(scaled_columns(eye, own), lax.mul(products, inner))
+    tangent = lax.sub(scaled_columns(eye, own), lax.mul(products, inner))
     sign = lax.mul(_determinant(u), _determinant(vh))
-    return _scaled(product(product(matrix_adjoint(vh), found), matrix_adjoint(u)), sign)
+    return _scaled(product(product(matrix_adjoint(vh), tangent), matrix_adjoint(u)), sign)
 
 
 @_changed_adjugate.defjvp
@@ -241,10 +240,9 @@ def _changed_adjugate_jvp(primals: Any, tangents: Any) -> Any:
 
 
 def _products_without_two(s: Any) -> Any:
-    """For each pair of different places the products of the elements at the others, zeros for pairs
-    of equal ones.
+    """For each pair of positions, the product of the elements elsewhere; zero for equal positions.
 
-    No element is divided by one that is smaller: the elements decrease.
+    No element is divided by a smaller one: the elements decrease.
     """
     *stack, size = aval_of(s).shape
     shape = (*stack, size, size)
@@ -262,10 +260,10 @@ def _products_without_two(s: Any) -> Any:
         return combine(spread(as_columns(x), shape), spread(as_rows(y), shape))
 
     def there(place: int) -> Any:
-        found = spread(lax.eq(places, literal(place, places.dtype)), aval_of(s).shape)
-        return pairs(found, found, lax.bitwise_or)
+        mask = spread(lax.eq(places, literal(place, places.dtype)), aval_of(s).shape)
+        return pairs(mask, mask, lax.bitwise_or)
 
-    # Of the two smallest elements those that are not left out, over the others that are.
+    # Those of the two smallest elements that are not left out, divided by the others that are.
     ratios = pairs(by_first, by_last, lax.mul)
     ratios = pick(there(size - 1), pairs(by_first, by_first, lax.mul), ratios)
     ratios = pick(there(size - 2), pairs(by_last, by_last, lax.mul), ratios)
@@ -274,7 +272,7 @@ def _products_without_two(s: Any) -> Any:
 
 
 def _scaled(x: Any, factors: Any) -> Any:
-    """Matrices times a number for each."""
+    """Matrices, each times its own number."""
     rank = aval_of(x).ndim
     return lax.mul(x, spread(lax.expand_dims(factors, (rank - 2, rank - 1)), aval_of(x).shape))
 

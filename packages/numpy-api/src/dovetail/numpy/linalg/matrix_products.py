@@ -25,14 +25,14 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
 
     Args:
         a: matrices of shape ``(..., m, m)``.
-        n: exponent, an integer; for negative ones the inverse is multiplied.
+        n: exponent, an integer; for a negative one, powers of the inverse.
 
     Returns:
-        An array of the shape of `a`, and of its dtype, but a float one where integers have a
-        negative exponent.
+        An array of the shape and dtype of `a`; of a float dtype for integers with a negative
+        exponent.
 
     Raises:
-        TypeError: `n` is no integer.
+        TypeError: `n` is not an integer.
         ValueError: the matrices are not square.
 
     Example:
@@ -55,13 +55,13 @@ def _power(x: Any, exponent: int) -> Any:
     if not exponent:
         shape = aval_of(x).shape
         return spread(identity(shape[-1], shape[-1], aval_of(x).dtype), shape)
-    found = None
+    power = None
     while True:
         if exponent % 2:
-            found = x if found is None else plain(matmul)(found, x)
+            power = x if power is None else plain(matmul)(power, x)
         exponent //= 2
         if not exponent:
-            return found
+            return power
         x = plain(matmul)(x, x)
 
 
@@ -69,19 +69,19 @@ def _power(x: Any, exponent: int) -> Any:
 def multi_dot(
     arrays: Sequence[ArrayLike] | ArrayLike, *, precision: lax.PrecisionLike = None
 ) -> Array:
-    """The product of several matrices, in the order that takes the fewest multiplications.
+    """Multiply several matrices in the order that takes the fewest multiplications.
 
     Args:
-        arrays: sequence of two or more arrays of rank 2, of which the first and the last may be
-            vectors (a row, and a column).
+        arrays: sequence of two or more arrays of rank 2; the first and the last may be vectors (a
+            row, and a column).
         precision: accuracy of the products, as for `matmul`.
 
     Returns:
         An array of rank 2; vectors add no dimension.
 
     Raises:
-        ValueError: there are fewer than two, their ranks are others, or neighbours do not have
-            equal sizes.
+        ValueError: there are fewer than two, a rank is wrong, or the sizes of neighbours do not
+            match.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -101,7 +101,7 @@ def multi_dot(
             f"{function}: arrays must have two dimensions, the first and the last one or two, got "
             f"the shapes {shapes}"
         )
-    # Sizes between which the products are taken; of vectors at the ends the outer one is 1.
+    # The sizes between factors; for vectors at the ends, the outer size is 1.
     sizes = [1 if len(shapes[0]) == 1 else shapes[0][0]]
     for i, shape in enumerate(shapes):
         if i and shape[0] != shapes[i - 1][-1]:
@@ -116,7 +116,7 @@ def multi_dot(
 
 
 def _best_splits(sizes: list[int]) -> dict[tuple[int, int], int]:
-    """Where to divide each run of matrices of sizes ``sizes[i], sizes[i + 1]``.
+    """Where to split each run of matrices of sizes ``sizes[i], sizes[i + 1]``.
 
     Source: Cormen and others, "Introduction to Algorithms", section 15.2.
     """

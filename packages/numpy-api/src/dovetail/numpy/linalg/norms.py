@@ -26,22 +26,22 @@ def norm(
     axis: int | tuple[int, int] | None = None,
     keepdims: bool = False,
 ) -> Array:
-    """The norm of a vector or matrix, or of several along some dimensions.
+    """The norm of vectors or matrices along dimensions.
 
     Args:
         x: array.
-        ord: which norm: None for the square root of the sum of squares. For vectors a number p for
-            the p-norm, 0 for the number of non-zeros, inf or -inf for the largest or smallest
-            magnitude. For matrices "fro", 1 or -1 (largest or smallest sum of a column), inf or
-            -inf (of a row), 2 or -2 (largest or smallest singular value), "nuc" (their sum).
+        ord: order of the norm: None for the square root of the sum of squares. For vectors a number
+            p for the p-norm, 0 for the count of nonzero elements, inf or -inf for the largest or
+            smallest magnitude. For matrices "fro", 1 or -1 (largest or smallest sum of a column),
+            inf or -inf (of a row), 2 or -2 (largest or smallest singular value), "nuc" (their sum).
         axis: dimension of vectors, or pair of dimensions of matrices; all if None.
-        keepdims: whether the dimensions stay, with size one.
+        keepdims: whether to keep the dimensions, with size one.
 
     Returns:
         A float array without these dimensions.
 
     Raises:
-        ValueError: `ord` is not one of these, or does not go with the rank.
+        ValueError: `ord` is not one of these, or does not match the rank.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -74,12 +74,12 @@ def _root_of_squares(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
 
 
 def _extreme(function: str, x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
-    """The largest ones of numbers that are not negative, or the smallest ones for a negative `ord`.
+    """The largest of nonnegative numbers, or the smallest for a negative `ord`.
 
-    The largest one of none is zero.
+    The largest of no numbers is zero.
 
     Raises:
-        ValueError: the smallest one of none is asked for.
+        ValueError: the smallest of no numbers is requested.
     """
     if all(aval_of(x).shape[d] for d in axes):
         return plain(largest if ord > 0 else smallest)(x, axes, None, keepdims)
@@ -111,7 +111,7 @@ def _vector(function: str, x: Any, ord: Any, axes: tuple[int, ...], keepdims: bo
         return plain(total)(size, axes, None, None, keepdims)
     power = lax.reduce_sum(lax.pow(size, literal(ord, dtype)), axes)
     zero, one = literal(0, dtype), literal(1, dtype)
-    # At zero the root has an infinite derivative, which would meet the zero of the power's.
+    # At zero, the infinite derivative of the root would meet the zero derivative of the power.
     is_zero = lax.eq(power, zero)
     root = lax.pow(pick(is_zero, one, power), literal(1 / ord, dtype))
     return _finish(
@@ -134,23 +134,23 @@ def _matrix(function: str, x: Any, ord: Any, axes: tuple[int, ...], keepdims: bo
         matrices, dtype = factored(function, lax.transpose(x, (*others, *axes)), "x")
         values = rounded(lax.linalg.svd(matrices, compute_uv=False), dtype)
         if ord == "nuc":
-            found = plain(total)(values, -1, None, None, False)
+            norms = plain(total)(values, -1, None, None, False)
         else:
-            found = _extreme(function, values, ord, (values.ndim - 1,), False)
-        return lax.expand_dims(found, axes) if keepdims else found
+            norms = _extreme(function, values, ord, (values.ndim - 1,), False)
+        return lax.expand_dims(norms, axes) if keepdims else norms
     raise ValueError(f"{function}: ord {ord!r} is not a norm of matrices")
 
 
 def vector_norm(
     x: ArrayLike, /, *, axis: AxisLike = None, keepdims: bool = False, ord: int | float = 2
 ) -> Array:
-    """The norm of vectors; of all elements where no dimension is given.
+    """The norm of vectors along dimensions; of all elements if no dimension is given.
 
     Args:
         x: array.
-        axis: dimension, or several that are taken as one; all if None.
-        keepdims: whether the dimensions stay, with size one.
-        ord: which norm, as for `norm`.
+        axis: dimension, or several that are treated as one; all if None.
+        keepdims: whether to keep the dimensions, with size one.
+        ord: order of the norm, as for `norm`.
 
     Returns:
         A float array without these dimensions.
@@ -178,8 +178,8 @@ def matrix_norm(
 
     Args:
         x: array of rank 2 or more.
-        keepdims: whether the dimensions stay, with size one.
-        ord: which norm, as for `norm`.
+        keepdims: whether to keep the dimensions, with size one.
+        ord: order of the norm, as for `norm`.
 
     Returns:
         A float array without these dimensions.
@@ -201,22 +201,21 @@ def _matrix_norm(x: Any, keepdims: bool, ord: Any) -> Any:
 
 @compiled_with("p")
 def cond(x: ArrayLike, p: int | float | str | None = None) -> Array:
-    """The condition numbers of matrices: how much the solution of equations may change relative to
-    the right-hand side.
+    """The condition numbers of matrices: how sensitive solutions are to the right-hand side.
 
     Args:
         x: matrices of shape ``(..., m, n)``; square ones unless `p` is None, 2 or -2.
-        p: which norm, as for `norm`; None for 2.
+        p: order of the norm, as for `norm`; None for 2.
 
     Returns:
         A float array of shape ``(...)``: the norm of a matrix times that of its inverse; for None
         and 2 the ratio of the largest singular value to the smallest one, for -2 the inverse of
-        this. It is infinite (for -2 zero) for singular matrices, as in NumPy also for matrices of
-        zeros, and nan for matrices with nan.
+        this. It is infinite (for -2 zero) for singular matrices, including matrices of zeros, as in
+        NumPy, and nan for matrices with nan.
 
     Raises:
-        ValueError: `x` holds no matrices, or empty ones, or ones that are not square, or there is
-            no such norm.
+        ValueError: `x` does not hold matrices, or they are empty or not square, or there is no such
+            norm.
 
     Differs:
         It is infinite for a matrix of zeros, as in NumPy.
@@ -239,12 +238,12 @@ def cond(x: ArrayLike, p: int | float | str | None = None) -> Array:
     if by_values:
         s = lax.linalg.svd(a, compute_uv=False)
         first, last = (lax.index_in_dim(s, i, axis=-1, keepdims=False) for i in (0, -1))
-        found = lax.div(last, first) if p == -2 else lax.div(first, last)
+        conditions = lax.div(last, first) if p == -2 else lax.div(first, last)
     else:
         planes = (len(shape) - 2, len(shape) - 1)
-        found = lax.mul(*(_matrix(function, m, p, planes, False) for m in (a, inverse(a))))
-    # Undefined for another reason than a nan in the matrix: it is singular.
-    known = lax.reduce_and(lax.eq(a, a), (len(shape) - 2, len(shape) - 1))
-    singular = lax.bitwise_and(lax.ne(found, found), known)
-    infinity = literal(float("inf"), aval_of(found).dtype)
-    return rounded(pick(singular, infinity, found), dtype)
+        conditions = lax.mul(*(_matrix(function, m, p, planes, False) for m in (a, inverse(a))))
+    # If undefined without a nan in the matrix, the matrix is singular.
+    without_nan = lax.reduce_and(lax.eq(a, a), (len(shape) - 2, len(shape) - 1))
+    singular = lax.bitwise_and(lax.ne(conditions, conditions), without_nan)
+    infinity = literal(float("inf"), aval_of(conditions).dtype)
+    return rounded(pick(singular, infinity, conditions), dtype)

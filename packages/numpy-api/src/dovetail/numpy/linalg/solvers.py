@@ -44,7 +44,7 @@ from dovetail.typing import Array, ArrayLike
 def solution(a: Any, b: Any) -> Any:
     """``a^-1 @ b`` for matrices of one dtype with equal batch dimensions.
 
-    Derivatives solve with the same factors.
+    Derivatives reuse the same factors.
     """
     if not aval_of(b).size:
         return b
@@ -63,7 +63,7 @@ def solution(a: Any, b: Any) -> Any:
 
 
 def inverse(a: Any) -> Any:
-    """``a^-1`` for matrices of a dtype that they are factored in."""
+    """``a^-1`` for matrices in a dtype for factorisation."""
     shape = aval_of(a).shape
     eye = identity(shape[-1], shape[-1], aval_of(a).dtype)
     return solution(a, spread(eye, shape))
@@ -71,19 +71,19 @@ def inverse(a: Any) -> Any:
 
 @compiled
 def solve(a: ArrayLike, b: ArrayLike) -> Array:
-    """The solutions of linear equations ``a @ x = b``.
+    """Solve linear equations ``a @ x = b``.
 
     Args:
         a: square matrices of shape ``(..., n, n)``.
         b: right-hand sides: matrices of shape ``(..., n, k)``, whose other dimensions broadcast
-            with those of `a`, or one vector of shape ``(n,)`` for all matrices.
+            with those of `a`; or one vector of shape ``(n,)`` for all matrices.
 
     Returns:
         An array of shape ``(..., n, k)`` or ``(..., n)``. For singular matrices, elements are
-        infinite or nan, where NumPy raises an error.
+        infinite or nan; NumPy raises an error.
 
     Raises:
-        ValueError: the matrices in `a` are not square, or `b` has another number of rows.
+        ValueError: the matrices in `a` are not square, or `b` has the wrong number of rows.
         TypeError: the other dimensions do not broadcast.
 
     Example:
@@ -111,8 +111,8 @@ def _solved(function: str, a: Any, b: Any) -> Any:
             f"{aval_of(left).shape} of a and {shape} of b{advice}"
         )
     if len(shape) == 1:
-        found = _stacked(function, left, reshaped(right, (size, 1)), tuple(stack), ())
-        return rounded(reshaped(found, aval_of(found).shape[:-1]), dtype)
+        columns = _stacked(function, left, reshaped(right, (size, 1)), tuple(stack), ())
+        return rounded(reshaped(columns, aval_of(columns).shape[:-1]), dtype)
     return rounded(_stacked(function, left, right, tuple(stack), shape[:-2]), dtype)
 
 
@@ -123,12 +123,14 @@ def _stacked(function: str, a: Any, b: Any, of_a: tuple[int, ...], of_b: tuple[i
     size, count = aval_of(b).shape[-2:]
     stack = broadcast_result(function, (of_a, of_b), explicit=True)
     if math.prod(of_a) == 1:
-        # One matrix for all right-hand sides, which are columns of one.
+        # One matrix for all right-hand sides: merge these as columns of one.
         rank = len(of_b)
         b = permuted(b, (rank, *range(rank), rank + 1))
         merged = solution(reshaped(a, (size, size)), reshaped(b, (size, math.prod(of_b) * count)))
-        found = permuted(reshaped(merged, (size, *of_b, count)), (*range(1, rank + 1), 0, rank + 1))
-        return spread(found, (*stack, size, count))
+        solutions = permuted(
+            reshaped(merged, (size, *of_b, count)), (*range(1, rank + 1), 0, rank + 1)
+        )
+        return spread(solutions, (*stack, size, count))
     return solution(spread(a, (*stack, size, size)), spread(b, (*stack, size, count)))
 
 
@@ -136,14 +138,14 @@ def _stacked(function: str, a: Any, b: Any, of_a: tuple[int, ...], of_b: tuple[i
 def inv(a: ArrayLike) -> Array:
     """The inverses of square matrices.
 
-    To solve equations use `solve`, which is faster and more exact.
+    To solve equations, use `solve`, which is faster and more accurate.
 
     Args:
         a: matrices of shape ``(..., n, n)``.
 
     Returns:
-        An array of the shape of `a`. For singular matrices, elements are infinite or nan, where
-        NumPy raises an error.
+        An array of the shape of `a`. For singular matrices, elements are infinite or nan; NumPy
+        raises an error.
 
     Raises:
         ValueError: the matrices are not square.
@@ -163,14 +165,14 @@ def inv(a: ArrayLike) -> Array:
 
 @compiled_with("ind")
 def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
-    """The inverse of a tensor, seen as a matrix whose rows are its first dimensions.
+    """The inverse of a tensor, viewed as a matrix whose rows are its first dimensions.
 
     Args:
         a: array whose first `ind` dimensions have as many elements as the others.
-        ind: how many dimensions are those of rows.
+        ind: number of dimensions that make up the rows.
 
     Returns:
-        An array of shape ``a.shape[ind:] + a.shape[:ind]``; a `tensordot` of it and `a`, over `ind`
+        An array of shape ``a.shape[ind:] + a.shape[:ind]``; its `tensordot` with `a`, over `ind`
         dimensions, is an identity.
 
     Raises:
@@ -199,18 +201,18 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
 
 @compiled_with("axes")
 def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -> Array:
-    """The solution of ``tensordot(a, x, x.ndim) = b``.
+    """Solve the tensor equation ``tensordot(a, x, x.ndim) = b``.
 
     Args:
         a: array of shape ``b.shape + x.shape``, where `x` has as many elements as `b`.
         b: array.
-        axes: dimensions of `a` that are moved to its end first, in this order.
+        axes: dimensions of `a` to move to its end first, in this order.
 
     Returns:
-        ``x``.
+        The array ``x``.
 
     Raises:
-        ValueError: the shapes are others.
+        ValueError: the shapes do not match.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -227,17 +229,17 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -
         rank = aval_of(left).ndim
         moved = canonical_axes(function, axes, rank, "axes")
         left = permuted(left, (*(d for d in range(rank) if d not in moved), *moved))
-    shape, wanted = aval_of(left).shape, aval_of(right).shape
-    columns = shape[len(wanted) :]
+    shape, rows_shape = aval_of(left).shape, aval_of(right).shape
+    columns = shape[len(rows_shape) :]
     size = math.prod(columns)
-    if shape[: len(wanted)] != wanted or math.prod(wanted) != size:
+    if shape[: len(rows_shape)] != rows_shape or math.prod(rows_shape) != size:
         raise ValueError(
             f"{function}: a must have the shape of b and then that of the solution, which has as "
             f"many elements, got the shape {shape} of a"
-            f"{' with axes moved to its end' if axes is not None else ''} and {wanted} of b"
+            f"{' with axes moved to its end' if axes is not None else ''} and {rows_shape} of b"
         )
-    found = solution(reshaped(left, (size, size)), reshaped(right, (size, 1)))
-    return rounded(reshaped(found, columns), dtype)
+    x = solution(reshaped(left, (size, size)), reshaped(right, (size, 1)))
+    return rounded(reshaped(x, columns), dtype)
 
 
 # ------------------------------------------------------------------------- matrices of any rank
@@ -256,12 +258,12 @@ def _pseudoinverse(a: Any, cutoff: Any) -> tuple[Any, Any]:
 
     Args:
         a: matrices.
-        cutoff: the largest ratio to the largest singular value that counts as zero, one for each
+        cutoff: the largest ratio to the largest singular value that counts as zero, for each
             matrix.
     """
     u, s, vh = lax.linalg.svd(a, full_matrices=False)
     dtype = aval_of(s).dtype
-    # A nan is no zero.
+    # A nan does not count as zero.
     vanishing = lax.le(s, _limits(s, cutoff))
     factors = lax.div(literal(1, dtype), pick(vanishing, literal(1, dtype), s))
     factors = pick(vanishing, literal(0, dtype), factors)
@@ -278,7 +280,7 @@ def _changed_pseudoinverse(primals: Any, tangents: Any) -> Any:
     (a, cutoff), (change, _) = primals, tangents
     p, s = _pseudoinverse(a, cutoff)
     back, q = matrix_adjoint(change), matrix_adjoint(p)
-    # Products in the order in which none of the larger of both sizes in both dimensions occurs.
+    # The order of products avoids any intermediate with the larger size in both dimensions.
     if a.shape[-2] >= a.shape[-1]:
         left = product(product(p, q), lax.sub(back, product(product(back, a), p)))
         right = product(product(lax.sub(back, product(product(p, a), back)), q), p)
@@ -293,7 +295,7 @@ def _changed_pseudoinverse(primals: Any, tangents: Any) -> Any:
 
 
 def _limits(s: Any, cutoff: Any) -> Any:
-    """What counts as zero of singular values, as a column for each matrix."""
+    """The threshold up to which singular values count as zero, as a column for each matrix."""
     last = (aval_of(s).ndim - 1,)
     largest = lax.reduce_max(s, last) if aval_of(s).size else cutoff
     return lax.expand_dims(lax.mul(cutoff, largest), last)
@@ -305,9 +307,9 @@ def _cutoff(function: str, argument: str, given: Any, x: Any, factor: int) -> An
     Args:
         function: name of the user's function.
         argument: name of the argument.
-        given: the argument: None, or a number, or one for each matrix.
+        given: the argument: None, a number, or one for each matrix.
         x: the matrices.
-        factor: of the default, which is this times the larger size and the precision.
+        factor: factor of the default, which is this times the larger size and the precision.
     """
     *stack, rows, columns = aval_of(x).shape
     dtype = real_dtype(aval_of(x).dtype)
@@ -340,8 +342,8 @@ def pinv(
         rtol: the largest ratio to the largest singular value of a matrix that counts as zero, a
             number or one for each matrix. If None, ``10 * max(m, n)`` times the precision, unlike
             NumPy's.
-        hermitian: whether to take ``(a + a^H) / 2``.
-        rcond: another name of `rtol`.
+        hermitian: whether to use ``(a + a^H) / 2`` as a Hermitian matrix.
+        rcond: another name for `rtol`.
 
     Returns:
         An array of shape ``(..., n, m)``. Its derivatives are those among matrices of the same
@@ -369,9 +371,9 @@ def pinv(
     if hermitian:
         half = literal(0.5, aval_of(x).dtype)
         x = lax.mul(lax.add(x, matrix_adjoint(x)), half)
-    name, given = ("rtol", rtol) if rcond is None else ("rcond", rcond)
-    found, _ = _pseudoinverse(x, _cutoff("linalg.pinv", name, given, x, 10))
-    return rounded(found, dtype)
+    name, tolerance = ("rtol", rtol) if rcond is None else ("rcond", rcond)
+    inverses, _ = _pseudoinverse(x, _cutoff("linalg.pinv", name, tolerance, x, 10))
+    return rounded(inverses, dtype)
 
 
 @compiled_with("hermitian")
@@ -382,18 +384,18 @@ def matrix_rank(
     hermitian: bool = False,
     tol: ArrayLike | None = None,
 ) -> Array:
-    """How many singular values of matrices count as different from zero.
+    """The rank of matrices: the number of singular values that count as nonzero.
 
     Args:
-        M: matrices of shape ``(..., m, n)``. Of a vector or scalar the rank is 1 unless all
+        M: matrices of shape ``(..., m, n)``. The rank of a vector or scalar is 1 unless all
             elements are zero.
         rtol: the largest ratio to the largest singular value of a matrix that counts as zero, a
             number or one for each matrix. If None, ``max(m, n)`` times the precision.
-        hermitian: whether to take ``(M + M^H) / 2``, whose values are found faster.
+        hermitian: whether to use ``(M + M^H) / 2`` as a Hermitian matrix, which is faster.
         tol: the largest singular value that counts as zero, instead of `rtol`.
 
     Returns:
-        Integers of shape ``(...)``.
+        An integer array of shape ``(...)``.
 
     Raises:
         ValueError: both `rtol` and `tol` are given, or Hermitian matrices are not square.
@@ -416,8 +418,8 @@ def matrix_rank(
         s = lax.abs(w)
     else:
         s = lax.linalg.svd(x, compute_uv=False)
-    name, given = ("rtol", rtol) if tol is None else ("tol", tol)
-    cutoff = _cutoff(function, name, given, x, 1)
+    name, tolerance = ("rtol", rtol) if tol is None else ("tol", tol)
+    cutoff = _cutoff(function, name, tolerance, x, 1)
     limits = _limits(s, cutoff) if tol is None else lax.expand_dims(cutoff, (s.ndim - 1,))
     return lax.reduce_sum(convert(lax.gt(s, spread(limits, s.shape)), integers), (s.ndim - 1,))
 
@@ -425,26 +427,25 @@ def matrix_rank(
 def lstsq(
     a: ArrayLike, b: ArrayLike, rcond: ArrayLike | None = None, *, numpy_resid: bool = False
 ) -> tuple[Array, Array, Array, Array]:
-    """The least-squares solutions of linear equations ``a @ x = b``, the shortest ones.
+    """Solve linear equations ``a @ x = b`` by least squares, with solutions of minimum norm.
 
     Args:
         a: matrix of shape ``(m, n)``.
         b: right-hand sides, of shape ``(m,)`` or ``(m, k)``.
         rcond: the largest ratio to the largest singular value of `a` that counts as zero. If None,
             ``max(m, n)`` times the precision; if negative, the precision.
-        numpy_resid: whether the residuals have the shape ``(0,)``, as NumPy's have, where the rank
-            is less than n, or m is not greater. This shape depends on values, so that it cannot be
-            had under `jit`.
+        numpy_resid: whether the residuals have the shape ``(0,)``, as in NumPy, if the rank is less
+            than n or m is not greater. This shape depends on values, so it is not available under
+            `jit`.
 
     Returns:
-        The tuple of the solutions, of shape ``(n,)`` or ``(n, k)``; of the sums of squared
-        residuals, of shape ``(1,)`` or ``(k,)``; of the rank of `a`, an integer; and of its
-        singular values, of shape ``(min(m, n),)``. Derivatives are those among matrices of the same
-        rank.
+        A tuple of the solutions, of shape ``(n,)`` or ``(n, k)``; the sums of squared residuals, of
+        shape ``(1,)`` or ``(k,)``; the rank of `a`, an integer; and its singular values, of shape
+        ``(min(m, n),)``. Derivatives are those among matrices of the same rank.
 
     Raises:
-        ValueError: the shapes are others.
-        ConcretizationTypeError: `numpy_resid` under `jit`.
+        ValueError: the shapes do not match.
+        ConcretizationTypeError: `numpy_resid` is used under `jit`.
 
     Differs:
         A singular value that equals the cut-off counts as zero.
@@ -479,13 +480,13 @@ def _least_squares(a: Any, b: Any, rcond: Any) -> tuple[Any, Any, Any, Any]:
     left, right = same_dtype([array_like(a, function, "a"), array_like(b, function, "b")])
     left, dtype = factored(function, left)
     right, _ = factored(function, right, "b")
-    shape, wanted = aval_of(left).shape, aval_of(right).shape
-    if len(shape) != 2 or len(wanted) not in (1, 2) or wanted[0] != shape[0]:
+    shape, right_shape = aval_of(left).shape, aval_of(right).shape
+    if len(shape) != 2 or len(right_shape) not in (1, 2) or right_shape[0] != shape[0]:
         raise ValueError(
             f"{function}: a must be a matrix, and b a vector or a matrix with as many rows, got "
-            f"the shapes {shape} and {wanted}; for stacks of them use dovetail.vmap"
+            f"the shapes {shape} and {right_shape}; for stacks of them use dovetail.vmap"
         )
-    columns = right if len(wanted) == 2 else reshaped(right, (*wanted, 1))
+    columns = right if len(right_shape) == 2 else reshaped(right, (*right_shape, 1))
     cutoff = _cutoff(function, "rcond", rcond, left, 1)
     precision = literal(float(np.finfo(aval_of(cutoff).dtype).eps), aval_of(cutoff).dtype)
     cutoff = pick(lax.lt(cutoff, literal(0, aval_of(cutoff).dtype)), precision, cutoff)
@@ -495,5 +496,5 @@ def _least_squares(a: Any, b: Any, rcond: Any) -> tuple[Any, Any, Any, Any]:
     )
     x = product(inverse, columns)
     residuals = lax.reduce_sum(squares(lax.sub(columns, product(left, x))), (0,))
-    x = x if len(wanted) == 2 else reshaped(x, (shape[1],))
+    x = x if len(right_shape) == 2 else reshaped(x, (shape[1],))
     return rounded(x, dtype), rounded(residuals, dtype), rank, rounded(s, dtype)
