@@ -15,6 +15,7 @@ from dovetail.numpy.indexing.parsing import parse
 from dovetail.numpy.indexing.plan import Plan
 from dovetail.numpy.indexing.reading import check, get
 from dovetail.numpy.indexing.scattering import update
+from dovetail.typing import Array, ArrayLike, Sharding
 
 
 def at(x: Any) -> IndexUpdateHelper:
@@ -143,14 +144,14 @@ class Combining(Protocol):
 
     def __call__(
         self,
-        values: Any,
+        values: ArrayLike,
         *,
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
         mode: str | GatherScatterMode | None = None,
-        out_sharding: Any = None,
+        out_sharding: Sharding | None = None,
         wrap_negative_indices: bool = True,
-    ) -> Any: ...
+    ) -> Array: ...
 
 
 _TAKES_ALL: Final = "An element that is indexed several times takes all of its updates."
@@ -172,14 +173,14 @@ def _combining(
 
     def method(
         self: IndexUpdateRef,
-        values: Any,
+        values: ArrayLike,
         *,
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
         mode: str | GatherScatterMode | None = None,
-        out_sharding: Any = None,
+        out_sharding: Sharding | None = None,
         wrap_negative_indices: bool = True,
-    ) -> Any:
+    ) -> Array:
         refuse_sharding(out_sharding, shown)
         return update(
             self.array, self.index, values, name, mode, indices_are_sorted, unique_indices,
@@ -201,7 +202,7 @@ def _combining(
         wrap_negative_indices: see `at`.
 
     Returns:
-        Array like the old one.
+        The updated array.
 
     Raises:
         IndexError: as for ``x[index]``.
@@ -246,11 +247,11 @@ class IndexUpdateRef:
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
         mode: str | GatherScatterMode | None = None,
-        fill_value: Any = None,
-        out_sharding: Any = None,
+        fill_value: ArrayLike | None = None,
+        out_sharding: Sharding | None = None,
         wrap_negative_indices: bool = True,
         strategy: str = "auto",
-    ) -> Any:
+    ) -> Array:
         """Get the indexed part, like ``x[index]``, with a choice of out-of-bounds behaviour.
 
         Args:
@@ -352,7 +353,7 @@ class IndexUpdateRef:
         unique_indices: bool = False,
         mode: str | GatherScatterMode | None = None,
         wrap_negative_indices: bool = True,
-    ) -> Any:
+    ) -> Array:
         """Apply a function to the indexed part, in a copy of the array.
 
         To an element that is indexed several times, the function is applied that many times.
