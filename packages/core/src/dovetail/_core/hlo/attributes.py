@@ -82,12 +82,12 @@ _converters: Final[dict[type, Callable[[Any], Attribute]]] = {
 }
 
 
-#: MLIR's own classes of attributes, as they are met.
+#: MLIR attribute classes seen so far.
 _attribute_classes: Final[set[type]] = set()
 
 
 def convert_attribute(value: Any) -> Attribute:
-    """An attribute from a Python value; the current context owns it.
+    """Convert a Python value to an attribute, which the current context owns.
 
     Args:
         value: ``bool``; ``int`` (i64), ``float`` (f64), ``str``; a NumPy scalar (exactly its width,
@@ -127,7 +127,7 @@ class AttributeBuilder:
     """Constructors of attributes that are not plain Python values."""
 
     def __init__(self) -> None:
-        # Programs say the same things again and again.
+        # Caches: programs use the same attributes again and again.
         self._i64_arrays: dict[tuple[int, ...], Attribute] = {}
         self._scalars: dict[Any, Attribute] = {}
         self._composed: dict[Any, Attribute] = {}
@@ -163,7 +163,7 @@ class AttributeBuilder:
         return found
 
     def i64_array(self, values: Sequence[int]) -> Attribute:
-        """``array<i64: ...>``, what dimensions, sizes and strides are given as."""
+        """``array<i64: ...>``, the form of dimensions, sizes and strides."""
         key = values if type(values) is tuple else tuple(values)
         found = self._i64_arrays.get(key)
         if found is None:
@@ -171,7 +171,7 @@ class AttributeBuilder:
         return found
 
     def i64_elements(self, values: Any) -> Attribute:
-        """``dense<...> : tensor<...xi64>``, what two-dimensional paddings are given as."""
+        """``dense<...> : tensor<...xi64>``, the form of two-dimensional paddings."""
         array = np.asarray(values, dtype=np.int64, order="C")
         return ir.DenseElementsAttr.get(
             array, type=ir.IntegerType.get_signless(64), shape=array.shape
@@ -217,7 +217,7 @@ class AttributeBuilder:
         return self._named(stablehlo.ComparisonDirectionAttr, name)
 
     def comparison_type(self, aval: Any, total_order: bool = False) -> Attribute:
-        """How values are compared: ``FLOAT``, ``TOTALORDER``, ``SIGNED`` or ``UNSIGNED``."""
+        """The type of a comparison: ``FLOAT``, ``TOTALORDER``, ``SIGNED`` or ``UNSIGNED``."""
         return self.comparison("EQ", aval, total_order)["compare_type"]
 
     def comparison(
@@ -272,7 +272,7 @@ class AttributeBuilder:
     def result_accuracy(
         self, mode: str, *, atol: float = 0.0, rtol: float = 0.0, ulps: int = 0
     ) -> ir.Attribute:
-        """How exact an elementary function has to be: ``DEFAULT``, ``HIGHEST`` or ``TOLERANCE``."""
+        """The accuracy of an elementary function: ``DEFAULT``, ``HIGHEST`` or ``TOLERANCE``."""
         return stablehlo.ResultAccuracyAttr.get(atol, rtol, ulps, mode)
 
     def channel(self, handle: int, kind: int) -> Attribute:
@@ -309,7 +309,7 @@ class AttributeBuilder:
         num_primitive_operations: int = 1,
         allow_imprecise_accumulation: bool = False,
     ) -> Attribute:
-        """The algorithm of a contraction of floats; ``"tf32"`` is the type that no dtype has."""
+        """The algorithm of a float contraction; ``"tf32"`` is a type that no dtype represents."""
         precisions = (lhs_precision_type, rhs_precision_type)
         return stablehlo.DotAlgorithm.get(
             *[ir.FloatTF32Type.get() if t == "tf32" else t for t in precisions],
@@ -383,7 +383,7 @@ class AttributeBuilder:
         )
 
     def output_operand_alias(self, output: int, operand: int, outputs: int) -> Attribute:
-        """That a custom call writes its result number `output`, of `outputs`, over an operand."""
+        """Alias of a custom call's result `output`, of `outputs` results, to an operand."""
         return stablehlo.OutputOperandAlias.get(
             output_tuple_indices=[output] if outputs > 1 else [],
             operand_index=operand,
