@@ -233,7 +233,7 @@ def dtype_of(value: Any) -> Any:
 
     Raises:
         OverflowError: a Python integer does not fit the default integer type.
-        NonArrayArgumentError: the value is no array and cannot become one.
+        NonArrayArgumentError: the value is not an array and cannot become one.
 
     Example:
         >>> import numpy as np
@@ -539,10 +539,10 @@ def finfo(dtype: DTypeLike) -> np.finfo[Any]:
         >>> float(dovetail.dtypes.finfo("bfloat16").eps)
         0.0078125
     """
-    found = _number_dtype("finfo", dtype)
-    if promotion.kind_of(found) not in ("f", "c"):
-        raise ValueError(f"finfo: {found} is not a dtype of floats; use iinfo for integers")
-    info: np.finfo[Any] = _finfo(found)
+    resolved = _number_dtype("finfo", dtype)
+    if promotion.kind_of(resolved) not in ("f", "c"):
+        raise ValueError(f"finfo: {resolved} is not a dtype of floats; use iinfo for integers")
+    info: np.finfo[Any] = _finfo(resolved)
     return info
 
 
@@ -554,18 +554,18 @@ def iinfo(int_type: DTypeLike) -> np.iinfo[Any]:
         >>> dovetail.dtypes.iinfo("int4").max
         7
     """
-    found = _number_dtype("iinfo", int_type)
-    if promotion.kind_of(found) not in ("i", "u"):
-        raise ValueError(f"iinfo: {found} is not a dtype of integers; use finfo for floats")
-    info: np.iinfo[Any] = _iinfo(found)
+    resolved = _number_dtype("iinfo", int_type)
+    if promotion.kind_of(resolved) not in ("i", "u"):
+        raise ValueError(f"iinfo: {resolved} is not a dtype of integers; use finfo for floats")
+    info: np.iinfo[Any] = _iinfo(resolved)
     return info
 
 
 def _number_dtype(name: str, dtype: Any) -> DType:
-    found = as_dtype(dtype)
-    if isinstance(found, ExtendedDType):
-        raise ValueError(f"{name}: {found} is not a dtype of numbers")
-    return found
+    resolved = as_dtype(dtype)
+    if isinstance(resolved, ExtendedDType):
+        raise ValueError(f"{name}: {resolved} is not a dtype of numbers")
+    return resolved
 
 
 def itemsize_bits(dtype: Any) -> int:
@@ -576,15 +576,15 @@ def itemsize_bits(dtype: Any) -> int:
         >>> dovetail.dtypes.itemsize_bits("int4"), dovetail.dtypes.itemsize_bits("float32")
         (4, 32)
     """
-    found = as_dtype(dtype)
-    if isinstance(found, ExtendedDType):
-        return 8 * found.itemsize
-    kind = promotion.kind_of(found)
+    resolved = as_dtype(dtype)
+    if isinstance(resolved, ExtendedDType):
+        return 8 * resolved.itemsize
+    kind = promotion.kind_of(resolved)
     if kind in ("i", "u"):
-        return int(_iinfo(found).bits)
+        return int(_iinfo(resolved).bits)
     if kind == "f":
-        return int(_finfo(found).bits)
-    return 8 * found.itemsize
+        return int(_finfo(resolved).bits)
+    return 8 * resolved.itemsize
 
 
 @functools.lru_cache(maxsize=256)
@@ -596,12 +596,12 @@ def short_name(dtype: Any) -> str:
         >>> [dtypes.short_name(name) for name in ("float32", "uint8", "bool", "bfloat16")]
         ['f32', 'u8', 'bool', 'bf16']
     """
-    found = as_dtype(dtype)
-    if isinstance(found, ExtendedDType):
-        return found.name
-    if found == float0:
+    resolved = as_dtype(dtype)
+    if isinstance(resolved, ExtendedDType):
+        return resolved.name
+    if resolved == float0:
         return "float0"
-    name = found.name
+    name = resolved.name
     for long, short in (
         ("bfloat", "bf"),
         ("float", "f"),

@@ -403,12 +403,12 @@ def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Hashable]:
         >>> dovetail.tree_util.flatten_one_level({"b": [1], "a": 2})
         ((2, [1]), ('a', 'b'))
     """
-    found = registry.flatten_one_level(tree)
-    if found is None:
+    flattened = registry.flatten_one_level(tree)
+    if flattened is None:
         raise ValueError(
             f"flatten_one_level: a value of type {type(tree).__name__} is a leaf, not a node"
         )
-    children, static_data = found
+    children, static_data = flattened
     return tuple(children), static_data
 
 
@@ -423,13 +423,13 @@ def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[tuple[Any, Any]], H
         >>> dovetail.tree_util.flatten_one_level_with_keys([7])
         (((SequenceKey(idx=0), 7),), None)
     """
-    found = registry.flatten_one_level_with_keys(tree)
-    if found is None:
+    flattened = registry.flatten_one_level_with_keys(tree)
+    if flattened is None:
         raise ValueError(
             f"flatten_one_level_with_keys: a value of type {type(tree).__name__} is a leaf, not a "
             "node"
         )
-    pairs, static_data = found
+    pairs, static_data = flattened
     if isinstance(tree, tuple) and hasattr(tree, "_fields"):
         # jaxlib before 0.11 gives every field of a named tuple the name of the first.
         pairs = zip([GetAttrKey(name) for name in tree._fields], tree, strict=True)

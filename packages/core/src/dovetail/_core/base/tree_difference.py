@@ -136,9 +136,9 @@ def difference_between(
     if difference is not None:
         return difference
     for key, a, b in zip(first.keys(), first.children(), second.children(), strict=True):
-        found = difference_between(a, b, prefix=prefix, path=(*path, key))
-        if found is not None:
-            return found
+        child_difference = difference_between(a, b, prefix=prefix, path=(*path, key))
+        if child_difference is not None:
+            return child_difference
     return None
 
 
@@ -198,9 +198,9 @@ def append_leaves(
     if difference is not None:
         return difference
     for key, a, b in zip(prefix.keys(), prefix.children(), full.children(), strict=True):
-        found = append_leaves(prefix_leaves, a, b, out, (*path, key))
-        if found is not None:
-            return found
+        child_difference = append_leaves(prefix_leaves, a, b, out, (*path, key))
+        if child_difference is not None:
+            return child_difference
     return None
 
 
@@ -249,10 +249,10 @@ def explain_tree_error(
     message = str(error)
     if "Comparator raised" not in message and not message.startswith("The to_iterable"):
         return error
-    found = _culprit(tree, is_leaf, ())
-    if found is None:
+    culprit = _culprit(tree, is_leaf, ())
+    if culprit is None:
         return error
-    path, node = found
+    path, node = culprit
     place = f"at key path {keystr(path)}" if path else "at the root"
     if isinstance(node, dict):
         kinds = sorted({type(key).__name__ for key in node})
@@ -283,7 +283,7 @@ def _culprit(
     except ValueError:
         return path, tree
     for key, child in children:
-        found = _culprit(child, is_leaf, (*path, key))
-        if found is not None:
-            return found
+        culprit = _culprit(child, is_leaf, (*path, key))
+        if culprit is not None:
+            return culprit
     return None

@@ -55,16 +55,16 @@ def _integer_type(maker: str, bits: int) -> Type:
 
 
 def _numpy_types() -> dict[str, Callable[[], Type]]:
-    found: dict[str, Callable[[], Type]] = {
+    types: dict[str, Callable[[], Type]] = {
         "bool": lambda: ir.IntegerType.get_signless(1),
         "float16": ir.F16Type.get,
         "float32": ir.F32Type.get,
         "float64": ir.F64Type.get,
     }
     for bits in (8, 16, 32, 64):
-        found[f"int{bits}"] = partial(_integer_type, "get_signless", bits)
-        found[f"uint{bits}"] = partial(_integer_type, "get_unsigned", bits)
-    return found
+        types[f"int{bits}"] = partial(_integer_type, "get_signless", bits)
+        types[f"uint{bits}"] = partial(_integer_type, "get_unsigned", bits)
+    return types
 
 
 _NUMPY_TYPES: Final = _numpy_types()
@@ -146,10 +146,10 @@ class AttributeBuilder:
                 converted[name] = value
             elif kind is int or kind is bool or kind is str:
                 key = (kind, value)
-                found = self._scalars.get(key)
-                if found is None:
-                    found = self._scalars[key] = convert_attribute(value)
-                converted[name] = found
+                cached = self._scalars.get(key)
+                if cached is None:
+                    cached = self._scalars[key] = convert_attribute(value)
+                converted[name] = cached
             else:
                 if isinstance(value, ir.Attribute):
                     _attribute_classes.add(kind)
@@ -157,18 +157,18 @@ class AttributeBuilder:
         return converted
 
     def _remember(self, key: Any, make: Callable[[], Attribute]) -> Attribute:
-        found = self._composed.get(key)
-        if found is None:
-            found = self._composed[key] = make()
-        return found
+        cached = self._composed.get(key)
+        if cached is None:
+            cached = self._composed[key] = make()
+        return cached
 
     def i64_array(self, values: Sequence[int]) -> Attribute:
         """``array<i64: ...>``, the form of dimensions, sizes and strides."""
         key = values if type(values) is tuple else tuple(values)
-        found = self._i64_arrays.get(key)
-        if found is None:
-            found = self._i64_arrays[key] = ir.DenseI64ArrayAttr.get([int(v) for v in key])
-        return found
+        cached = self._i64_arrays.get(key)
+        if cached is None:
+            cached = self._i64_arrays[key] = ir.DenseI64ArrayAttr.get([int(v) for v in key])
+        return cached
 
     def i64_elements(self, values: Any) -> Attribute:
         """``dense<...> : tensor<...xi64>``, the form of two-dimensional paddings."""
@@ -207,10 +207,10 @@ class AttributeBuilder:
 
     def _named(self, kind: Any, name: str) -> Attribute:
         key = (kind, name)
-        found = self._composed.get(key)
-        if found is None:
-            found = self._composed[key] = kind.get(name)
-        return found
+        cached = self._composed.get(key)
+        if cached is None:
+            cached = self._composed[key] = kind.get(name)
+        return cached
 
     def direction(self, name: str) -> Attribute:
         """A comparison direction: ``EQ NE LT LE GT GE``."""
@@ -225,12 +225,12 @@ class AttributeBuilder:
     ) -> dict[str, Attribute]:
         """The attributes of ``stablehlo.compare`` for operands of an aval."""
         key = (direction, aval.dtype, total_order)
-        found = self._comparisons.get(key)
-        if found is None:
+        cached = self._comparisons.get(key)
+        if cached is None:
             kind = stablehlo.ComparisonTypeAttr.get(_comparison_kind(aval.dtype, total_order))
-            found = {"comparison_direction": self.direction(direction), "compare_type": kind}
-            self._comparisons[key] = found
-        return found
+            cached = {"comparison_direction": self.direction(direction), "compare_type": kind}
+            self._comparisons[key] = cached
+        return cached
 
     def precision(self, names: Sequence[Any] | None) -> Attribute:
         """A precision for each operand of a contraction.

@@ -218,22 +218,22 @@ class OperationBuilder(AttributeBuilder):
         key: Any = None
         if simple is not None:
             key = (aval, kind, simple)
-            found = self._constants.get(key)
-            if found is not None:
-                return found
+            cached = self._constants.get(key)
+            if cached is not None:
+                return cached
         array = np.asarray(value)
         physical = physical_aval(aval)
         if array.dtype != physical.dtype or array.dtype == dtypes.float0:
             array = _cast(array, physical.dtype)
         if key is None and array.ndim == 0:
             key = (aval, array.tobytes())
-            found = self._constants.get(key)
-            if found is not None:
-                return found
-        made = self._dense(array, physical)
+            cached = self._constants.get(key)
+            if cached is not None:
+                return cached
+        attribute = self._dense(array, physical)
         if key is not None:
-            self._constants[key] = made
-        return made
+            self._constants[key] = attribute
+        return attribute
 
     def _dense(self, array: np.ndarray[Any, Any], aval: ShapedArray) -> Attribute:
         dtype = array.dtype

@@ -86,7 +86,7 @@ def _installed(groups: tuple[str, ...]) -> dict[str, list[FoundPlugin]]:
     """The entry points of some groups over all installed distributions, by group."""
     if not _only_folders():
         return {group: list(_plugins_by_metadata(group)) for group in groups}
-    found: dict[str, list[FoundPlugin]] = {group: [] for group in groups}
+    plugins: dict[str, list[FoundPlugin]] = {group: [] for group in groups}
     seen: set[str] = set()
     for path in dict.fromkeys(_search_path()):
         for folder in _metadata_folders(path or os.curdir):
@@ -98,8 +98,8 @@ def _installed(groups: tuple[str, ...]) -> dict[str, list[FoundPlugin]]:
             if entries:
                 name, version = _read_name(folder)
                 for group, key, value in entries:
-                    found[group].append(FoundPlugin(key, value, name, version))
-    return found
+                    plugins[group].append(FoundPlugin(key, value, name, version))
+    return plugins
 
 
 def _only_folders() -> bool:
@@ -196,10 +196,10 @@ def find_plugins(
     offers: dict[str, list[FoundPlugin]] = {}
     for plugin in source(group):
         offers.setdefault(plugin.name, []).append(plugin)
-    found: dict[str, FoundPlugin] = {}
+    plugins: dict[str, FoundPlugin] = {}
     failures: list[PluginFailure] = []
     for name in sorted(offers):
-        kept, *others = sorted(
+        chosen, *others = sorted(
             offers[name],
             key=lambda plugin: (
                 plugin.distribution != f"dovetail-{name}",
@@ -207,11 +207,11 @@ def find_plugins(
                 plugin.value,
             ),
         )
-        found[name] = kept
+        plugins[name] = chosen
         for other in others:
             error = LookupError(
-                f"{other.origin} and {kept.origin} both offer {name!r} in the group {group}; "
-                f"{kept.origin} is used. Uninstall one of them"
+                f"{other.origin} and {chosen.origin} both offer {name!r} in the group {group}; "
+                f"{chosen.origin} is used. Uninstall one of them"
             )
             failures.append(PluginFailure(name, other.origin, "find", error))
-    return found, failures
+    return plugins, failures

@@ -8,7 +8,7 @@ primitives, wrappers around compilation) has one in the group `dovetail.extensio
     acme = "dovetail_acme.plugin"
 
 An implementation may leave out arguments that it does not need, so later versions of a hook can
-add arguments without breaking it. Plug-ins are called one at a time: an exception is recorded as
+add arguments without breaking it. Backends are called one at a time: an exception is recorded as
 that plug-in's `PluginFailure` and does not affect the others.
 """
 

@@ -44,7 +44,7 @@ def _failed(token: Any) -> bool:
 def ordering() -> contextlib.AbstractContextManager[Any]:
     """The lock that a thread holds while it starts a program with ordered effects.
 
-    None in a callback: the thread that called its program may hold the lock.
+    A callback takes no lock: the thread that called its program may hold it.
     """
     return contextlib.nullcontext() if config.callback_depth.value else _ordering
 
