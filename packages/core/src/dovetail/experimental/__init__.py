@@ -1,4 +1,4 @@
-"""What may still change: each module here is imported by its own name."""
+"""Unstable APIs: import each module here by its own name."""
 
 from __future__ import annotations
 

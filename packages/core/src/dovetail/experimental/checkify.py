@@ -1,4 +1,4 @@
-"""Errors at run time as values of a program: `checkify` and the checks that it looks for."""
+"""Run-time errors as values of a program: `checkify` and its checks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How arrays lie in the memory of devices."""
+"""Memory layouts of arrays on devices."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Compiling for hardware that is not there.
+"""Ahead-of-time compilation for hardware that is not on this machine.
 
-A machine without an accelerator compiles for one: to see what a program becomes, what it costs, and
+A machine without an accelerator can compile for one, to see the optimised program, its cost, and
 whether it fits into memory.
 """
 

@@ -1,10 +1,10 @@
-"""The names promised to authors of plug-ins and APIs: backends, extensions, new primitives.
+"""The stable names for authors of plug-ins and APIs: backends, extensions, new primitives.
 
-They change only with `PLUGIN_API`; everything under `dovetail._core` may change with any release.
-Each name is loaded, with the module that it is in, when it is first used, so that a backend can
-describe itself without loading jaxlib. `dovetail.extend.pjrt` is for backends that bring a PJRT
-library, `dovetail.extend.lowering` has building blocks for lowering rules. The other modules are
-for authors of functions for users, as `dovetail.numpy` has: docs/write-an-api.md tells of each.
+They change only with `PLUGIN_API`; everything under `dovetail._core` may change in any release.
+Each name is loaded on first use, together with its module, so that a backend can describe itself
+without loading jaxlib. `dovetail.extend.pjrt` is for backends on a PJRT library;
+`dovetail.extend.lowering` has building blocks for lowering rules. The other modules are for authors
+of user-facing APIs such as `dovetail.numpy`: docs/write-an-api.md describes each.
 """
 
 from __future__ import annotations

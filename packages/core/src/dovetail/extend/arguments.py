@@ -1,6 +1,6 @@
-"""From what users pass to what primitives take: checks of arguments, promotion, constants.
+"""Converts user arguments to operands of primitives: argument checks, promotion, constants.
 
-Messages name the function and the argument. A function of two arrays, for any dtypes and shapes
+Messages name the function and the argument. A function of two arrays, with any dtypes and shapes
 that promotion and broadcasting allow:
 
     from dovetail import lax
@@ -9,8 +9,8 @@ that promotion and broadcasting allow:
     def ratio(x, y):
         return value(lax.div(*inexact_pair("ratio", x, y)))
 
-Operands that are scalars of the host are a `Literal`, which primitives take and which users do not
-see: `value` makes an array of one.
+Host scalars become operands of type `Literal`, which primitives take but users never see: `value`
+converts one to an array.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Arrays, and how values of the host become arrays on a device.
+"""Arrays, and the conversion of host values to arrays on a device.
 
-An array on the default device, without a program that is compiled for it:
+An array on the default device, created without compiling a program:
 
     from dovetail.extend.arrays import array_from_buffer, default_sharding, put_buffer
     from dovetail.extend.avals import make_aval

@@ -1,7 +1,7 @@
-"""What is known of a value without its elements: shape, dtype, and whether the dtype is weak.
+"""Abstract values (avals): shape, dtype, and whether the dtype is weak.
 
-`aval_of` takes arrays, tracers, NumPy values and Python scalars. `ArrayClass` is the base of arrays
-and tracers, `Tracer` that of values whose elements are not known while a function is transformed:
+`aval_of` takes arrays, tracers, NumPy values and Python scalars. `ArrayClass` is the base class of
+arrays and tracers, `Tracer` that of values whose elements are unknown under a transformation:
 
     from dovetail.extend.avals import Tracer, aval_of
 

@@ -1,7 +1,7 @@
 """Checks of values that are known only when a program runs.
 
-A check becomes part of the program, whatever the option `debug_checks` says; where it fails, the
-caller gets the error. `dovetail.experimental.checkify` can make it a result instead.
+A check becomes part of the program, whatever the option `debug_checks` says; if it fails, the
+caller gets the error. `dovetail.experimental.checkify` can turn the error into a result instead.
 """
 
 from __future__ import annotations

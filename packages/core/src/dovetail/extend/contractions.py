@@ -1,4 +1,4 @@
-"""What stands around `dovetail.lax.dot_general_p`."""
+"""Helpers for `dovetail.lax.dot_general_p`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dtypes for authors of an API: `dovetail.dtypes`, and how defaults and promotion are decided.
+"""Dtypes for authors of an API: `dovetail.dtypes`, and the rules for defaults and promotion.
 
 An API imports the module and writes `dtypes.kind_of(x.dtype)`, `dtypes.result_type(x, y)`. Kinds
 are the letters b (bool), i, u, f and c.

@@ -1,16 +1,16 @@
-"""Functions that are one compiled program when they are called eagerly, and what they remember.
+"""Functions that run as one compiled program when called eagerly, and their caches.
 
-`compile_eager` makes such a function; while a function is transformed it is called as it is.
+`compile_eager` creates such a function; under a transformation the function is called directly.
 
     from dovetail import lax
     from dovetail.extend.eager import compile_eager
 
     hypotenuse = compile_eager(lambda x, y: lax.sqrt(lax.add(lax.mul(x, x), lax.mul(y, y))))
 
-Nothing is being transformed where `trace_state.trace is evaluation_trace`: a comparison, not a
-function, since it stands in calls of a few microseconds. Results that do not depend on elements
-are kept by `lru_cache`, which `dovetail.clear_caches` empties, as it does what `register_cache`
-was told of.
+No transformation is active if `trace_state.trace is evaluation_trace`: a comparison, not a
+function call, since it is part of calls that take a few microseconds. `lru_cache` caches results
+that do not depend on elements; `dovetail.clear_caches` empties it, and also the caches registered
+with `register_cache`.
 """
 
 from __future__ import annotations

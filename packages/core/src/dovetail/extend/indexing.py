@@ -1,4 +1,4 @@
-"""What stands around gathers and scatters, for operands that have been checked."""
+"""Helpers for gathers and scatters, for operands that have been checked."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Building blocks for lowering rules, of which more than one backend has use.
+"""Building blocks for lowering rules that several backends use.
 
-They are expressions, which are values with operators for formulas; what stands around calls of a
-library for stacks of matrices; and rules that only some of XLA's compilers can take. A rule for
+They are expressions, which are values with operators for writing formulas; helpers for library
+calls on stacks of matrices; and rules that only some of XLA's compilers support. A rule for
 Cholesky decompositions by a library that reports failures:
 
     from dovetail.extend import LoweringTable

@@ -1,7 +1,7 @@
 """Functions of stacks of matrices, for operands that have been checked.
 
 The last two dimensions are those of a matrix, the others are batch dimensions. Decompositions and
-solvers are in `dovetail.lax.linalg`; here is what stands between them.
+solvers are in `dovetail.lax.linalg`; the helpers here connect them.
 """
 
 from __future__ import annotations

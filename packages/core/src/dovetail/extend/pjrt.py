@@ -1,5 +1,6 @@
-"""What backends on a PJRT library need: load it, make clients, register custom calls, compile
-ahead of time.
+"""Tools for backends on a PJRT library.
+
+They load the library, make clients, register custom calls, and compile ahead of time:
 
     from dovetail.extend.pjrt import load_plugin
 

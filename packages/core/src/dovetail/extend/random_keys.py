@@ -1,4 +1,4 @@
-"""Keys of random numbers and the bits that are drawn with them, for authors of an API."""
+"""Random keys and the bits that are drawn with them, for authors of an API."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Functions of `dovetail.lax` for operands that have been checked.
 
-They bind a primitive, without looking for mistakes; where the result would be the operand, they
-return it. Shapes are tuples of `int`, dimensions count from zero, dtypes are NumPy's.
+They bind a primitive without checking for mistakes, or return the operand if the result would equal
+it. Shapes are tuples of `int`, dimensions count from zero, dtypes are NumPy's.
 `AnyPrimitive` is the class of all primitives, for annotations.
 """
 

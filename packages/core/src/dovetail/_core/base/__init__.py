@@ -1,4 +1,4 @@
-"""What everything else stands on: errors, options, dtypes, pytrees, caches, source locations.
+"""The foundation: errors, options, dtypes, pytrees, caches, source locations.
 
 Imports nothing from the other layers.
 """

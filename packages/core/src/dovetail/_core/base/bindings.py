@@ -1,7 +1,7 @@
-"""The one module that knows the versions of jaxlib.
+"""The only module that deals with jaxlib's versions.
 
-Everything else imports jaxlib's runtime objects from here, so that a difference between versions
-is handled in one place and a reader can see at a glance which private names the framework leans on.
+Everything else imports jaxlib's runtime objects from here, so that differences between versions
+are handled in one place and a reader sees at a glance which private names the framework relies on.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def parse_version(text: str) -> tuple[int, int, int]:
 
 
 def check_version(version: tuple[int, int, int]) -> None:
-    """Refuse a jaxlib that is too old, warn about one that was never tested.
+    """Reject a jaxlib that is too old, and warn about one that is newer than tested.
 
     Raises:
         ImportError: ``version`` is older than `OLDEST_SUPPORTED`.
@@ -113,9 +113,9 @@ if TYPE_CHECKING:
     class Config(Generic[T]):
         """A value with a global and a thread-local level, held in C++.
 
-        One made with ``include_in_jit_key=True`` is part of the key of every call of a C++ jit
-        function; with ``include_in_trace_context=True`` it is part of `trace_context`. Objects are
-        never unregistered, so they are made at import only.
+        With ``include_in_jit_key=True`` it is part of the key of every call of a C++ jit function;
+        with ``include_in_trace_context=True`` it is part of `trace_context`. Objects are never
+        unregistered, so they must only be created at import.
         """
 
         def __init__(
@@ -161,7 +161,7 @@ if TYPE_CHECKING:
         ) -> PyTreeDef: ...
 
     class PyTreeRegistry:
-        """Which types are nodes, and how they are taken apart and put together."""
+        """The node types, and how they are flattened and unflattened."""
 
         __name__: str
 
@@ -216,7 +216,7 @@ if TYPE_CHECKING:
         def __init__(self, name: str) -> None: ...
 
     class FlattenedIndexKey:
-        """The position of a child in a node whose type gave no keys."""
+        """The position of a child in a node whose type provides no keys."""
 
         key: int
 
@@ -257,16 +257,16 @@ trace_context: Callable[[], tuple[Any, ...]] = _jax.config.trace_context
 
 
 def jax_owns_jit_state() -> bool:
-    """Whether jax was imported, and has put its own objects into the slots of the C++ jit."""
+    """Whether jax was imported and has set its own objects in the slots of the C++ jit."""
     return "jax._src.config" in sys.modules
 
 
 def new_pytree_registry(name: str, module: str) -> PyTreeRegistry:
-    """A registry that knows None, tuples, named tuples, lists and dictionaries.
+    """A new registry with None, tuples, named tuples, lists and dictionaries.
 
     Args:
-        name: the attribute under which ``module`` holds the registry; pickled tree definitions find
-            it by these two names.
+        name: the attribute of ``module`` that holds the registry; pickled tree definitions find it
+            by these two names.
         module: the dotted name of that module.
     """
     registry = PyTreeRegistry(
@@ -282,15 +282,15 @@ def new_pytree_registry(name: str, module: str) -> PyTreeRegistry:
 
 
 def result_handler(aval: Any, sharding: Any, committed: bool = False) -> Any:
-    """A C++ function that gives buffers of a program's result their abstract value and sharding.
+    """A C++ function that sets the abstract value and sharding of a result's buffers.
 
     Args:
         aval: anything with ``shape``, ``dtype`` and ``weak_type``.
-        sharding: a sharding object as the C++ side accepts it.
-        committed: whether results stick to their devices.
+        sharding: a sharding object that C++ accepts.
+        committed: whether results are committed to their devices.
     """
     if JAXLIB_VERSION < (0, 11, 0):
-        # Older versions otherwise call a Python method that only jax defines.
+        # Otherwise older versions call a Python method that only jax defines.
         return _jax.array_result_handler(aval, sharding, committed, True)
     return _jax.array_result_handler(aval, sharding, committed)
 
@@ -321,7 +321,7 @@ _capsule_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
 
 def _view_through_dlpack(impl: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
-    """A read-only view of a one-device array whose dtype the buffer protocol cannot name."""
+    """A read-only view of a single-device array whose dtype the buffer protocol lacks."""
     impl.block_until_ready()
     capsule = _jax.buffer_to_dlpack_managed_tensor(impl)
     tensor = _DLTensor.from_address(_capsule_pointer(capsule, b"dltensor"))
@@ -346,7 +346,7 @@ _NARROWER_THAN_A_BYTE = frozenset(
 
 
 def _host_copy_old(impl: Any) -> tuple[np.ndarray[Any, Any], bool]:
-    """`host_copy` for jaxlib before 0.11, which has no call for it that leaves jax alone."""
+    """`host_copy` for jaxlib before 0.11, whose own call for it imports jax."""
     aval = impl.aval
     dtype = aval.dtype
     if len(impl._sharding._internal_device_list) > 1:
@@ -415,14 +415,14 @@ on devices with memory of their own. What `is_unreadable` names is refused.
 
 
 def is_unreadable(dtype: Any) -> bool:
-    """Whether `host_copy` cannot read a dtype in this jaxlib, so that it is converted first."""
+    """Whether `host_copy` cannot read a dtype in this jaxlib, so that it must be converted."""
     return host_copy is _host_copy_old and dtype.name in _NARROWER_THAN_A_BYTE
 
 
 def copy_to_host_async(impl: Any) -> None:
-    """Start copying a jaxlib array to the host, so that a later `host_copy` waits less."""
+    """Start copying a jaxlib array to the host, so that a later `host_copy` is faster."""
     if not isinstance(impl, _jax.ArrayImpl):
-        return  # what is written in Python is on the host
+        return  # a buffer of a backend written in Python, which has no asynchronous copy
     if hasattr(_jax, "batched_copy_to_host_async"):
         _jax.batched_copy_to_host_async([impl])
     elif impl.platform() != "cpu":  # there is nothing to copy on the CPU, by jaxlib's name
@@ -433,20 +433,20 @@ OLDEST_PJRT: tuple[int, int] = (0, 29)
 """The oldest version of the PJRT C API that every supported jaxlib takes; of the first number
 every other one is refused."""
 
-# By the second number of the version: bytes of `PJRT_Api` from that version on. Only steps that a
-# plug-in could miss are listed; the sizes between them grow with each function that is added.
+# Size of `PJRT_Api` in bytes from each minor version on. Only steps that a plug-in could miss are
+# listed; in between, the size grows with each added function.
 _PJRT_STRUCT_SIZES = {29: 776, 40: 816, 57: 848, 62: 920, 81: 984, 105: 1128, 116: 1144}
 
 
 def pjrt_struct_size(minor: int) -> int:
-    """How many bytes of `PJRT_Api` jaxlib takes for granted in a plug-in of a version.
+    """The size in bytes of `PJRT_Api` that jaxlib assumes for a plug-in's version.
 
-    jaxlib calls every function that the version is known to have, without looking at the size that
-    the plug-in states: beyond its end lies whatever memory follows.
+    jaxlib calls every function that the version should have, without checking the size that the
+    plug-in states, and may so read past the end of the structure.
 
     Args:
-        minor: the second number of the version that the plug-in claims. One that is newer than
-            jaxlib's own has at least what jaxlib knows of.
+        minor: the minor version that the plug-in claims. A version newer than jaxlib's has at least
+            the functions that jaxlib knows.
     """
     return max(size for known, size in _PJRT_STRUCT_SIZES.items() if known <= minor)
 
@@ -457,15 +457,15 @@ _new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 
 
 def load_pjrt_plugin(name: str, library: str, api: int) -> Any:
-    """Have jaxlib load and initialise a PJRT plug-in, once for each name and process.
+    """Make jaxlib load and initialise a PJRT plug-in, once per name and process.
 
     Args:
-        name: the name that clients are made by.
+        name: the name under which clients are created.
         library: the path of its shared library.
-        api: the address of the `PJRT_Api` that the library gives.
+        api: the address of the library's `PJRT_Api`.
 
     Returns:
-        The capsule around that address, as other functions of jaxlib take it.
+        The capsule around that address, for jaxlib's other functions.
     """
     capsule = None
     if not _jax.pjrt_plugin_loaded(name):
@@ -474,7 +474,7 @@ def load_pjrt_plugin(name: str, library: str, api: int) -> Any:
         _jax.initialize_pjrt_plugin(name)
     if capsule is not None:
         return capsule
-    # Somebody else in this process (jax, say) was first.
+    # Other code in this process, such as jax, has loaded it before.
     if hasattr(_jax, "get_pjrt_plugin"):
         return _jax.get_pjrt_plugin(name)
     return _new_capsule(api, b"pjrt_c_api", None)

@@ -1,4 +1,4 @@
-"""Caches that `dovetail.clear_caches` empties, and that know which options affect tracing."""
+"""Caches that `dovetail.clear_caches` empties, some keyed by the options that affect tracing."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _clear_functions: list[Callable[[], object]] = []
 
 
 class CacheInfo(NamedTuple):
-    """How a cache did: calls answered from it, calls that were not, its limit and present size."""
+    """Statistics of a cache: hits, misses, limit and current size."""
 
     hits: int
     misses: int
@@ -50,11 +50,11 @@ class Cached(Protocol[P, R_co]):
         """Hits, misses, limit and size."""
 
     def cache_clear(self) -> None:
-        """Forget everything."""
+        """Drop all entries."""
 
 
 def register(clear: Callable[[], object]) -> None:
-    """Have ``clear`` called by `clear_all`. Registering the same function twice has no effect."""
+    """Make `clear_all` call ``clear``. Registering the same function twice has no effect."""
     if clear not in _clear_functions:
         _clear_functions.append(clear)
 
@@ -66,10 +66,10 @@ def clear_all() -> None:
 
 
 class Memory(dict[Any, Any]):
-    """What is remembered of an object, held by that object, and emptied by `clear_all`.
+    """A cache that belongs to an object and is held by it; `clear_all` empties it.
 
-    What is remembered may refer to the object: a table that held the object weakly, and this
-    strongly, would then hold both for ever.
+    Its entries may refer to the object: a global table with weak keys and these entries as values
+    would then keep both alive forever.
     """
 
     __slots__ = ("__weakref__",)
@@ -91,7 +91,7 @@ register(_clear_memories)
 
 
 class HasMemory:
-    """A function object that holds what is remembered of it, which its copies do not share."""
+    """A function object with a cache of its own, which copies do not share."""
 
     _memory: Memory
 
@@ -104,7 +104,7 @@ class HasMemory:
 
 
 class ByFunction:
-    """A table of what is remembered of functions, for as long as they live."""
+    """A cache for each function, for as long as the function lives."""
 
     __slots__ = ("__weakref__", "_tables")
 
@@ -113,21 +113,21 @@ class ByFunction:
         register(self._tables.clear)
 
     def of(self, function: Any) -> dict[Any, Any]:
-        """What is remembered of a function.
+        """The cache of a function.
 
         Raises:
-            TypeError: the function has no hash, or cannot be referred to weakly.
+            TypeError: the function is not hashable, or does not support weak references.
         """
         if isinstance(function, HasMemory):
             own: dict[Any, Any] = function._memory.setdefault(self, {})
             return own
-        found = self._tables.get(function)
-        if found is None:
-            found = self._tables[function] = {}
-        return found
+        table = self._tables.get(function)
+        if table is None:
+            table = self._tables[function] = {}
+        return table
 
     def forget(self, function: Any) -> None:
-        """Forget what is remembered of a function."""
+        """Empty the cache of a function."""
         with contextlib.suppress(TypeError):
             self.of(function).clear()
 
@@ -156,7 +156,7 @@ def lru_cache(maxsize: int | None = 4096) -> Callable[[Callable[P, R]], Cached[P
 
 
 def traced_cache(maxsize: int | None = 4096) -> Callable[[Callable[P, R]], Cached[P, R]]:
-    """A cache whose key holds, besides the arguments, the options that affect tracing.
+    """A cache keyed by the arguments and by the options that affect tracing.
 
     Args:
         maxsize: how many results are kept; None for all.
@@ -194,9 +194,9 @@ def traced_cache(maxsize: int | None = 4096) -> Callable[[Callable[P, R]], Cache
 def weakref_lru_cache(
     maxsize: int = 2048, *, traced: bool = True
 ) -> Callable[[Callable[P, R]], Cached[P, R]]:
-    """A cache, in C++, that holds the first argument weakly: its entries go when that object goes.
+    """A C++ cache that holds the first argument weakly; its entries are dropped with that object.
 
-    The first argument is compared by ``==`` and must take weak references; the others must be
+    The first argument is compared by ``==`` and must support weak references; the others must be
     hashable.
 
     Args:

@@ -1,8 +1,8 @@
-"""Options of the framework: typed, readable from C++, global or scoped to a thread.
+"""The framework's options: typed, readable from C++, global or scoped to a thread.
 
-An option is one `Option` object, declared once below. Its value is, in this order: the thread's
-own (inside ``with option(value):``), the process's (`config.update`), the environment variable
-``DOVETAIL_<NAME>``, the default.
+Each option is an `Option` object, declared once below. Its value comes from the first of these that
+is set: the thread (inside ``with option(value):``), the process (`config.update`), the environment
+variable ``DOVETAIL_<NAME>``, the default.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _MISSING: Any = _Missing()
 
 
 class OptionScope(typing.Generic[T]):
-    """Holds an option at a value for one thread, as a context manager or a decorator."""
+    """Sets an option for one thread, as a context manager or a decorator."""
 
     __slots__ = ("_option", "_previous", "_value")
 
@@ -91,10 +91,10 @@ else:
 
 
 class Option(_Cell[T]):
-    """One option: its name, kind, default and help, and its value.
+    """An option: its name, kind, default, help and value.
 
     Reading ``option.value`` is one attribute access in C++. Calling an option, ``option(value)``,
-    gives a scope for the current thread that is a context manager and a decorator.
+    returns a scope for the current thread that is a context manager and a decorator.
     """
 
     kind: Kind[T]
@@ -129,10 +129,10 @@ class Option(_Cell[T]):
         _registry[name] = self
 
     def checked(self, value: Any) -> T:
-        """``value`` as the option stores it.
+        """Convert ``value`` to its stored form.
 
         Raises:
-            TypeError: it is of the wrong type.
+            TypeError: it has the wrong type.
             ValueError: it is not among the allowed values.
         """
         try:
@@ -150,14 +150,14 @@ class Option(_Cell[T]):
             ) from None
 
     def set_global(self, value: T) -> None:
-        """Set the value for every thread that has none of its own."""
+        """Set the value for every thread without a value of its own."""
         super().set_global(self.checked(value))
 
     def __call__(self, new_value: T = _MISSING) -> OptionScope[T]:
         """A scope in which the option has ``new_value`` for the current thread.
 
         Args:
-            new_value: the value; a boolean option called without one is switched on.
+            new_value: the value; without it, a boolean option is switched on.
 
         Returns:
             A context manager, which is also a decorator.
@@ -196,10 +196,10 @@ class Option(_Cell[T]):
 
 
 class _DisableJit(Option[bool]):
-    """The option whose argument is known by another name."""
+    """The option `disable_jit`, whose scope takes an argument with another name."""
 
     def __call__(self, disable: bool = True) -> OptionScope[bool]:
-        """A scope in which nothing is compiled, or in which all is again.
+        """A scope in which jit is disabled, or enabled again.
 
         Args:
             disable: whether to run operation by operation.
@@ -604,7 +604,7 @@ post_hook: bindings.Config[Callable[..., None] | None] = bindings.Config("doveta
 """Called after every call on the fast path: ``hook(function, args, kwargs, result)``."""
 
 if not bindings.jax_owns_jit_state():
-    # The slots are process-wide, and the last writer wins: if jax is here, its objects stay.
+    # The slots are process-wide, and the last writer wins: if jax is imported, its objects stay.
     bindings._jax.jax_jit.set_enable_x64_state(enable_x64)
     bindings._jax.jax_jit.set_disable_jit_state(disable_jit)
     bindings._jax.jax_jit.set_post_hook_state(post_hook)
@@ -673,8 +673,8 @@ class Options:
             value: its new value.
 
         Raises:
-            AttributeError: there is no such option; the message names the nearest ones.
-            TypeError: the value is of the wrong type.
+            AttributeError: there is no such option; the message suggests similar names.
+            TypeError: the value has the wrong type.
             ValueError: the value is not among those allowed.
         """
         self.option(name).set_global(value)

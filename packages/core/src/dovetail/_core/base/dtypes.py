@@ -1,4 +1,4 @@
-"""Dtypes: NumPy's, those of ml_dtypes, extended ones; 32-bit defaults and weak types."""
+"""Dtypes of NumPy and ml_dtypes, extended dtypes, 32-bit defaults and weak types."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ float0: DType = np.dtype([("float0", np.void, 0)])
 
 
 class extended(np.generic):
-    """The scalar type above those of dtypes that are not numbers; for `issubdtype`."""
+    """The base of the scalar types of non-numeric dtypes; for `issubdtype`."""
 
 
 class prng_key(extended):
@@ -58,9 +58,9 @@ class prng_key(extended):
 
 
 class ExtendedDType:
-    """The dtype of arrays whose elements are not numbers, but are held as arrays of numbers.
+    """The dtype of arrays whose elements are not numbers, but are stored as arrays of numbers.
 
-    Concrete ones compare and hash by value.
+    Concrete extended dtypes compare and hash by value.
     """
 
     type: Any = extended
@@ -72,12 +72,12 @@ class ExtendedDType:
     kind = "V"
 
     def physical(self, shape: tuple[int, ...]) -> tuple[tuple[int, ...], DType]:
-        """The shape and dtype of the numbers that hold an array of the given shape."""
+        """The shape and dtype of the numbers that store an array of the given shape."""
         raise NotImplementedError(f"the dtype {self.name} does not say how it is held")
 
     @property
     def itemsize(self) -> int:
-        """How many bytes one element takes."""
+        """The size of one element in bytes."""
         shape, dtype = self.physical(())
         return int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
 
@@ -99,12 +99,12 @@ _iinfo: Any = ml_dtypes.iinfo
 
 
 def is_extended(dtype: Any) -> bool:
-    """Whether a dtype is of other things than numbers."""
+    """Whether a dtype is extended, so that its elements are not numbers."""
     return isinstance(dtype, ExtendedDType)
 
 
 def default_dtype(kind: str) -> DType:
-    """The dtype of a kind of number where none is chosen: of 32 bits, or 64 with ``enable_x64``.
+    """The default dtype of a kind of number: 32 bits, or 64 with ``enable_x64``.
 
     Args:
         kind: ``"b"``, ``"i"``, ``"u"``, ``"f"`` or ``"c"``.
@@ -118,16 +118,16 @@ def default_dtype(kind: str) -> DType:
 
 
 def as_dtype(dtype: Any) -> AnyDType:
-    """What NumPy's constructor `numpy.dtype` gives, for extended dtypes too, in native byte order.
+    """Like `numpy.dtype`, but in native byte order, and for extended dtypes too.
 
     Raises:
-        TypeError: ``dtype`` names none.
+        TypeError: ``dtype`` is not a dtype.
     """
     if isinstance(dtype, ExtendedDType):
         return dtype
     if not isinstance(dtype, np.dtype):
         if isinstance(dtype, type):
-            # np.dtype takes any class for a dtype of objects.
+            # np.dtype maps any class to the dtype of objects.
             if dtype not in _PYTHON_KINDS and not issubdtype_class(dtype, np.generic):
                 inner = getattr(dtype, "dtype", None)
                 if not isinstance(inner, np.dtype):
@@ -142,16 +142,16 @@ def as_dtype(dtype: Any) -> AnyDType:
 
 
 def issubdtype_class(a: Any, b: Any) -> bool:
-    """`issubclass` that is False, and no error, where ``a`` is no class."""
+    """`issubclass` that returns False instead of raising if ``a`` is not a class."""
     return isinstance(a, type) and issubclass(a, b)
 
 
 def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
-    """The dtype that arrays have in place of the given one: of 32 bits unless 64 are switched on.
+    """The dtype that arrays use for the given one: 32 bits unless 64-bit types are switched on.
 
     Args:
         dtype: anything that NumPy takes as a dtype.
-        allow_extended_dtype: whether dtypes of other things than numbers are taken, and given back.
+        allow_extended_dtype: whether to accept extended dtypes, which are returned unchanged.
 
     Example:
         >>> import dovetail.dtypes
@@ -175,21 +175,21 @@ def _canonicalized(dtype: Any, x64: bool, allow_extended: bool) -> Any:
                 f"{dtype.physical(())[1]}"
             )
         return dtype
-    found = as_dtype(dtype)
-    return found if x64 or isinstance(found, ExtendedDType) else promotion.narrowed(found)
+    exact = as_dtype(dtype)
+    return exact if x64 or isinstance(exact, ExtendedDType) else promotion.narrowed(exact)
 
 
 def check_user_dtype(dtype: Any, function_name: str) -> Any:
-    """The canonical form of a dtype that a user asked for, with a warning if it is another one.
+    """Canonicalize a dtype that a user requested, with a warning if that changes it.
 
-    Python's own types mean the defaults, and are not warned about.
+    Python's own types stand for the defaults and cause no warning.
 
     Args:
-        dtype: what was given as the argument ``dtype``.
-        function_name: the function it was given to.
+        dtype: the value of the argument ``dtype``.
+        function_name: the function that it was passed to.
 
     Raises:
-        TypeError: it is no dtype, or none that arrays can have.
+        TypeError: it is not a dtype, or not one that arrays can have.
     """
     if isinstance(dtype, np.ndarray) or hasattr(dtype, "aval"):
         raise TypeError(
@@ -215,25 +215,25 @@ def check_user_dtype(dtype: Any, function_name: str) -> Any:
 
 
 def why_not_of_arrays(dtype: Any) -> str:
-    """What is said of a dtype of NumPy or ml_dtypes that arrays cannot have."""
+    """The message about a dtype of NumPy or ml_dtypes that arrays cannot have."""
     if hasattr(ml_dtypes, np.dtype(dtype).name):
         return f"XLA computes with no numbers of dtype {dtype}; convert them on the host"
     return f"arrays hold numbers and booleans; the dtype {dtype} is neither"
 
 
 def dtype_of(value: Any) -> Any:
-    """The dtype that a value has as an array.
+    """The dtype of a value as an array.
 
     Args:
         value: a Python number, a NumPy array or scalar, an array or tracer, or anything else with
             an attribute ``aval`` or ``dtype``.
 
     Returns:
-        The dtype of an array or tracer as it is; of anything else, the canonical one.
+        The unchanged dtype of an array or tracer; for anything else, the canonical dtype.
 
     Raises:
         OverflowError: a Python integer does not fit the default integer type.
-        NonArrayArgumentError: the value is no array and cannot become one.
+        NonArrayArgumentError: the value is not an array and cannot become one.
 
     Example:
         >>> import numpy as np
@@ -251,7 +251,7 @@ def dtype_of(value: Any) -> Any:
         return aval.dtype
     dtype = getattr(value, "dtype", None)
     if dtype is None:
-        # Subclasses of Python's numbers, such as those of IntEnum.
+        # Subclasses of Python's number types, such as IntEnum.
         for base, base_kind in _PYTHON_KINDS.items():
             if isinstance(value, base):
                 if base is int:
@@ -277,7 +277,7 @@ def check_python_int(value: int) -> None:
     """Raise if a Python integer does not fit the default integer type.
 
     Raises:
-        OverflowError: with what to write instead.
+        OverflowError: it does not fit; the message says what to write instead.
     """
     if -0x80000000 <= value <= 0x7FFFFFFF:
         return
@@ -302,7 +302,7 @@ def check_python_int(value: int) -> None:
 
 
 def holds(dtype: Any, other: Any) -> bool:
-    """Whether an integer dtype has every number of another one."""
+    """Whether an integer dtype can represent every value of another one."""
     mine, others = iinfo(dtype), iinfo(other)
     return bool(mine.min <= others.min and others.max <= mine.max)
 
@@ -313,10 +313,10 @@ def check_fits(value: int, dtype: Any, function: str) -> None:
     Args:
         value: the integer.
         dtype: the integer dtype of an array.
-        function: what combines them, for the message.
+        function: the function that combines them, for the message.
 
     Raises:
-        OverflowError: with what to write instead.
+        OverflowError: it does not fit; the message says what to write instead.
     """
     limits = iinfo(dtype)
     if limits.min <= value <= limits.max:
@@ -333,7 +333,7 @@ def check_fits(value: int, dtype: Any, function: str) -> None:
 
 
 def is_weakly_typed(value: Any) -> bool:
-    """Whether the dtype of a value gives way to those of others, as that of a Python number does.
+    """Whether the dtype of a value gives way to other dtypes, as for a Python number.
 
     Example:
         >>> import numpy as np
@@ -381,7 +381,7 @@ def result_of_pair(dtype_a: Any, weak_a: bool, dtype_b: Any, weak_b: bool) -> tu
 
 
 def promote_types(a: DTypeLike, b: DTypeLike) -> DType:
-    """The dtype that two dtypes have in common.
+    """The dtype that two dtypes are promoted to.
 
     Python's own types ``int``, ``float`` and ``complex`` stand for weak types.
 
@@ -390,7 +390,7 @@ def promote_types(a: DTypeLike, b: DTypeLike) -> DType:
         b: a dtype.
 
     Raises:
-        TypePromotionError: there is none.
+        TypePromotionError: the two do not combine.
 
     Example:
         >>> from dovetail._core.base import dtypes
@@ -407,7 +407,7 @@ def _dtype_and_weakness(argument: Any) -> tuple[Any, bool]:
         return aval.dtype, bool(getattr(aval, "weak_type", False))
     kind = _PYTHON_KINDS.get(type(argument))
     if kind is not None:
-        # Here only the type counts, so a large integer is none the worse.
+        # Only the type matters here, so a large integer need not fit.
         return promotion.widest(kind), kind != "b"
     if argument is None:
         return promotion.widest("f"), False
@@ -468,7 +468,7 @@ _ABSTRACT_OF_KIND: dict[str, Any] = {
 
 
 def issubdtype(a: Any, b: Any) -> bool:
-    """Whether a dtype is another or one of its kind.
+    """Whether a dtype equals another, or belongs to a kind.
 
     Args:
         a: a dtype, or a kind such as ``numpy.integer``.
@@ -539,10 +539,10 @@ def finfo(dtype: DTypeLike) -> np.finfo[Any]:
         >>> float(dovetail.dtypes.finfo("bfloat16").eps)
         0.0078125
     """
-    found = _number_dtype("finfo", dtype)
-    if promotion.kind_of(found) not in ("f", "c"):
-        raise ValueError(f"finfo: {found} is not a dtype of floats; use iinfo for integers")
-    info: np.finfo[Any] = _finfo(found)
+    resolved = _number_dtype("finfo", dtype)
+    if promotion.kind_of(resolved) not in ("f", "c"):
+        raise ValueError(f"finfo: {resolved} is not a dtype of floats; use iinfo for integers")
+    info: np.finfo[Any] = _finfo(resolved)
     return info
 
 
@@ -554,37 +554,37 @@ def iinfo(int_type: DTypeLike) -> np.iinfo[Any]:
         >>> dovetail.dtypes.iinfo("int4").max
         7
     """
-    found = _number_dtype("iinfo", int_type)
-    if promotion.kind_of(found) not in ("i", "u"):
-        raise ValueError(f"iinfo: {found} is not a dtype of integers; use finfo for floats")
-    info: np.iinfo[Any] = _iinfo(found)
+    resolved = _number_dtype("iinfo", int_type)
+    if promotion.kind_of(resolved) not in ("i", "u"):
+        raise ValueError(f"iinfo: {resolved} is not a dtype of integers; use finfo for floats")
+    info: np.iinfo[Any] = _iinfo(resolved)
     return info
 
 
 def _number_dtype(name: str, dtype: Any) -> DType:
-    found = as_dtype(dtype)
-    if isinstance(found, ExtendedDType):
-        raise ValueError(f"{name}: {found} is not a dtype of numbers")
-    return found
+    resolved = as_dtype(dtype)
+    if isinstance(resolved, ExtendedDType):
+        raise ValueError(f"{name}: {resolved} is not a dtype of numbers")
+    return resolved
 
 
 def itemsize_bits(dtype: Any) -> int:
-    """How many bits an element takes, where elements may be packed.
+    """The size of an element in bits, which may be less than a byte.
 
     Example:
         >>> import dovetail.dtypes
         >>> dovetail.dtypes.itemsize_bits("int4"), dovetail.dtypes.itemsize_bits("float32")
         (4, 32)
     """
-    found = as_dtype(dtype)
-    if isinstance(found, ExtendedDType):
-        return 8 * found.itemsize
-    kind = promotion.kind_of(found)
+    resolved = as_dtype(dtype)
+    if isinstance(resolved, ExtendedDType):
+        return 8 * resolved.itemsize
+    kind = promotion.kind_of(resolved)
     if kind in ("i", "u"):
-        return int(_iinfo(found).bits)
+        return int(_iinfo(resolved).bits)
     if kind == "f":
-        return int(_finfo(found).bits)
-    return 8 * found.itemsize
+        return int(_finfo(resolved).bits)
+    return 8 * resolved.itemsize
 
 
 @functools.lru_cache(maxsize=256)
@@ -596,12 +596,12 @@ def short_name(dtype: Any) -> str:
         >>> [dtypes.short_name(name) for name in ("float32", "uint8", "bool", "bfloat16")]
         ['f32', 'u8', 'bool', 'bf16']
     """
-    found = as_dtype(dtype)
-    if isinstance(found, ExtendedDType):
-        return found.name
-    if found == float0:
+    resolved = as_dtype(dtype)
+    if isinstance(resolved, ExtendedDType):
+        return resolved.name
+    if resolved == float0:
         return "float0"
-    name = found.name
+    name = resolved.name
     for long, short in (
         ("bfloat", "bf"),
         ("float", "f"),

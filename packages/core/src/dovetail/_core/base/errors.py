@@ -1,7 +1,7 @@
-"""The errors of the framework. Importing them loads nothing else.
+"""The framework's errors. Importing them loads nothing else.
 
-An error about a tracer says what happened, to which value, where in the user's code, where the
-value came from, and what to write instead.
+An error about a tracer says what happened to which value, where in the user's code, where the value
+came from, and what to write instead.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 class TracerLike(Protocol):
-    """What an error needs to know of a tracer."""
+    """The parts of a tracer that error messages use."""
 
     @property
     def aval(self) -> Any:
-        """The abstract value: its text is a type, like ``f32[3]``."""
+        """The abstract value; its text is a type such as ``f32[3]``."""
 
     def origin(self) -> str:
-        """Where the tracer came from, like ``the argument x of f, traced by jit at train.py:3``."""
+        """The tracer's origin, such as ``the argument x of f, traced by jit at train.py:3``."""
 
 
 def __getattr__(name: str) -> Any:
@@ -33,8 +33,8 @@ def __getattr__(name: str) -> Any:
 
 
 def close_matches(word: str, known: Iterable[str], count: int = 1) -> list[str]:
-    """Those of the known names that a misspelt word may stand for, the likeliest first."""
-    import difflib  # deferred: only messages need it
+    """The known names closest to a misspelt word, the likeliest first."""
+    import difflib  # deferred: only needed for messages
 
     return difflib.get_close_matches(word, list(known), count)
 
@@ -45,7 +45,7 @@ def _about(tracer: TracerLike, happened: str, instead: str) -> str:
 
 
 def _facts(tracer: Any) -> list[str]:
-    from dovetail._core.base import source  # deferred: needed only once something went wrong
+    from dovetail._core.base import source  # deferred: only needed for errors
 
     aval = getattr(tracer, "aval", None)
     facts = [f"  value: a tracer of type {aval}"] if aval is not None else []
@@ -56,7 +56,7 @@ def _facts(tracer: Any) -> list[str]:
     if callable(origin):
         try:
             text = origin()
-        except Exception as error:  # an error report must not fail for want of a detail
+        except Exception as error:  # an error report must not fail because of a detail
             text = f"unknown ({type(error).__name__}: {error})"
         if text:
             facts.append(f"  from:  {text}")
@@ -80,10 +80,10 @@ class JAXIndexError(IndexError):
 
 
 class ConcretizationTypeError(JAXTypeError):
-    """A concrete value was needed where there was a tracer.
+    """A concrete value was needed, but there was a tracer.
 
-    A transformed function is run with tracers in place of values; what depends on the value
-    itself, such as a shape, cannot be computed from them.
+    A transformed function is run with tracers in place of values; anything that depends on the
+    values themselves, such as a shape, cannot be computed from tracers.
 
     Args:
         tracer: the tracer.
@@ -171,7 +171,7 @@ class TracerBoolConversionError(ConcretizationTypeError):
 
 
 class NonConcreteBooleanIndexError(JAXIndexError):
-    """An array was indexed with a traced mask: the size of the result is not known.
+    """An array was indexed with a traced mask, so the size of the result is unknown.
 
     Args:
         tracer: the mask.
@@ -192,7 +192,7 @@ class NonConcreteBooleanIndexError(JAXIndexError):
 
 
 class UnexpectedTracerError(JAXTypeError):
-    """A tracer was used after the transformation that made it had ended.
+    """A tracer was used after the transformation that created it had ended.
 
     Args:
         msg: the text of the error, or the tracer that leaked.
@@ -224,7 +224,7 @@ class KeyReuseError(RuntimeError):
 
 
 class JaxprTypeError(TypeError):
-    """A jaxpr is not well formed: a bug in a transformation or in the rule of a primitive."""
+    """A jaxpr is malformed: a bug in a transformation or in a primitive's rule."""
 
 
 class InconclusiveDimensionOperation(Exception):
@@ -248,10 +248,10 @@ class MissingRuleError(NotImplementedError):
 
 
 class BackendUnavailableError(RuntimeError):
-    """A platform was asked for that is not installed or did not start.
+    """A requested platform is not installed or did not start.
 
-    A backend raises it where its probe or its client fails for a reason that it knows: the text is
-    then shown as it is, without other advice.
+    A backend raises it if its probe or its client fails for a known reason. The text is then shown
+    unchanged, without the usual advice.
 
     Args:
         message: the text of the error, with the reason.
@@ -259,7 +259,7 @@ class BackendUnavailableError(RuntimeError):
 
 
 class DeviceMismatchError(ValueError):
-    """Arrays that are committed to different devices met in one operation.
+    """An operation got arrays that are committed to different devices.
 
     Args:
         message: the text of the error.
@@ -267,7 +267,7 @@ class DeviceMismatchError(ValueError):
 
 
 class NonArrayArgumentError(TypeError):
-    """A value that is no array, and cannot become one, was given where an array is needed.
+    """A value that is not an array and cannot become one was passed as an array.
 
     Args:
         message: the text of the error, which names the argument.
@@ -275,4 +275,4 @@ class NonArrayArgumentError(TypeError):
 
 
 class CompilationCacheWarning(UserWarning):
-    """The cache of compiled programs on disk could not be read or written."""
+    """The disk cache of compiled programs could not be read or written."""

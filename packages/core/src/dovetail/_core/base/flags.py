@@ -1,4 +1,4 @@
-"""Sequences and flags: taking elements apart by whether something holds for them, and merging."""
+"""Partitions sequences by flags, and merges them again."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def merge(flags: Iterable[bool], xs: Iterable[T], ys: Iterable[U]) -> list[T | U
     Args:
         flags: for each element of the result, whether it comes from `xs`.
         xs: the elements with a flag, in order.
-        ys: those without; for one value that stands for all of them, an `itertools.repeat`.
+        ys: the elements without a flag, in order; `itertools.repeat` to use one value for all.
     """
     with_flag, without = iter(xs), iter(ys)
     return [next(with_flag) if flag else next(without) for flag in flags]
 
 
 def union_flags(flags: Iterable[Sequence[bool]]) -> Flags:
-    """What holds for a position in one sequence at least."""
+    """The elementwise "or" of several sequences of flags."""
     return tuple([any(same) for same in zip(*flags, strict=True)])

@@ -1,10 +1,10 @@
-"""What keeps an object alive: chains of references from something that the user has a name for.
+"""Finds what keeps an object alive: chains of references from something with a name in user code.
 
-The chain that is told is the shortest that begins at a global of a module, an attribute of a class,
-a default argument or the cache of a function, or a variable of a function that is running. The
-collector does not go through running functions; their variables are read from their frames.
+The reported chain is the shortest one that begins at a global of a module, an attribute of a class,
+a default argument or the cache of a function, or a variable of a running function. The garbage
+collector does not traverse running functions; their variables are read from their frames.
 
-Types are compared, not asked for by ``isinstance``, which runs code of the objects that it meets.
+Types are compared directly, because ``isinstance`` may run code of the inspected objects.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from dovetail._core.base.source import is_internal
 __all__ = ["Chain", "Holders"]
 
 _LONGEST: Final = 24  # references: an attribute of an object is two, a variable of a closure three
-_WIDEST: Final = 128  # objects of one length of chain whose holders are looked for
+_WIDEST: Final = 128  # objects per level of the search whose holders are looked up
 _MOST_OBJECTS: Final = 1024
-_AT_ONCE: Final = 32  # the collector compares every reference with each of so many objects
+_AT_ONCE: Final = 32  # batch size: the collector compares every reference with each object
 
-_HELPERS: Final = ("contextlib", "functools")  # internal as code that runs, not as data
+_HELPERS: Final = ("contextlib", "functools")  # internal as running code, but not as data
 _TRANSPARENT: Final = (CellType, MappingProxyType, TracebackType)
 _CACHED: Final = type(functools.cache(lambda: None))
 _STOPPED_FRAMES: Final = {
@@ -55,9 +55,9 @@ class Chain:
     """What keeps an object alive.
 
     Attributes:
-        text: the chain in words, what is closest to the object first; empty where nothing is known.
-        kind: what is special about it: ``"cache"`` of a function, ``"closure"``, ``"generator"``,
-            ``"traceback"``; empty for what data hold.
+        text: the chain in words, starting next to the object; empty if nothing is known.
+        kind: the kind of holder: ``"cache"`` of a function, ``"closure"``, ``"generator"``,
+            ``"traceback"``; empty for ordinary data.
     """
 
     text: str
@@ -65,11 +65,11 @@ class Chain:
 
 
 class Holders:
-    """Finds out what keeps objects alive.
+    """Finds what keeps objects alive.
 
     Args:
-        objects: the objects that will be asked about.
-        ignored: objects that do not count as holders of others.
+        objects: the objects to examine.
+        ignored: objects that do not count as holders.
         allowed: types of the framework's objects that may hold them.
     """
 
@@ -90,14 +90,14 @@ class Holders:
         self._expand(list(self._seen))
 
     def chain(self, value: Any) -> Chain | None:
-        """What keeps an object alive; None if nothing does but what may.
+        """What keeps an object alive; None if only allowed holders do.
 
         Args:
             value: one of the objects.
         """
         self._limit = len(self._holders) + _MOST_OBJECTS
         allowed = False
-        held_by: dict[int, int] = {}  # from a holder to what it holds, on the way to the object
+        held_by: dict[int, int] = {}  # from a holder to the next object on the way to `value`
         level, last, found = [id(value)], id(value), None
         for _ in range(_LONGEST):
             known = [key for key in level if key in self._variables or self._has_name(key)]
@@ -126,7 +126,7 @@ class Holders:
         return Chain(described.text, described.kind)
 
     def _running(self) -> Iterator[tuple[str, Any, str]]:
-        """Names and values of the variables of the user's functions that are running."""
+        """Names and values of the variables of the user's running functions."""
         for innermost in sys._current_frames().values():
             frame: FrameType | None = innermost
             while frame is not None:
@@ -158,12 +158,12 @@ class Holders:
                         found[id(held)].append(id(holder))
 
     def _is_end(self, key: int) -> bool:
-        """Whether what holds an object tells no more about it: a module holds its globals."""
+        """Whether the search ends at an object: a class, or the globals of a module."""
         value = self._seen[key]
         return issubclass(type(value), type) or (type(value) is dict and _is_namespace(value))
 
     def _has_name(self, key: int) -> bool:
-        """Whether an object of the user's has a name of its own, whatever it is held by."""
+        """Whether a user's object has a name of its own, independent of its holders."""
         value = self._seen[key]
         if self._is_end(key):
             return not _is_framework(value)
@@ -173,7 +173,7 @@ class Holders:
         return False
 
     def _rank(self, key: int) -> int:
-        """Of holders that are equally far, which to follow first."""
+        """The search order of holders at the same distance; lower comes first."""
         value = self._seen[key]
         if _is_framework(value):
             return 3
@@ -194,7 +194,7 @@ _NO_MODULE: Final = ModuleType("none")
 
 
 def _is_framework(value: Any) -> bool:
-    """Whether an object is part of the framework, and no name of it means anything to a user."""
+    """Whether an object is part of the framework, so that its name means nothing to a user."""
     code = _code_of(value)
     if code is not None:
         return is_internal(code.co_filename)
@@ -228,17 +228,17 @@ class _Description:
     """A chain of objects in words, as expressions that a user can read.
 
     Args:
-        chain: the objects, from the outermost holder to what is held.
-        variable: of the outermost holder the name and the running function that has it, if that is
-            how it is known.
+        chain: the objects, from the outermost holder to the held object.
+        variable: name and running function of the variable that holds the outermost holder, if
+            that is how it is known.
     """
 
     def __init__(self, chain: Sequence[Any], variable: tuple[str, str] | None) -> None:
         self._chain = chain
         self._parts: list[str] = []
         self.kind = ""
-        # Of the part that is being written: an expression, the name it begins with, where that is,
-        # and whether the rest of the expression cannot be told.
+        # The current part: its expression, the name that the expression begins with, where that
+        # name is, and whether the rest of the expression is unknown.
         self._path = self._name = self._where = ""
         self._within = False
         self._attributes = False
@@ -251,7 +251,7 @@ class _Description:
 
     @property
     def text(self) -> str:
-        """The words, what is closest to the object first."""
+        """The chain in words, starting next to the object."""
         return "  <-  ".join(self._parts[::-1])
 
     def _begin(self, name: str, where: str, kind: str = "") -> None:
@@ -272,7 +272,7 @@ class _Description:
         self._parts.append(text)
 
     def _add(self, accessor: str | None) -> None:
-        """Lengthen the expression; None if it cannot be told how."""
+        """Append an accessor to the expression; None if it is unknown."""
         if not self._path:
             self._begin(f"<{type(self._chain[0]).__name__}>", "")
         if accessor is None:
@@ -281,7 +281,7 @@ class _Description:
             self._path += accessor
 
     def _step(self, position: int) -> int:
-        """Go from one object of the chain towards what it holds; how many objects further."""
+        """Describe one step along the chain; return the number of objects to advance."""
         holder, held = self._chain[position : position + 2]
         last = self._chain[min(position + 2, len(self._chain) - 1)]
         attributes, self._attributes = self._attributes, False
@@ -370,14 +370,14 @@ def _key_of(holder: dict[Any, Any], held: Any) -> Any:
 
 
 def _index(key: Any) -> str | None:
-    """How an element of a dict is written."""
+    """The index expression for a key of a dict."""
     if type(key) in (str, int, float, bool, bytes, tuple, type(None)):
         return f"[{key!r:.60}]"
     return f"[<{type(key).__name__}>]"
 
 
 def _argument_of(function: FunctionType, value: Any) -> str:
-    """The name of the argument that has a default."""
+    """The name of the argument with a default value."""
     code = function.__code__
     defaults = function.__defaults__ or ()
     names = code.co_varnames[: code.co_argcount][-len(defaults) :]
@@ -389,12 +389,12 @@ def _dict_of(holder: Any) -> Any:
     """The dict with an object's attributes."""
     try:
         return object.__getattribute__(holder, "__dict__")
-    except Exception:  # a property of the user's, perhaps; a message must not fail for a detail
+    except Exception:  # perhaps from a user's property; a message must not fail because of it
         return None
 
 
 def _attribute_of(holder: Any, held: Any) -> str | None:
-    """How an attribute is written that is `held`, None if none is."""
+    """The attribute expression whose value is `held`; None if there is none."""
     attributes = _dict_of(holder)
     if type(attributes) is dict:
         for name, value in attributes.items():
@@ -405,7 +405,7 @@ def _attribute_of(holder: Any, held: Any) -> str | None:
             if type(descriptor) is MemberDescriptorType:
                 try:
                     value = descriptor.__get__(holder, type(holder))
-                except AttributeError:  # a slot that is empty
+                except AttributeError:  # an empty slot
                     continue
                 if value is held:
                     return f".{name}"

@@ -1,9 +1,9 @@
-"""The interpreter's limits while a program is traced: how deep calls go, when garbage is collected.
+"""The interpreter's limits while a program is traced: recursion depth and garbage collection.
 
-A traced function that calls a jitted one that calls a jitted one takes a dozen of Python's frames
-for each of them, nearly all of them the framework's own. Python's limit is meant for the user's
-frames, so it is raised by what the framework takes, and no further: a recursion without end is
-still an error. All of this is undone when the last trace ends.
+In nested calls of jitted functions, each level takes a dozen Python frames, nearly all of them the
+framework's own. Python's limit is meant for the user's frames, so it is raised by the number of the
+framework's frames and no further: infinite recursion is still an error. All of this is undone when
+the last trace ends.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import Final
 
 __all__ = ["deeper", "enter_level", "leave_level"]
 
-# The limit is raised for so many levels of nesting at a time.
+# The limit is raised for this many levels of nesting at a time.
 _LEVELS_AT_ONCE: Final = 16
-# The most that the framework puts on Python's stack between two levels.
+# The most frames that the framework uses between two levels.
 _FRAMES_PER_LEVEL: Final = 14
-# A level takes some 4 kB of the stack of C, of which a thread usually has 8 MB: recursion without
-# end must meet the limit before that.
+# A level takes some 4 kB of C stack, and a thread usually has 8 MB: infinite recursion must reach
+# this limit first.
 _MOST_LEVELS: Final = 512
 
 
@@ -31,14 +31,14 @@ class _Nesting(threading.local):
 
 _nesting: Final = _Nesting()
 _lock: Final = threading.Lock()
-# How deep each thread is for which the limit was raised.
+# The depth of each thread that needs the raised limit.
 _raised: Final[dict[int, int]] = {}
 _users_limit = 0
 _present_limit = 0
 
 
 def enter_level() -> None:
-    """Note that a transformation begins inside those that this thread is in."""
+    """Record that this thread enters another, nested transformation."""
     depth = _nesting.depth = _nesting.depth + 1
     if depth == 1:
         _pause_full_collections()
@@ -47,7 +47,7 @@ def enter_level() -> None:
 
 
 def leave_level() -> None:
-    """Note that the innermost transformation of this thread has ended."""
+    """Record that this thread leaves its innermost transformation."""
     depth = _nesting.depth
     _nesting.depth = depth - 1
     if depth == 1:
@@ -57,7 +57,7 @@ def leave_level() -> None:
 
 
 class deeper(ContextDecorator):
-    """Context manager for what goes through programs, and is as deep or as long as they are."""
+    """Context manager for code that traverses programs, and recurses as deeply as they do."""
 
     def __enter__(self) -> None:
         enter_level()
@@ -75,19 +75,19 @@ def _raise_limit(depth: int) -> None:
             _raised.pop(threading.get_ident(), None)
         present = sys.getrecursionlimit()
         if present != _present_limit:
-            _users_limit = present  # who may change it at any time
-        # The limit is one for all threads.
-        wanted = _users_limit + _FRAMES_PER_LEVEL * max(_raised.values(), default=0)
-        if wanted != present:
+            _users_limit = present  # the user may change it at any time
+        # All threads share one limit.
+        limit = _users_limit + _FRAMES_PER_LEVEL * max(_raised.values(), default=0)
+        if limit != present:
             try:
-                sys.setrecursionlimit(wanted)
-            except RecursionError:  # this thread is deeper than that at present
-                wanted = present
-        _present_limit = wanted
+                sys.setrecursionlimit(limit)
+            except RecursionError:  # this thread is currently deeper than that
+                limit = present
+        _present_limit = limit
 
 
-# A recorded program has some five objects for each equation. Python goes through all objects again
-# whenever they have become a quarter more, and finds no garbage, for as long as recording takes.
+# A traced program has some five objects per equation. While it grows, Python scans all objects
+# again whenever their number has grown by a quarter, and finds no garbage.
 _RARE: Final = 1000
 
 _tracing_threads = 0

@@ -1,4 +1,4 @@
-"""Which types are nodes of trees, and how they are registered."""
+"""The node types of pytrees, and their registration."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ dispatch_registry: PyTreeRegistry = bindings.new_pytree_registry("dispatch_regis
 
 _registries = (registry, dispatch_registry)
 
-# A tree definition keeps no keys of children; here is how to find them:
-# type -> (static data -> keys).
+# Tree definitions do not store the keys of children; these functions compute them from the static
+# data, by type.
 _keys_of: dict[type, Callable[[Any], Sequence[Any]]] = {}
 
 
@@ -68,11 +68,11 @@ def register_pytree_node(
     """Make a type a node of trees.
 
     Args:
-        nodetype: the type; its subclasses are not meant.
-        flatten_func: takes an object and gives ``(children, static_data)``. The static data is part
-            of the structure: it should be hashable, and is compared with ``==``.
-        unflatten_func: takes the static data and the children and gives the object. It is called
-            with placeholders as children too, so it should not check or convert them.
+        nodetype: the type; its subclasses are not included.
+        flatten_func: maps an object to ``(children, static_data)``. The static data is part of the
+            structure: it should be hashable, and is compared with ``==``.
+        unflatten_func: maps the static data and the children to an object. It is also called with
+            placeholders as children, so it should not check or convert them.
         flatten_with_keys_func: like ``flatten_func``, with ``(key, child)`` for each child.
 
     Raises:
@@ -114,9 +114,9 @@ def register_pytree_with_keys(
 
     Args:
         nodetype: the type.
-        flatten_with_keys: takes an object and gives ``((key, child), ...)`` and static data.
-        unflatten_func: takes the static data and the children and gives the object.
-        flatten_func: like ``flatten_with_keys`` without the keys; faster, where given.
+        flatten_with_keys: maps an object to ``((key, child), ...)`` and static data.
+        unflatten_func: maps the static data and the children to an object.
+        flatten_func: like ``flatten_with_keys`` without the keys; makes flattening faster.
 
     Example:
         >>> import dovetail.tree, dovetail.tree_util
@@ -224,7 +224,7 @@ def register_dataclass(
             `dovetail.tree.static` (or ``metadata={"static": True}``) and are arguments of the
             constructor.
         meta_fields: the fields that hold static data.
-        drop_fields: fields that are left out; they get their default when the object is made again.
+        drop_fields: fields that are left out; unflattening gives them their defaults.
 
     Returns:
         The class.
@@ -269,10 +269,10 @@ def register_dataclass(
     if twice:
         raise ValueError(f"register_dataclass: {nodetype.__name__}: fields given twice: {twice}")
     if is_dataclass:
-        wanted = {field.name for field in dataclasses.fields(nodetype) if field.init}
+        init_fields = {field.name for field in dataclasses.fields(nodetype) if field.init}
         given = {*data_names, *meta_names}
-        missing = sorted(wanted - given - set(drop_fields))
-        unknown = sorted(given - wanted)
+        missing = sorted(init_fields - given - set(drop_fields))
+        unknown = sorted(given - init_fields)
         if missing or unknown:
             problems = [f"{missing} are in neither"] if missing else []
             problems += [f"{unknown} are not arguments of its constructor"] if unknown else []
@@ -289,7 +289,7 @@ def register_dataclass(
 
 
 def register_static(cls: Class) -> Class:
-    """Make a class a node without children: objects of it are part of the structure; a decorator.
+    """Make a class a node without children, part of the structure; a decorator.
 
     Args:
         cls: a class with ``__hash__`` and ``__eq__``.
@@ -318,7 +318,7 @@ def _only_static_data(static_data: Any, children: Any) -> Any:
 
 
 def static(**kwargs: Any) -> Any:
-    """A field of a dataclass that is static data of the node; takes what `dataclasses.field` takes.
+    """A dataclass field that is static data of the node; arguments as for `dataclasses.field`.
 
     Example:
         >>> import dataclasses
@@ -403,12 +403,12 @@ def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Hashable]:
         >>> dovetail.tree_util.flatten_one_level({"b": [1], "a": 2})
         ((2, [1]), ('a', 'b'))
     """
-    found = registry.flatten_one_level(tree)
-    if found is None:
+    flattened = registry.flatten_one_level(tree)
+    if flattened is None:
         raise ValueError(
             f"flatten_one_level: a value of type {type(tree).__name__} is a leaf, not a node"
         )
-    children, static_data = found
+    children, static_data = flattened
     return tuple(children), static_data
 
 
@@ -423,13 +423,13 @@ def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[tuple[Any, Any]], H
         >>> dovetail.tree_util.flatten_one_level_with_keys([7])
         (((SequenceKey(idx=0), 7),), None)
     """
-    found = registry.flatten_one_level_with_keys(tree)
-    if found is None:
+    flattened = registry.flatten_one_level_with_keys(tree)
+    if flattened is None:
         raise ValueError(
             f"flatten_one_level_with_keys: a value of type {type(tree).__name__} is a leaf, not a "
             "node"
         )
-    pairs, static_data = found
+    pairs, static_data = flattened
     if isinstance(tree, tuple) and hasattr(tree, "_fields"):
         # jaxlib before 0.11 gives every field of a named tuple the name of the first.
         pairs = zip([GetAttrKey(name) for name in tree._fields], tree, strict=True)
@@ -448,7 +448,7 @@ def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
 
 
 def treedef_is_leaf(treedef: PyTreeDef) -> bool:
-    """Whether a structure is a single leaf. (Unlike in JAX, an empty container is none.)
+    """Whether a structure is a single leaf. (Unlike in JAX, an empty container is not a leaf.)
 
     Example:
         >>> import dovetail.tree, dovetail.tree_util
@@ -477,7 +477,7 @@ def child_keys(kind: type, static_data: Any, count: int) -> list[Any]:
     Args:
         kind: the type of the node.
         static_data: its static data.
-        count: how many children it has.
+        count: the number of its children.
     """
     if kind in (tuple, list):
         return [SequenceKey(index) for index in range(count)]
@@ -493,9 +493,9 @@ def child_keys(kind: type, static_data: Any, count: int) -> list[Any]:
 class Partial(functools.partial[Any]):
     """`functools.partial` that is a node of trees: the arguments are children, the function is not.
 
-    A function of which some arguments are arrays can so be given to a transformed function. The
-    arguments of a plain `functools.partial` that is wrapped stay part of the function, and are
-    static.
+    This lets a function with some array arguments already bound be passed to a transformed
+    function. If ``func`` is a plain `functools.partial`, its arguments stay part of the function
+    and are static.
 
     Args:
         func: the function.
@@ -514,13 +514,13 @@ class Partial(functools.partial[Any]):
 
     def __new__(cls, func: Callable[..., Any], *args: Any, **kw: Any) -> Partial:
         if isinstance(func, functools.partial) and not isinstance(func, Partial):
-            # functools.partial would make the inner arguments its own, and so children.
+            # functools.partial would merge in the inner arguments, and so make them children.
             func = _Closed(func)
         return super().__new__(cls, func, *args, **kw)
 
 
 class _Closed:
-    """A `functools.partial` as a mere function, compared by what it holds."""
+    """A `functools.partial` as an opaque function, compared by its contents."""
 
     def __init__(self, function: functools.partial[Any]) -> None:
         self.function = function

@@ -1,4 +1,4 @@
-"""Kinds of values that options take, in Python and in the environment."""
+"""The types of option values, in Python and in the environment."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ T = TypeVar("T")
 
 
 class Kind(typing.Generic[T]):
-    """What values an option takes, in Python and in the environment."""
+    """The values that an option accepts, in Python and in the environment."""
 
     description: str = ""
 
     def parse(self, text: str) -> T:
-        """The value that ``text`` from the environment stands for; ValueError if none."""
+        """Parse ``text`` from the environment; ValueError if it is invalid."""
         raise ValueError(text)
 
     def check(self, value: Any) -> T:
-        """The value as it is stored; TypeError or ValueError if it is not allowed."""
+        """Convert a value to its stored form; TypeError or ValueError if it is not allowed."""
         raise TypeError(value)
 
 
@@ -90,7 +90,7 @@ class Float(Kind[float]):
 
 
 class Choice(Kind[Any]):
-    """One of some strings, or None."""
+    """One of several given values: strings, and maybe None."""
 
     def __init__(self, *choices: str | None) -> None:
         self.choices = choices
@@ -160,6 +160,6 @@ class DeviceName(Kind[Any]):
         if value is None or isinstance(value, str):
             return value
         if any(hasattr(value, name) for name in ("device_kind", "device_set", "device_list")):
-            hash(value)  # it becomes part of the keys of caches
+            hash(value)  # it becomes part of cache keys
             return value
         raise TypeError(value)

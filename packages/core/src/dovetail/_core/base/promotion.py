@@ -1,9 +1,9 @@
-"""How dtypes combine: the promotion lattice with weak types.
+"""Dtype promotion: the promotion lattice with weak types.
 
-A value is weakly typed when its dtype was not chosen by anyone, as that of a Python scalar. A weak
-type gives way to another of the same or a higher kind. The lattice's nodes are the dtypes and the
-three weak kinds; its edges say to what each node may be promoted; the result of a promotion is the
-least node that all arguments reach. Arguments for which there is no such node do not combine.
+A value is weakly typed if nobody chose its dtype, as for a Python scalar. A weak type gives way to
+another type of the same or a higher kind. The lattice's nodes are the dtypes and the three weak
+kinds; its edges say what each node may be promoted to. The result of a promotion is the least upper
+bound of the arguments in the lattice. Arguments without one do not combine.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _dtypes(*names: str) -> tuple[np.dtype[Any], ...]:
 
 
 BOOL = np.dtype(np.bool_)
-# XLA computes neither with integers of one bit nor with floats of six, which ml_dtypes has.
+# Without ml_dtypes' 1-bit integers and 6-bit floats, which XLA does not support.
 NARROW_INTS = _dtypes(
     *(name for name in ("int2", "int4", "uint2", "uint4") if hasattr(ml_dtypes, name))
 )
@@ -104,17 +104,17 @@ def _strict_edges() -> dict[Any, Sequence[Any]]:
 
 
 def _upper_bounds(edges: Mapping[Any, Sequence[Any]]) -> dict[Any, frozenset[Any]]:
-    """All nodes that each node reaches, itself among them."""
-    found: dict[Any, frozenset[Any]] = {}
+    """All nodes reachable from each node, including itself."""
+    bounds: dict[Any, frozenset[Any]] = {}
 
     def visit(node: Any) -> frozenset[Any]:
-        if node not in found:
-            found[node] = frozenset([node]).union(*(visit(above) for above in edges[node]))
-        return found[node]
+        if node not in bounds:
+            bounds[node] = frozenset([node]).union(*(visit(above) for above in edges[node]))
+        return bounds[node]
 
     for node in edges:
         visit(node)
-    return found
+    return bounds
 
 
 _BOUNDS = {"standard": _upper_bounds(_standard_edges()), "strict": _upper_bounds(_strict_edges())}
@@ -148,26 +148,26 @@ _WEAK_KIND = {WEAK_INT: "i", WEAK_FLOAT: "f", WEAK_COMPLEX: "c"}
 
 
 def narrowed(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype that stands for ``dtype`` while ``enable_x64`` is off."""
+    """The dtype that replaces ``dtype`` while ``enable_x64`` is off."""
     return _NARROWED.get(dtype, dtype)
 
 
 def kind_of(dtype: Any) -> str:
-    """``"b"``, ``"i"``, ``"u"``, ``"f"`` or ``"c"``; empty for a dtype that is not of numbers.
+    """``"b"``, ``"i"``, ``"u"``, ``"f"`` or ``"c"``; empty for a dtype that is not numeric.
 
-    The floats and integers of ml_dtypes are floats and integers, which NumPy's `kind` does not say.
+    Unlike NumPy's `kind`, it classifies the floats and integers of ml_dtypes as such.
     """
     return _KIND.get(dtype, "")
 
 
 def join(arguments: Iterable[tuple[Any, bool]]) -> tuple[np.dtype[Any], bool]:
-    """The dtype that arguments have in common, and whether it is weak.
+    """The dtype that arguments are promoted to, and whether it is weak.
 
     Args:
         arguments: at least one pair of a dtype and whether it is weak.
 
     Raises:
-        TypePromotionError: there is none.
+        TypePromotionError: the dtypes do not combine.
     """
     return _join(frozenset(arguments), enable_x64.value, numpy_dtype_promotion.value)
 

@@ -1,7 +1,6 @@
-"""Trees of containers: taking them apart, mapping over them, putting them together.
+"""Pytrees, trees of containers: flattening, mapping, unflattening.
 
-The types that are nodes are registered in `dovetail._core.base.node_types`; all its names are here
-too.
+Node types are registered in `dovetail._core.base.node_types`, whose names are also available here.
 """
 
 from __future__ import annotations
@@ -99,11 +98,12 @@ IsLeafWithPath = Callable[..., bool] | None
 
 
 def flatten(tree: PyTree, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
-    """Take a tree apart into its leaves and its structure.
+    """Flatten a tree into its leaves and its structure.
 
     Args:
-        tree: any value; what is not a registered node is a leaf.
-        is_leaf: called on every node before it is opened; where it gives True the node is a leaf.
+        tree: any value; everything that is not a registered node is a leaf.
+        is_leaf: called on every node before it is flattened; if it returns True, the node is a
+            leaf.
 
     Returns:
         The leaves, from left to right, and the structure that `unflatten` takes.
@@ -125,7 +125,7 @@ def flatten(tree: PyTree, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]
 
 
 def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> PyTree:
-    """Put a tree together from its structure and its leaves.
+    """Build a tree from its structure and its leaves.
 
     Args:
         treedef: the structure, from `flatten` or `structure`.
@@ -144,7 +144,7 @@ def leaves(tree: PyTree, is_leaf: IsLeaf = None) -> list[Any]:
 
     Args:
         tree: the tree.
-        is_leaf: where it gives True, a node is taken as a leaf.
+        is_leaf: if it returns True, a node is treated as a leaf.
 
     Example:
         >>> import dovetail.tree
@@ -159,7 +159,7 @@ def structure(tree: PyTree, is_leaf: IsLeaf = None) -> PyTreeDef:
 
     Args:
         tree: the tree.
-        is_leaf: where it gives True, a node is taken as a leaf.
+        is_leaf: if it returns True, a node is treated as a leaf.
 
     Example:
         >>> import dovetail.tree
@@ -172,11 +172,11 @@ def structure(tree: PyTree, is_leaf: IsLeaf = None) -> PyTreeDef:
 def flatten_with_path(
     tree: PyTree, is_leaf: IsLeafWithPath = None, is_leaf_takes_path: bool = False
 ) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
-    """Take a tree apart into leaves with their paths, and its structure.
+    """Flatten a tree into leaves with their paths, and its structure.
 
     Args:
         tree: the tree.
-        is_leaf: where it gives True, a node is taken as a leaf.
+        is_leaf: if it returns True, a node is treated as a leaf.
         is_leaf_takes_path: call ``is_leaf(path, node)`` instead of ``is_leaf(node)``.
 
     Returns:
@@ -211,7 +211,7 @@ def leaves_with_path(
 
     Args:
         tree: the tree.
-        is_leaf: where it gives True, a node is taken as a leaf.
+        is_leaf: if it returns True, a node is treated as a leaf.
         is_leaf_takes_path: call ``is_leaf(path, node)`` instead of ``is_leaf(node)``.
 
     Example:
@@ -231,10 +231,10 @@ def map(f: Callable[..., Any], tree: PyTree, *rest: PyTree, is_leaf: IsLeaf = No
 
     Args:
         f: takes one leaf of ``tree`` and the corresponding value of each of ``rest``.
-        tree: the tree whose structure the result has.
-        *rest: trees with at least that structure: below a leaf of ``tree`` they may go on, and
-            ``f`` is given what stands there.
-        is_leaf: where it gives True, a node of ``tree`` is taken as a leaf.
+        tree: the tree that determines the structure of the result.
+        *rest: trees with at least that structure: in place of a leaf of ``tree`` they may have a
+            subtree, which is passed to ``f``.
+        is_leaf: if it returns True, a node of ``tree`` is treated as a leaf.
 
     Raises:
         ValueError: one of ``rest`` has another structure; the message says where.
@@ -260,13 +260,13 @@ def map_with_path(
     is_leaf: IsLeafWithPath = None,
     is_leaf_takes_path: bool = False,
 ) -> PyTree:
-    """`map` for a function that is also given the path of each leaf, as its first argument.
+    """`map` for a function that also takes the path of each leaf, as its first argument.
 
     Args:
         f: takes a path, one leaf of ``tree``, and the corresponding value of each of ``rest``.
-        tree: the tree whose structure the result has.
+        tree: the tree that determines the structure of the result.
         *rest: trees with at least that structure.
-        is_leaf: where it gives True, a node of ``tree`` is taken as a leaf.
+        is_leaf: if it returns True, a node of ``tree`` is treated as a leaf.
         is_leaf_takes_path: call ``is_leaf(path, node)`` instead of ``is_leaf(node)``.
 
     Example:
@@ -303,7 +303,7 @@ def _flatten_rest(
 
 
 def flatten_up_to(treedef: PyTreeDef, tree: Any) -> list[Any]:
-    """What stands in ``tree`` at each leaf of ``treedef``.
+    """The subtrees of ``tree`` at the leaves of ``treedef``.
 
     Raises:
         ValueError: the tree does not have at least that structure; the message says where.
@@ -331,10 +331,10 @@ def reduce(
     """Combine the leaves of a tree from left to right, as `functools.reduce` does.
 
     Args:
-        function: takes what was combined so far and the next leaf.
+        function: takes the result so far and the next leaf.
         tree: the tree.
         initializer: combined with the first leaf; if absent, the tree must have a leaf.
-        is_leaf: where it gives True, a node is taken as a leaf.
+        is_leaf: if it returns True, a node is treated as a leaf.
 
     Example:
         >>> import dovetail.tree
@@ -366,7 +366,7 @@ def reduce_associative(
         operation: takes two neighbours.
         tree: the tree.
         identity: the result for a tree without leaves.
-        is_leaf: where it gives True, a node is taken as a leaf.
+        is_leaf: if it returns True, a node is treated as a leaf.
 
     Example:
         >>> import dovetail.tree
@@ -391,7 +391,7 @@ def all_true(tree: PyTree, *, is_leaf: IsLeaf = None) -> bool:
 
     Args:
         tree: the tree.
-        is_leaf: where it gives True, a node is taken as a leaf.
+        is_leaf: if it returns True, a node is treated as a leaf.
 
     Example:
         >>> import dovetail.tree
@@ -402,15 +402,15 @@ def all_true(tree: PyTree, *, is_leaf: IsLeaf = None) -> bool:
 
 
 def broadcast(prefix_tree: PyTree, full_tree: PyTree, is_leaf: IsLeaf = None) -> PyTree:
-    """Repeat each leaf of a prefix of a tree over what stands below it in the tree.
+    """Repeat each leaf of a prefix tree for every leaf below it in the full tree.
 
     Args:
-        prefix_tree: a tree that ends where, or before, ``full_tree`` does.
-        full_tree: the tree whose structure the result has.
-        is_leaf: where it gives True, a node of either tree is taken as a leaf.
+        prefix_tree: a prefix of ``full_tree``.
+        full_tree: the tree that determines the structure of the result.
+        is_leaf: if it returns True, a node of either tree is treated as a leaf.
 
     Raises:
-        ValueError: ``prefix_tree`` is no prefix; the message says where.
+        ValueError: ``prefix_tree`` is not a prefix; the message says where.
 
     Example:
         >>> import dovetail.tree
@@ -436,16 +436,16 @@ def flatten_up_to_prefix(
 ) -> list[Any]:
     """One value of a prefix tree for every leaf of a full tree, as for ``in_axes``.
 
-    None is a leaf of the prefix tree: in such arguments it means something.
+    None is a leaf of the prefix tree, since it has a meaning in such arguments.
 
     Args:
-        name: what the prefix tree is called in errors, such as ``"in_axes of vmap(f)"``.
-        prefix_tree: a tree that ends where, or before, the full tree does.
+        name: the prefix tree's name in errors, such as ``"in_axes of vmap(f)"``.
+        prefix_tree: a prefix of the full tree.
         full_treedef: the structure of the full tree.
-        is_leaf: where it gives True, a node of the prefix tree is taken as a leaf.
+        is_leaf: if it returns True, a node of the prefix tree is treated as a leaf.
 
     Raises:
-        ValueError: ``prefix_tree`` is no prefix; the message says where.
+        ValueError: ``prefix_tree`` is not a prefix; the message says where.
 
     Example:
         >>> from dovetail._core.base import pytree
@@ -487,7 +487,7 @@ def transpose(
 
     Args:
         outer_treedef: the structure of the outer tree.
-        inner_treedef: the structure that stands at each leaf of it; if None, that of the first.
+        inner_treedef: the structure of the tree at each of its leaves; if None, that of the first.
         pytree_to_transpose: the tree of trees.
 
     Returns:
@@ -507,10 +507,10 @@ def transpose(
         inner_treedef = structure(subtrees[0])
     rows = []
     for position, subtree in enumerate(subtrees):
-        row, found = flatten(subtree)
-        if found != inner_treedef:
+        row, treedef = flatten(subtree)
+        if treedef != inner_treedef:
             difference = structure_difference(
-                inner_treedef, found, "the inner structure", f"the tree at leaf {position}"
+                inner_treedef, treedef, "the inner structure", f"the tree at leaf {position}"
             )
             raise TypeError(
                 "tree.transpose: pytree_to_transpose does not have inner_treedef at each leaf of "

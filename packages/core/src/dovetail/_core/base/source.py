@@ -1,4 +1,4 @@
-"""Where in the user's code something happened."""
+"""Locations in the user's code."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class UserFrame:
     Attributes:
         file: the path of the file.
         line: the line, counted from 1.
-        column: the column, counted from 1, where it is known.
+        column: the column, counted from 1; None if unknown.
         function: the name of the function, qualified by its class.
     """
 
@@ -57,13 +57,13 @@ class UserFrame:
 
 
 class Transformation(str):
-    """The name of a transformation, which stands around the name of the scope after it."""
+    """The name of a transformation, which encloses the name of the next scope."""
 
     __slots__ = ()
 
 
 class SourceLocation:
-    """A captured stack within scopes that the user has named; it stands for the stack.
+    """A captured stack together with named scopes; usable in place of the stack.
 
     Args:
         traceback: the stack.
@@ -77,12 +77,12 @@ class SourceLocation:
         self.scopes = scopes
 
     def raw_frames(self) -> Any:
-        """What the stack itself gives: code objects, and offsets of instructions."""
+        """The stack's own code objects and instruction offsets."""
         return self.traceback.raw_frames()
 
     @property
     def prefix(self) -> str:
-        """What names of operations begin with, such as ``model/vmap(jvp(layer))/``."""
+        """The prefix of operation names, such as ``model/vmap(jvp(layer))/``."""
         written, around = "", ""
         for name in self.scopes:
             if type(name) is Transformation:
@@ -94,11 +94,11 @@ class SourceLocation:
 
 
 def location_within(around: Any, place: Any) -> Any:
-    """The place of an operation that stands for a part of another: in the other's scopes too.
+    """The location of an operation that is part of another one, inside the other's scopes.
 
     Args:
-        around: the place of the other.
-        place: the operation's own.
+        around: the location of the other operation.
+        place: the operation's own location.
     """
     if type(around) is not SourceLocation or place is None:
         return place
@@ -108,7 +108,7 @@ def location_within(around: Any, place: Any) -> Any:
 
 
 def add_internal_folder(folder: str) -> None:
-    """Count the files below ``folder`` as part of the framework; for plug-ins."""
+    """Treat the files below ``folder`` as part of the framework; for plug-ins."""
     prefix = os.path.join(folder, "")
     if prefix not in _extra_folders:
         _extra_folders.append(prefix)
@@ -143,7 +143,7 @@ def _stack(traceback: Traceback | None) -> Iterator[tuple[CodeType, int]]:
 
 
 def _resolve(code: CodeType, offset: int) -> UserFrame:
-    # Instruction offsets are in bytes, two to an instruction; a frame that has not begun has -1.
+    # Instruction offsets are in bytes, two per instruction; -1 if a frame has not started.
     here = itertools.islice(code.co_positions(), max(offset, 0) // 2, None)
     line, _, column, _ = next(here, (None, None, None, None))
     return UserFrame(
@@ -158,33 +158,33 @@ def user_frames(traceback: Traceback | None = None, limit: int = 1) -> list[User
     """The innermost ``limit`` frames of the user's code, innermost first.
 
     Args:
-        traceback: a captured stack; the present one if None.
-        limit: how many frames to give at most.
+        traceback: a captured stack; the current one if None.
+        limit: the maximum number of frames.
     """
-    found = []
+    frames = []
     for code, offset in _stack(traceback):
         if not is_internal(code.co_filename):
-            found.append(_resolve(code, offset))
-            if len(found) == limit:
+            frames.append(_resolve(code, offset))
+            if len(frames) == limit:
                 break
-    return found
+    return frames
 
 
 def user_frame(traceback: Traceback | None = None) -> UserFrame | None:
     """The innermost frame of the user's code, or None if there is none.
 
     Args:
-        traceback: a captured stack; the present one if None.
+        traceback: a captured stack; the current one if None.
     """
     frames = user_frames(traceback, 1)
     return frames[0] if frames else None
 
 
 def describe(traceback: Traceback | None = None) -> str:
-    """The user's line in short, like ``train.py:12 (loss)``.
+    """The user's line in short, such as ``train.py:12 (loss)``.
 
     Args:
-        traceback: a captured stack; the present one if None.
+        traceback: a captured stack; the current one if None.
     """
     frame = user_frame(traceback)
     return "an unknown place" if frame is None else str(frame)
@@ -199,7 +199,7 @@ def stack_level() -> int:
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Give a warning that points at the user's line.
+    """Emit a warning that points at the user's line.
 
     Args:
         message: the text.

@@ -1,4 +1,4 @@
-"""Explaining where two trees differ, and why a tree could not be taken apart."""
+"""Explains where two trees differ, and why a tree could not be flattened."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = [
 
 
 class Node:
-    """One place of a tree or of a tree definition: a node with its children, or a leaf."""
+    """A position in a tree or tree definition: a node with its children, or a leaf."""
 
     __slots__ = ("_definition", "_leaves", "kind", "leaf", "static_data")
 
@@ -34,22 +34,22 @@ class Node:
 
     @classmethod
     def of_definition(cls, definition: PyTreeDef) -> Node:
-        """The outermost place of a tree definition; what its leaves are is not known."""
+        """The root of a tree definition; its leaves are unknown."""
         return cls(definition, None)
 
     @classmethod
     def of_tree(cls, tree: Any) -> Node:
-        """The outermost place of a tree."""
+        """The root of a tree."""
         leaves, definition = registry.flatten(tree)
         return cls(definition, leaves)
 
     @property
     def num_leaves(self) -> int:
-        """How many leaves stand at and below this place."""
+        """The number of leaves at and below this position."""
         return self._definition.num_leaves
 
     def children(self) -> list[Node]:
-        """The places below this one."""
+        """The children of this node."""
         nodes, position = [], 0
         for child in self._definition.children():
             end = position + child.num_leaves
@@ -64,7 +64,7 @@ class Node:
         return child_keys(self.kind, self.static_data, len(self._definition.children()))
 
     def describe(self) -> str:
-        """What stands here, in words."""
+        """A description of this node or leaf."""
         if self.kind is None:
             if self._leaves is None:
                 return "a leaf"
@@ -94,7 +94,7 @@ class Difference:
         path: the keys that lead there.
         first: what the first tree has there.
         second: what the second tree has there.
-        note: what exactly is different, if that is not plain from the two.
+        note: what exactly differs, if that is not obvious from the two.
     """
 
     path: KeyPath
@@ -103,11 +103,11 @@ class Difference:
     note: str = ""
 
     def text(self, first_name: str, second_name: str) -> str:
-        """The explanation, of a few lines.
+        """The explanation, in a few lines.
 
         Args:
-            first_name: what to call the first tree.
-            second_name: what to call the second.
+            first_name: the first tree's name.
+            second_name: the second tree's name.
         """
         place = f"at key path {keystr(self.path)}" if self.path else "at the root"
         note = f"\n  {self.note}" if self.note else ""
@@ -124,7 +124,7 @@ def difference_between(
 
     Args:
         first: a tree.
-        second: Another.
+        second: another tree.
         prefix: whether the second may go on below a leaf of the first.
         path: the keys that lead to the two.
     """
@@ -136,14 +136,14 @@ def difference_between(
     if difference is not None:
         return difference
     for key, a, b in zip(first.keys(), first.children(), second.children(), strict=True):
-        found = difference_between(a, b, prefix=prefix, path=(*path, key))
-        if found is not None:
-            return found
+        child_difference = difference_between(a, b, prefix=prefix, path=(*path, key))
+        if child_difference is not None:
+            return child_difference
     return None
 
 
 def _node_difference(first: Node, second: Node, path: KeyPath) -> Difference | None:
-    """How two nodes themselves differ, their children apart."""
+    """How two nodes themselves differ, regardless of their children."""
     if first.kind is not second.kind:
         note = ""
         if {first.kind, second.kind} == {tuple, list}:
@@ -189,7 +189,7 @@ def append_leaves(
         path: the keys that lead to the two.
 
     Returns:
-        The first place where the first tree is no prefix of the second, if any.
+        The first place where the first tree is not a prefix of the second, if any.
     """
     if prefix.kind is None:
         out.extend([next(prefix_leaves)] * full.num_leaves)
@@ -198,9 +198,9 @@ def append_leaves(
     if difference is not None:
         return difference
     for key, a, b in zip(prefix.keys(), prefix.children(), full.children(), strict=True):
-        found = append_leaves(prefix_leaves, a, b, out, (*path, key))
-        if found is not None:
-            return found
+        child_difference = append_leaves(prefix_leaves, a, b, out, (*path, key))
+        if child_difference is not None:
+            return child_difference
     return None
 
 
@@ -212,8 +212,8 @@ def structure_difference(
     Args:
         a: a tree or a tree definition.
         b: a tree or a tree definition.
-        first_name: what to call ``a``.
-        second_name: what to call ``b``.
+        first_name: the name of ``a``.
+        second_name: the name of ``b``.
 
     Example:
         >>> from dovetail._core.base import pytree
@@ -233,26 +233,26 @@ def structure_difference(
 def explain_tree_error(
     error: Exception, tree: Any, is_leaf: Callable[[Any], bool] | None
 ) -> Exception:
-    """A better error for a tree that could not be taken apart; the same one if there is none.
+    """A better error for a tree that could not be flattened, or else the same error.
 
     Args:
-        error: what was raised.
+        error: the exception that was raised.
         tree: the tree.
         is_leaf: the test for leaves that was used.
     """
     if is_leaf is not None and not callable(is_leaf):
         return TypeError(f"is_leaf must be a function or None, got {is_leaf!r}")
-    if isinstance(error, SystemError):  # what jaxlib makes of a RecursionError
+    if isinstance(error, SystemError):  # jaxlib's form of a RecursionError
         return RecursionError("a tree is nested too deeply to be taken apart, or contains itself")
     if not isinstance(error, ValueError):
         return error
     message = str(error)
     if "Comparator raised" not in message and not message.startswith("The to_iterable"):
         return error
-    found = _culprit(tree, is_leaf, ())
-    if found is None:
+    culprit = _culprit(tree, is_leaf, ())
+    if culprit is None:
         return error
-    path, node = found
+    path, node = culprit
     place = f"at key path {keystr(path)}" if path else "at the root"
     if isinstance(node, dict):
         kinds = sorted({type(key).__name__ for key in node})
@@ -270,7 +270,7 @@ def explain_tree_error(
 def _culprit(
     tree: Any, is_leaf: Callable[[Any], bool] | None, path: KeyPath
 ) -> tuple[KeyPath, Any] | None:
-    """The innermost node that cannot be taken apart."""
+    """The innermost node that cannot be flattened."""
     if is_leaf is not None and is_leaf(tree):
         return None
     if not registry.is_node(type(tree)) and not hasattr(tree, "_fields"):
@@ -283,7 +283,7 @@ def _culprit(
     except ValueError:
         return path, tree
     for key, child in children:
-        found = _culprit(child, is_leaf, (*path, key))
-        if found is not None:
-            return found
+        culprit = _culprit(child, is_leaf, (*path, key))
+        if culprit is not None:
+            return culprit
     return None

@@ -1,7 +1,7 @@
-"""The types that public functions are declared with.
+"""The types in the signatures of public functions.
 
-Classes of higher layers stand here as forward references, so that the names cost nothing to import
-and annotations can still be resolved while the program runs.
+Classes of higher layers are forward references here, so that the names cost nothing to import and
+annotations can still be resolved at run time.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ else:
 
 
 class SupportsArray(Protocol):
-    """What becomes an array when it is given to a function: it has `__dovetail_array__`."""
+    """An object with `__dovetail_array__`, which functions convert to an array."""
 
     def __dovetail_array__(self) -> Any:
         """The object as an array."""
 
 
 class SupportsDType(Protocol):
-    """What has a dtype."""
+    """An object with a dtype."""
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -39,7 +39,7 @@ class SupportsDType(Protocol):
 
 
 class SupportsShape(SupportsDType, Protocol):
-    """What has a shape and a dtype, such as a `ShapeDtypeStruct`."""
+    """An object with a shape and a dtype, such as a `ShapeDtypeStruct`."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -57,7 +57,7 @@ class SupportsDLPack(Protocol):
 
 
 class Device(Protocol):
-    """A device, as `dovetail.devices` gives them."""
+    """A device, as returned by `dovetail.devices`."""
 
     @property
     def id(self) -> int:
@@ -80,25 +80,25 @@ class Device(Protocol):
         """The connection to the platform."""
 
 
-#: What functions of arrays take as an array: arrays, NumPy's arrays and scalars, Python's numbers.
+#: Array arguments of functions: arrays, NumPy arrays and scalars, Python numbers.
 ArrayLike: TypeAlias = (
     Array | np.ndarray[Any, Any] | np.generic | bool | int | float | complex | SupportsArray
 )
-#: What `dovetail.numpy.array` makes an array of: also sequences, nested or not, of such values.
+#: Arguments of `dovetail.numpy.array`: also sequences, nested or not, of such values.
 NestedArrayLike: TypeAlias = ArrayLike | Sequence["NestedArrayLike"]
 #: Positions or sizes that may be computed: integers, and integer arrays without dimensions.
 IntLike: TypeAlias = SupportsIndex
 #: One key or several for random numbers: typed ones, or raw ones as numbers.
 KeyLike: TypeAlias = Array | np.ndarray[Any, Any] | SupportsArray
 DType: TypeAlias = np.dtype[Any]
-#: What names a dtype: ``"float32"``, ``float``, ``dovetail.numpy.float32``, ``x.dtype``.
+#: Names of a dtype: ``"float32"``, ``float``, ``dovetail.numpy.float32``, ``x.dtype``.
 DTypeLike: TypeAlias = str | type[Any] | np.dtype[Any] | SupportsDType
 Shape: TypeAlias = tuple[int, ...]
 #: The sizes of the dimensions; an integer for one dimension.
 ShapeLike: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
 #: One dimension, several, or all of them (None).
 AxisLike: TypeAlias = int | Sequence[int] | None
-#: Where an array is put: a device or a sharding.
+#: Where to place an array: a device or a sharding.
 DeviceLike: TypeAlias = Device | Sharding
-#: A tree of containers with arrays, or with whatever else, at its leaves.
+#: A tree of containers with arrays, or anything else, as its leaves.
 PyTree: TypeAlias = Any

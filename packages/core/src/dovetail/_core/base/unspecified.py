@@ -1,4 +1,4 @@
-"""The default of arguments for which None is a value like any other."""
+"""The default of arguments for which None is a valid value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""StableHLO, typed, on jaxlib's MLIR bindings. It knows no primitive.
+"""A typed builder of StableHLO on jaxlib's MLIR bindings, independent of primitives.
 
 Imports `base` and `ir`.
 """

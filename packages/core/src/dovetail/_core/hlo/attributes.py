@@ -55,16 +55,16 @@ def _integer_type(maker: str, bits: int) -> Type:
 
 
 def _numpy_types() -> dict[str, Callable[[], Type]]:
-    found: dict[str, Callable[[], Type]] = {
+    types: dict[str, Callable[[], Type]] = {
         "bool": lambda: ir.IntegerType.get_signless(1),
         "float16": ir.F16Type.get,
         "float32": ir.F32Type.get,
         "float64": ir.F64Type.get,
     }
     for bits in (8, 16, 32, 64):
-        found[f"int{bits}"] = partial(_integer_type, "get_signless", bits)
-        found[f"uint{bits}"] = partial(_integer_type, "get_unsigned", bits)
-    return found
+        types[f"int{bits}"] = partial(_integer_type, "get_signless", bits)
+        types[f"uint{bits}"] = partial(_integer_type, "get_unsigned", bits)
+    return types
 
 
 _NUMPY_TYPES: Final = _numpy_types()
@@ -82,12 +82,12 @@ _converters: Final[dict[type, Callable[[Any], Attribute]]] = {
 }
 
 
-#: MLIR's own classes of attributes, as they are met.
+#: MLIR attribute classes seen so far.
 _attribute_classes: Final[set[type]] = set()
 
 
 def convert_attribute(value: Any) -> Attribute:
-    """An attribute from a Python value; the current context owns it.
+    """Convert a Python value to an attribute, which the current context owns.
 
     Args:
         value: ``bool``; ``int`` (i64), ``float`` (f64), ``str``; a NumPy scalar (exactly its width,
@@ -127,7 +127,7 @@ class AttributeBuilder:
     """Constructors of attributes that are not plain Python values."""
 
     def __init__(self) -> None:
-        # Programs say the same things again and again.
+        # Caches: programs use the same attributes again and again.
         self._i64_arrays: dict[tuple[int, ...], Attribute] = {}
         self._scalars: dict[Any, Attribute] = {}
         self._composed: dict[Any, Attribute] = {}
@@ -146,10 +146,10 @@ class AttributeBuilder:
                 converted[name] = value
             elif kind is int or kind is bool or kind is str:
                 key = (kind, value)
-                found = self._scalars.get(key)
-                if found is None:
-                    found = self._scalars[key] = convert_attribute(value)
-                converted[name] = found
+                cached = self._scalars.get(key)
+                if cached is None:
+                    cached = self._scalars[key] = convert_attribute(value)
+                converted[name] = cached
             else:
                 if isinstance(value, ir.Attribute):
                     _attribute_classes.add(kind)
@@ -157,21 +157,21 @@ class AttributeBuilder:
         return converted
 
     def _remember(self, key: Any, make: Callable[[], Attribute]) -> Attribute:
-        found = self._composed.get(key)
-        if found is None:
-            found = self._composed[key] = make()
-        return found
+        cached = self._composed.get(key)
+        if cached is None:
+            cached = self._composed[key] = make()
+        return cached
 
     def i64_array(self, values: Sequence[int]) -> Attribute:
-        """``array<i64: ...>``, what dimensions, sizes and strides are given as."""
+        """``array<i64: ...>``, the form of dimensions, sizes and strides."""
         key = values if type(values) is tuple else tuple(values)
-        found = self._i64_arrays.get(key)
-        if found is None:
-            found = self._i64_arrays[key] = ir.DenseI64ArrayAttr.get([int(v) for v in key])
-        return found
+        cached = self._i64_arrays.get(key)
+        if cached is None:
+            cached = self._i64_arrays[key] = ir.DenseI64ArrayAttr.get([int(v) for v in key])
+        return cached
 
     def i64_elements(self, values: Any) -> Attribute:
-        """``dense<...> : tensor<...xi64>``, what two-dimensional paddings are given as."""
+        """``dense<...> : tensor<...xi64>``, the form of two-dimensional paddings."""
         array = np.asarray(values, dtype=np.int64, order="C")
         return ir.DenseElementsAttr.get(
             array, type=ir.IntegerType.get_signless(64), shape=array.shape
@@ -207,17 +207,17 @@ class AttributeBuilder:
 
     def _named(self, kind: Any, name: str) -> Attribute:
         key = (kind, name)
-        found = self._composed.get(key)
-        if found is None:
-            found = self._composed[key] = kind.get(name)
-        return found
+        cached = self._composed.get(key)
+        if cached is None:
+            cached = self._composed[key] = kind.get(name)
+        return cached
 
     def direction(self, name: str) -> Attribute:
         """A comparison direction: ``EQ NE LT LE GT GE``."""
         return self._named(stablehlo.ComparisonDirectionAttr, name)
 
     def comparison_type(self, aval: Any, total_order: bool = False) -> Attribute:
-        """How values are compared: ``FLOAT``, ``TOTALORDER``, ``SIGNED`` or ``UNSIGNED``."""
+        """The type of a comparison: ``FLOAT``, ``TOTALORDER``, ``SIGNED`` or ``UNSIGNED``."""
         return self.comparison("EQ", aval, total_order)["compare_type"]
 
     def comparison(
@@ -225,12 +225,12 @@ class AttributeBuilder:
     ) -> dict[str, Attribute]:
         """The attributes of ``stablehlo.compare`` for operands of an aval."""
         key = (direction, aval.dtype, total_order)
-        found = self._comparisons.get(key)
-        if found is None:
+        cached = self._comparisons.get(key)
+        if cached is None:
             kind = stablehlo.ComparisonTypeAttr.get(_comparison_kind(aval.dtype, total_order))
-            found = {"comparison_direction": self.direction(direction), "compare_type": kind}
-            self._comparisons[key] = found
-        return found
+            cached = {"comparison_direction": self.direction(direction), "compare_type": kind}
+            self._comparisons[key] = cached
+        return cached
 
     def precision(self, names: Sequence[Any] | None) -> Attribute:
         """A precision for each operand of a contraction.
@@ -272,7 +272,7 @@ class AttributeBuilder:
     def result_accuracy(
         self, mode: str, *, atol: float = 0.0, rtol: float = 0.0, ulps: int = 0
     ) -> ir.Attribute:
-        """How exact an elementary function has to be: ``DEFAULT``, ``HIGHEST`` or ``TOLERANCE``."""
+        """The accuracy of an elementary function: ``DEFAULT``, ``HIGHEST`` or ``TOLERANCE``."""
         return stablehlo.ResultAccuracyAttr.get(atol, rtol, ulps, mode)
 
     def channel(self, handle: int, kind: int) -> Attribute:
@@ -309,7 +309,7 @@ class AttributeBuilder:
         num_primitive_operations: int = 1,
         allow_imprecise_accumulation: bool = False,
     ) -> Attribute:
-        """The algorithm of a contraction of floats; ``"tf32"`` is the type that no dtype has."""
+        """The algorithm of a float contraction; ``"tf32"`` is a type that no dtype represents."""
         precisions = (lhs_precision_type, rhs_precision_type)
         return stablehlo.DotAlgorithm.get(
             *[ir.FloatTF32Type.get() if t == "tf32" else t for t in precisions],
@@ -383,7 +383,7 @@ class AttributeBuilder:
         )
 
     def output_operand_alias(self, output: int, operand: int, outputs: int) -> Attribute:
-        """That a custom call writes its result number `output`, of `outputs`, over an operand."""
+        """Alias of a custom call's result `output`, of `outputs` results, to an operand."""
         return stablehlo.OutputOperandAlias.get(
             output_tuple_indices=[output] if outputs > 1 else [],
             operand_index=operand,

@@ -17,7 +17,7 @@ __all__ = ["Builder", "JaxprLowering"]
 
 
 class JaxprLowering(Protocol):
-    """What the builder asks of the layer that knows how equations are lowered."""
+    """The interface of the layer that lowers equations, used by the builder."""
 
     def inline(self, builder: Builder, jaxpr: ClosedJaxpr, values: Sequence[Value]) -> list[Value]:
         """Lower the equations of a jaxpr at the insertion point."""
@@ -30,7 +30,7 @@ class JaxprLowering(Protocol):
         name: str,
         cache_key: Hashable,
     ) -> list[Value]:
-        """Call a function of the module that holds the jaxpr, made on first use."""
+        """Call the jaxpr's function in the module, which is created on first use."""
 
     def outline(
         self,
@@ -41,22 +41,21 @@ class JaxprLowering(Protocol):
         name: str,
         cache_key: Hashable,
     ) -> list[Value]:
-        """Call a function of the module that the compiler does not inline, made on first use."""
+        """Call a function of the module that is never inlined, created on first use."""
 
     def trace(self, function: Callable[..., Any], avals: Sequence[Any]) -> ClosedJaxpr:
         """The jaxpr of a Python function."""
 
 
 class Builder(CallBuilder):
-    """Creates StableHLO; one for each module, the `context` of every lowering rule in it.
+    """Creates StableHLO; each module has one, the `context` of every lowering rule.
 
     Rules call its methods, which create operations at the current insertion point, and return a
-    value, or a list of values where the primitive has several results. `avals_in` and `avals_out`
-    are those of the equation being lowered; `platforms` the names of the platforms that the module
-    is made for.
+    value, or a list of values if the primitive has several results. `avals_in` and `avals_out` are
+    those of the equation being lowered; `platforms` are the names of the target platforms.
 
     Args:
-        lowering: what lowers jaxprs.
+        lowering: lowers jaxprs.
         locations: locations of the module's MLIR context.
         platforms: names of platforms.
 
@@ -76,21 +75,21 @@ class Builder(CallBuilder):
         self.lowering = lowering
         self.locations = locations
         self.platforms = tuple(platforms)
-        #: What precedes the names of operations in profiles; `scope` is what rules add to it.
+        #: The prefix of operation names in profiles; rules append to it through `scope`.
         self.name_stack = ""
         self.scope = ""
-        #: Which of the platforms the program runs on, where there are several.
+        #: The index of the platform that the program runs on, if there are several.
         self.platform_index: Value | None = None
         self.host_callbacks: list[Any] = []
-        #: What is called with the sharding of the program's values when it is compiled.
+        #: Functions to call with the sharding of the program's values at compilation.
         self.inspections: list[Callable[[Any], object]] = []
-        #: What is called before the program is loaded, in the order of the first requests.
+        #: Functions to call before the program is loaded, in the order of registration.
         self.preparations: dict[Callable[[], object], None] = {}
 
     # Jaxprs
 
     def inline_jaxpr(self, jaxpr: ClosedJaxpr, values: Sequence[Value]) -> list[Value]:
-        """Lower the equations of a jaxpr here.
+        """Lower the equations of a jaxpr inline.
 
         Args:
             jaxpr: the jaxpr with its constants.
@@ -108,14 +107,13 @@ class Builder(CallBuilder):
         name: str,
         cache_key: Hashable = None,
     ) -> list[Value]:
-        """Call a private function of the module, which is made once for each jaxpr object.
+        """Call a private function of the module, which is created once for each jaxpr object.
 
         Args:
             jaxpr: the jaxpr with its constants.
             values: its arguments.
-            name: what the function is called; numbers are added to make it unique.
-            cache_key: distinguishes functions that are made from the same jaxpr and differ
-                otherwise.
+            name: the function's name; numbers are added to make it unique.
+            cache_key: distinguishes different functions made from the same jaxpr.
 
         Returns:
             Its results.
@@ -130,18 +128,18 @@ class Builder(CallBuilder):
         name: str,
         cache_key: Hashable = None,
     ) -> list[Value]:
-        """Put operations into a function of their own, which the compiler does not inline.
+        """Put operations into a separate function that the compiler does not inline.
 
-        Its results are computed once and kept in memory. Otherwise the compiler may fuse them with
-        what uses them, and compute them anew for each use.
+        Its results are computed once and stored in memory. Otherwise the compiler may fuse them
+        into their consumers and recompute them for each use.
 
         Args:
-            body: from values to a value or a list of them; it uses no others from outside.
+            body: maps values to a value or a list of values; it uses no other values from outside.
             values: its arguments.
             outs: avals of its results.
-            name: what the function is called; numbers are added to make it unique.
-            cache_key: equal keys say that bodies do the same on values of the same types, so that
-                one function is enough; None for a function of its own.
+            name: the function's name; numbers are added to make it unique.
+            cache_key: bodies with equal keys do the same on values of the same types and share one
+                function; None for a function of its own.
 
         Returns:
             The results.
@@ -151,7 +149,7 @@ class Builder(CallBuilder):
     def lower_function(self, function: Callable[..., Any], avals: Sequence[Any]) -> Any:
         """Turn a Python function of arrays into a function of values.
 
-        For rules that are most easily said in terms of other primitives.
+        For rules that are easiest to express by other primitives.
 
         Args:
             function: takes arrays, returns an array or a tuple of arrays.
@@ -175,17 +173,17 @@ class Builder(CallBuilder):
         """The value of an option of the framework, for rules of backends.
 
         Args:
-            name: of an option that belongs to the key of a program, such as ``"enable_x64"``: for
-                others a program would be found that was lowered with another value.
+            name: an option that is part of a program's key, such as ``"enable_x64"``. With others,
+                a cached program could have been lowered with another value.
         """
-        found = config.option(name)
-        if not found.affects_tracing:
+        option = config.option(name)
+        if not option.affects_tracing:
             raise ValueError(f"programs are not told apart by the option {name}")
-        return found.value
+        return option.value
 
     @contextmanager
     def named_scope(self, name: str) -> Iterator[None]:
-        """Put `name` into the names that profiles show for jaxprs lowered inside."""
+        """Add `name` to the profile names of jaxprs lowered inside."""
         before = self.scope
         self.scope = f"{before}{name}/"
         try:
@@ -207,14 +205,13 @@ class Builder(CallBuilder):
         return len(self.host_callbacks) - 1
 
     def prepare(self, function: Callable[[], object]) -> None:
-        """Have a function called before the program is loaded, now and in every other process.
+        """Call a function now, and in every other process before it loads the program.
 
-        For what a program needs of its process, such as custom calls that have to be registered.
+        For things that a program needs in its process, such as registered custom calls.
 
         Args:
-            function: takes no arguments, and is cheap when it is called again. It is found by name
-                where a serialized program is loaded, and is therefore defined at the top level of
-                a module.
+            function: takes no arguments, and is cheap to call again. Loading a serialized program
+                finds it by name, so it must be defined at the top level of a module.
         """
         self.preparations[function] = None
         function()

@@ -1,4 +1,4 @@
-"""Calls: of functions of the module, and of functions outside it."""
+"""Calls of functions inside and outside of the module."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ class CallBuilder(RegionBuilder):
         api_version: int = 4,
         attributes: Mapping[str, Any] | None = None,
     ) -> list[Value]:
-        """Call a function that the platform knows by name.
+        """Call a function that is registered with the platform.
 
         Args:
             target: the name under which it is registered.
             operands: values.
             outs: avals of the results.
-            backend_config: its static arguments. The kinds must be exactly those that the target
-                was compiled with: ``int`` is int64, ``float`` is double, NumPy scalars are what
-                their dtype says.
-            has_side_effect: whether the call must not be removed, repeated or merged with another.
-            operand_layouts: for each operand its dimensions from the fastest to the slowest
+            backend_config: its static arguments. Their types must be exactly those that the target
+                was compiled with: ``int`` is int64, ``float`` is double, NumPy scalars have the
+                type of their dtype.
+            has_side_effect: whether the call must not be removed, duplicated or merged.
+            operand_layouts: for each operand, its dimensions from the fastest to the slowest
                 varying; row-major for all by default.
             result_layouts: the same for the results.
-            aliases: number of an operand to the number of the result that is written over it.
+            aliases: index of an operand to the index of the result that is written over it.
             api_version: 4 is XLA's typed foreign function interface.
             attributes: further attributes of the operation.
 
@@ -54,7 +54,7 @@ class CallBuilder(RegionBuilder):
             The results.
         """
         outs = list(outs)
-        given: dict[str, Any] = {
+        attrs: dict[str, Any] = {
             "call_target_name": target,
             "api_version": self.i32(api_version),
             "has_side_effect": has_side_effect,
@@ -63,18 +63,18 @@ class CallBuilder(RegionBuilder):
             else self.dictionary(backend_config),
         }
         if operand_layouts is not None or result_layouts is not None:
-            given["operand_layouts"] = self._layouts(operand_layouts, [v.type for v in operands])
-            given["result_layouts"] = self._layouts(result_layouts, [self.types[o] for o in outs])
+            attrs["operand_layouts"] = self._layouts(operand_layouts, [v.type for v in operands])
+            attrs["result_layouts"] = self._layouts(result_layouts, [self.types[o] for o in outs])
         if aliases:
-            given["output_operand_aliases"] = self.array(
+            attrs["output_operand_aliases"] = self.array(
                 [
                     self.output_operand_alias(result, operand, len(outs))
                     for operand, result in aliases.items()
                 ]
             )
         if attributes:
-            given.update(attributes)
-        return self.ops("stablehlo.custom_call", operands, outs, given)
+            attrs.update(attributes)
+        return self.ops("stablehlo.custom_call", operands, outs, attrs)
 
     def _layouts(self, layouts: Sequence[Sequence[int]] | None, types: Sequence[Any]) -> Attribute:
         if layouts is None:

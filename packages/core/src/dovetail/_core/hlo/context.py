@@ -1,4 +1,4 @@
-"""MLIR contexts, source locations and the forms in which a module leaves Python."""
+"""MLIR contexts, source locations, and the bytecode and text forms of modules."""
 
 from __future__ import annotations
 
@@ -33,13 +33,12 @@ __all__ = [
 _registry: Final = ir.DialectRegistry()
 extension.register_dialects(_registry)
 
-# Frames beyond this depth say nothing more about an operation, and cost time and space in every
-# module.
+# Deeper frames add nothing useful, and cost time and space in every module.
 _FRAME_LIMIT: Final = 10
 
 
 def make_context() -> Context:
-    """A fresh MLIR context, without threads, that knows the dialects of most programs."""
+    """A new MLIR context, without threads, with the dialects that most programs need."""
     context = ir.Context()
     context.enable_multithreading(False)
     context.append_dialect_registry(_registry)
@@ -58,9 +57,9 @@ _rare_dialects: Final = {
 
 
 def load_dialect(name: str) -> None:
-    """Make the present context know a dialect that `make_context` leaves out.
+    """Load a dialect that `make_context` leaves out into the current context.
 
-    Each of them takes as long as lowering a small program does.
+    Each of them takes as long to load as lowering a small program.
     """
     load = _rare_dialects.get(name)
     if load is not None:
@@ -79,9 +78,9 @@ class Locations:
         context: the context that the locations belong to.
 
     Attributes:
-        name: a location under a name, from the name and the location.
+        name: creates a named location from a name and a location.
         of_traceback: the location in the user's code of a captured `Traceback`.
-        unknown: the location of what does not come from the user's code.
+        unknown: the location of operations that do not come from the user's code.
     """
 
     __slots__ = ("_cache", "name", "of_traceback", "unknown")
@@ -99,7 +98,7 @@ class Locations:
 
         Args:
             name: such as ``jit(f)/sin``.
-            place: a captured `Traceback`, or a `SourceLocation`, or None where there is none.
+            place: a captured `Traceback`, a `SourceLocation`, or None.
         """
         if place is None:
             return self.name(name, self.unknown)
@@ -108,14 +107,14 @@ class Locations:
 
 
 def module_bytecode(module: Module) -> bytes:
-    """The module as MLIR bytecode, locations included: the form given to the compiler."""
+    """The module as MLIR bytecode with locations: the form passed to the compiler."""
     buffer = io.BytesIO()
     module.operation.write_bytecode(buffer)
     return buffer.getvalue()
 
 
 def stripped_bytecode(module: Module) -> bytes:
-    """The module as bytecode without locations: equal for programs that differ in nothing else."""
+    """The module as bytecode without locations, so that these do not affect cache keys."""
     copy = module.operation.clone()
     with module.context:
         passmanager.PassManager.parse("builtin.module(strip-debuginfo)").run(copy)

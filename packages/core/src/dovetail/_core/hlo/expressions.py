@@ -1,7 +1,7 @@
-"""Expressions in lowering rules: values with operators, and control flow for arrays of lanes.
+"""Expressions in lowering rules: values with operators, and elementwise control flow.
 
-Special functions take different ways for different arguments. A way is gone only if an element
-needs it, and loops run only as often as the element that needs most.
+Special functions use different methods for different arguments. A method is computed only if an
+element needs it, and loops run only as often as the slowest element requires.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ __all__ = ["Expression", "by_kind", "repeat_downwards", "stacked", "unstacked"]
 
 
 class Expression:
-    """A value of the program under construction, whose operators create operations of StableHLO.
+    """A value of the program under construction; its operators create StableHLO operations.
 
     The other operand of an operator is an expression of the same type, or a number, which becomes a
-    constant of that type. Comparisons, ``==`` and ``!=`` among them, are expressions of bools.
+    constant of that type. Comparisons, including ``==`` and ``!=``, return expressions of bools.
 
     Args:
-        context: the builder, which lowering rules receive as `context`.
+        context: the builder that lowering rules receive as `context`.
         value: the value.
         aval: its shape and dtype.
 
@@ -72,12 +72,12 @@ class Expression:
     # Operations on elements
 
     def apply(self, operation: str, *others: Any) -> Expression:
-        """The result of an operation of StableHLO on expressions of this type."""
+        """Apply a StableHLO operation to expressions of this type."""
         operands = [self.value, *map(self._lifted, others)]
         return Expression(self.context, self.context.op(operation, operands, self.aval), self.aval)
 
     def call(self, function: Callable[[Any], Any]) -> Expression:
-        """The result of a function of arrays."""
+        """Apply a function of arrays."""
         (result,) = self.context.lower_function(function, [self.aval])(self.value)
         return Expression(self.context, result, self.aval)
 
@@ -87,7 +87,7 @@ class Expression:
         return Expression(self.context, self.context.convert(self.value, self.aval, aval), aval)
 
     def bits(self, dtype: Any) -> Expression:
-        """The same bits as another dtype of that size."""
+        """The same bits, reinterpreted as another dtype of the same size."""
         aval = self.aval.update(dtype=np.dtype(dtype))
         return Expression(self.context, self.context.bitcast_convert(self.value, aval), aval)
 
@@ -137,11 +137,11 @@ class Expression:
         return self.apply("shift_left", count)
 
     def __rshift__(self, count: Any) -> Expression:
-        """Zeros come in from the left, also for signed integers."""
+        """Shift right, filling with zeros even for signed integers."""
         return self.apply("shift_right_logical", count)
 
     def compare(self, other: Any, direction: str) -> Expression:
-        """Where this and another compare so: ``EQ NE LT LE GT GE``."""
+        """Compare with another expression: ``EQ NE LT LE GT GE``."""
         value = self.context.compare(self.value, self._lifted(other), direction, self.aval)
         return Expression(self.context, value, self.context.mask(self.aval))
 
@@ -164,12 +164,12 @@ class Expression:
         return self.compare(other, "NE")
 
     def where(self, condition: Expression, other: Any) -> Expression:
-        """This where the condition holds, `other` elsewhere."""
+        """This expression where the condition holds, `other` elsewhere."""
         value = self.context.select(condition.value, self.value, self._lifted(other), self.aval)
         return Expression(self.context, value, self.aval)
 
     def clamp(self, low: Any, high: Any) -> Expression:
-        """This, or the nearer bound where it is beyond one."""
+        """This expression limited to the range from `low` to `high`."""
         bounds = self._lifted(low), self._lifted(high)
         value = self.context.clamp(bounds[0], self.value, bounds[1], self.aval)
         return Expression(self.context, value, self.aval)
@@ -187,11 +187,11 @@ class Expression:
         return self.apply("sqrt")
 
     def nearest(self) -> Expression:
-        """The nearest integer, the even one of two."""
+        """The nearest integer; ties go to the even one."""
         return self.apply("round_nearest_even")
 
     def polynomial(self, coefficients: Sequence[Any]) -> Expression:
-        """A polynomial by Horner's rule, from the constant coefficient on."""
+        """A polynomial by Horner's rule; the constant coefficient comes first."""
         last = coefficients[-1]
         result: Expression = last if isinstance(last, Expression) else self.constant(last)
         for coefficient in coefficients[-2::-1]:
@@ -209,11 +209,11 @@ class Expression:
         return Expression(self.context, self.context.reshape(self.value, out), out)
 
     def broadcast(self, shape: Sequence[int], dimensions: Sequence[int] = ()) -> Expression:
-        """Repeated along new dimensions.
+        """Repeat along new dimensions.
 
         Args:
             shape: the shape of the result.
-            dimensions: where this expression's own dimensions are in it; none for a scalar.
+            dimensions: the positions of this expression's dimensions in it; none for a scalar.
         """
         out = self._reshaped(shape)
         if not out.ndim:
@@ -222,11 +222,11 @@ class Expression:
         return Expression(self.context, value, out)
 
     def pad(self, edges: Sequence[tuple[int, int]], fill: Any) -> Expression:
-        """With so many elements before and after those of each dimension.
+        """Pad each dimension at both ends.
 
         Args:
-            edges: two numbers for each dimension; negative ones take elements away.
-            fill: what the new elements are.
+            edges: two numbers for each dimension; negative ones remove elements.
+            fill: the value of the new elements.
         """
         if not any(n for edge in edges for n in edge):
             return self
@@ -240,7 +240,7 @@ class Expression:
     def slice(
         self, starts: Sequence[int], counts: Sequence[int], steps: Sequence[int] | None = None
     ) -> Expression:
-        """So many elements along each dimension, from a start on."""
+        """A slice with the given starts, counts and steps of the dimensions."""
         steps = (1,) * self.aval.ndim if steps is None else steps
         limits = [a + (n - 1) * s + 1 for a, n, s in zip(starts, counts, steps, strict=True)]
         if tuple(limits) == self.aval.shape and not any(starts) and set(steps) <= {1}:
@@ -252,7 +252,7 @@ class Expression:
     # Of all elements
 
     def _reduced(self, operation: str) -> Expression:
-        """All elements joined to a scalar, with zero as what is neutral."""
+        """Reduce all elements to a scalar, starting from zero."""
         start = self.scalar(0)
         (result,) = self.context.reduce(
             [self.value],
@@ -279,13 +279,12 @@ def by_kind(
 ) -> Expression:
     """The result of one of several functions for each element; those not needed are not computed.
 
-    What a function computes from a few expressions outside costs less than expressions that it
-    takes over: each of these becomes an array in memory, and a kernel to compile with all that
-    leads to it.
+    It is cheaper for a function to compute from a few outside expressions than to use many: each
+    becomes an array in memory, and needs a kernel with everything that leads to it.
 
     Args:
-        kinds: numbers of the functions, from zero on, of int32.
-        functions: they make the operations, from expressions outside; None for `otherwise`.
+        kinds: the index of the function for each element, from zero, as int32.
+        functions: they create the operations, from outside expressions; None for `otherwise`.
         otherwise: the result for elements of other kinds.
 
     Returns:
@@ -316,9 +315,9 @@ def by_kind(
 
 
 def stacked(*expressions: Expression) -> Expression:
-    """Expressions of one type along a new first dimension.
+    """Stack expressions of one type along a new first dimension.
 
-    What is done with all of them is then done once.
+    An operation on all of them is then emitted only once.
     """
     context, aval = expressions[0].context, expressions[0].aval
     one, all_ = (aval.update(shape=(n, *aval.shape)) for n in (1, len(expressions)))
@@ -327,7 +326,7 @@ def stacked(*expressions: Expression) -> Expression:
 
 
 def unstacked(stack: Expression) -> list[Expression]:
-    """The parts of what `stacked` made."""
+    """Undo `stacked`."""
     count, *shape = stack.aval.shape
     zeros = (0,) * len(shape)
     rows = [stack.slice((k, *zeros), (1, *shape)) for k in range(count)]
@@ -344,14 +343,14 @@ def repeat_downwards(
     """Apply a step for the numbers from at least `count` down to one.
 
     Args:
-        count: a scalar of the dtype of the states; more steps are done to fill the last turn.
-        step: from the number, the table's entry at its place (if there is a table) and the states,
-            all of one shape, to the next states.
-        states: what to start from.
-        table: an array whose first dimension counts the numbers, from zero on. An entry is an
-            expression, or a list of expressions where the array has two dimensions.
-        steps_in_a_turn: how many steps are written out. In each turn of the loop whole arrays are
-            read and written.
+        count: a scalar of the dtype of the states; extra steps are done to fill the last turn.
+        step: maps the number, the table's entry for it (if there is a table) and the states, all
+            of one shape, to the next states.
+        states: the initial states.
+        table: an array indexed by the number along its first dimension, from zero. An entry is an
+            expression, or a list of expressions if the array has two dimensions.
+        steps_in_a_turn: the number of unrolled steps per turn of the loop. Each turn reads and
+            writes whole arrays.
 
     Returns:
         The last states.
@@ -377,10 +376,10 @@ def repeat_downwards(
         row = first.aval.update(shape=(1, *rest))
         zero = number.constant(0).value
         value = context.dynamic_slice(entries, row, [number.value, *(zero for _ in rest)])
-        found = Expression(context, value, row)
+        selected = Expression(context, value, row)
         if not rest:
-            return found.reshape(()).broadcast(first.aval.shape)
-        parts = [found.slice((0, k), (1, 1)) for k in range(rest[0])]
+            return selected.reshape(()).broadcast(first.aval.shape)
+        parts = [selected.slice((0, k), (1, 1)) for k in range(rest[0])]
         return [part.reshape(()).broadcast(first.aval.shape) for part in parts]
 
     def turn(number: Any, *values: Any) -> list[Any]:

@@ -1,7 +1,7 @@
-"""MLIR's Python bindings, as the rest of the framework uses them.
+"""MLIR's Python bindings for the rest of the framework.
 
-Their type stubs differ between versions of jaxlib, so objects of MLIR have names here, and no
-checked types.
+Their type stubs differ between versions of jaxlib, so MLIR's types are only names here, and are not
+type-checked.
 """
 
 from __future__ import annotations

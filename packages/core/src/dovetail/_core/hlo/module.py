@@ -1,4 +1,4 @@
-"""A module being made: its context, its functions, and where operations are put."""
+"""A module under construction: its context, its functions and the insertion point."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _UNFIT: Final = re.compile(r"[^\w.-]")
 
 
 def fit_for_symbols(name: str) -> str:
-    """`name` without what names of modules and functions may not contain.
+    """Replace characters of `name` that names of modules and functions may not contain.
 
     Example:
         >>> fit_for_symbols("<lambda>")
@@ -44,24 +44,24 @@ class ModuleBuilder:
 
     @contextmanager
     def current(self) -> Iterator[None]:
-        """Make the module's context the one in which attributes and operations are made."""
+        """Make the module's context current, for creating attributes and operations."""
         with self._context, self.locations.unknown:
             yield
 
     @contextmanager
     def inside(self, block: Block) -> Iterator[None]:
-        """Put operations at the end of a block."""
+        """Insert operations at the end of a block."""
         with ir.InsertionPoint(block):
             yield
 
     def set_attributes(self, attributes: dict[str, Any]) -> None:
         """Set attributes of the module: Python values or MLIR attributes."""
-        own = self.module.operation.attributes
+        module_attributes = self.module.operation.attributes
         for name, value in attributes.items():
-            own[name] = convert_attribute(value)
+            module_attributes[name] = convert_attribute(value)
 
     def unique_symbol(self, name: str) -> str:
-        """`name`, with a number where the module has a function of that name already."""
+        """`name`, with a number added if the module already has a function of that name."""
         base = fit_for_symbols(name)
         symbol = base
         while symbol in self._symbols:

@@ -1,4 +1,4 @@
-"""Creating operations: the part of the builder that all others rest on."""
+"""Creating operations: the base of the builder."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _bits: Final = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
 def values_of(returned: Any) -> list[Value]:
-    """What a rule or the body of a region returned, as a list."""
+    """The result of a rule or a region's body, as a list."""
     return list(returned) if isinstance(returned, (list, tuple)) else [returned]
 
 
@@ -36,7 +36,7 @@ class OperationBuilder(AttributeBuilder):
 
     Attributes:
         types: MLIR types by aval.
-        location: where the operations created now come from.
+        location: the source location for the operations created now.
         equation: the equation being lowered; None between functions.
     """
 
@@ -52,16 +52,16 @@ class OperationBuilder(AttributeBuilder):
         self._mask_avals: dict[Any, Any] = {}
         self._names: dict[str, str] = {}
 
-    # The equation. The avals are found when asked for, which most rules do for one of them.
+    # The equation. Avals are computed on demand: most rules need only one of the two tuples.
 
     @property
     def avals_in(self) -> tuple[Any, ...]:
-        """Avals of the operands of the present equation."""
+        """Avals of the operands of the current equation."""
         return () if self.equation is None else tuple([v.aval for v in self.equation.invars])
 
     @property
     def avals_out(self) -> tuple[Any, ...]:
-        """Avals of its results."""
+        """Avals of the results of the current equation."""
         if self.equation is None:
             return ()
         outvars = self.equation.outvars
@@ -78,27 +78,27 @@ class OperationBuilder(AttributeBuilder):
         return self.types.element(dtype)
 
     def physical(self, aval: Any) -> Any:
-        """The aval of the data of a value: other than `aval` for extended dtypes only."""
+        """The aval of a value's data: different from `aval` only for extended dtypes."""
         return physical_aval(aval)
 
     def physical_dimensions(self, aval: Any) -> tuple[int, ...]:
-        """The dimensions that the data of an extended dtype has beyond those of the aval."""
+        """The extra dimensions of an extended dtype's data, after those of the aval."""
         return physical_dimensions(aval)
 
     def scalar(self, aval: Any) -> Any:
         """The aval of an element."""
-        found = self._scalar_avals.get(aval)
-        if found is None:
-            found = self._scalar_avals[aval] = make_aval((), aval.dtype)
-        return found
+        scalar = self._scalar_avals.get(aval)
+        if scalar is None:
+            scalar = self._scalar_avals[aval] = make_aval((), aval.dtype)
+        return scalar
 
     def mask(self, aval: Any) -> Any:
-        """The aval of a bool for each element of the data of a value."""
-        found = self._mask_avals.get(aval)
-        if found is None:
+        """The aval of a mask: a bool for each element of a value's data."""
+        mask = self._mask_avals.get(aval)
+        if mask is None:
             shape = physical_aval(aval).shape
-            found = self._mask_avals[aval] = make_aval(shape, np.dtype(bool))
-        return found
+            mask = self._mask_avals[aval] = make_aval(shape, np.dtype(bool))
+        return mask
 
     # Operations
 
@@ -152,9 +152,8 @@ class OperationBuilder(AttributeBuilder):
             operands: values.
             outs: avals or types of the results.
             attributes: Python values or MLIR attributes, see `convert_attribute`.
-            regions: for each region the avals of its block's arguments and a function that, called
-                with these arguments, creates the block's operations and returns the value or values
-                it ends with.
+            regions: for each region, the avals of its block's arguments and a function that takes
+                these arguments, creates the block's operations and returns the block's results.
 
         Returns:
             The results.
@@ -184,7 +183,7 @@ class OperationBuilder(AttributeBuilder):
     def emit(
         self, name: str, operands: Sequence[Value], out: Any, attributes: dict[str, Attribute]
     ) -> Value:
-        """`op` for the builder's own methods: a full name, and attributes of MLIR."""
+        """`op` for the builder's own methods: takes a full name and MLIR attributes."""
         return _create(name, [self.types[out]], operands, attributes, None, 0, self.location).result
 
     # Constants
@@ -219,28 +218,28 @@ class OperationBuilder(AttributeBuilder):
         key: Any = None
         if simple is not None:
             key = (aval, kind, simple)
-            found = self._constants.get(key)
-            if found is not None:
-                return found
+            cached = self._constants.get(key)
+            if cached is not None:
+                return cached
         array = np.asarray(value)
         physical = physical_aval(aval)
         if array.dtype != physical.dtype or array.dtype == dtypes.float0:
             array = _cast(array, physical.dtype)
         if key is None and array.ndim == 0:
             key = (aval, array.tobytes())
-            found = self._constants.get(key)
-            if found is not None:
-                return found
-        made = self._dense(array, physical)
+            cached = self._constants.get(key)
+            if cached is not None:
+                return cached
+        attribute = self._dense(array, physical)
         if key is not None:
-            self._constants[key] = made
-        return made
+            self._constants[key] = attribute
+        return attribute
 
     def _dense(self, array: np.ndarray[Any, Any], aval: ShapedArray) -> Attribute:
         dtype = array.dtype
         array = np.asarray(array, order="C")
         if array.size > 1 and array.shape == aval.shape:
-            # One element says it all when the bits of all are the same.
+            # If all elements have the same bits, one of them is enough.
             bits: Any = array.reshape(-1).view(_bits.get(dtype.itemsize, np.uint64))
             if dtype.itemsize == 16:
                 bits = bits.reshape(-1, 2)
@@ -256,7 +255,7 @@ class OperationBuilder(AttributeBuilder):
 
 
 def _cast(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """`array` in another dtype, integers out of range wrapped as two's complement does."""
+    """`array` in another dtype; integers out of range wrap around in two's complement."""
     if array.dtype == dtypes.float0:
         return np.zeros(array.shape, bool)
     if dtype == dtypes.float0:

@@ -1,4 +1,4 @@
-"""Programs for several platforms: what differs between these."""
+"""Code of multi-platform programs that differs between platforms."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def by_platform(
     outs: Sequence[Any],
     effects: Iterable[Any] = (),
 ) -> list[Value]:
-    """What each platform is to do: with several, the program chooses when it runs.
+    """Emit platform-specific code; with several platforms the program chooses at run time.
 
     Args:
         context: the builder.
-        branch: emits what the platform of that name does.
+        branch: emits the code for the platform of that name.
         outs: avals of the results.
         effects: ordered effects of the branches.
     """

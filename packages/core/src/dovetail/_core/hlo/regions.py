@@ -21,7 +21,7 @@ class RegionBuilder(StructuralBuilder):
     """Bodies are Python functions from the values of a block's arguments to the values it returns.
 
     Attributes:
-        tokens: for each ordered effect, the token that its next operation has to wait for.
+        tokens: for each ordered effect, the token that its next operation must wait for.
     """
 
     def __init__(self, location: Location) -> None:
@@ -31,11 +31,11 @@ class RegionBuilder(StructuralBuilder):
     # Tokens: the values that keep side effects in order.
 
     def token(self, effect: Any) -> Value:
-        """What an operation with an ordered effect has to wait for."""
-        found = self.tokens.get(effect)
-        if found is None:
-            found = self.tokens[effect] = self.create_token()
-        return found
+        """The token that an operation with an ordered effect must wait for."""
+        token = self.tokens.get(effect)
+        if token is None:
+            token = self.tokens[effect] = self.create_token()
+        return token
 
     def set_token(self, effect: Any, token: Value) -> None:
         """Make later operations with an ordered effect wait for `token`."""
@@ -59,10 +59,10 @@ class RegionBuilder(StructuralBuilder):
 
         Args:
             operands: arrays of one shape.
-            inits: a scalar for each, neutral for `body`.
-            dimensions: to reduce.
+            inits: for each array, a scalar that is neutral for `body`.
+            dimensions: the dimensions to reduce.
             outs: avals of the results.
-            body: from as many accumulators and as many elements to new accumulators, all scalars.
+            body: maps an accumulator and an element of each array to new accumulators, all scalars.
         """
         return self.ops(
             "stablehlo.reduce",
@@ -115,7 +115,7 @@ class RegionBuilder(StructuralBuilder):
     ) -> list[Value]:
         """Combine updates into arrays at positions known at run time.
 
-        `body` maps present elements and updates, as scalars, to new elements.
+        `body` maps current elements and updates, as scalars, to new elements.
         """
         return self.ops(
             "stablehlo.scatter",
@@ -167,11 +167,11 @@ class RegionBuilder(StructuralBuilder):
         """Apply `body` while `cond` holds.
 
         Args:
-            inits: first values of the loop's variables.
+            inits: initial values of the loop's variables.
             avals: their avals.
-            cond: from the variables to a scalar bool.
-            body: from the variables to their next values.
-            effects: ordered effects of `body` and `cond`; their tokens go round the loop too.
+            cond: maps the variables to a scalar bool.
+            body: maps the variables to their next values.
+            effects: ordered effects of `body` and `cond`; their tokens are loop variables too.
 
         Returns:
             The last values.
@@ -211,9 +211,9 @@ class RegionBuilder(StructuralBuilder):
         """Run one of several branches.
 
         Args:
-            index: scalar int32; the last branch is run where it is out of range.
+            index: scalar int32; if it is out of range, the last branch runs.
             branches: functions without arguments; they use values from outside directly.
-            outs: avals of what each branch returns.
+            outs: avals of each branch's results.
             effects: ordered effects of the branches.
         """
         ordered = list(effects)

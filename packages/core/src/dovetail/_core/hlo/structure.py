@@ -1,4 +1,4 @@
-"""Operations that everyone needs: shapes, conversions, comparisons, arithmetic."""
+"""Common operations: shapes, conversions, comparisons, arithmetic."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["StructuralBuilder"]
 class StructuralBuilder(OperationBuilder):
     """Shape operations.
 
-    Dimensions are those of avals; the further ones of an extended dtype's data are added here.
+    Dimensions are those of avals; the extra ones of an extended dtype's data are added here.
     """
 
     def broadcast_in_dim(self, x: Value, out: Any, dimensions: Sequence[int]) -> Value:
@@ -30,11 +30,11 @@ class StructuralBuilder(OperationBuilder):
         return self.emit("stablehlo.broadcast_in_dim", [x], out, attributes)
 
     def broadcast_scalar(self, x: Value, out: Any) -> Value:
-        """A scalar in every element of `out`; `x` itself where `out` is a scalar."""
+        """A scalar in every element of `out`; `x` itself if `out` is a scalar."""
         return self.broadcast_in_dim(x, out, ()) if out.ndim else x
 
     def broadcast_operands(self, values: Sequence[Value], out: Any) -> Sequence[Value]:
-        """The operands of the present equation in the shape of its elementwise result `out`.
+        """Broadcast the operands of the current equation to its elementwise result `out`.
 
         Scalars, and dimensions of size one, are repeated.
         """
@@ -54,14 +54,14 @@ class StructuralBuilder(OperationBuilder):
         wide = make_aval(out.shape, aval.dtype)
         if aval.shape:
             return self.broadcast_in_dim(value, wide, range(out.ndim))
-        known = self.literals.get(id(value))
-        if known is None:
+        broadcasts = self.literals.get(id(value))
+        if broadcasts is None:
             return self.broadcast_in_dim(value, wide, ())
         # Programs use few literals, and use them often.
-        found = known.get(wide)
-        if found is None:
-            found = known[wide] = self.broadcast_in_dim(value, wide, ())
-        return found
+        broadcast = broadcasts.get(wide)
+        if broadcast is None:
+            broadcast = broadcasts[wide] = self.broadcast_in_dim(value, wide, ())
+        return broadcast
 
     def reshape(self, x: Value, out: Any) -> Value:
         """The same elements in another shape."""
@@ -161,7 +161,7 @@ class StructuralBuilder(OperationBuilder):
         high: Sequence[int],
         interior: Sequence[int] | None = None,
     ) -> Value:
-        """`x` with so many elements before, after and between those of each dimension."""
+        """`x` padded before, after and between the elements of each dimension."""
         if self.physical_dimensions(out):
             raise TypeError("values of an extended dtype cannot be padded: no value fills the gap")
         return self.op(
@@ -190,7 +190,7 @@ class StructuralBuilder(OperationBuilder):
     def dynamic_update_slice(
         self, x: Value, update: Value, out: Any, starts: Sequence[Value]
     ) -> Value:
-        """`x` with a part of it replaced by `update`, from positions known at run time."""
+        """`x` with a part of it replaced by `update`, at positions known at run time."""
         extra = self.physical_dimensions(out)
         return self.op(
             "stablehlo.dynamic_update_slice",
@@ -233,7 +233,7 @@ class StructuralBuilder(OperationBuilder):
         return self.op("stablehlo.clamp", [low, x, high], out)
 
     def optimization_barrier(self, values: Sequence[Value], outs: Sequence[Any]) -> list[Value]:
-        """The values; nothing is moved across this point."""
+        """The values, behind a barrier that the compiler moves nothing across."""
         return self.ops("stablehlo.optimization_barrier", values, outs)
 
     # Arithmetic: operands and result have the same type.

@@ -66,10 +66,10 @@ _MOST_BYTES: Final = 1 << 56
 
 
 def _check_size(aval: ShapedArray) -> None:
-    """Refuse an array that no machine holds.
+    """Reject an array that is too large for any machine.
 
-    XLA ends the process where a product of dimensions, those of empty arrays too, or the sum of the
-    sizes of a few arrays is more than a signed number of 64 bits.
+    XLA ends the process if a product of dimensions, even of an empty array, or the total size of a
+    few arrays overflows a signed 64-bit integer.
     """
     size = math.prod(n or 1 for n in aval.shape) * aval.dtype.itemsize
     most = (1 << 63) - 1 if 0 in aval.shape else _MOST_BYTES
@@ -81,7 +81,7 @@ def _check_size(aval: ShapedArray) -> None:
 
 
 def physical_dimensions(aval: Any) -> tuple[int, ...]:
-    """The dimensions that the data of an extended dtype has beyond those of the aval."""
+    """The extra dimensions of an extended dtype's data, after those of the aval."""
     dtype = aval.dtype
     if isinstance(dtype, dtypes.ExtendedDType):
         return dtype.physical(())[0]
@@ -89,7 +89,7 @@ def physical_dimensions(aval: Any) -> tuple[int, ...]:
 
 
 class TypeTable(dict[Any, Any]):
-    """Types by aval, made on first use; belongs to the context that is current then."""
+    """MLIR types by aval, created on first use in the context that is current then."""
 
     __slots__ = ("_elements",)
 
@@ -103,21 +103,21 @@ class TypeTable(dict[Any, Any]):
         Raises:
             TypeError: there is no such type in StableHLO.
         """
-        found = self._elements.get(dtype)
-        if found is None:
+        element = self._elements.get(dtype)
+        if element is None:
             maker = _element_makers.get(np.dtype(dtype))
             if maker is None:
                 raise TypeError(f"values of dtype {dtype} cannot be part of a compiled program")
-            found = self._elements[dtype] = maker()
-        return found
+            element = self._elements[dtype] = maker()
+        return element
 
     def __missing__(self, aval: Any) -> Any:
         if isinstance(aval, ShapedArray):
             physical = physical_aval(aval)
             _check_size(physical)
-            made = ir.RankedTensorType.get(physical.shape, self.element(physical.dtype))
+            mlir_type = ir.RankedTensorType.get(physical.shape, self.element(physical.dtype))
         elif isinstance(aval, AbstractToken):
-            made = stablehlo.TokenType.get()
+            mlir_type = stablehlo.TokenType.get()
         elif isinstance(aval, ir.Type):
             return aval
         else:
@@ -125,5 +125,5 @@ class TypeTable(dict[Any, Any]):
                 "expected the aval of an array or an MLIR type, "
                 f"got {type(aval).__name__}: {aval!r}"
             )
-        self[aval] = made
-        return made
+        self[aval] = mlir_type
+        return mlir_type

@@ -1,4 +1,4 @@
-"""Rules that several of XLA's compilers take, of which not every one can: calls that are marks."""
+"""Lowering rules that only some of XLA's compilers support: calls that are annotations."""
 
 from __future__ import annotations
 
@@ -13,16 +13,20 @@ _MEMORY_KINDS: Final = ("device", "pinned_host")
 
 
 def keep_alive(context: Builder, x: Value, *, prevent_mlir_dce: bool) -> list[Value]:
-    """A rule for `dce_sink`, where the compiler knows a call of that name, or a kernel is
-    registered for it: one that does nothing, and is not removed."""
+    """A rule for `dce_sink`: a custom call that does nothing and is not removed.
+
+    The compiler must know the call, or a kernel must be registered for it.
+    """
     if not prevent_mlir_dce:
         return []
     return context.custom_call("dce_sink", [x], [], has_side_effect=True)
 
 
 def copy_to_memory(context: Builder, x: Value, *, src: str, dst: str) -> Any:
-    """A rule for `offload`, where the compiler has a memory of the device and one of the host: a
-    mark, of which it makes a copy that runs beside the computation."""
+    """A rule for `offload`: an annotation that the compiler turns into an asynchronous copy.
+
+    The compiler must support a memory of the device and one of the host.
+    """
     if src not in _MEMORY_KINDS or dst not in _MEMORY_KINDS:
         return NotImplemented
     placement = context.dictionary({"_xla_buffer_placement": dst})

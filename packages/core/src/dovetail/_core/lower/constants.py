@@ -1,4 +1,4 @@
-"""Constants of a program: small ones are written into it, large ones become arguments."""
+"""Constants of a program: small ones are embedded in it, large ones become arguments."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ __all__ = ["LargeConstants"]
 def _is_large(value: Any, threshold: int) -> bool:
     aval = aval_of(value)
     if type(aval) is AbstractToken:
-        return True  # what the program waits for
+        return True  # a token: the program waits for it
     dtype = aval.dtype
     if isinstance(dtype, dtypes.ExtendedDType):
-        return True  # a key's data is not NumPy's to read
+        return True  # NumPy cannot read the data of keys
     size: int = aval.size * dtype.itemsize
     return size > threshold
 
 
 class LargeConstants:
-    """Which large constants each jaxpr of a program needs, those of the jaxprs inside it included.
+    """The large constants that each jaxpr of a program needs, including those of nested jaxprs.
 
     Args:
         closed: the program.
@@ -60,11 +60,11 @@ class LargeConstants:
 def _directly_inside(jaxpr: Jaxpr) -> Iterator[ClosedJaxpr]:
     for eqn in jaxpr.eqns:
         if eqn.params:
-            for found in jaxprs_and_closed_jaxprs(eqn.params):
-                if type(found) is ClosedJaxpr:
-                    yield found
+            for nested in jaxprs_and_closed_jaxprs(eqn.params):
+                if type(nested) is ClosedJaxpr:
+                    yield nested
                 else:
-                    yield from _directly_inside(found)  # type: ignore[arg-type]
+                    yield from _directly_inside(nested)  # type: ignore[arg-type]
 
 
 def _transitive(

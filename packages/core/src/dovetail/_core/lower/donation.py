@@ -1,4 +1,4 @@
-"""Which results are written over which donated arguments."""
+"""Matches donated arguments with results that reuse their memory."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__ = ["Donation", "match_donations"]
 
 @dataclass(frozen=True, slots=True)
 class Donation:
-    """What becomes of donated arguments.
+    """How donated arguments are used.
 
     Attributes:
-        aliases: number of an argument to the number of the result that takes its memory.
+        aliases: index of an argument to the index of the result that reuses its memory.
         donors: arguments whose memory the compiler may use for a result of the same size.
-        unused: arguments that were donated for nothing: no result fits into their memory.
+        unused: donated arguments whose memory fits no result.
     """
 
     aliases: dict[int, int]
@@ -27,11 +27,11 @@ class Donation:
     unused: tuple[int, ...] = ()
 
     def renumbered(self, kept: Sequence[bool], donated: Sequence[bool] | None) -> Donation:
-        """The same for arguments counted before unused ones were dropped.
+        """Convert to indices of all arguments, before unused ones were dropped.
 
         Args:
-            kept: for each of all arguments whether it is one of those counted here.
-            donated: which of all arguments were donated.
+            kept: for each of all arguments, whether it was kept.
+            donated: for each of all arguments, whether it was donated.
         """
         if donated is None:
             return self
@@ -44,12 +44,11 @@ class Donation:
         )
 
     def positions(self, kept: Sequence[bool], leading: int) -> tuple[int, ...]:
-        """Numbers of a program's arguments whose memory it takes.
+        """Indices of a program's donated arguments.
 
         Args:
-            kept: for each argument of the function, as they are counted here, whether it is one of
-                the program.
-            leading: how many arguments the program has before these.
+            kept: for each argument of the function, whether it is an argument of the program.
+            leading: the number of the program's arguments before these.
         """
         places = list(itertools.accumulate(map(int, kept), initial=leading))
         numbers = sorted((*self.aliases, *self.donors))
@@ -59,7 +58,7 @@ class Donation:
 def match_donations(
     avals_in: Sequence[Any], avals_out: Sequence[Any], donated: Sequence[bool]
 ) -> Donation:
-    """Pair donated arguments with results of the same shape and dtype, first come first served."""
+    """Pair donated arguments, in order, with results of the same shape and dtype."""
     if not any(donated):
         return Donation({})
     free: dict[Any, list[int]] = {}
@@ -67,8 +66,8 @@ def match_donations(
         free.setdefault((aval.shape, aval.dtype), []).append(number)
     aliases: dict[int, int] = {}
     rest: list[int] = []
-    for number, (aval, given) in enumerate(zip(avals_in, donated, strict=True)):
-        if given:
+    for number, (aval, is_donated) in enumerate(zip(avals_in, donated, strict=True)):
+        if is_donated:
             results = free.get((aval.shape, aval.dtype))
             if results:
                 aliases[number] = results.pop()

@@ -1,4 +1,4 @@
-"""Programs for backends that read equations: jaxprs as they are, without StableHLO."""
+"""Programs for backends that read equations: jaxprs without StableHLO."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ __all__ = ["EquationProgram", "equation_program"]
 
 @dataclass(frozen=True, slots=True)
 class EquationProgram:
-    """A program as equations, and what has to be known to call it.
+    """A program as equations, and what is needed to call it.
 
-    It takes the constants, then the arguments that were kept, and returns the results, all of them
-    arrays of numbers: random keys are wrapped and unwrapped inside. What it does besides, such as
-    calling Python, the backend does while it runs the program.
+    It takes the constants, then the kept arguments, and returns the results, all of them arrays of
+    numbers: random keys are wrapped and unwrapped inside. The backend performs its effects, such as
+    calling Python, while it runs the program.
 
     Attributes:
         name: name of the program, such as ``jit_f``.
         equations: a closed jaxpr without constants.
         platforms: the platform that it is for.
-        kept: for each argument of the function whether it is an argument of the program.
+        kept: for each argument of the function, whether it is an argument of the program.
         hoisted: values of the constants, which are the leading arguments.
         in_avals: avals of the kept arguments.
         out_avals: avals of the results.
-        donation: what becomes of the donated arguments.
+        donation: how donated arguments are used.
     """
 
     name: str
@@ -56,41 +56,41 @@ class EquationProgram:
 
     @property
     def effects(self) -> Effects:
-        """Side effects that the runtime has to wait for: none."""
+        """Side effects that the runtime must wait for: none."""
         return no_effects
 
     @property
     def host_callbacks(self) -> tuple[Any, ...]:
-        """What is to be handed to the compiler besides: nothing."""
+        """Callbacks to pass to the compiler: none."""
         return ()
 
     @property
     def inspections(self) -> tuple[Callable[[Any], object], ...]:
-        """What is to be called when the program is compiled: nothing."""
+        """Functions to call when the program is compiled: none."""
         return ()
 
     @property
     def preparations(self) -> tuple[Callable[[], object], ...]:
-        """What was called for the process: nothing."""
+        """Functions that every process calls before it loads the program: none."""
         return ()
 
     @property
     def calls_host(self) -> bool:
-        """Whether it calls Python functions, which are objects of this process."""
+        """Whether it calls Python functions, which exist only in this process."""
         return any(primitive.calls_host for primitive in self._primitives())
 
     @property
     def cacheable(self) -> bool:
-        """Whether a key describes it: it holds functions of the user's."""
+        """Whether it can be cached by key: no, since it may hold functions of the user."""
         return False
 
     def key(self) -> bytes:
-        """What tells it from all other programs, which no cache on disk may hold."""
+        """A key that is unique in this process; it must not be used in a disk cache."""
         return f"equations {id(self)}".encode()
 
     @property
     def donated(self) -> tuple[int, ...]:
-        """Numbers of the program's arguments whose memory it may take."""
+        """Indices of the program's donated arguments."""
         return self.donation.positions(self.kept, len(self.hoisted))
 
     def text(self, debug_info: bool = False) -> str:
@@ -106,7 +106,7 @@ class EquationProgram:
         return frozenset(primitive.name for primitive in self._primitives())
 
     def _primitives(self) -> set[Primitive]:
-        found: set[Primitive] = set()
+        primitives: set[Primitive] = set()
         todo, seen = [self.equations.jaxpr], set()
         while todo:
             jaxpr = todo.pop()
@@ -114,9 +114,9 @@ class EquationProgram:
                 continue
             seen.add(id(jaxpr))
             for eqn in jaxpr.eqns:
-                found.add(eqn.primitive)
+                primitives.add(eqn.primitive)
                 todo.extend(jaxprs_in_params(eqn.params))
-        return found
+        return primitives
 
 
 def equation_program(
@@ -130,11 +130,11 @@ def equation_program(
     """The program of a jaxpr for a backend that reads equations.
 
     Args:
-        closed: the jaxpr, without what nothing uses.
+        closed: the jaxpr, after dead code elimination.
         name: name of the program.
         platform: the platform that it is for.
-        kept: for each argument of the function whether it is one of the jaxpr.
-        donation: what becomes of the function's donated arguments.
+        kept: for each argument of the function, whether it is an argument of the jaxpr.
+        donation: how the function's donated arguments are used.
     """
     jaxpr = closed.jaxpr
     return EquationProgram(
@@ -150,13 +150,13 @@ def equation_program(
 
 
 def _of_numbers(jaxpr: Jaxpr) -> ClosedJaxpr:
-    """The jaxpr with its constants as leading arguments, and numbers for keys and tokens."""
+    """The jaxpr with constants as leading arguments, and numbers in place of keys and tokens."""
     invars = [*jaxpr.constvars, *jaxpr.invars]
     opened = jaxpr.replace(constvars=[], invars=invars)
     outer = [outer_aval(v.aval) for v in invars]
     physical = list(map(physical_aval, outer))
-    given = [v.aval for v in (*invars, *jaxpr.outvars)]
-    if all(physical_aval(outer_aval(aval)) is aval for aval in given):
+    avals = [v.aval for v in (*invars, *jaxpr.outvars)]
+    if all(physical_aval(outer_aval(aval)) is aval for aval in avals):
         return ClosedJaxpr(opened, [])
 
     def function(*values: Any) -> list[Any]:

@@ -30,35 +30,35 @@ if TYPE_CHECKING:
 
 __all__ = ["LoweredModule", "lower_jaxpr"]
 
-#: The compiler is recursive over calls, and crashes from about two hundred nested ones on.
+#: The compiler recurses into calls, and crashes at about two hundred nested ones.
 _CALL_DEPTH_LIMIT: Final = 100
-#: The same of branches and loops, which cannot be taken out of one another.
+#: The same for branches and loops, which cannot be inlined.
 _CONTROL_DEPTH_LIMIT: Final = 128
 
 
 @dataclass(frozen=True, slots=True)
 class LoweredModule:
-    """A program in StableHLO, and what has to be known to call it.
+    """A program in StableHLO, and what is needed to call it.
 
-    The entry function takes, in this order: the index of the platform (with several platforms
-    only), the hoisted constants, the arguments that were kept, a token (with ordered effects only).
-    It returns the results, and with effects that the host sees a token.
+    The entry function takes, in this order: the index of the platform (only with several
+    platforms), the hoisted constants, the kept arguments, a token (only with ordered effects). It
+    returns the results, and a token if it has effects visible to the host.
 
     Attributes:
         name: name of the program, such as ``jit_f``.
         module: the MLIR module; its context lives as long as it does.
         platforms: the platforms that it is for.
-        kept: for each argument of the jaxpr whether it is an argument of the module.
+        kept: for each argument of the jaxpr, whether it is an argument of the module.
         hoisted: values of the constants that are leading arguments.
         in_avals: avals of the kept arguments.
         out_avals: avals of the results.
         effects: side effects.
-        donation: what becomes of the donated arguments.
-        host_callbacks: what the program calls in Python: functions of NumPy arrays, or calls that
+        donation: how donated arguments are used.
+        host_callbacks: the program's callbacks to Python: functions of NumPy arrays, or calls that
             the runtime knows how to make.
-        inspections: what is called with the sharding of the program's values when it is compiled.
-        preparations: what was called for the process, as every process has to that loads the
-            program.
+        inspections: functions to call with the sharding of the program's values at compilation.
+        preparations: functions that were called in this process, and that every process must call
+            before it loads the program.
     """
 
     name: str
@@ -77,23 +77,22 @@ class LoweredModule:
 
     @property
     def equations(self) -> None:
-        """The program as a jaxpr, for backends that read that: not this one."""
+        """The program as a jaxpr, for backends that read jaxprs: None here."""
         return None
 
     @property
     def calls_host(self) -> bool:
-        """Whether it calls Python functions, which are objects of this process."""
+        """Whether it calls Python functions, which exist only in this process."""
         return bool(self.host_callbacks)
 
     @property
     def donated(self) -> tuple[int, ...]:
-        """Numbers of the module's arguments whose memory it may take."""
+        """Indices of the module's donated arguments."""
         return self.donation.positions(self.kept, len(self.hoisted))
 
     @property
     def cacheable(self) -> bool:
-        """Whether `key` tells the program from others: host callbacks are objects of this
-        process."""
+        """Whether `key` identifies the program: not with host callbacks, which exist only here."""
         return not self.calls_host
 
     def text(self, debug_info: bool = False) -> str:
@@ -109,14 +108,14 @@ class LoweredModule:
         return operation_names(self.module)
 
     def bytecode(self) -> bytes:
-        """The module as MLIR bytecode, source locations included."""
+        """The module as MLIR bytecode with source locations."""
         return module_bytecode(self.module)
 
     def key(self) -> bytes:
         """SHA-256 of the module without source locations: equal programs have equal keys.
 
-        Host callbacks are objects of this process, which no key can describe: a program with
-        callbacks must not be taken from a cache for one with others.
+        The key cannot cover host callbacks, which are objects of this process: a cache must not
+        return a program for one with other callbacks.
         """
         if not self._keys:
             self._keys.append(hashlib.sha256(stripped_bytecode(self.module)).digest())
@@ -140,27 +139,27 @@ def lower_jaxpr(
     num_replicas: int = 1,
     num_partitions: int = 1,
 ) -> LoweredModule | EquationProgram:
-    """Lower a jaxpr to a module whose entry function it is.
+    """Lower a jaxpr to a module with the jaxpr as its entry function.
 
-    A backend that reads equations gets the jaxpr.
+    A backend that reads equations gets the jaxpr instead.
 
     Args:
         closed_jaxpr: the program.
         name: name of the user's function; the module is called ``jit_<name>``.
-        platforms: names of the platforms to lower for. With several, the module takes as its first
-            argument, an int32, which of them it runs on.
-        donated: for each argument whether its memory may be written over.
-        keep_unused: whether arguments that nothing uses stay arguments of the module.
+        platforms: names of the platforms to lower for. If there are several, the module's first
+            argument, an int32, is the index of the one it runs on.
+        donated: for each argument, whether its memory may be overwritten.
+        keep_unused: whether to keep unused arguments.
         arg_names: names of the arguments, such as ``params['w']``, shown in profiles.
         result_names: names of the results, such as ``result[0]``.
-        constants_threshold: size in bytes above which a constant is not written into the module but
-            becomes an argument.
-        overrides: lowering rules by name of primitive that come before all others.
-        arg_attributes: for each argument of the jaxpr attributes of the module's argument, such as
+        constants_threshold: size in bytes above which a constant becomes an argument instead of
+            being embedded in the module.
+        overrides: lowering rules by primitive name that take precedence over all others.
+        arg_attributes: for each argument of the jaxpr, attributes of the module's argument, such as
             ``{"mhlo.sharding": "{replicated}"}``.
         result_attributes: the same for each result.
-        num_replicas: how many copies of the program run together.
-        num_partitions: how many devices share the program.
+        num_replicas: the number of copies of the program that run together.
+        num_partitions: the number of devices that share the program.
 
     Returns:
         The module.
@@ -168,7 +167,7 @@ def lower_jaxpr(
     Raises:
         MissingRuleError: a primitive cannot be lowered for one of the platforms.
         ValueError: there are several platforms, and the backend of one reads equations.
-        TypeError: a value of the program has a dtype that StableHLO does not have.
+        TypeError: a value of the program has a dtype that StableHLO lacks.
     """
     jaxpr, used = dce(closed_jaxpr.jaxpr, instantiate=keep_unused)
     closed = ClosedJaxpr(jaxpr, closed_jaxpr.consts)
@@ -205,8 +204,8 @@ def lower_jaxpr(
             kept=tuple(used),
             donation=donation.renumbered(used, donated),
         )
-    arguments = [dict(given) for given in _select(arg_attributes, used, {})]
-    results = [dict(given) for given in result_attributes or [{}] * count]
+    arguments = [dict(attributes) for attributes in _select(arg_attributes, used, {})]
+    results = [dict(attributes) for attributes in result_attributes or [{}] * count]
     built = ModuleBuilder()
     with built.current():
         program = Program(built, closed, platforms, overrides or {}, constants_threshold)
@@ -215,9 +214,9 @@ def lower_jaxpr(
             arguments[number]["tf.aliasing_output"] = i32(result)
         for number in donation.donors:
             arguments[number]["jax.buffer_donor"] = True
-        for given, result_name in zip(results, result_names or [None] * count, strict=True):
+        for attributes, result_name in zip(results, result_names or [None] * count, strict=True):
             if result_name is not None:
-                given["jax.result_info"] = result_name
+                attributes["jax.result_info"] = result_name
         program.builder.name_stack = f"jit({name})/"
         program.emit_main(closed, arguments, results, _select(arg_names, used, None))
         program.emit_pending()
@@ -230,7 +229,8 @@ def lower_jaxpr(
         )
         if config.enable_checks.value:
             built.module.operation.verify()
-        # Builder and program hold each other: cut, or the context waits for the garbage collector.
+        # Break the reference cycle between builder and program, so that the MLIR context is freed
+        # without the garbage collector.
         del program.builder.lowering
     return LoweredModule(
         name=fit_for_symbols("jit_" + name),
@@ -249,7 +249,7 @@ def lower_jaxpr(
 
 
 def _control_depth(jaxpr: Jaxpr) -> int:
-    """How deep branches and loops are nested, through calls too."""
+    """The nesting depth of branches and loops, including those in called functions."""
     depths: dict[int, int] = {}
     inside: dict[int, list[tuple[Jaxpr, int]]] = {}
     todo = [jaxpr]

@@ -1,7 +1,7 @@
-"""Building blocks of rules that call a library for stacks of matrices.
+"""Building blocks for rules that call a library on stacks of matrices.
 
-Batch dimensions come first. Every function takes the builder that a rule receives as `context`,
-values, and their avals, and returns values.
+Batch dimensions come first. Most functions take the builder that a rule receives as `context`,
+values, and their avals, and return values.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ def transposed(aval: ShapedArray) -> ShapedArray:
 
 
 def report_of(aval: ShapedArray) -> ShapedArray:
-    """The aval of what a library reports of each of the matrices of `aval`: an int32."""
+    """The aval of a library's status report: an int32 for each matrix of `aval`."""
     return aval.update(shape=aval.shape[:-2], dtype=_INT32)
 
 
 def _parts(context: Builder, x: Value, aval: ShapedArray) -> tuple[list[Value], ShapedArray]:
-    """Real and imaginary parts, and their aval; of a real array itself alone."""
+    """Real and imaginary parts, and their aval; a real array is its only part."""
     if aval.dtype.kind != "c":
         return [x], aval
     part = aval.update(dtype=real_dtype(aval.dtype))
@@ -60,18 +60,18 @@ def _joined(context: Builder, parts: Sequence[Value], aval: ShapedArray) -> Valu
 
 
 def _over_batch(context: Builder, x: Value, out: ShapedArray, batch: int) -> Value:
-    """One element for each matrix, repeated to the shape of `out`."""
+    """Broadcast one element per matrix to the shape of `out`."""
     return context.broadcast_in_dim(x, out, tuple(range(batch)))
 
 
 def transpose(context: Builder, x: Value, aval: ShapedArray) -> Value:
-    """The transposes of matrices; a call that wants them column by column reads these in place."""
+    """The transposes of matrices; a call with column-major operands reads them in place."""
     rank = aval.ndim
     return context.transpose(x, transposed(aval), (*range(rank - 2), rank - 1, rank - 2))
 
 
 def conjugate(context: Builder, x: Value, aval: ShapedArray) -> Value:
-    """The complex conjugate; a real array is its own."""
+    """The complex conjugate; a real array is its own conjugate."""
     parts, part = _parts(context, x, aval)
     return _joined(context, [*parts[:1], *(context.neg(p, part) for p in parts[1:])], aval)
 
@@ -95,7 +95,7 @@ def triangle(
         x: the matrices.
         aval: their aval.
         lower: which triangles.
-        other: what stands elsewhere, of the same aval; zeros by default.
+        other: the values outside of the triangles, of the same aval; zeros by default.
     """
     flat = aval.update(shape=aval.shape[-2:], dtype=_INT32)
     direction = "GE" if lower else "LE"
@@ -106,12 +106,12 @@ def triangle(
 
 
 def columns_from(context: Builder, x: Value, out: ShapedArray, start: int) -> Value:
-    """Columns of matrices, or elements of vectors, from number `start`; as many as `out` has."""
+    """Columns of matrices, or elements of vectors, from index `start`; as many as `out` has."""
     return _slice_from(context, x, out, (*[0] * (out.ndim - 1), start))
 
 
 def rows_from(context: Builder, x: Value, out: ShapedArray, start: int) -> Value:
-    """Rows of matrices, from number `start`; as many as `out` has."""
+    """Rows of matrices from index `start`; as many as `out` has."""
     return _slice_from(context, x, out, (*[0] * (out.ndim - 2), start, 0))
 
 
@@ -120,10 +120,10 @@ def _slice_from(context: Builder, x: Value, out: ShapedArray, first: Sequence[in
 
 
 def with_finite(context: Builder, x: Value, aval: ShapedArray) -> tuple[Value, Value]:
-    """Matrices with zeros instead of those that have NaN or infinities, and which those are.
+    """Replace matrices that contain NaN or infinities by zeros, and report them.
 
-    Iterations of LAPACK and its like are not documented to end for such matrices, or to report
-    them.
+    Iterative algorithms of LAPACK and similar libraries are not documented to terminate for such
+    matrices, or to report them.
 
     Args:
         context: the builder.
@@ -131,8 +131,8 @@ def with_finite(context: Builder, x: Value, aval: ShapedArray) -> tuple[Value, V
         aval: their aval.
 
     Returns:
-        The matrices; and a report, of aval `report_of(aval)`: 1 where a matrix is replaced,
-        otherwise 0. Joined by `context.or_` to what the library reports, it goes to
+        The matrices; and a report with the aval `report_of(aval)`: 1 where a matrix was replaced,
+        otherwise 0. Combine it with the library's report by `context.or_`, and pass the result to
         `where_succeeded`.
     """
     rank, report = aval.ndim, report_of(aval)
@@ -141,7 +141,7 @@ def with_finite(context: Builder, x: Value, aval: ShapedArray) -> tuple[Value, V
     scalar, totals = part.update(shape=()), part.update(shape=aval.shape[:-2])
     broken = none
     for values in parts:
-        # Zero times a number is zero unless it is NaN or infinite: a sum that vectorises.
+        # Zero times a number is zero unless that is NaN or infinite; the sum vectorises.
         (total,) = context.reduce(
             [context.mul(values, zero, part)],
             [context.constant(0.0, scalar)],
@@ -163,11 +163,11 @@ def where_succeeded(
     values: Sequence[Value],
     avals: Sequence[ShapedArray],
 ) -> list[Value]:
-    """Results with NaN in those that a library reports a failure for.
+    """Fill results with NaN where a library reports a failure.
 
     Args:
         context: the builder.
-        report: what is reported for each matrix; 0 is success.
+        report: the library's report for each matrix; 0 is success.
         report_aval: its aval, of the batch dimensions.
         values: floating point or complex, with the batch dimensions first.
         avals: their avals.
@@ -182,8 +182,9 @@ def where_succeeded(
 
 
 def divided_by_power_of_two(context: Builder, x: Value, aval: ShapedArray) -> tuple[Value, Value]:
-    """Matrices whose largest elements are between 1 and 2, for what is linear in the matrix and
-    overflows, or loses digits, far from there.
+    """Scale matrices so that their largest elements are between 1 and 2.
+
+    For algorithms that are linear in the matrix, and overflow or lose digits far from that range.
 
     Args:
         context: the builder.
@@ -191,9 +192,9 @@ def divided_by_power_of_two(context: Builder, x: Value, aval: ShapedArray) -> tu
         aval: their aval.
 
     Returns:
-        Each matrix divided by the power of two of its largest part of an element, which is exact
-        but for what underflows; and these powers, one for each matrix, with 1 for matrices of
-        zeros. `multiplied_by_power_of_two` undoes it.
+        Each matrix divided by the power of two of its largest real or imaginary part, which is
+        exact except for underflow; and these powers, one for each matrix, 1 for zero matrices.
+        `multiplied_by_power_of_two` undoes it.
     """
     parts, part = _parts(context, x, aval)
     rank = aval.ndim
@@ -207,14 +208,14 @@ def divided_by_power_of_two(context: Builder, x: Value, aval: ShapedArray) -> tu
             [largest],
             lambda a, b: [context.max(a, b, scalar)],
         )
-    found = sizes[0] if len(sizes) == 1 else context.max(sizes[0], sizes[1], largest)
-    # The exponent's bits alone.
+    maximum = sizes[0] if len(sizes) == 1 else context.max(sizes[0], sizes[1], largest)
+    # Keep only the bits of the exponent.
     bits = largest.update(dtype=np.dtype(f"int{part.dtype.itemsize * 8}"))
     exponent = np.array(np.inf, part.dtype).view(bits.dtype)
-    kept = context.and_(
-        context.bitcast_convert(found, bits), context.constant(exponent, bits), bits
+    masked = context.and_(
+        context.bitcast_convert(maximum, bits), context.constant(exponent, bits), bits
     )
-    power = context.bitcast_convert(kept, largest)
+    power = context.bitcast_convert(masked, largest)
     none = context.compare(power, context.constant(0.0, largest), "EQ", largest)
     power = context.select(none, context.constant(1.0, largest), power, largest)
     divisor = _over_batch(context, power, part, largest.ndim)
@@ -224,12 +225,12 @@ def divided_by_power_of_two(context: Builder, x: Value, aval: ShapedArray) -> tu
 def multiplied_by_power_of_two(
     context: Builder, values: Value, aval: ShapedArray, power: Value
 ) -> Value:
-    """What is linear in matrices that were divided: multiplied by the powers of two.
+    """Undo `divided_by_power_of_two` on a result that is linear in the matrices.
 
     Args:
         context: the builder.
-        values: an array with the batch dimensions first, of the dtype of the matrices or the
-            complex one that belongs to it.
+        values: an array with the batch dimensions first, with the dtype of the matrices or the
+            corresponding complex dtype.
         aval: its aval.
         power: the second result of `divided_by_power_of_two`.
     """
@@ -241,7 +242,7 @@ def multiplied_by_power_of_two(
 def pivots_from_one(
     context: Builder, pivots: Value, aval: ShapedArray, permutation: ShapedArray
 ) -> tuple[Value, Value]:
-    """Pivots of LU decompositions as the primitive `lu` has them, from those of libraries.
+    """Convert a library's pivots of LU decompositions to those of the primitive `lu`.
 
     Args:
         context: the builder.
@@ -250,7 +251,7 @@ def pivots_from_one(
         permutation: aval of the second result.
 
     Returns:
-        The pivots, numbered from 0, and the permutation that they add up to.
+        The pivots, numbered from 0, and the permutation that they compose to.
     """
     from dovetail._core.ops.linalg.lu import (
         lu_pivots_to_permutation,

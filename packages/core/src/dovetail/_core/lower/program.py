@@ -1,4 +1,4 @@
-"""The functions of a module: lowering jaxprs, one equation after another."""
+"""The functions of a module: lowers jaxprs equation by equation."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _index_aval: Final = make_aval((), np.dtype(np.int32))
 
 @dataclass(slots=True)
 class _Function:
-    """A private function of the module, called already and perhaps without a body yet."""
+    """A private function of the module that has been called but may not have a body yet."""
 
     symbol: str
     closed: ClosedJaxpr
@@ -44,27 +44,27 @@ class _Function:
 
 
 def _state(builder: Builder) -> dict[str, Any]:
-    """What lowering a jaxpr inside a rule would otherwise change for the rest of the rule."""
+    """The builder's state, to restore after a rule has lowered a nested jaxpr."""
     names = ("equation", "location", "name_stack", "scope", "literals")
     return {name: getattr(builder, name) for name in names}
 
 
 def _names(builder: Builder) -> str:
-    """What the names of operations begin with that the present equation is made of."""
+    """The name prefix of the current equation's operations."""
     place = None if builder.equation is None else builder.equation.traceback
     stack: str = builder.name_stack
     return stack + place.prefix if type(place) is SourceLocation else stack
 
 
 class Program:
-    """The functions of a module; to its builder what knows how jaxprs are lowered.
+    """The functions of a module; implements `JaxprLowering` for its builder.
 
     Args:
-        module: the module being made.
+        module: the module being built.
         closed: the jaxpr of its entry function.
         platforms: names of the platforms that it is for.
-        overrides: lowering rules by name of primitive that come before all others.
-        constants_threshold: size in bytes above which constants are arguments.
+        overrides: lowering rules by primitive name that take precedence over all others.
+        constants_threshold: size in bytes above which constants become arguments.
     """
 
     def __init__(
@@ -82,12 +82,12 @@ class Program:
         self.large = LargeConstants(closed, constants_threshold)
         self.pending: deque[_Function] = deque()
         self.functions: dict[Hashable, _Function] = {}
-        # Symbols of outlined functions that several operations share.
+        # Symbols of outlined functions by cache key and argument types.
         self.outlined: dict[Hashable, str] = {}
-        # Large constants among the arguments of the function being made, by identity.
+        # Large constants among the arguments of the current function, by identity.
         self.constants: dict[int, Value] = {}
 
-    # What the builder asks for
+    # The interface for the builder, `JaxprLowering`
 
     def inline(self, builder: Builder, jaxpr: ClosedJaxpr, values: Sequence[Value]) -> list[Value]:
         before = _state(builder)
@@ -116,7 +116,7 @@ class Program:
         if function is None:
             function = _Function(self.module.unique_symbol(name), jaxpr, builder.platforms)
             self.functions[key] = function
-            # The body comes later, from a queue: calls may nest deeper than Python's stack.
+            # Bodies are emitted later, from a queue: calls may nest deeper than Python's stack.
             self.pending.append(function)
         ordered = ordered_effects(jaxpr.effects)
         location = builder.location
@@ -158,7 +158,7 @@ class Program:
             if key is not None:
                 self.outlined[key] = symbol
         results = builder.call(symbol, values, outs)
-        # XLA's own name for this wish.
+        # XLA's attribute to prevent inlining.
         results[0].owner.attributes["mhlo.frontend_attributes"] = builder.dictionary(
             {"inlineable": "false"}
         )
@@ -181,10 +181,11 @@ class Program:
         results: Sequence[dict[str, Any]],
         names: Sequence[str | None],
     ) -> None:
-        """Make the entry function.
+        """Emit the entry function.
 
-        Where the host sees effects it has a further result, the token that says that the program
-        has ended; where they are ordered, a further argument, the token of the program before.
+        With effects visible to the host it has an additional result, a token that says that the
+        program has finished; with ordered effects, an additional argument, the token of the
+        previous program.
 
         Args:
             closed: its body.
@@ -196,21 +197,21 @@ class Program:
         types = builder.types
         leading = self.leading_avals(closed)
         seen = host_effects(closed.effects)
-        given = [runtime_token] if seen else []
-        taken = [runtime_token] if ordered_effects(frozenset(seen)) else []
+        token_out = [runtime_token] if seen else []
+        token_in = [runtime_token] if ordered_effects(frozenset(seen)) else []
         block, function = self.module.function(
             self.module.unique_symbol("main"),
-            [types[outer_aval(a)] for a in (*leading, *closed.in_avals, *taken)],
-            [types[outer_aval(a)] for a in (*closed.out_avals, *given)],
+            [types[outer_aval(a)] for a in (*leading, *closed.in_avals, *token_in)],
+            [types[outer_aval(a)] for a in (*closed.out_avals, *token_out)],
             public=True,
-            names=[*(None for _ in leading), *names, *(None for _ in taken)],
+            names=[*(None for _ in leading), *names, *(None for _ in token_in)],
         )
         if any(arguments):
             function.attributes["arg_attrs"] = builder.array(
-                [*({} for _ in leading), *arguments, *({} for _ in taken)]
+                [*({} for _ in leading), *arguments, *({} for _ in token_in)]
             )
         if any(results):
-            function.attributes["res_attrs"] = builder.array([*results, *({} for _ in given)])
+            function.attributes["res_attrs"] = builder.array([*results, *({} for _ in token_out)])
         with self.module.inside(block):
             values = self.bind_leading(closed, list(block.arguments))
             values = [
@@ -221,14 +222,14 @@ class Program:
                 self.ended() if type(aval) is AbstractToken else value
                 for value, aval in zip(self.body(closed, values), closed.out_avals, strict=True)
             ]
-            builder.ops("func.return", [*outs, *(self.ended() for _ in given)], ())
+            builder.ops("func.return", [*outs, *(self.ended() for _ in token_out)], ())
 
     def ended(self) -> Value:
-        """The result that stands for a token: it is there when the program has ended."""
+        """The result that represents a token: it is ready when the program has finished."""
         return self.builder.constant(np.zeros(0, bool), runtime_token)
 
     def emit_pending(self) -> None:
-        """Make the bodies of the functions that are called; they may call further ones."""
+        """Emit the bodies of called functions; they may call further ones."""
         builder = self.builder
         types = builder.types
         while self.pending:
@@ -236,7 +237,7 @@ class Program:
             closed = function.closed
             builder.equation = None
             builder.location = builder.locations.unknown
-            # The compiler puts the name of the call before the names inside the function.
+            # The compiler prefixes the names inside the function with the name of the call.
             builder.name_stack = builder.scope = ""
             builder.platforms = function.platforms
             ordered = ordered_effects(closed.effects)
@@ -255,12 +256,12 @@ class Program:
                 builder.ops("func.return", [*map(builder.token, ordered), *results], ())
 
     def leading_avals(self, closed: ClosedJaxpr) -> list[Any]:
-        """Avals of what every function takes before tokens and arguments."""
+        """Avals of the leading arguments of every function, before tokens and other arguments."""
         index = [_index_aval] if len(self.all_platforms) > 1 else []
         return [*index, *(outer_aval(aval_of(c)) for c in self.large.values(closed))]
 
     def bind_leading(self, closed: ClosedJaxpr, values: list[Value]) -> list[Value]:
-        """Note the leading arguments of the function being made; the other arguments are left."""
+        """Record the leading arguments of the current function and return the others."""
         if len(self.all_platforms) > 1:
             self.builder.platform_index = values.pop(0)
         large = self.large.values(closed)
@@ -275,7 +276,7 @@ class Program:
         env: dict[Any, Value] = dict(zip(jaxpr.invars, values, strict=True))
         for var, const in zip(jaxpr.constvars, closed.consts, strict=True):
             value = self.constants.get(id(const))
-            if type(var.aval) is AbstractToken:  # its program has ended when this one begins
+            if type(var.aval) is AbstractToken:  # its program has finished when this one starts
                 value = builder.create_token()
             env[var] = builder.constant(np.asarray(const), var.aval) if value is None else value
         self.equations(jaxpr, env)
@@ -284,22 +285,22 @@ class Program:
         ]
 
     def literal(self, literal: Literal, made: dict[Any, Value]) -> Value:
-        """The value of a literal, made once for each block of operations."""
+        """The value of a literal, created once per block of operations."""
         value, aval = literal.val, literal.aval
-        # Zero equals negative zero, alone or as part of a complex number, and is not the same.
+        # Zero and negative zero are equal but differ, alone or as part of a complex number.
         has_zero = value == 0 or aval.dtype.kind == "c"
         key = (aval, value, str(value) if has_zero else "")
-        found = made.get(key)
-        if found is None:
-            found = made[key] = self.builder.constant(value, aval)
-            self.builder.literals[id(found)] = {}
-        return found
+        constant = made.get(key)
+        if constant is None:
+            constant = made[key] = self.builder.constant(value, aval)
+            self.builder.literals[id(constant)] = {}
+        return constant
 
     def equations(self, jaxpr: Jaxpr, env: dict[Any, Value]) -> None:
-        """The loop in which lowering spends its time."""
+        """Lower the equations of a jaxpr; the hot loop of lowering."""
         builder = self.builder
         prefix = builder.name_stack
-        made: dict[Any, Value] = {}
+        literals: dict[Any, Value] = {}
         builder.literals = {}
         rules = self.rules
         if builder.platforms != self.all_platforms:
@@ -318,7 +319,7 @@ class Program:
             try:
                 result = rules[primitive](
                     builder,
-                    *[self.literal(v, made) if type(v) is Literal else env[v] for v in invars],
+                    *[self.literal(v, literals) if type(v) is Literal else env[v] for v in invars],
                     **eqn.params,
                 )
                 if len(outvars) == 1:

@@ -1,4 +1,4 @@
-"""Which lowering rule an equation gets, and what is said when a rule fails."""
+"""The choice of an equation's lowering rule, and error messages for failing rules."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _NOTE: Final = "While lowering"
 
 
 class RuleTable(dict[Primitive, Rule]):
-    """Lowering rules by primitive, found on first use.
+    """Lowering rules by primitive, looked up on first use.
 
-    An override comes before the platform's table, which comes before the primitive's own rule. A
-    rule that returns `NotImplemented` leaves the case to the next. Where platforms have different
-    rules the program chooses between them when it runs.
+    An override precedes the platform's table, which precedes the primitive's own rule. A rule that
+    returns `NotImplemented` defers to the next one. If platforms have different rules, the program
+    chooses between them at run time.
 
     Args:
         platforms: names of platforms.
@@ -46,10 +46,10 @@ class RuleTable(dict[Primitive, Rule]):
         """The table of one of the platforms."""
         if self._platforms == (platform,):
             return self
-        found = self._tables.get(platform)
-        if found is None:
-            found = self._tables[platform] = RuleTable((platform,), self._overrides)
-        return found
+        table = self._tables.get(platform)
+        if table is None:
+            table = self._tables[platform] = RuleTable((platform,), self._overrides)
+        return table
 
     def __missing__(self, primitive: Primitive) -> Rule:
         candidates = [self._candidates(primitive, platform) for platform in self._platforms]
@@ -61,15 +61,15 @@ class RuleTable(dict[Primitive, Rule]):
         return rule
 
     def _candidates(self, primitive: Primitive, platform: str) -> list[Rule]:
-        found = []
+        rules = []
         if primitive.name in self._overrides:
-            found.append(self._overrides[primitive.name])
-        of_platform = manager().lowerings(platform).get(primitive.name)
-        if of_platform is not None:
-            found.append(of_platform)
+            rules.append(self._overrides[primitive.name])
+        platform_rule = manager().lowerings(platform).get(primitive.name)
+        if platform_rule is not None:
+            rules.append(platform_rule)
         if primitive.has_rule("lower"):
-            found.append(primitive.lower)
-        return found
+            rules.append(primitive.lower)
+        return rules
 
     def _by_platform(self, primitive: Primitive) -> Rule:
         rules = {platform: self.for_platform(platform)[primitive] for platform in self._platforms}
@@ -90,7 +90,7 @@ def _first_of(primitive: Primitive, candidates: list[Rule], platforms: Sequence[
     def missing(context: Builder, *values: Value, **params: Any) -> NoReturn:
         raise missing_rule(primitive, platforms, context.equation)
 
-    # A primitive's own rule is for every case.
+    # A primitive's own rule handles every case.
     rule = primitive.lower if candidates[-1:] == [primitive.lower] else missing
     for candidate in reversed(candidates):
         rule = rule if candidate == rule else _or_else(candidate, rule)
@@ -108,7 +108,7 @@ def _or_else(special: Rule, general: Rule) -> Rule:
 def missing_rule(
     primitive: Primitive, platforms: Sequence[str], equation: JaxprEqn | None
 ) -> MissingRuleError:
-    """The error for an equation that no rule lowers."""
+    """The error for an equation without a lowering rule."""
     where = "" if equation is None else f" (used at {source.describe(equation.traceback)})"
     names = " and ".join(repr(p) for p in platforms)
     return MissingRuleError(
@@ -118,7 +118,7 @@ def missing_rule(
 
 
 def explain_failure(error: Exception, eqn: JaxprEqn) -> None:
-    """Add to an error that a rule raised which equation it was, and of which line."""
+    """Add a note with the equation and the user's line to a rule's error."""
     if any(note.startswith(_NOTE) for note in getattr(error, "__notes__", ())):
         return
     operands = ", ".join(v.aval.short_name() for v in eqn.invars)

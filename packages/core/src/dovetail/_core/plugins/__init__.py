@@ -1,4 +1,4 @@
-"""Plug-ins: hooks, how they are found, loaded and kept apart, and the doctor.
+"""Plug-ins: the hooks, discovery, loading, isolation, and the doctor.
 
 Imports `base` and `ir`.
 """

@@ -1,8 +1,8 @@
-"""Finds plug-ins by their entry points; imports none of them.
+"""Finds plug-ins by their entry points, without importing them.
 
-The folders of `sys.path` are read directly, because importing `importlib.metadata` takes longer
-than creating a CPU client. Where distributions may lie elsewhere (archives on `sys.path`, an
-importer with its own distributions), `importlib.metadata` is asked.
+The folders on `sys.path` are read directly, because importing `importlib.metadata` takes longer
+than creating a CPU client. `importlib.metadata` is used only when distributions may be elsewhere:
+in archives on `sys.path`, or behind an importer with distributions of its own.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ FOREIGN: Final = ("jax_plugins", "xla_plugins")
 
 @dataclass(frozen=True, slots=True)
 class FoundPlugin:
-    """A plug-in that is installed and that nobody has imported yet.
+    """A plug-in that is installed but not yet imported.
 
     Attributes:
         name: the entry point's name: for a backend, the platform.
-        value: the entry point's value: a module, with an object in it after a colon.
+        value: the entry point's value: a module, optionally a colon and an object in it.
         distribution: name of the distribution that declares it.
         version: the distribution's version.
     """
@@ -49,7 +49,7 @@ class FoundPlugin:
         return f"{self.distribution} {self.version}".strip()
 
     def load(self) -> object:
-        """Import what `value` names."""
+        """Import the module or object that `value` names."""
         module, _, attributes = (part.strip() for part in self.value.partition(":"))
         loaded: object = import_module(module)
         return reduce(getattr, attributes.split("."), loaded) if attributes else loaded
@@ -61,7 +61,7 @@ PluginSource: TypeAlias = Callable[[str], Iterable[FoundPlugin]]
 def installed_plugins(group: str) -> Iterator[FoundPlugin]:
     """The entry points of one group over all installed distributions.
 
-    Where a distribution is found twice, the one that comes first on `sys.path` counts.
+    If a distribution is installed twice, the first one on `sys.path` is used.
 
     Args:
         group: entry-point group.
@@ -70,13 +70,13 @@ def installed_plugins(group: str) -> Iterator[FoundPlugin]:
 
 
 class InstalledPlugins:
-    """`installed_plugins` of every group that dovetail reads, from one look at the folders."""
+    """`installed_plugins` of every group that dovetail reads, with a single scan of the folders."""
 
     def __init__(self) -> None:
         self._found: dict[str, list[FoundPlugin]] | None = None
 
     def __call__(self, group: str) -> Iterable[FoundPlugin]:
-        """The entry points of one group; those that were there when a group was first asked for."""
+        """The entry points of one group, as of the first call for any group."""
         if self._found is None:
             self._found = _installed((BACKENDS, EXTENSIONS, HANDLES, *FOREIGN))
         return self._found[group]
@@ -86,7 +86,7 @@ def _installed(groups: tuple[str, ...]) -> dict[str, list[FoundPlugin]]:
     """The entry points of some groups over all installed distributions, by group."""
     if not _only_folders():
         return {group: list(_plugins_by_metadata(group)) for group in groups}
-    found: dict[str, list[FoundPlugin]] = {group: [] for group in groups}
+    plugins: dict[str, list[FoundPlugin]] = {group: [] for group in groups}
     seen: set[str] = set()
     for path in dict.fromkeys(_search_path()):
         for folder in _metadata_folders(path or os.curdir):
@@ -98,12 +98,12 @@ def _installed(groups: tuple[str, ...]) -> dict[str, list[FoundPlugin]]:
             if entries:
                 name, version = _read_name(folder)
                 for group, key, value in entries:
-                    found[group].append(FoundPlugin(key, value, name, version))
-    return found
+                    plugins[group].append(FoundPlugin(key, value, name, version))
+    return plugins
 
 
 def _only_folders() -> bool:
-    """Whether everything that can be installed lies in folders on `sys.path`."""
+    """Whether all distributions are in folders on `sys.path`."""
     importers = [finder for finder in sys.meta_path if hasattr(finder, "find_distributions")]
     return importers == [PathFinder] and not any(
         path.endswith(".egg") or os.path.isfile(path) for path in _search_path()
@@ -111,12 +111,12 @@ def _only_folders() -> bool:
 
 
 def _search_path() -> list[str]:
-    """The entries of `sys.path` that Python heeds: others, such as a `pathlib.Path`, it ignores."""
+    """The entries of `sys.path` that Python uses; it ignores others, such as a `pathlib.Path`."""
     return [path for path in sys.path if isinstance(path, str)]
 
 
 def _plugins_by_metadata(group: str) -> Iterator[FoundPlugin]:
-    from importlib.metadata import entry_points  # deferred: 20 ms that are seldom needed
+    from importlib.metadata import entry_points  # deferred: takes 20 ms and is seldom needed
 
     for entry in entry_points(group=group):
         name, version = (entry.dist.name, entry.dist.version) if entry.dist else ("", "")
@@ -124,7 +124,7 @@ def _plugins_by_metadata(group: str) -> Iterator[FoundPlugin]:
 
 
 def _metadata_folders(path: str) -> list[str]:
-    """The folders in which installers describe distributions, sorted; none if unreadable."""
+    """The metadata folders of the distributions in a folder, sorted; none if unreadable."""
     try:
         names = os.listdir(path)
     except OSError:
@@ -137,9 +137,9 @@ def _metadata_folders(path: str) -> list[str]:
 
 
 def _read_groups(file: str, groups: tuple[str, ...]) -> list[tuple[str, str, str]]:
-    """Section, name and value of what stands in some sections of an entry-point file.
+    """Section, name and value of the entries in some sections of an entry-point file.
 
-    There is nothing where there is no such file.
+    Empty if there is no such file.
     """
     try:
         with open(file, encoding="utf-8", errors="replace") as stream:
@@ -159,7 +159,7 @@ def _read_groups(file: str, groups: tuple[str, ...]) -> list[tuple[str, str, str
 
 
 def _read_name(folder: str) -> tuple[str, str]:
-    """Name and version of a distribution: from its metadata, else from the folder's name."""
+    """Name and version of a distribution, from its metadata or else from the folder's name."""
     name, _, version = os.path.basename(folder).rpartition(".")[0].partition("-")
     fields = {"Name": name, "Version": version}
     for file in ("METADATA", "PKG-INFO"):
@@ -180,25 +180,26 @@ def _read_name(folder: str) -> tuple[str, str]:
 def find_plugins(
     group: str, source: PluginSource
 ) -> tuple[dict[str, FoundPlugin], list[PluginFailure]]:
-    """List the plug-ins of a group, by name, in an order that is the same in every process.
+    """List the plug-ins of a group, by name, in the same order in every process.
 
-    Where two distributions offer one name, `dovetail-<name>` is kept, otherwise the first by
-    name; each of the others becomes a failure, because which of them ran would be a matter of luck.
+    If several distributions offer the same name, `dovetail-<name>` is used, or else the first in
+    alphabetical order. Each of the others becomes a failure: otherwise it would be a matter of
+    luck which one ran.
 
     Args:
         group: entry-point group.
         source: where the plug-ins come from.
 
     Returns:
-        The plug-ins by name, and what was wrong with those left out.
+        The plug-ins by name, and the failures of those left out.
     """
     offers: dict[str, list[FoundPlugin]] = {}
     for plugin in source(group):
         offers.setdefault(plugin.name, []).append(plugin)
-    found: dict[str, FoundPlugin] = {}
+    plugins: dict[str, FoundPlugin] = {}
     failures: list[PluginFailure] = []
     for name in sorted(offers):
-        kept, *others = sorted(
+        chosen, *others = sorted(
             offers[name],
             key=lambda plugin: (
                 plugin.distribution != f"dovetail-{name}",
@@ -206,11 +207,11 @@ def find_plugins(
                 plugin.value,
             ),
         )
-        found[name] = kept
+        plugins[name] = chosen
         for other in others:
             error = LookupError(
-                f"{other.origin} and {kept.origin} both offer {name!r} in the group {group}; "
-                f"{kept.origin} is used. Uninstall one of them"
+                f"{other.origin} and {chosen.origin} both offer {name!r} in the group {group}; "
+                f"{chosen.origin} is used. Uninstall one of them"
             )
             failures.append(PluginFailure(name, other.origin, "find", error))
-    return found, failures
+    return plugins, failures

@@ -1,6 +1,6 @@
-"""What `python -m dovetail doctor` finds out: every plug-in, its state, and why.
+"""The report of `python -m dovetail doctor`: every plug-in, its state, and why.
 
-An examination starts each usable backend. It is meant for a process of its own.
+An examination starts every usable backend, so it should run in a process of its own.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dovetail._core.plugins.protocols import Client
 State: TypeAlias = Literal["ready", "cannot run here", "left out", "broken"]
 
 _DISTRIBUTIONS = ("dovetail-core", "jaxlib", "numpy", "ml_dtypes", "pluggy")
-_WHERE_INSTALLED = ("dovetail-testing",)  # authors of backends have it, users need not
+_WHERE_INSTALLED = ("dovetail-testing",)  # for authors of backends; users need not have it
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +29,12 @@ class BackendReport:
 
     Attributes:
         platform: the platform's name.
-        state: `ready` has devices; `cannot run here` lacks its hardware, and nothing is wrong;
-            `left out` was not loaded because the option `platforms` leaves it out.
+        state: `ready` has devices; `cannot run here` lacks its hardware, which is no fault;
+            `left out` was not loaded because the option `platforms` excludes it.
         origin: distribution and version.
-        description: the backend's line about itself.
-        priority: place among the candidates for the default; None when it never got to say.
-        platform_version: what its client says.
+        description: the backend's one-line description of itself.
+        priority: its rank among the candidates for the default; None if it did not load.
+        platform_version: the version reported by its client.
         devices: one line for each.
         phase: the step that failed, when broken.
         reason: why it is not ready.
@@ -53,17 +53,17 @@ class BackendReport:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All that the doctor found.
+    """Everything that the doctor found.
 
     Attributes:
-        versions: of Python, the machine and the distributions.
+        versions: versions of Python, the operating system and the distributions.
         backends: every installed backend, by name.
         extensions: origin of every loaded extension, by name.
-        default_platform: the platform that computations run on; empty when there is none.
+        default_platform: the platform that computations run on; empty if there is none.
         default_reason: why it is the default, or why there is none.
         unused: why entry points of PJRT plug-ins for other frameworks offer no platform, by name.
-        settings: lines about this process that other layers add, by title.
-        problems: what is installed and broken; empty when all is well.
+        settings: lines about this process from other layers, by title.
+        problems: what is installed but broken; empty if all is well.
     """
 
     versions: Mapping[str, str]
@@ -77,27 +77,27 @@ class Report:
 
     @property
     def exit_code(self) -> int:
-        """1 when something that is installed is broken, or nothing can compute; otherwise 0."""
+        """1 if something installed is broken or nothing can compute, otherwise 0."""
         return 1 if self.problems else 0
 
 
 def versions() -> dict[str, str]:
-    """Versions of Python, the operating system, and the distributions that core stands on.
+    """Versions of Python, the operating system, and the distributions that core depends on.
 
-    The conformance kit is among them where it is installed.
+    They include the conformance kit if it is installed.
     """
     from importlib.metadata import PackageNotFoundError, version  # deferred: 20 ms
 
-    found = {"python": platform.python_version(), "system": platform.platform()}
+    by_name = {"python": platform.python_version(), "system": platform.platform()}
     for name in _DISTRIBUTIONS:
         try:
-            found[name] = version(name)
+            by_name[name] = version(name)
         except PackageNotFoundError:
-            found[name] = "not installed"
+            by_name[name] = "not installed"
     for name in _WHERE_INSTALLED:
         with suppress(PackageNotFoundError):
-            found[name] = version(name)
-    return found
+            by_name[name] = version(name)
+    return by_name
 
 
 def examine(
@@ -105,13 +105,13 @@ def examine(
     settings: Mapping[str, str] | None = None,
     connect: Callable[[str], Client] | None = None,
 ) -> Report:
-    """Load and start everything that is installed, and say how that went.
+    """Load and start everything that is installed, and report the outcome.
 
     Args:
         manager: the plug-in manager to examine.
-        settings: lines to show besides, by title.
-        connect: gives the client of a platform; a new one, with the backend's own options, by
-            default.
+        settings: further lines to show, by title.
+        connect: returns the client of a platform; by default a new one, with the backend's own
+            options.
     """
     default, reason, chosen = "", "", None
     problems: list[str] = []
@@ -134,8 +134,8 @@ def examine(
     )
     manager.array_methods()
     manager.primitives()
-    found = versions()
-    told = {failure.name for failure in manager.failures}
+    installed = versions()
+    reported = {failure.name for failure in manager.failures}
     problems += [
         str(failure)
         for failure in manager.failures
@@ -144,11 +144,11 @@ def examine(
     problems += [
         f"{b.platform} (from {b.origin}) failed at {b.phase}: {b.reason}"
         for b in backends
-        if b.state == "broken" and b.platform not in told
+        if b.state == "broken" and b.platform not in reported
     ]
-    problems += _version_problems(found, manager)
+    problems += _version_problems(installed, manager)
     return Report(
-        versions=found,
+        versions=installed,
         backends=backends,
         extensions={plugin.name: plugin.origin for plugin in manager.extensions()},
         default_platform=default,
@@ -162,7 +162,7 @@ def examine(
 def _examine_backend(
     manager: PluginManager, name: str, connect: Callable[[str], Client], has_default: bool
 ) -> BackendReport:
-    """Load, probe and start one backend; none starts where there is no default platform."""
+    """Load, probe and start one backend; without a default platform none is started."""
     origin = manager.origin(name)
     backend = manager.load(name)
     if backend is None:
@@ -186,28 +186,28 @@ def _examine_backend(
         )
         return _changed(report, devices=devices, platform_version=str(client.platform_version))
     except BackendUnavailableError as error:
-        if _failure(manager, name, origin) is None:  # nothing is wrong with it: it is not wanted
+        if _failure(manager, name, origin) is None:  # not broken, just not requested
             reason = str(error) if has_default else "not started: there is no default platform"
             return _changed(report, state="left out", reason=reason.splitlines()[0])
         if _is_merely_found(manager, name):
-            # It came with something else, and cannot say beforehand what hardware it needs.
+            # Installed for another framework; it cannot say in advance what hardware it needs.
             return _changed(_broken(manager, report), state="cannot run here", phase="")
         return _broken(manager, report)
-    except Exception as error:  # a client that cannot list its devices
+    except Exception as error:  # such as a client that cannot list its devices
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         return _changed(report, state="broken", phase="client", reason=reason)
 
 
 def _is_merely_found(manager: PluginManager, name: str) -> bool:
-    """Whether a platform is a PJRT plug-in for other frameworks, which nobody has asked for."""
+    """Whether a platform is a PJRT plug-in for other frameworks that nobody has requested."""
     plugin = manager.foreign().plugins.get(name)
     return plugin is not None and plugin.priority < 0
 
 
 def _failure(manager: PluginManager, name: str, origin: str) -> PluginFailure | None:
     """The last failure of one backend."""
-    kept = [f for f in manager.failures if (f.name, f.distribution) == (name, origin)]
-    return kept[-1] if kept else None
+    failures = [f for f in manager.failures if (f.name, f.distribution) == (name, origin)]
+    return failures[-1] if failures else None
 
 
 def _broken(manager: PluginManager, report: BackendReport) -> BackendReport:
@@ -223,7 +223,7 @@ def _changed(report: BackendReport, **changes: object) -> BackendReport:
 
 
 def _version_problems(versions: Mapping[str, str], manager: PluginManager) -> list[str]:
-    """First-party distributions of another version than core's: they are released together."""
+    """First-party distributions whose version differs from core's: all are released together."""
     core = versions["dovetail-core"]
     origins = {manager.origin(name) for name in manager.backend_names()}
     origins |= {plugin.origin for plugin in manager.extensions()}
@@ -236,7 +236,7 @@ def _version_problems(versions: Mapping[str, str], manager: PluginManager) -> li
 
 
 def as_text(report: Report) -> str:
-    """The report for people."""
+    """The report as text for people."""
     lines = ["  ".join(f"{name} {version}" for name, version in report.versions.items()), ""]
     rows = [("platform", "state", "priority", "distribution", "description")]
     for backend in report.backends:
@@ -274,5 +274,5 @@ def _table(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def as_json(report: Report) -> str:
-    """The report for programs: the fields of `Report`, and `exit_code`."""
+    """The report as JSON for programs: the fields of `Report`, and `exit_code`."""
     return json.dumps({**asdict(report), "exit_code": report.exit_code}, indent=2)

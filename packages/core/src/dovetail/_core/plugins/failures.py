@@ -1,4 +1,4 @@
-"""What is kept of a plug-in that failed."""
+"""The record of a plug-in's failure."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ Phase: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class PluginFailure:
-    """One failure of one plug-in. It is kept and shown; it never reaches another plug-in.
+    """One failure of one plug-in. It is recorded and shown, and never affects other plug-ins.
 
     Attributes:
         name: name of the plug-in: for a backend, the platform.
-        distribution: the installed distribution that brought it, with its version; empty when
-            the plug-in was registered in this process.
+        distribution: the installed distribution that provides it, with its version, or
+            `"this process"` for a plug-in that was registered here.
         phase: the step that failed.
         error: the exception, or one that describes what was wrong.
     """

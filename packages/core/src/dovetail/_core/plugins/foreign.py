@@ -1,13 +1,13 @@
 """PJRT plug-ins that were not written for dovetail, offered as platforms like any other.
 
-They come from two places: wheels with an entry point in the groups `jax_plugins` and
-`xla_plugins`, and the environment variable `PJRT_NAMES_AND_LIBRARY_PATHS`, as JAX reads it. Of a
-wheel nothing is executed: its folder is looked up and its files are read, because its Python code
-is usually written for JAX and imports that.
+They come from two sources: wheels with an entry point in the groups `jax_plugins` and
+`xla_plugins`, and the environment variable `PJRT_NAMES_AND_LIBRARY_PATHS`, in JAX's format. Code
+in a wheel is never executed, because its Python code is usually written for JAX and imports it:
+only its folder is located and its files are read.
 
-The name of the platform is the entry point's, or the one in the variable. A backend that was
-written for dovetail takes precedence: one of the same name, and one that says in the entry-point
-group `dovetail.handles` that it brings the hardware of an entry point itself.
+The platform is named after the entry point, or as in the variable. A backend written for dovetail
+takes precedence if it has the same name, or if it declares in the entry-point group
+`dovetail.handles` that it supports the hardware of an entry point itself.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ class ForeignPlugin(FoundPlugin):
     """A PJRT library that becomes a platform.
 
     Attributes:
-        libraries: paths of the libraries with a PJRT plug-in; more than one is an error when the
-            platform is used.
-        create_options: options that its client is made with.
-        priority: of the platform.
-        aliases: of the platform.
-        description: of the platform.
-        capabilities: of the platform.
-        problem: why it cannot be used, if its description was not understood.
+        libraries: paths of its PJRT libraries; more than one is an error when the platform is
+            used.
+        create_options: options to create its client with.
+        priority: the platform's priority.
+        aliases: the platform's aliases.
+        description: the platform's description.
+        capabilities: the platform's capabilities.
+        problem: why it cannot be used, if its description is invalid.
     """
 
     libraries: tuple[str, ...] = ()
@@ -72,7 +72,7 @@ class ForeignPlugin(FoundPlugin):
         """The plug-in object that stands for the library; the library itself is not opened.
 
         Raises:
-            ValueError: what the variable says of it was not understood.
+            ValueError: its description in the variable is invalid.
         """
         if self.problem:
             raise ValueError(self.problem)
@@ -82,13 +82,13 @@ class ForeignPlugin(FoundPlugin):
 
 @dataclass(frozen=True, slots=True)
 class ForeignPlugins:
-    """What was found.
+    """The PJRT plug-ins that were found, and what becomes of them.
 
     Attributes:
-        plugins: what becomes a platform, by its name.
-        handled: platforms whose backend brings the hardware of an entry point, by its name.
-        unused: why each other entry point becomes no platform, by its name.
-        failures: what was wrong.
+        plugins: the plug-ins that become platforms, by platform name.
+        handled: the platform whose backend supports an entry point's hardware, by entry point.
+        unused: why each other entry point does not become a platform, by entry point.
+        failures: errors in the search.
     """
 
     plugins: Mapping[str, ForeignPlugin]
@@ -101,8 +101,8 @@ def find_foreign(source: PluginSource, backends: Mapping[str, FoundPlugin]) -> F
     """Look for PJRT plug-ins that were not written for dovetail.
 
     Args:
-        source: gives the entry points of a group.
-        backends: the backends that were written for dovetail, by platform.
+        source: returns the entry points of a group.
+        backends: the backends written for dovetail, by platform.
     """
     handled = {
         entry.name: entry.value
@@ -154,7 +154,7 @@ def _of_entry(entry: FoundPlugin, libraries: tuple[str, ...]) -> ForeignPlugin:
 
 
 def _libraries_of(value: str) -> Iterator[str]:
-    """Paths of the PJRT libraries in the folder of the package that an entry point names."""
+    """Paths of the PJRT libraries in the folder of an entry point's package."""
     folders = _folders_of(value.partition(":")[0].strip())
     for folder in dict.fromkeys(os.path.realpath(folder) for folder in folders):
         for place in (folder, os.path.join(folder, "lib")):
@@ -178,7 +178,7 @@ def _folders_of(module: str) -> Collection[str]:
             return folders if name is None else ()
         folders = within
         if name is not None:
-            # By the last part of its name, so that no parent needs to be in `sys.modules`.
+            # By the last part of the name, so no parent package needs to be in `sys.modules`.
             spec = PathFinder.find_spec(name, folders)
             if spec is None:
                 return ()
@@ -200,13 +200,14 @@ _DAMAGED: Final = (struct.error, OverflowError, IndexError)
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """Where what is looked for stands in ELF files of one width.
+    """`struct` formats and offsets of the fields read from ELF files of one width.
 
     Attributes:
-        sections: where the header says where the table of sections is.
-        sizes: where it says how large an entry is, and how many there are.
-        section: an entry's kind, offset, length, and the number of the section that it refers to.
-        symbol: a symbol's name, as an offset in the table of names, and the number of its section.
+        sections: format and offset of the section table's position in the header.
+        sizes: offset of the size of an entry and the number of entries.
+        section: format of an entry: type, offset, length, and the index of the linked section.
+        symbol: format of a symbol: its name, as an offset in the string table, and the index of
+            its section.
     """
 
     sections: tuple[str, int]
@@ -222,13 +223,13 @@ _LAYOUTS: Final[Mapping[int, _Layout]] = {
 
 
 def is_pjrt_library(path: str) -> bool:
-    """Whether a file gives the function that a PJRT library has; nothing is run.
+    """Whether a file exports the entry function of a PJRT library; no code is run.
 
-    Of a large library for Linux a few pages are read: those of the table of what it gives and asks
-    for, and of the names in that table; one without a table of sections is none. Of libraries for
-    other systems only the name is looked for.
+    For Linux libraries only a few pages are read: the dynamic symbol table and its names. A
+    library without a section table is not recognised. In libraries for other systems only the name
+    is searched for.
     """
-    import mmap  # deferred: most processes look at no library
+    import mmap  # deferred: most processes inspect no library
 
     try:
         with (
@@ -243,11 +244,11 @@ def is_pjrt_library(path: str) -> bool:
 
 
 def _elf_gives(data: mmap.mmap, symbol: bytes) -> bool:
-    """Whether a library for Linux defines a symbol that others can ask it for.
+    """Whether a library for Linux exports a symbol.
 
     Args:
         data: the file.
-        symbol: the name, with the zero at its end.
+        symbol: the name, with the zero byte at its end.
 
     Raises:
         struct.error, OverflowError, IndexError: the file is damaged.
@@ -265,7 +266,7 @@ def _elf_gives(data: mmap.mmap, symbol: bytes) -> bool:
         if kind != _DYNAMIC_SYMBOLS or names >= count:
             continue
         _, first, extent, _ = struct.unpack_from(order + layout.section, data, table + names * size)
-        # Linkers keep a name that ends another one in that one's place.
+        # Linkers store a name that is a suffix of another one inside that one.
         offsets = set(_found(data, symbol, first, first + extent))
         symbols = data[start : start + length] if offsets else b""
         for offset, defined_in in struct.iter_unpack(order + layout.symbol, symbols):
@@ -275,7 +276,7 @@ def _elf_gives(data: mmap.mmap, symbol: bytes) -> bool:
 
 
 def _found(data: mmap.mmap, text: bytes, start: int, end: int) -> Iterator[int]:
-    """Where a text begins in a part of a file, counted from the part's start."""
+    """Offsets of a text in a part of a file, relative to the part's start."""
     place = data.find(text, start, end)
     while place >= 0:
         yield place - start
@@ -286,7 +287,7 @@ def _found(data: mmap.mmap, text: bytes, start: int, end: int) -> Iterator[int]:
 
 
 def _named(text: str) -> Iterator[ForeignPlugin]:
-    """What the variable names; each with its problem, if there is one."""
+    """The plug-ins named in the variable, including invalid ones with their problem."""
     for pair in filter(None, (part.strip() for part in text.split(","))):
         name, separator, path = (part.strip() for part in pair.partition(os.pathsep))
         if not (name and separator and path):
@@ -316,7 +317,7 @@ def _of_variable(name: str, path: str, **fields: Any) -> ForeignPlugin:
 
 
 def _described(name: str, path: str) -> ForeignPlugin:
-    """A plug-in as a JSON file describes it."""
+    """The plug-in that a JSON file describes."""
     import json  # deferred: seldom needed
 
     try:
@@ -345,7 +346,7 @@ def _described(name: str, path: str) -> ForeignPlugin:
 
 
 def _description_problem(path: str, description: object) -> str:
-    """What is wrong with the content of a JSON file; empty when nothing is."""
+    """What is wrong with the content of a JSON file; empty if it is valid."""
     if not isinstance(description, dict) or "library_path" not in description:
         return f'{path} must hold {{"library_path": ...}}, and may hold "create_options"'
     for key, value in description.items():

@@ -1,15 +1,15 @@
-"""Every hook that a plug-in of dovetail can implement, and the data that hooks exchange.
+"""Every hook that a dovetail plug-in can implement, and the data that hooks exchange.
 
-A plug-in is a module (or any object) with functions marked by `hookimpl`. A backend is named by an
-entry point in the group `dovetail.backends`, whose name is the platform; anything else (array
-methods, primitives, wrappers around compilation) by one in the group `dovetail.extensions`.
+A plug-in is a module (or any object) with functions marked by `hookimpl`. A backend has an entry
+point in the group `dovetail.backends`, named after its platform. Everything else (array methods,
+primitives, wrappers around compilation) has one in the group `dovetail.extensions`.
 
     [project.entry-points."dovetail.backends"]
     acme = "dovetail_acme.plugin"
 
-An implementation may leave out arguments that it does not need: a later version of a hook can add
-arguments without breaking it. Backends are called one at a time and never together, so that one
-plug-in's exception is kept as its `PluginFailure` and touches no other.
+An implementation may leave out arguments that it does not need, so later versions of a hook can
+add arguments without breaking it. Backends are called one at a time: an exception is recorded as
+that plug-in's `PluginFailure` and does not affect the others.
 """
 
 from __future__ import annotations
@@ -43,23 +43,23 @@ _Rule = TypeVar("_Rule", bound=LoweringRule)
 
 @dataclass(frozen=True, slots=True)
 class BackendInfo:
-    """What a backend says about itself before any of its drivers is loaded.
+    """A backend's description of itself, read before any of its drivers is loaded.
 
     Attributes:
-        platform: the platform's name; equal to the name of the entry point.
+        platform: the platform's name; the same as the entry point's.
         api: the `PLUGIN_API` that the backend was written for; write the numbers, not the constant.
-        priority: where several platforms can run, the highest is the default (cpu 0, cuda 200,
-            tpu 300). Leave 0 to 99 to platforms that should not be chosen over an accelerator;
-            below 0 a backend also may fail to start without anything being wrong.
-        aliases: further names that a user may write, such as `"gpu"`.
+        priority: the platform with the highest priority that can run is the default (cpu 0, cuda
+            200, tpu 300). Leave 0 to 99 to platforms that should not be chosen over an accelerator;
+            below 0 are PJRT plug-ins for other frameworks, whose failure to start is no problem.
+        aliases: further names that users may write, such as `"gpu"`.
         description: one line for `python -m dovetail doctor`.
         capabilities: names of optional abilities, which `dovetail.testing.capabilities` explains:
             `"buffer_callbacks"`, `"complex"`, `"donation"`, `"float64"`, `"host_callbacks"`,
             `"serialization"`, `"spmd"`; and the names `"eig"`, `"offload"` and `"schur"` of
             primitives that only a platform's own rule can lower. The conformance kit tests what is
-            declared. Names of one's own begin with `"x-"`.
+            declared. Custom names begin with `"x-"`.
         programs: what its compiler takes: `"stablehlo"`, or `"jaxpr"` for a backend that reads the
-            program as equations of primitives, and so needs no lowerings.
+            equations of the program directly and so needs no lowerings.
     """
 
     platform: str
@@ -74,8 +74,8 @@ class BackendInfo:
 class LoweringTable(Mapping[str, LoweringRule]):
     """Lowering rules of one platform, by primitive name.
 
-    A rule has the signature of `Primitive.lower`; where it returns `NotImplemented`, the
-    primitive's own rule is used.
+    A rule has the signature of `Primitive.lower`; if it returns `NotImplemented`, the primitive's
+    own rule is used.
 
     Example:
         >>> from dovetail.extend import LoweringTable
@@ -90,14 +90,14 @@ class LoweringTable(Mapping[str, LoweringRule]):
     __slots__ = ("_rules",)
 
     def __init__(self, tables: Iterable[Mapping[str, LoweringRule]] = ()) -> None:
-        """Start from `tables`, one per operator family; a primitive may be in one of them only."""
+        """Merge `tables`, one per operator family; no primitive may be in two of them."""
         self._rules: dict[str, LoweringRule] = {}
         for table in tables:
             for name, rule in table.items():
                 self._add(name, rule)
 
     def rule(self, primitive: str) -> Callable[[_Rule], _Rule]:
-        """Decorator that makes a function the rule for the primitive of this name."""
+        """Return a decorator that registers a function as the rule for a primitive."""
 
         def add(function: _Rule) -> _Rule:
             self._add(primitive, function)
@@ -129,17 +129,16 @@ class LoweringTable(Mapping[str, LoweringRule]):
 
 @dataclass(frozen=True, slots=True)
 class ArrayMethods:
-    """What arrays and tracers gain from an extension: the NumPy layer fills it.
+    """Methods that an extension adds to arrays and tracers, as the NumPy layer does.
 
-    A function may also be given by its place, ``"module:name"``; it is then imported when it is
-    first used.
+    A function may also be a string ``"module:name"``; it is then imported on first use.
 
     Attributes:
         operators: special methods by name (`"__add__"`), called with the array first.
         methods: ordinary methods by name (`"sum"`), called with the array first.
         properties: attributes computed from the array alone, by name (`"T"`).
-        compiled: names out of `operators` and `methods` whose eager call on an `Array` is to be
-            compiled as one unit; under a trace they are inlined.
+        compiled: names from `operators` and `methods` whose eager calls on an `Array` are compiled
+            as one unit; under a trace they are inlined.
     """
 
     operators: Mapping[str, Callable[..., Any] | str] = field(default_factory=dict)
@@ -155,20 +154,20 @@ class CompileRequest:
     Attributes:
         platform: the platform to compile for.
         client: the platform's client.
-        module: StableHLO, as MLIR bytecode or text; as jaxlib's own module object where the program
-            has host callbacks or is not to be loaded, with which its clients take nothing else.
-            None where there is a jaxpr in its place.
-        devices: the devices that the program spans: for a client on a PJRT library as jaxlib's
-            list type, otherwise as a tuple.
-        options: compile options: for a client on a PJRT library jaxlib's object, otherwise values
+        module: StableHLO, as MLIR bytecode or text. It is jaxlib's own module object if the program
+            has host callbacks or is not to be loaded: jaxlib's clients take nothing else then. None
+            if the program is in `jaxpr`.
+        devices: the devices that the program runs on: jaxlib's list type for a client on a PJRT
+            library, otherwise a tuple.
+        options: compile options: jaxlib's object for a client on a PJRT library, otherwise values
             by name.
         host_callbacks: Python functions that the program calls, by index.
         name: the module's name, as profiles show it.
-        load: whether the program is to run here. False for devices out of `dovetail_topology`: the
-            answer is then a program that can be looked at, and not be run.
+        load: whether the program is to run here. False for devices from `dovetail_topology`: the
+            result can then be inspected but not run.
         jaxpr: the program for a backend whose `BackendInfo.programs` is ``"jaxpr"``: a closed jaxpr
             without constants, whose arguments and results are arrays of numbers.
-        donated: numbers of the arguments whose memory the program may take for its results.
+        donated: indices of the arguments whose memory the program may reuse for its results.
     """
 
     platform: str
@@ -190,11 +189,11 @@ class CompileRequest:
 def dovetail_backend_info() -> BackendInfo | None:
     """Describe the backend. Required of every backend.
 
-    Must be cheap: it imports nothing but `dovetail.extend` and loads no driver, since every
-    installed backend is asked when the default platform is chosen.
+    Must be cheap: import nothing but `dovetail.extend` and load no driver, because every installed
+    backend is called when the default platform is chosen.
 
     Returns:
-        The description. Its `platform` must be the name of the entry point.
+        The description. Its `platform` must equal the name of the entry point.
     """
 
 
@@ -202,34 +201,34 @@ def dovetail_backend_info() -> BackendInfo | None:
 def dovetail_probe(platform: str) -> str | None:
     """Say whether the backend can run on this machine, without creating a client.
 
-    Look for device files and libraries; load no driver. A backend without this hook can always
-    run.
+    Look for device files and libraries, but load no driver. A backend without this hook is assumed
+    to run everywhere.
 
     Args:
-        platform: the platform asked about.
+        platform: the backend's platform.
 
     Returns:
-        `""` when the backend can run; otherwise one sentence that says which hardware is not
-        there. A machine without the hardware is nothing wrong.
+        `""` if the backend can run; otherwise one sentence that names the missing hardware.
+        Missing hardware is not an error.
 
     Raises:
-        Exception: any exception means that something which is installed is broken (the hardware
-            is there and its driver library is not, say). The doctor shows it, and a default that
-            falls back to another platform because of it warns.
+        Exception: any exception means that something installed is broken, for example that the
+            hardware is present but its driver library is not. The doctor shows it, and falling
+            back to another default platform because of it emits a warning.
     """
 
 
 @hookspec
 def dovetail_environment(platform: str) -> Mapping[str, str] | None:
-    """Environment variables that the backend's driver must find when it is loaded.
+    """Environment variables that the backend's driver needs when it is loaded.
 
-    They are set before the client is created, and only where the user has not set them.
+    They are set before the client is created, unless the user has set them.
 
     Args:
         platform: the platform whose client is about to be created.
 
     Returns:
-        Values by name of the variable; None or an empty mapping for none.
+        Values by variable name; None or an empty mapping for none.
     """
 
 
@@ -237,30 +236,30 @@ def dovetail_environment(platform: str) -> Mapping[str, str] | None:
 def dovetail_make_client(platform: str, options: Mapping[str, object]) -> Client | None:
     """Create the client of a platform. Required of every backend.
 
-    Called at most once for each platform and process, under the lock of the plug-ins, after
+    The runtime calls it at most once per platform and process, under the plug-in lock, after
     `dovetail_probe` returned `""`. It must not wait for another thread that asks for devices.
 
     Args:
         platform: the platform to connect to.
-        options: the user's options for it, such as `num_devices`. An option that the backend does
-            not know is an error that names it and lists the known ones.
+        options: the user's options for it, such as `num_devices`. Raise an error for an unknown
+            option that names it and lists the known ones.
 
     Returns:
-        A client that `dovetail.extend.pjrt` made, or an object that satisfies
+        A client created by `dovetail.extend.pjrt`, or an object that satisfies
         `dovetail.extend.Client`.
     """
 
 
 @hookspec
 def dovetail_lowerings(platform: str) -> Mapping[str, LoweringRule] | None:
-    """Lowering rules that take the place of the primitives' own on a platform.
+    """Lowering rules that override the primitives' own rules on a platform.
 
     Args:
-        platform: the platform lowered for.
+        platform: the target platform.
 
     Returns:
         Rules by primitive name, usually a `LoweringTable`. A rule that returns `NotImplemented`
-        leaves the case to the primitive's own rule.
+        defers to the primitive's own rule.
     """
 
 
@@ -271,27 +270,27 @@ def dovetail_compile_options(
     """Compiler options that a backend wants by default.
 
     Args:
-        platform: the platform compiled for.
-        options: what the user asked for with `compiler_options`; these win over what is returned.
-        operations: the names of the program's operations, such as ``"stablehlo.add"``; empty where
+        platform: the target platform.
+        options: the user's `compiler_options`; they take precedence over the returned ones.
+        operations: the names of the program's operations, such as ``"stablehlo.add"``; empty if
             there is no program yet.
 
     Returns:
-        Values by name of the option, as the platform's compiler spells it; None for none.
+        Values by option name, as the platform's compiler spells it; None for none.
     """
 
 
 @hookspec(firstresult=True)
 def dovetail_compile(request: CompileRequest) -> Executable | None:
-    """Compile a module; the first answer that is not None is taken.
+    """Compile a module; the first result that is not None is used.
 
-    The default answer, tried last, is `request.client.compile_and_load(...)`, or where the program
-    is not to be loaded, `request.client.compile(...)`. To time, log, rewrite or replace
-    compilation, an extension implements the hook with `@hookimpl(wrapper=True)`: a generator that
-    yields once and returns the executable.
+    The default implementation, tried last, calls `request.client.compile_and_load(...)`, or
+    `request.client.compile(...)` if the program is not to be loaded. To time, log, rewrite or
+    replace compilation, an extension implements the hook with `@hookimpl(wrapper=True)`: a
+    generator that yields once and returns the executable.
 
     Args:
-        request: the module and where it goes.
+        request: the module and its target.
 
     Returns:
         The loaded program, or None to leave it to the next plug-in.
@@ -302,28 +301,28 @@ def dovetail_compile(request: CompileRequest) -> Executable | None:
 def dovetail_topology(
     platform: str, name: str, options: Mapping[str, object]
 ) -> Sequence[Device] | None:
-    """Devices that are only compiled for: hardware that need not be on this machine.
+    """Devices for ahead-of-time compilation: hardware that need not be on this machine.
 
-    Called for `dovetail.experimental.topologies.get_topology_desc`. The probe is not asked before
-    it, and no client is made; the variables of `dovetail_environment` are set.
+    Called for `dovetail.experimental.topologies.get_topology_desc`. The variables of
+    `dovetail_environment` are set before, but the probe is not called and no client is created.
 
     Args:
-        platform: the platform asked for.
-        name: which hardware, in the backend's own words, such as ``"v5e:2x2"``; `""` for what the
-            backend thinks most useful.
+        platform: the requested platform.
+        name: the backend's name for the hardware, such as ``"v5e:2x2"``; `""` for what the backend
+            considers most useful.
         options: the user's further options.
 
     Returns:
-        The devices, by increasing id, all of one client: those of
-        `dovetail.extend.pjrt.Plugin.topology_devices`, say. Of a client that is written in Python
-        nothing is asked but ``compile(request)``, for a program with the methods
-        ``hlo_modules()``, ``cost_analysis()`` and ``get_compiled_memory_stats()`` of jaxlib's. None
-        where nothing can be compiled ahead of time.
+        The devices, by increasing id, all of one client, for example from
+        `dovetail.extend.pjrt.Plugin.topology_devices`. A client written in Python needs only
+        ``compile(request)``, which returns a program with jaxlib's methods ``hlo_modules()``,
+        ``cost_analysis()`` and ``get_compiled_memory_stats()``. None if nothing can be compiled
+        ahead of time.
 
     Raises:
-        ValueError: there is no hardware of that name, or an option has a wrong value; say which
-            there are. The user gets it as it is.
-        TypeError: there is no such option. The user gets it as it is.
+        ValueError: there is no hardware of that name, or an option has an invalid value; list the
+            valid ones. The error reaches the user unchanged.
+        TypeError: there is no such option. The error reaches the user unchanged.
     """
 
 
@@ -335,17 +334,17 @@ def dovetail_primitives() -> Sequence[object] | None:
     """Primitives that an extension adds.
 
     Returns:
-        Instances of `dovetail.extend.Primitive`. That they exist is enough for them to be found by
-        name when a serialised program is read; their lowerings are their own.
+        Instances of `dovetail.extend.Primitive`. They need only exist to be found by name when a
+        serialised program is read; they bring their own lowerings.
     """
 
 
 @hookspec
 def dovetail_array_methods() -> ArrayMethods | None:
-    """Operators, methods and properties that arrays and tracers gain.
+    """Operators, methods and properties to add to arrays and tracers.
 
-    Called once, when the first array or tracer needs one. Two extensions that define the same name
-    are a failure of the second, in the order of their names.
+    Called once, when the first array or tracer needs one. If two extensions define the same name,
+    the second, in the order of their names, fails.
 
     Returns:
         The tables; None for none.

@@ -1,4 +1,4 @@
-"""Loads plug-ins one at a time, and keeps what failed.
+"""Loads plug-ins one at a time and records failures.
 
 Whatever a plug-in raises, `SystemExit` included, becomes a `PluginFailure`; only
 `KeyboardInterrupt` passes.
@@ -33,10 +33,9 @@ from dovetail._core.plugins.protocols import Executable, is_pjrt
 IN_PROCESS = "this process"
 """The origin of a plug-in that was registered and not installed."""
 
-# One lock for every manager and for the clients (`runtime/clients.py`). Hooks are called while it
-# is held, and ask for devices; making a client is asked for by whoever wants devices, and calls
-# hooks. With a lock for each of the two, two threads take them in opposite orders, and wait for
-# each other; a thread that holds this one has all that either side takes. What it cannot help is a
+# One lock for every manager and for the clients (`runtime/devices/clients.py`). Hooks run under it
+# and may ask for devices; asking for devices may create a client, which calls hooks. With two
+# locks, two threads could take them in opposite orders and deadlock. This lock does not help a
 # hook that waits for another thread which asks for devices.
 plugin_lock: Final = threading.RLock()
 
@@ -60,10 +59,10 @@ class LoadedPlugin:
 
 @dataclass(frozen=True, slots=True)
 class LoadedBackend(LoadedPlugin):
-    """A backend whose description was read and accepted.
+    """A backend whose description has been read and accepted.
 
     Attributes:
-        info: what it says about itself.
+        info: its description of itself.
     """
 
     info: BackendInfo
@@ -75,7 +74,7 @@ class LoadedBackend(LoadedPlugin):
 
 
 class _DefaultCompiler:
-    """The answer to `dovetail_compile` when no plug-in gives another."""
+    """The default implementation of `dovetail_compile`, used when no plug-in answers."""
 
     @hookimpl(trylast=True)
     def dovetail_compile(self, request: CompileRequest) -> Executable:
@@ -83,7 +82,7 @@ class _DefaultCompiler:
         if not is_pjrt(client):
             compiled: Executable = client.compile(request)
             return compiled
-        if not request.load:  # nothing will call a callback, and the client takes none
+        if not request.load:  # callbacks will never run, and the client accepts none
             unloaded: Executable = client.compile(request.module, request.devices, request.options)
             return unloaded
         # jaxlib takes bytecode only where there are no callbacks, and callbacks only as a list.
@@ -98,7 +97,7 @@ class PluginLoader:
     """The plug-ins of a process: installed, loaded, failed.
 
     Args:
-        source: gives the plug-ins of a group; those of the installed distributions by default.
+        source: returns the plug-ins of a group; by default those of installed distributions.
     """
 
     def __init__(self, source: PluginSource | None = None) -> None:
@@ -134,10 +133,10 @@ class PluginLoader:
             return tuple(self._extensions[name] for name in sorted(self._extensions))
 
     def origin(self, platform: str) -> str:
-        """Distribution and version that bring a backend, loaded or not; empty for none."""
+        """The distribution and version that provide a backend, loaded or not; empty for none."""
         with self._lock:
-            known = self._backends.get(platform) or self._entries().get(platform)
-            return known.origin if known else ""
+            plugin = self._backends.get(platform) or self._entries().get(platform)
+            return plugin.origin if plugin else ""
 
     def _entries(self) -> dict[str, FoundPlugin]:
         if self._found is None:
@@ -149,7 +148,7 @@ class PluginLoader:
         return self._found
 
     def foreign(self) -> ForeignPlugins:
-        """PJRT plug-ins that were not written for dovetail: used ones, and others with reasons."""
+        """PJRT plug-ins not written for dovetail: those used, and why the others are not."""
         with self._lock:
             self._entries()
             return self._foreign
@@ -163,13 +162,13 @@ class PluginLoader:
             platform: the platform's own name, not an alias.
 
         Returns:
-            The backend; None when it is not installed or failed, which `failures` then tells.
+            The backend; None when it is not installed or failed. `failures` has the reason.
         """
         with self._lock:
             if platform not in self._backends and platform not in self._refused:
-                found = self._entries().get(platform)
-                if found is not None:
-                    self._load_backend(found)
+                entry = self._entries().get(platform)
+                if entry is not None:
+                    self._load_backend(entry)
             return self._backends.get(platform)
 
     def _load_backend(self, found: FoundPlugin) -> None:
@@ -191,24 +190,24 @@ class PluginLoader:
         self._refused[found.name] = failure
 
     def load_all(self) -> tuple[LoadedBackend, ...]:
-        """Load every backend, by name; those that work, by descending priority, then name."""
+        """Load every backend; return those that work by descending priority, then name."""
         with self._lock:
             loaded = [backend for name in self.backend_names() if (backend := self.load(name))]
             return tuple(sorted(loaded, key=lambda b: (-b.info.priority, b.platform)))
 
     def load_extensions(self) -> tuple[LoadedPlugin, ...]:
-        """Import every extension once, by name.
+        """Import every extension once, in the order of their names.
 
         Returns:
-            Those that work; `failures` tells about the others.
+            Those that work; `failures` lists the others.
         """
         with self._lock:
             if not self._extensions_loaded:
                 self._extensions_loaded = True
-                found, duplicates = find_plugins(EXTENSIONS, self._source)
+                installed, duplicates = find_plugins(EXTENSIONS, self._source)
                 for failure in duplicates:
                     self._keep(failure)
-                for name, extension in found.items():
+                for name, extension in installed.items():
                     loaded = self._import(extension, f"extension {name}")
                     if loaded is not None:
                         self._extensions[name] = loaded
@@ -225,8 +224,8 @@ class PluginLoader:
         return None
 
     def _register_hooks(self, plugin: object, hook_name: str) -> None:
-        """Register with pluggy, and refuse hooks that would never be called."""
-        known = {name for name in vars(hookspecs) if name.startswith("dovetail_")}
+        """Register with pluggy; refuse hooks that would never be called."""
+        hooks = {name for name in vars(hookspecs) if name.startswith("dovetail_")}
         names = vars(plugin) if isinstance(plugin, ModuleType) else dir(plugin)
         try:
             self._hooks.register(plugin, name=hook_name)
@@ -234,9 +233,9 @@ class PluginLoader:
             for name in sorted(names):
                 if not name.startswith("dovetail_") or not callable(getattr(plugin, name)):
                     continue
-                if name not in known:
-                    near = close_matches(name, known)
-                    hint = f"did you mean {near[0]}?" if near else f"there are {sorted(known)}"
+                if name not in hooks:
+                    near = close_matches(name, hooks)
+                    hint = f"did you mean {near[0]}?" if near else f"there are {sorted(hooks)}"
                     raise TypeError(f"there is no hook {name}; {hint}")
                 if name not in implemented:
                     raise TypeError(f"{name} is not marked as a hook: write @hookimpl above it")
@@ -250,17 +249,17 @@ class PluginLoader:
             raise
 
     def register(self, plugin: object, name: str) -> None:
-        """Register a plug-in made in this process: a test's, or a notebook's.
+        """Register a plug-in defined in this process, such as in a test or a notebook.
 
         Args:
-            plugin: an object or module with functions marked by `hookimpl`. With
-                `dovetail_backend_info` it is a backend, otherwise an extension.
+            plugin: an object or module with functions marked by `hookimpl`. If it implements
+                `dovetail_backend_info`, it is a backend, otherwise an extension.
             name: name of the plug-in, for messages and `unregister`.
 
         Raises:
             ValueError: the name, or the backend's platform, is taken.
             TypeError: it implements no hook, an unknown one, or one with wrong arguments.
-            BackendUnavailableError: it wants another version of the plug-in API.
+            BackendUnavailableError: it needs another version of the plug-in API.
         """
         with self._lock:
             if self._hooks.has_plugin(name):
@@ -291,7 +290,7 @@ class PluginLoader:
             self._plugins_changed()
 
     def unregister(self, name: str) -> None:
-        """Undo `register`; clients that the plug-in made stay alive.
+        """Undo `register`; clients created by the plug-in stay alive.
 
         Args:
             name: the name given to `register`.
@@ -312,7 +311,7 @@ class PluginLoader:
     # --------------------------------------------------------------------------------- plumbing
 
     def _call(self, plugin: LoadedPlugin, hook: str, **arguments: object) -> Any:
-        """Call a hook on one plug-in: pluggy stops at the first exception, so never on several."""
+        """Call a hook on one plug-in only: pluggy stops at the first exception."""
         others = [
             other
             for name, other in self._hooks.list_name_plugin()
@@ -322,7 +321,15 @@ class PluginLoader:
 
     @contextmanager
     def _isolated(self, plugin: FoundPlugin | LoadedPlugin, phase: Phase) -> Iterator[None]:
-        """Run a plug-in's code; keep whatever it raises, and let only KeyboardInterrupt out."""
+        """Run a plug-in's code; record any exception and re-raise only `KeyboardInterrupt`.
+
+        One broken plug-in must not break the process or the other plug-ins: a default platform
+        is still chosen, and the doctor reports every failure. `BaseException` is caught because
+        a plug-in may call `sys.exit` on import or in a hook; `KeyboardInterrupt` comes from the
+        user, not from the plug-in. The exception is swallowed, so the code after the `with` block
+        runs only after a failure if the block ends in `return`. Entering a phase drops its earlier
+        failure: a client that starts on the second attempt is no longer reported as broken.
+        """
         self._failures.pop((plugin.name, plugin.origin, phase), None)
         try:
             yield
@@ -338,24 +345,24 @@ class PluginLoader:
         self, plugin: FoundPlugin | LoadedPlugin, phase: Phase | None = None
     ) -> PluginFailure | None:
         """The last failure of a plug-in, in one phase or in any."""
-        kept = [
+        failures = [
             failure
             for failure in self._failures.values()
             if (failure.name, failure.distribution) == (plugin.name, plugin.origin)
             and phase in (None, failure.phase)
         ]
-        return kept[-1] if kept else None
+        return failures[-1] if failures else None
 
     def _forget(self, hook_name: str) -> None:
         if self._hooks.has_plugin(hook_name):
             self._hooks.unregister(name=hook_name)
 
     def _plugins_changed(self) -> None:
-        """Called after a plug-in came or went: whoever caches answers drops them."""
+        """Called after a plug-in was added or removed; subclasses drop cached answers."""
 
 
 def _checked_info(info: object, platform: str | None) -> BackendInfo:
-    """A backend's description, if it is complete and about the right platform."""
+    """Return a backend's description if it is complete and names the right platform."""
     if info is None:
         raise TypeError("it implements no dovetail_backend_info, which every backend needs")
     if not isinstance(info, BackendInfo):
@@ -372,11 +379,11 @@ def _checked_info(info: object, platform: str | None) -> BackendInfo:
 
 
 def _check_version(info: BackendInfo) -> None:
-    """Raise unless this dovetail has the hooks that a backend was written for."""
+    """Raise unless this dovetail has the hooks that the backend was written for."""
     if info.api[0] == PLUGIN_API[0] and info.api[1] <= PLUGIN_API[1]:
         return
-    wanted, here = (".".join(map(str, version)) for version in (info.api, PLUGIN_API))
+    theirs, ours = (".".join(map(str, version)) for version in (info.api, PLUGIN_API))
     older = "dovetail" if info.api > PLUGIN_API else "the backend"
     raise BackendUnavailableError(
-        f"it was written for plug-in API {wanted} and this dovetail has {here}: update {older}"
+        f"it was written for plug-in API {theirs} and this dovetail has {ours}: update {older}"
     )

@@ -1,7 +1,7 @@
-"""What the rest of core asks of plug-ins: platforms, clients, lowerings, options, array methods.
+"""The plug-in manager: platforms, clients, lowerings, compile options, array methods.
 
-Nothing here runs at `import dovetail`. A backend is imported when it is asked for by name, or when
-the default platform is chosen; its drivers are loaded when its client is made.
+Nothing here runs at `import dovetail`. A backend is imported when it is requested by name, or when
+the default platform is chosen. Its drivers are loaded when its client is created.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ from dovetail._core.plugins.protocols import (
 
 
 class PluginManager(PluginLoader):
-    """All plug-ins of a process. Use `manager()`; tests make their own.
+    """All plug-ins of a process. Use `manager()`; tests create their own.
 
     Args:
-        source: gives the plug-ins of a group; those of the installed distributions by default.
+        source: returns the plug-ins of a group; by default those of installed distributions.
     """
 
     def __init__(self, source: PluginSource | None = None) -> None:
@@ -64,11 +64,11 @@ class PluginManager(PluginLoader):
             platform: a platform's name, or an alias such as `"gpu"`.
 
         Returns:
-            The platform's own name. Of several backends with the alias, the first that can run
-            counts, by priority; when none can, the first.
+            The platform's own name. If several backends share the alias, the one with the highest
+            priority that can run here; if none can run, the one with the highest priority.
 
         Raises:
-            BackendUnavailableError: nothing of that name is installed.
+            BackendUnavailableError: no platform of that name is installed.
         """
         with self._lock:
             if platform in self.backend_names():
@@ -84,17 +84,17 @@ class PluginManager(PluginLoader):
             raise BackendUnavailableError(self._unknown_text(platform))
 
     def require(self, platform: str) -> LoadedBackend:
-        """The backend of a platform that was asked for by name, ready to make a client.
+        """The backend of a platform requested by name, ready to create a client.
 
         Args:
             platform: a platform's name or alias.
 
         Returns:
-            The loaded backend; its probe found nothing missing.
+            The loaded backend; its probe succeeded.
 
         Raises:
             BackendUnavailableError: it is not installed, failed, cannot run on this machine, or
-                is left out by `DOVETAIL_PLATFORMS`. The message says which, and what to do.
+                is excluded by `DOVETAIL_PLATFORMS`. The message says which, and what to do.
         """
         with self._lock:
             name = self.canonical(platform)
@@ -121,13 +121,13 @@ class PluginManager(PluginLoader):
         return backend
 
     def probe(self, platform: str) -> str:
-        """Whether a backend can run here, from its own probe; asked once for each process.
+        """Whether a backend can run here, according to its own probe; called once per process.
 
         Args:
             platform: the platform's own name.
 
         Returns:
-            `""` when it can, otherwise why not.
+            `""` if it can, otherwise the reason why not.
         """
         with self._lock:
             if platform in self._probed:
@@ -148,11 +148,11 @@ class PluginManager(PluginLoader):
             return self._probed[platform]
 
     def reads_equations(self, platform: str) -> bool:
-        """Whether a platform's programs are jaxprs: its backend takes them as they are.
+        """Whether a platform's backend compiles jaxprs rather than StableHLO.
 
         Args:
-            platform: the platform's own name; of one that is not there nothing else is known than
-                what every platform takes, StableHLO.
+            platform: the platform's own name; one that is not installed takes StableHLO, as every
+                platform does by default.
         """
         with self._lock:
             backend = self.load(platform)
@@ -166,19 +166,19 @@ class PluginManager(PluginLoader):
                 which the environment variable `DOVETAIL_PLATFORMS` sets.
 
         Returns:
-            Names of platforms, aliases resolved. Where platforms were asked for, exactly these in
-            their order; otherwise every platform that can run here, by descending priority, then
+            Names of platforms, aliases resolved. If platforms were requested, exactly those, in
+            that order; otherwise every platform that can run here, by descending priority, then
             name.
 
         Raises:
-            BackendUnavailableError: a platform that was asked for cannot be used, or nothing was
-                asked for and nothing can run.
+            BackendUnavailableError: a requested platform cannot be used, or none was requested and
+                none can run.
         """
         with self._lock:
             return list(self.choose(requested).platforms)
 
     def choose(self, requested: str | None = None) -> PlatformChoice:
-        """`resolve_platforms` with the reasons; the doctor prints it."""
+        """`resolve_platforms` with the reasons, for the doctor."""
         with self._lock:
             request = configured_request()
             if requested is not None and requested != platforms.value:
@@ -189,7 +189,7 @@ class PluginManager(PluginLoader):
             return self._choices[request]
 
     def is_requested(self, platform: str) -> bool:
-        """Whether a platform may be used: always, unless the option `platforms` leaves it out."""
+        """Whether a platform may be used: yes, unless the option `platforms` excludes it."""
         request = configured_request()
         return not request.names or platform in self._canonical_names(request)
 
@@ -203,15 +203,15 @@ class PluginManager(PluginLoader):
         return tuple(dict.fromkeys(names))
 
     def _choose_requested(self, request: PlatformRequest) -> PlatformChoice:
-        wanted = self._canonical_names(request)
-        for platform in wanted:
+        requested = self._canonical_names(request)
+        for platform in requested:
             try:
                 self._runnable(platform)
             except BackendUnavailableError as error:
                 raise BackendUnavailableError(f"{request.source}: {error}") from error.__cause__
-        left_out = [name for name in self.backend_names() if name not in wanted]
+        left_out = [name for name in self.backend_names() if name not in requested]
         refused = dict.fromkeys(left_out, f"{request.source} leaves it out")
-        return PlatformChoice(wanted, f"{request.source} names it first", refused)
+        return PlatformChoice(requested, f"{request.source} names it first", refused)
 
     def _choose_by_priority(self, request: PlatformRequest) -> PlatformChoice:
         loaded = self.load_all()
@@ -237,7 +237,7 @@ class PluginManager(PluginLoader):
         return PlatformChoice(tuple(b.platform for b in usable), reason, refused)
 
     def _warn_of_failures(self, consequence: str) -> None:
-        """Say once what is broken: a silent fallback would leave the user guessing."""
+        """Warn once about each failure: a silent fallback would leave the user guessing."""
         for failure in self._failures.values():
             if failure not in self._warned:
                 self._warned.add(failure)
@@ -250,7 +250,7 @@ class PluginManager(PluginLoader):
     # ------------------------------------------------------------------------- backends at work
 
     def make_client(self, platform: str, options: Mapping[str, object] | None = None) -> Client:
-        """Create a platform's client. The runtime calls this once for each platform.
+        """Create a platform's client. The runtime calls this once per platform.
 
         Args:
             platform: a platform's name or alias.
@@ -260,8 +260,8 @@ class PluginManager(PluginLoader):
             The client.
 
         Raises:
-            BackendUnavailableError: as `require`, or the backend failed to create it; the
-                backend's exception is the cause.
+            BackendUnavailableError: as for `require`, or the backend failed to create the client;
+                its exception is the cause.
         """
         with self._lock:
             backend = self.require(platform)
@@ -287,45 +287,45 @@ class PluginManager(PluginLoader):
     def topology(
         self, platform: str, name: str = "", options: Mapping[str, object] | None = None
     ) -> list[Device]:
-        """Devices of a platform that programs are only compiled for.
+        """Devices of a platform for ahead-of-time compilation only.
 
-        The platform need not be able to run here, nor be among those of this process.
+        The platform need not be able to run here, nor be one of this process's platforms.
 
         Args:
             platform: a platform's name or alias.
-            name: which hardware, as the backend calls it; `""` leaves the choice to it.
+            name: the backend's name for the hardware; `""` leaves the choice to the backend.
             options: the user's further options.
 
         Returns:
             The devices; at least one.
 
         Raises:
-            BackendUnavailableError: the platform is unknown, its backend compiles nothing ahead of
-                time, or something that it needs for that is not installed.
+            BackendUnavailableError: the platform is unknown, its backend does not compile ahead of
+                time, or something needed for that is not installed.
             ValueError: the backend does not know the name, or the value of an option.
-            TypeError: it does not know an option.
+            TypeError: the backend does not know an option.
         """
         with self._lock:
             backend = self._loaded_or_raise(platform)
             self._set_environment(backend)
             try:
-                found = self._call(
+                described = self._call(
                     backend,
                     "dovetail_topology",
                     platform=backend.platform,
                     name=name,
                     options=dict(options or {}),
                 )
-                _check_hashable(found or ())
+                _check_hashable(described or ())
             except (ValueError, TypeError):
                 raise
             except Exception as error:
-                # Not kept as a failure: what is missing is needed for no program that runs here.
+                # Not recorded as a failure: programs that run here do not need what is missing.
                 raise BackendUnavailableError(
                     f"programs for the platform {backend.platform!r} cannot be compiled ahead of "
                     f"time: {error}"
                 ) from error
-        devices: list[Device] = list(found or ())
+        devices: list[Device] = list(described or ())
         if not devices:
             raise BackendUnavailableError(
                 f"the backend of the platform {backend.platform!r} ({backend.origin}) describes no "
@@ -334,12 +334,12 @@ class PluginManager(PluginLoader):
         return devices
 
     def _set_environment(self, backend: LoadedBackend) -> None:
-        """Set the variables that a backend's driver must find, where the user has not."""
+        """Set the variables that a backend's driver needs, unless the user has set them."""
         for variable, value in self.environment(backend.platform).items():
             os.environ.setdefault(variable, value)
 
     def environment(self, platform: str) -> Mapping[str, str]:
-        """Environment variables that a backend wants when its driver is loaded."""
+        """Environment variables that a backend needs when its driver is loaded."""
         with self._lock:
             backend = self._loaded_or_raise(platform)
             with self._isolated(backend, "environment"):
@@ -354,12 +354,12 @@ class PluginManager(PluginLoader):
     def lowerings(self, platform: str) -> Mapping[str, LoweringRule]:
         """Lowering rules of a platform by primitive name: its backend's, then the extensions'.
 
-        An extension's rule takes the place of the backend's; two extensions with a rule for one
-        primitive are a failure of the second.
+        An extension's rule overrides the backend's. If two extensions have a rule for the same
+        primitive, the second one fails.
 
         Args:
-            platform: the platform's own name. It need not be able to run here: modules for a
-                platform can be lowered anywhere.
+            platform: the platform's own name. It need not be able to run here: modules can be
+                lowered for a platform anywhere.
 
         Raises:
             BackendUnavailableError: the platform is unknown, or its backend's table is broken.
@@ -402,15 +402,15 @@ class PluginManager(PluginLoader):
 
         Args:
             platform: the platform's own name.
-            options: the user's, which win.
+            options: the user's options, which take precedence.
             operations: the names of the program's operations.
 
         Raises:
-            BackendUnavailableError: the platform is unknown, or its backend's answer is broken.
+            BackendUnavailableError: the platform is unknown, or its backend's answer is invalid.
         """
         with self._lock:
             backend = self._loaded_or_raise(platform)
-            wanted = dict(options or {})
+            requested = dict(options or {})
             merged: dict[str, OptionValue] = {}
             for plugin in (backend, *self.load_extensions()):
                 with self._isolated(plugin, "compile options"):
@@ -418,28 +418,28 @@ class PluginManager(PluginLoader):
                         plugin,
                         "dovetail_compile_options",
                         platform=backend.platform,
-                        options=wanted,
+                        options=requested,
                         operations=operations,
                     ):
                         merged.update(answer or {})
             if self._failure(backend, "compile options"):
                 raise self._failed(backend, "compile options")
-            return {**merged, **wanted}
+            return {**merged, **requested}
 
     def compile(self, request: CompileRequest) -> Executable:
         """Compile through the hooks of the platform's backend and of every extension.
 
-        Unlike elsewhere, an exception passes to the caller: it is the compiler's answer about the
+        Unlike elsewhere, exceptions reach the caller: they are the compiler's verdict on the
         user's program.
 
         Args:
-            request: the module and where it goes.
+            request: the module and its target.
 
         Returns:
             The loaded executable.
         """
-        # Without the lock: other threads may wait for this program, and one of them may hold the
-        # lock, in a hook that computes.
+        # Without the lock: another thread may hold it, in a hook that computes, while it waits for
+        # this program.
         backends = list(self._backends.values())
         own = self._backends.get(request.platform)
         others = [backend.plugin for backend in backends if backend is not own]
@@ -450,7 +450,7 @@ class PluginManager(PluginLoader):
     # ------------------------------------------------------------------------------- extensions
 
     def array_methods(self) -> ArrayMethods:
-        """Operators, methods and properties of arrays, from every extension, merged."""
+        """Operators, methods and properties of arrays, merged over all extensions."""
         with self._lock:
             self.load_extensions()
             if self._array_methods is None:
@@ -463,7 +463,7 @@ class PluginManager(PluginLoader):
             return self._array_methods
 
     def primitives(self) -> tuple[object, ...]:
-        """Primitives that extensions add, in the order of the extensions' names."""
+        """Primitives added by extensions, in the order of the extensions' names."""
         with self._lock:
             primitives: list[object] = []
             for extension in self.load_extensions():
@@ -488,18 +488,18 @@ class PluginManager(PluginLoader):
         return backend
 
     def _failed(self, backend: LoadedBackend, phase: Phase) -> BackendUnavailableError:
-        """The error for a backend that just failed in a phase."""
+        """The error for a backend that has just failed in a phase."""
         failure = self._failure(backend, phase)
         assert failure is not None, "a phase without a result has a failure"
         return self._unavailable(backend.platform, failure)
 
     def _unavailable(self, platform: str, failure: PluginFailure) -> BackendUnavailableError:
-        """The error for a platform that was asked for and failed, with the plug-in's as cause."""
+        """The error for a requested platform that failed, with the plug-in's error as its cause."""
         source = failure.distribution
         reason = str(failure)
         own = failure.phase in ("probe", "client")
         if own and isinstance(failure.error, BackendUnavailableError):
-            # The plug-in knows what is wrong, and says what to do.
+            # The plug-in's own message already says what is wrong and what to do.
             reason = str(failure.error)
             advice = "`python -m dovetail doctor` shows every plug-in."
         elif source == IN_PROCESS:
@@ -535,13 +535,13 @@ class PluginManager(PluginLoader):
 
 
 def _check_hashable(devices: Iterable[Device]) -> None:
-    """Raise unless each device can be a key: shardings and programs are found by their devices.
+    """Raise unless each device is hashable: devices are keys of shardings and programs.
 
     Args:
-        devices: those that a backend gave.
+        devices: the backend's devices.
 
     Raises:
-        TypeError: one has no hash.
+        TypeError: a device is not hashable.
     """
     for device in devices:
         try:
@@ -556,7 +556,7 @@ def _check_hashable(devices: Iterable[Device]) -> None:
 def _add_new(
     table: dict[str, Callable[..., Any]], more: Mapping[str, Callable[..., Any]], verb: str
 ) -> None:
-    """Add one extension's entries to the earlier ones'; all of them or, on a conflict, none."""
+    """Add one extension's entries to the table: all of them or, on a conflict, none."""
     twice = sorted(set(table) & set(more))
     if twice:
         raise ValueError(f"another extension {verb} {', '.join(twice)} already")
@@ -564,7 +564,7 @@ def _add_new(
 
 
 def _merged_methods(merged: ArrayMethods, answer: ArrayMethods | None) -> ArrayMethods:
-    """The array methods of some extensions, and those of one more."""
+    """Array methods merged with those of one more extension."""
     if answer is None:
         return merged
     if not isinstance(answer, ArrayMethods):
@@ -579,7 +579,7 @@ def _merged_methods(merged: ArrayMethods, answer: ArrayMethods | None) -> ArrayM
 
 
 def _taken() -> None:
-    """Stands for a name that is defined; only that it is there matters."""
+    """A placeholder for a name that is already defined; it is never called."""
 
 
 _manager: PluginManager | None = None
@@ -587,7 +587,7 @@ _manager_lock = threading.Lock()
 
 
 def manager() -> PluginManager:
-    """The plug-in manager of this process, made on first use."""
+    """The plug-in manager of this process, created on first use."""
     global _manager
     if _manager is None:
         with _manager_lock:

@@ -1,4 +1,4 @@
-"""Writes the distribution of a new backend, ready to be installed and to be changed."""
+"""Creates the distribution of a new backend, ready to install and to edit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KINDS: Final = ("equations", "pjrt")
 """What a new backend is made of: a runtime in Python that computes equations, or a PJRT library."""
 
 _NAME: Final = re.compile(r"[a-z](?:[a-z0-9_]*[a-z0-9])?")
-# Platforms of the framework's own, and their aliases.
+# The framework's own platforms and their aliases.
 _TAKEN: Final = ("cpu", "cuda", "gpu", "rocm", "tpu")
 
 
@@ -23,17 +23,17 @@ def new_backend(name: str, folder: Path, kind: str = "equations") -> list[Path]:
     """Write the distribution ``dovetail-backend-<name>``.
 
     Args:
-        name: the platform's name: lower-case letters, digits and underscores, a letter first and
-            no underscore last.
-        folder: where the distribution's own folder is made.
+        name: the platform's name: lower-case letters, digits and underscores, starting with a
+            letter and not ending with an underscore.
+        folder: where the distribution's own folder is created.
         kind: one of `KINDS`.
 
     Returns:
         The files written, in order.
 
     Raises:
-        ValueError: the name is no name for a platform, or is taken; there is no such kind.
-        FileExistsError: the distribution's folder is there already.
+        ValueError: the name is invalid or taken, or there is no such kind.
+        FileExistsError: the distribution's folder already exists.
     """
     if not _NAME.fullmatch(name):
         raise ValueError(
@@ -60,7 +60,7 @@ def new_backend(name: str, folder: Path, kind: str = "equations") -> list[Path]:
 
 
 def _templates(kind: str) -> list[Traversable]:
-    """The templates of a kind; not as paths, for the distribution may be an archive."""
+    """The templates of a kind; not as paths, since the distribution may be an archive."""
     folder = files("dovetail._core.plugins") / "templates" / kind
     return [entry for entry in folder.iterdir() if entry.name.endswith(".txt")]
 

@@ -1,4 +1,4 @@
-"""Which platforms a process uses: what was asked for, and what is chosen when nothing was."""
+"""Which platforms a process uses: those requested, or a default choice."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _INSTALL: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class PlatformRequest:
-    """Platforms that the user asked for.
+    """Platforms that the user requested.
 
     Attributes:
-        names: platform names and aliases, the default first; empty when nothing was asked for.
-        source: who asked, for messages.
+        names: platform names and aliases, the default first; empty if nothing was requested.
+        source: where the request comes from, for messages.
     """
 
     names: tuple[str, ...] = ()
@@ -32,12 +32,12 @@ class PlatformRequest:
 
 @dataclass(frozen=True, slots=True)
 class PlatformChoice:
-    """The platforms of this process and why they are these.
+    """The platforms of this process and the reasons for them.
 
     Attributes:
         platforms: usable platforms, the default first.
         reason: why the first is the default, as one sentence.
-        refused: why each other installed platform is not among them, by name.
+        refused: why each other installed platform is not used, by name.
     """
 
     platforms: tuple[str, ...]
@@ -49,20 +49,20 @@ def parse_request(text: str, source: str) -> PlatformRequest:
     """Read a comma-separated list of platforms.
 
     Args:
-        text: such as `"cuda,cpu"`; spaces around names and empty entries do not count.
-        source: who asked, for messages.
+        text: such as `"cuda,cpu"`; spaces around names and empty entries are ignored.
+        source: where the request comes from, for messages.
 
     Returns:
-        The request; a name that is listed twice counts once.
+        The request, without duplicate names.
     """
     names = dict.fromkeys(name for name in (part.strip() for part in text.split(",")) if name)
     return PlatformRequest(tuple(names), source)
 
 
 def configured_request() -> PlatformRequest:
-    """What the option `platforms` asks for; empty when it asks for nothing.
+    """The platforms requested by the option `platforms`; empty if there are none.
 
-    The option takes its value from `DOVETAIL_PLATFORMS`, or `JAX_PLATFORMS` when that is unset.
+    The option takes its value from `DOVETAIL_PLATFORMS`, or from `JAX_PLATFORMS` if that is unset.
     """
     names = platforms.value
     if not names:
@@ -77,6 +77,6 @@ def configured_request() -> PlatformRequest:
 
 
 def install_hint(platform: str) -> str:
-    """What to type to install a platform's backend; empty where the project has none for it."""
+    """The command that installs a platform's backend; empty if the project has none for it."""
     command = _INSTALL.get(platform)
     return f"To install it: {command}" if command else ""

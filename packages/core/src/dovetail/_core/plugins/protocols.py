@@ -1,8 +1,8 @@
-"""What core asks of the objects of a backend that is written in Python, as structural types.
+"""Protocols for the objects of a backend written in Python.
 
-A backend on a PJRT library needs none of this: its client, which `dovetail.extend.pjrt` makes, is
-jaxlib's, and core talks to it in C++. A backend that has a runtime of its own implements these
-protocols; nothing here is inherited.
+A backend on a PJRT library needs none of them: `dovetail.extend.pjrt` creates its client, which is
+jaxlib's, and core talks to it in C++. A backend with a runtime of its own implements these
+protocols structurally; it inherits from none of them.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 class Device(Protocol):
     """One unit of a platform that holds data and runs programs.
 
-    There is one object for each unit. Core compares devices by identity and keeps them in tables
-    and sets, so that they must be hashable, as objects of plain classes are: a dataclass needs
+    There is one object for each unit. Core compares devices by identity and stores them in tables
+    and sets, so they must be hashable. Objects of plain classes are; a dataclass needs
     ``eq=False``.
     """
 
     @property
     def id(self) -> int:
-        """Number of the device, unique in its platform over all processes."""
+        """Number of the device, unique within its platform across all processes."""
 
     @property
     def process_index(self) -> int:
@@ -40,42 +40,42 @@ class Device(Protocol):
 
     @property
     def device_kind(self) -> str:
-        """The vendor's name of the model, such as `"NVIDIA H200"` or `"cpu"`."""
+        """The vendor's name for the model, such as `"NVIDIA H200"` or `"cpu"`."""
 
     @property
     def client(self) -> Any:
         """The `Client` that owns the device."""
 
     def memory_stats(self) -> Mapping[str, int] | None:
-        """Bytes in use and limits, by name; None where nothing is counted."""
+        """Bytes in use and limits, by name; None if the device does not count them."""
 
 
 @runtime_checkable
 class Buffer(Protocol):
-    """The elements of one array on one device, which never change.
+    """The immutable elements of one array on one device.
 
-    Their computation may still be running, or have failed.
+    Their computation may still be running, or may have failed.
     """
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory that it takes."""
+        """Size in bytes."""
 
     def to_numpy(self) -> np.ndarray[Any, Any]:
-        """Wait for the elements, and give them as a NumPy array that nobody will write to.
+        """Wait for the elements and return them as a NumPy array that nobody will write to.
 
         Raises:
-            Exception: what made their computation fail.
+            Exception: the error that made their computation fail.
         """
 
     def is_ready(self) -> bool:
-        """Whether the computation is over."""
+        """Whether the computation has finished."""
 
     def block_until_ready(self) -> object:
-        """Wait until the computation is over; raises what made it fail."""
+        """Wait until the computation has finished; raise its error if it failed."""
 
     def delete(self) -> None:
-        """Free the memory. Nothing is asked of the buffer afterwards."""
+        """Free the memory. The buffer is not used afterwards."""
 
 
 @runtime_checkable
@@ -83,24 +83,24 @@ class Executable(Protocol):
     """A compiled program, loaded on its device.
 
     It may also have methods ``as_text()``, ``cost_analysis()`` and ``memory_analysis()``, which
-    `Compiled` offers under the same names, and ``serialize()``, which gives bytes.
+    `Compiled` offers under the same names, and ``serialize()``, which returns bytes.
     """
 
     def execute(self, arguments: Sequence[Any]) -> Sequence[Any]:
         """Run the program.
 
-        It may return before the results are there, but not before the effects of the program
+        It may return before the results are ready, but not before the effects of the program
         (callbacks, printing) have happened.
 
         Args:
             arguments: one `Buffer` for each parameter of the program, on its device.
 
         Returns:
-            One `Buffer` for each result. A result may be an argument that is not donated, or
-            another result: such arrays are deleted together.
+            One `Buffer` for each result. A result may be the same object as an argument that is
+            not donated, or as another result: such arrays are deleted together.
 
         Raises:
-            Exception: what made the program fail; the user gets it as it is.
+            Exception: the error that made the program fail; it reaches the user unchanged.
         """
 
 
@@ -108,8 +108,8 @@ class Executable(Protocol):
 class Client(Protocol):
     """The connection of one process to one platform.
 
-    Core compares clients by identity, hashes them and refers to them weakly, which objects of plain
-    classes allow: a dataclass needs ``eq=False``, and one with slots ``weakref_slot=True``.
+    Core compares clients by identity, hashes them and takes weak references. Objects of plain
+    classes allow this; a dataclass needs ``eq=False``, and one with slots ``weakref_slot=True``.
     """
 
     @property
@@ -117,9 +117,9 @@ class Client(Protocol):
         """Version text, for the doctor."""
 
     def devices(self) -> Sequence[Device]:
-        """Every device of the platform, those of other processes included, by increasing id.
+        """Every device of the platform, including other processes' devices, by increasing id.
 
-        They are the same objects each time.
+        Every call returns the same objects.
         """
 
     def local_devices(self) -> Sequence[Device]:
@@ -129,45 +129,45 @@ class Client(Protocol):
         """Number of this process among those that share the platform."""
 
     def put(self, value: np.ndarray[Any, Any], device: Any) -> Buffer:
-        """Copy a value of the host to a device.
+        """Copy a host value to a device.
 
         Args:
-            value: a NumPy array in native byte order, of any strides. Its owner may write to it
-                afterwards, so that its elements have to be taken before the method returns.
+            value: a NumPy array in native byte order, with any strides. Its owner may write to it
+                afterwards, so the elements must be copied before the method returns.
             device: one of `local_devices`.
         """
 
     def copy(self, buffer: Any, device: Any) -> Buffer:
-        """The elements of a buffer in memory of their own, on any of this client's devices."""
+        """Copy the elements of a buffer to new memory on any of this client's devices."""
 
     def compile(self, request: CompileRequest) -> Executable:
         """Compile a program and load it.
 
         Args:
-            request: the program, where it runs, and options. ``request.jaxpr`` holds it where
-                `BackendInfo.programs` is ``"jaxpr"``, ``request.module`` otherwise.
+            request: the program, where it runs, and options. The program is ``request.jaxpr`` if
+                `BackendInfo.programs` is ``"jaxpr"``, otherwise ``request.module``.
 
         Raises:
-            Exception: why it cannot be compiled; the user gets it as it is.
+            Exception: why it cannot be compiled; it reaches the user unchanged.
         """
 
 
 def is_pjrt(client: object) -> bool:
-    """Whether a client is one of jaxlib's, on a PJRT library, and so needs no protocol."""
+    """Whether a client is jaxlib's, on a PJRT library, and so needs no protocol."""
     return any(kind.__module__.partition(".")[0] == "jaxlib" for kind in type(client).__mro__)
 
 
 def missing_members(value: object, protocol: type) -> list[str]:
-    """Public names of a protocol that an object does not have.
+    """The public members of a protocol that an object lacks.
 
     Args:
         value: any object.
         protocol: one of the protocols of this module.
 
     Returns:
-        The missing names, sorted; empty when `value` satisfies the protocol by name.
+        The missing names, sorted; empty if `value` has them all.
     """
-    # The class is asked first: a property may wait for a computation.
+    # The class is checked first: a property may wait for a computation.
     kind = type(value)
     return [n for n in _members(protocol) if not hasattr(kind, n) and not hasattr(value, n)]
 

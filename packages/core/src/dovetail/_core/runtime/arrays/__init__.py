@@ -1,4 +1,4 @@
-"""What is in memory: arrays and the buffers below them, transfers, donation, DLPack, tokens.
+"""Arrays and their buffers, transfers, donation, DLPack, tokens.
 
 Imports `devices`.
 """

@@ -1,7 +1,7 @@
-"""The array that users hold: a thin object around one buffer of jaxlib.
+"""The array class of the user API: a thin wrapper around one buffer of jaxlib.
 
-Its operators, and the methods that need the NumPy API, are filled in by `dispatch`. What stands
-here works on the bare core.
+`dispatch` adds its operators and the methods that need the NumPy API. Everything here works with
+core alone.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ __all__ = [
 
 
 class Retired(NamedTuple):
-    """What is left of an array whose memory is gone."""
+    """What is left of an array that was deleted or donated."""
 
     buffer: Any
     action: str
@@ -55,8 +55,8 @@ class Shard:
 
     Attributes:
         device: the device.
-        index: which part of the whole array it is: one slice for each dimension.
-        replica_id: the number of this copy among those of the same part.
+        index: the part's position in the whole array: one slice for each dimension.
+        replica_id: the index of this copy among the copies of the same part.
         data: the part, as an array on that device.
     """
 
@@ -67,7 +67,7 @@ class Shard:
 
 
 class _ArrayMeta(type):
-    """Makes tracers of arrays instances of `Array`, as they are wherever one is expected."""
+    """Makes `isinstance(tracer, Array)` true for tracers of arrays."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> NoReturn:
         raise TypeError(
@@ -89,10 +89,10 @@ class _ArrayMeta(type):
 
 
 class Array(ArrayClass, metaclass=_ArrayMeta):
-    """An array on a device. It cannot be changed; operations give new arrays.
+    """An immutable array on a device; operations return new arrays.
 
-    Arrays are made by functions: `dovetail.numpy.array`, `dovetail.device_put`. Inside a
-    transformed function tracers stand for arrays, and ``isinstance(tracer, Array)`` is True.
+    Arrays are created by functions: `dovetail.numpy.array`, `dovetail.device_put`. Inside a
+    transformed function, tracers stand for arrays, and ``isinstance(tracer, Array)`` is True.
 
     Differs:
         Arrays under a transformation have the other attributes of arrays, too: `nbytes`,
@@ -104,8 +104,8 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
         3
     """
 
-    # The buffer is unset once the memory is gone, and the class becomes one with __getattr__, so
-    # that any use ends there. (A class with __getattr__ pays for it on every access.)
+    # Once the memory is gone, the buffer is unset and the class changes to one with __getattr__,
+    # so that any use raises. (A class with __getattr__ has slower attribute access.)
     __slots__ = ("__weakref__", "_buffer", "_retired")
 
     _buffer: Any
@@ -155,17 +155,17 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
 
     @property
     def itemsize(self) -> int:
-        """The number of bytes that one element takes."""
+        """The size of one element in bytes."""
         return int(self.dtype.itemsize)
 
     @property
     def nbytes(self) -> int:
-        """The number of bytes that the elements take."""
+        """The size of all elements in bytes."""
         return self.size * self.itemsize
 
     @property
     def weak_type(self) -> bool:
-        """Whether the dtype yields to those of other arrays in promotion."""
+        """Whether the dtype gives way to other arrays' dtypes in promotion."""
         weak: bool = self.aval.weak_type
         return weak
 
@@ -183,8 +183,8 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
     @property
     def device(self) -> Any:
         """The device that holds the array, or its sharding if there are several."""
-        found = self.sharding.device_set
-        return next(iter(found)) if len(found) == 1 else self.sharding
+        device_set = self.sharding.device_set
+        return next(iter(device_set)) if len(device_set) == 1 else self.sharding
 
     @property
     def format(self) -> Format:
@@ -200,7 +200,7 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
 
     @property
     def committed(self) -> bool:
-        """Whether the array sticks to its device, so that computations follow it there."""
+        """Whether the array is committed to its device, so that computations run there."""
         committed: bool = self._any_buffer()._committed
         return committed
 
@@ -221,7 +221,7 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
         """The parts of the array on devices that this process can address."""
         indices = self.sharding.addressable_devices_indices_map(self.shape)
         self._check()
-        # One device holds all of it.
+        # A single device holds the whole array.
         return [Shard(device, index, 0, self) for device, index in indices.items()]
 
     global_shards = addressable_shards
@@ -235,7 +235,7 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
 
         Args:
             device: a device or a sharding.
-            stream: must be None; it is there for the array API standard.
+            stream: must be None; required by the array API standard.
         """
         if stream is not None:
             raise NotImplementedError("to_device takes no stream")
@@ -243,12 +243,12 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
         return wrap_as(self, buffers.move(self._buffer, target, True))
 
     def on_device_size_in_bytes(self) -> int:
-        """The number of bytes that the array takes on its device."""
+        """The size in bytes on the device."""
         self._check()
         return int(self._buffer.on_device_size_in_bytes())
 
     def unsafe_buffer_pointer(self) -> int:
-        """The address of the data; valid for as long as the array is alive and not deleted."""
+        """The address of the data; valid while the array is alive and not deleted."""
         from dovetail._core.runtime.arrays import dlpack  # deferred: dlpack makes arrays
 
         self._check()
@@ -256,30 +256,30 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
 
     @property
     def traceback(self) -> Any:
-        """Where the array was made, if tracebacks are on."""
+        """Where the array was created, if tracebacks are on."""
         return self._any_buffer().traceback
 
     # ------------------------------------------------------------------------------- life cycle
 
     def is_deleted(self) -> bool:
-        """Whether the memory is gone, because the array was deleted or donated."""
+        """Whether the array was deleted or donated."""
         deleted: bool = self._any_buffer().is_deleted()
         return deleted
 
     def is_ready(self) -> bool:
-        """Whether the value is computed."""
+        """Whether the value has been computed."""
         self._check()
         ready: bool = self._buffer.is_ready()
         return ready
 
     def delete(self) -> None:
-        """Free the memory now; using the array afterwards is an error."""
+        """Free the memory now; any later use of the array is an error."""
         buffer = self._any_buffer()
         retire(self, "deleted by .delete()")
         buffer.delete()
 
     def block_until_ready(self) -> Array:
-        """Wait until the value is computed.
+        """Wait until the value has been computed.
 
         Returns:
             The array itself.
@@ -295,12 +295,12 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
         return self
 
     def copy_to_host_async(self) -> None:
-        """Start copying the value to the host, so that reading it later waits less."""
+        """Start copying the value to the host, so that reading it later is faster."""
         self._check()
         bindings.copy_to_host_async(self._buffer)
 
     def _check(self) -> None:
-        """Raise if the memory is gone."""
+        """Raise if the array was deleted or donated."""
         buffer = self._buffer
         if buffer.is_deleted():
             raise _deleted_error(Retired(buffer, "", None))
@@ -321,7 +321,7 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
         """One element as a Python scalar.
 
         Args:
-            *args: its index; nothing for the only element of an array of size 1.
+            *args: its index; may be omitted for an array of size 1.
         """
         return read_array(self).item(*args)
 
@@ -330,7 +330,7 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
         return read_array(self).tolist()
 
     def tobytes(self, order: Literal["C", "F", "A", "K"] | None = "C") -> bytes:
-        """The elements as the machine's bytes.
+        """The raw bytes of the elements, in native byte order.
 
         Args:
             order: "C" for row-major order, "F" for column-major order.
@@ -410,7 +410,7 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
     def __cuda_array_interface__(self) -> Any:
         self._check()
         buffer = self._buffer
-        if buffer.platform() not in ("cuda", "gpu"):  # jaxlib would look for jax before it says no
+        if buffer.platform() not in ("cuda", "gpu"):  # jaxlib would look for jax before refusing
             raise AttributeError("only arrays on NVIDIA GPUs have __cuda_array_interface__")
         return buffer.__cuda_array_interface__
 
@@ -422,7 +422,7 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
         return self.__copy__()
 
     def clone(self) -> Array:
-        """The array with memory of its own, on the same device."""
+        """A copy of the array in new memory on the same device."""
         return self.__copy__()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -455,13 +455,13 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
 
 @functools.lru_cache(maxsize=1024)
 def _logical_aval(physical_shape: tuple[int, ...], key_dtype: Any) -> ShapedArray:
-    """The abstract value of random keys whose numbers have the given shape."""
+    """The aval of random keys whose underlying numbers have the given shape."""
     extra = len(key_dtype.physical(())[0])
     return make_aval(physical_shape[: len(physical_shape) - extra], key_dtype)
 
 
 class KeyArray(Array):
-    """An array of random keys. Its buffer holds the numbers that the keys are made of."""
+    """An array of random keys. Its buffer holds the keys' underlying numbers."""
 
     __slots__ = ("_key_dtype",)
 
@@ -523,32 +523,32 @@ _new_key_array: Final[Callable[[], KeyArray]] = type.__call__.__get__(KeyArray)
 
 
 def array_from_buffer(buffer: Any) -> Array:
-    """An array around a buffer."""
-    made = _new_array()
-    made._buffer = buffer
-    return made
+    """Wrap a buffer in an array."""
+    array = _new_array()
+    array._buffer = buffer
+    return array
 
 
 def _wrap_keys(buffer: Any, key_dtype: Any) -> KeyArray:
-    made = _new_key_array()
-    made._key_dtype = key_dtype
-    made._buffer = buffer
-    return made
+    array = _new_key_array()
+    array._key_dtype = key_dtype
+    array._buffer = buffer
+    return array
 
 
 def wrap_as(like: Array, buffer: Any) -> Array:
-    """An array of the same class (and key dtype) around another buffer."""
+    """Wrap a buffer in an array of the same class (and key dtype) as another array."""
     return wrap_value(like._key_dtype, buffer)
 
 
 def wrap_value(key_dtype: Any, buffer: Any) -> Array:
-    """An array around a buffer: of random keys if there is a key dtype, else of numbers."""
+    """Wrap a buffer in an array: of random keys if there is a key dtype, else of numbers."""
     return array_from_buffer(buffer) if key_dtype is None else _wrap_keys(buffer, key_dtype)
 
 
-# The C++ jit takes arrays apart as nodes of its trees. Fields of a dataclass are what it reads
-# fastest; it would make one by calling its class with them, which is slow, so that a result is a
-# node of a type of its own, whose children are the buffers of all its arrays.
+# The C++ jit flattens arrays as nodes of its pytrees. It reads the fields of dataclasses fastest.
+# It would create one by calling its class, which is slow, so a result is a node of a separate
+# type, whose children are the buffers of all its arrays.
 dispatch_registry.register_dataclass_node(Array, ["_buffer"], [])
 dispatch_registry.register_dataclass_node(KeyArray, ["_buffer"], ["_key_dtype"])
 
@@ -556,7 +556,7 @@ Assemble = Callable[[tuple[Any, ...]], Any]
 
 
 class _Result:
-    """Stands for the result of a program in the tree by which C++ puts it together."""
+    """Stands for a program's result in the tree from which C++ assembles it."""
 
     __slots__ = ("assemble", "count")
 
@@ -568,9 +568,9 @@ class _Result:
 def _make_result(assemble: Assemble | None, children: tuple[Any, ...]) -> Any:
     if assemble is not None:
         return assemble(children)
-    made = _new_array()
-    (made._buffer,) = children
-    return made
+    array = _new_array()
+    (array._buffer,) = children
+    return array
 
 
 dispatch_registry.register_node(
@@ -579,16 +579,16 @@ dispatch_registry.register_node(
 
 
 def _wrap_all(children: tuple[Any, ...]) -> list[Array]:
-    made = []
+    arrays = []
     for buffer in children:
         array = _new_array()
         array._buffer = buffer
-        made.append(array)
-    return made
+        arrays.append(array)
+    return arrays
 
 
 def _assembler(tree: PyTreeDef, key_dtypes: list[Any]) -> Assemble | None:
-    """What makes a pytree of arrays out of its buffers; None for one array of numbers."""
+    """A function that builds a pytree of arrays from its buffers; None for one array of numbers."""
     if any(key_dtypes):
         return lambda children: tree.unflatten(map(wrap_value, key_dtypes, children))
     if tree.num_nodes == 1 == tree.num_leaves:
@@ -599,14 +599,14 @@ def _assembler(tree: PyTreeDef, key_dtypes: list[Any]) -> Assemble | None:
 
 
 def result_tree(result: Any) -> PyTreeDef:
-    """The tree by which C++ makes a pytree of arrays like the given one out of its buffers."""
+    """The tree from which C++ builds a pytree of arrays like the given one, given its buffers."""
     arrays, tree = dispatch_registry.flatten(result, lambda value: isinstance(value, Array))
     assemble = _assembler(tree, [array._key_dtype for array in arrays])
     return dispatch_registry.flatten(_Result(assemble, len(arrays)))[1]
 
 
 class _Deleted:
-    """What an array without memory does when it is used."""
+    """Mixin that makes any use of a deleted or donated array raise."""
 
     __slots__ = ()
 
@@ -627,12 +627,12 @@ class _DeletedKeyArray(_Deleted, KeyArray):
 
 
 def retire(array: Array, action: str, traceback: Any = None) -> None:
-    """Mark an array whose memory is gone, so that its next use is a clear error.
+    """Mark an array as deleted or donated, so that its next use raises a clear error.
 
     Args:
         array: the array.
         action: what was done to it, such as ``"donated to step"``.
-        traceback: where; the caller's place if None.
+        traceback: where that happened; the caller's traceback if None.
     """
     try:
         buffer = array._buffer
@@ -664,10 +664,10 @@ def _deleted_error(retired: Retired) -> DeletedArrayError:
 
 
 def read_array(array: Array) -> np.ndarray[Any, Any]:
-    """The value of an array as a read-only NumPy array (of keys: the numbers they are made of).
+    """The value of an array as a read-only NumPy array; for keys, their underlying numbers.
 
     Raises:
-        DeletedArrayError: the memory of the array is gone.
+        DeletedArrayError: the array was deleted or donated.
         JaxRuntimeError: its computation failed.
     """
     buffer = array._buffer
@@ -690,18 +690,18 @@ def _scalar(array: Array, target: str) -> Any:
 
 
 def _rows(array: Array, aval: Any) -> Iterator[Array]:
-    """The array's rows, transferred one at a time out of one copy on the host."""
+    """The array's rows, transferred one at a time from a single copy on the host."""
     buffer = array._buffer
     place, committed = buffer._sharding, buffer._committed
     physical = physical_aval(aval)
     key_dtype = array._key_dtype
-    put, wrapped = buffers.put, wrap_value
+    put, wrap = buffers.put, wrap_value
     for row in read_array(array):
-        yield wrapped(key_dtype, put(row, physical, place, committed))
+        yield wrap(key_dtype, put(row, physical, place, committed))
 
 
 def _restore(value: np.ndarray[Any, Any], weak_type: bool) -> Array:
-    """Make an unpickled array, on the default device."""
+    """Create an unpickled array on the default device."""
     canonical = dtypes.canonicalize_dtype(value.dtype)
     value = value if value.dtype == canonical else value.astype(canonical)
     aval = make_aval(value.shape, value.dtype, weak_type)
@@ -713,13 +713,13 @@ def _restore_keys(value: np.ndarray[Any, Any], key_dtype: Any) -> KeyArray:
 
 
 def live_arrays(platform: str | None = None) -> list[Array]:
-    """The arrays that are alive, as new objects around their buffers.
+    """The live arrays, as new objects around their buffers.
 
     Args:
-        platform: the platform to ask; all that have been used if None.
+        platform: the platform; all platforms in use if None.
 
     Returns:
-        The arrays; arrays of random keys appear as the numbers that they are made of.
+        The arrays; arrays of random keys appear as their underlying numbers.
     """
     return [
         array_from_buffer(buffer)

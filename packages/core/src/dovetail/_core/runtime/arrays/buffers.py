@@ -1,8 +1,8 @@
-"""jaxlib's buffer objects: made from host values, moved, copied, read back.
+"""jaxlib's buffer objects: creating them from host values, moving, copying and reading them.
 
-A buffer (jaxlib's ``ArrayImpl``) carries an aval, a sharding and a committed flag. Users never meet
-one: an `Array` holds it. Nothing here makes jaxlib look for jax, and nothing aliases memory that a
-caller can write.
+A buffer (jaxlib's ``ArrayImpl``) carries an aval, a sharding and a committed flag. Users never see
+one: an `Array` holds it. Nothing here makes jaxlib look for jax, and only `put_shared` aliases
+memory that a caller can write to.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _batched_device_put: Final = _jax.batched_device_put
 _batched_copy: Final = _jax.batched_copy_array_to_devices_with_sharding
 _batched_block: Final = _jax.batched_block_until_ready
 _buffer_class: Final = _jax.ArrayImpl
-# The default would share aligned memory with the NumPy array, which its owner may write to later.
+# The default would share aligned memory with the NumPy array; its owner may write to it later.
 _COPY_DURING_CALL: Final = xla_client.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
 _SHARE: Final = xla_client.HostBufferSemantics.ZERO_COPY
 _ALWAYS_COPY: Final = _jax.ArrayCopySemantics.ALWAYS_COPY
@@ -59,7 +59,7 @@ _NO_MEMORY: Final = (
 
 @caches.lru_cache(maxsize=8192)
 def handler(aval: Any, sharding: Any, committed: bool = False) -> Any:
-    """A function that gives a program's result its aval, sharding and committed flag."""
+    """A function that sets the aval, sharding and committed flag of a program's result."""
     if sharding._plugin_client is None:
         return result_handler(aval, sharding, committed)
     return lambda cell: _from_backend(cell, aval, sharding, committed, "Executable.execute")
@@ -68,17 +68,17 @@ def handler(aval: Any, sharding: Any, committed: bool = False) -> Any:
 def _from_backend(
     cell: list[Any], aval: Any, sharding: Any, committed: bool, method: str
 ) -> PluginBuffer:
-    """A buffer of what a backend that is written in Python gave.
+    """Wrap a buffer that a backend written in Python returned.
 
     Args:
-        cell: a list that holds the backend's answer.
+        cell: a list that holds the backend's buffer.
         aval: the abstract value.
         sharding: where it is.
-        committed: whether the data sticks to the device.
-        method: what gave it, for the message.
+        committed: whether the data is committed to the device.
+        method: the method that returned it, for the message.
 
     Raises:
-        TypeError: it is no `Buffer` of the protocol.
+        TypeError: it does not satisfy the protocol `Buffer`.
     """
     missing = protocols.missing_members(cell[0], protocols.Buffer)
     if missing:
@@ -90,7 +90,7 @@ def _from_backend(
 
 
 def is_buffer(value: object) -> bool:
-    """Whether a value is a buffer of jaxlib: ours, or an array of jax."""
+    """Whether a value is one of jaxlib's buffers: ours, or an array of jax."""
     return type(value) is _buffer_class
 
 
@@ -101,11 +101,11 @@ def put(value: Any, aval: Any, sharding: Any, committed: bool = False) -> Buffer
         value: a NumPy array or scalar of exactly the aval's shape and dtype, in native byte order.
         aval: its (physical) abstract value.
         sharding: a sharding on one device.
-        committed: whether the data sticks to that device.
+        committed: whether the data is committed to that device.
 
     Raises:
-        BackendUnavailableError: the device is only compiled for.
-        TypeError: a backend that is written in Python gives something else than a buffer.
+        BackendUnavailableError: the device is compile-only.
+        TypeError: a backend written in Python returned something other than a buffer.
     """
     if sharding._plugin_client is not None:
         clients.check_runs(sharding._device, *_NO_MEMORY)
@@ -128,7 +128,7 @@ def put(value: Any, aval: Any, sharding: Any, committed: bool = False) -> Buffer
 
 
 def put_shared(value: np.ndarray[Any, Any], aval: Any, sharding: Any, committed: bool) -> Buffer:
-    """`put` that shares the memory of the NumPy array where the device can (it must be aligned)."""
+    """Like `put`, but share the NumPy array's memory if the device can (it must be aligned)."""
     if sharding._plugin_client is not None:
         return put(value, aval, sharding, committed)
     clients.check_runs(sharding._device, *_NO_MEMORY)
@@ -145,7 +145,7 @@ def rewrap(buffer: Buffer, aval: Any, sharding: Any, committed: bool) -> Buffer:
 
 
 def move(buffer: Buffer, sharding: Any, committed: bool) -> Buffer:
-    """The data of a buffer on another device, or the buffer itself if it is there."""
+    """The data of a buffer on another device, or the buffer itself if it is already there."""
     present = buffer._sharding
     if present is sharding:
         if buffer._committed is committed:
@@ -161,7 +161,7 @@ def move(buffer: Buffer, sharding: Any, committed: bool) -> Buffer:
 
 
 def copy(buffer: Buffer) -> Buffer:
-    """The same data in memory of its own, on the same device."""
+    """A copy of the data in new memory on the same device."""
     sharding = buffer._sharding
     if sharding._plugin_client is not None:
         data = sharding._plugin_client.copy(buffer.data, sharding._device)
@@ -175,19 +175,18 @@ def copy(buffer: Buffer) -> Buffer:
 def read(buffer: Buffer) -> np.ndarray[Any, Any]:
     """The value of a buffer as a read-only NumPy array; waits until it is computed.
 
-    Where the memory is the host's the array is a view of it, otherwise the host's copy is kept with
-    the buffer.
+    The array is a view if the memory is the host's; otherwise the host copy is cached with the
+    buffer.
 
     Raises:
         JaxRuntimeError: the computation of the value failed, or the buffer is deleted.
     """
-    # NumPy turns a buffer in error silently into an array of objects, so that errors are asked for
-    # first.
+    # Check for errors first: NumPy silently turns a failed buffer into an array of objects.
     wait(buffer)
-    kept = buffer._npy_value
-    if kept is not None:
-        known: np.ndarray[Any, Any] = kept
-        return known
+    cached = buffer._npy_value
+    if cached is not None:
+        host_value: np.ndarray[Any, Any] = cached
+        return host_value
     if type(buffer) is PluginBuffer:
         value, copied = buffer.read(), True
     elif is_unreadable(buffer.aval.dtype):
@@ -196,13 +195,13 @@ def read(buffer: Buffer) -> np.ndarray[Any, Any]:
         value, copied = host_copy(buffer)
     if value.flags.writeable:
         value.flags.writeable = False
-    if copied:  # a view that is kept would hold the buffer that holds it
+    if copied:  # a cached view would form a reference cycle with the buffer
         buffer._npy_value = value
     return value
 
 
 def _read_converted(buffer: Buffer) -> np.ndarray[Any, Any]:
-    """The value of a buffer whose dtype is narrower than a byte, by way of one that is not."""
+    """The value of a buffer with a sub-byte dtype, read by way of a wider dtype."""
     from dovetail._core.basis.elementwise import convert_element_type_p  # deferred: rare
     from dovetail._core.runtime.arrays.array import array_from_buffer  # deferred: cycle
     from dovetail._core.trace.state import evaluation_trace  # deferred: rare
@@ -222,7 +221,7 @@ def block_until_ready(buffers: Sequence[Buffer]) -> None:
     """Wait until buffers are computed.
 
     Raises:
-        JaxRuntimeError: one of the computations failed; what a callback raised, if that is why.
+        JaxRuntimeError: one of the computations failed; if a callback caused it, its exception.
     """
     try:
         for buffer in buffers:
@@ -237,7 +236,7 @@ def wait(buffer: Buffer) -> None:
     """Wait until a buffer is computed.
 
     Raises:
-        JaxRuntimeError: the computation failed; what a callback raised, if that is why.
+        JaxRuntimeError: the computation failed; if a callback caused it, its exception.
     """
     try:
         buffer.block_until_ready()

@@ -1,8 +1,8 @@
 """Exchange of arrays with other libraries through DLPack.
 
-On the host the data goes through NumPy, or is read with the layout that DLPack's header file
-describes (https://github.com/dmlc/dlpack/blob/main/include/dlpack/dlpack.h) for dtypes that NumPy
-lacks: jaxlib's own import would make it look for jax.
+jaxlib's own import would make it look for jax. So host data goes through NumPy or, for dtypes that
+NumPy lacks, is read with the layout from DLPack's header file
+(https://github.com/dmlc/dlpack/blob/main/include/dlpack/dlpack.h).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ ROCM: Final = 10
 _PLATFORM_CODES: Final = {"cpu": CPU, "cuda": CUDA, "gpu": CUDA, "rocm": ROCM}
 _ALIGNMENT: Final = 64
 _VERSIONED: Final = b"dltensor_versioned"
-_IS_COPIED: Final = 2  # the flag of a tensor that nobody else refers to
+_IS_COPIED: Final = 2  # DLPack's flag for a tensor that was copied for its consumer
 
 
 class _DLDevice(ctypes.Structure):
@@ -103,7 +103,7 @@ _CODES_OF_ML_DTYPES: Final = {
 
 
 def _numpy_dtype(data_type: _DataType) -> np.dtype[Any]:
-    """The dtype that a type code stands for."""
+    """The dtype for a DLPack type code."""
     name, bits = _CODES.get(data_type.code, ""), data_type.bits
     if data_type.lanes == 1:
         if name == "bool" and bits == 8:
@@ -124,7 +124,7 @@ def _numpy_dtype(data_type: _DataType) -> np.dtype[Any]:
 
 
 def _tensor(capsule: Any) -> _Tensor:
-    """The tensor inside a capsule that nobody has consumed."""
+    """The tensor in an unconsumed capsule."""
     if _capsule_is_valid(capsule, _VERSIONED):
         versioned = _Versioned.from_address(_capsule_pointer(capsule, _VERSIONED))
         if versioned.major > 1:
@@ -156,9 +156,9 @@ def dlpack_device(array: Array) -> tuple[int, int]:
     if not clients.is_device(device):
         raise BufferError("an array on several devices cannot be exchanged through DLPack")
     if type(array._buffer) is PluginBuffer:
-        return CPU, 0  # whatever its backend holds it in, it gives a copy on the host
+        return CPU, 0  # wherever its backend stores it, a host copy is exported
     code = _PLATFORM_CODES.get(clients.platform_of(device), CPU)
-    if code == CPU:  # or unknown to DLPack, so that a copy on the host is given
+    if code == CPU:  # or a platform unknown to DLPack: a host copy is exported
         return CPU, 0
     return code, int(device.local_hardware_id)
 
@@ -170,11 +170,11 @@ def to_capsule(
     dl_device: tuple[int, int] | None = None,
     copy: bool | None = None,
 ) -> Any:
-    """What ``array.__dlpack__`` returns; the arguments are those of the array API standard.
+    """The result of ``array.__dlpack__``, with the arguments of the array API standard.
 
     Raises:
-        BufferError: the array's dtype or device has no place in DLPack, or a copy would be
-            needed and is forbidden.
+        BufferError: DLPack does not support the array's dtype or device, or a copy would be
+            needed but is forbidden.
     """
     array._check()
     if not is_supported_dtype(array.dtype):
@@ -204,13 +204,13 @@ def to_capsule(
 
 
 def _host_capsule(value: np.ndarray[Any, Any], max_version: tuple[int, int] | None) -> Any:
-    """The capsule of a copy in NumPy's memory, which needs no client for the host."""
+    """The capsule of a copy in NumPy's memory, which needs no CPU client."""
     code = _CODES_OF_ML_DTYPES.get(value.dtype.name)
-    known = value if code is None else value.view(f"u{value.itemsize}")
+    exported = value if code is None else value.view(f"u{value.itemsize}")
     try:
-        capsule = known.__dlpack__(max_version=max_version)
+        capsule = exported.__dlpack__(max_version=max_version)
     except TypeError:
-        capsule = known.__dlpack__()  # NumPy before 2.1, whose capsules have no version
+        capsule = exported.__dlpack__()  # NumPy before 2.1, whose capsules have no version
     if code is not None:
         _tensor(capsule).dtype.code = code
     if _capsule_is_valid(capsule, _VERSIONED):
@@ -219,9 +219,9 @@ def _host_capsule(value: np.ndarray[Any, Any], max_version: tuple[int, int] | No
 
 
 def address(buffer: Any) -> int:
-    """Where the data of a buffer begins.
+    """The address of a buffer's data.
 
-    jaxlib's own call makes it look for jax where the buffer came from the host.
+    jaxlib's own call makes it look for jax if the buffer came from the host.
     """
     buffer.block_until_ready()
     if type(buffer) is PluginBuffer:
@@ -244,21 +244,21 @@ def address(buffer: Any) -> int:
 def from_dlpack(external: Any, device: Any = None, copy: bool | None = None) -> Array:
     """An array with the data of another library's array.
 
-    The data is copied, because its owner could write to it later; ``copy=False`` shares the memory
-    instead, and then the owner must not.
+    The data is copied, because its owner could write to it later. ``copy=False`` shares the memory
+    instead; the owner must not write to it then.
 
     Args:
         external: an object with ``__dlpack__`` and ``__dlpack_device__``, such as a PyTorch tensor.
-        device: where to place the result: a device or a sharding; the device that the data is on if
-            None, or the default device for data on the host where no platform has that for a device
-            (``DOVETAIL_PLATFORMS`` leaves out ``"cpu"``).
+        device: where to place the result: a device or a sharding. If None, the device that the data
+            is on; for data on the host, the default device if the host is not a device of this
+            process (``DOVETAIL_PLATFORMS`` leaves out ``"cpu"``).
         copy: False to share the memory, or fail.
 
     Returns:
         The array; 64-bit numbers become 32-bit ones unless ``enable_x64`` is on.
 
     Raises:
-        TypeError: ``external`` is no such object.
+        TypeError: ``external`` is not such an object.
         BufferError: its dtype or device is not supported, or ``copy=False`` and sharing is
             impossible.
 
@@ -316,7 +316,7 @@ def _host_view(external: Any) -> np.ndarray[Any, Any]:
     try:
         capsule = external.__dlpack__(max_version=(1, 0))
     except TypeError:
-        capsule = external.__dlpack__()  # written before DLPack had versions
+        capsule = external.__dlpack__()  # its library predates DLPack's versions
     tensor = _tensor(capsule)
     dtype = _numpy_dtype(tensor.dtype)
     shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
@@ -335,7 +335,7 @@ def _host_view(external: Any) -> np.ndarray[Any, Any]:
     else:
         extent = sum(map(abs, span)) + dtype.itemsize
     memory = (ctypes.c_char * extent).from_address(start + lowest)
-    # The capsule, which nobody marks as consumed, frees the data when the view is gone.
+    # The capsule is never marked as consumed, so it frees the data when the view is gone.
     memory._owner = (capsule, external)  # type: ignore[attr-defined]
     return np.ndarray(shape, dtype, memory, -lowest, strides)  # type: ignore[arg-type]
 
@@ -357,7 +357,7 @@ def _from_host(external: Any, target: Any, copy: bool | None) -> Array:
 
 
 def _host_sharding() -> SingleDeviceSharding:
-    """Where data on the host stays: on the host if that is a device, or goes by default."""
+    """The sharding for host data: the CPU if it is a device here, else the default device."""
     place = default_sharding()
     if clients.platform_of(place._device) == "cpu":
         return place
@@ -368,7 +368,7 @@ def _host_sharding() -> SingleDeviceSharding:
 
 
 def _why_not_shared(view: np.ndarray[Any, Any], value: np.ndarray[Any, Any], place: Any) -> str:
-    """Why memory of the host cannot become that of an array, or nothing."""
+    """Why an array cannot share host memory; empty if it can."""
     if clients.platform_of(place._device) != "cpu":
         return f"data on the host does not reach {place._device!r} without a copy"
     if value is not view:
@@ -386,12 +386,12 @@ def _from_accelerator(
     platforms = [name for name, code in _PLATFORM_CODES.items() if code == kind]
     if not platforms:
         raise BufferError(f"data on a device of DLPack's kind {kind} cannot be taken over")
-    found = [
+    matches = [
         d for d in clients.local_devices(backend=platforms[0]) if d.local_hardware_id == number
     ]
-    if not found:
+    if not matches:
         raise BufferError(f"this process has no device {number} of the platform {platforms[0]!r}")
-    device = found[0]
+    device = matches[0]
     capsule = external.__dlpack__()
     tensor = _tensor(capsule)
     aval = make_aval(tuple(tensor.shape[i] for i in range(tensor.ndim)), _numpy_dtype(tensor.dtype))

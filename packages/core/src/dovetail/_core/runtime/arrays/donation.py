@@ -13,7 +13,7 @@ from dovetail._core.runtime.arrays.array import Array, KeyArray, retire
 
 __all__ = ["donating", "raise_explained", "retire_donated"]
 
-# XLA's words where the first of the two arguments is donated, and where the second is.
+# XLA's wording when the first of the two arguments is donated, and when the second is.
 _GIVEN_TWICE: Final = (
     "previously donated in the same call",
     "Attempt to donate a buffer which is also used by the same call",
@@ -21,15 +21,14 @@ _GIVEN_TWICE: Final = (
 
 
 def raise_explained(error: Exception, name: str) -> None:
-    """Raise an error that says what to do, if XLA's is about an array that a call donates and also
-    uses.
+    """Raise a clearer error if XLA's is about an array that a call both donates and uses.
 
     Args:
-        error: the error.
-        name: the name of the function that was called.
+        error: XLA's error.
+        name: the name of the called function.
 
     Raises:
-        JaxRuntimeError: it is.
+        JaxRuntimeError: XLA's error is about that.
     """
     if any(words in str(error) for words in _GIVEN_TWICE):
         raise JaxRuntimeError(
@@ -40,11 +39,11 @@ def raise_explained(error: Exception, name: str) -> None:
 
 
 def retire_donated(values: Iterable[Any], name: str) -> None:
-    """Mark the arrays whose memory a call has taken, so that using them again is a clear error.
+    """Mark the arrays that a call has donated, so that using them again raises a clear error.
 
     Args:
         values: the donated arguments, pytrees.
-        name: the name of the function that was called.
+        name: the name of the called function.
     """
     traceback = None
     for value in values:
@@ -68,14 +67,14 @@ def donating(
     donate_argnums: Sequence[int],
     donate_argnames: Sequence[str] = (),
 ) -> Callable[..., Any]:
-    """A function that calls another, and marks the arrays that were donated to it.
+    """Wrap a function to mark the arrays that were donated to it.
 
-    The C++ path runs no Python that could; the difference to it is about a microsecond.
+    The C++ path runs no Python, so it cannot do that; the wrapper costs about a microsecond.
 
     Args:
         compiled: the function, from `pjit_function`.
         name: its name, for messages.
-        donate_argnums: numbers of the donated arguments.
+        donate_argnums: indices of the donated arguments.
         donate_argnames: names of the donated keyword arguments.
     """
     numbers, names = tuple(donate_argnums), tuple(donate_argnames)

@@ -1,6 +1,6 @@
-"""Exceptions raised by callbacks, kept until the failure of their program is met.
+"""Exceptions raised by callbacks, kept until the failure of their program is noticed.
 
-jaxlib passes on nothing but text, in which the number of the exception stands.
+jaxlib passes on only text, so the text carries the number of the exception.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 
 __all__ = ["keep", "original", "was_raised"]
 
-# An exception holds the frames that it went through, with all their values.
+# Few, since an exception keeps its frames and all their values alive.
 _MOST: Final = 16
 
 _lock: Final = threading.Lock()
@@ -24,36 +24,36 @@ _mark: Final = re.compile(r"\[dovetail callback failure (\d+)\]")
 
 
 class CallbackFailure(Exception):
-    """What jaxlib is told in place of the exception that a callback raised."""
+    """Raised to jaxlib in place of the exception that a callback raised."""
 
 
 def keep(error: BaseException) -> CallbackFailure:
-    """Keep an exception.
+    """Store an exception.
 
     Args:
-        error: what a callback raised.
+        error: the exception that a callback raised.
 
     Returns:
-        What is to be raised in its place.
+        The exception to raise in its place.
     """
     with _lock:
         number = next(_numbers)
         _kept[number] = error
         while len(_kept) > _MOST:
             _raised.discard(_kept.popitem(last=False)[0])
-    said = "\n".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())])
-    return CallbackFailure(f"[dovetail callback failure {number}] {said}")
+    text = "\n".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())])
+    return CallbackFailure(f"[dovetail callback failure {number}] {text}")
 
 
 def original(error: BaseException) -> BaseException:
-    """The exception that a callback raised, where that is why a program failed; else the error.
+    """The callback's exception if it made a program fail, else the error itself.
 
-    The caller is about to raise it.
+    Marks the exception as raised, since the caller is about to raise it.
     """
-    found = _mark.search(str(error))
-    if found is None:
+    match = _mark.search(str(error))
+    if match is None:
         return error
-    number = int(found[1])
+    number = int(match[1])
     with _lock:
         if number in _kept:
             _raised.add(number)
@@ -61,6 +61,6 @@ def original(error: BaseException) -> BaseException:
 
 
 def was_raised(error: BaseException) -> bool:
-    """Whether `original` has given the exception behind an error before."""
-    found = _mark.search(str(error))
-    return found is not None and int(found[1]) in _raised
+    """Whether `original` has already returned the exception behind an error."""
+    match = _mark.search(str(error))
+    return match is not None and int(match[1]) in _raised

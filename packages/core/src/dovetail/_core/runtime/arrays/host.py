@@ -1,4 +1,4 @@
-"""From values of the host to NumPy arrays as a device takes them."""
+"""Converts host values to NumPy arrays that a device can take."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["checked_ndarray", "host_value", "numpy_aval"]
 _PYTHON_SCALARS: Final = (bool, int, float, complex)
 _canonicalize: Final = dtypes.canonicalize_dtype
 
-# Dtypes in native byte order that arrays have whatever the options are.
+# Dtypes, in native byte order, that are canonical whatever the options are.
 _ALWAYS: Final = (
     *("bool", "int8", "int16", "int32", "uint8", "uint16", "uint32"),
     *("float16", "float32", "complex64"),
@@ -24,18 +24,18 @@ _CANONICAL: Final = frozenset(map(np.dtype, _ALWAYS))
 
 
 def checked_ndarray(value: Any, what: str = "the value") -> np.ndarray[Any, Any]:
-    """A NumPy array that a device can take: of a canonical dtype, in native byte order.
+    """A NumPy array that a device can take: with a canonical dtype, in native byte order.
 
     Args:
         value: a NumPy array or scalar.
         what: a phrase for the value, for messages.
 
     Returns:
-        ``value`` itself where it is such an array already, else a converted copy.
+        ``value`` itself if it is such an array already, else a converted copy.
 
     Raises:
-        NonArrayArgumentError: its dtype is not one of numbers or booleans, or it is masked.
-        OverflowError: integers do not fit the dtype that arrays have in place of theirs.
+        NonArrayArgumentError: its dtype is neither numeric nor boolean, or it is masked.
+        OverflowError: an integer does not fit the canonical dtype.
     """
     dtype = value.dtype
     if dtype in _CANONICAL and type(value) is np.ndarray:
@@ -57,7 +57,7 @@ def checked_ndarray(value: Any, what: str = "the value") -> np.ndarray[Any, Any]
         raise NonArrayArgumentError(refusal)
     array = np.asarray(value)
     if array.dtype == canonical:
-        # Equal and not identical: the dtypes of ml_dtypes and views of NumPy's, or another byte
+        # Equal but not identical: dtypes of ml_dtypes, views of NumPy's dtypes, or another byte
         # order.
         return array if array.dtype.isnative else array.astype(canonical)
     narrow: np.ndarray[Any, Any] = array.astype(canonical)
@@ -77,16 +77,16 @@ def _overflow(array: np.ndarray[Any, Any], dtype: np.dtype[Any], what: str) -> O
 
 
 def host_value(value: Any, aval: Any, what: str = "the value") -> Any:
-    """A host value as it is transferred: a NumPy array of the aval's dtype, or a Python scalar.
+    """Convert a host value to a NumPy array for transfer.
 
     Args:
         value: a NumPy array or scalar, a Python scalar, or an object with ``__array__``.
-        aval: the abstract value that it stands for.
+        aval: its abstract value.
         what: a phrase for the value, for messages.
 
     Raises:
         OverflowError: an integer does not fit the aval's dtype.
-        NonArrayArgumentError: the value is no array.
+        NonArrayArgumentError: the value is not an array.
     """
     if isinstance(value, _PYTHON_SCALARS) and not isinstance(value, np.generic):
         dtype = aval.dtype
@@ -108,5 +108,5 @@ def host_value(value: Any, aval: Any, what: str = "the value") -> Any:
 
 
 def numpy_aval(array: np.ndarray[Any, Any]) -> ShapedArray:
-    """The aval of an array that `checked_ndarray` gave."""
+    """The aval of an array returned by `checked_ndarray`."""
     return make_aval(array.shape, array.dtype)

@@ -1,4 +1,4 @@
-"""How arrays are written."""
+"""Text forms of arrays."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["array_text", "short_type"]
 
 
 def short_type(aval: Any) -> str:
-    """Dtype and shape in one word, as in ``float32[2,3]``."""
+    """Dtype and shape in one word, such as ``float32[2,3]``."""
     return f"{_name(aval.dtype)}[{','.join(map(str, aval.shape))}]"
 
 
@@ -19,7 +19,7 @@ def _name(dtype: Any) -> str:
 
 
 def array_text(value: np.ndarray[Any, Any], aval: Any) -> str:
-    """An array as Python's ``repr`` shows it, as in ``Array([1., 2.], dtype=float32)``."""
+    """The ``repr`` of an array, such as ``Array([1., 2.], dtype=float32)``."""
     end = f", dtype={_name(aval.dtype)}" + (", weak_type=True)" if aval.weak_type else ")")
     if value.size == 0:
         shape = f", shape={value.shape}" if value.shape != (0,) else ""

@@ -9,10 +9,10 @@ from dovetail._core.runtime.arrays.array import Array
 
 
 class Token:
-    """A value without data, which is there when the program that gave it has ended.
+    """A value without data that is ready when the program that returned it has finished.
 
     Args:
-        array: an empty array, of which the same is true.
+        array: an empty array that is ready at the same time.
     """
 
     __slots__ = ("array",)
@@ -23,10 +23,10 @@ class Token:
         self.array = array
 
     def block_until_ready(self) -> Token:
-        """Wait until it is there.
+        """Wait until the program has finished.
 
         Raises:
-            JaxRuntimeError: the program has failed.
+            JaxRuntimeError: the program failed.
         """
         self.array.block_until_ready()
         return self

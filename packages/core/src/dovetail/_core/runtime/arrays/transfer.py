@@ -1,4 +1,4 @@
-"""Moving data: from the host to devices, between devices, and back."""
+"""Transfers: from the host to devices, between devices, and back."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ T = TypeVar("T")
 def array_from_numpy(
     value: np.ndarray[Any, Any], sharding: Any = None, committed: bool = False
 ) -> Array:
-    """An array with the value of a NumPy array, which may be written to afterwards.
+    """Copy a NumPy array to a device; the NumPy array may be written to afterwards.
 
     Args:
-        value: a NumPy array or scalar; 64-bit ones become 32-bit ones unless ``enable_x64`` is on.
+        value: a NumPy array or scalar; 64-bit types become 32-bit ones unless ``enable_x64`` is on.
         sharding: where to place it; the default device if None.
-        committed: whether it sticks to the device.
+        committed: whether the array is committed to the device.
 
     Raises:
-        NonArrayArgumentError: its dtype is not one of numbers or booleans.
-        OverflowError: integers do not fit the dtype that arrays have in place of theirs.
+        NonArrayArgumentError: its dtype is neither numeric nor boolean.
+        OverflowError: an integer does not fit the canonical dtype.
     """
     value = checked_ndarray(value)
     if sharding is None:
@@ -63,13 +63,13 @@ def array_from_numpy(
 def array_from_value(
     value: Any, aval: ShapedArray, sharding: Any = None, committed: bool = False
 ) -> Array:
-    """An array of a given aval, weak type included, with the value of a host value.
+    """Copy a host value to an array with the given aval, including its weak type.
 
     Args:
         value: a NumPy array or scalar, or a Python scalar, of the aval's shape.
         aval: the abstract value.
         sharding: where to place it; the default device if None.
-        committed: whether it sticks to the device.
+        committed: whether the array is committed to the device.
     """
     host = np.asarray(host_value(value, aval), aval.dtype)
     place = default_sharding() if sharding is None else sharding
@@ -81,7 +81,7 @@ def array_from_value(
 
 
 def _placed(leaf: Any, sharding: Any, donate: bool, may_alias: bool | None, what: str) -> Any:
-    """An array with the value of a leaf, on the device of a sharding or where it is (None)."""
+    """Place a leaf on the device of a sharding, or leave it where it is (None)."""
     if isinstance(leaf, Array) and not isinstance(leaf, Tracer):
         buffer = leaf._buffer
         leaf._check()
@@ -132,15 +132,15 @@ def _converted(value: Any) -> Any:
 
 
 def _spread(prefix: Any, tree: Any, argument: str) -> list[Any]:
-    """One value per leaf of a structure, from a value for all or a tree that is a prefix of it."""
+    """One value per leaf of a tree, from a single value or a prefix of the tree."""
     return pytree.flatten_up_to_prefix(f"{argument} of device_put", prefix, tree)
 
 
 def _place(given: Any, argument: str) -> Any:
-    """The sharding that a device, a sharding or a format stands for; None for none.
+    """Convert a device, a sharding or a format to a sharding; None stays None.
 
     Raises:
-        NotImplementedError: it is a format whose layout arrays cannot be given.
+        NotImplementedError: it is a format with an unsupported layout.
     """
     if type(given) is Format:
         if given.layout is not None and not given.layout.is_default:
@@ -180,28 +180,28 @@ def device_put(
 ) -> PyTree:
     """Place data on a device.
 
-    With ``device`` the result is committed to it: computations follow it, and do not mix with data
-    committed to another device. Without, arrays stay where they are, and host values are placed,
-    uncommitted, on the default device. NumPy arrays are copied: writing to them later does not
+    With ``device``, the result is committed to it: computations run there, and cannot be combined
+    with data committed to another device. Without it, arrays stay where they are, and host values
+    go to the default device, uncommitted. NumPy arrays are copied: writing to them later does not
     change the result.
 
     Args:
         x: an array, a NumPy value, a number, or a pytree of them.
-        device: a device (from `dovetail.devices`), a sharding, a `Format`, or a tree of them whose
-            structure is the beginning of that of ``x``.
-        src: where ``x`` is, as ``device``; used by derivatives, which travel back. By default it is
-            what ``x`` says.
+        device: a device (from `dovetail.devices`), a sharding, a `Format`, or a tree of them that
+            is a prefix of ``x``.
+        src: where ``x`` is, in the form of ``device``; derivatives are transferred back there. By
+            default ``x`` itself determines it.
         donate: whether the memory of an array that moves may be freed; a bool, or a tree of them.
-        may_alias: False to have the result in memory of its own, even where ``x`` is there already.
+        may_alias: False to copy to new memory even if ``x`` is on the device already.
 
     Returns:
         ``x`` with its leaves as arrays.
 
     Raises:
-        NonArrayArgumentError: a leaf is no array and no number.
+        NonArrayArgumentError: a leaf is neither an array nor a number.
         OverflowError: an integer does not fit its dtype.
-        ValueError: a tree of devices does not fit ``x``.
-        TypeError: ``device`` is no device, no sharding and no format.
+        ValueError: a tree of devices does not match ``x``.
+        TypeError: ``device`` is not a device, a sharding or a format.
         NotImplementedError: it is a format with a layout other than row-major order.
 
     Example:
@@ -231,7 +231,7 @@ def device_put(
 
 
 class _Path:
-    """The place of a leaf in a tree; found out only when a message needs it."""
+    """The path of a leaf in a tree, computed only if a message needs it."""
 
     __slots__ = ("number", "tree")
 
@@ -254,13 +254,13 @@ def device_get(x: PyTree) -> PyTree: ...
 def device_get(x: PyTree) -> PyTree:
     """Copy data to the host.
 
-    All arrays of a tree travel at the same time.
+    All arrays of a tree are transferred at the same time.
 
     Args:
-        x: a pytree; leaves that are no arrays stay as they are.
+        x: a pytree; leaves that are not arrays are returned unchanged.
 
     Returns:
-        ``x`` with its arrays as NumPy arrays, which cannot be written to; `numpy.array` of one can.
+        ``x`` with its arrays as read-only NumPy arrays; `numpy.array` makes a writable copy.
 
     Raises:
         JaxRuntimeError: the computation of a value failed.
@@ -288,10 +288,10 @@ def _on_host(leaf: Any) -> Any:
 
 
 def copy_to_host_async(x: T) -> T:
-    """Start copying the arrays of a tree to the host, so that reading them later waits less.
+    """Start copying the arrays of a tree to the host, so that reading them later is faster.
 
     Args:
-        x: a pytree; leaves that are no arrays are passed over.
+        x: a pytree; leaves that are not arrays are skipped.
 
     Returns:
         ``x`` itself.
@@ -307,8 +307,8 @@ def block_until_ready(x: T) -> T:
     """Wait until all arrays of a tree are computed.
 
     Args:
-        x: a pytree; leaves that are no arrays are passed over, but a method of this name that one
-            has is called.
+        x: a pytree; leaves that are not arrays are skipped, unless they have a method of this name,
+            which is called.
 
     Returns:
         ``x`` itself.

@@ -1,4 +1,4 @@
-"""How functions are called: `jit`, eager evaluation, the C++ path, reasons of cache misses.
+"""Calling functions: `jit`, eager evaluation, the C++ path, reasons for cache misses.
 
 Imports `devices`, `arrays` and `programs`.
 """

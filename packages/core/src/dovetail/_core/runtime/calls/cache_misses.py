@@ -18,14 +18,14 @@ _logger: Final = logging.getLogger("dovetail.cache_misses")
 
 
 class TraceSignature(NamedTuple):
-    """What a function is traced anew for.
+    """The key of a traced function: any change of it causes a new trace.
 
     Attributes:
         in_tree: the structure of its arguments.
         avals: the types of its array arguments.
         statics: its static arguments.
         options: how it is compiled.
-        context: the values of the options of the framework that affect tracing.
+        context: the values of the framework's options that affect tracing.
     """
 
     in_tree: Any
@@ -35,18 +35,19 @@ class TraceSignature(NamedTuple):
     context: tuple[Any, ...]
 
 
-# Of what code functions were traced: one that is made anew is another function.
+# The code of traced functions. A function that is redefined in a loop is a new object every time,
+# but keeps its code.
 _traced_code: Final[WeakSet[CodeType]] = WeakSet()
 
 
 @dataclass(frozen=True, slots=True)
 class Miss:
-    """A call that nothing in a cache answers.
+    """A call that missed the cache.
 
     Attributes:
-        function: the name of what is called.
+        function: the name of the called function.
         where: the user's line.
-        reason: why, naming the arguments by path, and what to change.
+        reason: why it missed, with the paths of the arguments, and what to change.
     """
 
     function: str
@@ -54,7 +55,7 @@ class Miss:
     reason: str
 
     def log(self, seconds: float) -> None:
-        """Log it, once it is known how long the trace took."""
+        """Log the miss with the time that the trace took."""
         _logger.warning(
             "tracing %s, called at %s, took %.1f ms: %s",
             self.function,
@@ -71,13 +72,13 @@ def explain_miss(
     known: Collection[TraceSignature],
     names: Sequence[str],
 ) -> Miss | None:
-    """What is to be logged about a function that has to be traced, if that was asked for.
+    """Explain why a function has to be traced, if an option asks for it.
 
     Args:
-        name: its name.
+        name: the function's name.
         function: the function.
-        signature: that of the present call.
-        known: those of earlier calls.
+        signature: the signature of this call.
+        known: the signatures of earlier calls.
         names: names of the array arguments.
 
     Raises:
@@ -87,25 +88,25 @@ def explain_miss(
         return None
     code = getattr(function, "__code__", None)
     reason = _reason(signature, known, names, code in _traced_code if code else False)
-    found = Miss(name, source.describe(get_traceback()), reason)
+    miss = Miss(name, source.describe(get_traceback()), reason)
     if config.no_tracing.value:
         raise RuntimeError(
-            f"{name}, called at {found.where}, would have to be traced, and the option no_tracing "
+            f"{name}, called at {miss.where}, would have to be traced, and the option no_tracing "
             f"forbids it: {reason}"
         )
     if code:
         _traced_code.add(code)
-    return found if config.explain_cache_misses.value else None
+    return miss if config.explain_cache_misses.value else None
 
 
 def log_compiled(name: str, what: str, device: Any, seconds: float) -> None:
-    """Log that a program was made, if the option ``explain_cache_misses`` is on.
+    """Log a new program if the option ``explain_cache_misses`` is on.
 
     Args:
         name: the name of the function or operation.
         what: what the program is for.
         device: where it runs.
-        seconds: how long lowering and compiling took, or reading it from the cache on disk.
+        seconds: the time for lowering and compiling, or for reading it from the disk cache.
     """
     if config.explain_cache_misses.value:
         where = source.describe(get_traceback())
@@ -129,7 +130,7 @@ def _reason(
                 "and jit it once, outside of the loop or function that makes it"
             )
         return "it was not called before (a function that is made anew is another function)"
-    # The nearest is the one that agrees in most parts, and then in most arguments.
+    # The nearest agrees in the most fields and, among those, in the most arguments.
     nearest = max(known, key=lambda other: _agreement(signature, other))
     reasons: list[str] = []
     advice: list[str] = []

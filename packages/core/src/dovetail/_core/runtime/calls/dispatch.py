@@ -1,7 +1,7 @@
-"""Eager evaluation of primitives, each of which runs as a compiled program of its own.
+"""Eager evaluation of primitives, each as a compiled program of its own.
 
-Importing this module makes arrays work: it fills the slot of `trace` through which primitives are
-evaluated, and gives `Array` its operators and methods.
+Importing this module makes arrays work: it registers the evaluator of primitives with `trace`, and
+adds operators and methods to `Array`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def compile_jaxpr(
 
     Args:
         closed: the jaxpr.
-        sharding: where it runs: the sharding of one device.
+        sharding: a single-device sharding: where it runs.
         name: the function's name.
         compiler_options: options for the compiler.
         **options: options of `lower_jaxpr`, such as ``donated``.
@@ -68,7 +68,7 @@ def compile_jaxpr(
 def _remembered_program(
     primitive: Primitive, params: _Params, avals: tuple[Any, ...], key: Any, sharding: Any
 ) -> LoadedProgram:
-    """The program of a primitive. The key holds the options that affect tracing."""
+    """The program of a primitive. ``key`` holds the options that affect tracing."""
     return _primitive_program(primitive, params, avals, sharding)
 
 
@@ -91,7 +91,7 @@ def _primitive_program(
 
 
 class _Params:
-    """Parameters of a primitive as a key: told apart by the types of their values too."""
+    """Parameters of a primitive as a key that also compares the types of their values."""
 
     __slots__ = ("_hash", "_key", "params")
 
@@ -108,7 +108,7 @@ class _Params:
 
 
 class _Unhashable(_Params):
-    """Parameters that have no hash, and are in no key."""
+    """Unhashable parameters, which are never part of a key."""
 
     __slots__ = ()
 
@@ -117,12 +117,12 @@ class _Unhashable(_Params):
 
 
 class _EagerPrimitive:
-    """The C++ function that evaluates a primitive with given parameters.
+    """The C++ function that evaluates a primitive with fixed parameters.
 
     Args:
         primitive: the primitive.
         params: its parameters.
-        programs: where its programs are kept; in the table for all primitives if None.
+        programs: the cache of its programs; the one shared by all primitives if None.
     """
 
     def __init__(
@@ -144,11 +144,11 @@ class _EagerPrimitive:
             )
         else:
             key = (avals, config.trace_key(), sharding)
-            found = self.programs.get(key)
-            if found is None:
-                found = _primitive_program(self.primitive, self.params, avals, sharding)
-                self.programs[key] = found
-            program = found
+            cached = self.programs.get(key)
+            if cached is None:
+                cached = _primitive_program(self.primitive, self.params, avals, sharding)
+                self.programs[key] = cached
+            program = cached
         try:
             outs = program(args, committed)
         except FloatingPointError as error:
@@ -162,7 +162,7 @@ class _EagerPrimitive:
         return (outs if self.primitive.multiple_results else outs[0]), program, committed
 
     def evaluate(self, *args: Any) -> Any:
-        """What C++ calls while ``disable_jit`` is on: a primitive is compiled all the same."""
+        """Called by C++ while ``disable_jit`` is on: primitives are compiled even then."""
         return self.run(args)[0]
 
     def cache_miss(self, *args: Any) -> Missed:
@@ -180,13 +180,13 @@ def _eager_primitive(primitive: Primitive, key: Any, types: Any) -> Any:
     return _EagerPrimitive(primitive, _Params(dict(key)), None).compiled
 
 
-# The functions of primitives without parameters, which are most of them.
+# The functions of primitives without parameters.
 _plain: Final[dict[Primitive, Any]] = {}
 caches.register(_plain.clear)
 
 
 def apply_primitive(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
-    """Evaluate a primitive on values; `EvaluationTrace` calls this.
+    """Evaluate a primitive on concrete values; called by `EvaluationTrace`.
 
     Args:
         primitive: the primitive.
@@ -233,7 +233,7 @@ _NO_OPERATORS: Final = frozenset({"__getitem__", "__contains__", "__round__"})
 
 
 def _adapt(name: str, function: Callable[..., Any]) -> Any:
-    """The form in which an operator or method stands on `Array`."""
+    """The form of an operator or method that is set on `Array`."""
     if name not in manager().array_methods().compiled:
         return function
     is_operator = (

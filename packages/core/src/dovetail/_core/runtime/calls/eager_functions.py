@@ -1,8 +1,8 @@
-"""Eager functions: compiled as one program when they are called on arrays, inlined when traced.
+"""Eager functions: compiled as one program when called on arrays, inlined when traced.
 
-`EagerFunction.miss` sorts out the calls that are not for a program: while tracing, of operators
-that do not take their operands, and with values that are no arrays. The others go to a
-`JitFunction`, whose steps stand in `calls/jit.py`.
+`EagerFunction.miss` handles the calls that need no program: calls under a trace, calls of
+operators that do not support their operands, and calls with values that are not arrays. All others
+go to a `JitFunction`, as described in `calls/jit.py`.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ class EagerFunction:
     Args:
         function: the function.
         options: how it is compiled.
-        is_operator: whether the result for operands that are no arrays is NotImplemented.
-        checks: whether Python integers that become narrower ones are checked. The call is then
-            that of a twin without checks, which C++ may remember.
+        is_operator: whether to return NotImplemented for operands that are not arrays.
+        checks: whether to check that Python integers fit the narrower dtype they are converted to.
+            Later calls go to a twin without checks, which C++ may cache.
     """
 
     __slots__ = (
@@ -72,7 +72,7 @@ class EagerFunction:
                 raise _NotSupported
             return out
 
-        # C++ takes the signature that help() shows from this function.
+        # C++ takes the signature for help() from this function.
         @wraps(function)
         def inlined(*args: Any, **kwargs: Any) -> Any:
             return self.inline(*args, **kwargs)
@@ -94,7 +94,7 @@ class EagerFunction:
         update_wrapper(self.compiled, function)
 
     def inline(self, *args: Any, **kwargs: Any) -> Any:
-        """The function itself; NotImplemented where an operator does not take an operand."""
+        """Call the function itself; NotImplemented if an operator does not support an operand."""
         if self.is_operator and not all(map(_is_operand, args)):
             return _refused(self.options.name, args)
         return self.function(*args, **kwargs)
@@ -102,7 +102,7 @@ class EagerFunction:
     def miss(self, *args: Any, **kwargs: Any) -> Missed:
         """Serve a call that the C++ callable has no entry for."""
         if state.trace is not evaluation_trace:
-            # Nothing is remembered of such a call, so that an error of it pins nothing either.
+            # C++ caches nothing for such a call, so the cache need not be cleared on an error.
             function = self.inline if self.is_operator else self.function
             return function(*args, **kwargs), None, True
         if self._limits and not kwargs:
@@ -113,7 +113,7 @@ class EagerFunction:
         try:
             return self._dispatch(args, kwargs)
         except BaseException as error:
-            # jaxlib would keep a signature whose first call raised on the Python path for ever.
+            # Otherwise a signature whose first call raised would stay on the Python path forever.
             self.compiled._clear_cache()
             if isinstance(error, _NotSupported):
                 return NotImplemented, None, True
@@ -126,31 +126,30 @@ class EagerFunction:
         dynamic = [arg for i, arg in enumerate(args) if i not in options.static_argnums]
         keywords = [arg for name, arg in kwargs.items() if name not in options.static_argnames]
         leaves = pytree.leaves((dynamic, keywords))
-        if any(type(leaf) is Literal for leaf in leaves):  # of a function that calls another one
+        if any(type(leaf) is Literal for leaf in leaves):  # from another function's body
             args, kwargs = pytree.map(_scalar, (args, kwargs))
             return self.compiled(*args, **kwargs), None, True
         for leaf in leaves:
             if not isinstance(leaf, _ARRAY_TYPES) and not buffers.is_buffer(leaf):
-                # A tracer without its trace, an object with __array__, or no array at all: the
-                # function and the primitives that it calls know what to say.
+                # A leaked tracer, an object with __array__, or no array at all: the function and
+                # the primitives that it calls handle these, or raise a clear error.
                 return self.function(*args, **kwargs), None, True
             limit = _BITS_OF_INTEGERS[config.enable_x64.value]
             if type(leaf) is int and leaf.bit_length() >= limit:
-                # Another argument may have a dtype that holds it, which the function will ask; the
-                # error of the usual way names the argument.
+                # Another argument may have a dtype that holds the integer, as the function itself
+                # will check. If not, the usual path raises an error that names the argument.
                 with contextlib.suppress(OverflowError):
                     return self.function(*args, **kwargs), None, True
         if config.disable_jit.value:
-            # C++ asks for this itself, but where jax was imported it asks jax's option.
+            # C++ checks this itself, but once jax is imported it reads jax's option instead.
             return self.inline(*args, **kwargs), None, True
         return self.engine.dispatch_call(args, kwargs)
 
     def _check_integers(self, arguments: CallArguments, staged: StagedProgram) -> None:
-        """Refuse Python integers that the dtype they become does not hold, and note the limits of
-        such calls.
+        """Check that Python integers fit their dtype, and store the limits for later calls.
 
         Raises:
-            OverflowError: there is one.
+            OverflowError: an integer does not fit.
         """
         if staged.narrowed is None:
             staged.narrowed = _narrowed(staged.closed.jaxpr)
@@ -168,7 +167,7 @@ class EagerFunction:
             self._limits[kinds] = tuple([(i, int(b.min), int(b.max)) for i, b in bounds])
 
     def _kinds(self, args: Sequence[Any]) -> Any:
-        """What decides the program for arrays and Python numbers; None for other arguments."""
+        """The program's key for arrays and Python numbers; None for other arguments."""
         statics = self.options.static_argnums
         kinds: list[Any] = [config.trace_key()]
         for i, arg in enumerate(args):
@@ -183,9 +182,9 @@ class EagerFunction:
         return tuple(kinds)
 
     def hashable(self) -> Callable[..., Any]:
-        """The compiled function, which also takes lists and arrays as static arguments.
+        """The compiled function, wrapped to accept lists and arrays as static arguments.
 
-        C++ raises for what has no hash before it asks Python, so that this costs a call in between.
+        C++ raises for unhashable values before it calls Python, so a wrapper is needed.
         """
         compiled, options = self.compiled, self.options
 
@@ -196,7 +195,7 @@ class EagerFunction:
                 if not str(error).startswith("Non-hashable static arguments"):
                     raise
             if any(isinstance(value, Tracer) for value in (*args, *kwargs.values())):
-                return self.inline(*args, **kwargs)  # which knows what must not be traced
+                return self.inline(*args, **kwargs)  # raises for what must not be traced
             numbers, names = options.static_argnums, options.static_argnames
             return compiled(
                 *[_hashable(a, options.name) if i in numbers else a for i, a in enumerate(args)],
@@ -211,7 +210,7 @@ def _scalar(value: Any) -> Any:
 
 
 def _narrowed(jaxpr: Jaxpr) -> tuple[tuple[int, Any], ...]:
-    """Arguments that may be Python integers and become integers of a dtype that holds fewer."""
+    """Arguments that may be Python integers and are converted to a narrower integer dtype."""
     numbers = {
         var: number
         for number, var in enumerate(jaxpr.invars)
@@ -219,7 +218,7 @@ def _narrowed(jaxpr: Jaxpr) -> tuple[tuple[int, Any], ...]:
     }
     if not numbers:
         return ()
-    found = []
+    narrowed = []
     for eqn in jaxpr.eqns:
         operand = eqn.invars[0] if eqn.invars else None
         if type(operand) is not Var or operand not in numbers:
@@ -230,15 +229,15 @@ def _narrowed(jaxpr: Jaxpr) -> tuple[tuple[int, Any], ...]:
         elif eqn.primitive is convert_element_type_p:
             dtype = eqn.params["new_dtype"]
             if dtypes.kind_of(dtype) in ("i", "u") and not dtypes.holds(dtype, operand.aval.dtype):
-                found.append((number, dtype))
-    return tuple(found)
+                narrowed.append((number, dtype))
+    return tuple(narrowed)
 
 
 def _hashable(value: Any, name: str) -> Any:
-    """A static argument, such as an axis, as a hashable value: lists and arrays become tuples.
+    """Make a static argument, such as an axis, hashable: lists and arrays become tuples.
 
     Raises:
-        TypeError: it is something else without a hash.
+        TypeError: it is an unhashable value of another type.
     """
     if isinstance(value, (list, tuple)):
         return tuple([_hashable(v, name) for v in value])
@@ -255,7 +254,7 @@ def _hashable(value: Any, name: str) -> Any:
 
 
 def _refused(name: str, args: Sequence[Any]) -> Any:
-    """What an operator gives for operands that it does not take.
+    """The result of an operator for unsupported operands: NotImplemented.
 
     Raises:
         TypeError: one is a container, whose own operator would be wrong: ``[1] * scalar`` repeats.
@@ -271,7 +270,7 @@ def _refused(name: str, args: Sequence[Any]) -> Any:
 
 
 def _is_operand(value: Any) -> bool:
-    """Whether an operator takes a value; for any other, the value's own operator is tried."""
+    """Whether an operator supports a value; otherwise Python tries the value's own operator."""
     return (
         isinstance(value, (ArrayClass, *_HOST_TYPES))
         or buffers.is_buffer(value)
@@ -289,19 +288,19 @@ def compile_eager(
 ) -> Any:
     """Make a function of arrays run as one compiled program, through C++ on a warm cache.
 
-    Under a transformation the function is called as it is. Calls compile nothing for other values
-    of arguments that are not static.
+    Under a transformation the function is called directly. New values of arguments that are not
+    static do not cause compilation.
 
     Args:
-        function: a function of arrays and pytrees of them, which returns such.
+        function: a function from pytrees of arrays to pytrees of arrays.
         name: its name in profiles; the function's own if None.
-        static_argnums: numbers of positional arguments that are part of the program; hashable.
+        static_argnums: indices of positional arguments that are part of the program; hashable.
         static_argnames: names of such keyword arguments.
-        is_operator: whether the result for operands that are no arrays is NotImplemented.
+        is_operator: whether to return NotImplemented for operands that are not arrays.
 
     Returns:
-        A function object of jaxlib, which binds as a method; a Python function around one where
-        there are static arguments.
+        A jaxlib function object, which binds as a method; a Python function around one if there
+        are static arguments.
     """
     shown = name or str(getattr(function, "__name__", type(function).__name__))
     options = JitOptions(

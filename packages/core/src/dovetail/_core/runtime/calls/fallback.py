@@ -1,4 +1,4 @@
-"""What a backend lacks, computed by another one: loudly, and counted."""
+"""Operations that a backend lacks, computed on another one, with warnings and counts."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ __all__ = ["Fallback"]
 class Fallback:
     """Computes operations that a backend lacks on another platform.
 
-    A backend must not do so unless its user has asked for it: results travel, and what was bought
-    for speed stands still. Each primitive is warned of once, and counted each time. What needs no
-    device is left to `evaluate`: callbacks, and tokens, which hold nothing.
+    A backend must not do so unless its user has asked for it: data is transferred back and forth
+    while the accelerator idles. A warning is emitted once per primitive; every use is counted.
+    Operations that need no device are left to `evaluate`: callbacks, and tokens, which are empty.
 
     Args:
         lacking: the platform whose backend lacks operations.
         platform: the platform that computes them.
 
     Raises:
-        ValueError: the two are one.
+        ValueError: the two are the same.
 
     Attributes:
         counts: how often each primitive was computed, by its name.
@@ -67,11 +67,11 @@ class Fallback:
     def __call__(
         self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]
     ) -> Any:
-        """Compute an operation, as `evaluate` asks for it.
+        """Compute an operation; `evaluate` calls this.
 
         Args:
             primitive: the operation.
-            operands: its arguments, NumPy arrays or scalars; random keys as references hold them.
+            operands: NumPy arrays or scalars; random keys in the form of reference implementations.
             params: its parameters.
 
         Returns:
@@ -93,8 +93,8 @@ class Fallback:
                 RuntimeWarning,
             )
         self.counts[primitive.name] += 1
-        # The program may come from where 64-bit types are on, and be called where they are not. Its
-        # operands have their final types.
+        # The program may have been traced with 64-bit types on and be called with them off. Its
+        # operands already have their final types.
         with (
             config.enable_x64(True),
             config.default_device(device),
@@ -105,7 +105,7 @@ class Fallback:
 
 
 def _argument(operand: Any) -> Any:
-    """An operand for `bind`, of what references take."""
+    """Convert an operand of a reference implementation to an operand of `bind`."""
     keys = keys_of_numpy(operand)
     return (
         operand if keys is None else wrap(random_unwrap_p.reference(operand), keys.implementation)
@@ -113,7 +113,7 @@ def _argument(operand: Any) -> Any:
 
 
 def _value(result: Any) -> Any:
-    """What references give, of a result of `bind`."""
+    """Convert a result of `bind` to the result of a reference implementation."""
     if not isinstance(result.dtype, KeyDType):
         return np.asarray(result)
     raw = np.asarray(unwrap(result))

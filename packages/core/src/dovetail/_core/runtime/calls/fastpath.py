@@ -1,8 +1,8 @@
-"""The C++ path of compiled calls: its functions, and what it is told about a program.
+"""The C++ path of compiled calls: its function objects, and the data it needs about a program.
 
-A `PjitFunction` of jaxlib looks a call up by the types, shardings and static values of its
-arguments. When it finds nothing it calls Python (``cache_miss``), which runs the program and
-returns, with the result, the data by which C++ serves later calls of that signature alone.
+A jaxlib `PjitFunction` looks up a call by the types, shardings and static values of its arguments.
+On a miss it calls Python (``cache_miss``), which runs the program and returns the result together
+with the data that C++ needs to serve later calls with that signature on its own.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["FastpathData", "fastpath", "pjit_function"]
 
 
 class FastpathData(NamedTuple):
-    """What C++ needs to run a program on the arguments of one signature; the names are jaxlib's."""
+    """The data that C++ needs to run a program for one signature; field names are jaxlib's."""
 
     xla_executable: Any
     out_pytree_def: Any
@@ -38,8 +38,7 @@ class FastpathData(NamedTuple):
     const_args: Sequence[Any]
 
 
-# One cache for all functions: an entry goes when the function does, or when it was not used for
-# long.
+# One LRU cache for all functions; a function's entries also go when the function does.
 _cache: Final = _jax.PjitFunctionCache(8192)
 caches.register(_cache.clear)
 
@@ -53,21 +52,21 @@ def pjit_function(
     static_argnames: Sequence[str] = (),
     key: Hashable,
 ) -> Any:
-    """A function whose calls C++ serves.
+    """Create a function whose calls C++ serves.
 
     Args:
-        name: the function's name, in profiles.
-        fun: what is called in its place while ``disable_jit`` is on. Entries go when it goes.
+        name: the function's name in profiles.
+        fun: called instead while ``disable_jit`` is on. Cache entries live as long as it does.
         cache_miss: called with the arguments of a call that C++ cannot serve; returns the result,
-            data for the fast path or None, and whether nothing is to be remembered. Where it
-            raises, it must have called ``_clear_cache()`` of this function first: else calls of
-            that signature never become fast.
-        static_argnums: numbers of the arguments that are compared by value.
+            data for the fast path or None, and whether C++ should cache nothing. Before it raises,
+            it must call this function's ``_clear_cache()``; otherwise calls with that signature
+            never become fast.
+        static_argnums: indices of the arguments that are compared by value.
         static_argnames: names of such keyword arguments.
-        key: tells functions apart that share ``fun``; not None.
+        key: distinguishes functions that share ``fun``; not None.
 
     Returns:
-        jaxlib's function object: it has a ``__dict__``, binds as a method, and takes weak
+        jaxlib's function object: it has a ``__dict__``, binds as a method, and supports weak
         references.
     """
     return _jax.pjit(
@@ -87,14 +86,14 @@ _float64_aval: Final = make_aval((), np.dtype(np.float64))
 
 
 def _cpp_sees_our_x64() -> bool:
-    """Whether C++ tells 64-bit scalars and NumPy arrays apart as the option ``enable_x64`` says.
+    """Whether C++ treats 64-bit scalars and NumPy arrays as the option ``enable_x64`` says.
 
-    The switch that it reads is one for the process, and jax, once imported, has made it its own.
+    C++ reads a process-wide switch, which jax takes over once it is imported.
     """
     if not bindings.jax_owns_jit_state():
         return True
     sharding = default_sharding()
-    # Without enable_x64= the C++ side reads its switch.
+    # Without the argument enable_x64, C++ reads its switch.
     probe = _jax.batched_device_put(_float64_aval, sharding, [1.0], sharding._device_list)
     return bool((probe.on_device_size_in_bytes() == 8) == config.enable_x64.value)
 
@@ -106,15 +105,15 @@ def fastpath(
     committed: bool = False,
     describe: Callable[[int], str] | None = None,
 ) -> FastpathData | None:
-    """What C++ needs to serve later calls with arguments like these, or None where it must not.
+    """The data with which C++ serves later calls of this signature; None if it must not.
 
     Args:
         program: the program that was run.
-        leaves: the flat dynamic arguments, in the order in which C++ flattens them: positional
-            ones, then keyword arguments by name.
-        result: what the call returned: a pytree of arrays.
-        committed: whether results stick to the device.
-        describe: gives a phrase for an argument by its number, for messages of later calls.
+        leaves: the flat dynamic arguments, in C++'s flattening order: positional ones, then
+            keyword arguments by name.
+        result: the result of the call: a pytree of arrays.
+        committed: whether results are committed to the device.
+        describe: returns a phrase for an argument by its index, for messages of later calls.
     """
     if program.effects or program.calls_host or not program.returns_arrays:
         return None
@@ -152,8 +151,8 @@ def fastpath(
     )
 
 
-# A Python scalar is transferred in C++, which is faster. NumPy's values must not be: C++ would
-# misread an array in another byte order, cut 64-bit integers off silently, and share memory with
+# C++ transfers Python scalars, which is faster. It must not transfer NumPy values: it would
+# misread arrays in another byte order, silently truncate 64-bit integers, and share memory with
 # the caller.
 _NUMPY_TYPES: Final = (np.ndarray, np.generic)
 _PYTHON_SCALARS: Final = (bool, int, float, complex)

@@ -1,15 +1,14 @@
 """The engine behind `jit`: from the arguments of a call to the result of a compiled program.
 
-C++ keeps, for each signature of arguments, what it needs to run a program without Python. Where it
-has no entry it calls `JitFunction.miss` with the arguments, and the call takes these steps, in the
-order in which they stand here:
+For each argument signature, C++ caches what it needs to run a program without Python. If it has
+no entry, it calls `JitFunction.miss` with the arguments, and the call takes these steps:
 
-1. `dispatch_call` passes on what is not for a program of its own;
-2. `flatten_args` splits the arguments into static ones and the leaves of the others;
-3. `staged_for` looks the signature up, and on a miss says why and stages the function (`_stage`);
-4. `_place` decides on which device the program runs;
+1. `dispatch_call` forwards calls that need no program of their own;
+2. `flatten_args` separates static arguments and flattens the others into leaves;
+3. `staged_for` looks up the signature; on a miss it logs why and stages the function (`_stage`);
+4. `_place` decides which device the program runs on;
 5. `StagedProgram.program` lowers and compiles it for that device, once (memory, then disk);
-6. the program runs, and `fastpath` gives C++ what it needs for the next call of the signature.
+6. the program runs, and `fastpath` returns what C++ needs for the next call with the signature.
 
 Eager functions (`calls/eager_functions.py`) hold a `JitFunction` and take the same steps.
 """
@@ -47,14 +46,14 @@ from dovetail._core.transform.flattening import (
 )
 from dovetail._core.transform.referencing import stage_using_references
 
-#: What C++ is told after a miss: the result, the data for a new entry (or None), and whether to
-#: forget the call.
+#: What Python returns to C++ after a miss: the result, the data for a new entry (or None), and
+#: whether C++ should drop the entry.
 Missed = tuple[Any, FastpathData | None, bool]
 
-# A function that is called with ever new shapes must not fill the memory.
+# A function that is called with ever new shapes must not fill up memory.
 _MAX_SIGNATURES: Final = 1024
 
-# What was staged, by function: two jits of one function share it.
+# Staged programs by function: two jits of one function share them.
 _staged: Final = caches.ByFunction()
 
 
@@ -64,12 +63,12 @@ class CallArguments(NamedTuple):
     Attributes:
         args: the positional arguments.
         kwargs: the keyword arguments.
-        positions: numbers of the positional arguments that are dynamic.
+        positions: indices of the dynamic positional arguments.
         dynamic: the dynamic positional arguments.
         keywords: the dynamic keyword arguments.
-        leaves: of both.
-        in_tree: their structure.
-        statics: the static arguments as a key: where each stands, its type, and the value.
+        leaves: the leaves of both.
+        in_tree: the structure of both.
+        statics: the static arguments as a key: the position or name, type and value of each.
     """
 
     args: tuple[Any, ...]
@@ -88,12 +87,11 @@ class JitFunction:
     Args:
         function: the function.
         options: how it is compiled.
-        uncompiled: what is called while the option ``disable_jit`` is on; the function itself by
-            default.
-        cache_miss: what C++ calls where it has no entry; `miss` by default.
-        check_call: looks at the arguments of a call and its staged program before that runs.
-        has_lines: whether the lines at which the function was traced are its own, and not those of
-            a caller.
+        uncompiled: the function to call while the option ``disable_jit`` is on; by default
+            ``function``.
+        cache_miss: the function that C++ calls if it has no entry; `miss` by default.
+        check_call: checks the arguments of a call and its staged program before it runs.
+        has_lines: whether source lines in the trace are the function's own, not a caller's.
     """
 
     __slots__ = ("_check_call", "_own", "callable", "compiled", "function", "has_lines", "options")
@@ -132,7 +130,7 @@ class JitFunction:
             self.callable = self._naming_static_arguments(self.callable)
 
     def _naming_static_arguments(self, compiled: Callable[..., Any]) -> Callable[..., Any]:
-        """The function with an error of our own where C++ says that a value has no hash."""
+        """Wrap the function to replace C++'s error about unhashable static arguments."""
 
         def call(*args: Any, **kwargs: Any) -> Any:
             try:
@@ -148,23 +146,23 @@ class JitFunction:
         """Serve a call that the C++ callable has no entry for."""
         try:
             if config.disable_jit.value:
-                # C++ asks for this itself, but where jax was imported it asks jax's option.
+                # C++ checks this itself, but once jax is imported it reads jax's option instead.
                 return self.function(*args, **kwargs), None, True
             return self.dispatch_call(args, kwargs)
         except BaseException:
-            # jaxlib would keep a signature whose first call raised on the Python path for ever.
+            # Otherwise a signature whose first call raised would stay on the Python path forever.
             self.compiled._clear_cache()
             raise
 
     def dispatch_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Missed:
-        """Take the steps of a call, one after another."""
+        """Run a call that C++ has no entry for."""
         tracing = state.trace is not evaluation_trace
         if tracing and self.options.inline:
             return self.function(*args, **kwargs), None, True
-        given, tree = pytree.flatten((args, kwargs))
-        if any(map(is_buffer, given)):
-            # Arrays of jax are taken by value; C++ must not remember a call with them.
-            args, kwargs = tree.unflatten([from_foreign(x) if is_buffer(x) else x for x in given])
+        values, tree = pytree.flatten((args, kwargs))
+        if any(map(is_buffer, values)):
+            # jax's arrays are copied by value; C++ must not cache a call with them.
+            args, kwargs = tree.unflatten([from_foreign(x) if is_buffer(x) else x for x in values])
             return self.callable(*args, **kwargs), None, True
         arguments = self.flatten_args(args, kwargs)
         leaves = arguments.leaves
@@ -191,7 +189,7 @@ class JitFunction:
                 lambda checks: checks.evaluate(dce_closed(staged.closed), operands, self.has_lines),
             ) from None
         result = staged.result(outs, references)
-        # C++ makes arrays of all results, knows no references, and checks no integers.
+        # C++ turns all results into arrays, and neither updates references nor checks integers.
         if staged.empty or uses or staged.narrowed:
             return result, None, True
         data = fastpath(program, leaves, result, committed, staged.describe)
@@ -205,7 +203,7 @@ class JitFunction:
         Args:
             args: positional arguments.
             kwargs: keyword arguments.
-            abstract: whether anything with a shape and a dtype will do for an array.
+            abstract: whether to accept anything with a shape and a dtype as an array.
 
         Raises:
             ValueError: a static argument is not hashable.
@@ -268,13 +266,13 @@ class JitFunction:
         return leaf_names(self.function, arguments.dynamic, arguments.keywords, arguments.positions)
 
     def staged_for(self, arguments: CallArguments, avals: Sequence[Any]) -> StagedProgram:
-        """The function staged for arguments of these types, out of the cache if it is there."""
+        """The function staged for arguments of these types, from the cache if possible."""
         key = TraceSignature(
             arguments.in_tree, tuple(avals), arguments.statics, self.options, config.trace_key()
         )
         try:
             entries = _staged.of(self.function)
-        except TypeError:  # the function cannot be hashed or referred to weakly
+        except TypeError:  # the function is not hashable or weakly referenceable
             entries = self._own
         staged: StagedProgram | None = entries.get(key)
         if staged is None:
@@ -285,7 +283,7 @@ class JitFunction:
             if missed is not None:
                 missed.log(time.perf_counter() - start)
             # A captured tracer belongs to one trace of the caller; the next call may capture
-            # another.
+            # a different one.
             if staged.uses.stay and not any(isinstance(c, Tracer) for c in staged.closed.consts):
                 if len(entries) >= _MAX_SIGNATURES:
                     del entries[next(iter(entries))]
@@ -298,21 +296,21 @@ class JitFunction:
         info = DebugInfo("jit", self.options.name, location_of(self.function), names)
         flat = FlatFunction(self._with_statics(arguments), arguments.in_tree, keywords=True)
         start = time.perf_counter()
-        # A bound method, since a call of an object takes twice as much of the stack of C, of which
-        # Python 3.12 gives calls a fixed share.
+        # A bound method: calling an object takes twice as much C stack, and Python 3.12 limits
+        # the C stack that calls may use.
         closed, uses = stage_using_references(flat.__call__, avals, info)
         compilation.log_duration("traced", self.options.name, time.perf_counter() - start)
         donated = self._donated(arguments)
         if uses:
             names = (*names, *(ref.described() for ref in uses.captured))
-            # Where the program calls Python it may fail halfway, and nothing must be lost.
+            # A program that calls Python may fail halfway, and no value must be lost then.
             donated = uses.written(donated) if not closed.effects else uses.written(donated, False)
         return StagedProgram(
             closed, arguments.in_tree, flat.out_tree, donated, names, self.options, uses
         )
 
     def _with_statics(self, arguments: CallArguments) -> Callable[..., Any]:
-        """The function of dynamic arguments only."""
+        """The function with its static arguments bound."""
         if not arguments.statics:
             return self.function
         keywords = arguments.keywords
@@ -338,19 +336,19 @@ class JitFunction:
         return tuple(donated)
 
     def _place(self, operands: Sequence[Any], staged: StagedProgram) -> tuple[Any, bool]:
-        """Where a call runs, and whether its results stick to that place."""
+        """Where a call runs, and whether its results are committed to that place."""
         if self.options.device is None:
             return resolve_device(operands, self.options.name, staged.describe)
         return as_sharding(self.options.device), True
 
     def place_for(self, arguments: CallArguments, describe: Callable[[int], str]) -> Any:
-        """The sharding that a call would run under, if arguments or options decide it, or None."""
+        """The sharding that a call would run under; None if nothing determines it."""
         if self.options.device is not None:
             return as_sharding(self.options.device)
         return resolve_place(arguments.leaves, self.options.name, describe)
 
     def clear(self) -> None:
-        """Forget what was staged and compiled."""
+        """Drop everything that was staged and compiled."""
         self._own.clear()
         _staged.forget(self.function)
         self.compiled._clear_cache()

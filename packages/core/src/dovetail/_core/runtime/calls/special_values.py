@@ -1,4 +1,4 @@
-"""Where a nan or an infinity comes from, for the options ``debug_nans`` and ``debug_infs``."""
+"""Locates the source of a nan or infinity, for the options ``debug_nans`` and ``debug_infs``."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def explained(
 ) -> FloatingPointError:
     """An error about a nan or an infinity that names the operation and the user's line.
 
-    The program is run again, operation by operation, in the order of the program; the bodies of
-    calls, branches and loops too.
+    The program is run again, operation by operation, including the bodies of calls, branches and
+    loops.
 
     Args:
-        error: what was raised for the program's results.
-        name: of the program.
-        effects: of the program; one that has some is not run again.
-        run: runs it on the values that it was run on.
+        error: the error raised for the program's results.
+        name: the program's name.
+        effects: the program's effects; a program with effects is not run again.
+        run: runs the program again on the same values.
     """
     if not (config.debug_nans.value or config.debug_infs.value):
         return error
@@ -44,13 +44,13 @@ def explained(
             with config.debug_nans(False), config.debug_infs(False):
                 run(checks)
         except RuntimeError:
-            pass  # an argument was donated, and is gone
+            pass  # an argument was donated and deleted
         finally:
             set_trace(previous)
             checks.finished = True
-        found = checks.error
-        if found._metadata and np.asarray(found._pred):
-            failure = found._metadata[int(found._code)]
+        checked = checks.error
+        if checked._metadata and np.asarray(checked._pred):
+            failure = checked._metadata[int(checked._code)]
             kind = "inf" if failure.category is InfError else "nan"
             name, where = failure.details, failure.place
     return FloatingPointError(f"invalid value ({kind}) encountered in {name} at {where}")

@@ -1,6 +1,6 @@
-"""A function traced for one signature: lowered and compiled for a device, and its results.
+"""A function traced for one signature, and how it is lowered, compiled and run.
 
-`JitFunction` makes one on a cache miss; `jit(f).trace(...)` gives users one to look at.
+`JitFunction` creates one on a cache miss; `jit(f).trace(...)` lets users inspect one.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ class JitOptions:
     """How a function is compiled.
 
     Attributes:
-        name: the name of the function, which the program carries.
+        name: the name of the function and of its program.
         static_argnums: positional arguments that are part of the program.
         static_argnames: keyword arguments that are part of the program.
         donate_argnums: positional arguments whose memory may be reused.
         donate_argnames: keyword arguments whose memory may be reused.
-        keep_unused: whether arguments that nothing uses stay arguments of the program.
-        inline: whether the function is run in place when it is called while tracing.
-        device: where the program runs; decided by the arguments if None.
+        keep_unused: whether the program keeps unused arguments.
+        inline: whether calls under a trace are inlined.
+        device: where the program runs; the arguments decide if None.
         compiler_options: options of the compiler, by name.
     """
 
@@ -62,15 +62,15 @@ class StagedProgram:
     Attributes:
         closed: the program.
         out_tree: the structure of its result.
-        empty: numbers of its results that hold nothing, and stay on the host: those of float0.
+        empty: indices of its float0 results, which hold no data and stay on the host.
         in_tree: the structure of ``(dynamic positional arguments, dynamic keyword arguments)``.
-        donated: for each leaf whether its memory may be reused.
-        names: for each leaf its name in messages.
+        donated: for each leaf, whether its memory may be reused.
+        names: for each leaf, its name in messages.
         options: how it is compiled.
-        uses: what it does with mutable references.
-        narrowed: numbers of arguments that are converted to a narrower integer dtype, and that
-            dtype, where Python integers must be checked before each call; None if nobody asked.
-        programs: compiled programs, by where and how.
+        uses: its use of mutable references.
+        narrowed: index and dtype of the arguments that are converted to a narrower integer dtype,
+            so Python integers must be checked before each call; None if not yet determined.
+        programs: compiled programs by sharding.
     """
 
     __slots__ = (
@@ -112,10 +112,10 @@ class StagedProgram:
     def in_avals(self) -> list[Any]:
         """The types of the leaves."""
         count = len(self.closed.in_avals) - len(self.uses.captured)
-        found = list(self.closed.in_avals[:count])
+        avals = list(self.closed.in_avals[:count])
         for number in self.uses.arguments:
-            found[number] = AbstractRef(found[number])
-        return found
+            avals[number] = AbstractRef(avals[number])
+        return avals
 
     @property
     def out_avals(self) -> list[Any]:
@@ -138,7 +138,7 @@ class StagedProgram:
     def compile(
         self, lowered: Any, sharding: Any, compiler_options: Mapping[str, Any]
     ) -> LoadedProgram | UnloadedProgram:
-        """A lowered program compiled for a device, which need not be there."""
+        """Compile a lowered program for a device, which may be compile-only."""
         self._warn_of_unused_donations(lowered)
         self._warn_of_constants()
         if clients.is_compile_only(sharding._device):
@@ -158,9 +158,9 @@ class StagedProgram:
             )
 
     def program(self, sharding: Any) -> LoadedProgram:
-        """The program compiled for a device; the one that was compiled before if there is one."""
-        found = self.programs.get(sharding)
-        if found is None:
+        """The program compiled for a device, cached after the first call."""
+        program = self.programs.get(sharding)
+        if program is None:
             name = self.options.name
             clients.check_runs(
                 sharding._device,
@@ -172,47 +172,50 @@ class StagedProgram:
             start = time.perf_counter()
             lowered = self.lower((platform,))
             compilation.log_duration("lowered", lowered.name, time.perf_counter() - start)
-            made = self.compile(lowered, sharding, dict(self.options.compiler_options))
-            assert isinstance(made, LoadedProgram), "the device is there"
-            found = made
-            self.programs[sharding] = found
+            compiled = self.compile(lowered, sharding, dict(self.options.compiler_options))
+            assert isinstance(compiled, LoadedProgram), "the device is there"
+            program = compiled
+            self.programs[sharding] = program
             log_compiled(
                 self.options.name,
                 "these arguments",
                 sharding._device,
                 time.perf_counter() - start,
             )
-        return found
+        return program
 
     def own(self, operands: list[Any], references: Sequence[tuple[Ref, RefState]]) -> list[Any]:
-        """The operands to run the program on: it takes the memory of the references that it
-        changes, so it gets copies of what somebody else may hold, or look at when it fails."""
+        """The operands to run the program on, copied where it would destroy a shared value.
+
+        The program takes over the memory of the references that it changes, so it gets copies of
+        values that others hold, or that are inspected if it fails.
+        """
         if not references:
             return operands
         keep = config.debug_nans.value or config.debug_infs.value
-        kept = {id(ref_state.value) for _, ref_state in references if keep or ref_state.shared}
+        shared = {id(ref_state.value) for _, ref_state in references if keep or ref_state.shared}
         return [
-            copy_p.bind(x) if donated and id(x) in kept else x
+            copy_p.bind(x) if donated and id(x) in shared else x
             for x, donated in zip(operands, self.donated, strict=True)
         ]
 
     def result(self, outs: list[Any], references: Sequence[tuple[Ref, RefState]] = ()) -> Any:
-        """What the function returns, from the flat results of its program.
+        """The function's result, assembled from the flat results of its program.
 
         Args:
-            outs: the results.
-            references: those that it uses, and where their values are.
+            outs: the flat results.
+            references: the references that the program uses, with their states.
         """
         for number in self.empty:
             outs[number] = np.zeros(outs[number].shape, dtypes.float0)
         return self.out_tree.unflatten(self.uses.finish(outs, references))
 
     def describe(self, number: int) -> str:
-        """A phrase for the argument of that number."""
+        """A phrase for the argument with this index."""
         return f"the argument {self.names[number]} of {self.options.name}"
 
     def _warn_of_unused_donations(self, lowered: Any) -> None:
-        # A reference that is only written to has an old value that nothing needs.
+        # The old value of a reference that is only written is unused; that needs no warning.
         count = len(self.names)
         own = {*self.uses.arguments, *range(count - len(self.uses.captured), count)}
         unused = [i for i in lowered.donation.unused if i not in own]

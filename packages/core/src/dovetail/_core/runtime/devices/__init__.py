@@ -1,4 +1,4 @@
-"""Where things are: clients, devices, shardings and layouts, topologies, PJRT libraries.
+"""Clients, devices, shardings and layouts, topologies, PJRT libraries.
 
 Imports nothing from the other folders of the runtime.
 """

@@ -1,6 +1,6 @@
-"""Which file a client's library is: part of what its programs are known by.
+"""The identity of a client's library file, which is part of the key of its programs.
 
-Two versions of a PJRT plug-in may give their clients the same version text.
+Two versions of a PJRT plug-in may report the same version text.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ _made: Final[weakref.WeakKeyDictionary[Any, tuple[str, str]]] = weakref.WeakKeyD
 
 
 def note_library(client: Any, version: str, more: str) -> None:
-    """Keep what tells the library of a client.
+    """Record the identity of a client's library.
 
     Args:
-        client: one of jaxlib's.
-        version: what is the same wherever the library is installed.
-        more: what differs from machine to machine: the file's time, and the client's options.
+        client: a client of jaxlib's.
+        version: the part that is the same wherever the library is installed.
+        more: the part that varies between machines: the file's time, and the client's options.
     """
     _made[client] = (version, more)
 
 
 def library_text(client: Any, *, exact: bool) -> str:
-    """What tells the library of a client.
+    """The identity of a client's library.
 
     Args:
-        client: one of jaxlib's.
-        exact: whether to tell also what differs from machine to machine.
+        client: a client of jaxlib's.
+        exact: whether to include the part that varies between machines.
 
     Returns:
-        The text; empty for a client whose library is jaxlib itself, or is not known.
+        The text; empty for a client whose library is jaxlib itself, or is unknown.
     """
     version, more = _made.get(client, ("", ""))
     return f"{version} {more}".strip() if exact else version

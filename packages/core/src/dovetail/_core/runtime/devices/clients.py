@@ -1,4 +1,4 @@
-"""Clients of the platforms, made on first use, and their devices."""
+"""Clients of the platforms, created on first use, and their devices."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ if hasattr(os, "register_at_fork"):
 
 
 def _release_host_memory(phase: str, info: Mapping[str, int]) -> None:
-    # jaxlib keeps the host memory of finished transfers until somebody holding the GIL asks for it.
+    # jaxlib frees the host memory of finished transfers only on request, by a holder of the GIL.
     if phase == "stop":
         _jax.collect_garbage()
 
 
-# Options of the framework that clients are made with: by platform, by the name that the backend
-# gives them. None leaves one out.
+# The framework's options for creating clients, by platform and by the backend's name for them.
+# An option whose value is None is not passed.
 _CLIENT_OPTIONS: Final[Mapping[str, Mapping[str, Callable[[], object]]]] = {
     "cpu": {
         "asynchronous": lambda: config.cpu_asynchronous_dispatch.value,
@@ -80,9 +80,9 @@ _CLIENT_OPTIONS: Final[Mapping[str, Mapping[str, Callable[[], object]]]] = {
 
 
 def _client_options(platform: str) -> dict[str, object]:
-    """The options of the framework that a platform's client is made with."""
-    found = {name: read() for name, read in _CLIENT_OPTIONS.get(platform, {}).items()}
-    return {name: value for name, value in found.items() if value is not None}
+    """The framework's options for creating a platform's client."""
+    options = {name: read() for name, read in _CLIENT_OPTIONS.get(platform, {}).items()}
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def _platforms() -> list[str]:
@@ -98,9 +98,9 @@ def _client(platform: str) -> Client:
     with plugin_lock:
         if platform in _clients:
             return _clients[platform]
-        known = _failures.get(platform)
-        if known is not None:
-            raise BackendUnavailableError(*known.args) from known.__cause__
+        failure = _failures.get(platform)
+        if failure is not None:
+            raise BackendUnavailableError(*failure.args) from failure.__cause__
         try:
             client = manager().make_client(platform, _client_options(platform))
         except BackendUnavailableError as error:
@@ -109,16 +109,17 @@ def _client(platform: str) -> Client:
         if _release_host_memory not in gc.callbacks:
             gc.callbacks.append(_release_host_memory)
         _clients[platform] = client
-        if _clients.get(platform_of(client)) is not client:  # else it serves two platforms
+        if _clients.get(platform_of(client)) is not client:  # if it is, it serves two platforms
             _note(client, platform)
         return client
 
 
 def backend(platform: str | Client | None = None) -> Client:
-    """The client of a platform, made when it is first asked for.
+    """The client of a platform, created on first use.
 
     Args:
-        platform: a platform's name or alias; None for the default platform. A client is given back.
+        platform: a platform's name or alias; None for the default platform. A client is returned
+            unchanged.
 
     Returns:
         The client.
@@ -133,7 +134,7 @@ def backend(platform: str | Client | None = None) -> Client:
         if platform in _clients:
             return _clients[platform]
         with plugin_lock:
-            _platforms()  # a platform that DOVETAIL_PLATFORMS leaves out is refused by name
+            _platforms()  # so that a platform excluded by DOVETAIL_PLATFORMS raises an error
             return _client(manager().canonical(platform))
     if hasattr(platform, "local_devices"):
         return platform
@@ -157,7 +158,7 @@ def default_backend() -> str:
 
 
 def default_platform() -> str:
-    """The name of the default platform, whose client need not be made for this."""
+    """The name of the default platform, without creating its client."""
     with plugin_lock:
         return _platforms()[0]
 
@@ -166,9 +167,9 @@ class _Origin(NamedTuple):
     """Where a client comes from.
 
     Attributes:
-        hold: a weak reference to the client, or the client where its class allows none.
+        hold: a weak reference to the client, or the client itself if its class does not allow one.
         platform: the name of the platform.
-        topology: how the topology was asked for, for messages; empty for a client that runs.
+        topology: the requested topology, for messages; empty for a client that can run programs.
     """
 
     hold: object
@@ -176,15 +177,15 @@ class _Origin(NamedTuple):
     topology: str
 
 
-# By the client's `id`: one of Python may have an equality of its own and no hash. `clear_backends`
-# leaves it as it is, since arrays, programs and devices from before go on with their clients. An
-# entry goes when its client does, before the number can be another's; a client that no weak
-# reference can be had of is kept instead.
+# By the client's `id`, since clients written in Python may define equality and have no hash.
+# `clear_backends` does not clear this table: older arrays, programs and devices still use their
+# clients. An entry is dropped with its client, before the `id` can be reused; a client that does
+# not support weak references is kept alive instead.
 _origins: Final[dict[int, _Origin]] = {}
 
 
 def _note(client: Client, platform: str, topology: str = "") -> None:
-    """Keep where a client comes from, for as long as there is the client."""
+    """Record where a client comes from, for as long as the client exists."""
     number = id(client)
 
     def forget(_: object) -> None:
@@ -198,7 +199,7 @@ def _note(client: Client, platform: str, topology: str = "") -> None:
 
 
 def platform_of(owner: Device | Client) -> str:
-    """The name of the platform that a device or a client belongs to: that of its entry point."""
+    """The name of the platform of a device or a client: its entry point's name."""
     client = getattr(owner, "client", owner)
     origin = _origins.get(id(client))
     return str(getattr(client, "platform", "unknown")) if origin is None else origin.platform
@@ -209,42 +210,42 @@ def platform_of(owner: Device | Client) -> str:
 
 
 def add_topology(client: Client, platform: str, text: str) -> None:
-    """Make known a client whose devices are only compiled for.
+    """Register a compile-only client.
 
     Args:
         client: the client.
         platform: the platform's own name.
-        text: how the topology was asked for, for messages.
+        text: the requested topology, for messages.
     """
     _note(client, platform, text)
 
 
 def is_compile_only(owner: Device | Client) -> bool:
-    """Whether a device, or a client's devices, are only compiled for."""
+    """Whether a device, or a client, is compile-only."""
     origin = _origins.get(id(getattr(owner, "client", owner)))
     return origin is not None and bool(origin.topology)
 
 
 def describe_device(device: Device) -> str:
-    """A device for messages: those of different topologies and platforms can look alike."""
+    """A device for messages: devices of different topologies or platforms can look alike."""
     origin = _origins.get(id(device.client))
     if origin is not None and origin.topology:
         return f"{device!r} of the topology {origin.topology}"
     platform = platform_of(device)
-    # Two platforms may use clients of one kind: each then has a CpuDevice(id=0), for one.
+    # Two platforms may use the same kind of client: each then has, say, a CpuDevice(id=0).
     return repr(device) + ("" if platform == device.platform else f" of the platform {platform!r}")
 
 
 def check_runs(device: Device, what: str, advice: str = "") -> None:
-    """Raise unless a device is there to be used.
+    """Raise if a device is compile-only.
 
     Args:
         device: the device.
-        what: what it was to do, as a clause that follows "so".
+        what: what cannot be done, as a clause that follows "so".
         advice: what to do instead, as a clause.
 
     Raises:
-        BackendUnavailableError: the device is only compiled for.
+        BackendUnavailableError: the device is compile-only.
     """
     if is_compile_only(device):
         advice = advice or "use a device of this process, out of dovetail.devices()"
@@ -254,7 +255,7 @@ def check_runs(device: Device, what: str, advice: str = "") -> None:
 
 
 def devices(backend: str | Client | None = None) -> list[Device]:
-    """All devices of a platform, those of other processes included.
+    """All devices of a platform, including other processes' devices.
 
     Args:
         backend: the platform's name; the default platform if None.
@@ -302,20 +303,20 @@ def local_devices(
     client = _backend(backend)
     if process_index is None:
         return list(client.local_devices())
-    found = [device for device in client.devices() if device.process_index == process_index]
-    if not found:
+    addressable = [d for d in client.devices() if d.process_index == process_index]
+    if not addressable:
         indices = sorted({device.process_index for device in client.devices()})
         raise ValueError(f"there is no process {process_index}; the processes are {indices}")
-    return found
+    return addressable
 
 
 def device_count(backend: str | Client | None = None) -> int:
-    """How many devices a platform has over all processes; the default platform if None."""
+    """The number of a platform's devices across all processes; the default platform if None."""
     return len(_backend(backend).devices())
 
 
 def local_device_count(backend: str | Client | None = None) -> int:
-    """How many devices of a platform this process can address; the default platform if None."""
+    """The number of a platform's devices in this process; the default platform if None."""
     return len(_backend(backend).local_devices())
 
 
@@ -330,7 +331,7 @@ def process_indices(backend: str | Client | None = None) -> list[int]:
 
 
 def process_count(backend: str | Client | None = None) -> int:
-    """How many processes share the platform."""
+    """The number of processes that share the platform."""
     return len(process_indices(backend))
 
 
@@ -343,8 +344,10 @@ def is_device(value: object) -> bool:
 
 
 def default_device() -> Device:
-    """Where data that is committed to no device is placed: the option ``default_device``, or the
-    first device of the default platform."""
+    """The device for uncommitted data.
+
+    It is the option ``default_device``, or the first device of the default platform.
+    """
     chosen = config.default_device.value
     if chosen is None:
         return _default_device or _find_default_device()
@@ -352,9 +355,9 @@ def default_device() -> Device:
         return backend(chosen).local_devices()[0]
     if is_device(chosen):
         return chosen
-    placed = getattr(chosen, "device_set", None)
-    if placed is not None and len(placed) == 1:
-        return next(iter(placed))
+    device_set = getattr(chosen, "device_set", None)
+    if device_set is not None and len(device_set) == 1:
+        return next(iter(device_set))
     raise ValueError(
         f"default_device must be one device or the name of a platform, and it is {chosen!r}"
     )
@@ -369,15 +372,15 @@ def _find_default_device() -> Device:
 
 
 def on_clear(function: Callable[[], object]) -> None:
-    """Have ``function`` called when clients are dropped: what it holds belongs to them."""
+    """Register a function that drops data belonging to clients; `clear_backends` calls it."""
     if function not in _clear_functions:
         _clear_functions.append(function)
 
 
 def clear_backends() -> None:
-    """Forget every client, with all caches; the next use makes new ones. For tests.
+    """Drop every client and all caches; the next use creates new ones. For tests.
 
-    Arrays made before keep their client alive, and its platform, and do not mix with those made
+    Existing arrays keep their client and its platform alive. They do not mix with arrays created
     afterwards.
     """
     global _default_device
@@ -391,7 +394,7 @@ def clear_backends() -> None:
 
 
 def live_buffers(platform: str | None = None) -> list[Any]:
-    """The buffer objects that are alive on a platform, or on all that have a client."""
+    """The live buffers of a platform, or of all platforms that have a client."""
     if platform is not None:
         return _live(backend(platform))
     return [buffer for client in list(_clients.values()) for buffer in _live(client)]

@@ -1,4 +1,4 @@
-"""The plug-in object that stands for a PJRT library which was not written for dovetail."""
+"""The plug-in object for a PJRT library that was not written for dovetail."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["ForeignBackend"]
 
 
 class ForeignBackend:
-    """The hooks of a backend, on a PJRT library that knows nothing of them.
+    """Backend hooks for a PJRT library that does not implement them itself.
 
     Args:
-        found: what was found of the library.
+        found: the library.
     """
 
     def __init__(self, found: ForeignPlugin) -> None:
@@ -26,7 +26,7 @@ class ForeignBackend:
 
     @hookimpl
     def dovetail_backend_info(self) -> BackendInfo:
-        """Describe the platform, as far as a library that was not opened is known."""
+        """Describe the platform without opening the library."""
         return BackendInfo(
             platform=self._found.name,
             api=PLUGIN_API,
@@ -38,7 +38,7 @@ class ForeignBackend:
 
     @hookimpl
     def dovetail_make_client(self, options: Mapping[str, object]) -> Any:
-        """Load the library and create its client; `options` win over those that were configured."""
+        """Load the library and create its client; `options` override the configured ones."""
         return self._plugin().make_client({**self._found.create_options, **options})
 
     @hookimpl

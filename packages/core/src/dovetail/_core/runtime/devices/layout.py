@@ -1,4 +1,4 @@
-"""How the elements of an array lie in the memory of its device."""
+"""The memory layout of arrays on their devices."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ __all__ = ["Format", "Layout", "format_of"]
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The order in which the elements of an array lie in memory.
+    """The order of an array's elements in memory.
 
     Attributes:
-        major_to_minor: the dimensions, from that whose elements lie farthest apart to that whose
-            elements lie side by side; ``(0, 1)`` for a matrix in row-major order.
-        tiling: sizes of the tiles that the last dimensions are cut into, one tuple for each level,
-            on devices that do so; None for what the compiler chooses.
-        sub_byte_element_size_in_bits: the size of an element where several share a byte, else 0.
+        major_to_minor: the dimensions, from the one with the largest stride to the one with the
+            smallest; ``(0, 1)`` for a matrix in row-major order.
+        tiling: tile sizes of the last dimensions, one tuple per level, on devices with tiled
+            layouts; None lets the compiler choose.
+        sub_byte_element_size_in_bits: the size of an element if several share a byte, else 0.
 
     Raises:
-        TypeError: ``major_to_minor`` is no sequence of integers.
-        ValueError: it does not name each dimension once.
+        TypeError: ``major_to_minor`` is not a sequence of integers.
+        ValueError: it does not name each dimension exactly once.
 
     Example:
         >>> from dovetail.experimental.layout import Layout
@@ -55,22 +55,22 @@ class Layout:
 
     @property
     def is_default(self) -> bool:
-        """Whether it is row-major order without tiles, which arrays have on most devices."""
+        """Whether it is row-major without tiles, the layout of arrays on most devices."""
         ordered = self.major_to_minor == tuple(range(len(self.major_to_minor)))
         return ordered and not self.tiling and not self.sub_byte_element_size_in_bits
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """Where an array is, and how it lies in memory there; an array has it as ``x.format``.
+    """An array's sharding and memory layout; ``x.format`` for an array ``x``.
 
     Attributes:
-        layout: the order of elements; None for that of the device.
+        layout: the order of elements; None for the device's default.
         sharding: the devices; None for where the value is.
 
     Raises:
-        TypeError: one of them is something else.
-        ValueError: there is a layout and no sharding: devices differ in what they can do.
+        TypeError: one of them has the wrong type.
+        ValueError: there is a layout but no sharding: devices support different layouts.
 
     Example:
         >>> import dovetail.numpy as jnp

@@ -1,6 +1,6 @@
-"""PJRT plug-ins: loaded, checked before they can end the process, and asked for clients.
+"""PJRT plug-ins: loading them, checking them before they can crash the process, making clients.
 
-Of a plug-in's wheel only the shared library is used; no Python of it runs.
+Only the shared library of a plug-in's wheel is used; none of its Python code runs.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _plugins: Final[dict[str, PjrtPlugin]] = {}
 
 @dataclass(frozen=True, slots=True)
 class PjrtPlugin:
-    """A PJRT plug-in in this process, where it stays: libraries are never unloaded.
+    """A PJRT plug-in loaded into this process; libraries are never unloaded.
 
     Attributes:
-        name: the name that it was loaded by.
+        name: the name it was loaded under.
         library: the path of its shared library.
         api_version: its version of the PJRT C API, such as ``(0, 81)``.
-        capsule: the capsule around its `PJRT_Api`, as functions of jaxlib take it.
+        capsule: the capsule around its `PJRT_Api`, for jaxlib's functions.
     """
 
     name: str
@@ -49,16 +49,16 @@ class PjrtPlugin:
     _api: Api = field(repr=False)
 
     def make_client(self, options: Mapping[str, object] = _NO_OPTIONS) -> Any:
-        """Create a client, jaxlib's own, on the plug-in.
+        """Create a jaxlib client on the plug-in.
 
         Args:
             options: the plug-in's options: numbers, strings, booleans and lists of integers, where
-                integers have 64 bits. Many plug-ins refuse names that they do not know.
+                integers have 64 bits. Many plug-ins reject unknown names.
 
         Raises:
-            PjrtError: the plug-in cannot make one (no device is there, say), does not know an
-                option, or reads no version of StableHLO that this jaxlib writes; or an option is
-                of a kind that no plug-in takes.
+            PjrtError: the plug-in cannot create one (for example, there is no device), does not
+                know an option, or reads no StableHLO version that this jaxlib writes; or an option
+                has a type that no plug-in accepts.
         """
         self._check_options(options)
         try:
@@ -67,7 +67,7 @@ class PjrtPlugin:
             raise PjrtError(
                 f"the PJRT plug-in {self.name!r} ({self.library}) made no client: {error}"
             ) from error
-        except (RuntimeError, TypeError, ValueError) as error:  # of jaxlib, about the options
+        except (RuntimeError, TypeError, ValueError) as error:  # jaxlib's, about the options
             raise PjrtError(
                 f"the PJRT plug-in {self.name!r} ({self.library}) made no client: an option has "
                 f"another type than it expects ({error}); the options are {dict(options)}"
@@ -79,7 +79,7 @@ class PjrtPlugin:
         return client
 
     def _check_options(self, options: Mapping[str, object]) -> None:
-        """Refuse what the C API has no type for: jaxlib would drop it, or speak of signatures."""
+        """Reject types that the C API lacks: jaxlib would drop them or raise an obscure error."""
         for name, value in options.items():
             if not _is_text(name):
                 raise PjrtError(
@@ -94,8 +94,8 @@ class PjrtPlugin:
                 )
 
     def _check_stablehlo(self, client: Any) -> None:
-        """Refuse a plug-in that reads no StableHLO which this jaxlib writes."""
-        from dovetail._core.hlo.mlir import stablehlo  # deferred: MLIR, needed from here on
+        """Reject a plug-in that reads no StableHLO version that this jaxlib writes."""
+        from dovetail._core.hlo.mlir import stablehlo  # deferred: MLIR is only needed from here on
 
         newest = _version(client, "stablehlo_current_version")
         oldest = _version(client, "stablehlo_minimum_version")
@@ -121,21 +121,21 @@ class PjrtPlugin:
         platform: str,
         traits: int = 0,
     ) -> None:
-        """Give the plug-in the code behind a custom call.
+        """Register the handler of a custom call with the plug-in.
 
         Args:
             name: the target of the custom call.
             handler: a capsule around a handler of XLA's typed FFI; or capsules by stage:
                 ``"instantiate"``, ``"prepare"``, ``"initialize"``, ``"execute"``.
-            platform: the platform's name as the plug-in's compiler knows it, such as ``"Host"``
-                or ``"CUDA"``.
-            traits: XLA's bits for the handler. Plug-ins that do not know them ignore them.
+            platform: the platform's name in the plug-in's compiler, such as ``"Host"`` or
+                ``"CUDA"``.
+            traits: XLA's trait bits for the handler. Plug-ins ignore bits that they do not know.
 
         Raises:
-            TypeError: a handler is no capsule.
-            ValueError: there is no such stage, or none to execute.
-            PjrtError: the plug-in takes no handlers, or refuses this one. A plug-in that is older
-                than the handler may also take it silently and not find it when it compiles.
+            TypeError: a handler is not a capsule.
+            ValueError: a stage is unknown, or the stage "execute" is missing.
+            PjrtError: the plug-in accepts no handlers, or rejects this one. A plug-in that is older
+                than the handler may also accept it silently and not find it when it compiles.
         """
         capsules = handler if isinstance(handler, Mapping) else {"execute": handler}
         unknown = sorted(map(str, set(capsules) - set(STAGES)))
@@ -148,19 +148,19 @@ class PjrtPlugin:
         register_handler(self._api, name, addresses, platform, traits)
 
     def topology_devices(self, name: str = "", /, **options: object) -> list[Any]:
-        """Devices of hardware that need not be here; programs can be compiled for them.
+        """Compile-only devices of hardware that need not be on this machine.
 
         Args:
-            name: the plug-in's name for the hardware, such as ``"v5e:2x2"``. It is given by its
-                place, since an option may be called "name".
-            **options: the plug-in's options for it: of the kinds that `make_client` takes.
+            name: the plug-in's name for the hardware, such as ``"v5e:2x2"``. Positional-only,
+                since an option may be called "name".
+            **options: the plug-in's options for it, of the types that `make_client` accepts.
 
         Returns:
-            Devices whose client compiles and does nothing else.
+            Devices whose client can only compile.
 
         Raises:
             PjrtError: the plug-in does not know the hardware, or cannot compile ahead of time; or
-                an option is of a kind that no plug-in takes.
+                an option has a type that no plug-in accepts.
         """
         shown = f" {name!r}" if name else ""
         if not _is_text(name):
@@ -170,7 +170,7 @@ class PjrtPlugin:
             )
         self._check_options(options)
         try:
-            # Not by `make_c_api_device_topology`, whose own parameters options could be named like.
+            # Not `make_c_api_device_topology`: options may clash with its parameter names.
             topology = _jax.get_c_api_topology(self.capsule, name, dict(options))
             return list(topology._make_compile_only_devices())
         except (JaxRuntimeError, TypeError, ValueError) as error:
@@ -182,29 +182,29 @@ class PjrtPlugin:
 def load_plugin(name: str, library: str | os.PathLike[str]) -> PjrtPlugin:
     """Load a PJRT plug-in, once for each name.
 
-    The library's version is looked at before jaxlib is given it: a plug-in that claims functions
-    which it does not have would end the process.
+    The library's version is checked before jaxlib uses it: a plug-in that claims functions which
+    it does not have would crash the process.
 
     Args:
-        name: the name to load it by; upper and lower case are the same.
+        name: the name to load it under; case does not matter.
         library: the path of its shared library.
 
     Returns:
-        The plug-in; the same object when it was loaded before.
+        The plug-in; the same object if it was loaded before.
 
     Raises:
-        PjrtError: the library cannot be used, or another one was loaded by the name.
+        PjrtError: the library cannot be used, or another one was loaded under this name.
     """
     path = Path(os.path.realpath(library))
     with _lock:
-        known = _plugins.get(name.lower())
-        if known is not None:
-            if known.library != path:
+        loaded = _plugins.get(name.lower())
+        if loaded is not None:
+            if loaded.library != path:
                 raise PjrtError(
-                    f"a PJRT plug-in named {name!r} was loaded from {known.library}, so {path} "
+                    f"a PJRT plug-in named {name!r} was loaded from {loaded.library}, so {path} "
                     "cannot be in this process by that name: give it another"
                 )
-            return known
+            return loaded
         api = open_library(path)
         try:
             capsule = load_pjrt_plugin(name.lower(), str(path), api.address)
@@ -227,7 +227,7 @@ def _is_integer(value: object) -> bool:
 
 
 def _is_text(value: object) -> bool:
-    """Whether a value is text that C++ can be given: half a surrogate pair has no UTF-8."""
+    """Whether a value is text that C++ accepts: a lone surrogate has no UTF-8 encoding."""
     if not isinstance(value, str):
         return False
     try:
@@ -238,7 +238,7 @@ def _is_text(value: object) -> bool:
 
 
 def _version(client: Any, attribute: str) -> tuple[int, ...]:
-    """A version that a plug-in states among its attributes; empty where it states none."""
+    """A version among the plug-in's attributes; empty if there is none."""
     return tuple(getattr(client, attribute, None) or ())
 
 

@@ -1,7 +1,7 @@
-"""The C structures of a PJRT library, as far as they are read before jaxlib sees the library.
+"""The C structures of a PJRT library that are read before jaxlib loads it.
 
-jaxlib believes what a library says about itself, and the process ends where that is wrong; what is
-read here is enough to refuse such a library with a sentence.
+jaxlib trusts what a library claims about itself, and the process crashes if that is wrong. The
+checks here reject such a library with a clear error instead.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MAGIC: Final = (
     b"\xca\xfe\xba\xbe",  # macOS, several
 )
 _ELF_64: Final = b"\x7fELF\x02\x01"
-_LOADED: Final = 1  # ELF's number for a segment that is mapped
+_LOADED: Final = 1  # ELF's type for a segment that is mapped into memory
 _HEADER_SIZE: Final = 40  # up to and including the version, where the functions begin
 _FFI_EXTENSION: Final = 5
 _GPU_EXTENSION: Final = 0
@@ -106,8 +106,8 @@ class Api:
     """The `PJRT_Api` of an open library, checked.
 
     Attributes:
-        address: where it is.
-        version: of the C API, by the library's own word.
+        address: its address.
+        version: the version of the C API that the library claims.
         library: the library's path, for messages.
     """
 
@@ -116,20 +116,20 @@ class Api:
     library: str
 
     def extensions(self) -> dict[int, int]:
-        """Addresses of the library's extensions of the C API, by the number of their type."""
-        found: dict[int, int] = {}
+        """Addresses of the library's extensions of the C API, by extension type."""
+        addresses: dict[int, int] = {}
         address = _Header.from_address(self.address).extension_start
-        while address and address not in found.values():
+        while address and address not in addresses.values():
             extension = _Extension.from_address(address)
-            found[extension.kind] = address
+            addresses[extension.kind] = address
             address = extension.next
-        return found
+        return addresses
 
     def call(self, function: int, arguments: ctypes.Structure) -> None:
-        """Call a function of the C API that answers with an error or nothing.
+        """Call a function of the C API that returns an error or nothing.
 
         Raises:
-            PjrtError: with the library's own words.
+            PjrtError: the function returned an error; the message is the library's.
         """
         answer = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(function)(
             ctypes.addressof(arguments)
@@ -141,7 +141,7 @@ class Api:
         tell = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
         tell(header.error_message)(ctypes.addressof(error))
         text = ctypes.string_at(error.message, error.message_size).decode(errors="replace")
-        error.struct_size = _Error.message.offset  # the arguments for destroying are the first
+        error.struct_size = _Error.message.offset  # destroying takes only the first fields
         tell(header.error_destroy)(ctypes.addressof(error))
         raise PjrtError(text)
 
@@ -150,14 +150,14 @@ _open: Final[dict[str, Any]] = {}
 
 
 def open_library(path: Path) -> Api:
-    """Open a shared library, and see that its `PJRT_Api` is one that jaxlib can be given.
+    """Open a shared library and check that jaxlib can use its `PJRT_Api`.
 
     Args:
         path: the library.
 
     Raises:
-        PjrtError: it is not there, no shared library, no PJRT plug-in, or of a version that does
-            not fit.
+        PjrtError: it does not exist, is not a shared library or not a PJRT plug-in, or has an
+            unsupported version.
     """
     _check_file(path)
     try:
@@ -190,7 +190,7 @@ def _check_file(path: Path) -> None:
         raise PjrtError(f"{path} is no file: give the path of the PJRT library in it")
     try:
         with path.open("rb") as file:
-            start = file.read(4096)  # the segments are listed at the beginning
+            start = file.read(4096)  # the program header table is near the beginning
     except OSError as error:
         raise PjrtError(f"{path} cannot be read: {error.strerror}") from error
     if not start.startswith(_MAGIC):
@@ -204,9 +204,9 @@ def _check_file(path: Path) -> None:
 
 
 def _needed_size(start: bytes) -> int:
-    """How many bytes of a library for Linux are mapped into memory; 0 for other kinds of files.
+    """The minimum size of a Linux library, from its mapped segments; 0 for other kinds of files.
 
-    Where the file ends before, the process ends at the first access to what is missing.
+    If the file is shorter, the process crashes on the first access to a missing page.
     """
     if len(start) < 64 or not start.startswith(_ELF_64):
         return 0
@@ -221,7 +221,7 @@ def _needed_size(start: bytes) -> int:
 
 
 def _checked(address: int, path: Path) -> Api:
-    """What stands at an address that a library gave as its `PJRT_Api`."""
+    """The `PJRT_Api` at the address that a library returned, checked."""
     size = ctypes.c_size_t.from_address(address).value
     if size < _HEADER_SIZE:
         raise PjrtError(
@@ -267,10 +267,10 @@ _capsule_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
 
 def capsule_address(capsule: object) -> int:
-    """The address that a capsule holds, whatever its name.
+    """The address in a capsule, whatever the capsule's name.
 
     Raises:
-        TypeError: it is no capsule.
+        TypeError: it is not a capsule.
     """
     if type(capsule).__name__ != "PyCapsule":
         raise TypeError(f"the handler of a custom call is a capsule, got {capsule!r}")
@@ -280,17 +280,17 @@ def capsule_address(capsule: object) -> int:
 def register_handler(
     api: Api, name: str, stages: Mapping[str, int], platform: str, traits: int
 ) -> None:
-    """Give a plug-in the code of a custom call.
+    """Register the handler of a custom call with a plug-in.
 
     Args:
         api: the plug-in's C API.
         name: the call's target.
         stages: addresses of handlers of XLA's typed FFI, by stage (`STAGES`).
         platform: the platform's name inside the plug-in.
-        traits: XLA's bits for the handler.
+        traits: XLA's trait bits for the handler.
 
     Raises:
-        PjrtError: the plug-in takes no handlers, or not this one.
+        PjrtError: the plug-in accepts no handlers, or rejects this one.
     """
     extensions = api.extensions()
     if set(stages) == {"execute"} and _FFI_EXTENSION in extensions:

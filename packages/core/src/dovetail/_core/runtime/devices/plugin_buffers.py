@@ -1,9 +1,9 @@
-"""Buffers and programs of backends that are written in Python.
+"""Buffers and programs of backends written in Python.
 
-Such a backend gives a `Buffer` for the elements of an array, and an `Executable` that takes and
-gives them. The classes here surround these with what the rest of the runtime asks of jaxlib's
-objects, by the same names, so that an `Array` does not know the difference. Calls of programs with
-such arrays always go through Python: C++ does not know them.
+Such a backend provides a `Buffer` for the elements of an array, and an `Executable` that takes and
+returns buffers. The classes here wrap them in the interface of jaxlib's objects, so that an `Array`
+cannot tell the difference. Calls of programs on such arrays always go through Python, since C++
+does not support them.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from dovetail._core.plugins.protocols import Executable, missing_members
 
 __all__ = ["PluginBuffer", "PluginProgram", "live_plugin_buffers"]
 
-# Threads make buffers, and the collector drops them, while another thread looks at all. Each change
-# here is one call in C, and so is a copy, so that none comes in between; a WeakSet's are in Python.
+# Threads create buffers and the collector drops them while another thread lists them. Each change
+# of a set is a single call in C, and so is a copy, so they are atomic; a WeakSet's are in Python.
 _live: Final[set[weakref.ref[PluginBuffer]]] = set()
 
 
 class PluginBuffer:
-    """The elements of an array on a device of a backend that is written in Python.
+    """The elements of an array on a device of a backend written in Python.
 
     Args:
-        cell: a list that holds the backend's `Buffer`, and None once that is gone; one for all that
-            share the buffer.
+        cell: a list with the backend's `Buffer`, or None once that is deleted or donated; all
+            wrappers of the same buffer share one list.
         aval: the abstract value.
         sharding: where it is.
-        committed: whether the data sticks to the device.
+        committed: whether the data is committed to the device.
     """
 
     __slots__ = ("__weakref__", "_committed", "_npy_value", "_sharding", "aval", "cell")
 
-    #: jaxlib's buffers say where they were made, if tracebacks are on.
+    #: jaxlib's buffers record where they were created, if tracebacks are on.
     traceback: Final = None
 
     def __init__(self, cell: list[Any], aval: Any, sharding: Any, committed: bool) -> None:
@@ -54,7 +54,7 @@ class PluginBuffer:
         """The backend's buffer.
 
         Raises:
-            JaxRuntimeError: it is gone; jaxlib's buffers say so in the same way.
+            JaxRuntimeError: it is deleted or donated, as with jaxlib's buffers.
         """
         if self.cell[0] is None:
             raise JaxRuntimeError("INVALID_ARGUMENT: the buffer has been deleted or donated")
@@ -65,7 +65,7 @@ class PluginBuffer:
         return str(self._sharding._device.platform)
 
     def is_deleted(self) -> bool:
-        """Whether the elements are gone."""
+        """Whether the buffer is deleted or donated."""
         return self.cell[0] is None
 
     def delete(self) -> None:
@@ -75,7 +75,7 @@ class PluginBuffer:
             data.delete()
 
     def give(self) -> Any:
-        """The backend's buffer; what it holds belongs to the caller from now on."""
+        """Return the backend's buffer and transfer its ownership to the caller."""
         data, self.cell[0], self._npy_value = self.cell[0], None, None
         return data
 
@@ -89,14 +89,14 @@ class PluginBuffer:
         return self
 
     def on_device_size_in_bytes(self) -> int:
-        """The number of bytes that the elements take."""
+        """The size in bytes."""
         return int(self.data.nbytes)
 
     def read(self) -> np.ndarray[Any, Any]:
-        """The elements as a NumPy array of the aval's shape and dtype, which cannot be written to.
+        """The elements as a read-only NumPy array of the aval's shape and dtype.
 
         Raises:
-            TypeError: the backend gave something else.
+            TypeError: the backend returned another shape or dtype.
         """
         value: np.ndarray[Any, Any] = np.asarray(self.data.to_numpy())
         aval = self.aval
@@ -112,13 +112,13 @@ class PluginBuffer:
 
 
 def live_plugin_buffers(client: Any) -> list[PluginBuffer]:
-    """The buffers on a client's devices that are alive."""
-    found = [buffer for reference in list(_live) if (buffer := reference()) is not None]
-    return [b for b in found if not b.is_deleted() and b._sharding._device.client is client]
+    """The live buffers on a client's devices."""
+    alive = [buffer for reference in list(_live) if (buffer := reference()) is not None]
+    return [b for b in alive if not b.is_deleted() and b._sharding._device.client is client]
 
 
 class _Results:
-    """The results of a program, under the interface of jaxlib's."""
+    """The results of a program, with jaxlib's interface."""
 
     __slots__ = ("cells",)
 
@@ -126,22 +126,22 @@ class _Results:
         self.cells = cells
 
     def consume_with_handlers(self, handlers: Sequence[Callable[[Any], Any]]) -> list[Any]:
-        """Each result, as its handler makes a buffer of it."""
+        """The buffers that the handlers create from the results."""
         return [handle(cell) for handle, cell in zip(handlers, self.cells, strict=True)]
 
 
 class PluginProgram:
-    """A backend's executable, under the interface of jaxlib's.
+    """A backend's executable, with the interface of jaxlib's.
 
     Args:
         executable: the backend's `Executable`.
         name: the program's name.
         platform: the platform's name.
-        donated: numbers of the arguments whose memory the program takes.
-        results: how many results it has.
+        donated: indices of the donated arguments.
+        results: the number of results.
 
     Raises:
-        TypeError: `executable` is none.
+        TypeError: `executable` is not an `Executable`.
     """
 
     __slots__ = ("donated", "executable", "name", "platform", "results")
@@ -166,21 +166,21 @@ class PluginProgram:
 
         Raises:
             JaxRuntimeError: an argument is deleted.
-            ValueError: the memory of one is donated, and that of another as well.
-            TypeError: the backend gave another number of results.
+            ValueError: a donated argument shares its memory with another argument.
+            TypeError: the backend returned the wrong number of results.
         """
         data = [buffer.data for buffer in arguments]
-        # By the backend's buffers: several of ours may share one. Nothing is given away before all
-        # is known to be well, as with jaxlib, so that a refused call leaves the arrays alone.
+        # Count the backend's buffers, since several of ours may share one. As with jaxlib, nothing
+        # is donated before all checks have passed, so a refused call leaves the arrays intact.
         uses = Counter(map(id, data))
         if any(uses[id(data[number])] > 1 for number in self.donated):
-            # The words of jaxlib, which `donating` explains.
+            # jaxlib's wording, which `donating` recognises and explains.
             raise ValueError("a buffer was previously donated in the same call")
         for number in self.donated:
             arguments[number].give()
-        kept = {
-            id(given): buffer.cell
-            for given, buffer in zip(data, arguments, strict=True)
+        cells = {
+            id(argument): buffer.cell
+            for argument, buffer in zip(data, arguments, strict=True)
             if not buffer.is_deleted()
         }
         results = list(self.executable.execute(data))
@@ -189,11 +189,11 @@ class PluginProgram:
                 f"the program {self.name} of the platform {self.platform!r} has {self.results} "
                 f"results, and Executable.execute gave {len(results)}"
             )
-        # A result may be an argument, or another result: it then is gone when that one is.
-        return _Results([kept.setdefault(id(result), [result]) for result in results])
+        # A result may be an argument or another result: they are then deleted together.
+        return _Results([cells.setdefault(id(result), [result]) for result in results])
 
     def get_hlo_text(self) -> str:
-        """The compiled program as text, in the backend's own form."""
+        """The compiled program as text, in the backend's own format."""
         return str(self._optional("as_text"))
 
     def cost_analysis(self) -> Any:
@@ -209,10 +209,10 @@ class PluginProgram:
         return bytes(self._optional("serialize"))
 
     def _optional(self, method: str) -> Any:
-        found = getattr(self.executable, method, None)
-        if found is None:
+        function = getattr(self.executable, method, None)
+        if function is None:
             raise NotImplementedError(
                 f"compiled programs of the platform {self.platform!r} have no {method}(): its "
                 "backend does not offer it"
             )
-        return found()
+        return function()

@@ -1,8 +1,8 @@
-"""Where the data of an array lives.
+"""Shardings: where the data of an array lives.
 
-A sharding subclasses jaxlib's own class, so that the C++ jit knows it, and is interned, so that
-comparing two of them runs no Python. Every method that the C++ side or a user calls is defined
-here: another framework in the process may write its own methods on jaxlib's classes.
+A sharding subclasses jaxlib's own class, so the C++ jit recognises it, and is interned, so that
+comparing two of them runs no Python. Every method that C++ or a user calls is defined here, because
+another framework in the process may set its own methods on jaxlib's classes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Sharding(ABC):
 
     @property
     def num_devices(self) -> int:
-        """How many devices hold a part of the array."""
+        """The number of devices that hold a part of the array."""
         return len(self.device_set)
 
     @property
@@ -71,7 +71,7 @@ class Sharding(ABC):
         return {device: indices[device] for device in self.addressable_devices}
 
     def is_equivalent_to(self, other: object, ndim: int) -> bool:
-        """Whether arrays of the given rank are laid out alike under both shardings."""
+        """Whether arrays of the given rank are laid out identically under both shardings."""
         return self is other
 
 
@@ -79,7 +79,7 @@ _Class = TypeVar("_Class", bound=type)
 
 
 def _sharding_class(cls: _Class) -> _Class:
-    """Make a subclass of one of jaxlib's classes, which takes no second base, a `Sharding`."""
+    """Make a class a `Sharding`; jaxlib's classes do not allow a second base class."""
     for name, value in vars(Sharding).items():
         if name not in vars(cls) and (isinstance(value, property) or callable(value)):
             setattr(cls, name, value)
@@ -99,11 +99,11 @@ class SingleDeviceSharding(_SingleDevice):
 
     Args:
         device: the device.
-        memory_kind: the device's memory, such as ``"device"`` or ``"pinned_host"``; its default one
-            if None.
+        memory_kind: the device's memory, such as ``"device"`` or ``"pinned_host"``; its default
+            memory if None.
 
     Raises:
-        TypeError: ``device`` is no device.
+        TypeError: ``device`` is not a device.
         ValueError: the device has no memory of that kind.
 
     Example:
@@ -114,7 +114,7 @@ class SingleDeviceSharding(_SingleDevice):
         True
     """
 
-    # C slots, which the C++ jit calls without a Python frame.
+    # C slots, so the C++ jit calls them without a Python frame.
     __hash__ = object.__hash__
     __eq__ = object.__eq__
 
@@ -127,13 +127,13 @@ class SingleDeviceSharding(_SingleDevice):
     """The client where the backend is written in Python; None for jaxlib's."""
 
     def __new__(cls, device: Any, memory_kind: str | None = None) -> SingleDeviceSharding:
-        found = _interned.get((device, memory_kind))
-        if found is None:
-            found = _intern(cls, device, memory_kind)
-        return found
+        interned = _interned.get((device, memory_kind))
+        if interned is None:
+            interned = _intern(cls, device, memory_kind)
+        return interned
 
     def __init__(self, device: Any, memory_kind: str | None = None) -> None:
-        pass  # __new__ gives an object that is ready, perhaps one that was made before
+        pass  # __new__ returns an initialised object, perhaps an existing one
 
     @property
     def device_set(self) -> frozenset[Any]:  # type: ignore[override]
@@ -146,7 +146,7 @@ class SingleDeviceSharding(_SingleDevice):
         return self._memory_kind or memory_kinds(self._device)[0]
 
     def with_memory_kind(self, kind: str) -> SingleDeviceSharding:
-        """The same device with another of its memories."""
+        """The sharding of the same device with another of its memories."""
         return SingleDeviceSharding(self._device, kind)
 
     def _to_xla_hlo_sharding(self, num_dimensions: int) -> Any:
@@ -177,20 +177,20 @@ def _intern(cls: type, device: Any, memory_kind: str | None) -> SingleDeviceShar
     kind = default if memory_kind is None else memory_kind
     if kind not in kinds:
         raise ValueError(f"{device!r} has no memory of kind {kind!r}; it has {', '.join(kinds)}")
-    made: Any = _interned.get((device, kind))
-    if made is None:
+    interned: Any = _interned.get((device, kind))
+    if interned is None:
         base: Any = _jax.SingleDeviceSharding
-        made = base.__new__(cls)
-        own = None if is_pjrt(device.client) else device.client
-        # Of devices that are not its own C++ would not find the memories.
-        base.__init__(made, device, memory_kind=kind if own is None else None)
-        made._plugin_client = own
-        made._device_list = [device]
-        made._device_set = frozenset((device,))
-        made = _interned.setdefault((device, kind), made)
+        interned = base.__new__(cls)
+        plugin_client = None if is_pjrt(device.client) else device.client
+        # C++ cannot look up the memories of devices that are not jaxlib's.
+        base.__init__(interned, device, memory_kind=kind if plugin_client is None else None)
+        interned._plugin_client = plugin_client
+        interned._device_list = [device]
+        interned._device_set = frozenset((device,))
+        interned = _interned.setdefault((device, kind), interned)
     if kind == default:
-        _interned[device, None] = made
-    sharding: SingleDeviceSharding = made
+        _interned[device, None] = interned
+    sharding: SingleDeviceSharding = interned
     return sharding
 
 
@@ -200,7 +200,7 @@ def memory_kinds(device: Any) -> list[str]:
         return ["device"]
     try:
         default = device.default_memory().kind
-    except JaxRuntimeError:  # a GPU that is only compiled for
+    except JaxRuntimeError:  # a compile-only GPU
         return ["device"]
     kinds = [memory.kind for memory in device.addressable_memories()]
     return [default, *(kind for kind in kinds if kind != default)]
@@ -214,7 +214,8 @@ def _restore(platform: str, device_id: int, memory_kind: str | None) -> SingleDe
     raise ValueError(f"the platform {platform!r} has no device {device_id} in this process")
 
 
-_first: SingleDeviceSharding | None = None  # of the default device, where no option names another
+# The sharding of the default device while the option `default_device` is unset.
+_first: SingleDeviceSharding | None = None
 
 
 def _forget_first() -> None:
@@ -226,7 +227,7 @@ clients.on_clear(_forget_first)
 
 
 def default_sharding() -> SingleDeviceSharding:
-    """The sharding of data that is committed to no device."""
+    """The sharding of uncommitted data."""
     global _first
     if default_device.value is not None:
         return SingleDeviceSharding(clients.default_device())
@@ -236,11 +237,11 @@ def default_sharding() -> SingleDeviceSharding:
 
 
 def as_sharding(place: Any, argument: str = "device") -> Any:
-    """The sharding that a user means.
+    """Convert a device or a sharding to a sharding.
 
     Args:
         place: a device or a sharding.
-        argument: the name of the argument it was given as, for the message.
+        argument: the argument's name, for the message.
 
     Raises:
         TypeError: it is neither.

@@ -1,4 +1,4 @@
-"""Hardware that is compiled for and need not be there."""
+"""Descriptions of hardware to compile for that need not be on this machine."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Device = Any
 
 
 class TopologyDescription:
-    """Devices that programs are compiled for; they hold no data and run nothing.
+    """Compile-only devices; they hold no data and run nothing.
 
     Attributes:
         devices: the devices, by increasing id.
         platform: the name of their platform.
-        name: what they were asked for as.
+        name: the requested name.
     """
 
     __slots__ = ("devices", "name", "platform")
@@ -38,7 +38,7 @@ class TopologyDescription:
 
 
 # One object for each description, so that programs for its devices are compiled once, and arguments
-# that are described apart go together.
+# whose devices come from separate calls can be combined.
 _known: Final[dict[Any, TopologyDescription]] = {}
 clients.on_clear(_known.clear)
 
@@ -48,28 +48,28 @@ def get_topology_desc(
 ) -> TopologyDescription:
     """Describe hardware to compile for, which need not be on this machine.
 
-    A device of it is used in place of one that is there: by ``jit(f, device=...)``, by the
-    ``sharding`` of a `ShapeDtypeStruct`, or by ``default_device``. What
-    ``jit(f).lower(...).compile()`` then gives shows the optimised program, its costs, and the
-    memory that it needs; a program that needs more than there is is an error on TPUs. It cannot be
-    called, and programs of several devices do not exist yet.
+    Use one of its devices in place of a real one: in ``jit(f, device=...)``, in the ``sharding`` of
+    a `ShapeDtypeStruct`, or as ``default_device``. The result of ``jit(f).lower(...).compile()``
+    then shows the optimised program, its costs, and the memory that it needs; on TPUs, a program
+    that needs more memory than the device has is an error. The result cannot be called. Programs
+    for several devices are not supported yet.
 
-    The same description is given for the same arguments, if they can be hashed; lists and dicts
-    count as their elements.
+    The same arguments give the same description object if they are hashable; lists and dicts are
+    compared by their elements.
 
     Args:
-        topology_name: which hardware, as the platform's backend calls it: ``"v5e:2x2"`` on
-            ``"tpu"``, the name of a GPU on ``"cuda"``; by default what the backend chooses.
-        platform: the platform, by default the one that programs run on here. Its backend has to be
-            installed, with the library that compiles (libtpu, the PJRT plug-in for CUDA).
-        **options: what else the backend wants to know, such as ``num_slices`` on ``"tpu"``.
+        topology_name: the backend's name for the hardware: ``"v5e:2x2"`` on ``"tpu"``, the name
+            of a GPU on ``"cuda"``; by default the backend chooses.
+        platform: the platform, by default the one that programs run on here. Its backend must be
+            installed, with its compiler library (libtpu, the PJRT plug-in for CUDA).
+        **options: further options of the backend, such as ``num_slices`` on ``"tpu"``.
 
     Returns:
-        The description; its ``devices`` are those to compile for.
+        The description; its ``devices`` are the ones to compile for.
 
     Raises:
         BackendUnavailableError: the platform's backend is not installed, lacks its library, or
-            compiles nothing ahead of time.
+            does not compile ahead of time.
         ValueError: there is no hardware of that name.
         TypeError: an argument has the wrong type, or there is no such option.
 
@@ -104,13 +104,13 @@ def get_topology_desc(
     own = manager().canonical(clients.default_platform() if platform is None else platform)
     try:
         key = (own, topology_name, _frozen(options))
-        found = _known.get(key)
-    except TypeError:  # an option of a type that this backend alone knows, and that has no hash
+        cached = _known.get(key)
+    except TypeError:  # an option of an unhashable, backend-specific type
         return _described(own, topology_name, options)
-    if found is None:
-        # Of two threads that ask at once, both get what the first has put there.
-        found = _known.setdefault(key, _described(own, topology_name, options))
-    return found
+    if cached is None:
+        # If two threads get here at once, both return the first one's description.
+        cached = _known.setdefault(key, _described(own, topology_name, options))
+    return cached
 
 
 def _described(platform: str, name: str, options: Mapping[str, Any]) -> TopologyDescription:
@@ -122,10 +122,10 @@ def _described(platform: str, name: str, options: Mapping[str, Any]) -> Topology
 
 
 def _frozen(value: Any) -> Any:
-    """A value as a key: lists and dicts have no hash, and ``1`` equals ``True``.
+    """Convert a value to a key: lists and dicts are not hashable, and ``1`` equals ``True``.
 
     Raises:
-        TypeError: something in it has no hash.
+        TypeError: it contains an unhashable value.
     """
     if isinstance(value, Mapping):
         return (dict, frozenset((_frozen(name), _frozen(item)) for name, item in value.items()))

@@ -1,4 +1,4 @@
-"""What runs: arguments, compilation, the cache on disk, effects, the host's side of callbacks.
+"""Programs: arguments, compilation, the cache on disk, effects, callbacks on the host.
 
 Imports `devices` and `arrays`.
 """

@@ -1,4 +1,4 @@
-"""Arguments of compiled programs: where they are, where the program runs, how they get there."""
+"""Arguments of compiled programs: where the program runs, and transferring arguments there."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def argument_buffer(
     Args:
         leaf: an array, a NumPy value, a Python scalar or a token.
         sharding: where the program runs.
-        what: a phrase for the argument, for messages, or a function that gives it for ``number``.
-        number: the argument's number.
+        what: a phrase for the argument, for messages, or a function that returns it for ``number``.
+        number: the argument's index.
 
     Raises:
-        DeletedArrayError: the array has no value any more.
-        NonArrayArgumentError: it is no array.
+        DeletedArrayError: the array was deleted or donated.
+        NonArrayArgumentError: it is not an array.
         OverflowError: an integer does not fit its dtype.
     """
     kind = type(leaf)
@@ -60,7 +60,7 @@ def argument_buffer(
         aval, leaf = leaf.aval, leaf.val
     else:
         aval = aval_of(leaf)
-        if aval.dtype == dtypes.float0:  # in programs False stands for the nothing that it holds
+        if aval.dtype == dtypes.float0:  # programs represent float0, which has no data, by False
             aval = make_aval(aval.shape, np.dtype(bool))
             leaf = np.zeros(aval.shape, bool)
     phrase = what if isinstance(what, str) else what(number)
@@ -68,11 +68,11 @@ def argument_buffer(
 
 
 def place_host_argument(argument: Any, sharding: Any, layout: Any) -> Any:
-    """Transfer an argument that is no array, on a warm call: the C++ jit calls this.
+    """Transfer an argument that is not an array on a warm call; called by the C++ jit.
 
     jaxlib's own transfer would share memory with the caller, and misread NumPy arrays that are not
-    in native byte order. It leaves the transfer to this function where a layout is set for the
-    argument: ours is a `HostArgument`.
+    in native byte order. It calls this function instead if a layout is set for the argument; we set
+    a `HostArgument`.
     """
     aval = layout.aval
     if type(argument) is np.ndarray and argument.dtype is aval.dtype:
@@ -85,12 +85,12 @@ def place_host_argument(argument: Any, sharding: Any, layout: Any) -> Any:
 
 
 class HostArgument:
-    """What a warm call must know of an argument that is no array.
+    """What a warm call needs to know about an argument that is not an array.
 
     Args:
         aval: the argument's aval.
-        describe: gives a phrase for an argument by its number, for messages.
-        number: the argument's number.
+        describe: returns a phrase for an argument by its index, for messages.
+        number: the argument's index.
     """
 
     __slots__ = ("_describe", "aval", "number")
@@ -110,22 +110,21 @@ def resolve_device(
     function: str,
     describe: Callable[[int], str] | None = None,
 ) -> tuple[Any, bool]:
-    """Where a program runs: on the device that its arguments are committed to, else the default
-    one.
+    """Where a program runs: the device its arguments are committed to, or the default device.
 
     Args:
         leaves: the flat arguments.
         function: the function's name, for the message.
-        describe: gives a phrase for an argument by its number, for the message.
+        describe: returns a phrase for an argument by its index, for the message.
 
     Returns:
         The sharding, and whether the results are committed.
 
     Raises:
         DeviceMismatchError: arguments are committed to different devices.
-        DeletedArrayError: an argument has no value any more.
+        DeletedArrayError: an argument was deleted or donated.
     """
-    found: Any = None
+    common: Any = None
     first = -1
     for number, leaf in enumerate(leaves):
         kind = type(leaf)
@@ -133,50 +132,50 @@ def resolve_device(
             buffer = leaf._buffer
             if buffer._committed:
                 place = buffer._sharding
-                if found is None:
-                    found, first = place, number
-                elif place is not found:
+                if common is None:
+                    common, first = place, number
+                elif place is not common:
                     raise _mismatch(leaves, (first, number), function, describe)
-    if found is None:
+    if common is None:
         return default_sharding(), False
-    return found, True
+    return common, True
 
 
 def resolve_place(
     leaves: Sequence[Any], function: str, describe: Callable[[int], str] | None = None
 ) -> Any:
-    """`resolve_device` for arguments that may be without data, and then say where it would be.
+    """`resolve_device` for arguments that may be abstract, with or without a sharding.
 
     Args:
         leaves: the flat arguments: arrays, or anything with a shape and a dtype.
         function: the function's name, for the message.
-        describe: gives a phrase for an argument by its number, for the message.
+        describe: returns a phrase for an argument by its index, for the message.
 
     Returns:
-        The sharding; None if no argument decides it.
+        The sharding; None if no argument determines it.
 
     Raises:
         DeviceMismatchError: arguments are committed to different devices.
     """
-    found: Any = None
+    common: Any = None
     first = -1
     for number, leaf in enumerate(leaves):
         place = _committed_place(leaf)
         if place is None:
             continue
-        if found is None:
-            found, first = place, number
-        elif place is not found:
+        if common is None:
+            common, first = place, number
+        elif place is not common:
             raise _mismatch(leaves, (first, number), function, describe)
-    return found
+    return common
 
 
 def _committed_place(leaf: Any) -> Any:
     if type(leaf) is Array or type(leaf) is KeyArray:
         return leaf._buffer._sharding if leaf._buffer._committed else None
-    given = getattr(leaf, "sharding", None)
-    given = given.sharding if type(given) is Format else given
-    return given if isinstance(given, Sharding) else None
+    sharding = getattr(leaf, "sharding", None)
+    sharding = sharding.sharding if type(sharding) is Format else sharding
+    return sharding if isinstance(sharding, Sharding) else None
 
 
 def _mismatch(
@@ -218,16 +217,16 @@ def _mismatch(
 
 
 def from_foreign(buffer: Any) -> Array:
-    """An array with the value of another framework's array, which is a bare buffer of jaxlib."""
+    """Copy another framework's array, which is a bare buffer of jaxlib."""
     value = checked_ndarray(np.asarray(buffer), "the array of another framework")
     return array_from_buffer(buffers.put(value, numpy_aval(value), default_sharding()))
 
 
 def literal_value(literal: Literal) -> Any:
-    """A host value, or an array, with exactly a literal's aval."""
+    """A host value or an array with exactly the literal's aval."""
     value, aval = literal.val, literal.aval
     if aval.weak_type:
-        unsigned = aval.dtype.kind == "u"  # Python scalars are not, and this one may be large
+        unsigned = aval.dtype.kind == "u"  # Python scalars are signed; this value may be too large
         if not unsigned and not isinstance(value, np.generic) and aval_of(value) is aval:
             return value
         array = np.asarray(value, aval.dtype)

@@ -1,7 +1,7 @@
-"""The host's side of callbacks: values converted both ways, results checked, errors explained.
+"""The host's side of callbacks: converting values both ways, checking results, explaining errors.
 
-A callback runs on the thread that called the program, or on one of the runtime's. What it computes
-must not wait for the call that called it: see `config.callback_depth`.
+A callback runs on the thread that called the program, or on one of the runtime's threads. Its
+computations must not wait for the calling program: see `config.callback_depth`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = ["on_host"]
 
 Result = TypeVar("Result")
 
-# NumPy computes in 64 bits where programs have 32.
+# NumPy computes in 64 bits where programs use 32.
 _NARROW: Final = {
     np.dtype(np.float64): np.dtype(np.float32),
     np.dtype(np.int64): np.dtype(np.int32),
@@ -54,7 +54,8 @@ def on_host(function: Callable[..., Any]) -> Callable[..., Any]:
     """The Python function that a program calls.
 
     Args:
-        function: a function of NumPy arrays, which is given back, a `HostCall` or a `BufferCall`.
+        function: a `HostCall`, a `BufferCall`, or a function of NumPy arrays, which is returned
+            unchanged.
     """
     if isinstance(function, HostCall):
         return _of_values(function)
@@ -63,7 +64,7 @@ def on_host(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _of_values(call: HostCall) -> Callable[..., tuple[Any, ...]]:
     def run(*values: Any) -> tuple[Any, ...]:
-        # A token arrives, and is given back, as None.
+        # A token is passed in and returned as None.
         tokens = (None,) if call.ordered else ()
 
         def compute(place: SingleDeviceSharding | None) -> tuple[Any, ...]:
@@ -93,10 +94,10 @@ def _of_buffers(call: BufferCall) -> Callable[..., None]:
 
 
 def _outside_of_programs(compute: Callable[[SingleDeviceSharding | None], Result]) -> Result:
-    """The result of a function, which is given where callbacks compute, and may compute itself."""
+    """Call a function that may itself compute, passing it the device for callbacks."""
     depth = config.callback_depth
     before = depth.get_local()
-    # A callback in a callback can be on another thread, so that the number is the process's.
+    # A callback within a callback may run on another thread, so the number is process-wide.
     with _lock:
         number = max(_active, default=0) + 1
         _active.add(number)
@@ -114,7 +115,7 @@ def _outside_of_programs(compute: Callable[[SingleDeviceSharding | None], Result
 
 
 def _call_now(call: HostCall, args: Sequence[Any]) -> list[Any]:
-    """Make a call outside of any program."""
+    """Make a callback's call directly, outside of any program."""
     if call.ordered:
         effects.wait_for_ordered()
     sharding, committed = resolve_device(args, call.caller)
@@ -134,7 +135,7 @@ set_host(_call_now)
 
 
 def _host_place() -> SingleDeviceSharding | None:
-    """Where callbacks compute: the device of a program waits for them, and must not be used."""
+    """Where callbacks compute: not on the program's device, which waits for them."""
     try:
         return SingleDeviceSharding(clients.devices("cpu")[0])
     except BackendUnavailableError:
@@ -148,7 +149,7 @@ def _on_host_device(place: SingleDeviceSharding | None) -> contextlib.AbstractCo
 
 
 def _argument(value: Any, aval: Any, place: SingleDeviceSharding | None) -> Any:
-    """An argument that a program gives, as an array on the host."""
+    """An argument from a program, as an array on the host."""
     if place is None:
         return value
     key_dtype = aval.dtype if isinstance(aval.dtype, dtypes.ExtendedDType) else None
@@ -156,7 +157,7 @@ def _argument(value: Any, aval: Any, place: SingleDeviceSharding | None) -> Any:
 
 
 def _as_array(arg: Any, aval: Any, place: SingleDeviceSharding | None) -> Any:
-    """An argument that is given outside of programs, as an array on the host."""
+    """An argument from outside of programs, as an array on the host."""
     if type(arg) is Literal:
         arg = literal_value(arg)
     if type(arg) is not Array and type(arg) is not KeyArray:

@@ -1,8 +1,8 @@
-"""Compiling modules: options, one table of executables for the process, and the cache on disk.
+"""Compiling modules: options, a process-wide table of executables, and the disk cache.
 
-Executables are found by the module's content, so that a function which is made anew and gives the
-same program is compiled once. Each program is compiled by one thread; others that want it wait for
-that one.
+Executables are keyed by the module's content, so a function that is redefined but gives the same
+program is compiled only once. Each program is compiled by one thread; other threads that need it
+wait.
 """
 
 from __future__ import annotations
@@ -48,20 +48,20 @@ CompilerOptions = Mapping[str, OptionValue]
 
 logger: Final = logging.getLogger("dovetail")
 
-# Even a small executable takes some 300 kB; programs beyond this number are made again when needed.
+# Even a small executable takes some 300 kB; programs beyond this number are recompiled if needed.
 _MAX_EXECUTABLES: Final = 2048
 
 
 @dataclass(slots=True)
 class Statistics:
-    """What compilation has cost this process.
+    """The cost of compilation in this process.
 
     Attributes:
-        compiled: programs that were compiled.
-        compile_seconds: the time that took.
-        loaded: programs that were read from the cache on disk.
-        load_seconds: the time that took.
-        reused: requests that were answered by a program in memory.
+        compiled: the number of programs compiled.
+        compile_seconds: the time spent compiling.
+        loaded: the number of programs read from the disk cache.
+        load_seconds: the time spent reading.
+        reused: the number of requests served by a program in memory.
     """
 
     compiled: int = 0
@@ -75,7 +75,7 @@ _statistics: Final = Statistics()
 
 
 def statistics() -> Statistics:
-    """What compilation has cost this process so far."""
+    """The cost of compilation in this process so far."""
     with _lock:
         return Statistics(
             _statistics.compiled,
@@ -87,10 +87,10 @@ def statistics() -> Statistics:
 
 
 def log_duration(step: str, name: str, seconds: float) -> None:
-    """Log a step of making a program, if the option ``log_compiles`` is on.
+    """Log the duration of a compilation step, as a warning if ``log_compiles`` is on.
 
     Args:
-        step: what was done: ``"traced"``, ``"lowered"``, ``"compiled"``.
+        step: the step, such as ``"traced"``, ``"lowered"``, ``"compiled"``.
         name: the name of the function or program.
         seconds: how long it took.
     """
@@ -102,7 +102,7 @@ def log_duration(step: str, name: str, seconds: float) -> None:
 # options
 
 
-# The numbers of XLA's enumeration `EffortLevel` in xla.proto.
+# The values of XLA's enum `EffortLevel` in xla.proto.
 _EFFORTS: Final = {"UNKNOWN": 0, "O0": 9, "O1": 19, "O2": 29, "O3": 39}
 
 
@@ -138,31 +138,31 @@ _EXTRA_OPTIONS: Final = "xla_backend_extra_options"
 
 
 def _with_extra_options(options: Any, extra: str) -> Any:
-    """Options with those for which XLA has no names of their own, written as in ``XLA_FLAGS``.
+    """Add extra options, written as in ``XLA_FLAGS``, that XLA keeps in a table of its own.
 
-    Neither overrides nor attributes reach this table of names and values. Protocol buffers of equal
-    type that follow one another are merged, so that one which holds nothing else is appended.
+    Neither overrides nor attributes can set this table. Concatenated protocol buffers of the same
+    type are merged, so one that holds only the table is appended.
 
     Raises:
-        ValueError: a name is none of XLA's.
+        ValueError: a name does not begin with ``xla_``.
     """
     table = b""
     for entry in extra.split(","):
         name, _, value = entry.strip().partition("=")
-        if not name.startswith("xla_"):  # LLVM would end the process at others
+        if not name.startswith("xla_"):  # others would make LLVM end the process
             raise ValueError(
                 f"the compiler option {_EXTRA_OPTIONS!r} takes names that begin with 'xla_', with "
                 f"values after '=', separated by commas; got {name!r}"
             )
         table += _field(500, _field(1, name.encode()) + _field(2, value.encode()))
-    # In CompileOptionsProto the build options are field 3, in which DebugOptions are field 3.
+    # In CompileOptionsProto, field 3 is the build options, whose field 3 is DebugOptions.
     return xla_client.CompileOptions.ParseFromString(
         options.SerializeAsString() + _field(3, _field(3, table))
     )
 
 
 def _field(number: int, content: bytes) -> bytes:
-    """A field of a protocol buffer that holds bytes, text or another one."""
+    """A protocol buffer field with bytes, text or a nested message."""
 
     def varint(value: int) -> bytes:
         low, high = value & 0x7F, value >> 7
@@ -196,26 +196,26 @@ def compile_options(
     wanted: CompilerOptions | None = None,
     operations: frozenset[str] = frozenset(),
 ) -> tuple[Any, bytes]:
-    """The options that a program is compiled with: the backend's, overridden by the user's.
+    """The compile options for a program: the backend's, overridden by the user's.
 
     Args:
         platform: the platform's name.
         devices: the devices that the program runs on.
-        wanted: the user's options, by the names of XLA's flags or of its build options.
+        wanted: the user's options, by the names of XLA's flags or build options.
         operations: the names of the program's operations.
 
     Returns:
-        jaxlib's options object, not to be changed, or the options by name for a backend written in
-        Python; and the same as bytes.
+        jaxlib's options object, which must not be changed, or the options by name for a backend
+        written in Python; and the same as bytes.
 
     Raises:
-        TypeError: an option's name is no string, or its value no bool, number or string.
+        TypeError: an option's name is not a string, or its value is not a bool, number or string.
     """
     check_options(wanted or {})
-    asked = dict(wanted or {})
+    requested = dict(wanted or {})
     if effort := _EFFORTS[config.optimization_level.value]:
-        asked.setdefault("optimization_level", effort)
-    merged = manager().compile_options(platform, asked, operations)
+        requested.setdefault("optimization_level", effort)
+    merged = manager().compile_options(platform, requested, operations)
     ids = tuple([device.id for device in devices])
     if not is_pjrt(devices[0].client):
         return merged, repr((ids, sorted(merged.items()))).encode()
@@ -228,7 +228,7 @@ def compile_options(
 
 
 class _Entry:
-    """A place in the table: an executable, or the thread that is making it."""
+    """A table entry: an executable, or the thread that is compiling it."""
 
     __slots__ = ("executable", "maker", "ready")
 
@@ -243,7 +243,7 @@ _table: Final[OrderedDict[Any, _Entry]] = OrderedDict()
 
 
 def clear() -> None:
-    """Forget the executables in memory; those on disk stay."""
+    """Drop the executables in memory; those on disk stay."""
     with _lock:
         for key in [key for key, entry in _table.items() if entry.ready.is_set()]:
             del _table[key]
@@ -253,7 +253,7 @@ caches.register(clear)
 
 
 def _once(key: Any, make: Callable[[], Any]) -> Any:
-    """The value of a key, made by the first thread that asks; an error is that thread's alone."""
+    """The value of a key, made by the first thread that asks; errors reach only that thread."""
     while True:
         with _lock:
             entry = _table.get(key)
@@ -267,7 +267,7 @@ def _once(key: Any, make: Callable[[], Any]) -> Any:
         if mine:
             break
         if entry.maker == threading.get_ident():
-            return make()  # a plug-in that compiles, asking for the program that it is called for
+            return make()  # a compiling plug-in requests the very program that it is compiling
         entry.ready.wait()
     try:
         entry.executable = make()
@@ -299,10 +299,10 @@ def compile_executable(
         compiler_options: the user's compiler options.
 
     Returns:
-        jaxlib's loaded executable, or that of the backend.
+        jaxlib's loaded executable, or the backend's.
 
     Raises:
-        JaxRuntimeError: the compiler refuses the program.
+        JaxRuntimeError: the compiler rejects the program.
         ValueError: there is no such compiler option.
     """
     devices = tuple(sharding._internal_device_list)
@@ -331,7 +331,7 @@ def _load_or_compile(
     option_bytes: bytes,
     compiler_options: CompilerOptions | None,
 ) -> Any:
-    # What is only compiled for another machine cannot be loaded here, from a cache or otherwise.
+    # A compile-only program cannot be loaded here, so it is not cached on disk.
     load = not clients.is_compile_only(client)
     cache = disk_cache.current() if load and lowered.cacheable and is_pjrt(client) else None
     key = ""
@@ -393,7 +393,7 @@ def _compile(
 
 
 def _callable(executable: Any, lowered: Any, platform: str, client: Any) -> Any:
-    """An executable under the interface of jaxlib's."""
+    """Wrap an executable in jaxlib's interface."""
     if is_pjrt(client):
         return executable
     count = len(lowered.out_avals) + bool(host_effects(lowered.effects))
@@ -401,12 +401,12 @@ def _callable(executable: Any, lowered: Any, platform: str, client: Any) -> Any:
 
 
 def _module(lowered: Any, load: bool) -> Any:
-    """The module as clients take it."""
+    """The module in the form that clients take."""
     return lowered.bytecode() if load and not lowered.host_callbacks else lowered.module
 
 
-# What was read from the cache on disk: XLA writes down its own executables only, of one that it has
-# read the code would be missing.
+# Programs read from the disk cache: XLA cannot serialize an executable that it has deserialized,
+# the code would be missing.
 _read: Final[set[tuple[bytes, bytes]]] = set()
 
 
@@ -416,16 +416,16 @@ def serialized(
     sharding: Any,
     compiler_options: CompilerOptions | None = None,
 ) -> bytes:
-    """An executable as bytes; if it came from the cache on disk it is compiled anew for that.
+    """Serialize an executable; one that came from the disk cache is compiled again first.
 
     Args:
-        executable: what `compile_executable` returned for the other arguments.
+        executable: the result of `compile_executable` for the other arguments.
         lowered: the module.
         sharding: where it runs.
         compiler_options: the user's compiler options.
 
     Raises:
-        JaxRuntimeError: the backend does not write executables down.
+        JaxRuntimeError: the backend does not serialize executables.
     """
     device_list = sharding._internal_device_list
     client = sharding._device.client
@@ -435,21 +435,21 @@ def serialized(
     )
     if (lowered.key(), option_bytes) in _read:
         executable = _compile(lowered, platform, client, device_list, options, compiler_options)
-    written: bytes = executable.serialize()
-    return written
+    payload: bytes = executable.serialize()
+    return payload
 
 
 def deserialized(payload: bytes, lowered: Any, sharding: Any) -> Any:
-    """The executable of which `serialized` gave the bytes, perhaps in another process.
+    """Load an executable from the bytes of `serialized`, perhaps from another process.
 
     Args:
         payload: the bytes.
-        lowered: what is known of the program, under the names of a `LoweredModule`.
+        lowered: the program's metadata, with the attributes of a `LoweredModule`.
         sharding: where it is to run.
 
     Raises:
         JaxRuntimeError: the backend cannot load it.
-        NotImplementedError: the backend loads no executables.
+        NotImplementedError: the backend does not support loading executables.
     """
     device_list = sharding._internal_device_list
     client = sharding._device.client
@@ -472,7 +472,7 @@ def _load(
     device_list: Any,
     options: Any,
 ) -> Any:
-    """The executable out of the cache on disk, or None."""
+    """The executable from the disk cache, or None."""
     start = time.perf_counter()
     payload = cache.read(key)
     if payload is None:
@@ -480,7 +480,7 @@ def _load(
     try:
         executable = client.deserialize_executable(payload, device_list, options)
     except Exception as error:
-        # The checksum was right, so this build of the backend cannot read what it once wrote.
+        # The checksum is valid, so this build of the backend cannot read what it once wrote.
         cache.discard(key, f"the backend cannot load it: {error}")
         return None
     seconds = time.perf_counter() - start

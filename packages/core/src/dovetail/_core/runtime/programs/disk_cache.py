@@ -1,10 +1,9 @@
-"""Compiled programs on disk, for later processes.
+"""The disk cache of compiled programs, for later processes.
 
-An entry is a file: a header with a checksum, then what the executable serialises to. Files are
-written under another name and renamed, so that a reader sees all of one or none of it; anything
-else about a file that is not as it should be makes it a miss, and it is removed. Loading an entry
-runs its code, so that the folder and each file must belong to the user and be writable by nobody
-else.
+An entry is a file: a header with a checksum, then the serialised executable. Files are written
+under another name and renamed, so readers see either a complete file or none. Any other damage
+counts as a miss, and the file is removed. Loading an entry runs its code, so the folder and every
+file must belong to the user or the administrator and be writable by nobody else.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from dovetail._core.runtime.devices.client_libraries import library_text
 
 __all__ = ["DiskCache", "current", "default_folder", "entry_key", "host_processor"]
 
-# Changed whenever files of an earlier dovetail must not be read any more.
+# Increased whenever files of an earlier dovetail must no longer be read.
 FORMAT: Final = 1
 
 _MAGIC: Final = b"dovetail program\x00" + bytes([FORMAT])
@@ -39,18 +38,18 @@ _SUFFIX: Final = ".program"
 _TEMPORARY: Final = ".partial"
 _STALE_SECONDS: Final = 3600.0
 _MAX_FILES: Final = 16384
-# How much of the limits is used again after old entries were removed.
+# Eviction removes old entries until usage is down to this share of the limits.
 _KEPT_SHARE: Final = 0.8
 
 
 def default_folder() -> Path:
-    """The folder for compiled programs where none is configured: in the user's cache folder."""
+    """The default folder for compiled programs, inside the user's cache folder."""
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA") or str(Path.home() / "AppData" / "Local")
     elif sys.platform == "darwin":
         base = str(Path.home() / "Library" / "Caches")
     else:
-        # The specification of XDG folders says that relative paths are to be ignored.
+        # The XDG specification says that relative paths are to be ignored.
         base = os.environ.get("XDG_CACHE_HOME", "")
         if not os.path.isabs(base):
             base = str(Path.home() / ".cache")
@@ -69,12 +68,12 @@ def host_processor() -> str:
             lines = file.read().split("\n\n", 1)[0].splitlines()
     except OSError:
         return f"{host_platform.machine()} {host_platform.processor()}"
-    wanted = ("vendor_id", "model name", "cpu family", "model", "flags", "Features", "CPU part")
-    return "\n".join(line for line in lines if line.split(":")[0].strip() in wanted)
+    fields = ("vendor_id", "model name", "cpu family", "model", "flags", "Features", "CPU part")
+    return "\n".join(line for line in lines if line.split(":")[0].strip() in fields)
 
 
 def _backend_fingerprint(platform: str, client: Any, device_list: Any) -> str:
-    import dovetail  # deferred: the package is being imported when this module is
+    import dovetail  # deferred: the package may still be importing when this module loads
 
     devices = list(device_list)
     bindings_version = _jaxlib_version()
@@ -96,7 +95,7 @@ def _backend_fingerprint(platform: str, client: Any, device_list: Any) -> str:
 
 
 def _jaxlib_version() -> str:
-    import jaxlib.version  # deferred: read once, for a key
+    import jaxlib.version  # deferred: only read for a key
 
     return str(jaxlib.version.__version__)
 
@@ -107,7 +106,7 @@ _fingerprints: Final[dict[Any, str]] = {}
 def entry_key(
     module_key: bytes, options: bytes, platform: str, client: Any, device_list: Any
 ) -> str:
-    """The name of a program's entry: everything that decides what it compiles to.
+    """The name of a program's entry: a hash of everything that affects its compilation.
 
     Args:
         module_key: the hash of the module without source locations.
@@ -116,10 +115,10 @@ def entry_key(
         client: its client.
         device_list: the devices that the program runs on.
     """
-    known = (id(client), device_list, os.environ.get("XLA_FLAGS"))
-    fingerprint = _fingerprints.get(known)
+    key = (id(client), device_list, os.environ.get("XLA_FLAGS"))
+    fingerprint = _fingerprints.get(key)
     if fingerprint is None:
-        fingerprint = _fingerprints[known] = _backend_fingerprint(platform, client, device_list)
+        fingerprint = _fingerprints[key] = _backend_fingerprint(platform, client, device_list)
     digest = hashlib.sha256()
     for part in (module_key, options, fingerprint.encode()):
         digest.update(len(part).to_bytes(8, "little"))
@@ -135,12 +134,12 @@ caches.register(_fingerprints.clear)
 
 
 def _user_ids() -> tuple[int, ...]:
-    """Users whose files may be trusted: this one, and the administrator; none on Windows."""
+    """Ids of users whose files are trusted: this one and the administrator; none on Windows."""
     return (os.geteuid(), 0) if hasattr(os, "geteuid") else ()
 
 
 def _folder_problem(folder: Path) -> str:
-    """Why a folder must not be used, or nothing."""
+    """Why a folder must not be used; empty if it may."""
     status = os.stat(folder)
     if not stat.S_ISDIR(status.st_mode):
         return "it is not a folder"
@@ -163,10 +162,11 @@ def _folder_problem(folder: Path) -> str:
 class DiskCache:
     """Compiled programs in one folder.
 
-    Any number of processes may use it at once: nothing is locked, an entry that vanishes is a miss.
+    Any number of processes may use it at once: nothing is locked, and an entry that disappears is a
+    miss.
 
     Args:
-        folder: the folder; it is made when the first program is stored.
+        folder: the folder; it is created when the first program is stored.
         max_bytes: the size above which the least recently used programs are removed; -1 for no
             limit.
     """
@@ -175,7 +175,7 @@ class DiskCache:
         self.folder = folder
         self.max_bytes = max_bytes
         self._usable: bool | None = None
-        self._stored = -1  # bytes in the folder, as far as this process knows; -1 before it looked
+        self._stored = -1  # bytes in the folder, as far as this process knows; -1 if unknown
         self._files = 0
         self._warned = False
         self._lock = threading.Lock()
@@ -183,7 +183,7 @@ class DiskCache:
     # -------------------------------------------------------------------------------- reading
 
     def read(self, key: str) -> bytes | None:
-        """What was stored under a key, or None. A damaged entry is removed."""
+        """The program stored under a key, or None. A damaged entry is removed."""
         path = self._path(key)
         if self._usable is None and not self._open(make=False):
             return None
@@ -205,8 +205,8 @@ class DiskCache:
         if problem:
             self.discard(key, problem)
             return None
-        # Marks the entry as used: access times are often not kept by the system. It fails where
-        # another process has removed the file, or the folder is read-only.
+        # Marks the entry as used, since many systems do not record access times. It fails if
+        # another process has removed the file, or if the folder is read-only.
         with contextlib.suppress(OSError):
             os.utime(path)
         return payload
@@ -220,7 +220,7 @@ class DiskCache:
     # -------------------------------------------------------------------------------- writing
 
     def store(self, key: str, executable: Any, name: str) -> None:
-        """Store a program, if the backend can write it down.
+        """Store a program, if the backend can serialize it.
 
         Args:
             key: its key.
@@ -232,7 +232,7 @@ class DiskCache:
         try:
             payload: bytes = executable.serialize()
         except Exception as error:
-            # A backend need not be able to; its programs are compiled in every process.
+            # Backends need not support this; their programs are compiled in every process.
             if config.raise_persistent_cache_errors.value:
                 raise RuntimeError(f"the program {name} cannot be written down: {error}") from error
             return
@@ -246,8 +246,8 @@ class DiskCache:
         self._bound(len(header) + len(payload))
 
     def _write(self, path: Path, data: bytes) -> None:
-        """Make a file whose content appears all at once."""
-        import tempfile  # deferred: a process that finds its programs on disk writes none
+        """Write a file atomically."""
+        import tempfile  # deferred: unused by a process that finds all its programs on disk
 
         descriptor, temporary = tempfile.mkstemp(_TEMPORARY, path.name[:16], self.folder)
         try:
@@ -272,7 +272,7 @@ class DiskCache:
                 self.evict()
 
     def evict(self) -> None:
-        """Remove the least recently used entries, until the folder is well within its limits."""
+        """Remove the least recently used entries until the folder is well within its limits."""
         entries = sorted(self._entries(), key=lambda entry: entry[2])
         total, count = sum(size for _, size, _ in entries), len(entries)
         limit = self.max_bytes if self.max_bytes >= 0 else total
@@ -286,11 +286,11 @@ class DiskCache:
         self._stored, self._files = total, count
 
     def _entries(self) -> Iterator[tuple[str, int, float]]:
-        """Path, size and time of last use of every entry; what a crash left behind is removed."""
+        """Path, size and time of last use of every entry; files left by a crash are removed."""
         now = time.time()
         try:
-            with os.scandir(self.folder) as found:
-                for item in found:
+            with os.scandir(self.folder) as items:
+                for item in items:
                     try:
                         status = item.stat(follow_symlinks=False)
                     except OSError:
@@ -308,7 +308,7 @@ class DiskCache:
         return self.folder / (key + _SUFFIX)
 
     def _open(self, *, make: bool) -> bool:
-        """Whether the folder can be used; asked once, with one warning if it cannot."""
+        """Whether the folder can be used; checked once, with a warning if it cannot."""
         if self._usable is not None:
             return self._usable
         try:
@@ -340,7 +340,7 @@ class DiskCache:
 
 
 def _is_trusted(status: os.stat_result) -> bool:
-    """Whether nobody else can have written a file."""
+    """Whether only trusted users can have written a file."""
     users = _user_ids()
     if not users:
         return True
@@ -348,7 +348,7 @@ def _is_trusted(status: os.stat_result) -> bool:
 
 
 def _damage(header: bytes, payload: bytes) -> str:
-    """What is wrong with the content of a file, or nothing."""
+    """What is wrong with the content of a file; empty if it is valid."""
     if len(header) < _HEADER.size:
         return "the file is too short"
     magic, length, checksum = _HEADER.unpack(header)
@@ -362,7 +362,7 @@ def _damage(header: bytes, payload: bytes) -> str:
 
 
 def _remove(path: str | Path) -> None:
-    # It fails where another process was faster, or the folder is read-only.
+    # It fails if another process was faster, or if the folder is read-only.
     with contextlib.suppress(OSError):
         os.unlink(path)
 
@@ -375,16 +375,16 @@ _caches: Final[dict[tuple[str, int], DiskCache]] = {}
 
 
 def current() -> DiskCache | None:
-    """The cache that the options name, or None if it is switched off."""
+    """The cache selected by the options, or None if it is switched off."""
     if not config.enable_compilation_cache.value:
         return None
     configured = config.compilation_cache_dir.value
     key = (configured or "", config.compilation_cache_max_size.value)
-    found = _caches.get(key)
-    if found is None:
+    cache = _caches.get(key)
+    if cache is None:
         try:
             folder = Path(configured).expanduser() if configured else default_folder()
         except RuntimeError:
-            return None  # a user without a home
-        found = _caches.setdefault(key, DiskCache(folder.absolute(), key[1]))
-    return found
+            return None  # a user without a home folder
+        cache = _caches.setdefault(key, DiskCache(folder.absolute(), key[1]))
+    return cache

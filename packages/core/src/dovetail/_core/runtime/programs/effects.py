@@ -1,8 +1,8 @@
-"""Programs with effects that run: their order, and waiting for them.
+"""Running programs with effects: their order, and waiting for them.
 
-Each such program gives back one more result, empty, which is there when the program has ended: its
-token. A program with ordered effects takes the token of the one before, so that it starts after it,
-while the caller goes on.
+Each such program returns an additional empty result, its token, which is ready when the program
+has finished. A program with ordered effects takes the token of the previous one as an argument, so
+it starts after that one without blocking the caller.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from dovetail._core.runtime.arrays.failures import original, was_raised
 
 __all__ = ["effects_barrier", "give_token", "ordering", "take_token", "wait_for_ordered"]
 
-#: Held while a program with ordered effects is started, so that two threads cannot both follow the
-#: same one.
+#: Held while a program with ordered effects is started, so that no two threads take the same token.
 _ordering: Final = threading.RLock()
 
 _lock: Final = threading.Lock()
@@ -34,7 +33,7 @@ _MOST_FAILED: Final = 64
 
 
 def _failed(token: Any) -> bool:
-    """Whether the program of a token that is ready has failed."""
+    """Whether a token's program failed; waits for it."""
     try:
         token.block_until_ready()
     except (JaxRuntimeError, ValueError):
@@ -43,31 +42,31 @@ def _failed(token: Any) -> bool:
 
 
 def ordering() -> contextlib.AbstractContextManager[Any]:
-    """What a thread has to hold while it starts a program with ordered effects.
+    """The lock that a thread holds while it starts a program with ordered effects.
 
-    A callback needs nothing: the thread that called its program may hold it.
+    A callback takes no lock: the thread that called its program may hold it.
     """
     return contextlib.nullcontext() if config.callback_depth.value else _ordering
 
 
 def take_token(sharding: Any) -> Any:
-    """What a program with ordered effects waits for: the token of the one before.
+    """The token that a program with ordered effects waits for: the previous program's.
 
-    In a callback it waits for nothing: the program that called is not over.
+    In a callback there is nothing to wait for: the calling program is still running.
 
     Args:
         sharding: where the program runs.
     """
     if config.callback_depth.value == 0 and _last_ordered:
         (token,) = _last_ordered
-        # A program must not fail because the one before did, which says so itself.
+        # A program must not fail because the previous one did; that one reports its own error.
         if not (token.is_ready() and _failed(token)):
             return buffers.move(token, sharding, False)
     return buffers.put(np.zeros(0, bool), runtime_token, sharding)
 
 
 def give_token(token: Any, ordered: bool) -> None:
-    """Note the token of a program that was started.
+    """Record the token of a program that was started.
 
     Args:
         token: the token.
@@ -81,16 +80,16 @@ def give_token(token: Any, ordered: bool) -> None:
 
 
 def wait_for_ordered() -> None:
-    """Wait until the programs with ordered effects that were started are over."""
+    """Wait until all programs with ordered effects started so far have finished."""
     if config.callback_depth.value == 0 and _last_ordered:
         _failed(_last_ordered[0])
 
 
 def effects_barrier() -> None:
-    """Wait until everything that the programs started so far print, write or call has happened.
+    """Wait until all effects of the programs started so far have happened.
 
     Raises:
-        Exception: what a callback raised, if it was not raised before where a result was read.
+        Exception: a callback's exception, unless reading a result has already raised it.
 
     Example:
         >>> import dovetail as dt
@@ -101,7 +100,7 @@ def effects_barrier() -> None:
         [1]
     """
     if config.callback_depth.value:
-        return  # the program that called this is not over before this is
+        return  # the program that called this cannot finish before it returns
     with _lock:
         waiting = list(_running)
         _running.clear()
@@ -118,7 +117,7 @@ def effects_barrier() -> None:
 
 @atexit.register
 def _wait_at_exit() -> None:
-    """Let programs that print do so, and say what failed: nobody else will."""
+    """Let running programs finish printing, and print errors that nobody else would report."""
     try:
         effects_barrier()
     except Exception:

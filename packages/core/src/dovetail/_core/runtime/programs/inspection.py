@@ -1,4 +1,4 @@
-"""Looking at lowered programs in XLA's own language."""
+"""Inspection of lowered programs as HLO."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def hlo_of(lowered: LoweredModule) -> Any:
     """The program before optimisation, as jaxlib's `XlaComputation`; `as_hlo_text` prints it.
 
     Raises:
-        ValueError: it is lowered to equations, for a backend that reads these.
+        ValueError: it is lowered to equations, for a backend that reads jaxprs.
     """
     if lowered.equations is not None:
         raise ValueError(
@@ -31,28 +31,30 @@ def hlo_of(lowered: LoweredModule) -> Any:
 
 
 def cost_of(lowered: LoweredModule, client: Any = None) -> Mapping[str, float]:
-    """Counted operations and bytes before optimisation, by the compiler's names.
+    """Counts of operations and bytes before optimisation, by the compiler's names.
 
     Args:
         lowered: the program.
-        client: whose way of counting is used; the CPU's if None.
+        client: the client whose cost analysis is used; the CPU's if None.
     """
     return counted(hlo_of(lowered).get_hlo_module(), client)
 
 
 def counted(module: Any, client: Any = None) -> Mapping[str, float]:
-    """Counted operations and bytes of an HLO module of jaxlib, by the compiler's names.
+    """Counts of operations and bytes in one of jaxlib's HLO modules, by the compiler's names.
 
     Args:
         module: the module.
-        client: whose way of counting is used; the CPU's if None.
+        client: the client whose cost analysis is used; the CPU's if None.
     """
-    found: Mapping[str, float] = _jax.hlo_module_cost_analysis(client or _counting(), module)
-    return found
+    costs: Mapping[str, float] = _jax.hlo_module_cost_analysis(client or _counting(), module)
+    return costs
 
 
 @functools.lru_cache(maxsize=1)
 def _counting() -> Any:
-    """A client of XLA's own for the CPU that counts, and runs nothing: clients of devices that are
-    only compiled for cannot count, and no backend for the CPU need be installed."""
+    """XLA's own CPU client, used only for cost analysis.
+
+    Compile-only clients have no cost analysis, and a CPU backend need not be installed.
+    """
     return xla_client.make_cpu_client()

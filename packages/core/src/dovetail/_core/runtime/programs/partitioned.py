@@ -1,7 +1,7 @@
-"""Modules of StableHLO that are written out and run on several devices at once.
+"""Runs handwritten StableHLO modules on several devices at once.
 
-Nothing of the framework makes such programs yet. The conformance kit tests with them what a
-backend's devices tell each other.
+The framework itself does not generate such programs yet. The conformance kit uses them to test the
+communication between a backend's devices.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ def run_partitioned(
     """Compile a module for several devices of one platform, and run it once.
 
     Args:
-        module: MLIR text with as many partitions as there are devices, whose arguments are all
-            divided along their first dimension.
+        module: MLIR text with as many partitions as there are devices; all its arguments are
+            sharded along their first dimension.
         devices: the devices, all of this process.
         arguments: NumPy arrays whose first dimension is a multiple of the number of devices.
-        parts: for each result the aval of what one device holds of it.
+        parts: for each result, the aval of one device's shard.
 
     Returns:
-        For each result of the module what each device holds of it.
+        For each result of the module, the shard of each device.
     """
     platform = clients.platform_of(devices[0])
     options, _ = compile_options(platform, devices)
@@ -63,7 +63,7 @@ def run_partitioned(
 
 
 class _Divided(_jax.GSPMDSharding):  # type: ignore[misc]
-    """An array divided along its first dimension; jaxlib asks some of it of Python."""
+    """Sharding along the first dimension, with the Python methods that jaxlib calls."""
 
     memory_kind = None
 
@@ -93,5 +93,5 @@ def _divided(argument: NDArray, devices: Sequence[Any]) -> Any:
 
 
 def _read(buffer: Any, aval: Any, device: Any) -> NDArray:
-    """The value that one device holds of a result."""
+    """The value of one device's shard of a result."""
     return buffers.read(buffers.rewrap(buffer, aval, SingleDeviceSharding(device), True))

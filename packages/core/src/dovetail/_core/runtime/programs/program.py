@@ -1,4 +1,4 @@
-"""Compiled programs: an executable, and what has to be known to call it."""
+"""Compiled programs: an executable, and what is needed to call it."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class LoadedProgram:
         name: the program's name, as profiles show it.
         executable: jaxlib's loaded executable.
         sharding: where it runs, and where its results are.
-        in_avals: avals of the arguments that it takes.
-        kept: for each argument of the function whether it is among them.
+        in_avals: avals of its arguments.
+        kept: for each argument of the function, whether it is an argument of the program.
         out_avals: avals of its results.
-        constants: buffers of the constants that it takes before its arguments.
-        donated: numbers of the function's arguments whose memory it takes.
+        constants: buffers of the constants that are passed before the arguments.
+        donated: indices of the donated arguments of the function.
         effects: side effects.
         calls_host: whether it calls Python.
     """
@@ -94,7 +94,7 @@ class LoadedProgram:
 
     @property
     def returns_arrays(self) -> bool:
-        """Whether all its results are arrays: some may be tokens."""
+        """Whether all its results are arrays, not tokens."""
         return not self._tokens
 
     @property
@@ -107,10 +107,10 @@ class LoadedProgram:
 
         Args:
             arguments: one buffer on the program's device for each kept argument.
-            committed: whether the results stick to the device.
+            committed: whether the results are committed to the device.
 
         Returns:
-            The results, arrays and tokens, which may still be being computed.
+            The results, arrays and tokens; their computation may still be running.
         """
         handlers = self._handlers.get(committed)
         if handlers is None:
@@ -134,7 +134,7 @@ class LoadedProgram:
         return outs
 
     def _execute_with_effects(self, arguments: Sequence[Any], handlers: list[Any]) -> list[Any]:
-        """Run a program that the host sees the effects of, or that calls Python."""
+        """Run a program that calls Python or has effects visible to the host."""
         if self._seen:
             handlers = [*handlers, buffers.handler(runtime_token, self.sharding, False)]
         try:
@@ -161,10 +161,10 @@ class LoadedProgram:
         """Run the program on values of any kind.
 
         Args:
-            leaves: one array, NumPy value or Python scalar for each argument of the function, those
-                that the program dropped included.
-            committed: whether the results stick to the device.
-            describe: gives a phrase for an argument by its number, for messages.
+            leaves: one array, NumPy value or Python scalar for each argument of the function,
+                including those that the program dropped.
+            committed: whether the results are committed to the device.
+            describe: returns a phrase for an argument by its index, for messages.
         """
         place = self.sharding
         arguments = []
@@ -181,9 +181,9 @@ class LoadedProgram:
         return str(self.executable.get_hlo_text())
 
     def cost_analysis(self) -> Mapping[str, float]:
-        """Counted operations and bytes, by the compiler's names."""
-        found: Mapping[str, float] = self.executable.cost_analysis()
-        return found
+        """Counts of operations and bytes, by the compiler's names."""
+        costs: Mapping[str, float] = self.executable.cost_analysis()
+        return costs
 
     def memory_analysis(self) -> Any:
         """Bytes for arguments, results, temporaries and code, as attributes."""
@@ -198,11 +198,11 @@ def _number(number: int) -> str:
 
 
 class UnloadedProgram:
-    """A program that was compiled for a device which is not there: it can only be looked at.
+    """A program compiled for a compile-only device: it can be inspected but not run.
 
     Attributes:
         name: the program's name.
-        executable: jaxlib's executable, or that of the backend.
+        executable: jaxlib's executable, or the backend's.
         sharding: where it would run.
         calls_host: whether it calls Python.
     """
@@ -219,7 +219,7 @@ class UnloadedProgram:
 
     @property
     def device(self) -> Any:
-        """The device that it is for."""
+        """The device that it was compiled for."""
         return self.sharding._device
 
     def hlo_text(self) -> str:
@@ -227,19 +227,19 @@ class UnloadedProgram:
         return "\n\n".join(module.to_string() for module in self.executable.hlo_modules())
 
     def cost_analysis(self) -> Mapping[str, float]:
-        """Counted operations and bytes, by the compiler's names.
+        """Counts of operations and bytes, by the compiler's names.
 
-        Where the compiler of the platform counts none (CUDA's), they are counted in the optimised
-        program as for a CPU: what is inside of calls of libraries is not seen.
+        If the platform's compiler has no cost analysis (CUDA's), the CPU's is applied to the
+        optimised program; it does not see inside library calls.
         """
-        found: Mapping[str, float]
+        costs: Mapping[str, float]
         try:
-            found = self.executable.cost_analysis()
+            costs = self.executable.cost_analysis()
         except JaxRuntimeError as error:
             if "UNIMPLEMENTED" not in str(error):
                 raise
-            found = counted(self.executable.hlo_modules()[0])
-        return found
+            costs = counted(self.executable.hlo_modules()[0])
+        return costs
 
     def memory_analysis(self) -> Any:
         """Bytes for arguments, results, temporaries and code, as attributes."""
@@ -253,17 +253,17 @@ _INEXACT: Final = "fc"
 
 
 def check_special_values(arrays: Sequence[Array], name: str) -> None:
-    """Raise if a result holds what the options ``debug_nans`` and ``debug_infs`` look for.
+    """Raise if a result holds values that ``debug_nans`` and ``debug_infs`` look for.
 
     Raises:
-        FloatingPointError: with the name of what computed it.
+        FloatingPointError: a result does; the message names the program.
     """
     for array in arrays:
         if type(array) is KeyArray or not dtypes.issubdtype(array.dtype, np.inexact):
             continue
         value = buffers.read(array._buffer)
         if value.dtype.kind not in _INEXACT:
-            value = value.astype(np.float32)  # the kinds of ml_dtypes, which all fit
+            value = value.astype(np.float32)  # holds all values of the dtypes of ml_dtypes
         if config.debug_nans.value and np.isnan(value).any():
             raise FloatingPointError(f"invalid value (nan) encountered in {name}")
         if config.debug_infs.value and np.isinf(value).any():
@@ -275,18 +275,18 @@ def compile_module(
     sharding: Any,
     compiler_options: compilation.CompilerOptions | None = None,
 ) -> LoadedProgram:
-    """Compile a module for a device, or find the executable of an equal one.
+    """Compile a module for a device, or reuse the executable of an identical module.
 
     Args:
         lowered: the module, lowered for the device's platform.
         sharding: where it runs: the sharding of one device.
-        compiler_options: options for the compiler, which win over the backend's.
+        compiler_options: options for the compiler, which override the backend's.
 
     Returns:
         The program.
 
     Raises:
-        JaxRuntimeError: the compiler refuses the program.
+        JaxRuntimeError: the compiler rejects the program.
         ValueError: there is no such compiler option.
     """
     for inspect in lowered.inspections:
@@ -300,7 +300,7 @@ def compile_unloaded(
     sharding: Any,
     compiler_options: compilation.CompilerOptions | None = None,
 ) -> UnloadedProgram:
-    """`compile_module` for a device that is only compiled for."""
+    """`compile_module` for a compile-only device."""
     for inspect in lowered.inspections:
         inspect(sharding)
     executable = compilation.compile_executable(lowered, sharding, compiler_options)
