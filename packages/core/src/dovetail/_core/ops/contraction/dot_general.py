@@ -163,7 +163,7 @@ def contracted_aval(
     """The aval of a contraction of two avals, which the primitive `name` makes.
 
     Raises:
-        TypeError: the dimensions or the dtypes do not go together.
+        TypeError: the dimensions or the dtypes are incompatible.
     """
     (xc, yc), (xb, yb) = dimension_numbers
     _check_dimensions(name, "lhs", x, xc, xb)
@@ -400,7 +400,7 @@ def placed(x: Any, order: Dims) -> Any:
     return structural.transpose(x, tuple([order.index(i) for i in range(len(order))]))
 
 
-# Functions for users.
+# Public functions
 
 
 def canonical_dimension_numbers(
@@ -444,7 +444,7 @@ def dot_general(
             summed over; batch dimensions are paired and kept.
         precision: None, a `Precision` or its name, or one for each operand; or a `DotAlgorithm`, a
             `DotAlgorithmPreset` or its name.
-        preferred_element_type: dtype in which products are summed, and of the result.
+        preferred_element_type: dtype of the sums and of the result.
         out_sharding: None.
 
     Returns:
@@ -500,14 +500,14 @@ def dot(
         dimension_numbers: as for `dot_general`, which this function is if they are given.
         precision: None, a `Precision` or its name, or one for each operand; or a `DotAlgorithm`, a
             `DotAlgorithmPreset` or its name.
-        preferred_element_type: dtype in which products are summed, and of the result.
+        preferred_element_type: dtype of the sums and of the result.
         out_sharding: None.
 
     Returns:
         An array.
 
     Raises:
-        TypeError: the sizes do not go together, or the ranks are others and there are no dimension
+        TypeError: the sizes are incompatible, or the ranks are others and there are no dimension
             numbers.
 
     Example:

@@ -389,7 +389,7 @@ class RaggedDotGeneral(Primitive):
 ragged_dot_general_p: Final = RaggedDotGeneral()
 
 
-# Functions for users.
+# Public functions
 
 
 def ragged_dot_general(
@@ -422,7 +422,7 @@ def ragged_dot_general(
             as zero, and groups end where `lhs` does.
         ragged_dot_dimension_numbers: which dimensions are contracted, ragged, and count groups.
         precision: as for `dot_general`.
-        preferred_element_type: dtype in which products are summed, and of the result.
+        preferred_element_type: dtype of the sums and of the result.
         group_offset: None.
         out_sharding: None.
 
@@ -430,7 +430,7 @@ def ragged_dot_general(
         An array.
 
     Raises:
-        TypeError: shapes, dimensions or dtypes do not go together.
+        TypeError: shapes, dimensions or dtypes are incompatible.
         ValueError: `precision` is none.
         NotImplementedError: `group_offset` is not None.
 
@@ -476,7 +476,7 @@ def ragged_dot(
             sum should be `m`: rows that are in no group give zeros, and groups end where `lhs`
             does. Negative sizes count as zero.
         precision: as for `dot_general`.
-        preferred_element_type: dtype in which products are summed, and of the result.
+        preferred_element_type: dtype of the sums and of the result.
         group_offset: None.
         out_sharding: None.
 
@@ -484,7 +484,7 @@ def ragged_dot(
         An array of shape ``(m, n)``.
 
     Raises:
-        TypeError: shapes or dtypes do not go together.
+        TypeError: shapes or dtypes are incompatible.
         ValueError: `precision` is none.
         NotImplementedError: `group_offset` is not None.
 

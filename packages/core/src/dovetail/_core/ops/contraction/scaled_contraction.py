@@ -202,7 +202,7 @@ def scaled_dot(
         An array with the batch dimensions, the other dimensions of `lhs`, then those of `rhs`.
 
     Raises:
-        TypeError: shapes or dtypes do not go together.
+        TypeError: shapes or dtypes are incompatible.
 
     Differs:
         It multiplies by its scales in float32 where an operand or a scale has more than 8 bits

@@ -205,7 +205,7 @@ class CholeskyUpdate(Primitive):
 cholesky_update_p: Final = CholeskyUpdate()
 
 
-# Functions for users
+# Public functions
 
 
 def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
@@ -265,8 +265,8 @@ def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
 
     Raises:
         TypeError: the dtypes differ or are not floating point; or the numbers of dimensions or the
-            batch dimensions do not go together.
-        ValueError: the sizes do not go together.
+            batch dimensions are incompatible.
+        ValueError: the sizes are incompatible.
 
     Differs:
         There are zeros below the diagonal of the result.

@@ -361,7 +361,7 @@ def _changed_vectors(vectors: Any, values: Any, inner: Any) -> Any:
     return add(change, scaled_columns(vectors, factors))
 
 
-# Functions for users
+# Public functions
 
 
 def eigh(

@@ -218,7 +218,7 @@ def _multiplied(a: Any, taus: Any, c: Any, *, left: bool, transpose: bool) -> An
     return sub(c, product(v, right))
 
 
-# Functions for users
+# Public functions
 
 
 def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
@@ -236,8 +236,8 @@ def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
 
     Raises:
         TypeError: the dtypes differ or are others; or the numbers of dimensions or the batch
-            dimensions do not go together.
-        ValueError: the sizes do not go together.
+            dimensions are incompatible.
+        ValueError: the sizes are incompatible.
 
     Example:
         >>> import numpy as np
@@ -271,8 +271,8 @@ def ormqr(
 
     Raises:
         TypeError: the dtypes differ or are others; or the numbers of dimensions or the batch
-            dimensions do not go together.
-        ValueError: the sizes do not go together.
+            dimensions are incompatible.
+        ValueError: the sizes are incompatible.
 
     Example:
         >>> import numpy as np

@@ -222,7 +222,7 @@ class LuPivotsToPermutation(NoGradient):
 lu_pivots_to_permutation_p: Final = LuPivotsToPermutation()
 
 
-# Functions for users
+# Public functions
 
 
 def lu(x: ArrayLike) -> tuple[Array, Array, Array]:

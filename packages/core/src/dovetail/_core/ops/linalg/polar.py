@@ -259,7 +259,7 @@ def _step_by_cholesky(u: Any, a: Any, b: Any, c: Any) -> Any:
     return add(mul(u, outer), mul(matrix_adjoint(solved), inner))
 
 
-# Functions for users
+# Public functions
 
 
 def qdwh(

@@ -121,8 +121,8 @@ def symmetric_product(
 
     Raises:
         TypeError: the dtypes differ or are not floating point; the numbers of dimensions or the
-            batch dimensions do not go together; or `alpha` or `beta` is no number.
-        ValueError: the sizes do not go together.
+            batch dimensions are incompatible; or `alpha` or `beta` is no number.
+        ValueError: the sizes are incompatible.
 
     Differs:
         `c` is not read where beta is 0.

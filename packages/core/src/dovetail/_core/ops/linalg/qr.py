@@ -369,7 +369,7 @@ def _changed_factors(q: Any, r: Any, change: Any) -> tuple[Any, Any]:
     return dq, dr
 
 
-# Functions for users
+# Public functions
 
 
 def qr(

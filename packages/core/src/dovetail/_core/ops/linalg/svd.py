@@ -327,7 +327,7 @@ def _by_polar(
     return [s, u, matrix_adjoint(v)]
 
 
-# Functions for users
+# Public functions
 
 
 @overload

@@ -228,7 +228,7 @@ def solve_triangular(
     )
 
 
-# Functions for users
+# Public functions
 
 
 def triangular_solve(
@@ -261,8 +261,8 @@ def triangular_solve(
 
     Raises:
         TypeError: the dtypes differ, or are neither floating point nor complex; or the numbers of
-            dimensions or the batch dimensions do not go together.
-        ValueError: the sizes of the matrices do not go together.
+            dimensions or the batch dimensions are incompatible.
+        ValueError: the sizes of the matrices are incompatible.
 
     Example:
         >>> import numpy as np

@@ -162,7 +162,7 @@ class Tridiagonal(ReflectionReduction):
 tridiagonal_p: Final = Tridiagonal()
 
 
-# Functions for users
+# Public functions
 
 
 def hessenberg(a: ArrayLike) -> tuple[Array, Array]:

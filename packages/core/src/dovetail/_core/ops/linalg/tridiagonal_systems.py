@@ -240,7 +240,7 @@ def _substitute(i: Any, d: Any, du: Any, further: Any, x: Any) -> tuple[Any, Any
     return d, du, further, with_element(x, div(row, pivot), i, last)
 
 
-# Functions for users
+# Public functions
 
 
 def tridiagonal_solve(
@@ -266,7 +266,7 @@ def tridiagonal_solve(
         are NaN.
 
     Raises:
-        TypeError: the shapes or dtypes do not go together, or the dtype is another.
+        TypeError: the shapes or dtypes are incompatible, or the dtype is another.
 
     Example:
         >>> import numpy as np

@@ -188,7 +188,7 @@ class RngUniform(Primitive):
 rng_uniform_p: Final = RngUniform()
 
 
-# Functions for users.
+# Public functions
 
 
 def rng_bit_generator(

@@ -410,7 +410,7 @@ def _interleave(
     return results
 
 
-# Functions for users.
+# Public functions
 
 
 def _cumulative(primitive: Primitive, x: Any, axis: Any, reverse: Any) -> Any:

@@ -271,7 +271,7 @@ def reduce(
         Arrays without these dimensions, as a tree like `operands`.
 
     Raises:
-        TypeError: dtypes, shapes or trees do not go together, `computation` returns something else
+        TypeError: dtypes, shapes or trees are incompatible, `computation` returns something else
             than scalars of the dtypes it is given, or it uses traced values from outside.
         ValueError: a dimension is out of bounds or named twice.
 

@@ -403,7 +403,7 @@ argmax_p: Final = ArgMax()
 argmin_p: Final = ArgMin()
 
 
-# Functions for users.
+# Public functions
 
 
 def _reduced(primitive: Primitive, x: Any, axes: Any) -> Any:
@@ -428,7 +428,7 @@ def reduce_sum(
 
     Raises:
         TypeError: the dtype is of another kind.
-        ValueError: an axis is out of bounds or named twice.
+        ValueError: an axis is out of bounds or repeated.
 
     Example:
         >>> import numpy as np
@@ -461,7 +461,7 @@ def reduce_prod(operand: ArrayLike, axes: Sequence[int]) -> Array:
 
     Raises:
         TypeError: the dtype is of another kind.
-        ValueError: an axis is out of bounds or named twice.
+        ValueError: an axis is out of bounds or repeated.
 
     Example:
         >>> import numpy as np
@@ -488,7 +488,7 @@ def reduce_max(
 
     Raises:
         TypeError: the dtype is of another kind.
-        ValueError: an axis is out of bounds or named twice.
+        ValueError: an axis is out of bounds or repeated.
 
     Example:
         >>> import numpy as np
@@ -516,7 +516,7 @@ def reduce_min(
 
     Raises:
         TypeError: the dtype is of another kind.
-        ValueError: an axis is out of bounds or named twice.
+        ValueError: an axis is out of bounds or repeated.
 
     Example:
         >>> import numpy as np
@@ -540,7 +540,7 @@ def reduce_and(operand: ArrayLike, axes: Sequence[int]) -> Array:
 
     Raises:
         TypeError: the dtype is of another kind.
-        ValueError: an axis is out of bounds or named twice.
+        ValueError: an axis is out of bounds or repeated.
 
     Example:
         >>> import numpy as np
@@ -563,7 +563,7 @@ def reduce_or(operand: ArrayLike, axes: Sequence[int]) -> Array:
 
     Raises:
         TypeError: the dtype is of another kind.
-        ValueError: an axis is out of bounds or named twice.
+        ValueError: an axis is out of bounds or repeated.
 
     Example:
         >>> import numpy as np
@@ -586,7 +586,7 @@ def reduce_xor(operand: ArrayLike, axes: Sequence[int]) -> Array:
 
     Raises:
         TypeError: the dtype is of another kind.
-        ValueError: an axis is out of bounds or named twice.
+        ValueError: an axis is out of bounds or repeated.
 
     Example:
         >>> import numpy as np

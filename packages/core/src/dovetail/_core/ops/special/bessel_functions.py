@@ -143,7 +143,7 @@ bessel_i0e_p: Final = BesselI0e()
 bessel_i1e_p: Final = BesselI1e()
 
 
-# Users' functions
+# Public functions
 
 
 def bessel_i0e(x: ArrayLike) -> Array:

@@ -193,7 +193,7 @@ erfc_p: Final = Erfc()
 erf_inv_p: Final = ErfInv()
 
 
-# Users' functions
+# Public functions
 
 
 def erf(x: ArrayLike) -> Array:
@@ -221,7 +221,7 @@ def erfc(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
 
     Args:
         x: floating point numbers.
-        accuracy: how exact the result has to be; None for the backend's default.
+        accuracy: the required accuracy; None for the backend's default.
 
     Returns:
         An array of the shape and dtype of `x`.

@@ -240,7 +240,7 @@ polygamma_p: Final = Polygamma()
 zeta_p: Final = Zeta()
 
 
-# Users' functions
+# Public functions
 
 
 def lgamma(x: ArrayLike) -> Array:
@@ -290,14 +290,14 @@ def polygamma(m: ArrayLike, x: ArrayLike) -> Array:
 
     Args:
         m: whole numbers that are not negative, floating point.
-        x: of the same dtype; the same shape, or a scalar, or sizes of one that are repeated.
+        x: of the same dtype; the same shape, a scalar, or broadcastable along dimensions of size 1.
 
     Returns:
         An array of the dtype of the operands; for positive orders infinite at 0 and the negative
         integers, NaN for orders that are negative or no integers.
 
     Raises:
-        TypeError: dtypes differ or are not floating point, or shapes do not go together.
+        TypeError: dtypes differ or are not floating point, or shapes are incompatible.
 
     Differs:
         It is infinite at every pole, where JAX has nan for some.
@@ -320,14 +320,14 @@ def zeta(x: ArrayLike, q: ArrayLike) -> Array:
 
     Args:
         x: exponents greater than 1, floating point.
-        q: of the same dtype; the same shape, or a scalar, or sizes of one that are repeated.
+        q: of the same dtype; the same shape, a scalar, or broadcastable along dimensions of size 1.
 
     Returns:
         An array of the dtype of the operands; infinite for x = 1 and where q is 0 or a negative
         integer, NaN for x < 1, and for other negative q where x is no integer.
 
     Raises:
-        TypeError: dtypes differ or are not floating point, or shapes do not go together.
+        TypeError: dtypes differ or are not floating point, or shapes are incompatible.
 
     Differs:
         It is infinite at every pole, and exact also for large and negative arguments.

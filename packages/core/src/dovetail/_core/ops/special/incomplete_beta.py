@@ -402,7 +402,7 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
 
     Args:
         a: numbers that are not negative, floating point.
-        b: of the same dtype; the same shape, or a scalar, or sizes of one that are repeated.
+        b: of the same dtype; the same shape, a scalar, or broadcastable along dimensions of size 1.
         x: numbers between 0 and 1, likewise.
 
     Returns:
@@ -410,7 +410,7 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
         zero or infinite.
 
     Raises:
-        TypeError: dtypes differ or are not floating point, or shapes do not go together.
+        TypeError: dtypes differ or are not floating point, or shapes are incompatible.
 
     Example:
         >>> from dovetail import lax

@@ -312,7 +312,7 @@ random_gamma_grad_p: Final = RandomGammaGrad()
 gamma_density_p: Final = GammaDensity()
 
 
-# Users' functions
+# Public functions
 
 
 def igamma(a: ArrayLike, x: ArrayLike) -> Array:
@@ -330,7 +330,7 @@ def igamma(a: ArrayLike, x: ArrayLike) -> Array:
         An array of the dtype of the operands; NaN for negative ones.
 
     Raises:
-        TypeError: dtypes differ or are not floating point, or shapes do not go together.
+        TypeError: dtypes differ or are not floating point, or shapes are incompatible.
 
     Example:
         >>> from dovetail import lax
@@ -352,7 +352,7 @@ def igammac(a: ArrayLike, x: ArrayLike) -> Array:
         An array of the dtype of the operands; NaN for negative ones.
 
     Raises:
-        TypeError: dtypes differ or are not floating point, or shapes do not go together.
+        TypeError: dtypes differ or are not floating point, or shapes are incompatible.
 
     Example:
         >>> from dovetail import lax
@@ -376,7 +376,7 @@ def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
         An array of the dtype of the operands.
 
     Raises:
-        TypeError: dtypes differ or are not floating point, or shapes do not go together.
+        TypeError: dtypes differ or are not floating point, or shapes are incompatible.
 
     Example:
         >>> from dovetail import lax
@@ -394,14 +394,14 @@ def random_gamma_grad(a: ArrayLike, x: ArrayLike) -> Array:
 
     Args:
         a: positive numbers, floating point.
-        x: positive numbers of the same dtype; the same shape, or a scalar, or sizes of one that are
-            repeated.
+        x: positive numbers of the same dtype; the same shape, a scalar, or broadcastable along
+            dimensions of size 1.
 
     Returns:
         An array of the dtype of the operands.
 
     Raises:
-        TypeError: dtypes differ or are not floating point, or shapes do not go together.
+        TypeError: dtypes differ or are not floating point, or shapes are incompatible.
 
     Example:
         >>> from dovetail import lax

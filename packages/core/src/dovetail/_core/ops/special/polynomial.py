@@ -159,7 +159,7 @@ def _loop(
 polynomial_p: Final = Polynomial()
 
 
-# Users' functions
+# Public functions
 
 
 def polynomial(x: ArrayLike, coeffs: Sequence[Any], *, unroll: int | None = None) -> Array:
@@ -180,7 +180,7 @@ def polynomial(x: ArrayLike, coeffs: Sequence[Any], *, unroll: int | None = None
 
     Raises:
         TypeError: `x` is bool, a coefficient is of a kind that the dtype of `x` does not hold
-            (complex for real, floating point for integers), or shapes do not go together.
+            (complex for real, floating point for integers), or shapes are incompatible.
         ValueError: `unroll` is not positive.
 
     Example:

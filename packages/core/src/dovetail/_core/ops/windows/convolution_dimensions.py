@@ -207,7 +207,7 @@ def _result_sizes(x: Shape, y: Shape, strides: Shape, padding: Any, function: st
     return (x[0], y[0], *sizes)
 
 
-# Functions for users.
+# Public functions
 
 
 def conv_dimension_numbers(
@@ -283,7 +283,7 @@ def conv_shape_tuple(
 
     Raises:
         TypeError: the ranks differ, or an argument is of the wrong kind.
-        ValueError: numbers of spatial dimensions do not go together, or the batch cannot be
+        ValueError: numbers of spatial dimensions are incompatible, or the batch cannot be
             divided.
 
     Example:
@@ -323,9 +323,9 @@ def conv_general_shape_tuple(
         The shape.
 
     Raises:
-        TypeError: ranks and dimension numbers do not go together, or an argument is of the wrong
+        TypeError: ranks and dimension numbers are incompatible, or an argument is of the wrong
             kind.
-        ValueError: numbers of spatial dimensions do not go together.
+        ValueError: numbers of spatial dimensions are incompatible.
 
     Example:
         >>> from dovetail import lax
@@ -359,9 +359,9 @@ def conv_transpose_shape_tuple(
         The shape.
 
     Raises:
-        TypeError: ranks and dimension numbers do not go together, or an argument is of the wrong
+        TypeError: ranks and dimension numbers are incompatible, or an argument is of the wrong
             kind.
-        ValueError: numbers of spatial dimensions do not go together, or `padding` is another
+        ValueError: numbers of spatial dimensions are incompatible, or `padding` is another
             string.
 
     Example:

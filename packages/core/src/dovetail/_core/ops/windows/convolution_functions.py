@@ -138,15 +138,15 @@ def conv_general_dilated(
         batch_group_count: the same with the batch of the input: the result has its size divided by
             this.
         precision: None, a `Precision` or its name, or one for each operand.
-        preferred_element_type: dtype in which products are summed, and of the result.
+        preferred_element_type: dtype of the sums and of the result.
         out_sharding: None.
 
     Returns:
         An array with dimensions for batch, output features and space.
 
     Raises:
-        TypeError: ranks or dtypes do not go together, or an argument is of the wrong kind.
-        ValueError: sizes, groups or numbers of spatial dimensions do not go together.
+        TypeError: ranks or dtypes are incompatible, or an argument is of the wrong kind.
+        ValueError: sizes, groups or numbers of spatial dimensions are incompatible.
 
     Example:
         >>> import numpy as np
@@ -188,14 +188,14 @@ def conv(
         window_strides: a step for each spatial dimension.
         padding: ``"VALID"``, ``"SAME"``, ``"SAME_LOWER"`` or pairs (low, high).
         precision: None, a `Precision` or its name, or one for each operand.
-        preferred_element_type: dtype in which products are summed, and of the result.
+        preferred_element_type: dtype of the sums and of the result.
 
     Returns:
         An array with dimensions (batch, output features, *spatial).
 
     Raises:
-        TypeError: ranks or dtypes do not go together, or an argument is of the wrong kind.
-        ValueError: sizes or numbers of spatial dimensions do not go together.
+        TypeError: ranks or dtypes are incompatible, or an argument is of the wrong kind.
+        ValueError: sizes or numbers of spatial dimensions are incompatible.
 
     Example:
         >>> import numpy as np
@@ -234,14 +234,14 @@ def conv_with_general_padding(
         lhs_dilation: ``d - 1`` zeros are put between elements of the input; None for 1.
         rhs_dilation: the same for the kernel.
         precision: None, a `Precision` or its name, or one for each operand.
-        preferred_element_type: dtype in which products are summed, and of the result.
+        preferred_element_type: dtype of the sums and of the result.
 
     Returns:
         An array with dimensions (batch, output features, *spatial).
 
     Raises:
-        TypeError: ranks or dtypes do not go together, or an argument is of the wrong kind.
-        ValueError: sizes or numbers of spatial dimensions do not go together.
+        TypeError: ranks or dtypes are incompatible, or an argument is of the wrong kind.
+        ValueError: sizes or numbers of spatial dimensions are incompatible.
 
     Example:
         >>> import numpy as np
@@ -293,7 +293,7 @@ def conv_transpose(
         transpose_kernel: whether to reverse the kernel in space and exchange its input and output
             features: for the gradient of the convolution with that kernel.
         precision: None, a `Precision` or its name, or one for each operand.
-        preferred_element_type: dtype in which products are summed, and of the result.
+        preferred_element_type: dtype of the sums and of the result.
         use_consistent_padding: what pairs in `padding` are: if true the padding of the convolution
             of which this is the transpose, as the strings are; if false what is added to the
             dilated input.
@@ -302,8 +302,8 @@ def conv_transpose(
         An array with dimensions for batch, output features and space.
 
     Raises:
-        TypeError: ranks or dtypes do not go together, or an argument is of the wrong kind.
-        ValueError: sizes or numbers of spatial dimensions do not go together, or `padding` is
+        TypeError: ranks or dtypes are incompatible, or an argument is of the wrong kind.
+        ValueError: sizes or numbers of spatial dimensions are incompatible, or `padding` is
             another string.
 
     Differs:
@@ -387,8 +387,8 @@ def conv_general_dilated_patches(
         for each of them the places of the window in row-major order.
 
     Raises:
-        TypeError: ranks do not go together, or an argument is of the wrong kind.
-        ValueError: numbers of spatial dimensions do not go together.
+        TypeError: ranks are incompatible, or an argument is of the wrong kind.
+        ValueError: numbers of spatial dimensions are incompatible.
 
     Differs:
         Elements are copied, so that nan and infinities stay in their places.
@@ -533,8 +533,8 @@ def conv_general_dilated_local(
         An array like the result of `conv_general_dilated`.
 
     Raises:
-        TypeError: ranks do not go together, or an argument is of the wrong kind.
-        ValueError: sizes or numbers of spatial dimensions do not go together.
+        TypeError: ranks are incompatible, or an argument is of the wrong kind.
+        ValueError: sizes or numbers of spatial dimensions are incompatible.
 
     Example:
         >>> import numpy as np

@@ -342,7 +342,7 @@ reduce_window_min_p: Final = ReduceWindowMin()
 _KNOWN: Final = (reduce_window_sum_p, reduce_window_max_p, reduce_window_min_p)
 
 
-# Functions for users.
+# Public functions
 
 
 def _canonical(
@@ -435,7 +435,7 @@ def reduce_window(
         ``(low + (n - 1) * d + 1 + high - (window - 1) * e - 1) // stride + 1`` places.
 
     Raises:
-        TypeError: dtypes, shapes or trees do not go together, `computation` returns something else
+        TypeError: dtypes, shapes or trees are incompatible, `computation` returns something else
             than scalars of the dtypes it is given, or it uses traced values from outside; or there
             are not as many window dimensions, strides or dilations as the operand has dimensions,
             or one is not positive.
