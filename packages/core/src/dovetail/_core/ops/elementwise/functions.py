@@ -97,8 +97,7 @@ class Function(Unary):
         self._missing("lower")
 
     def corrected(self, x: Any, y: Any) -> Any:
-        """The function of complex numbers `x`, corrected from the result of StableHLO's
-        operation."""
+        """The function of complex numbers `x`, corrected from StableHLO's result."""
         return y
 
     def emit(self, context: Any, *values: Any, out: ShapedArray, **params: Any) -> Any:

@@ -321,8 +321,7 @@ def emit_scan(
     reverse: bool,
     combine: Combine,
 ) -> list[Any]:
-    """StableHLO for an inclusive scan: all elements up to each, combined by an associative
-    function.
+    """StableHLO for an inclusive scan: all elements up to each, combined.
 
     Neighbours are combined, the results are scanned, and the other results follow from these: O(n)
     applications in 2 log2(n) steps.
@@ -333,7 +332,7 @@ def emit_scan(
         avals: their avals, of one shape.
         axis: the dimension.
         reverse: whether to go from the last element to the first.
-        combine: takes earlier elements, later elements, and their avals.
+        combine: associative; takes earlier elements, later elements, and their avals.
     """
     if reverse:
         values = [context.reverse(v, a, (axis,)) for v, a in zip(values, avals, strict=True)]
