@@ -1,4 +1,4 @@
-"""TPUs to compile for, which need not be there."""
+"""TPUs to compile for, which need not be present."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def topology_devices(name: str, options: Mapping[str, object]) -> list[Device]:
     """The devices of a topology, for which libtpu compiles.
 
     Args:
-        name: such as `"v5e:2x2"`, which is also meant by `""`.
+        name: such as `"v5e:2x2"`, which is also the meaning of `""`.
         options: see `dovetail_tpu.plugin.dovetail_topology`.
 
     Raises:
-        TypeError: there is no such option.
-        ValueError: there is no such topology, or an option has a wrong value.
+        TypeError: an option is unknown.
+        ValueError: the topology does not exist, or an option has an invalid value.
         FileNotFoundError: libtpu is not installed.
         PjrtError: this jaxlib cannot use the libtpu that is installed.
     """

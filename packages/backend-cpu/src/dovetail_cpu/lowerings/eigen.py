@@ -1,7 +1,7 @@
 """Eigenvalues, singular values and related reductions by LAPACK.
 
-Routines that do not converge say so, and give results that mean nothing: these become NaN. Matrices
-with NaN or infinities, for which some routines never end, are not shown to them.
+Routines that do not converge say so, and return meaningless results: these become NaN. Matrices
+with NaN or infinities, on which some routines never terminate, are replaced beforehand.
 """
 
 from __future__ import annotations
@@ -40,18 +40,15 @@ def _iterated(
     outs: Sequence[Any],
     **attributes: str | bool | int,
 ) -> list[Any]:
-    """Call a routine that iterates; NaN where it fails, and where a matrix is not finite.
+    """Call an iterative routine; NaN where it fails, and where a matrix is not finite.
 
     Args:
         context: the builder.
-        routine: its name without the letter for the dtype.
-        x: a stack of matrices, which it overwrites where its first result has this type.
+        routine: its name without the dtype letter.
+        x: a stack of matrices, which it overwrites if its first result has this type.
         aval: its aval.
-        outs: avals of the results but for the last, the report.
+        outs: avals of the results except the last, the report.
         attributes: its options.
-
-    Returns:
-        The results that are no integers.
     """
     info = report_of(aval)
     x, broken = with_finite(context, x, aval)
@@ -74,7 +71,7 @@ def eigh(
     subset_by_index: tuple[int, int] | None,
     algorithm: Any,
 ) -> Any:
-    """``syevd`` or ``heevd``; of a part of the eigenvalues all are computed."""
+    """``syevd`` or ``heevd``; all eigenvalues are computed even if only some are requested."""
     (aval,), outs = context.avals_in, context.avals_out
     if not outs[0].size or (algorithm is not None and algorithm.name != "QR"):
         return NotImplemented
@@ -106,8 +103,8 @@ def svd(
     """``gesdd``, or ``gesvd`` for the algorithm QR, of matrices with at least as many rows as
     columns, which take it two thirds of the time of others.
 
-    Transposing exchanges left vectors with right ones, and saves copies: rows of XLA's arrays are
-    LAPACK's columns.
+    Transposing swaps left and right vectors, and saves copies: rows of XLA's arrays are LAPACK's
+    columns.
     """
     (aval,), outs = context.avals_in, context.avals_out
     if not aval.size or (algorithm is not None and algorithm.name in ("JACOBI", "POLAR")):
@@ -153,8 +150,8 @@ def eig(
 ) -> Any:
     """``geev``, of matrices divided by a power of two.
 
-    It would do so itself where they are large or small, but where LAPACK is that of SciPy 1.17, the
-    eigenvalues are then not multiplied again.
+    It would scale large or small matrices itself, but the LAPACK of SciPy 1.17 then does not scale
+    the eigenvalues back.
     """
     (aval,), outs = context.avals_in, context.avals_out
     if not aval.size or (implementation is not None and implementation.name != "LAPACK"):
