@@ -106,14 +106,14 @@ def missing_hardware() -> str:
 
 def installed_plugins() -> list[CudaPlugin]:
     """The installed plug-ins, newest first, whether they are usable or not."""
-    found = []
+    plugins = []
     for generation in GENERATIONS:
         for folder in folders_of("jax_plugins"):
             library = folder / f"xla_cuda{generation}" / "xla_cuda_plugin.so"
             if library.is_file():
-                found.append(CudaPlugin(generation, library))
+                plugins.append(CudaPlugin(generation, library))
                 break
-    return found
+    return plugins
 
 
 def find_plugin() -> CudaPlugin | None:
@@ -174,10 +174,10 @@ def wheel_problem(plugin: CudaPlugin, *, compiling: bool = False) -> str:
         )
     extra = "" if compiling else "[with-cuda]"
     for name in (plugin.wheel, f"jax-cuda{plugin.generation}-pjrt"):
-        found = installed_version(folders_of(plugin.kernels), name)
-        if needed and found and found != needed:
+        actual = installed_version(folders_of(plugin.kernels), name)
+        if needed and actual and actual != needed:
             return (
-                f"{name} {found} does not go with jaxlib {needed}, since their versions must be "
+                f"{name} {actual} does not go with jaxlib {needed}, since their versions must be "
                 f'equal: pip install "{plugin.wheel}{extra}=={needed}".'
             )
     return ""
@@ -222,9 +222,9 @@ def installed_version(folders: Iterator[Path], distribution: str) -> str:
     """
     prefix = re.sub(r"[-_.]+", "_", distribution)
     for folder in folders:
-        found = [path.stem.rpartition("-")[2] for path in _metadata(folder.parent, prefix)]
-        if len(found) == 1:
-            return found[0]
+        versions = [path.stem.rpartition("-")[2] for path in _metadata(folder.parent, prefix)]
+        if len(versions) == 1:
+            return versions[0]
     return ""
 
 

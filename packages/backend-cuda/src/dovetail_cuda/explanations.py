@@ -67,9 +67,9 @@ def why_not_compiled(message: str, situation: Situation) -> str | None:
 
 def _first(table: Table, message: str, situation: Situation) -> str | None:
     for pattern, answer in table:
-        found = pattern.search(message)
-        if found:
-            return answer(found, situation)
+        match = pattern.search(message)
+        if match:
+            return answer(match, situation)
     return None
 
 

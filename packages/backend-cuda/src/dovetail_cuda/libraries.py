@@ -172,9 +172,9 @@ def problem(plugin: CudaPlugin, versions: Any = None) -> str:
     if wrong:
         return wrong
     problems = {
-        library: found
+        library: message
         for library in LIBRARIES
-        if (found := _library_problem(library, plugin, versions))
+        if (message := _library_problem(library, plugin, versions))
     }
     absent = [
         library
@@ -243,14 +243,14 @@ def _library_problem(library: Library, plugin: CudaPlugin, versions: Any) -> str
     if not hasattr(versions, f"{library.function}_get_version"):
         return ""
     build = _called(versions, f"{library.function}_build_version")
-    found = _called(versions, f"{library.function}_get_version")
+    actual = _called(versions, f"{library.function}_get_version")
     package, soname = library.packages[plugin.generation], library.sonames[plugin.generation]
-    if found is None:
+    if actual is None:
         return _why_missing(library, soname, package, plugin)
-    if build is None or found // library.scale >= build // library.scale:
+    if build is None or actual // library.scale >= build // library.scale:
         return ""
     return (
-        f"{library.name} ({soname}) is of version {found}, and the plug-in was built for {build}: "
+        f"{library.name} ({soname}) is of version {actual}, and the plug-in was built for {build}: "
         f"pip install -U {package}, and look whether LD_LIBRARY_PATH names an older one."
     )
 

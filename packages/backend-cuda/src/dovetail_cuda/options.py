@@ -114,19 +114,19 @@ def _devices(value: object, name: str) -> list[int] | None:
     """Numbers of GPUs among those left by CUDA_VISIBLE_DEVICES; None for all of them."""
     if value == "all":
         return None
-    given: Any = value
+    devices: Any = value
     if isinstance(value, str):
         try:
-            given = [int(part) for part in value.split(",")]
+            devices = [int(part) for part in value.split(",")]
         except ValueError:
-            given = None
-    if not isinstance(given, list | tuple) or not all(
-        isinstance(number, int) and not isinstance(number, bool) for number in given
+            devices = None
+    if not isinstance(devices, list | tuple) or not all(
+        isinstance(number, int) and not isinstance(number, bool) for number in devices
     ):
         raise TypeError(f'{name} must be "all", numbers such as "0,2" or a list, got {value!r}')
-    if not given or min(given) < 0 or len(set(given)) < len(given):
+    if not devices or min(devices) < 0 or len(set(devices)) < len(devices):
         raise ValueError(f"{name} is {value!r}: it must name each GPU once, from 0 on.")
-    return list(given)
+    return list(devices)
 
 
 OPTIONS: Final[Mapping[str, Callable[[object, str], object]]] = {

@@ -61,12 +61,12 @@ def devices(name: str, options: Mapping[str, object]) -> Sequence[Device]:
     config = _description(model, options)
     _, library = load(compiling=True)
     try:
-        found: list[Any] = library.topology_devices("", target_config=config, topology=shape)
+        created: list[Any] = library.topology_devices("", target_config=config, topology=shape)
     except PjrtError as error:
         raise ValueError(
             f"the description of the GPU {model or 'in target_config'} cannot be used: {error}"
         ) from error
-    return found
+    return created
 
 
 def _description(model: str, options: Mapping[str, object]) -> str:

@@ -84,18 +84,18 @@ def dot_general(context: Any, x: Any, y: Any, *, dimension_numbers: Any, **param
 def select_and_scatter_add(context: Any, source: Any, operand: Any, **params: Any) -> Any:
     """Windows must leave out two dimensions, like batch and features of images: dimensions of size
     1 are added if they do not."""
-    given, aval = context.avals_in
+    source_aval, aval = context.avals_in
     windows = zip(
         params["window_dimensions"], params["window_strides"], params["padding"], strict=True
     )
     left_out = [d for d, window in enumerate(windows) if window == (1, 1, (0, 0))]
-    if len(left_out) >= 2 or not aval.size or not given.size:
+    if len(left_out) >= 2 or not aval.size or not source_aval.size:
         return NotImplemented
     ones = (1, 1)
     params["window_dimensions"] = (*params["window_dimensions"], *ones)
     params["window_strides"] = (*params["window_strides"], *ones)
     params["padding"] = (*params["padding"], (0, 0), (0, 0))
-    wide = [ShapedArray((*a.shape, *ones), a.dtype) for a in (given, aval)]
+    wide = [ShapedArray((*a.shape, *ones), a.dtype) for a in (source_aval, aval)]
     primitive = context.equation.primitive
     function = context.lower_function(lambda *arrays: primitive.bind(*arrays, **params), wide)
     (result,) = function(context.reshape(source, wide[0]), context.reshape(operand, wide[1]))

@@ -148,9 +148,9 @@ class Convolution:
 
     def dropped(self, x: Named, *names: Name) -> Named:
         """`x` without dimensions of size one."""
-        kept = x.without(*names)
-        aval = ShapedArray(tuple([x.size(name) for name in kept]), self.dtype)
-        return Named(self.context.reshape(x.value, aval), aval, kept)
+        remaining = x.without(*names)
+        aval = ShapedArray(tuple([x.size(name) for name in remaining]), self.dtype)
+        return Named(self.context.reshape(x.value, aval), aval, remaining)
 
     def part(self, x: Named, ranges: Mapping[Any, tuple[int, int, int]]) -> Named:
         """A slice of `x`: start, limit and step of some dimensions."""

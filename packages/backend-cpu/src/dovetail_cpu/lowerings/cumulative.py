@@ -105,13 +105,13 @@ def _loop(
     # One array is overwritten row by row. With several, XLA would copy the overwritten one in each
     # step, so their result has its own array.
     first = [context.constant(identity, row) for identity in identities]
-    found = context.while_loop(
+    results = context.while_loop(
         [zero, arrays[0] if alone else context.constant(0, whole), *first],
         [position, whole, *[row] * len(arrays)],
         lambda step, *_: context.compare(step, last, "LE", position),
         body,
     )
-    return found[1]
+    return results[1]
 
 
 def _limit(dtype: Any, largest: bool) -> Any:

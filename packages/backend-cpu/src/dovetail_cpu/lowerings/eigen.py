@@ -53,12 +53,14 @@ def _iterated(
     info = report_of(aval)
     x, broken = with_finite(context, x, aval)
     aliases = {0: 0} if outs[0] == aval else {}
-    *found, report = lapack_call(
+    *outputs, report = lapack_call(
         context, routine, [x], [*outs, info], aliases=aliases, **attributes
     )
-    kept = [i for i, out in enumerate(outs) if out.dtype != INT32]
+    numeric = [i for i, out in enumerate(outs) if out.dtype != INT32]
     report = context.or_(report, broken, info)
-    return where_succeeded(context, report, info, [found[i] for i in kept], [outs[i] for i in kept])
+    return where_succeeded(
+        context, report, info, [outputs[i] for i in numeric], [outs[i] for i in numeric]
+    )
 
 
 @TABLE.rule("eigh")
@@ -75,7 +77,7 @@ def eigh(
     (aval,), outs = context.avals_in, context.avals_out
     if not outs[0].size or (algorithm is not None and algorithm.name != "QR"):
         return NotImplemented
-    found = _iterated(
+    outputs = _iterated(
         context,
         "heevd" if aval.dtype.kind == "c" else "syevd",
         triangle(context, x, aval, lower),
@@ -85,9 +87,9 @@ def eigh(
         uplo="L" if lower else "U",
     )
     if subset_by_index is None:
-        return found
+        return outputs
     start = subset_by_index[0]
-    return [columns_from(context, f, o, start) for f, o in zip(found, outs, strict=True)]
+    return [columns_from(context, f, o, start) for f, o in zip(outputs, outs, strict=True)]
 
 
 @TABLE.rule("svd")
@@ -110,31 +112,35 @@ def svd(
     if not aval.size or (algorithm is not None and algorithm.name in ("JACOBI", "POLAR")):
         return NotImplemented
     turned = aval.shape[-2] <= aval.shape[-1]
-    given = transposed(aval) if turned else aval
-    *batch, rows, columns = given.shape
+    matrix_aval = transposed(aval) if turned else aval
+    *batch, rows, columns = matrix_aval.shape
     values = outs[0].update(shape=(*batch, columns))
     u = aval.update(shape=(*batch, rows, rows if full_matrices else columns))
     vh = aval.update(shape=(*batch, columns, columns))
     if not compute_uv:
         u, vh = u.update(shape=(*batch, rows, 1)), vh.update(shape=(*batch, 1, columns))
-    _, *found = _iterated(
+    _, *outputs = _iterated(
         context,
         "gesvd" if algorithm is not None and algorithm.name == "QR" else "gesdd",
         transpose(context, x, aval) if turned else x,
-        given,
-        [given, values, u, vh],
+        matrix_aval,
+        [matrix_aval, values, u, vh],
         mode=("A" if full_matrices else "S") if compute_uv else "N",
     )
     if not compute_uv:
-        found = found[:1]
+        outputs = outputs[:1]
     elif turned:
-        found = [found[0], transpose(context, found[2], vh), transpose(context, found[1], u)]
+        outputs = [
+            outputs[0],
+            transpose(context, outputs[2], vh),
+            transpose(context, outputs[1], u),
+        ]
     if subset_by_index is None:
-        return found
+        return outputs
     start = subset_by_index[0]
-    parts = [columns_from(context, f, o, start) for f, o in zip(found[:2], outs[:2], strict=True)]
+    parts = [columns_from(context, f, o, start) for f, o in zip(outputs[:2], outs[:2], strict=True)]
     if compute_uv:
-        parts.append(rows_from(context, found[2], outs[2], start))
+        parts.append(rows_from(context, outputs[2], outs[2], start))
     return parts
 
 
@@ -161,7 +167,7 @@ def eig(
     is_real = aval.dtype.kind != "c"
     lengths = values.update(dtype=real_dtype(values.dtype))
     x, power = divided_by_power_of_two(context, x, aval)
-    *found, left, right = _iterated(
+    *parts, left, right = _iterated(
         context,
         "geev",
         x,
@@ -170,7 +176,7 @@ def eig(
         compute_left="V" if compute_left_eigenvectors else "N",
         compute_right="V" if compute_right_eigenvectors else "N",
     )
-    eigenvalues = context.complex(*found, values) if is_real else found[0]
+    eigenvalues = context.complex(*parts, values) if is_real else parts[0]
     results = [multiplied_by_power_of_two(context, eigenvalues, values, power)]
     if compute_left_eigenvectors:
         results.append(left)
@@ -212,10 +218,10 @@ def hessenberg(context: Any, a: Any) -> Any:
     if not outs[1].size:
         return NotImplemented
     info = report_of(aval)
-    *found, report = lapack_call(
+    *outputs, report = lapack_call(
         context, "gehrd", [a], [*outs, info], aliases={0: 0}, low=1, high=aval.shape[-1]
     )
-    return where_succeeded(context, report, info, found, outs)
+    return where_succeeded(context, report, info, outputs, outs)
 
 
 @TABLE.rule("tridiagonal")
@@ -225,7 +231,7 @@ def tridiagonal(context: Any, a: Any, *, lower: bool) -> Any:
     if not outs[2].size:
         return NotImplemented
     info = report_of(aval)
-    *found, report = lapack_call(
+    *outputs, report = lapack_call(
         context,
         "hetrd" if aval.dtype.kind == "c" else "sytrd",
         [a],
@@ -233,4 +239,4 @@ def tridiagonal(context: Any, a: Any, *, lower: bool) -> Any:
         aliases={0: 0},
         uplo="L" if lower else "U",
     )
-    return where_succeeded(context, report, info, found, outs)
+    return where_succeeded(context, report, info, outputs, outs)

@@ -242,8 +242,8 @@ def _wave(x: Expression, quarters: int) -> Expression:
     sine, cosine, quadrant = _sine_and_cosine(x)
     if quarters:
         quadrant = quadrant + quarters
-    found = sine.where((quadrant & 1) == 0, cosine)
-    return (found.bits(INT64) ^ ((quadrant & 2) << 62)).bits(FLOAT64)
+    value = sine.where((quadrant & 1) == 0, cosine)
+    return (value.bits(INT64) ^ ((quadrant & 2) << 62)).bits(FLOAT64)
 
 
 @_elementwise("sin")
@@ -334,8 +334,8 @@ def _cbrt(x: Expression) -> Expression:
         root = root + root * rest * _polynomial(rest, (1 / 3, 2 / 9))
     # Infinities and NaN are their own roots.
     finite = size < math.inf
-    found = (size * root * root).where(finite, size)
-    return (found.convert(FLOAT32).bits(INT32) | _sign(x)).bits(FLOAT32)
+    root_size = (size * root * root).where(finite, size)
+    return (root_size.convert(FLOAT32).bits(INT32) | _sign(x)).bits(FLOAT32)
 
 
 @_elementwise("rem")
@@ -361,8 +361,8 @@ def _rem(x: Expression, y: Expression) -> Expression:
     def by_the_library() -> Any:
         return size.apply("remainder", divisor).value
 
-    (found,) = context.case(some.value, [from_quotients, by_the_library], [size.aval])
-    return _single(Expression(context, found, size.aval), _sign(x))
+    (remainder,) = context.case(some.value, [from_quotients, by_the_library], [size.aval])
+    return _single(Expression(context, remainder, size.aval), _sign(x))
 
 
 @_elementwise("pow")

@@ -112,8 +112,8 @@ def _roots(context: Any, aval: Any, length: int, sign: int) -> Any:
         square,
     )
     flat = context.reshape(both, aval.update(shape=(outer * inner,)))
-    found = context.slice(flat, aval.update(shape=(count,)), (0,), (count,))
-    return context.broadcast_in_dim(found, aval, (aval.ndim - 1,))
+    powers = context.slice(flat, aval.update(shape=(count,)), (0,), (count,))
+    return context.broadcast_in_dim(powers, aval, (aval.ndim - 1,))
 
 
 def _halved(context: Any, x: Any, aval: Any, out: Any, length: int) -> Any:
@@ -136,8 +136,8 @@ def _halved(context: Any, x: Any, aval: Any, out: Any, length: int) -> Any:
     even, odd = context.add(z, other, out), context.sub(z, other, out)
     roots = context.mul(_roots(context, out, length, -1), context.constant(-0.5j, out), out)
     even = context.mul(even, context.constant(0.5 + 0j, out), out)
-    found = context.add(even, context.mul(odd, roots, out), out)
-    return _real_at_ends(context, found, out, length)
+    coefficients = context.add(even, context.mul(odd, roots, out), out)
+    return _real_at_ends(context, coefficients, out, length)
 
 
 def _doubled(context: Any, y: Any, aval: Any, out: Any, length: int) -> Any:

@@ -47,8 +47,8 @@ def _extreme_position(context: Any, x: Any, axis: int, index_dtype: Any, largest
         [ShapedArray(out.shape, work.dtype)],
         lambda a, b: [(context.max if largest else context.min)(a, b, value)],
     )
-    kept = tuple(i for i in range(aval.ndim) if i != axis)
-    spread = context.broadcast_in_dim(best, work, kept)
+    others = tuple(i for i in range(aval.ndim) if i != axis)
+    spread = context.broadcast_in_dim(best, work, others)
     truth = ShapedArray(aval.shape, BOOL)
     if is_float:
         # If the best is NaN, no number compares equal; NaN itself is not less than anything.
@@ -58,12 +58,12 @@ def _extreme_position(context: Any, x: Any, axis: int, index_dtype: Any, largest
             context.compare(x, x, "NE", work),
             truth,
         )
-        found = context.and_(not_worse, counts, truth)
+        is_best = context.and_(not_worse, counts, truth)
     else:
-        found = context.compare(x, spread, "EQ", work)
+        is_best = context.compare(x, spread, "EQ", work)
     positions = ShapedArray(aval.shape, INT32)
     candidates = context.select(
-        found, context.iota(positions, axis), context.constant(size, positions), positions
+        is_best, context.iota(positions, axis), context.constant(size, positions), positions
     )
     result = ShapedArray(out.shape, INT32)
     (first,) = context.reduce(

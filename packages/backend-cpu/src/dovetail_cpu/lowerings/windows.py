@@ -80,8 +80,8 @@ def _outlined(
     """The results of a function of arrays that is not fused with other operations."""
 
     def emit(*values: Any) -> list[Any]:
-        given = [Expression(context, v, a.aval) for v, a in zip(values, arrays, strict=True)]
-        return [a.value for a in body(*given)]
+        expressions = [Expression(context, v, a.aval) for v, a in zip(values, arrays, strict=True)]
+        return [a.value for a in body(*expressions)]
 
     values = context.outlined(emit, [a.value for a in arrays], outs, "windows")
     return [Expression(context, v, out) for v, out in zip(values, outs, strict=True)]
@@ -206,14 +206,14 @@ class _Along:
         count = last - first + 1
         x = _padded(x, d, -first, last + fewer - (n - 1), self.fill)
         shape = [*x.aval.shape[:d], count, base, *x.aval.shape[d + 1 :]]
-        kept = [i for i in range(len(shape)) if i != d + 1]
-        result = self._place_by_place(x, fewer + 1, count, 1).broadcast(shape, kept)
+        others = [i for i in range(len(shape)) if i != d + 1]
+        result = self._place_by_place(x, fewer + 1, count, 1).broadcast(shape, others)
         if rest + 1 < base:
             positions = x.aval.update(shape=tuple(shape), dtype=INT32)
             one_more = Expression.iota(x.context, positions, d + 1) >= base - 1 - rest
             other = self.fill
             if fewer:
-                other = self._place_by_place(x, fewer, count, 1).broadcast(shape, kept)
+                other = self._place_by_place(x, fewer, count, 1).broadcast(shape, others)
             result = result.where(one_more, other)
         flat = result.reshape([*shape[:d], count * base, *shape[d + 2 :]])
         begin = -self.low - (first - 1) * base - 1
@@ -253,9 +253,9 @@ def _reduced(
     steps = [step for step in steps if not step.trivial]
     if len(steps) == 1 and steps[0].sees_all(aval.shape):
         (step,) = steps
-        found = running(context, x, axis=step.dimension, reverse=not step.low)
-        if found is not NotImplemented:
-            return found
+        scanned = running(context, x, axis=step.dimension, reverse=not step.low)
+        if scanned is not NotImplemented:
+            return scanned
     for step in steps:
         if step.base > 1 and (step.distance > 1 or step.places > DIRECT):
             return NotImplemented
@@ -421,8 +421,8 @@ def _phases(aval: Any, windows: _Windows) -> list[_Windows]:
     gained = prod(windows.count(aval.shape)) * places >= MANY and places > 1
     if not gained or not aval.size or aval.dtype.kind in "bc" or _working(aval.dtype) is None:
         return []
-    found = [windows] if places <= SELECTED else windows.one_by_one()
-    return [] if any(prod(w.sizes) > SELECTED for w in found) else found
+    phases = [windows] if places <= SELECTED else windows.one_by_one()
+    return [] if any(prod(w.sizes) > SELECTED for w in phases) else phases
 
 
 def _selected(
@@ -446,7 +446,7 @@ def select_and_gather_add(
     context: Any, tangents: Any, operand: Any, *, select_prim: Any, **window: Any
 ) -> Any:
     """Elements of one array at the positions that windows over another select."""
-    given, aval = context.avals_in
+    tangent_aval, aval = context.avals_in
     windows = _Windows(
         window["window_dimensions"],
         window["window_strides"],
@@ -458,7 +458,7 @@ def select_and_gather_add(
     if not phases or any(d > 1 for d in window["base_dilation"]):
         return NotImplemented
     x = Expression(context, operand, aval).convert(_working(aval.dtype))
-    t = Expression(context, tangents, given)
+    t = Expression(context, tangents, tangent_aval)
     for phase in phases:
         counts = phase.count(x.aval.shape)
         last = phase is phases[-1]
@@ -484,7 +484,7 @@ def select_and_scatter_add(
     context: Any, source: Any, operand: Any, *, select_prim: Any, **window: Any
 ) -> Any:
     """Elements added up at the positions that windows select."""
-    given, aval = context.avals_in
+    source_aval, aval = context.avals_in
     (out,) = context.avals_out
     windows = _Windows(
         window["window_dimensions"],
@@ -504,7 +504,7 @@ def select_and_scatter_add(
         chosen, *others = scatter.select(x, values=phase is not phases[-1])
         scatters.append((scatter, chosen))
         (x,) = others or [x]
-    g = Expression(context, source, given).convert(dtype)
+    g = Expression(context, source, source_aval).convert(dtype)
     for scatter, chosen in reversed(scatters):
         g = scatter.add(chosen, g)
     return g.convert(out.dtype).value
@@ -588,7 +588,7 @@ class _Scatter:
 
         The block begins so many windows later, along each dimension.
         """
-        wanted, inside = number.constant(0), None
+        expected, inside = number.constant(0), None
         for d, (k, size, step) in enumerate(
             zip(shift, self.windows.sizes, self.windows.steps, strict=True)
         ):
@@ -599,6 +599,6 @@ class _Scatter:
                 if (k + 1) * step > size:
                     sees = within < size - k * step
                     inside = sees if inside is None else inside & sees
-            wanted = wanted * size + place
-        hit: Expression = number == wanted
+            expected = expected * size + place
+        hit: Expression = number == expected
         return hit if inside is None else hit & inside

@@ -73,7 +73,7 @@ def _iterated(
     """
     info = report_of(aval)
     x, broken = with_finite(context, x, aval)
-    *found, report = kernel_call(
+    *outputs, report = kernel_call(
         context,
         target,
         [x],
@@ -83,7 +83,7 @@ def _iterated(
         row_major=row_major,
         **attributes,
     )
-    return found, context.or_(report, broken, info)
+    return outputs, context.or_(report, broken, info)
 
 
 @TABLE.rule("eigh")
@@ -103,7 +103,7 @@ def eigh(
     if not outs[0].size or name not in _EIGH_ALGORITHMS:
         return NotImplemented
     results = [aval, outs[1].update(shape=aval.shape[:-1])]
-    found, report = _iterated(
+    outputs, report = _iterated(
         context,
         "cusolver_syevd_ffi",
         triangle(context, x, aval, lower),
@@ -112,11 +112,11 @@ def eigh(
         lower=lower,
         algorithm=_EIGH_ALGORITHMS[name],
     )
-    found = where_succeeded(context, report, report_of(aval), found, results)
+    outputs = where_succeeded(context, report, report_of(aval), outputs, results)
     if subset_by_index is None:
-        return found
+        return outputs
     start = subset_by_index[0]
-    return [columns_from(context, f, o, start) for f, o in zip(found, outs, strict=True)]
+    return [columns_from(context, f, o, start) for f, o in zip(outputs, outs, strict=True)]
 
 
 @TABLE.rule("svd")
@@ -139,15 +139,15 @@ def svd(
     if name in (None, "DEFAULT"):
         name = "JACOBI" if max(rows, columns) <= _LARGEST_FOR_JACOBI else "QR"
     if name == "QR":
-        found, report = _svd_by_qr(context, x, aval, full_matrices, compute_uv)
+        outputs, report = _svd_by_qr(context, x, aval, full_matrices, compute_uv)
     else:
         target = "cusolver_gesvdj_ffi" if name == "JACOBI" else "cusolver_gesvdp_ffi"
         square = full_matrices or (name == "JACOBI" and min(rows, columns) <= _LARGEST_FOR_BATCHES)
-        found, report = _svd_by_rotations(context, target, x, aval, square, compute_uv)
+        outputs, report = _svd_by_rotations(context, target, x, aval, square, compute_uv)
     start = 0 if subset_by_index is None else subset_by_index[0]
-    parts = [columns_from(context, f, o, start) for f, o in zip(found[:2], outs[:2], strict=True)]
+    parts = [columns_from(context, f, o, start) for f, o in zip(outputs[:2], outs[:2], strict=True)]
     if compute_uv:
-        parts.append(rows_from(context, found[2], outs[2], start))
+        parts.append(rows_from(context, outputs[2], outs[2], start))
     return where_succeeded(context, report, report_of(aval), parts, outs)
 
 
@@ -236,7 +236,7 @@ def eig(
         by_cusolver = plugin is None or plugin.has_geev()
     x, power = divided_by_power_of_two(context, x, aval)
     find = _eig_by_cusolver if by_cusolver else _eig_by_host
-    found, report = find(
+    outputs, report = find(
         context,
         x,
         aval,
@@ -245,14 +245,14 @@ def eig(
         compute_right_eigenvectors,
         {"MAGMA": "on", "LAPACK": "off"}.get(name or "", "auto"),
     )
-    found[0] = multiplied_by_power_of_two(context, found[0], outs[0], power)
-    return where_succeeded(context, report, report_of(aval), found, outs)
+    outputs[0] = multiplied_by_power_of_two(context, outputs[0], outs[0], power)
+    return where_succeeded(context, report, report_of(aval), outputs, outs)
 
 
 def _eig_by_cusolver(
     context: Any, x: Any, aval: Any, values: Any, left: bool, right: bool, magma: str
 ) -> tuple[list[Any], Any]:
-    (_, found, _, vectors), report = _iterated(
+    (_, eigenvalues, _, vectors), report = _iterated(
         context,
         "cusolver_geev_ffi",
         x,
@@ -263,10 +263,10 @@ def _eig_by_cusolver(
         right=right,
     )
     if not right:
-        return [found], report
+        return [eigenvalues], report
     if aval.dtype.kind != "c":
-        vectors = _paired(context, found, vectors, aval, values)
-    return [found, vectors], report
+        vectors = _paired(context, eigenvalues, vectors, aval, values)
+    return [eigenvalues, vectors], report
 
 
 def _eig_by_host(
@@ -276,7 +276,7 @@ def _eig_by_host(
     single = values.update(dtype=real_dtype(values.dtype))
     vectors = aval.update(dtype=values.dtype)
     is_real = aval.dtype.kind != "c"
-    found, report = _iterated(
+    outputs, report = _iterated(
         context,
         "cuhybrid_eig_real" if is_real else "cuhybrid_eig_comp",
         x,
@@ -287,7 +287,7 @@ def _eig_by_host(
         right=right,
         magma=magma,
     )
-    *numbers, of_left, of_right = found
+    *numbers, of_left, of_right = outputs
     eigenvalues = context.complex(*numbers, values) if is_real else numbers[0]
     return [eigenvalues, *([of_left] if left else []), *([of_right] if right else [])], report
 
@@ -341,8 +341,8 @@ def _counted(context: Any, mask: Any, out: Any) -> Any:
     before = context.compare(context.iota(flat, 1), context.iota(flat, 0), "LE", flat)
     wide = square.update(dtype=BOOL)
     before = context.broadcast_in_dim(before, wide, (rank - 1, rank))
-    given = context.broadcast_in_dim(mask, wide, (*range(rank - 1), rank))
-    counted = context.and_(before, given, wide)
+    repeated = context.broadcast_in_dim(mask, wide, (*range(rank - 1), rank))
+    counted = context.and_(before, repeated, wide)
     ones, zeros = context.constant(1, square), context.constant(0, square)
     scalar = out.update(shape=())
     (counts,) = context.reduce(

@@ -73,11 +73,11 @@ def lu(context: Any, x: Any) -> Any:
 @TABLE.rule("lu_pivots_to_permutation")
 def lu_pivots_to_permutation(context: Any, pivots: Any, *, permutation_size: int) -> Any:
     """A kernel of the wheel; the primitive's own lowering is a loop over the pivots."""
-    (given,), (out,) = context.avals_in, context.avals_out
-    if not given.size:
+    (aval,), (out,) = context.avals_in, context.avals_out
+    if not aval.size:
         return NotImplemented
     return kernel_call(
-        context, "cu_lu_pivots_to_permutation", [pivots], [out], matrices=given.ndim + 1
+        context, "cu_lu_pivots_to_permutation", [pivots], [out], matrices=aval.ndim + 1
     )
 
 
@@ -87,8 +87,8 @@ def symmetric_product(context: Any, a: Any, c: Any, *, alpha: float, beta: float
 
     `c`, whose triangles may differ, is added afterwards: ``syrk`` reads only one of them.
     """
-    (given, _), (out,) = context.avals_in, context.avals_out
-    if not given.size or not out.size or out.dtype.itemsize < 4:
+    (aval, _), (out,) = context.avals_in, context.avals_out
+    if not aval.size or not out.size or out.dtype.itemsize < 4:
         return NotImplemented
     number = out.update(shape=())
     (product,) = kernel_call(

@@ -21,7 +21,7 @@ def tridiagonal(context: Any, a: Any, *, lower: bool) -> Any:
     if not outs[2].size:
         return NotImplemented
     info = report_of(aval)
-    *found, report = kernel_call(
+    *outputs, report = kernel_call(
         context,
         "cusolver_sytrd_ffi",
         [a],
@@ -30,8 +30,8 @@ def tridiagonal(context: Any, a: Any, *, lower: bool) -> Any:
         aliases={0: 0},
         lower=lower,
     )
-    found[0] = triangle(context, found[0], aval, lower, a)
-    return where_succeeded(context, report, info, found, outs)
+    outputs[0] = triangle(context, outputs[0], aval, lower, a)
+    return where_succeeded(context, report, info, outputs, outs)
 
 
 @TABLE.rule("tridiagonal_solve")

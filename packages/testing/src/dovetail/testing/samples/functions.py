@@ -70,8 +70,7 @@ def at(*points: float, special: Sequence[float] = SPECIAL, **options: Any) -> li
 
 
 def far_out(low: float, high: float, **options: Any) -> list[Sample]:
-    """Operands of all magnitudes between powers of ten, of both signs, where each dtype allows
-    them."""
+    """Operands of all magnitudes between powers of ten, of both signs, where dtypes allow it."""
     sizes = 10.0 ** np.linspace(low, high, 41)
     return at(*sizes, *-sizes, **options)
 

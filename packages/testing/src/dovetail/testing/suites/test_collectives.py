@@ -27,12 +27,12 @@ COLUMNS = 3
 @pytest.fixture
 def devices(dovetail_backend: Backend) -> Sequence[Any]:
     """All devices of the backend; at least two."""
-    found = dovetail_backend.devices
-    if len(found) < 2:
+    available = dovetail_backend.devices
+    if len(available) < 2:
         pytest.skip(
             f"the backend {dovetail_backend.platform!r} has one device here; collectives take two"
         )
-    return found
+    return available
 
 
 def _tensor(shape: Sequence[int]) -> str:

@@ -42,9 +42,9 @@ def _place(plugin: LoadedBackend) -> str:
         )
     if isinstance(plugin.plugin, ForeignBackend):
         pytest.skip("the backend is a PJRT library alone: there is no module that speaks for it")
-    for found in installed_plugins(BACKENDS):
-        if (found.name, found.origin) == (plugin.name, plugin.origin):
-            return found.value
+    for installed in installed_plugins(BACKENDS):
+        if (installed.name, installed.origin) == (plugin.name, plugin.origin):
+            return installed.value
     raise AssertionError(f"{plugin.origin} no longer has the entry point {plugin.name}")
 
 
@@ -91,8 +91,8 @@ def test_doctor_lists_the_platform_as_ready(
     # Drivers may print anything before or after it.
     _, begin, rest = f"\n{answer.stdout}".partition("\n{\n")
     assert begin, f"the doctor printed no JSON: {answer.stdout[-2000:]}{answer.stderr[-2000:]}"
-    found, _ = json.JSONDecoder().raw_decode("{" + rest)
-    backends = {b["platform"]: b for b in found["backends"]}
+    document, _ = json.JSONDecoder().raw_decode("{" + rest)
+    backends = {b["platform"]: b for b in document["backends"]}
     name = dovetail_plugin.platform
     assert name in backends, f"the doctor lists {sorted(backends)} and not {name!r}"
     backend = backends[name]
@@ -196,13 +196,13 @@ def test_plugin_imports_only_what_is_promised(dovetail_plugin: LoadedBackend) ->
     everything else may change with any release."""
     files = _source_files(_place(dovetail_plugin).partition(":")[0])
     assert files, "the plug-in has no file of Python that could be read"
-    found = [
+    problems = [
         f"{path}:{line}: imports {name}"
         for path in files
         for name, line in _imports_of_dovetail(path)
         if name != PROMISED and not name.startswith(f"{PROMISED}.")
     ]
-    assert not found, "\n".join(found)
+    assert not problems, "\n".join(problems)
 
 
 def _imports_of_dovetail(path: Path) -> Iterator[tuple[str, int]]:

@@ -20,9 +20,11 @@ full = pytest.mark.dovetail_full
 def close(backend: Backend, got: Any, want: Any, what: str) -> None:
     """Assert that a tree of results equals NumPy's."""
     results = dt.tree.leaves(got)
-    wanted = [np.asarray(w) for w in dt.tree.leaves(want)]
-    assert len(results) == len(wanted), f"{what}: {len(results)} results instead of {len(wanted)}"
-    for number, (a, b) in enumerate(zip(results, wanted, strict=True)):
+    expected = [np.asarray(w) for w in dt.tree.leaves(want)]
+    assert len(results) == len(expected), (
+        f"{what}: {len(results)} results instead of {len(expected)}"
+    )
+    for number, (a, b) in enumerate(zip(results, expected, strict=True)):
         np.testing.assert_allclose(
             read(a),
             b,

@@ -318,8 +318,7 @@ def test_offloaded_values(dovetail_backend: Backend) -> None:
 
 
 def test_deleted_arrays(dovetail_backend: Backend) -> None:
-    """Deleting frees memory at once; a second delete is no error, and later use is an explicit
-    one."""
+    """Deleting frees memory at once, twice is no error, and later use raises a clear one."""
     array = dovetail_backend.put(np.ones(3, np.float32))
     array.delete()
     array.delete()

@@ -152,14 +152,16 @@ def checked_algorithm(algorithm: DotAlgorithm) -> DotAlgorithm:
         TypeError: one of them is not a floating point dtype.
         ValueError: a count is not positive.
     """
-    found = {f: dtypes.check_user_dtype(getattr(algorithm, f), "lax.DotAlgorithm") for f in _TYPES}
-    for field, dtype in found.items():
+    canonical = {
+        f: dtypes.check_user_dtype(getattr(algorithm, f), "lax.DotAlgorithm") for f in _TYPES
+    }
+    for field, dtype in canonical.items():
         if dtypes.kind_of(dtype) != "f":
             raise TypeError(f"lax.DotAlgorithm: {field} must be a dtype of floats, got {dtype}")
     counts = algorithm[3:6]
     if not all(isinstance(n, int) and n > 0 for n in counts):
         raise ValueError(f"lax.DotAlgorithm: the counts must be positive integers, got {counts}")
-    return algorithm._replace(**found)
+    return algorithm._replace(**canonical)
 
 
 class AlgorithmDtypes(NamedTuple):

@@ -110,13 +110,13 @@ def dot_precision(precision: Any) -> Precisions | DotAlgorithm | DotAlgorithmPre
         TypeError: an algorithm has a dtype that is not floating point.
         ValueError: it is none of these.
     """
-    wanted = config.default_matmul_precision.value if precision is None else precision
-    if isinstance(wanted, str) and wanted in ALGORITHM_NAMES:
-        return ALGORITHM_NAMES[wanted]
-    if isinstance(wanted, DotAlgorithm):
-        return checked_algorithm(wanted)
-    if isinstance(wanted, DotAlgorithmPreset):
-        return wanted
+    requested = config.default_matmul_precision.value if precision is None else precision
+    if isinstance(requested, str) and requested in ALGORITHM_NAMES:
+        return ALGORITHM_NAMES[requested]
+    if isinstance(requested, DotAlgorithm):
+        return checked_algorithm(requested)
+    if isinstance(requested, DotAlgorithmPreset):
+        return requested
     return canonical_precision(precision)
 
 

@@ -194,12 +194,12 @@ class RaggedDotGeneral(Primitive):
             both = dot_general_p.transpose(ct, x, y, dimension_numbers=dot, **params)
             return (*both, None)
         if numbers.mode is RaggedMode.FREE:
-            found = self._transpose_free(ct, x, y, sizes, numbers, params)
+            cotangent = self._transpose_free(ct, x, y, sizes, numbers, params)
         else:
-            found = self._transpose_contracting(ct, x, y, sizes, numbers, params)
+            cotangent = self._transpose_contracting(ct, x, y, sizes, numbers, params)
         if is_linear(x):
-            return convert_element_type(found, x.dtype), None, None
-        return None, convert_element_type(found, y.dtype), None
+            return convert_element_type(cotangent, x.dtype), None, None
+        return None, convert_element_type(cotangent, y.dtype), None
 
     def _transpose_free(
         self,
@@ -376,14 +376,14 @@ class RaggedDotGeneral(Primitive):
                 *context.inline_jaxpr(step, [i, result, *operands]),
             ]
 
-        _, found = context.while_loop(
+        _, total = context.while_loop(
             [context.constant(0, number), context.constant(0, result)],
             [number, result],
             lambda i, _: context.compare(i, count, "LT", number),
             advance,
         )
-        found = context.reshape(found, out.update(dtype=sum_dtype))
-        return context.convert(found, out.update(dtype=sum_dtype), out)
+        total = context.reshape(total, out.update(dtype=sum_dtype))
+        return context.convert(total, out.update(dtype=sum_dtype), out)
 
 
 ragged_dot_general_p: Final = RaggedDotGeneral()

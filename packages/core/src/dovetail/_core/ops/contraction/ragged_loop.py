@@ -179,8 +179,8 @@ def plan_loop(numbers: RaggedDotDimensionNumbers, x: Dims, y: Dims, sizes: Dims)
     height = max(lines // (rows if len(sizes) == 1 else before * rows), 1)
     segments = groups if len(sizes) == 1 else batch * before * groups
     total = rows if len(sizes) == 1 else batch * before * rows
-    wanted = min(max(-(-total * height // segments), _FEWEST_ROWS), _MOST_ROWS)
-    tile = max(1, min(total, -(-wanted // height)))
+    target_rows = min(max(-(-total * height // segments), _FEWEST_ROWS), _MOST_ROWS)
+    tile = max(1, min(total, -(-target_rows // height)))
     if len(sizes) == 1:
         if free:
             y_dim, out_dim = numbers.rhs_group_dimensions[0], len(xb) + x_free.index(numbers.ragged)

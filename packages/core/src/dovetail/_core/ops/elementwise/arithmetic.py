@@ -314,10 +314,10 @@ class Abs(Unary):
 
     def emit(self, context: Any, *values: Any, out: ShapedArray, **params: Any) -> Any:
         result = context.op("abs", values, out)
-        given = context.avals_in[0]
-        if dtypes.kind_of(given.dtype) != "c":
+        aval = context.avals_in[0]
+        if dtypes.kind_of(aval.dtype) != "c":
             return result
-        whole = given.update(shape=out.shape)
+        whole = aval.update(shape=out.shape)
         (result,) = context.lower_function(self.corrected, [whole, out])(*values, result)
         return result
 

@@ -290,13 +290,13 @@ def _start_indices(
                 f"lax.{function}: the start index {value} of dimension {dim} is below zero, which "
                 "allow_negative_indices=False rules out"
             )
-    known = {v.dtype for v in values if not isinstance(v, int)}
-    if len(known) > 1:
+    distinct = {v.dtype for v in values if not isinstance(v, int)}
+    if len(distinct) > 1:
         raise TypeError(
             f"lax.{function}: start indices must be of one integer dtype, got "
-            f"{', '.join(sorted(map(dtype_name, known)))}; convert with lax.convert_element_type"
+            f"{', '.join(sorted(map(dtype_name, distinct)))}; convert with lax.convert_element_type"
         )
-    dtype = next(iter(known), INT32)
+    dtype = next(iter(distinct), INT32)
     return [
         make_literal(v + n if v < 0 and w else v, dtype)
         if isinstance(v, int)

@@ -277,7 +277,7 @@ class TopK(Primitive):
             back = tuple([there.index(i) for i in range(aval.ndim)])
             turned = work.update(shape=tuple([aval.shape[i] for i in there]))
             small = replaced(turned.shape, last, k)
-            found = self._find(
+            results = self._find(
                 context,
                 context.transpose(x, turned, there),
                 [work.update(shape=small), outs[1].update(shape=small)],
@@ -285,7 +285,7 @@ class TopK(Primitive):
             )
             values, order = (
                 context.transpose(v, o, back)
-                for v, o in zip(found, [outs[0].update(dtype=work.dtype), outs[1]], strict=True)
+                for v, o in zip(results, [outs[0].update(dtype=work.dtype), outs[1]], strict=True)
             )
         return [context.convert(values, outs[0].update(dtype=work.dtype), outs[0]), order]
 
@@ -339,8 +339,8 @@ def sort(
         [1, 2, 3]
     """
     several = isinstance(operand, tuple | list)
-    given: Any = operand if several else [operand]
-    values = [as_operand(x, "lax.sort", "operand") for x in given]
+    operands: Any = operand if several else [operand]
+    values = [as_operand(x, "lax.sort", "operand") for x in operands]
     if not values:
         raise TypeError("lax.sort needs at least one operand, got an empty sequence")
     dimension = canonical_dimension(dimension, len(shape_of(values[0])), "sort", "dimension")
@@ -374,8 +374,8 @@ def sort_key_val(
         >>> values.tolist()
         [1, 2, 0]
     """
-    found, ordered = sort((keys, values), dimension, is_stable)
-    return found, ordered
+    sorted_keys, sorted_values = sort((keys, values), dimension, is_stable)
+    return sorted_keys, sorted_values
 
 
 def top_k(

@@ -146,15 +146,15 @@ class Eigh(Primitive):
             subset_by_index=None,
             algorithm=algorithm,
         )
-        chosen, found = columns(vectors, start, stop), columns(values, start, stop)
+        chosen, eigenvalues = columns(vectors, start, stop), columns(values, start, stop)
         change = hermitian(t if lower else matrix_adjoint(t))
         inner = product(matrix_adjoint(vectors), product(change, chosen))
         own = columns(on_diagonal(size, size), start, stop)
         shifts = reduce_sum(where_mask(own, inner, zeros_of(inner)), (len(shape_of(inner)) - 2,))
-        gaps = sub(row(found), column(values))
+        gaps = sub(row(eigenvalues), column(values))
         gaps = where_mask(own, full(shape_of(gaps), np.inf, aval_of(gaps).dtype), gaps)
         turned = mul(inner, convert_element_type(div(1, gaps), aval_of(inner).dtype))
-        return [chosen, found], [
+        return [chosen, eigenvalues], [
             product(vectors, turned),
             real(shifts) if is_complex(shifts) else shifts,
         ]
@@ -185,14 +185,14 @@ class Eigh(Primitive):
                 "leave implementation out, or pass EighImplementation.JACOBI, which every platform "
                 "has",
             )
-        found = lower_jacobi(context, x, lower)
+        results = lower_jacobi(context, x, lower)
         if subset_by_index is None:
-            return found
+            return results
         whole = [aval, outs[1].update(shape=aval.shape[:-1])]
         chosen = context.lower_function(
             lambda *parts: [columns(p, *subset_by_index) for p in parts], whole
         )
-        return chosen(*found)
+        return chosen(*results)
 
 
 eigh_p: Final = Eigh()
@@ -337,8 +337,8 @@ eig_p: Final = Eig()
 def _solved(x: Any, y: Any) -> Any:
     """``x^-1 @ y``."""
     packed, _, permutation = lu_p.bind(x)
-    found = solve_triangular(packed, rows_in_order(y, permutation), unit_diagonal=True)
-    return solve_triangular(packed, found, lower=False)
+    solution = solve_triangular(packed, rows_in_order(y, permutation), unit_diagonal=True)
+    return solve_triangular(packed, solution, lower=False)
 
 
 def _changed_vectors(vectors: Any, values: Any, inner: Any) -> Any:

@@ -57,12 +57,12 @@ def canonical_subset(subset: Any, size: int, function: str) -> Subset:
     """
     if subset is None:
         return None
-    found = integers(subset, function, "subset_by_index")
-    if len(found) != 2:
+    bounds = integers(subset, function, "subset_by_index")
+    if len(bounds) != 2:
         raise ValueError(
             f"lax.{function}: subset_by_index must be a pair (start, end), got {subset!r}"
         )
-    return None if found == (0, size) else (found[0], found[1])
+    return None if bounds == (0, size) else (bounds[0], bounds[1])
 
 
 def complex_of(dtype: Any) -> Any:
@@ -119,10 +119,10 @@ def each_matrix(
         if not np.isfinite(wide[index]).all():
             continue
         try:
-            found = function(wide[index])
+            arrays = function(wide[index])
         except np.linalg.LinAlgError:
             continue
-        for result, part in zip(results, found, strict=True):
+        for result, part in zip(results, arrays, strict=True):
             result[index] = part
     return results
 

@@ -219,17 +219,17 @@ def _weights(smallest: float) -> list[tuple[float, float, float]]:
     Source: Nakatsukasa, Bai and Gygi, "Optimizing Halley's iteration for computing the matrix polar
     decomposition", 2010.
     """
-    found: list[tuple[float, float, float]] = []
+    weights: list[tuple[float, float, float]] = []
     low = smallest
-    while low < 1 - 1e-14 and len(found) < 30:
+    while low < 1 - 1e-14 and len(weights) < 30:
         d = (4 * (1 - low**2) / low**4) ** (1 / 3)
         root = (1 + d) ** 0.5
         a = root + 0.5 * (8 - 4 * d + 8 * (2 - low**2) / (low**2 * root)) ** 0.5
         b = (a - 1) ** 2 / 4
         c = a + b - 1
-        found.append((a, b, c))
+        weights.append((a, b, c))
         low = min(low * (a + b * low**2) / (1 + c * low**2), 1.0)
-    return [*found, (3.0, 1.0, 3.0)]
+    return [*weights, (3.0, 1.0, 3.0)]
 
 
 def _ones(u: Any) -> Any:

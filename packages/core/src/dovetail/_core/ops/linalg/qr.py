@@ -187,8 +187,8 @@ def _squares(x: Any) -> Any:
 def _largest(x: Any, dimensions: tuple[int, ...]) -> Any:
     """The divisor before squaring, with these dimensions of size 1; never zero."""
     size = larger(absolute(real(x)), absolute(imag(x))) if is_complex(x) else absolute(x)
-    found = add_dimensions(reduce_max(size, dimensions), dimensions)
-    return select(eq(found, 0), _filled(found, 1), found)
+    largest = add_dimensions(reduce_max(size, dimensions), dimensions)
+    return select(eq(largest, 0), _filled(largest, 1), largest)
 
 
 def _filled(x: Any, value: float) -> Any:

@@ -53,8 +53,8 @@ class Schur(Primitive):
         kind = "complex" if x.dtype.kind == "c" else "real"
 
         def decomposed(matrix: Any) -> Any:
-            found = scipy.linalg.schur(matrix, kind) if matrix.size else (matrix, matrix)
-            return found[: len(outs)]
+            factors = scipy.linalg.schur(matrix, kind) if matrix.size else (matrix, matrix)
+            return factors[: len(outs)]
 
         return each_matrix(decomposed, x, outs)
 

@@ -198,8 +198,8 @@ def substituted(a: NDArray, b: NDArray, lower: bool) -> NDArray:
     x = np.zeros(b.shape, b.dtype)
     rows = range(a.shape[-1])
     for i in rows if lower else reversed(rows):
-        known = (a[..., i, None, :] @ x)[..., 0, :]
-        x[..., i, :] = (b[..., i, :] - known) / a[..., i, i, None]
+        solved = (a[..., i, None, :] @ x)[..., 0, :]
+        x[..., i, :] = (b[..., i, :] - solved) / a[..., i, i, None]
     return x
 
 

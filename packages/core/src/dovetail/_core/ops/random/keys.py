@@ -135,8 +135,8 @@ def implementation_of(spec: Any) -> KeyImplementation:
         return spec.implementation
     if isinstance(spec, str):
         if spec not in _implementations:
-            known = ", ".join(map(repr, sorted(_implementations)))
-            raise ValueError(f"there is no random key implementation {spec!r}; there are {known}")
+            names = ", ".join(map(repr, sorted(_implementations)))
+            raise ValueError(f"there is no random key implementation {spec!r}; there are {names}")
         return _implementations[spec]
     raise TypeError(f"a random key implementation is given by its name, got {spec!r}")
 

@@ -125,8 +125,8 @@ def generate(words: Any, shape: Shape, dtype: Any, threefry: bool) -> tuple[Any,
         return words, broadcast_in_dim(make_literal(0, dtype), (count, *shape), ())
     sizes = shape or (1,)
     if not threefry:
-        made = size * (2 if wide else 1)
-        blocks: Shape = (-(-made // 4),)
+        word_count = size * (2 if wide else 1)
+        blocks: Shape = (-(-word_count // 4),)
     elif wide:
         blocks = (size,)
     else:

@@ -98,13 +98,13 @@ class RngBitGenerator(NoGradient):
         (key,), (d,) = args, dims
         assert d is not None
         key = move_dimension(key, d, 0)
-        given, count = aval_of(key).dtype, shape_of(key)[0]
+        key_dtype, count = aval_of(key).dtype, shape_of(key)[0]
         words = key
-        if given == _UINT64:
+        if key_dtype == _UINT64:
             words = reshape(bitcast_convert_type_p.bind(key, new_dtype=_UINT32), (count, 4))
         threefry = algorithm is RandomAlgorithm.RNG_THREE_FRY
         state, bits = philox.generate(words, shape, dtype, threefry)
-        if given == _UINT64:
+        if key_dtype == _UINT64:
             state = bitcast_convert_type_p.bind(reshape(state, (count, 2, 2)), new_dtype=_UINT64)
         return [state, bits], [0, 0]
 
@@ -118,10 +118,10 @@ class RngBitGenerator(NoGradient):
         algorithm: RandomAlgorithm,
         out_sharding: Any = None,
     ) -> Any:
-        (given,), (_, out) = context.avals_in, context.avals_out
+        (key_aval,), (_, out) = context.avals_in, context.avals_out
         state = make_aval((2,), _UINT64)
         pairs = make_aval((2, 2), _UINT32)
-        if given.dtype == _UINT32:
+        if key_aval.dtype == _UINT32:
             key = context.bitcast_convert(context.reshape(key, pairs), state)
         name = algorithm.name.removeprefix("RNG_")
         state_after, bits = context.ops(
@@ -130,8 +130,8 @@ class RngBitGenerator(NoGradient):
             [state, out],
             {"rng_algorithm": context.rng_algorithm(name)},
         )
-        if given.dtype == _UINT32:
-            state_after = context.reshape(context.bitcast_convert(state_after, pairs), given)
+        if key_aval.dtype == _UINT32:
+            state_after = context.reshape(context.bitcast_convert(state_after, pairs), key_aval)
         return [state_after, bits]
 
 
@@ -169,20 +169,20 @@ class RngUniform(Primitive):
 
     def lower(self, context: Builder, low: Any, high: Any, *, shape: Shape) -> Any:
         (scalar, _), (out,) = context.avals_in, context.avals_out
-        made = out
+        drawn = out
         if dtypes.kind_of(out.dtype) != "f" and out.dtype.itemsize < 4:
             # XLA crashes when asked for integers of few bits.
-            made = out.update(dtype=np.dtype(np.int32))
-        bound = make_aval((), made.dtype)
+            drawn = out.update(dtype=np.dtype(np.int32))
+        bound = make_aval((), drawn.dtype)
         low, high = (context.convert(x, make_aval((), scalar.dtype), bound) for x in (low, high))
         sizes = context.constant(np.asarray(shape, np.int64))
         numbers = context.op(
             "rng",
             [low, high, sizes],
-            made,
+            drawn,
             {"rng_distribution": context.rng_distribution("UNIFORM")},
         )
-        return context.convert(numbers, made, out)
+        return context.convert(numbers, drawn, out)
 
 
 rng_uniform_p: Final = RngUniform()

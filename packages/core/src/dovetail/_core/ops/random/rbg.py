@@ -74,8 +74,8 @@ class UnsafeRbg(Rbg):
 
     def fold_in(self, key: Any, data: Any, /) -> Any:
         """The raw key derived from one and a uint32 scalar."""
-        made = _generated(self.seed(data), (_STRIDE, 4))
-        last = reshape(slice_dimension(made, _STRIDE - 1, _STRIDE, 0), (4,))
+        raw_keys = _generated(self.seed(data), (_STRIDE, 4))
+        last = reshape(slice_dimension(raw_keys, _STRIDE - 1, _STRIDE, 0), (4,))
         return bitwise.xor_p.bind(key, last)
 
 

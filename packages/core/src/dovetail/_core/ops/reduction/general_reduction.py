@@ -73,9 +73,9 @@ class Reduce(Primitive):
     def reference(self, *args: Any, jaxpr: ClosedJaxpr, dimensions: Axes) -> Any:
         count = len(args) // 2
         arrays = [np.asarray(a) for a in args[:count]]
-        kept = tuple(i for i in range(arrays[0].ndim) if i not in dimensions)
+        others = tuple(i for i in range(arrays[0].ndim) if i not in dimensions)
         lines = [
-            a.transpose(*kept, *dimensions).reshape(*without(a.shape, dimensions), -1)
+            a.transpose(*others, *dimensions).reshape(*without(a.shape, dimensions), -1)
             for a in arrays
         ]
         results = [
@@ -163,10 +163,10 @@ def elementwise(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
 def _in_pairs(args: Sequence[Any], *, jaxpr: ClosedJaxpr, dimensions: Axes) -> list[Any]:
     """The reduction by combining neighbours, in other primitives, which can be transformed."""
     count = len(args) // 2
-    kept = without(shape_of(args[0]), dimensions)
-    starts = [structural.broadcast_in_dim(start, kept, ()) for start in args[count:]]
+    result_shape = without(shape_of(args[0]), dimensions)
+    starts = [structural.broadcast_in_dim(start, result_shape, ()) for start in args[count:]]
     xs = [merge_dimensions(x, dimensions) for x in args[:count]]
-    last = len(kept)
+    last = len(result_shape)
     if not shape_of(xs[0])[last]:
         return starts
     while (size := shape_of(xs[0])[last]) > 1:
@@ -179,7 +179,7 @@ def _in_pairs(args: Sequence[Any], *, jaxpr: ClosedJaxpr, dimensions: Axes) -> l
                 for c, x in zip(combined, xs, strict=True)
             ]
         xs = combined
-    return elementwise(jaxpr, [*starts, *[structural.reshape(x, kept) for x in xs]])
+    return elementwise(jaxpr, [*starts, *[structural.reshape(x, result_shape) for x in xs]])
 
 
 class Monoid(NamedTuple):
@@ -304,9 +304,9 @@ def reduce(
     closed = combination(computation, tree, avals, "reduce")
     monoid = known_monoid(closed, starts[0], avals[0].dtype) if len(arrays) == 1 else None
     if monoid is not None:
-        known = monoid.reduction
-        sharding = {"out_sharding": None} if known is reduce_sum_p else {}
-        return pytree.unflatten(tree, [known.bind(arrays[0], axes=axes, **sharding)])
+        primitive = monoid.reduction
+        sharding = {"out_sharding": None} if primitive is reduce_sum_p else {}
+        return pytree.unflatten(tree, [primitive.bind(arrays[0], axes=axes, **sharding)])
     scalars = [starting_value(s, a.dtype, "reduce") for s, a in zip(starts, avals, strict=True)]
     outs = reduce_p.bind(*arrays, *scalars, dimensions=axes, jaxpr=closed)
     return pytree.unflatten(tree, outs)

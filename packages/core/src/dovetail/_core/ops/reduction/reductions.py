@@ -376,14 +376,14 @@ class ArgExtreme(NoGradient):
 
         identity = lowest(aval.dtype) if self.direction == "GT" else highest(aval.dtype)
         positions = context.iota(aval.update(dtype=index_dtype, weak_type=False), axis)
-        _, found = context.reduce(
+        _, extreme_positions = context.reduce(
             [x, positions],
             [context.constant(identity, value), context.constant(0, index)],
             axes,
             [out.update(dtype=aval.dtype), out],
             body,
         )
-        return found
+        return extreme_positions
 
 
 class ArgMax(ArgExtreme):

@@ -228,11 +228,11 @@ def full_like(
             f"lax.full_like: fill_value must be a scalar, got an array of shape {value.shape}"
         )
     if dtype is not None:
-        wanted = dtypes.check_user_dtype(dtype, "lax.full_like")
-        value = _converted("lax.full_like", value, wanted)
+        result_dtype = dtypes.check_user_dtype(dtype, "lax.full_like")
+        value = _converted("lax.full_like", value, result_dtype)
     elif isinstance(like_dtype, np.dtype):
-        wanted = dtypes.canonicalize_dtype(like_dtype)
-        value = _converted("lax.full_like", value, wanted, weak)
+        result_dtype = dtypes.canonicalize_dtype(like_dtype)
+        value = _converted("lax.full_like", value, result_dtype, weak)
     elif aval_of(value).dtype != like_dtype:
         raise TypeError(
             f"lax.full_like: an array of {dtype_name(like_dtype)} is filled with a value of that "

@@ -99,15 +99,15 @@ def canonical_dimensions(
         else:
             if len(dimensions) < 2 or len(set(dimensions)) == len(dimensions):
                 return dimensions
-    found = tuple(
+    canonical = tuple(
         [
             canonical_dimension(d, rank, function, argument)
             for d in integers(dimensions, function, argument)
         ]
     )
-    if len(set(found)) != len(found):
+    if len(set(canonical)) != len(canonical):
         raise ValueError(f"lax.{function}: a dimension is named twice in {argument} {dimensions}")
-    return found
+    return canonical
 
 
 def refuse_sharding(sharding: Any, function: str, argument: str = "out_sharding") -> None:

@@ -277,8 +277,8 @@ unstack_p: Final = Unstack()
 
 def _operands(operands: Any, function: str) -> list[Array]:
     if isinstance(operands, ArrayClass | np.ndarray):
-        given: Any = operands
-        operands = unstack(given) if operands.ndim else [operands]
+        array: Any = operands
+        operands = unstack(array) if operands.ndim else [operands]
     values = list(operands)
     if not values:
         raise ValueError(f"lax.{function} needs at least one operand, got an empty sequence")

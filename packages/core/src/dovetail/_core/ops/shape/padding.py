@@ -53,11 +53,11 @@ def pads_of(
             f"lax.{function}: padding must have a pair (low, high) for each of {len(sizes)} "
             f"dimensions, got {len(pairs)}: {padding!r}"
         )
-    found = []
+    pads = []
     for pair in pairs:
         low, high = integers(pair, function, "each pair of padding")
-        found.append((low, high))
-    return tuple(found)
+        pads.append((low, high))
+    return tuple(pads)
 
 
 def _message(function: str, further: str, padding: Any) -> str:

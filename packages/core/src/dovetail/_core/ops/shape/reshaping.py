@@ -155,9 +155,9 @@ def add_dimensions(x: Any, dimensions: tuple[int, ...]) -> Any:
     shape = list(shape_of(x))
     for d in dimensions:
         shape.insert(d, 1)
-    kept = tuple([i for i in range(len(shape)) if i not in dimensions])
+    original = tuple([i for i in range(len(shape)) if i not in dimensions])
     return structural.broadcast_in_dim_p.bind(
-        x, shape=tuple(shape), broadcast_dimensions=kept, sharding=None
+        x, shape=tuple(shape), broadcast_dimensions=original, sharding=None
     )
 
 
@@ -312,14 +312,14 @@ def broadcast_shapes(*shapes: ShapeLike) -> Shape:
         >>> lax.broadcast_shapes((2, 1), (3,))
         (2, 3)
     """
-    given = [canonical_shape(s, "broadcast_shapes", "each shape") for s in shapes]
-    rank = max(map(len, given), default=0)
+    valid = [canonical_shape(s, "broadcast_shapes", "each shape") for s in shapes]
+    rank = max(map(len, valid), default=0)
     out = []
-    for sizes in zip(*[(1,) * (rank - len(s)) + s for s in given], strict=True):
+    for sizes in zip(*[(1,) * (rank - len(s)) + s for s in valid], strict=True):
         size = next((n for n in sizes if n != 1), 1)
         if any(n not in (1, size) for n in sizes):
             raise ValueError(
-                f"lax.broadcast_shapes: incompatible shapes {', '.join(map(str, given))}: aligned "
+                f"lax.broadcast_shapes: incompatible shapes {', '.join(map(str, valid))}: aligned "
                 "at the last dimension, sizes must be equal or one"
             )
         out.append(size)

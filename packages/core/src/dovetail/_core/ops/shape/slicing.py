@@ -177,8 +177,8 @@ class Pad(Primitive):
             filled = np.full(inside.shape, value, x.dtype)
             filled[inside] = spread.reshape(-1)
             # Crop the padded array, which may lose more than the original had.
-            kept = filled[max(-low, 0) : len(filled) - max(-high, 0)]
-            x = np.moveaxis(kept, 0, axis)
+            cropped = filled[max(-low, 0) : len(filled) - max(-high, 0)]
+            x = np.moveaxis(cropped, 0, axis)
         return x
 
     def jvp(

@@ -63,8 +63,10 @@ _ERFC_COEFFICIENTS: Final = (
 
 def scaled_erfc_series(terms: int | None = None) -> list[float]:
     """Coefficients of powers of t = (x - 3.75) / (x + 3.75) in (1 + 2 x) exp(x**2) erfc(x)."""
-    found: list[float] = np.polynomial.chebyshev.cheb2poly(_ERFC_COEFFICIENTS[:terms]).tolist()
-    return found
+    coefficients: list[float] = np.polynomial.chebyshev.cheb2poly(
+        _ERFC_COEFFICIENTS[:terms]
+    ).tolist()
+    return coefficients
 
 
 # Coefficients for float32, constant first; see `ErfInv.formula`.

@@ -76,11 +76,11 @@ def _reciprocal_series(terms: int) -> list[float]:
     zetas = [0.0, 0.57721566490153286] + [
         1 + special_references.zeta(float(k), 2.0) for k in range(2, terms + 1)
     ]
-    found = [1.0]
+    coefficients = [1.0]
     for n in range(1, terms):
-        total = sum((-1) ** (k + 1) * zetas[k] * found[n - k] for k in range(1, n + 1))
-        found.append(total / n)
-    return found
+        total = sum((-1) ** (k + 1) * zetas[k] * coefficients[n - k] for k in range(1, n + 1))
+        coefficients.append(total / n)
+    return coefficients
 
 
 def reciprocal_gamma(a: Expression, largest: int = STIRLING) -> tuple[Expression, Expression]:

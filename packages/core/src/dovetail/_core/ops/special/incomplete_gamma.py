@@ -56,8 +56,8 @@ class Regularized(GammaFunction):
         bounded = a.apply("maximum", TINY)
         tail, is_upper = _tail(bounded, x, exact)
         tail = tail * (a / bounded)
-        wanted = is_upper if self.upper else ~is_upper
-        return tail.where(wanted, 1.0 - tail)
+        is_tail = is_upper if self.upper else ~is_upper
+        return tail.where(is_tail, 1.0 - tail)
 
     def edges(self, a: Expression, x: Expression) -> Sequence[tuple[Expression, Any]]:
         none, all_ = (1.0, 0.0) if self.upper else (0.0, 1.0)

@@ -107,8 +107,8 @@ def beta_series(exact: bool) -> NDArray:
     size = terms // 2 + 1
 
     def product(x: NDArray, i: int, y: NDArray, j: int) -> NDArray:
-        found = np.convolve(x, y)[:size]
-        return found - 4 * _raised(found) if i % 2 and j % 2 else found
+        convolved = np.convolve(x, y)[:size]
+        return convolved - 4 * _raised(convolved) if i % 2 and j % 2 else convolved
 
     one = np.eye(1, size)[0]
     # m[k] is odd, times e, where k is even.
@@ -119,11 +119,11 @@ def beta_series(exact: bool) -> NDArray:
         squares.append((turned - 2 * _raised(squares[k - 2])) / k)
         inner = [product(m[i], i - 1, m[k - i], k - i - 1) for i in range(2, k - 1)]
         m.append(squares[k] - sum(inner, np.zeros(size)) / 2)
-    found = [one]
+    coefficients = [one]
     for n in range(1, terms):
-        parts = [product(m[j + 1], j, found[n - j], n - j) for j in range(1, n + 1)]
-        found.append(-sum(parts, np.zeros(size)))
-    return np.array([[n % 2, *f] for n, f in enumerate(found)], np.float64)
+        parts = [product(m[j + 1], j, coefficients[n - j], n - j) for j in range(1, n + 1)]
+        coefficients.append(-sum(parts, np.zeros(size)))
+    return np.array([[n % 2, *f] for n, f in enumerate(coefficients)], np.float64)
 
 
 def _raised(x: NDArray) -> NDArray:

@@ -137,8 +137,8 @@ def _loop(
         return context.broadcast_in_dim(value, out, range(out.ndim) if aval.ndim else ())
 
     def coefficient(number: Any) -> Any:
-        found = context.dynamic_slice(stacked, one, [number, *[zero] * row.ndim])
-        return widened(context.reshape(found, row), row)
+        sliced = context.dynamic_slice(stacked, one, [number, *[zero] * row.ndim])
+        return widened(context.reshape(sliced, row), row)
 
     def steps(number: Any, value: Any, count: int) -> list[Any]:
         for _ in range(count):
@@ -192,8 +192,8 @@ def polynomial(x: ArrayLike, coeffs: Sequence[Any], *, unroll: int | None = None
     if unroll is not None and (isinstance(unroll, bool) or unroll != int(unroll) or unroll < 1):
         raise ValueError(f"lax.polynomial: unroll must be a positive integer or None, got {unroll}")
     aval = aval_of(x)
-    given = _listed(coeffs)
-    values = [_coefficient(c, f"coeffs[{k}]", aval.dtype) for k, c in enumerate(given)]
+    listed = _listed(coeffs)
+    values = [_coefficient(c, f"coeffs[{k}]", aval.dtype) for k, c in enumerate(listed)]
     if len(values) > 1:
         return polynomial_p.bind(x, *values, unroll=unroll)
     # Checks the dtype of x.

@@ -76,7 +76,7 @@ def spatial_sizes(
     Raises:
         ValueError: the padding crops more than there is.
     """
-    found = []
+    sizes_out = []
     for n, k, stride, pad, spread, wide in zip(
         sizes, kernel, strides, padding, lhs_dilation, dilation, strict=True
     ):
@@ -86,8 +86,8 @@ def spatial_sizes(
                 f"{name}: padding {padding} removes more than there is of lhs, whose spatial "
                 f"dimensions have sizes {sizes}"
             )
-        found.append(max((room - dilated_size(k, wide)) // stride + 1, 0))
-    return tuple(found)
+        sizes_out.append(max((room - dilated_size(k, wide)) // stride + 1, 0))
+    return tuple(sizes_out)
 
 
 def result_dtype(lhs: ShapedArray, rhs: ShapedArray, preferred: Any) -> tuple[Any, bool]:

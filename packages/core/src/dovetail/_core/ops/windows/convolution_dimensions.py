@@ -36,14 +36,14 @@ def _parsed(numbers: Any, function: str) -> ConvDimensionNumbers:
     if not all(isinstance(spec, str) for spec in numbers):
         if any(isinstance(spec, str) or spec is None for spec in numbers):
             raise TypeError(f"lax.{function}: {_FORMS}, got {numbers!r}")
-        found = [integers(spec, function, "each part of dimension_numbers") for spec in numbers]
-        for spec in found:
+        specs = [integers(spec, function, "each part of dimension_numbers") for spec in numbers]
+        for spec in specs:
             if sorted(spec) != list(range(len(spec))) or len(spec) < 2:
                 raise TypeError(
                     f"lax.{function}: each part of dimension_numbers must name the dimensions 0 to "
                     f"rank - 1 once, of at least 2, got {spec}"
                 )
-        return ConvDimensionNumbers(*found)
+        return ConvDimensionNumbers(*specs)
     for spec, (name, letters, meaning) in zip(numbers, _SPECS, strict=True):
         if any(spec.count(letter) != 1 for letter in letters):
             raise TypeError(
@@ -82,13 +82,13 @@ def dimension_numbers_of(
     if numbers is None:
         order = tuple(range(len(lhs)))
         return ConvDimensionNumbers(order, order, order)
-    found = _parsed(numbers, function)
-    if any(len(spec) != len(lhs) for spec in found):
+    parsed = _parsed(numbers, function)
+    if any(len(spec) != len(lhs) for spec in parsed):
         raise TypeError(
             f"lax.{function}: dimension_numbers must name {len(lhs)} dimensions in each part, "
             f"for operands of shapes {lhs} and {rhs}, got {numbers!r}"
         )
-    return found
+    return parsed
 
 
 def sizes_of(shape: Shape, spec: Sequence[int]) -> Shape:
@@ -102,15 +102,15 @@ def entries(
     """A positive integer for each spatial dimension; ones for None, if `optional`."""
     if values is None and optional:
         return (1,) * count
-    found = integers(values, function, argument)
-    if len(found) != count:
+    checked = integers(values, function, argument)
+    if len(checked) != count:
         raise ValueError(
             f"lax.{function}: {argument} must have one integer for each of the {count} spatial "
-            f"dimensions, got {found}"
+            f"dimensions, got {checked}"
         )
-    if any(v < 1 for v in found):
-        raise ValueError(f"lax.{function}: {argument} must be positive, got {found}")
-    return found
+    if any(v < 1 for v in checked):
+        raise ValueError(f"lax.{function}: {argument} must be positive, got {checked}")
+    return checked
 
 
 def spatial_pads(
@@ -196,8 +196,8 @@ def _in_order(
     """Sizes of input and kernel in the standard order, and the dimension numbers."""
     x = canonical_shape(lhs_shape, function, "lhs_shape")
     y = canonical_shape(rhs_shape, function, "rhs_shape")
-    found = dimension_numbers_of(x, y, numbers, function)
-    return sizes_of(x, found.lhs_spec), sizes_of(y, found.rhs_spec), found
+    parsed = dimension_numbers_of(x, y, numbers, function)
+    return sizes_of(x, parsed.lhs_spec), sizes_of(y, parsed.rhs_spec), parsed
 
 
 def _result_sizes(x: Shape, y: Shape, strides: Shape, padding: Any, function: str) -> Shape:

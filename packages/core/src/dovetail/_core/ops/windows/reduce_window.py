@@ -483,9 +483,9 @@ def reduce_window(
     ).params()
     closed = combination(computation, tree, avals, "reduce_window")
     monoid = known_monoid(closed, starts[0], avals[0].dtype) if len(arrays) == 1 else None
-    for known in _KNOWN:
-        if monoid is not None and monoid.operation is known.operation:
-            return pytree.unflatten(tree, [known.bind(arrays[0], **params)])
+    for reduction in _KNOWN:
+        if monoid is not None and monoid.operation is reduction.operation:
+            return pytree.unflatten(tree, [reduction.bind(arrays[0], **params)])
     scalars = [
         starting_value(s, a.dtype, "reduce_window") for s, a in zip(starts, avals, strict=True)
     ]
