@@ -430,7 +430,7 @@ def dynamic_slice_in_dim(
 
     Raises:
         TypeError: an argument is of the wrong kind, or the size is too large.
-        ValueError: there is no such dimension.
+        ValueError: the dimension is out of bounds.
 
     Example:
         >>> import numpy as np
@@ -472,7 +472,7 @@ def dynamic_index_in_dim(
 
     Raises:
         TypeError: an argument is of the wrong kind.
-        ValueError: there is no such dimension.
+        ValueError: the dimension is out of bounds.
 
     Example:
         >>> import numpy as np
@@ -508,7 +508,7 @@ def dynamic_update_slice_in_dim(
 
     Raises:
         TypeError: ranks, sizes or dtypes are incompatible.
-        ValueError: there is no such dimension.
+        ValueError: the dimension is out of bounds.
 
     Example:
         >>> import numpy as np
@@ -549,7 +549,7 @@ def dynamic_update_index_in_dim(
 
     Raises:
         TypeError: ranks, sizes or dtypes are incompatible.
-        ValueError: there is no such dimension.
+        ValueError: the dimension is out of bounds.
 
     Example:
         >>> import numpy as np

@@ -133,7 +133,7 @@ def scatter_add(
         indices_are_sorted: a promise that the index vectors are in ascending order.
         unique_indices: a promise that no element is updated twice; if it is broken, the result is
             undefined.
-        mode: what happens out of bounds, as in `scatter`.
+        mode: what happens out of bounds; see `scatter`.
 
     Returns:
         An array of the shape and dtype of `operand`.
@@ -179,7 +179,7 @@ def scatter_sub(
         indices_are_sorted: a promise that the index vectors are in ascending order.
         unique_indices: a promise that no element is updated twice; if it is broken, the result is
             undefined.
-        mode: what happens out of bounds, as in `scatter`.
+        mode: what happens out of bounds; see `scatter`.
 
     Returns:
         An array of the shape and dtype of `operand`.
@@ -225,7 +225,7 @@ def scatter_mul(
         indices_are_sorted: a promise that the index vectors are in ascending order.
         unique_indices: a promise that no element is updated twice; if it is broken, the result is
             undefined.
-        mode: what happens out of bounds, as in `scatter`.
+        mode: what happens out of bounds; see `scatter`.
 
     Returns:
         An array of the shape and dtype of `operand`.
@@ -271,7 +271,7 @@ def scatter_min(
         indices_are_sorted: a promise that the index vectors are in ascending order.
         unique_indices: a promise that no element is updated twice; if it is broken, the result is
             undefined.
-        mode: what happens out of bounds, as in `scatter`.
+        mode: what happens out of bounds; see `scatter`.
 
     Returns:
         An array of the shape and dtype of `operand`.
@@ -317,7 +317,7 @@ def scatter_max(
         indices_are_sorted: a promise that the index vectors are in ascending order.
         unique_indices: a promise that no element is updated twice; if it is broken, the result is
             undefined.
-        mode: what happens out of bounds, as in `scatter`.
+        mode: what happens out of bounds; see `scatter`.
 
     Returns:
         An array of the shape and dtype of `operand`.
@@ -365,7 +365,7 @@ def scatter_apply(
             ``update_window_dims``, those of a slice.
         indices_are_sorted: a promise that the index vectors are in ascending order.
         unique_indices: a promise that no element is indexed twice; required for derivatives.
-        mode: what happens out of bounds, as in `scatter`.
+        mode: what happens out of bounds; see `scatter`.
 
     Returns:
         An array of the shape and dtype of `operand`.

@@ -365,7 +365,7 @@ def sort_key_val(
 
     Raises:
         TypeError: the shapes differ.
-        ValueError: there is no such dimension.
+        ValueError: the dimension is out of bounds.
 
     Example:
         >>> import numpy as np

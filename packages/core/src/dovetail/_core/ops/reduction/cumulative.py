@@ -425,7 +425,7 @@ def cumsum(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
 
     Args:
         operand: an array of numbers.
-        axis: the dimension to go along; negative ones count from the end.
+        axis: the dimension; negative ones count from the end.
         reverse: go from the last element to the first.
 
     Returns:
@@ -433,7 +433,7 @@ def cumsum(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
 
     Raises:
         TypeError: the dtype is bool or not numeric.
-        ValueError: there is no such axis.
+        ValueError: the axis is out of bounds.
 
     Example:
         >>> import numpy as np
@@ -449,7 +449,7 @@ def cumprod(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
 
     Args:
         operand: an array of numbers.
-        axis: the dimension to go along; negative ones count from the end.
+        axis: the dimension; negative ones count from the end.
         reverse: go from the last element to the first.
 
     Returns:
@@ -457,7 +457,7 @@ def cumprod(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
 
     Raises:
         TypeError: the dtype is bool or not numeric.
-        ValueError: there is no such axis.
+        ValueError: the axis is out of bounds.
 
     Differs:
         The derivative divides by nothing, and is exact where elements are zero. It is made of
@@ -481,15 +481,15 @@ def cummax(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
 
     Args:
         operand: an array of integers or floating point numbers.
-        axis: the dimension to go along; negative ones count from the end.
+        axis: the dimension; negative ones count from the end.
         reverse: go from the last element to the first.
 
     Returns:
         An array of the same shape and dtype; NaN from the first NaN on.
 
     Raises:
-        TypeError: the dtype is of another kind.
-        ValueError: there is no such axis.
+        TypeError: the dtype is not supported.
+        ValueError: the axis is out of bounds.
 
     Differs:
         Complex numbers are ordered as by `max`: nan in a part counts as the largest.
@@ -512,15 +512,15 @@ def cummin(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
 
     Args:
         operand: an array of integers or floating point numbers.
-        axis: the dimension to go along; negative ones count from the end.
+        axis: the dimension; negative ones count from the end.
         reverse: go from the last element to the first.
 
     Returns:
         An array of the same shape and dtype; NaN from the first NaN on.
 
     Raises:
-        TypeError: the dtype is of another kind.
-        ValueError: there is no such axis.
+        TypeError: the dtype is not supported.
+        ValueError: the axis is out of bounds.
 
     Example:
         >>> import numpy as np
@@ -536,7 +536,7 @@ def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Ar
 
     Args:
         operand: an array of floating point numbers.
-        axis: the dimension to go along; negative ones count from the end.
+        axis: the dimension; negative ones count from the end.
         reverse: go from the last element to the first.
 
     Returns:
@@ -544,7 +544,7 @@ def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Ar
 
     Raises:
         TypeError: the dtype is not floating point.
-        ValueError: there is no such axis.
+        ValueError: the axis is out of bounds.
 
     Example:
         >>> import numpy as np

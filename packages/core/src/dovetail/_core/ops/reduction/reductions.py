@@ -426,7 +426,7 @@ def reduce_sum(
         An array without these dimensions, of the same dtype; 0 for no elements.
 
     Raises:
-        TypeError: the dtype is of another kind.
+        TypeError: the dtype is not supported.
         ValueError: an axis is out of bounds or repeated.
 
     Example:
@@ -459,7 +459,7 @@ def reduce_prod(operand: ArrayLike, axes: Sequence[int]) -> Array:
         An array without these dimensions, of the same dtype; 1 for no elements.
 
     Raises:
-        TypeError: the dtype is of another kind.
+        TypeError: the dtype is not supported.
         ValueError: an axis is out of bounds or repeated.
 
     Example:
@@ -486,7 +486,7 @@ def reduce_max(
         of the dtype for no elements.
 
     Raises:
-        TypeError: the dtype is of another kind.
+        TypeError: the dtype is not supported.
         ValueError: an axis is out of bounds or repeated.
 
     Example:
@@ -514,7 +514,7 @@ def reduce_min(
         of the dtype for no elements.
 
     Raises:
-        TypeError: the dtype is of another kind.
+        TypeError: the dtype is not supported.
         ValueError: an axis is out of bounds or repeated.
 
     Example:
@@ -538,7 +538,7 @@ def reduce_and(operand: ArrayLike, axes: Sequence[int]) -> Array:
         An array without these dimensions, of the same dtype.
 
     Raises:
-        TypeError: the dtype is of another kind.
+        TypeError: the dtype is not supported.
         ValueError: an axis is out of bounds or repeated.
 
     Example:
@@ -561,7 +561,7 @@ def reduce_or(operand: ArrayLike, axes: Sequence[int]) -> Array:
         An array without these dimensions, of the same dtype.
 
     Raises:
-        TypeError: the dtype is of another kind.
+        TypeError: the dtype is not supported.
         ValueError: an axis is out of bounds or repeated.
 
     Example:
@@ -584,7 +584,7 @@ def reduce_xor(operand: ArrayLike, axes: Sequence[int]) -> Array:
         An array without these dimensions, of the same dtype.
 
     Raises:
-        TypeError: the dtype is of another kind.
+        TypeError: the dtype is not supported.
         ValueError: an axis is out of bounds or repeated.
 
     Example:

@@ -108,7 +108,7 @@ def broadcasted_iota(
 
     Raises:
         TypeError: an argument is of the wrong kind, or a size is negative.
-        ValueError: there is no such dimension.
+        ValueError: the dimension is out of bounds.
 
     Example:
         >>> from dovetail import lax

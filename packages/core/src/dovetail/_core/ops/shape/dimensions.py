@@ -75,7 +75,7 @@ def canonical_dimension(dimension: Any, rank: int, function: str, argument: str 
 
     Raises:
         TypeError: it is not an integer.
-        ValueError: there is no such dimension.
+        ValueError: the dimension is out of bounds.
     """
     d = integer(dimension, function, argument)
     if -rank <= d < rank:

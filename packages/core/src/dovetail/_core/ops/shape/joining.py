@@ -379,7 +379,7 @@ def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
         A tuple of arrays with one dimension fewer.
 
     Raises:
-        ValueError: there is no such dimension.
+        ValueError: the dimension is out of bounds.
 
     Example:
         >>> import numpy as np

@@ -378,7 +378,7 @@ def slice_in_dim(
 
     Raises:
         TypeError: positions are out of bounds (unlike in NumPy, they are not clipped).
-        ValueError: there is no such dimension.
+        ValueError: the dimension is out of bounds.
 
     Example:
         >>> import numpy as np
@@ -428,7 +428,7 @@ def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool =
 
     Raises:
         IndexError: `index` is out of bounds.
-        ValueError: there is no such dimension.
+        ValueError: the dimension is out of bounds.
 
     Example:
         >>> import numpy as np

@@ -316,7 +316,7 @@ def conv_general_shape_tuple(
     Args:
         lhs_shape: shape of the input.
         rhs_shape: shape of the kernel.
-        window_strides: a step for each spatial dimension.
+        window_strides: a stride for each spatial dimension.
         padding: ``"VALID"``, ``"SAME"``, ``"SAME_LOWER"`` or pairs (low, high).
         dimension_numbers: as for `conv_dimension_numbers`.
 

@@ -122,7 +122,7 @@ def conv_general_dilated(
         lhs: the input, with dimensions for batch, features and space.
         rhs: the kernel, with dimensions for output features, input features and space, and the
             dtype of `lhs`.
-        window_strides: a step for each spatial dimension.
+        window_strides: a stride for each spatial dimension.
         padding: ``"VALID"``, ``"SAME"`` or ``"SAME_LOWER"`` (see `padtype_to_pads`), or a pair
             (low, high) for each spatial dimension; negative values crop.
         lhs_dilation: for each spatial dimension, ``d - 1`` zeros are inserted between elements of
@@ -186,7 +186,7 @@ def conv(
     Args:
         lhs: the input, with dimensions (batch, features, *spatial).
         rhs: the kernel, with dimensions (output features, input features, *spatial).
-        window_strides: a step for each spatial dimension.
+        window_strides: a stride for each spatial dimension.
         padding: ``"VALID"``, ``"SAME"``, ``"SAME_LOWER"`` or pairs (low, high).
         precision: None, a `Precision` or its name, or one for each operand.
         preferred_element_type: dtype of the sums and of the result.
@@ -230,7 +230,7 @@ def conv_with_general_padding(
     Args:
         lhs: the input, with dimensions (batch, features, *spatial).
         rhs: the kernel, with dimensions (output features, input features, *spatial).
-        window_strides: a step for each spatial dimension.
+        window_strides: a stride for each spatial dimension.
         padding: ``"VALID"``, ``"SAME"``, ``"SAME_LOWER"`` or pairs (low, high).
         lhs_dilation: ``d - 1`` zeros are inserted between elements of the input; None for 1.
         rhs_dilation: the same for the kernel.
@@ -373,7 +373,7 @@ def conv_general_dilated_patches(
     Args:
         lhs: the input, as for `conv_general_dilated`.
         filter_shape: the sizes of the kernel in the spatial dimensions.
-        window_strides: a step for each spatial dimension.
+        window_strides: a stride for each spatial dimension.
         padding: ``"VALID"``, ``"SAME"``, ``"SAME_LOWER"`` or pairs (low, high).
         lhs_dilation: ``d - 1`` zeros are inserted between elements of the input; None for 1.
         rhs_dilation: the same for the kernel.
@@ -520,7 +520,7 @@ def conv_general_dilated_local(
         lhs: the input, as for `conv_general_dilated`.
         rhs: the kernels. The dimension of input features holds, for each feature of `lhs`, the
             elements of a window in row-major order; the spatial dimensions are those of the result.
-        window_strides: a step for each spatial dimension.
+        window_strides: a stride for each spatial dimension.
         padding: ``"VALID"``, ``"SAME"``, ``"SAME_LOWER"`` or pairs (low, high).
         filter_shape: the sizes of a kernel in the spatial dimensions.
         lhs_dilation: ``d - 1`` zeros are inserted between elements of the input; None for 1.
