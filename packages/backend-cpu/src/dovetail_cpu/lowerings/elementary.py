@@ -147,7 +147,6 @@ def _elementwise(primitive: str) -> Callable[[Formula], Formula]:
 
             # If fused with its uses, it would be recomputed for each of them, which multiplies in
             # chains of such functions.
-            # functions very often.
             (result,) = context.outlined(
                 body, context.broadcast_operands(values, out), [out], primitive, cache_key=primitive
             )

@@ -391,8 +391,8 @@ def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Ar
         x: numbers.
         y: numbers of the same dtype; the same shape, a scalar, or broadcastable along dimensions of
             size 1.
-        out_dtype: a dtype that holds every value of the operands' dtype; they are
-            converted to it first; None for theirs.
+        out_dtype: a dtype that holds every value of the operands' dtype; they are converted to it
+            first. None for theirs.
 
     Returns:
         An array of the dtype of the operands, or of `out_dtype`.

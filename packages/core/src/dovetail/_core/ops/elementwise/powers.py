@@ -308,8 +308,8 @@ def pow(x: ArrayLike, y: ArrayLike) -> Array:
         An array of the dtype of `x`; NaN for a negative `x` with a `y` that is not an integer.
 
     Raises:
-        TypeError: `x` is of an integer dtype (use `integer_pow`), or dtypes or shapes do not go
-            together.
+        TypeError: `x` is of an integer dtype (use `integer_pow`), or dtypes or shapes are
+            incompatible.
 
     Example:
         >>> from dovetail import lax

@@ -137,7 +137,6 @@ def conv_general_dilated(
             With as many groups as features, this is a depthwise convolution.
         batch_group_count: the same for the batch of the input; the batch size of the result is
             divided by it.
-            this.
         precision: None, a `Precision` or its name, or one for each operand.
         preferred_element_type: dtype of the sums and of the result.
         out_sharding: None.
