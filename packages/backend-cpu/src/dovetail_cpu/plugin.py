@@ -34,9 +34,9 @@ def dovetail_make_client(platform: str, options: Mapping[str, object]) -> Client
     Args:
         platform: `"cpu"`.
         options: `num_devices` (int, or None for the value in `XLA_FLAGS`, which is 1 by default):
-        the number of virtual devices; `asynchronous` (bool, default True): whether calls return
-        before their computation ends; `retained_memory` (int, default 0): bytes of freed memory
-        that the process keeps for later arrays, 0 to leave that to the C library.
+            the number of virtual devices; `asynchronous` (bool, default True): whether calls return
+            before their computation ends; `retained_memory` (int, default 0): bytes of freed memory
+            that the process keeps for later arrays, 0 to leave that to the C library.
     """
     from dovetail_cpu.runtime import make_client  # deferred: loads jaxlib
 

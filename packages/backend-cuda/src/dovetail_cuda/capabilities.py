@@ -140,7 +140,7 @@ def require_plugin(*, compiling: bool = False) -> CudaPlugin:
 
     Raises:
         BackendUnavailableError: none is installed, or the wheel with its kernels is missing, or its
-        version is not that of jaxlib.
+            version is not that of jaxlib.
     """
     plugin = find_plugin()
     if plugin is None:

@@ -42,10 +42,10 @@ def make_client(options: Mapping[str, object]) -> Client:
     Returns:
         jaxlib's client for the library's C API.
 
-        Raises:
-            BackendUnavailableError: there is none, for the reason in the message.
-            TypeError: an option is unknown or of the wrong type.
-            ValueError: an option or an environment variable has an invalid value.
+    Raises:
+        BackendUnavailableError: there is none, for the reason in the message.
+        TypeError: an option is unknown or of the wrong type.
+        ValueError: an option or an environment variable has an invalid value.
     """
     chosen = client_options(options)
     plugin, library = load()

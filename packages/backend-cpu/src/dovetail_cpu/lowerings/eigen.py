@@ -49,6 +49,9 @@ def _iterated(
         aval: its aval.
         outs: avals of the results except the last, the report.
         attributes: its options.
+
+    Returns:
+        The results that are not integers.
     """
     info = report_of(aval)
     x, broken = with_finite(context, x, aval)

@@ -50,7 +50,7 @@ class Floats:
     Attributes:
         real: the dtype.
         law: the allowed difference of two ways to compute a number, relative to the terms of its
-        sum.
+            sum.
         derivative: the minimum allowed error of derivatives compared with finite differences.
     """
 

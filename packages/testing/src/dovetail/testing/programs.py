@@ -37,12 +37,12 @@ class Program:
 
     Attributes:
         function: from as many arrays or trees of arrays as there are arguments, to one array or a
-        tree of them.
+            tree of them.
         args: trees of NumPy arrays of float64.
         forward: whether it has forward-mode derivatives.
         reverse: whether it has reverse-mode derivatives.
         tolerance: the allowed error compared with the reference, as a multiple of what a backend's
-        precision allows for other programs.
+            precision allows for other programs.
         needs: capabilities that a backend needs for it.
         essential: whether it belongs to the level ``essential``.
     """

@@ -104,7 +104,7 @@ def dot_precision(precision: Any) -> Precisions | DotAlgorithm | DotAlgorithmPre
 
     Args:
         precision: a value for `canonical_precision`, or a `DotAlgorithm`, a `DotAlgorithmPreset` or
-        its name. None means the option ``default_matmul_precision``.
+            its name. None means the option ``default_matmul_precision``.
 
     Raises:
         TypeError: an algorithm has a dtype that is not floating point.
@@ -125,8 +125,8 @@ def canonical_precision(precision: Any) -> Precisions:
 
     Args:
         precision: None, a `Precision` or its name, or a pair of these. None means the option
-        ``default_matmul_precision``, unless it is an algorithm, which only contractions support
-        (see `dot_precision`).
+            ``default_matmul_precision``, unless it is an algorithm, which only contractions support
+            (see `dot_precision`).
 
     Raises:
         ValueError: it is none of these.

@@ -108,7 +108,7 @@ def each_matrix(
 
     Args:
         function: from a matrix to arrays. If it raises `LinAlgError`, and for matrices with NaN or
-        infinities, results are NaN.
+            infinities, results are NaN.
         x: the stack.
         outs: avals of the results.
     """

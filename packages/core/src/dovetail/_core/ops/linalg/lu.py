@@ -256,7 +256,7 @@ def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
 
     Args:
         pivots: int32 of shape ``(..., k)``: row i is swapped with row ``pivots[..., i]``, for i
-        from 0 on, as returned by `lu`. The result for rows that do not exist is unspecified.
+            from 0 on, as returned by `lu`. The result for rows that do not exist is unspecified.
         permutation_size: the number of rows.
 
     Returns:

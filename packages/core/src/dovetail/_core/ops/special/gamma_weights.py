@@ -194,7 +194,7 @@ def stirling_weight(a: Expression) -> Expression:
 class NormalTail:
     """The distance of numbers from the mean of a distribution that is close to normal.
 
-    Attributes:
+    Args:
         exponent: the drop in log density from the mean.
         kernel: ``exp(-exponent)``.
         shape: the inverse of the variance, for a mean of one.

@@ -158,7 +158,7 @@ def transposed_pads(
 
     Args:
         padding: a name, or pairs. Pairs refer to the forward convolution if `consistent`, otherwise
-        to the dilated input.
+            to the dilated input.
         kernel: dilated sizes of the kernel.
         strides: the strides of the forward convolution.
         consistent: what pairs refer to.

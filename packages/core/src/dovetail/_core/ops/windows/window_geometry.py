@@ -22,7 +22,7 @@ class Window:
 
     The array is dilated and padded first. The first window is at its beginning.
 
-    Attributes:
+    Args:
         window_dimensions: the number of elements in the window, in each dimension.
         window_strides: the distance between windows.
         padding: padding before and after each dimension; negative values crop.
