@@ -1,1 +1,1 @@
-"""The CPU backend of dovetail. Core finds it by its entry point; nobody imports it by hand."""
+"""The CPU backend of dovetail. Core finds it by its entry point; users never import it."""

@@ -11,7 +11,7 @@ from dovetail_cpu.capabilities import CAPABILITIES
 
 @hookimpl
 def dovetail_backend_info() -> BackendInfo:
-    """Describe the backend: the platform that every machine has, chosen last."""
+    """Describe the backend: the platform every machine has, with the lowest priority."""
     return BackendInfo(
         platform="cpu",
         api=(1, 0),
@@ -33,8 +33,8 @@ def dovetail_make_client(platform: str, options: Mapping[str, object]) -> Client
 
     Args:
         platform: `"cpu"`.
-        options: `num_devices` (int, or None for what `XLA_FLAGS` says, which is 1 by default):
-            how many virtual devices; `asynchronous` (bool, default True): whether calls return
+        options: `num_devices` (int, or None for the value in `XLA_FLAGS`, which is 1 by default):
+            the number of virtual devices; `asynchronous` (bool, default True): whether calls return
             before their computation ends; `retained_memory` (int, default 0): bytes of freed memory
             that the process keeps for later arrays, 0 to leave that to the C library.
     """
@@ -97,7 +97,7 @@ _ELEMENTWISE: Final = frozenset(
         ),
     }
 )
-# By the numbers of XLA's enumeration `EffortLevel`.
+# By the numbers in XLA's enumeration `EffortLevel`.
 _LEVELS: Final[dict[object, int]] = {9: 0, 19: 1, 29: 2, 39: 3}
 
 
@@ -105,12 +105,12 @@ _LEVELS: Final[dict[object, int]] = {9: 0, 19: 1, 29: 2, 39: 3}
 def dovetail_compile_options(
     platform: str, options: Mapping[str, bool | float | str], operations: frozenset[str]
 ) -> Mapping[str, int | str]:
-    """What a program is compiled with.
+    """The compile options of a program.
 
-    XLA would compile programs of few elementwise operations, as eager calls are, by an emitter of
-    tiles of 16 elements: it is faster for transposed and repeated elements, and takes up to twice
-    the time of the other one for these. The other option is what it calls the level that
-    `optimization_level` asks for.
+    By default, XLA compiles programs of a few elementwise operations, such as eager calls, with an
+    emitter of tiles of 16 elements. It is faster for transposed and repeated elements, but
+    otherwise takes up to twice as long as the other emitter. The other option is XLA's name for the
+    level that `optimization_level` requests.
     """
     level = _LEVELS.get(options.get("optimization_level"))
     chosen: dict[str, int | str] = (

@@ -1,4 +1,4 @@
-"""Makes the CPU client out of jaxlib's own."""
+"""Creates the CPU client from jaxlib's own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dovetail.extend import Client
 
 OPTIONS: Final = ("asynchronous", "num_devices", "retained_memory")
 
-# Where XLA reads how many threads its pools have; it takes the number of processors otherwise.
+# Where XLA reads the size of its thread pools; the default is the number of processors.
 _POOL_SIZE: Final = ("PJRT_NPROC", "NPROC")
 
 _M_TRIM_THRESHOLD: Final = -1
@@ -26,7 +26,7 @@ def make_client(options: Mapping[str, object]) -> Client:
     """Create a CPU client.
 
     Args:
-        options: `num_devices`, `asynchronous` and `retained_memory`, each of them optional.
+        options: `num_devices`, `asynchronous` and `retained_memory`; all optional.
 
     Returns:
         jaxlib's client.
@@ -62,9 +62,9 @@ def make_client(options: Mapping[str, object]) -> Client:
 
 @contextlib.contextmanager
 def at_least_two_threads() -> Iterator[None]:
-    """Have XLA make a pool of two threads where there is one processor.
+    """Make XLA create a pool of two threads on a single processor.
 
-    A callback can hold the only thread of a pool; a program that it runs would then wait for ever.
+    A callback can hold the only thread of a pool; a program that it runs would then wait forever.
     """
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
     if processors > 1 or any(name in os.environ for name in _POOL_SIZE):
@@ -78,11 +78,11 @@ def at_least_two_threads() -> Iterator[None]:
 
 
 def keep_freed_memory(limit: int) -> None:
-    """Let the C library keep freed memory, up to a limit, instead of giving it back at once.
+    """Let the C library keep freed memory, up to a limit, instead of returning it at once.
 
-    By default glibc maps blocks of more than 32 MiB afresh each time, and returns what is free at
-    the end of its heap: an array of 40 MB then costs several times as much as computing it, because
-    the system clears every page anew. Other C libraries are left as they are.
+    By default, glibc maps each block of more than 32 MiB anew, and returns free memory at the end
+    of its heap. An array of 40 MB then costs several times as much as computing it, because the
+    system clears every page again. Other C libraries are left as they are.
 
     Args:
         limit: Bytes.

@@ -1,1 +1,1 @@
-"""The CUDA backend of dovetail. Core finds it by its entry point; nobody imports it by hand."""
+"""The CUDA backend of dovetail. Core finds it by its entry point; users never import it."""

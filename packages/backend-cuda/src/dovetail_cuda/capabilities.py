@@ -16,8 +16,8 @@ from typing import Final
 
 from dovetail.extend import BackendUnavailableError
 
-# Not "buffer_callbacks": there are such programs, but those of the conformance kit read and write
-# their memory through NumPy, which cannot reach the memory of a GPU.
+# Not "buffer_callbacks": such programs exist, but those of the conformance kit access their memory
+# through NumPy, which cannot reach GPU memory.
 CAPABILITIES: Final = frozenset(
     {
         "complex",
@@ -46,7 +46,7 @@ GENERATIONS: Final = (13, 12)
 OLDEST_DRIVERS: Final = {13: 580, 12: 525}
 """NVIDIA's first driver for each generation of CUDA."""
 
-# The first version of cuSOLVER that has `geev`, as its own version function writes it.
+# The first version of cuSOLVER with `geev`, as returned by its own version function.
 _GEEV: Final = 11701
 
 
@@ -64,7 +64,7 @@ class CudaPlugin:
 
     @property
     def kernels(self) -> str:
-        """The package with the kernels, whose wheel is versioned with jaxlib."""
+        """The package with the kernels; its wheel has the version of jaxlib."""
         return f"jax_cuda{self.generation}_plugin"
 
     @property
@@ -78,7 +78,7 @@ class CudaPlugin:
         return self.library.parents[2]
 
     def has_geev(self) -> bool:
-        """Whether the cuSOLVER that it was built with, or an older one, finds eigenvalues of
+        """Whether the cuSOLVER that it was built with, or an older one, computes eigenvalues of
         general matrices."""
         try:
             versions = importlib.import_module(f"{self.kernels}._versions")
@@ -88,7 +88,7 @@ class CudaPlugin:
 
 
 def missing_hardware() -> str:
-    """Why there is no GPU to use, as one sentence; empty when there is one."""
+    """Why there is no usable GPU, as one sentence; empty if there is one."""
     driver = any(os.path.exists(path) for path in DEVICE_FILES)
     device, library = WINDOWS_FILES
     if not driver and not (os.path.exists(device) and os.path.exists(library)):
@@ -98,30 +98,30 @@ def missing_hardware() -> str:
             f"{', '.join(DEVICE_FILES)} exists{windows})."
         )
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    # CUDA stops at the first entry that names no GPU.
+    # CUDA stops at the first entry that is not a GPU.
     if visible is not None and visible.split(",")[0].strip() in ("", "-1", "NoDevFiles"):
         return f"CUDA_VISIBLE_DEVICES={visible} hides every GPU."
     return ""
 
 
 def installed_plugins() -> list[CudaPlugin]:
-    """The plug-ins that are installed, the newest first, whether they can be used or not."""
-    found = []
+    """The installed plug-ins, newest first, whether they are usable or not."""
+    plugins = []
     for generation in GENERATIONS:
         for folder in folders_of("jax_plugins"):
             library = folder / f"xla_cuda{generation}" / "xla_cuda_plugin.so"
             if library.is_file():
-                found.append(CudaPlugin(generation, library))
+                plugins.append(CudaPlugin(generation, library))
                 break
-    return found
+    return plugins
 
 
 def find_plugin() -> CudaPlugin | None:
-    """The plug-in that is used, None if none is installed; imports nothing.
+    """The plug-in to use, None if none is installed; imports nothing.
 
     Returns:
-        Of several, the newest whose wheels go together and which is not too new for the driver,
-        where that says its version; the newest if there is none such.
+        The newest whose wheels match and which is not too new for the driver, if that reports its
+        version; if there is none, the newest.
     """
     plugins = installed_plugins()
     if len(plugins) < 2:
@@ -133,10 +133,10 @@ def find_plugin() -> CudaPlugin | None:
 
 
 def require_plugin(*, compiling: bool = False) -> CudaPlugin:
-    """The plug-in that is used, whose wheels go together.
+    """The plug-in to use; its wheels match.
 
     Args:
-        compiling: whether it is to compile only, for which less has to be installed.
+        compiling: whether it only compiles, which needs fewer packages.
 
     Raises:
         BackendUnavailableError: none is installed, or the wheel with its kernels is missing, or its
@@ -160,11 +160,11 @@ def require_plugin(*, compiling: bool = False) -> CudaPlugin:
 
 
 def wheel_problem(plugin: CudaPlugin, *, compiling: bool = False) -> str:
-    """Why the wheels of a plug-in cannot be used, as one sentence; empty when they can.
+    """Why the wheels of a plug-in cannot be used, as one sentence; empty if they can.
 
     Args:
         plugin: one that is installed.
-        compiling: whether it is to compile only, for which NVIDIA's libraries are not needed.
+        compiling: whether it only compiles, which does not need NVIDIA's libraries.
     """
     needed = installed_version(folders_of("jaxlib"), "jaxlib")
     if not any(folders_of(plugin.kernels)):
@@ -174,24 +174,24 @@ def wheel_problem(plugin: CudaPlugin, *, compiling: bool = False) -> str:
         )
     extra = "" if compiling else "[with-cuda]"
     for name in (plugin.wheel, f"jax-cuda{plugin.generation}-pjrt"):
-        found = installed_version(folders_of(plugin.kernels), name)
-        if needed and found and found != needed:
+        actual = installed_version(folders_of(plugin.kernels), name)
+        if needed and actual and actual != needed:
             return (
-                f"{name} {found} does not go with jaxlib {needed}, since their versions must be "
+                f"{name} {actual} does not go with jaxlib {needed}, since their versions must be "
                 f'equal: pip install "{plugin.wheel}{extra}=={needed}".'
             )
     return ""
 
 
 def reinstall(plugin: CudaPlugin) -> str:
-    """The command that mends the wheel with the kernels, and touches no other."""
+    """The command that reinstalls the wheel with the kernels, and no other."""
     version = installed_version(folders_of(plugin.kernels), plugin.wheel)
     pinned = f"=={version}" if version else ""
     return f'pip install --force-reinstall --no-deps "{plugin.wheel}{pinned}"'
 
 
 def _is_too_new(plugin: CudaPlugin) -> bool:
-    """Whether the driver in the kernel is older than the plug-in's CUDA needs, as far as known."""
+    """Whether the kernel's driver is known to be older than the plug-in's CUDA requires."""
     try:
         text = Path(DRIVER_FILE).read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -211,20 +211,20 @@ def folders_of(package: str) -> Iterator[Path]:
 
 
 def installed_version(folders: Iterator[Path], distribution: str) -> str:
-    """The version of a distribution by the folder in which installers describe it.
+    """The version of a distribution, from the folder where installers describe it.
 
     Args:
-        folders: where its package, or another one that is installed with it, lies.
+        folders: where its package, or another one installed with it, is.
         distribution: its name.
 
     Returns:
-        The version; empty where there is none, or several.
+        The version; empty if there is none, or several.
     """
     prefix = re.sub(r"[-_.]+", "_", distribution)
     for folder in folders:
-        found = [path.stem.rpartition("-")[2] for path in _metadata(folder.parent, prefix)]
-        if len(found) == 1:
-            return found[0]
+        versions = [path.stem.rpartition("-")[2] for path in _metadata(folder.parent, prefix)]
+        if len(versions) == 1:
+            return versions[0]
     return ""
 
 

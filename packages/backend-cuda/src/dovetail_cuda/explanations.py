@@ -1,4 +1,4 @@
-"""What messages of PJRT, XLA and CUDA come to, as one sentence that says what to do."""
+"""Messages of PJRT, XLA and CUDA, explained in one sentence that says what to do."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ MORE_ROOM: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What a sentence may need besides the message.
+    """The context that a sentence may need besides the message.
 
     Attributes:
-        generation: of CUDA, of the plug-in.
+        generation: the plug-in's generation of CUDA.
         options: those of the client.
-        visible: the value of CUDA_VISIBLE_DEVICES, None where it is not set.
+        visible: the value of CUDA_VISIBLE_DEVICES; None if it is not set.
     """
 
     generation: int = 13
@@ -36,45 +36,45 @@ Table: TypeAlias = tuple[tuple[re.Pattern[str], Answer], ...]
 
 
 def why_no_client(message: str, situation: Situation) -> str | None:
-    """The sentence for a message about making a client; None where it is not known.
+    """The sentence for a message about creating a client; None if the message is unknown.
 
     Args:
-        message: of the library.
-        situation: what it was about.
+        message: the library's message.
+        situation: its context.
     """
     return _first(_STARTING + _COMPILING, message, situation)
 
 
 def hides_the_reason(message: str) -> bool:
-    """Whether XLA says the same for every reason for which the driver shows no GPU.
+    """Whether XLA's message is the same for every reason why the driver shows no GPU.
 
     Args:
-        message: of the library, about making a client.
+        message: the library's message about creating a client.
     """
     return "No visible GPU devices" in message
 
 
 def why_not_compiled(message: str, situation: Situation) -> str | None:
-    """The sentence for a message about compiling, as far as the machine is the reason; None where
-    it is not, or not known.
+    """The sentence for a message about compiling, if the machine is the reason; None if it is not,
+    or if the message is unknown.
 
     Args:
-        message: of the compiler.
-        situation: what it was about.
+        message: the compiler's message.
+        situation: its context.
     """
     return _first(_COMPILING, message, situation)
 
 
 def _first(table: Table, message: str, situation: Situation) -> str | None:
     for pattern, answer in table:
-        found = pattern.search(message)
-        if found:
-            return answer(found, situation)
+        match = pattern.search(message)
+        if match:
+            return answer(match, situation)
     return None
 
 
 def _table(*entries: tuple[str, Answer]) -> Table:
-    """Patterns with what they come to; the first that is found counts."""
+    """Patterns with their explanations; the first match wins."""
     return tuple((re.compile(pattern, re.IGNORECASE), answer) for pattern, answer in entries)
 
 
@@ -169,7 +169,7 @@ def _unknown_option(found: re.Match[str], situation: Situation) -> str:
 
 
 def _unknown_architecture(found: re.Match[str], situation: Situation) -> str:
-    """The compiler says the same of GPUs that it does not know any more, and not yet."""
+    """The compiler's message is the same for GPUs that are too old and for too new ones."""
     compiler = COMPILER_PACKAGES[situation.generation][0]
     if situation.generation == 12:
         return (

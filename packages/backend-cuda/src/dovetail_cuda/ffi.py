@@ -1,4 +1,4 @@
-"""Gives the PJRT library the kernels of the plug-in's wheel, by the names that programs call."""
+"""Registers the kernels of the plug-in's wheel with the PJRT library, by name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PLATFORM: Final = "CUDA"
 MODULES: Final = ("_hybrid", "_linalg", "_prng", "_rnn", "_solver", "_sparse", "_triton")
 """Modules of the wheel that list their kernels."""
 
-# The typed interface, by which all kernels are made in every version that goes with this backend.
+# The typed interface, which all kernels use in every version that this backend supports.
 _TYPED: Final = 1
 
 _lock: Final = threading.Lock()
@@ -27,8 +27,8 @@ _done: Final[set[int]] = set()
 def targets(plugin: CudaPlugin) -> Iterator[tuple[str, Any]]:
     """Name and capsule (or capsules by stage) of every kernel.
 
-    They are those of the wheel that belongs to the library: jaxlib's own lists are of whichever
-    wheel it finds, which is another one where those of two generations of CUDA are installed.
+    They come from the wheel that belongs to the library. jaxlib's own lists use whichever wheel it
+    finds, which is the wrong one if two generations of CUDA are installed.
 
     Args:
         plugin: the wheels.
@@ -42,7 +42,7 @@ def targets(plugin: CudaPlugin) -> Iterator[tuple[str, Any]]:
 
 
 def register_kernels(plugin: CudaPlugin, library: PjrtPlugin) -> None:
-    """Give the library every kernel, and the types of what they keep between calls, once.
+    """Register every kernel, and the types of their state, with the library, once.
 
     jaxlib's own tables are left alone: another framework in the process may fill them.
 

@@ -1,7 +1,7 @@
-"""NVIDIA's libraries: whether they are there, which package brings each, and the compiler's files.
+"""NVIDIA's libraries: whether they are installed, their packages, and the compiler's files.
 
-The plug-in opens them by name when they are first needed, and finds those that are installed in
-the same folder of wheels as itself.
+The plug-in opens them by name when they are first needed, and finds those installed in the same
+wheel folder as itself.
 """
 
 from __future__ import annotations
@@ -28,11 +28,12 @@ class Library:
     """One library of NVIDIA's.
 
     Attributes:
-        name: as NVIDIA calls it.
-        sonames: the file that is opened, by generation of CUDA.
-        packages: the package that brings it, by generation.
-        function: what tells its version, without ``_get_version``; empty where nothing does.
-        scale: what the version is divided by to leave its first two numbers.
+        name: NVIDIA's name.
+        sonames: the file to open, by generation of CUDA.
+        packages: the package that provides it, by generation.
+        function: the function that returns its version, without ``_get_version``; empty if there is
+            none.
+        scale: the divisor that leaves the first two numbers of the version.
     """
 
     name: str
@@ -125,7 +126,7 @@ _MISSING: Final = re.compile(r"(lib[\w.+-]+\.so[\w.]*): cannot open shared objec
 
 
 def package_of(soname: str, generation: int) -> str:
-    """The package that brings a library; empty where it is not known."""
+    """The package that provides a library; empty if unknown."""
     for library in LIBRARIES:
         if library.sonames.get(generation) == soname:
             return library.packages[generation]
@@ -133,11 +134,11 @@ def package_of(soname: str, generation: int) -> str:
 
 
 def files_of(soname: str, site: Path | None = None) -> Iterator[Path]:
-    """Where wheels have put a library.
+    """Where wheels have installed a library.
 
     Args:
         soname: the name of its file.
-        site: the folder of wheels to look at first.
+        site: the wheel folder to look at first.
     """
     roots = dict.fromkeys([*([site / "nvidia"] if site else []), *folders_of("nvidia")])
     for root in roots:
@@ -146,8 +147,8 @@ def files_of(soname: str, site: Path | None = None) -> Iterator[Path]:
 
 
 def preload(plugin: CudaPlugin) -> None:
-    """Open the libraries that are installed in another folder than the plug-in, which does not
-    look there."""
+    """Open the libraries that are installed outside the plug-in's folder, where it does not
+    look."""
     for library in LIBRARIES:
         soname = library.sonames[plugin.generation]
         files = list(files_of(soname, plugin.site))
@@ -159,7 +160,7 @@ def preload(plugin: CudaPlugin) -> None:
 
 
 def problem(plugin: CudaPlugin, versions: Any = None) -> str:
-    """What is wrong with driver and libraries, as one sentence; empty when nothing is.
+    """What is wrong with driver and libraries, as one sentence; empty if nothing is.
 
     Args:
         plugin: the plug-in that needs them.
@@ -171,9 +172,9 @@ def problem(plugin: CudaPlugin, versions: Any = None) -> str:
     if wrong:
         return wrong
     problems = {
-        library: found
+        library: message
         for library in LIBRARIES
-        if (found := _library_problem(library, plugin, versions))
+        if (message := _library_problem(library, plugin, versions))
     }
     absent = [
         library
@@ -189,7 +190,7 @@ def problem(plugin: CudaPlugin, versions: Any = None) -> str:
 
 
 def why_no_devices(plugin: CudaPlugin, versions: Any = None) -> str:
-    """What the driver says when it is asked for GPUs; empty when it answers.
+    """The driver's answer when asked for GPUs and it fails; empty if it works.
 
     Args:
         plugin: the plug-in whose wheel asks it.
@@ -224,7 +225,7 @@ def _driver_problem(generation: int, versions: Any) -> str:
 
 
 def _instead() -> str:
-    """What else to do than to update a driver that is for CUDA 12."""
+    """The alternative to updating a driver that is for CUDA 12."""
     older = next((plugin for plugin in installed_plugins() if plugin.generation == 12), None)
     if older is None:
         return ' or pip install "dovetail-cuda[cuda12]" instead of the plug-in for CUDA 13'
@@ -242,14 +243,14 @@ def _library_problem(library: Library, plugin: CudaPlugin, versions: Any) -> str
     if not hasattr(versions, f"{library.function}_get_version"):
         return ""
     build = _called(versions, f"{library.function}_build_version")
-    found = _called(versions, f"{library.function}_get_version")
+    actual = _called(versions, f"{library.function}_get_version")
     package, soname = library.packages[plugin.generation], library.sonames[plugin.generation]
-    if found is None:
+    if actual is None:
         return _why_missing(library, soname, package, plugin)
-    if build is None or found // library.scale >= build // library.scale:
+    if build is None or actual // library.scale >= build // library.scale:
         return ""
     return (
-        f"{library.name} ({soname}) is of version {found}, and the plug-in was built for {build}: "
+        f"{library.name} ({soname}) is of version {actual}, and the plug-in was built for {build}: "
         f"pip install -U {package}, and look whether LD_LIBRARY_PATH names an older one."
     )
 
@@ -281,11 +282,11 @@ def _why_missing(library: Library, soname: str, package: str, plugin: CudaPlugin
 
 
 def compiler_folder(plugin: CudaPlugin) -> Path | None:
-    """The folder with NVIDIA's compiler, where it is installed and the plug-in does not look."""
+    """The folder of NVIDIA's compiler, if it is installed where the plug-in does not look."""
     for root in dict.fromkeys([plugin.site / "nvidia", *folders_of("nvidia")]):
         for file in sorted(root.glob("*/nvvm/libdevice/libdevice.10.bc")):
             folder = file.parents[2]
             if (folder / "bin" / "ptxas").is_file():
-                # What lies beside the plug-in comes first, and is found without being told.
+                # Files next to the plug-in take precedence, and are found automatically.
                 return None if root.parent == plugin.site else folder
     return None

@@ -1,4 +1,4 @@
-"""The options that the CUDA client is made with: those of the environment, then the user's."""
+"""The options of the CUDA client: those of the environment, then the user's."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _BOOLS: Final = {"true": True, "1": True, "false": False, "0": False}
 
 
 def client_options(options: Mapping[str, object]) -> dict[str, Any]:
-    """The options that the library is given.
+    """The options passed to the library.
 
     Args:
-        options: what the user asked for, by the names in `OPTIONS`.
+        options: the user's options, by the names in `OPTIONS`.
 
     Raises:
         TypeError: an option is unknown or of the wrong type.
-        ValueError: its value, or that of an environment variable, is none that it can have.
+        ValueError: an option or an environment variable has an invalid value.
     """
     chosen = _from_environment()
     for name, value in options.items():
@@ -37,8 +37,8 @@ def client_options(options: Mapping[str, object]) -> dict[str, Any]:
 
 
 def _from_environment() -> dict[str, Any]:
-    """What jaxlib makes of its environment variables, after they have been looked at."""
-    # jaxlib takes these for unset where they are empty, and refuses empty words and flags.
+    """jaxlib's reading of its environment variables, after checking them."""
+    # jaxlib ignores some of these if they are empty, but rejects empty words and flags.
     both = [name for name in _MEMORY_FRACTION if os.environ.get(name)]
     if len(both) > 1:
         raise ValueError(f"{both[0]} and {both[1]} are both set: unset the second, older one.")
@@ -59,7 +59,7 @@ def _from_environment() -> dict[str, Any]:
     chosen: dict[str, Any] = dict(xla_client.generate_pjrt_gpu_plugin_options())
     name = "XLA_PYTHON_CLIENT_PREALLOCATE"
     if os.environ.get(name):
-        # jaxlib takes every other word, such as "FALSE" or "no", for true.
+        # jaxlib reads every other word, such as "FALSE" or "no", as true.
         word = os.environ[name].strip().lower()
         if word not in _BOOLS:
             raise ValueError(f"{name}={os.environ[name]} must be true or false.")
@@ -76,7 +76,7 @@ def _number(name: str, kind: type[int] | type[float]) -> float:
 
 
 def _fraction(value: object, name: str) -> float:
-    """Of the memory of a GPU; more than all of it where memory is shared with the host."""
+    """A fraction of a GPU's memory; more than 1 where memory is shared with the host."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"{name} must be a number, got {value!r}")
     shared = os.environ.get("TF_FORCE_UNIFIED_MEMORY", "0") not in ("", "0", "false")
@@ -111,22 +111,22 @@ def _size(value: object, name: str) -> int:
 
 
 def _devices(value: object, name: str) -> list[int] | None:
-    """Numbers of GPUs among those that CUDA_VISIBLE_DEVICES leaves; None for all of them."""
+    """Numbers of GPUs among those left by CUDA_VISIBLE_DEVICES; None for all of them."""
     if value == "all":
         return None
-    given: Any = value
+    devices: Any = value
     if isinstance(value, str):
         try:
-            given = [int(part) for part in value.split(",")]
+            devices = [int(part) for part in value.split(",")]
         except ValueError:
-            given = None
-    if not isinstance(given, list | tuple) or not all(
-        isinstance(number, int) and not isinstance(number, bool) for number in given
+            devices = None
+    if not isinstance(devices, list | tuple) or not all(
+        isinstance(number, int) and not isinstance(number, bool) for number in devices
     ):
         raise TypeError(f'{name} must be "all", numbers such as "0,2" or a list, got {value!r}')
-    if not given or min(given) < 0 or len(set(given)) < len(given):
+    if not devices or min(devices) < 0 or len(set(devices)) < len(devices):
         raise ValueError(f"{name} is {value!r}: it must name each GPU once, from 0 on.")
-    return list(given)
+    return list(devices)
 
 
 OPTIONS: Final[Mapping[str, Callable[[object, str], object]]] = {

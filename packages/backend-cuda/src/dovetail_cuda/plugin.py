@@ -10,7 +10,7 @@ from dovetail_cuda.capabilities import CAPABILITIES, find_plugin, missing_hardwa
 
 @hookimpl
 def dovetail_backend_info() -> BackendInfo:
-    """Describe the backend: NVIDIA GPUs, chosen over the CPU."""
+    """Describe the backend: NVIDIA GPUs, preferred over the CPU."""
     return BackendInfo(
         platform="cuda",
         api=(1, 1),
@@ -23,7 +23,7 @@ def dovetail_backend_info() -> BackendInfo:
 
 @hookimpl
 def dovetail_probe(platform: str) -> str:
-    """Look for a GPU's device files, then for the wheels; a GPU without these raises."""
+    """Look for a GPU's device files, then for the wheels; a GPU without wheels raises."""
     missing = missing_hardware()
     if not missing:
         require_plugin()
@@ -55,7 +55,7 @@ def dovetail_lowerings(platform: str) -> LoweringTable:
 
 @hookimpl
 def dovetail_compile_options(platform: str) -> Mapping[str, str]:
-    """Where NVIDIA's compiler is, if it is installed where the plug-in does not look."""
+    """The folder of NVIDIA's compiler, if it is installed where the plug-in does not look."""
     from dovetail_cuda.libraries import compiler_folder  # deferred: needed once one is compiled
 
     plugin = find_plugin()
@@ -65,7 +65,7 @@ def dovetail_compile_options(platform: str) -> Mapping[str, str]:
 
 @hookimpl(wrapper=True)
 def dovetail_compile() -> Generator[None, Executable, Executable]:
-    """Say what to install where the compiler lacks something on this machine."""
+    """Say what to install if the compiler lacks something on this machine."""
     try:
         return (yield)
     except RuntimeError as error:
@@ -82,7 +82,7 @@ def dovetail_compile() -> Generator[None, Executable, Executable]:
 def dovetail_topology(
     platform: str, name: str, options: Mapping[str, object]
 ) -> Sequence[Device] | None:
-    """GPUs to compile for that need not be here, see `dovetail_cuda.topology`."""
+    """GPUs to compile for that need not be present, see `dovetail_cuda.topology`."""
     from dovetail_cuda.topology import devices  # deferred: loads jaxlib
 
     return devices(name, options)

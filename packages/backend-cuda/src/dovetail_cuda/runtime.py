@@ -1,4 +1,4 @@
-"""Loads the PJRT library for CUDA with its kernels, and makes its client."""
+"""Loads the PJRT library for CUDA with its kernels, and creates its client."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def load(*, compiling: bool = False) -> tuple[CudaPlugin, PjrtPlugin]:
     """Load the library, and register every kernel; once in a process.
 
     Args:
-        compiling: whether it is to compile only, for which less has to be installed.
+        compiling: whether it only compiles, which needs fewer packages.
 
     Raises:
         BackendUnavailableError: a wheel is missing, or its version is not that of jaxlib.
@@ -40,12 +40,12 @@ def make_client(options: Mapping[str, object]) -> Client:
         options: see `client_options`.
 
     Returns:
-        jaxlib's client on the library's C API.
+        jaxlib's client for the library's C API.
 
     Raises:
-        BackendUnavailableError: there is none, for the reason that the message states.
+        BackendUnavailableError: there is none, for the reason in the message.
         TypeError: an option is unknown or of the wrong type.
-        ValueError: its value, or that of an environment variable, is none that it can have.
+        ValueError: an option or an environment variable has an invalid value.
     """
     chosen = client_options(options)
     plugin, library = load()

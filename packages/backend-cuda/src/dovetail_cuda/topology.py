@@ -1,7 +1,7 @@
-"""GPUs that need not be here: what the compiler has to know about them, by model.
+"""GPUs that need not be present: what the compiler has to know about them, by model.
 
-Programs are compiled for them and cannot be run. The descriptions in `targets/` are written from
-NVIDIA's data sheets, in the text form of XLA's ``GpuTargetConfigProto``.
+Programs are compiled for them but cannot be run. The descriptions in `targets/` come from NVIDIA's
+data sheets, in the text form of XLA's ``GpuTargetConfigProto``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SHAPE: Final = re.compile(r"[1-9]\d*x[1-9]\d*x[1-9]\d*")
 
 
 def models() -> list[str]:
-    """The models that there are descriptions of."""
+    """The models that have descriptions."""
     return sorted(path.stem for path in TARGETS.glob("*.txtpb"))
 
 
@@ -30,15 +30,15 @@ def devices(name: str, options: Mapping[str, object]) -> Sequence[Device]:
     """Compile-only devices.
 
     Args:
-        name: a model and how many of it: ``"h200"``, or ``"h200:1x2x8"`` for one slice of two hosts
-            with eight GPUs each; the model `DEFAULT` where it names none.
+        name: a model and a number of GPUs: ``"h200"``, or ``"h200:1x2x8"`` for one slice of two
+            hosts with eight GPUs each; without a model, `DEFAULT`.
         options: ``target_config`` (str): a description instead of a model's; ``topology`` (str):
-            slices, hosts and GPUs, such as ``"1x1x4"``, where the name has none.
+            slices, hosts and GPUs, such as ``"1x1x4"``, if the name has none.
 
     Raises:
-        TypeError: an option is unknown or no str.
-        ValueError: there is no such model or shape, both name and option give a shape, or the
-            description is broken.
+        TypeError: an option is unknown or not a str.
+        ValueError: the model or shape does not exist, both name and option have a shape, or the
+            description is malformed.
     """
     unknown = sorted(set(options) - {"target_config", "topology"})
     if unknown:
@@ -61,12 +61,12 @@ def devices(name: str, options: Mapping[str, object]) -> Sequence[Device]:
     config = _description(model, options)
     _, library = load(compiling=True)
     try:
-        found: list[Any] = library.topology_devices("", target_config=config, topology=shape)
+        created: list[Any] = library.topology_devices("", target_config=config, topology=shape)
     except PjrtError as error:
         raise ValueError(
             f"the description of the GPU {model or 'in target_config'} cannot be used: {error}"
         ) from error
-    return found
+    return created
 
 
 def _description(model: str, options: Mapping[str, object]) -> str:

@@ -1,1 +1,1 @@
-"""The TPU backend of dovetail. Core finds it by its entry point; nobody imports it by hand."""
+"""The TPU backend of dovetail. Core finds it by its entry point; users never import it."""

@@ -1,6 +1,6 @@
 """What programs on the TPU backend may use, and what of it this machine has.
 
-Nothing here loads libtpu, which takes the chips for its process.
+Nothing here loads libtpu, which reserves the chips for its process.
 """
 
 from __future__ import annotations
@@ -32,12 +32,13 @@ TPUs are of none (0xff0000).
 """
 
 ENVIRONMENT_WITHOUT_CHIPS: Final[Mapping[str, str]] = {
-    # libtpu would ask the cloud's metadata server, which takes half a minute for each question.
+    # Otherwise libtpu asks the cloud's metadata server, which takes half a minute per question.
     "TPU_SKIP_MDS_QUERY": "1",
-    # It would lock the chips for one process; there are none, and several processes may compile.
+    # Otherwise it locks the chips for one process; there are none, and several processes may
+    # compile.
     "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
-    # It would write a folder of logs, and five lines to stderr about the machine being unknown.
-    # What it compiles for is what each program says, whatever is written here.
+    # Otherwise it writes a folder of logs, and five lines to stderr about an unknown machine. The
+    # target is set by each program, whatever this says.
     "TPU_LOG_DIR": "disabled",
     "TPU_ACCELERATOR_TYPE": "v5litepod-4",
     "TPU_WORKER_HOSTNAMES": "localhost",
@@ -47,7 +48,7 @@ ENVIRONMENT_WITHOUT_CHIPS: Final[Mapping[str, str]] = {
 
 
 def count_chips(folder: Path = PCI_FOLDER) -> int:
-    """How many TPU chips are on this machine's PCI bus.
+    """The number of TPU chips on this machine's PCI bus.
 
     Args:
         folder: where the kernel lists PCI devices.
@@ -58,7 +59,7 @@ def count_chips(folder: Path = PCI_FOLDER) -> int:
             vendor = (device / "vendor").read_text().strip()
             number = (device / "device").read_text().strip()
         except OSError:
-            continue  # a device that went away, or one that a container hides
+            continue  # a device that disappeared, or one hidden by a container
         chips += vendor == GOOGLE and number in CHIPS
     return chips
 

@@ -1,7 +1,7 @@
-"""Lowering rules for what XLA's TPU compiler cannot compile as StableHLO has it.
+"""Lowering rules for operations that XLA's TPU compiler cannot compile directly from StableHLO.
 
-It splits numbers of 64 bits into pairs of 32 bits, operation by operation, and not every operation
-is known to that pass; of others it has no form for every type.
+It splits 64-bit numbers into pairs of 32 bits, operation by operation, but that pass does not know
+every operation. Other operations do not support every type.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ TABLE.rule("offload")(copy_to_memory)
 
 WIDE_INTEGERS: Final = (np.dtype(np.int64), np.dtype(np.uint64))
 
-#: What is given in place of 64 bits where only the presence of a value counts.
+#: Replaces a 64-bit value where only its presence matters.
 NARROW: Final = {
     np.dtype(np.int64): np.dtype(np.int32),
     np.dtype(np.uint64): np.dtype(np.uint32),
@@ -30,8 +30,7 @@ NARROW: Final = {
 
 @TABLE.rule("cbrt")
 def cbrt(context: Any, x: Any, *, accuracy: Any = None) -> Any:
-    """There is one implementation, which is the most accurate; the compiler fails when asked to
-    choose."""
+    """There is one implementation, the most accurate; the compiler fails when asked to choose."""
     if getattr(accuracy, "name", "") != "HIGHEST":
         return NotImplemented
     return context.op("cbrt", (x,), context.avals_out[0])
@@ -39,7 +38,7 @@ def cbrt(context: Any, x: Any, *, accuracy: Any = None) -> Any:
 
 @TABLE.rule("dce_sink")
 def dce_sink(context: Any, x: Any, *, prevent_mlir_dce: bool) -> Any:
-    """A call that the compiler knows; of numbers that it splits, a part is kept."""
+    """A call that the compiler knows; for numbers that it splits, one part is kept."""
     (aval,) = context.avals_in
     if prevent_mlir_dce and aval.dtype in NARROW:
         x = context.convert(x, aval, ShapedArray(aval.shape, NARROW[aval.dtype]))
@@ -48,8 +47,8 @@ def dce_sink(context: Any, x: Any, *, prevent_mlir_dce: bool) -> Any:
 
 @TABLE.rule("dot_general")
 def dot_general(context: Any, x: Any, y: Any, *, dimension_numbers: Any, **params: Any) -> Any:
-    """Of 64-bit integers, for which there are no matrix products: a sum of products, which the
-    compiler computes without writing the products to memory."""
+    """For 64-bit integers, which have no matrix products: a sum of products, which the compiler
+    computes without writing the products to memory."""
     (out,) = context.avals_out
     if out.dtype not in WIDE_INTEGERS:
         return NotImplemented
@@ -83,20 +82,20 @@ def dot_general(context: Any, x: Any, y: Any, *, dimension_numbers: Any, **param
 
 @TABLE.rule("select_and_scatter_add")
 def select_and_scatter_add(context: Any, source: Any, operand: Any, **params: Any) -> Any:
-    """Windows must leave out two dimensions, as they leave out batch and features of images: such
-    of one element are added where they do not."""
-    given, aval = context.avals_in
+    """Windows must leave out two dimensions, like batch and features of images: dimensions of size
+    1 are added if they do not."""
+    source_aval, aval = context.avals_in
     windows = zip(
         params["window_dimensions"], params["window_strides"], params["padding"], strict=True
     )
     left_out = [d for d, window in enumerate(windows) if window == (1, 1, (0, 0))]
-    if len(left_out) >= 2 or not aval.size or not given.size:
+    if len(left_out) >= 2 or not aval.size or not source_aval.size:
         return NotImplemented
     ones = (1, 1)
     params["window_dimensions"] = (*params["window_dimensions"], *ones)
     params["window_strides"] = (*params["window_strides"], *ones)
     params["padding"] = (*params["padding"], (0, 0), (0, 0))
-    wide = [ShapedArray((*a.shape, *ones), a.dtype) for a in (given, aval)]
+    wide = [ShapedArray((*a.shape, *ones), a.dtype) for a in (source_aval, aval)]
     primitive = context.equation.primitive
     function = context.lower_function(lambda *arrays: primitive.bind(*arrays, **params), wide)
     (result,) = function(context.reshape(source, wide[0]), context.reshape(operand, wide[1]))

@@ -16,7 +16,7 @@ from dovetail_tpu.capabilities import (
 
 @hookimpl
 def dovetail_backend_info() -> BackendInfo:
-    """Describe the backend: Google's TPUs, chosen over everything else."""
+    """Describe the backend: Google's TPUs, preferred over everything else."""
     return BackendInfo(
         platform="tpu",
         api=(1, 1),
@@ -37,7 +37,7 @@ def dovetail_probe(platform: str) -> str:
 
 @hookimpl
 def dovetail_environment(platform: str) -> Mapping[str, str]:
-    """Keep libtpu from looking for what a machine without chips does not have."""
+    """Keep libtpu from looking for things that a machine without chips does not have."""
     return {} if count_chips() else ENVIRONMENT_WITHOUT_CHIPS
 
 
@@ -47,7 +47,7 @@ def dovetail_make_client(platform: str, options: Mapping[str, object]) -> Client
 
     Args:
         platform: `"tpu"`.
-        options: `max_inflight_computations` (int): how many programs may be under way.
+        options: `max_inflight_computations` (int): the maximum number of programs in flight.
     """
     from dovetail_tpu.runtime import make_client  # deferred: loads jaxlib
 
@@ -56,7 +56,7 @@ def dovetail_make_client(platform: str, options: Mapping[str, object]) -> Client
 
 @hookimpl
 def dovetail_lowerings(platform: str) -> LoweringTable:
-    """Rules for what the TPU compiler cannot compile otherwise."""
+    """Rules for operations that the TPU compiler cannot compile otherwise."""
     from dovetail_tpu.lowerings import TABLE  # deferred: needed by programs only
 
     return TABLE
@@ -68,10 +68,10 @@ def dovetail_topology(platform: str, name: str, options: Mapping[str, object]) -
 
     Args:
         platform: `"tpu"`.
-        name: generation and number of chips in each direction, such as `"v4:2x2x1"`; `""` for
-            `"v5e:2x2"`.
-        options: `chips_per_host_bounds` (three ints), `num_slices` (int), `wrap` (three bools: in
-            which directions the chips form a ring).
+        name: the generation and the number of chips in each direction, such as `"v4:2x2x1"`; `""`
+            for `"v5e:2x2"`.
+        options: `chips_per_host_bounds` (three ints), `num_slices` (int), `wrap` (three bools: the
+            directions in which the chips form a ring).
     """
     from dovetail_tpu.topologies import topology_devices  # deferred: loads jaxlib
 

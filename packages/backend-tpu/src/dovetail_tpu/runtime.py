@@ -1,4 +1,4 @@
-"""Makes the TPU client out of libtpu."""
+"""Creates the TPU client from libtpu."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ OPTIONS: Final = ("max_inflight_computations",)
 
 
 def client_options(options: Mapping[str, object]) -> dict[str, str | int]:
-    """The options that libtpu is given.
+    """The options passed to libtpu.
 
     Args:
-        options: what the user asked for.
+        options: the user's options.
 
     Raises:
         TypeError: an option is unknown or of the wrong type.
-        ValueError: an option's value makes no sense.
+        ValueError: an option has an invalid value.
     """
     checked: dict[str, str | int] = {"ml_framework_name": "dovetail"}
     for name, value in options.items():
@@ -37,8 +37,8 @@ def client_options(options: Mapping[str, object]) -> dict[str, str | int]:
 def library() -> Plugin:
     """libtpu, loaded on the first call.
 
-    By the name that jax uses as well, which looks whether it is taken: so libtpu is initialised
-    once in a process, as its interface asks, whoever is first.
+    jax uses the same name and checks whether it is taken. libtpu is therefore initialised once in a
+    process, as its interface requires, by whoever is first.
     """
     return load_plugin("tpu", find_library())
 
@@ -50,7 +50,7 @@ def make_client(options: Mapping[str, object]) -> Client:
         options: see `client_options`.
 
     Returns:
-        jaxlib's client on libtpu's C API.
+        jaxlib's client for libtpu's C API.
 
     Raises:
         BackendUnavailableError: libtpu cannot use the chips.

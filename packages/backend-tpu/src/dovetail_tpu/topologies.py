@@ -1,4 +1,4 @@
-"""TPUs to compile for, which need not be there."""
+"""TPUs to compile for, which need not be present."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ def topology_devices(name: str, options: Mapping[str, object]) -> list[Device]:
     """The devices of a topology, for which libtpu compiles.
 
     Args:
-        name: such as `"v5e:2x2"`, which is also meant by `""`.
+        name: such as `"v5e:2x2"`, which is also the meaning of `""`.
         options: see `dovetail_tpu.plugin.dovetail_topology`.
 
     Raises:
-        TypeError: there is no such option.
-        ValueError: there is no such topology, or an option has a wrong value.
+        TypeError: an option is unknown.
+        ValueError: the topology does not exist, or an option has an invalid value.
         FileNotFoundError: libtpu is not installed.
         PjrtError: this jaxlib cannot use the libtpu that is installed.
     """
-    given: dict[str, Any] = {}
+    checked: dict[str, Any] = {}
     for option, value in options.items():
         if option not in OPTIONS:
             raise TypeError(
@@ -62,12 +62,12 @@ def topology_devices(name: str, options: Mapping[str, object]) -> list[Device]:
         fits, form = OPTIONS[option]
         if not fits(value):
             raise ValueError(f"{option} of a TPU topology must be {form}; got {value!r}")
-        given[option] = list(value) if isinstance(value, tuple) else value
+        checked[option] = list(value) if isinstance(value, tuple) else value
     plugin = library()
     try:
-        return plugin.topology_devices(name or DEFAULT, **given)
+        return plugin.topology_devices(name or DEFAULT, **checked)
     except PjrtError as error:
-        asked = "".join(f", {option}={value}" for option, value in given.items())
+        asked = "".join(f", {option}={value}" for option, value in checked.items())
         raise ValueError(
             f"there is no TPU topology {name!r}{asked}: write a generation and the number of chips "
             f"in each direction, in multiples of a host's, such as {', '.join(EXAMPLES.values())}. "

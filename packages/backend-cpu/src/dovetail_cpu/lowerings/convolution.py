@@ -1,6 +1,6 @@
-"""Convolutions that XLA's CPU compiler is slow at, as sums of products.
+"""Convolutions that are slow in XLA's CPU compiler, as sums of products.
 
-It is fast where many features meet many features. Grouped convolutions, few features, integers and
+XLA is fast for many input and output features. Grouped convolutions, few features, integers and
 three spatial dimensions go through scalar loops, which can take a hundred times as long as adding
 up products of shifted arrays. That is done here in one of four ways:
 
@@ -30,29 +30,29 @@ FLOAT32: Final = np.dtype(np.float32)
 INT32: Final = np.dtype(np.int32)
 
 #: With fewer products of numbers than this there is nothing to gain, and more to compile; the
-#: second holds for one group of several features.
+#: second is for one group of several features.
 SOME_PRODUCTS: Final = 4096
 MANY_PRODUCTS: Final = 65536
-#: So many products of elements are written out; more are gone through in a loop.
+#: Up to this many products of elements are unrolled; more are computed in a loop.
 UNROLLED: Final = 32
-#: With more products than this in a turn of the loop, the program takes long to compile.
+#: With more products than this per iteration, the program takes long to compile.
 LONGEST_BLOCK: Final = 128
-#: Up to so many pairs of an input and an output feature of a group, elements are multiplied.
+#: Up to this many pairs of an input and an output feature of a group, elements are multiplied.
 FEW_PAIRS: Final = 64
-#: Up to so many places of the result are written out.
+#: Up to this many positions of the result are unrolled.
 FEW_RESULTS: Final = 128
 
 #: Names of dimensions: n (batch), g (group), i and o (input and output features of a group), and
 #: numbers for spatial dimensions.
 Name = str | int
 Names = tuple[Name, ...]
-#: From a part of the input, a part of the kernel and a place in it to the products for that place.
+#: From a part of the input, a part of the kernel and a position in it, to their products.
 Products = Callable[["Named", "Named", tuple[int, ...]], Any]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Named:
-    """A value whose dimensions have names."""
+    """A value with named dimensions."""
 
     value: Any
     aval: Any
@@ -74,10 +74,10 @@ class Convolution:
 
     Args:
         context: the builder.
-        dtype: in which products are summed.
+        dtype: the dtype of the sums.
         sizes: of the dimensions of the result, by name; and of ``i``.
         kernel: spatial sizes of the kernel.
-        strides: steps.
+        strides: the strides.
         dilation: of the kernel.
     """
 
@@ -94,13 +94,13 @@ class Convolution:
         return tuple(range(len(self.kernel)))
 
     def whole(self, names: Names) -> Any:
-        """The aval of a result with dimensions in that order."""
+        """The aval of a result with these dimensions, in order."""
         return ShapedArray(tuple([self.sizes[name] for name in names]), self.dtype)
 
     # Operands and the result
 
     def grouped(self, value: Any, aval: Any, names: Sequence[Name], group: Name) -> Named:
-        """An operand in the dtype of sums, with groups taken out of the dimension of that name."""
+        """An operand in the dtype of the sums, with groups split off the dimension of that name."""
         c, at, shape = self.context, names.index(group), aval.shape
         value = c.convert(value, aval, ShapedArray(shape, self.dtype))
         groups = self.sizes["g"]
@@ -112,7 +112,7 @@ class Convolution:
     def padded(
         self, x: Named, padding: Sequence[tuple[int, int]], dilation: Sequence[int]
     ) -> Named:
-        """`x` with zeros between, before and after its places."""
+        """`x` with zeros between, before and after its elements."""
         if not any(low or high for low, high in padding) and set(dilation) <= {1}:
             return x
         added: dict[Name, tuple[int, int, int]] = {
@@ -139,7 +139,7 @@ class Convolution:
     # Parts
 
     def ordered(self, x: Named, names: Names) -> Named:
-        """`x` with its dimensions in that order."""
+        """`x` with its dimensions in this order."""
         if x.names == names:
             return x
         permutation = [x.names.index(name) for name in names]
@@ -148,9 +148,9 @@ class Convolution:
 
     def dropped(self, x: Named, *names: Name) -> Named:
         """`x` without dimensions of size one."""
-        kept = x.without(*names)
-        aval = ShapedArray(tuple([x.size(name) for name in kept]), self.dtype)
-        return Named(self.context.reshape(x.value, aval), aval, kept)
+        remaining = x.without(*names)
+        aval = ShapedArray(tuple([x.size(name) for name in remaining]), self.dtype)
+        return Named(self.context.reshape(x.value, aval), aval, remaining)
 
     def part(self, x: Named, ranges: Mapping[Any, tuple[int, int, int]]) -> Named:
         """A slice of `x`: start, limit and step of some dimensions."""
@@ -173,22 +173,22 @@ class Convolution:
         return Named(c.dynamic_slice(x.value, aval, at), aval, x.names)
 
     def seen(self, place: tuple[int, ...]) -> dict[Name, tuple[int, int, int]]:
-        """Where the padded input is that a place of the kernel is multiplied with."""
+        """The part of the padded input that a position of the kernel is multiplied with."""
         return {
             s: _spread(place[s] * self.dilation[s], self.sizes[s], self.strides[s])
             for s in self.places
         }
 
     def reach(self, along: int, taps: int = 1) -> int:
-        """How many places of the padded input so many places of the kernel need."""
+        """The number of positions of the padded input that `taps` positions of the kernel need."""
         last = (self.sizes[along] - 1) * self.strides[along]
         return last + (taps - 1) * self.dilation[along] + 1
 
     # Products of elements
 
     def by_elements(self, x: Named, w: Named) -> tuple[Any, Names]:
-        """A product of elements for each place of the kernel and each input feature."""
-        # In a loop, what is long has to lie together; XLA chooses by itself outside of loops.
+        """A product of elements for each position of the kernel and each input feature."""
+        # In a loop, long dimensions have to be contiguous; outside of loops XLA chooses the layout.
         features: Names = ("g", "o")
         channels_last = self.sizes["g"] * self.sizes["o"] >= self.sizes[self.places[-1]]
         order: Names = ("n", *self.places, *features)
@@ -212,26 +212,26 @@ class Convolution:
         return self.summed(x, w, whole, products), order
 
     def repeated(self, x: Named, whole: Any, order: Names) -> Any:
-        """The elements of `x` along all dimensions that it does not have."""
+        """The elements of `x`, repeated along all dimensions that it lacks."""
         if x.aval.size == whole.size:
             return self.context.reshape(x.value, whole)
         return self.context.broadcast_in_dim(x.value, whole, [order.index(n) for n in x.names])
 
     def plus(self, total: Any, value: Any, whole: Any) -> Any:
-        """A sum, of which there may be nothing yet."""
+        """A sum that may still be empty."""
         return value if total is None else self.context.add(total, value, whole)
 
     def written_out(
         self, x: Named, w: Named, whole: Any, term: Products, kernel: Sequence[int]
     ) -> Any:
-        """The sum over the places of a kernel."""
+        """The sum over the positions of a kernel."""
         total = None
         for place in np.ndindex(*kernel):
             total = self.plus(total, term(x, w, place), whole)
         return total
 
     def summed(self, x: Named, w: Named, whole: Any, term: Products) -> Any:
-        """The sum over the places of the kernel, in blocks along its longest dimension."""
+        """The sum over the positions of the kernel, in blocks along its longest dimension."""
         c, count = self.context, prod(self.kernel) * self.sizes["i"]
         if count <= UNROLLED:
             return self.written_out(x, w, whole, term, self.kernel)
@@ -262,7 +262,7 @@ class Convolution:
     # Products of matrices
 
     def by_matrices(self, x: Named, w: Named, precision: Any) -> tuple[Any, Names]:
-        """A product of matrices for each place of the kernel."""
+        """A product of matrices for each position of the kernel."""
         w = self.ordered(w, (*self.places, "g", "i", "o"))
         order: Names = ("g", *x.without("g", "i"), "o")
         whole = self.whole(order)
@@ -283,7 +283,7 @@ class Convolution:
             tap = self.moving_part(w, dict.fromkeys(self.places, 1), place)
             return self.context.add(total, products(near, tap), whole)
 
-        # XLA takes long to compile a product of matrices, so there is one.
+        # XLA takes long to compile a product of matrices, so there is only one.
         return self.looped(prod(self.kernel), whole, add_place), order
 
     def matrices(self, x: Named, w: Named, over: Names, whole: Any, precision: Any) -> Any:
@@ -303,7 +303,7 @@ class Convolution:
     # Convolutions of groups
 
     def by_groups(self, x: Named, w: Named, attributes: Mapping[str, Any]) -> tuple[Any, Names]:
-        """A convolution for each group, in the order of dimensions that XLA does best."""
+        """A convolution for each group, in XLA's fastest order of dimensions."""
         c, rank = self.context, len(self.kernel)
         order: Names = ("g", "n", *self.places, "o")
         x = self.ordered(x, ("g", "n", *self.places, "i"))
@@ -328,10 +328,10 @@ class Convolution:
 
         return self.looped(self.sizes["g"], whole, put_group), order
 
-    # Products for places of the result
+    # Products for positions of the result
 
     def by_results(self, x: Named, w: Named, precision: Any) -> tuple[Any, Names]:
-        """A product over places of the kernel and input features for each place of the result."""
+        """For each position of the result, a product over kernel positions and input features."""
         c = self.context
         order: Names = ("g", "n", "o")
         row = self.whole(order)
@@ -371,7 +371,7 @@ class Convolution:
     # Loops
 
     def looped(self, count: int, whole: Any, turn: Callable[[Any, Any], Any]) -> Any:
-        """What so many turns make of zeros; each takes its number and what there is so far."""
+        """`count` iterations from zeros; each takes its number and the current value."""
         c, number = self.context, ShapedArray((), INT32)
         one, last = c.constant(1, number), c.constant(count, number)
         _, total = c.while_loop(
@@ -388,7 +388,7 @@ class Convolution:
         return self.context.mul(number, self.context.constant(by, scalar), scalar)
 
     def unravelled(self, step: Any, sizes: Sequence[int]) -> dict[Name, Any]:
-        """The place that has a number in row-major order."""
+        """The position with a number in row-major order."""
         c, scalar = self.context, ShapedArray((), INT32)
         place: dict[Name, Any] = {}
         for s in reversed(self.places):
@@ -405,7 +405,7 @@ class Convolution:
 
 
 def _spread(start: int, count: int, step: int) -> tuple[int, int, int]:
-    """Start, limit and step of a slice of so many elements."""
+    """Start, limit and step of a slice of this many elements."""
     return start, start + (count - 1) * step + 1, step
 
 
@@ -414,14 +414,14 @@ def _replaced(sizes: tuple[int, ...], at: int, size: int) -> tuple[int, ...]:
 
 
 def _by_position(spec: Sequence[int], names: Sequence[Name]) -> list[Name]:
-    """The names of dimensions in the order in which they are, from where each is."""
+    """The names of dimensions in order of position."""
     return [name for _, name in sorted(zip(spec, names, strict=True))]
 
 
 def _sum_dtype(dtype: Any) -> Any:
-    """In which dtype products are summed, or None where that is left to XLA."""
+    """The dtype of the sums, or None to leave it to XLA."""
     if dtype.name in ("float16", "bfloat16"):
-        # Rounding every sum to 16 bits would lose what the elements have.
+        # Rounding every sum to 16 bits would lose precision.
         return FLOAT32
     return dtype if dtype.kind in "iufc" else None
 
@@ -459,7 +459,7 @@ def conv_general_dilated(
     if dtype is None or not 0 < a.size < 2**31:
         return NotImplemented
     count = out.size * sizes["i"] * prod(kernel)
-    # Several features of one group are what XLA does well enough, if there are few products.
+    # XLA handles several features of one group well enough, if there are few products.
     several = groups == 1 and sizes["i"] * sizes["o"] > 1
     if count < (MANY_PRODUCTS if several else SOME_PRODUCTS):
         return NotImplemented
@@ -499,9 +499,9 @@ def _way(sizes: Mapping[Name, int], kernel: tuple[int, ...], kind: str, padded: 
     grouped = sizes["g"] > 1
     if not kernel or (taps == 1 and not grouped and not padded):
         return None if kind == "c" else "matrices"
-    # Where XLA runs scalar loops, whatever the features.
+    # Where XLA runs scalar loops, whatever the number of features.
     slow = grouped or kind in "iu" or len(kernel) > 2
-    # Where it would not, but for the groups.
+    # Where it does so only because of the groups.
     fast = "groups" if kind == "f" and len(kernel) <= 2 else None
     results = prod([sizes[s] for s in range(len(kernel))])
     if results < taps and results <= FEW_RESULTS:

@@ -1,8 +1,8 @@
 """Cumulative operations as loops over rows.
 
-A loop over positions, which combines one row of memory after another, does one pass over memory. It
-is up to 10 times as fast as the scan in logarithmic depth that the primitives' own lowerings do,
-and compiles sooner. Along the last dimension, arrays are transposed for it.
+A loop over positions, which combines one row of memory after another, takes one pass over memory.
+It is up to 10 times as fast as the logarithmic-depth scan of the primitives' own lowerings, and
+compiles sooner. Arrays are transposed for scans along the last dimension.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ TABLE: Final = LoweringTable()
 INT32: Final = np.dtype(np.int32)
 FLOAT32: Final = np.dtype(np.float32)
 
-#: Along so few positions the primitives' own lowering is as good.
+#: Along this few positions the primitives' own lowering is as good.
 FEW: Final = 16
-#: Along more positions than this, rounding errors of a plain loop would add up.
+#: Along more positions than this, rounding errors of a plain loop would accumulate.
 MANY: Final = 8192
-#: So many elements side by side are worth a loop.
+#: With this many elements side by side, a loop is worth it.
 WIDE: Final = 16
 #: Along fewer positions transposing takes longer than is gained.
 LONG: Final = 128
-#: Up to so many elements a loop is worth it in any direction, because it compiles sooner.
+#: Up to this many elements a loop is worth it in any direction, because it compiles sooner.
 SMALL: Final = 8192
 
 #: From earlier and later elements, and their avals, to combined ones.
@@ -43,14 +43,14 @@ def _scan(
     identities: Callable[[Any], Sequence[Any]],
     combine: Combine,
 ) -> Any:
-    """The last of the arrays that `combine` gives; NotImplemented where a loop gains nothing.
+    """The last of the arrays that `combine` returns; NotImplemented where a loop gains nothing.
 
     Args:
         context: the builder.
-        values: arrays that are gone through together.
-        axis: the dimension to go along.
+        values: arrays to scan together.
+        axis: the dimension to scan.
         reverse: whether to go from the last position to the first.
-        identities: from the dtype to what the arrays are combined with at first.
+        identities: from the dtype to the initial values.
         combine: an associative function.
     """
     (out,) = context.avals_out
@@ -63,7 +63,7 @@ def _scan(
         return NotImplemented
     dtype = out.dtype
     if dtype.kind not in "iuc" and dtype.itemsize < 4:
-        # Rounding every result to 16 bits would lose what the elements have.
+        # Rounding every result to 16 bits would lose precision.
         dtype = FLOAT32
     wide, flat = ShapedArray(shape, dtype), ShapedArray((outer, size, inner), dtype)
     arrays = [context.reshape(context.convert(v, out, wide), flat) for v in values]
@@ -102,16 +102,16 @@ def _loop(
         result = context.dynamic_update_slice(result, combined[-1], whole, (zero, at, zero))
         return [context.add(step, one, position), result, *combined]
 
-    # One array is overwritten row by row. Of several, XLA would copy the one that is overwritten in
-    # each step, so that their result has an array of its own.
+    # One array is overwritten row by row. With several, XLA would copy the overwritten one in each
+    # step, so their result has its own array.
     first = [context.constant(identity, row) for identity in identities]
-    found = context.while_loop(
+    results = context.while_loop(
         [zero, arrays[0] if alone else context.constant(0, whole), *first],
         [position, whole, *[row] * len(arrays)],
         lambda step, *_: context.compare(step, last, "LE", position),
         body,
     )
-    return found[1]
+    return results[1]
 
 
 def _limit(dtype: Any, largest: bool) -> Any:
@@ -179,7 +179,7 @@ def cummin(context: Any, x: Any, *, axis: int, reverse: bool) -> Any:
 
 @TABLE.rule("linear_recurrence")
 def linear_recurrence(context: Any, a: Any, b: Any, *, axis: int, reverse: bool) -> Any:
-    """y[i] = a[i] * y[i - 1] + b[i]: maps y -> a * y + b are composed."""
+    """y[i] = a[i] * y[i - 1] + b[i], by composing maps y -> a * y + b."""
 
     def combine(xs: Sequence[Any], ys: Sequence[Any], avals: Sequence[Any]) -> list[Any]:
         scaled = context.mul(xs[1], ys[0], avals[1])

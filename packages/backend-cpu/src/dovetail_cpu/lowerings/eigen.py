@@ -1,7 +1,7 @@
 """Eigenvalues, singular values and related reductions by LAPACK.
 
-Routines that do not converge say so, and give results that mean nothing: these become NaN. Matrices
-with NaN or infinities, for which some routines never end, are not shown to them.
+Routines that do not converge say so, and return meaningless results: these become NaN. Matrices
+with NaN or infinities, on which some routines never terminate, are replaced beforehand.
 """
 
 from __future__ import annotations
@@ -40,28 +40,30 @@ def _iterated(
     outs: Sequence[Any],
     **attributes: str | bool | int,
 ) -> list[Any]:
-    """Call a routine that iterates; NaN where it fails, and where a matrix is not finite.
+    """Call an iterative routine; NaN where it fails, and where a matrix is not finite.
 
     Args:
         context: the builder.
-        routine: its name without the letter for the dtype.
-        x: a stack of matrices, which it overwrites where its first result has this type.
+        routine: its name without the dtype letter.
+        x: a stack of matrices, which it overwrites if its first result has this type.
         aval: its aval.
-        outs: avals of the results but for the last, the report.
+        outs: avals of the results except the last, the report.
         attributes: its options.
 
     Returns:
-        The results that are no integers.
+        The results that are not integers.
     """
     info = report_of(aval)
     x, broken = with_finite(context, x, aval)
     aliases = {0: 0} if outs[0] == aval else {}
-    *found, report = lapack_call(
+    *outputs, report = lapack_call(
         context, routine, [x], [*outs, info], aliases=aliases, **attributes
     )
-    kept = [i for i, out in enumerate(outs) if out.dtype != INT32]
+    numeric = [i for i, out in enumerate(outs) if out.dtype != INT32]
     report = context.or_(report, broken, info)
-    return where_succeeded(context, report, info, [found[i] for i in kept], [outs[i] for i in kept])
+    return where_succeeded(
+        context, report, info, [outputs[i] for i in numeric], [outs[i] for i in numeric]
+    )
 
 
 @TABLE.rule("eigh")
@@ -74,11 +76,11 @@ def eigh(
     subset_by_index: tuple[int, int] | None,
     algorithm: Any,
 ) -> Any:
-    """``syevd`` or ``heevd``; of a part of the eigenvalues all are computed."""
+    """``syevd`` or ``heevd``; all eigenvalues are computed even if only some are requested."""
     (aval,), outs = context.avals_in, context.avals_out
     if not outs[0].size or (algorithm is not None and algorithm.name != "QR"):
         return NotImplemented
-    found = _iterated(
+    outputs = _iterated(
         context,
         "heevd" if aval.dtype.kind == "c" else "syevd",
         triangle(context, x, aval, lower),
@@ -88,9 +90,9 @@ def eigh(
         uplo="L" if lower else "U",
     )
     if subset_by_index is None:
-        return found
+        return outputs
     start = subset_by_index[0]
-    return [columns_from(context, f, o, start) for f, o in zip(found, outs, strict=True)]
+    return [columns_from(context, f, o, start) for f, o in zip(outputs, outs, strict=True)]
 
 
 @TABLE.rule("svd")
@@ -106,38 +108,42 @@ def svd(
     """``gesdd``, or ``gesvd`` for the algorithm QR, of matrices with at least as many rows as
     columns, which take it two thirds of the time of others.
 
-    Transposing exchanges left vectors with right ones, and saves copies: rows of XLA's arrays are
-    LAPACK's columns.
+    Transposing swaps left and right vectors, and saves copies: rows of XLA's arrays are LAPACK's
+    columns.
     """
     (aval,), outs = context.avals_in, context.avals_out
     if not aval.size or (algorithm is not None and algorithm.name in ("JACOBI", "POLAR")):
         return NotImplemented
     turned = aval.shape[-2] <= aval.shape[-1]
-    given = transposed(aval) if turned else aval
-    *batch, rows, columns = given.shape
+    matrix_aval = transposed(aval) if turned else aval
+    *batch, rows, columns = matrix_aval.shape
     values = outs[0].update(shape=(*batch, columns))
     u = aval.update(shape=(*batch, rows, rows if full_matrices else columns))
     vh = aval.update(shape=(*batch, columns, columns))
     if not compute_uv:
         u, vh = u.update(shape=(*batch, rows, 1)), vh.update(shape=(*batch, 1, columns))
-    _, *found = _iterated(
+    _, *outputs = _iterated(
         context,
         "gesvd" if algorithm is not None and algorithm.name == "QR" else "gesdd",
         transpose(context, x, aval) if turned else x,
-        given,
-        [given, values, u, vh],
+        matrix_aval,
+        [matrix_aval, values, u, vh],
         mode=("A" if full_matrices else "S") if compute_uv else "N",
     )
     if not compute_uv:
-        found = found[:1]
+        outputs = outputs[:1]
     elif turned:
-        found = [found[0], transpose(context, found[2], vh), transpose(context, found[1], u)]
+        outputs = [
+            outputs[0],
+            transpose(context, outputs[2], vh),
+            transpose(context, outputs[1], u),
+        ]
     if subset_by_index is None:
-        return found
+        return outputs
     start = subset_by_index[0]
-    parts = [columns_from(context, f, o, start) for f, o in zip(found[:2], outs[:2], strict=True)]
+    parts = [columns_from(context, f, o, start) for f, o in zip(outputs[:2], outs[:2], strict=True)]
     if compute_uv:
-        parts.append(rows_from(context, found[2], outs[2], start))
+        parts.append(rows_from(context, outputs[2], outs[2], start))
     return parts
 
 
@@ -153,8 +159,8 @@ def eig(
 ) -> Any:
     """``geev``, of matrices divided by a power of two.
 
-    It would do so itself where they are large or small, but where LAPACK is that of SciPy 1.17, the
-    eigenvalues are then not multiplied again.
+    It would scale large or small matrices itself, but the LAPACK of SciPy 1.17 then does not scale
+    the eigenvalues back.
     """
     (aval,), outs = context.avals_in, context.avals_out
     if not aval.size or (implementation is not None and implementation.name != "LAPACK"):
@@ -164,7 +170,7 @@ def eig(
     is_real = aval.dtype.kind != "c"
     lengths = values.update(dtype=real_dtype(values.dtype))
     x, power = divided_by_power_of_two(context, x, aval)
-    *found, left, right = _iterated(
+    *parts, left, right = _iterated(
         context,
         "geev",
         x,
@@ -173,7 +179,7 @@ def eig(
         compute_left="V" if compute_left_eigenvectors else "N",
         compute_right="V" if compute_right_eigenvectors else "N",
     )
-    eigenvalues = context.complex(*found, values) if is_real else found[0]
+    eigenvalues = context.complex(*parts, values) if is_real else parts[0]
     results = [multiplied_by_power_of_two(context, eigenvalues, values, power)]
     if compute_left_eigenvectors:
         results.append(left)
@@ -215,10 +221,10 @@ def hessenberg(context: Any, a: Any) -> Any:
     if not outs[1].size:
         return NotImplemented
     info = report_of(aval)
-    *found, report = lapack_call(
+    *outputs, report = lapack_call(
         context, "gehrd", [a], [*outs, info], aliases={0: 0}, low=1, high=aval.shape[-1]
     )
-    return where_succeeded(context, report, info, found, outs)
+    return where_succeeded(context, report, info, outputs, outs)
 
 
 @TABLE.rule("tridiagonal")
@@ -228,7 +234,7 @@ def tridiagonal(context: Any, a: Any, *, lower: bool) -> Any:
     if not outs[2].size:
         return NotImplemented
     info = report_of(aval)
-    *found, report = lapack_call(
+    *outputs, report = lapack_call(
         context,
         "hetrd" if aval.dtype.kind == "c" else "sytrd",
         [a],
@@ -236,4 +242,4 @@ def tridiagonal(context: Any, a: Any, *, lower: bool) -> Any:
         aliases={0: 0},
         uplo="L" if lower else "U",
     )
-    return where_succeeded(context, report, info, found, outs)
+    return where_succeeded(context, report, info, outputs, outs)

@@ -1,16 +1,16 @@
 """Elementary functions in float32, computed in float64.
 
 XLA's CPU compiler calls the C library for each element of a sine, a remainder or a cube root, and
-for some of them loses digits. The formulas here consist of arithmetic that it vectorises. In
-float64 ten digits are enough for results that are rounded correctly but in one case in a hundred,
-so that polynomials are short and no step needs care, but for the arguments of sines: these are
+for some of them loses digits. The formulas here consist of arithmetic that it vectorizes. In
+float64, ten digits suffice for results that are rounded correctly but in one case in a hundred.
+Polynomials are therefore short, and no step needs care except the arguments of sines: these are
 reduced with all the digits of pi that a float32 can need.
 
-XLA lets the processor take subnormal numbers for zeros. A zero is therefore returned as it is where
-the function is the identity near zero; elsewhere a subnormal operand is made from its bits.
+XLA lets the processor flush subnormal numbers to zero. A zero is therefore returned as it is where
+the function is the identity near zero; elsewhere, a subnormal operand is rebuilt from its bits.
 
-The polynomials are those of Chebyshev interpolation, computed with 60 digits. A test of all float32
-found errors of up to 0.502 units in the last place, a sample of powers up to 0.504.
+The polynomials come from Chebyshev interpolation, computed with 60 digits. A test of all float32
+values found errors of up to 0.502 units in the last place, a sample of powers up to 0.504.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TABLE: Final = LoweringTable()
 
 Formula = Callable[..., Expression]
 
-#: Fewer elements take as long by the C library, in a smaller program, which XLA then runs in the
+#: For fewer elements the C library is as fast, in a smaller program, which XLA then runs in the
 #: caller's thread.
 MANY: Final = 1024
 NAMES: Final = ("bfloat16", "float16", "float32")
@@ -38,17 +38,17 @@ FLOAT64: Final = np.dtype(np.float64)
 INT32: Final = np.dtype(np.int32)
 INT64: Final = np.dtype(np.int64)
 
-#: Added to an integer of less than 2**51, this leaves it in the lowest bits of a float64.
+#: Adding this to an integer of less than 2**51 puts it in the lowest bits of a float64.
 SHIFTER: Final = 1.5 * 2.0**52
-#: The smallest float32, the unit of subnormal ones.
+#: The smallest float32, the unit of subnormal numbers.
 SMALLEST: Final = 2.0**-149
-#: Stands for infinity where the formula would have the difference or quotient of two.
+#: Replaces infinity where the formula would take the difference or quotient of two.
 HUGE: Final = 1e300
 
 #: The product of a smaller integer and a float32 is exact.
 EXACT_QUOTIENT: Final = 2.0**28
 
-#: The bits of 2**52: with others in the mantissa it is the float64 that counts them.
+#: The bits of 2**52: with others in the mantissa, it is the float64 of that count.
 COUNTER: Final = 0x433 << 52
 #: 4/3 of the exponent of 1, and the shift that makes the largest error of a straight line smallest.
 ROOT_START: Final = 2.0**52 * (4 / 3) + (4 / 3 * 1023 - 0.068) * 2.0**40
@@ -66,16 +66,16 @@ TWO_OVER_PI: Final = tuple(
         "0x1.0e4107cp-170",
     )
 )
-#: As many of these products can be 4 or more.
+#: This many of these products can be 4 or more.
 LARGE_PARTS: Final = 5
 
-#: What the bits of sqrt(1/2) lack of those of 1.
+#: The difference of the bits of 1 and sqrt(1/2).
 TO_ONE: Final = int(np.float64(1).view(np.int64) - np.float64(0.5**0.5).view(np.int64))
-#: Exponents of results beyond those of float32.
+#: Exponents of results outside the range of float32.
 BEYOND: Final = 200.0
 
-# In the squares of the argument: sin(pi / 2 r) / r and cos(pi / 2 r) for r**2 up to 1/4;
-# atan(t) / t for t**2 up to 1.
+# In the squares of the argument: sin(pi / 2 r) / r and cos(pi / 2 r) for r**2 up to 1/4; atan(t) /
+# t for t**2 up to 1.
 SINE: Final = (
     1.5707963267881,
     -0.6459640961467954,
@@ -127,7 +127,7 @@ POWER: Final = (
 
 
 def _elementwise(primitive: str) -> Callable[[Formula], Formula]:
-    """Make a formula for float32 the rule of a primitive, for narrower floats too."""
+    """Make a formula for float32 the rule of a primitive, for narrower floats as well."""
 
     def register(formula: Formula) -> Formula:
         @TABLE.rule(primitive)
@@ -145,8 +145,8 @@ def _elementwise(primitive: str) -> Callable[[Formula], Formula]:
                 operands = [Expression(context, value, out).convert(FLOAT32) for value in arguments]
                 return formula(*operands).convert(out.dtype).value
 
-            # Fused with what uses it, it would be computed anew for each use, in chains of such
-            # functions very often.
+            # If fused with its uses, it would be recomputed for each of them, which multiplies in
+            # chains of such functions.
             (result,) = context.outlined(
                 body, context.broadcast_operands(values, out), [out], primitive, cache_key=primitive
             )
@@ -158,10 +158,10 @@ def _elementwise(primitive: str) -> Callable[[Formula], Formula]:
 
 
 def _polynomial(x: Expression, coefficients: Sequence[float]) -> Expression:
-    """A polynomial, from the constant coefficient on.
+    """A polynomial, constant coefficient first.
 
-    Pairs of terms are added first, then pairs of these (Estrin's scheme): few operations wait for
-    others, of which a processor does several at once.
+    Pairs of terms are added first, then pairs of these (Estrin's scheme). Few operations then wait
+    for others, and a processor does several at once.
     """
     terms: list[Any] = list(coefficients)
     power = x
@@ -175,13 +175,13 @@ def _polynomial(x: Expression, coefficients: Sequence[float]) -> Expression:
 
 
 def _at_most(x: Expression, limit: Expression | float) -> Expression:
-    """The smaller of both; NaN where `x` is. In this form it is one instruction."""
+    """The smaller of both; NaN where `x` is. This form is one instruction."""
     beyond = x > limit
     return _like(x, limit).where(beyond, x)
 
 
 def _at_least(x: Expression, limit: Expression | float) -> Expression:
-    """The larger of both; NaN where `x` is. In this form it is one instruction."""
+    """The larger of both; NaN where `x` is. This form is one instruction."""
     beyond = x < limit
     return _like(x, limit).where(beyond, x)
 
@@ -191,14 +191,14 @@ def _like(x: Expression, other: Expression | float) -> Expression:
 
 
 def _size(x: Expression) -> Expression:
-    """The absolute value of a float32 in float64, of subnormal numbers too."""
+    """The absolute value of a float32 in float64, subnormal numbers included."""
     bits = x.bits(INT32) & 0x7FFFFFFF
     tiny = x == 0.0
     return (bits.convert(FLOAT64) * SMALLEST).where(tiny, abs(x).convert(FLOAT64))
 
 
 def _single(size: Expression, sign: Expression) -> Expression:
-    """A positive float64 as a float32, with a sign bit (of an int32 with that bit alone)."""
+    """A positive float64 as a float32, with a sign bit (an int32 with only that bit)."""
     normal = size.convert(FLOAT32).bits(INT32)
     small = (size * (1 / SMALLEST) + SHIFTER).bits(INT64).convert(INT32)
     bits = small.where(size < float(np.finfo(FLOAT32).smallest_normal), normal)
@@ -210,15 +210,15 @@ def _sign(x: Expression) -> Expression:
 
 
 def _identity_at_zero(x: Expression, result: Expression) -> Expression:
-    """The float32 result of a function, `x` itself where the processor takes it for zero."""
+    """The float32 result of a function; `x` itself where the processor flushes it to zero."""
     return x.where(x == 0.0, result.convert(FLOAT32))
 
 
 def _sine_and_cosine(x: Expression) -> tuple[Expression, Expression, Expression]:
     """sin and cos of pi / 2 r, and an int64 n, where n + r = 2 / pi x modulo 4, abs(r) <= 1/2.
 
-    Multiples of 4 are taken from each product before anything is rounded. The nearest integer is
-    subtracted from the largest part first: the sum then keeps its digits where it is small.
+    Multiples of 4 are subtracted from each product before anything is rounded. The nearest integer
+    is subtracted from the largest part first, which keeps the digits of the sum where it is small.
     """
     wide = x.convert(FLOAT64)
     parts = [wide * part for part in TWO_OVER_PI]
@@ -241,8 +241,8 @@ def _wave(x: Expression, quarters: int) -> Expression:
     sine, cosine, quadrant = _sine_and_cosine(x)
     if quarters:
         quadrant = quadrant + quarters
-    found = sine.where((quadrant & 1) == 0, cosine)
-    return (found.bits(INT64) ^ ((quadrant & 2) << 62)).bits(FLOAT64)
+    value = sine.where((quadrant & 1) == 0, cosine)
+    return (value.bits(INT64) ^ ((quadrant & 2) << 62)).bits(FLOAT64)
 
 
 @_elementwise("sin")
@@ -267,7 +267,7 @@ def _tan(x: Expression) -> Expression:
 
 def _angle(y: Expression, x: Expression) -> Expression:
     """The angle from 0 to pi / 2 of a point with finite coordinates >= 0, of which one is not 0."""
-    # A division with several uses would get a loop of its own, so this one has a single use.
+    # A division with several uses would get its own loop, so this one has a single use.
     quotient = _at_most(y, x) * (1.0 / _at_least(x, y))
     angle = quotient * _polynomial(quotient * quotient, ARC_TANGENT)
     steep = y > x
@@ -279,7 +279,7 @@ def _atan2(y: Expression, x: Expression) -> Expression:
     """The angle of a point."""
     height, width = (_at_most(_size(v), HUGE) for v in (y, x))
     angle = _angle(height, _at_least(width, 1 / HUGE))
-    # The sign of zeros counts as well.
+    # The sign of zeros matters too.
     left = x.bits(INT32) < 0
     return _single((math.pi - angle).where(left, angle), _sign(y))
 
@@ -322,8 +322,8 @@ def _arc_sine(y: Expression) -> Expression:
 def _cbrt(x: Expression) -> Expression:
     """The cube root, as x r**2 with the inverse root r.
 
-    The first r is made by dividing the bits by -3, as if they were a logarithm: it is exact to 4 %.
-    With h = 1 - x r**3 the exact one is r (1 - h)**(-1/3), of which two terms are taken, twice.
+    The first r comes from dividing the bits by -3, as if they were a logarithm; it is accurate to 4
+    %. With h = 1 - x r**3, the exact root is r (1 - h)**(-1/3). Two terms of it are used, twice.
     """
     size = _size(x)
     counted = ((size.bits(INT64) >> 12) | COUNTER).bits(FLOAT64)
@@ -333,16 +333,16 @@ def _cbrt(x: Expression) -> Expression:
         root = root + root * rest * _polynomial(rest, (1 / 3, 2 / 9))
     # Infinities and NaN are their own roots.
     finite = size < math.inf
-    found = (size * root * root).where(finite, size)
-    return (found.convert(FLOAT32).bits(INT32) | _sign(x)).bits(FLOAT32)
+    root_size = (size * root * root).where(finite, size)
+    return (root_size.convert(FLOAT32).bits(INT32) | _sign(x)).bits(FLOAT32)
 
 
 @_elementwise("rem")
 def _rem(x: Expression, y: Expression) -> Expression:
-    """The remainder, exactly: if no quotient is too large, from the quotients.
+    """The exact remainder: from the quotients, if none is too large.
 
-    A quotient that was rounded to an integer above it makes the rest negative, and one rounded from
-    it to below leaves the divisor.
+    A quotient that was rounded up to an integer makes the remainder negative; one that was rounded
+    down from an integer leaves the divisor.
     """
     context = x.context
     size, divisor = _size(x), _size(y)
@@ -360,8 +360,8 @@ def _rem(x: Expression, y: Expression) -> Expression:
     def by_the_library() -> Any:
         return size.apply("remainder", divisor).value
 
-    (found,) = context.case(some.value, [from_quotients, by_the_library], [size.aval])
-    return _single(Expression(context, found, size.aval), _sign(x))
+    (remainder,) = context.case(some.value, [from_quotients, by_the_library], [size.aval])
+    return _single(Expression(context, remainder, size.aval), _sign(x))
 
 
 @_elementwise("pow")
@@ -385,7 +385,7 @@ def _pow(x: Expression, y: Expression) -> Expression:
 
 
 def _log2(size: Expression) -> Expression:
-    """n + log2(m) of a positive number, which is 2**n m with m from sqrt(1/2) to sqrt(2)."""
+    """n + log2(m) of a positive number 2**n m with m from sqrt(1/2) to sqrt(2)."""
     bits = size.bits(INT64)
     biased = (bits + TO_ONE) >> 52
     mantissa = (bits - (biased << 52) + (1023 << 52)).bits(FLOAT64)
@@ -395,7 +395,7 @@ def _log2(size: Expression) -> Expression:
 
 
 def _exp2(x: Expression) -> Expression:
-    """Two to the power of a number, where the result is a normal one."""
+    """Two to the power of a number, if the result is a normal number."""
     nearest = x.nearest()
     scale = (nearest + SHIFTER).bits(INT64) << 52
     return (_polynomial(x - nearest, POWER).bits(INT64) + scale).bits(FLOAT64)

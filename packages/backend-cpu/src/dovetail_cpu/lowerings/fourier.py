@@ -1,9 +1,9 @@
-"""Fourier transforms of real signals by complex ones.
+"""Fourier transforms of real signals, by complex ones.
 
-XLA's CPU runtime plans every transform anew, and plans of real ones take longer than those of
-complex ones: of one signal of 10,000 to 200,000 samples, longer than the transform. A complex one
-of half the length takes 0.4 to 0.7 of the time; where the length is a prime number, a complex one
-of the same length takes two thirds.
+XLA's CPU runtime plans every transform anew, and real plans take longer than complex ones: for a
+single signal of 10,000 to 200,000 samples, longer than the transform itself. A complex transform of
+half the length takes 0.4 to 0.7 of the time. For prime lengths, a complex one of the same length
+takes two thirds.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ INT32: Final = np.dtype(np.int32)
 #: Lengths of single signals that are halved.
 SHORTEST: Final = 2**13
 LONGEST: Final = 2**18
-#: Planning shorter lengths is quick also if they are prime.
+#: Shorter lengths are planned quickly even if they are prime.
 LARGE_PRIME: Final = 1000
 
 
 @TABLE.rule("fft")
 def fft(context: Any, x: Any, *, fft_type: Any, fft_lengths: tuple[int, ...]) -> Any:
-    """A transform of a real signal, or to one; NotImplemented where nothing is gained."""
+    """A transform from or to a real signal; NotImplemented where nothing is gained."""
     (aval,), (out,) = context.avals_in, context.avals_out
     kind = fft_type.name
     if kind not in ("RFFT", "IRFFT") or len(fft_lengths) != 1 or not aval.size or not out.size:
@@ -69,7 +69,7 @@ def _transformed(context: Any, x: Any, aval: Any, kind: str) -> Any:
 
 
 def _mirrored(context: Any, x: Any, aval: Any) -> Any:
-    """The complex conjugates, in the opposite order."""
+    """The complex conjugates, in reverse order."""
     part = aval.update(dtype=real_dtype(aval.dtype))
     turned = context.reverse(x, aval, (aval.ndim - 1,))
     imaginary = context.neg(context.imag(turned, part), part)
@@ -77,8 +77,8 @@ def _mirrored(context: Any, x: Any, aval: Any) -> Any:
 
 
 def _real_at_ends(context: Any, x: Any, aval: Any, length: int) -> Any:
-    """Coefficients without the imaginary parts that those of no real signal have: in the first, and
-    for even lengths in the last."""
+    """Coefficients without the imaginary parts that are zero for real signals: those of the first,
+    and for even lengths the last."""
     part = aval.update(dtype=real_dtype(aval.dtype))
     position, truth = aval.update(dtype=INT32), aval.update(dtype=BOOL)
     place = context.iota(position, aval.ndim - 1)
@@ -112,12 +112,12 @@ def _roots(context: Any, aval: Any, length: int, sign: int) -> Any:
         square,
     )
     flat = context.reshape(both, aval.update(shape=(outer * inner,)))
-    found = context.slice(flat, aval.update(shape=(count,)), (0,), (count,))
-    return context.broadcast_in_dim(found, aval, (aval.ndim - 1,))
+    powers = context.slice(flat, aval.update(shape=(count,)), (0,), (count,))
+    return context.broadcast_in_dim(powers, aval, (aval.ndim - 1,))
 
 
 def _halved(context: Any, x: Any, aval: Any, out: Any, length: int) -> Any:
-    """RFFT: the even samples are taken for real parts, the odd ones for imaginary parts."""
+    """RFFT: even samples become real parts, odd samples imaginary parts."""
     half = length // 2
     pairs = aval.update(shape=(*aval.shape[:-1], half, 2))
     single = aval.update(shape=(*aval.shape[:-1], half, 1))
@@ -136,12 +136,12 @@ def _halved(context: Any, x: Any, aval: Any, out: Any, length: int) -> Any:
     even, odd = context.add(z, other, out), context.sub(z, other, out)
     roots = context.mul(_roots(context, out, length, -1), context.constant(-0.5j, out), out)
     even = context.mul(even, context.constant(0.5 + 0j, out), out)
-    found = context.add(even, context.mul(odd, roots, out), out)
-    return _real_at_ends(context, found, out, length)
+    coefficients = context.add(even, context.mul(odd, roots, out), out)
+    return _real_at_ends(context, coefficients, out, length)
 
 
 def _doubled(context: Any, y: Any, aval: Any, out: Any, length: int) -> Any:
-    """IRFFT: the opposite of `_halved`."""
+    """IRFFT: the inverse of `_halved`."""
     half = length // 2
     y = _real_at_ends(context, y, aval, length)
     other = _mirrored(context, y, aval)

@@ -1,4 +1,4 @@
-"""Calls of LAPACK, which jaxlib holds as targets of custom calls."""
+"""Calls of LAPACK, which jaxlib provides as custom-call targets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _prepared = False
 def prepare() -> None:
     """Make LAPACK callable from programs of this process.
 
-    A program that calls it before that crashes the process.
+    A program that calls it earlier crashes the process.
     """
     global _prepared
     with _lock:
@@ -43,20 +43,20 @@ def lapack_call(
 ) -> list[Any]:
     """Call a routine of LAPACK for each matrix of a batch.
 
-    Batch dimensions come first, in all operands and results; what has most dimensions is a matrix,
-    and XLA is told to lay it out column by column. LAPACK refuses matrices without elements, so
-    callers treat them apart.
+    Batch dimensions come first, in all operands and results. Arrays with the most dimensions are
+    matrices, for which XLA is told to use a column-major layout. LAPACK refuses empty matrices, so
+    callers treat them separately.
 
     Args:
         context: the builder.
-        routine: name without the letter for the dtype, such as ``"getrf"``. Routines whose name
-            depends on more than that (``orgqr``, ``ungqr``) are named in full.
+        routine: its name without the dtype letter, such as ``"getrf"``. Routines whose name depends
+            on more than that (``orgqr``, ``ungqr``) are named in full.
         operands: values.
-        outs: avals of the results. The dtype of the first says which letter is put before the name;
-            results called info are int32, one for each matrix.
-        aliases: number of an operand to the number of the result that is written over it.
-        attributes: static arguments. A string of one character is what LAPACK calls an option, an
-            int has 32 bits.
+        outs: avals of the results. The dtype of the first determines the letter; results called
+            info are int32, one for each matrix.
+        aliases: from the number of an operand to the number of the result that overwrites it.
+        attributes: static arguments. A string of one character is an option of LAPACK, an int has
+            32 bits.
 
     Returns:
         The results.
@@ -96,6 +96,6 @@ def _attribute(value: str | bool | int) -> Any:
 
 
 def _layout(rank: int, most: int) -> tuple[int, ...]:
-    """Dimensions from the fastest varying; those of matrices, column by column."""
+    """Dimensions from the fastest varying; matrices are column-major."""
     order = tuple(range(rank))[::-1]
     return (rank - 2, rank - 1, *order[2:]) if rank == most and rank >= 2 else order

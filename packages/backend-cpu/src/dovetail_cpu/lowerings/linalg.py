@@ -1,7 +1,7 @@
 """Dense linear algebra by LAPACK.
 
-XLA's arrays are laid out row by row, LAPACK's column by column. Where the transposed problem is of
-the same kind, it is the one that is given to LAPACK, so that nothing is copied.
+XLA's arrays are row-major, LAPACK's column-major. If the transposed problem is of the same kind, it
+is the one passed to LAPACK, so that nothing is copied.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def triangular_solve(
 
 @TABLE.rule("cholesky")
 def cholesky(context: Any, x: Any) -> Any:
-    """``potrf`` on the transposed matrix, whose upper triangle is read and written."""
+    """``potrf`` on the transposed matrix; it reads and writes the upper triangle."""
     (aval,) = context.avals_out
     if not aval.size:
         return NotImplemented
@@ -71,7 +71,7 @@ def cholesky(context: Any, x: Any) -> Any:
 
 @TABLE.rule("lu")
 def lu(context: Any, x: Any) -> Any:
-    """``getrf``, whose pivots are numbered from 1."""
+    """``getrf``, which numbers pivots from 1."""
     out, pivots, permutation = context.avals_out
     if not out.size:
         return NotImplemented
@@ -90,7 +90,7 @@ def geqrf(context: Any, a: Any) -> Any:
 
 @TABLE.rule("geqp3")
 def geqp3(context: Any, a: Any) -> Any:
-    """``geqp3``, which numbers columns from 1, and takes those first that are named to it."""
+    """``geqp3``, which numbers columns from 1 and moves the columns marked in its input first."""
     out, taus, order = context.avals_out
     if not out.size:
         return NotImplemented
@@ -127,7 +127,7 @@ def ormqr(context: Any, a: Any, taus: Any, c: Any, *, left: bool, transpose: boo
 def tridiagonal_solve(
     context: Any, dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool = False
 ) -> Any:
-    """``gtsv``; where pivots may be replaced, jaxlib's own routine."""
+    """``gtsv``; if pivots may be replaced, jaxlib's own routine."""
     *_, vector, out = context.avals_in
     if not out.size:
         return NotImplemented

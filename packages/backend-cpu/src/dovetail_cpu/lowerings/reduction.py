@@ -1,4 +1,4 @@
-"""Reductions in forms that XLA's CPU compiler vectorises."""
+"""Reductions in forms that XLA's CPU compiler vectorizes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dovetail.extend import LoweringTable, ShapedArray
 
 TABLE: Final = LoweringTable()
 
-#: Rows of up to so many elements are reduced by combining their columns: 18 times as fast for 4
+#: Rows of up to this many elements are reduced by combining their columns: 18 times as fast for 4
 #: elements, as fast for 16.
 SHORT_ROW: Final = 8
 #: With fewer rows than this there is nothing to gain.
@@ -29,8 +29,8 @@ def _extreme_position(context: Any, x: Any, axis: int, index_dtype: Any, largest
     if aval.dtype.kind == "c" or size >= 2**31 - 1:
         return NotImplemented
     work = _comparable(aval)
-    # Both passes must see the same values. Without the barrier the compiler may compute the operand
-    # anew in each, with other roundings, and find the extreme nowhere.
+    # Both passes must see the same values. Without the barrier, the compiler may recompute the
+    # operand in each with different rounding, and find the extreme nowhere.
     (x,) = context.optimization_barrier([x], [aval])
     x = context.convert(x, aval, work)
     is_float = work.dtype in FLOATS
@@ -47,23 +47,23 @@ def _extreme_position(context: Any, x: Any, axis: int, index_dtype: Any, largest
         [ShapedArray(out.shape, work.dtype)],
         lambda a, b: [(context.max if largest else context.min)(a, b, value)],
     )
-    kept = tuple(i for i in range(aval.ndim) if i != axis)
-    spread = context.broadcast_in_dim(best, work, kept)
+    others = tuple(i for i in range(aval.ndim) if i != axis)
+    spread = context.broadcast_in_dim(best, work, others)
     truth = ShapedArray(aval.shape, BOOL)
     if is_float:
-        # Where the best is NaN, no number counts; NaN itself is not less than anything.
+        # If the best is NaN, no number compares equal; NaN itself is not less than anything.
         not_worse = context.not_(context.compare(x, spread, "LT" if largest else "GT", work), truth)
         counts = context.or_(
             context.compare(spread, spread, "EQ", work),
             context.compare(x, x, "NE", work),
             truth,
         )
-        found = context.and_(not_worse, counts, truth)
+        is_best = context.and_(not_worse, counts, truth)
     else:
-        found = context.compare(x, spread, "EQ", work)
+        is_best = context.compare(x, spread, "EQ", work)
     positions = ShapedArray(aval.shape, INT32)
     candidates = context.select(
-        found, context.iota(positions, axis), context.constant(size, positions), positions
+        is_best, context.iota(positions, axis), context.constant(size, positions), positions
     )
     result = ShapedArray(out.shape, INT32)
     (first,) = context.reduce(

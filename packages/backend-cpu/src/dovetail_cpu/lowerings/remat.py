@@ -1,4 +1,4 @@
-"""What XLA's CPU compiler must not undo or remove, and memories of the host."""
+"""Barriers that XLA's CPU compiler must not undo or remove, and host memory."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ def remat(
 ) -> Any:
     """A function that is not inlined.
 
-    Barriers keep the compiler from merging the second computation with the first, but it removes
-    them before it decides about the order of operations, and runs all second computations at once.
-    The memory of a function is its own while it runs, and free afterwards.
+    Barriers keep the compiler from merging the second computation with the first. But it removes
+    them before it orders operations, and then runs all second computations at once. A function has
+    its own memory while it runs, which is free afterwards.
     """
     held = prevent_cse if isinstance(prevent_cse, bool) else any(prevent_cse)
     if not differentiated or not held or jaxpr.jaxpr.effects or not context.avals_out:
         return NotImplemented
     if context.platform_index is not None:
-        # Functions called inside would need the number of the platform.
+        # Functions called inside would need the platform number.
         return NotImplemented
 
     def body(*arguments: Any) -> Any:
@@ -44,5 +44,5 @@ def offload(context: Any, x: Any, *, src: str, dst: str) -> Any:
     return x
 
 
-# jaxlib brings the kernel.
+# The kernel comes with jaxlib.
 TABLE.rule("dce_sink")(keep_alive)

@@ -1,9 +1,9 @@
-"""Sorting by one integer that holds a key and a position.
+"""Sorting by a single integer that holds a key and a position.
 
-XLA's CPU compiler calls a function for each comparison, unless one array is sorted by a plain
-comparison of its elements. So a key of up to 32 bits and the position of the element are packed
-into one 64-bit integer, and the operands are gathered in the order found. The result is the same
-bit for bit, and always stable; a million float32 numbers take a fifth of the time, with or without
+XLA's CPU compiler calls a function for each comparison, unless it sorts one array by plain
+comparison of its elements. Here, a key of up to 32 bits and the position of the element are packed
+into one 64-bit integer, and the operands are gathered in the resulting order. The result is bitwise
+the same, and always stable. A million float32 numbers take a fifth of the time, with or without
 values that go along.
 """
 
@@ -17,7 +17,7 @@ from dovetail.extend import LoweringTable, ShapedArray
 
 TABLE: Final = LoweringTable()
 
-#: Shorter arrays are sorted as fast by a comparison function, in a smaller program.
+#: Shorter arrays sort as fast with a comparison function, in a smaller program.
 MANY: Final = 128
 
 BOOL: Final = np.dtype(bool)
@@ -29,7 +29,7 @@ FLOAT32: Final = np.dtype(np.float32)
 
 @TABLE.rule("sort")
 def sort(context: Any, *values: Any, dimension: int, is_stable: bool, num_keys: int) -> Any:
-    """Sort by one key; NotImplemented for several, wide ones, and where nothing is gained."""
+    """Sort by one key; NotImplemented for several keys, wide ones, and where nothing is gained."""
     avals = context.avals_in
     key = avals[0]
     size = key.shape[dimension]
@@ -75,12 +75,12 @@ def sort(context: Any, *values: Any, dimension: int, is_stable: bool, num_keys: 
 
 
 def _ordered(context: Any, x: Any, aval: Any) -> Any:
-    """Integers of 32 bits' range in the order of the elements of `x`, equal where these are."""
+    """Integers in the 32-bit range, in the order of the elements of `x`, equal where these are."""
     wide = ShapedArray(aval.shape, INT64)
     if aval.dtype == BOOL or aval.dtype.kind in "iu":
         x = context.convert(x, aval, wide)
         if aval.dtype == UINT32:
-            # Moved to the range of signed integers, so that shifting keeps the sign.
+            # Shifted into the signed range, to preserve the sign.
             x = context.sub(x, context.constant(2**31, wide), wide)
         return x
     single, bits = ShapedArray(aval.shape, FLOAT32), ShapedArray(aval.shape, INT32)
@@ -89,7 +89,7 @@ def _ordered(context: Any, x: Any, aval: Any) -> Any:
     x = context.select(context.compare(x, zero, "EQ", single), zero, x, single)
     nan = context.constant(np.nan, single)
     x = context.select(context.compare(x, x, "NE", single), nan, x, single)
-    # The bits of floats, as integers, are in order; those of negative ones in the opposite order.
+    # The bits of floats, as integers, are in order; for negative floats, in reverse order.
     integer = context.op("bitcast_convert", [x], bits)
     negative = context.compare(integer, context.constant(0, bits), "LT", bits)
     turned = context.xor(integer, context.constant(0x7FFFFFFF, bits), bits)

@@ -1,9 +1,9 @@
 """Windows as slices that are combined element by element.
 
-XLA's CPU compiler reduces each window by a loop of its own, element after element, and finds where
-to scatter to by sorting through all of them. Slices of the whole array, one for each place that the
-window sees, are combined in vectors: 4 to 20 times as fast for pooling, 10 to 80 times for its
-derivative. Results are the same, up to the order in which elements are added.
+XLA's CPU compiler reduces each window in a loop of its own, element by element, and sorts through
+all of them to find where to scatter. Here, slices of the whole array, one for each position in the
+window, are combined with vector instructions: 4 to 20 times as fast for pooling, 10 to 80 times for
+its derivative. Results are the same, up to the order in which elements are added.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from dovetail_cpu.lowerings import cumulative
 
 TABLE: Final = LoweringTable()
 
-#: With fewer elements to look at than this there is nothing to gain.
+#: With fewer elements than this there is nothing to gain.
 MANY: Final = 1024
-#: Windows of up to so many places are gone through in all dimensions at once.
+#: Windows of up to this many elements are processed in all dimensions at once.
 TOGETHER: Final = 9
-#: Along a dimension, windows of up to so many places are gone through place by place.
+#: Along a dimension, windows of up to this many elements are processed one by one.
 DIRECT: Final = 16
-#: Windows with more places than this select one dimension after another.
+#: Windows with more elements than this select along one dimension after another.
 SELECTED: Final = 32
 
 INT32: Final = np.dtype(np.int32)
@@ -40,14 +40,14 @@ Combine = Callable[[Expression, Expression], Expression]
 
 
 def _working(dtype: Any) -> Any:
-    """The dtype that the CPU computes in, float32 for 16-bit floats; None for narrower ones."""
+    """The dtype that the CPU computes in: float32 for 16-bit floats; None for narrower ones."""
     if dtype.kind in "biuc" or dtype in (FLOAT32, FLOAT64):
         return dtype
     return FLOAT32 if dtype.itemsize == 2 else None
 
 
 def _worst(dtype: Any, direction: str) -> Any:
-    """What every element is at least as good as."""
+    """The value that every element is at least as good as."""
     if dtype.kind in "iu":
         limits = np.iinfo(dtype)
         return limits.min if direction == "GE" else limits.max
@@ -55,20 +55,20 @@ def _worst(dtype: Any, direction: str) -> Any:
 
 
 def _sized(aval: Any, dimension: int, size: int) -> Any:
-    """The aval with another size of a dimension."""
+    """The aval with the size of one dimension replaced."""
     shape = aval.shape
     return aval.update(shape=(*shape[:dimension], size, *shape[dimension + 1 :]))
 
 
 def _padded(x: Expression, dimension: int, low: int, high: int, fill: Any) -> Expression:
-    """With so many elements before and after those of a dimension."""
+    """Pad a dimension by these numbers of elements before and after."""
     edges = [(0, 0)] * x.aval.ndim
     edges[dimension] = (low, high)
     return x.pad(edges, fill)
 
 
 def _sliced(x: Expression, dimension: int, start: int, count: int, step: int = 1) -> Expression:
-    """So many elements of a dimension, from a start on."""
+    """A range of elements of a dimension."""
     starts, counts, steps = [0] * x.aval.ndim, list(x.aval.shape), [1] * x.aval.ndim
     starts[dimension], counts[dimension], steps[dimension] = start, count, step
     return x.slice(starts, counts, steps)
@@ -77,11 +77,11 @@ def _sliced(x: Expression, dimension: int, start: int, count: int, step: int = 1
 def _outlined(
     context: Any, body: Callable[..., Sequence[Expression]], arrays: Sequence[Expression], outs: Any
 ) -> list[Expression]:
-    """Results of a function of arrays that is not fused with others."""
+    """The results of a function of arrays that is not fused with other operations."""
 
     def emit(*values: Any) -> list[Any]:
-        given = [Expression(context, v, a.aval) for v, a in zip(values, arrays, strict=True)]
-        return [a.value for a in body(*given)]
+        expressions = [Expression(context, v, a.aval) for v, a in zip(values, arrays, strict=True)]
+        return [a.value for a in body(*expressions)]
 
     values = context.outlined(emit, [a.value for a in arrays], outs, "windows")
     return [Expression(context, v, out) for v, out in zip(values, outs, strict=True)]
@@ -111,11 +111,11 @@ class _Along:
 
     @property
     def places(self) -> int:
-        """The number of elements that the window sees at most."""
+        """The maximum number of elements in the window."""
         return (self.size - 1) // self.base + 1
 
     def sees_all(self, shape: tuple[int, ...]) -> bool:
-        """Whether it sees all elements up to each, or all from each on."""
+        """Whether each window covers all elements up to a position, or all from it on."""
         ends = sorted((self.low, self.high))
         plain = self.step == self.base == self.distance == 1
         return plain and self.size >= shape[self.dimension] and ends == [0, self.size - 1]
@@ -136,7 +136,7 @@ class _Along:
         x = _padded(x, self.dimension, self.low, self.high, self.fill)
         if self.size <= DIRECT:
             return self._place_by_place(x, self.size, count, self.step)
-        # Combining runs of 1, 2, 4, ... takes so many passes; windows far apart need not overlap.
+        # Combining runs of 1, 2, 4, ... takes this many passes; distant windows need not overlap.
         if self.size <= self.step * 2 * self.size.bit_length():
             return self._plainly(x, count)
         return self._by_runs(x, count)
@@ -153,7 +153,7 @@ class _Along:
         result, covered, run = None, 0, 1
         while True:
             if self.repeatable and 2 * run > self.size:
-                # Two runs that overlap cover the window.
+                # Two overlapping runs cover the window.
                 first = _sliced(x, d, 0, count, self.step)
                 last = (self.size - run) * self.distance
                 return self.combine(first, _sliced(x, d, last, count, self.step))
@@ -195,26 +195,25 @@ class _Along:
     def _dilated(self, x: Expression) -> Expression:
         """The window over elements with holes between them, without the holes.
 
-        The window sees one element more at some of its places than at the others. Both are reduced,
-        and repeated.
+        Some windows have one element more than the others. Both kinds are reduced, and interleaved.
         """
         d, base = self.dimension, self.base
         n = x.aval.shape[d]
         ones = (n - 1) * base + 1 + self.low + self.high - self.size + 1
         fewer, rest = divmod(self.size - 1, base)
-        # Windows that begin at the place u see elements from ceil(u / base) on.
+        # Windows that begin at position u have elements from ceil(u / base) on.
         first, last = -(self.low // base), -((self.low - ones + 1) // base)
         count = last - first + 1
         x = _padded(x, d, -first, last + fewer - (n - 1), self.fill)
         shape = [*x.aval.shape[:d], count, base, *x.aval.shape[d + 1 :]]
-        kept = [i for i in range(len(shape)) if i != d + 1]
-        result = self._place_by_place(x, fewer + 1, count, 1).broadcast(shape, kept)
+        others = [i for i in range(len(shape)) if i != d + 1]
+        result = self._place_by_place(x, fewer + 1, count, 1).broadcast(shape, others)
         if rest + 1 < base:
             positions = x.aval.update(shape=tuple(shape), dtype=INT32)
             one_more = Expression.iota(x.context, positions, d + 1) >= base - 1 - rest
             other = self.fill
             if fewer:
-                other = self._place_by_place(x, fewer, count, 1).broadcast(shape, kept)
+                other = self._place_by_place(x, fewer, count, 1).broadcast(shape, others)
             result = result.where(one_more, other)
         flat = result.reshape([*shape[:d], count * base, *shape[d + 2 :]])
         begin = -self.low - (first - 1) * base - 1
@@ -254,9 +253,9 @@ def _reduced(
     steps = [step for step in steps if not step.trivial]
     if len(steps) == 1 and steps[0].sees_all(aval.shape):
         (step,) = steps
-        found = running(context, x, axis=step.dimension, reverse=not step.low)
-        if found is not NotImplemented:
-            return found
+        scanned = running(context, x, axis=step.dimension, reverse=not step.low)
+        if scanned is not NotImplemented:
+            return scanned
     for step in steps:
         if step.base > 1 and (step.distance > 1 or step.places > DIRECT):
             return NotImplemented
@@ -287,7 +286,7 @@ def reduce_window_sum(context: Any, x: Any, **window: Any) -> Any:
 
 @TABLE.rule("reduce_window_max")
 def reduce_window_max(context: Any, x: Any, **window: Any) -> Any:
-    """The largest elements that windows see."""
+    """The largest elements of windows."""
 
     def larger(x: Expression, y: Expression) -> Expression:
         return x.apply("maximum", y)
@@ -297,7 +296,7 @@ def reduce_window_max(context: Any, x: Any, **window: Any) -> Any:
 
 @TABLE.rule("reduce_window_min")
 def reduce_window_min(context: Any, x: Any, **window: Any) -> Any:
-    """The smallest elements that windows see."""
+    """The smallest elements of windows."""
 
     def smaller(x: Expression, y: Expression) -> Expression:
         return x.apply("minimum", y)
@@ -327,7 +326,7 @@ def _extreme(
 
 @dataclass(frozen=True, slots=True)
 class _Windows:
-    """Windows that select an element each, over elements without holes."""
+    """Windows that each select an element, over elements without holes."""
 
     sizes: tuple[int, ...]
     steps: tuple[int, ...]
@@ -336,7 +335,7 @@ class _Windows:
     direction: str
 
     def count(self, shape: Sequence[int]) -> tuple[int, ...]:
-        """How many windows there are along each dimension."""
+        """The number of windows along each dimension."""
         return tuple(
             [
                 (n + low + high - (w - 1) * e - 1) // s + 1
@@ -347,7 +346,7 @@ class _Windows:
         )
 
     def seen(self, x: Expression, counts: Sequence[int]) -> Iterator[tuple[int, Expression]]:
-        """The number of each place, and what windows see there of an array that is padded."""
+        """The number of each position, and the elements of all windows there, of a padded array."""
         for number, place in enumerate(product(*map(range, self.sizes))):
             corner = [k * e for k, e in zip(place, self.distances, strict=True)]
             yield number, x.slice(corner, counts, self.steps)
@@ -355,13 +354,13 @@ class _Windows:
     def select(
         self, x: Expression, edges: Sequence[tuple[int, int]], counts: tuple[int, ...]
     ) -> tuple[Expression, Expression]:
-        """The numbers of the places that windows select, and the elements there.
+        """The numbers of the positions that windows select, and the elements there.
 
-        These are the first of the best elements; or the first NaN, where there is one.
+        These are the first of the best elements, or the first NaN if there is one.
 
         Args:
             x: an array.
-            edges: how many places are added before and after its dimensions.
+            edges: the padding before and after its dimensions.
             counts: the number of windows.
         """
         context, worst = x.context, _worst(x.aval.dtype, self.direction)
@@ -378,14 +377,14 @@ class _Windows:
             chosen = chosen.where(stays, place)
             best = best.where(stays, later)
         if any(low > 0 for low, _ in self.padding):
-            # An element as bad as padding comes after it, and is to be selected all the same.
+            # An element as bad as padding comes after it, but has to be selected all the same.
             alike = best == worst
             first = self._first(context, numbers, [low for low, _ in edges])
             chosen = first.where(alike, chosen)
         return chosen, best
 
     def _first(self, context: Any, numbers: Any, starts: Sequence[int]) -> Expression:
-        """The number of the first place where each window sees an element."""
+        """The number of the first position where each window has an element."""
         result = Expression(context, context.constant(0, numbers), numbers)
         for d, (size, step, distance) in enumerate(
             zip(self.sizes, self.steps, self.distances, strict=True)
@@ -398,7 +397,7 @@ class _Windows:
         return result
 
     def one_by_one(self) -> list[_Windows]:
-        """Windows along one dimension each that, one after another, select the same elements."""
+        """One-dimensional windows that, one after another, select the same elements."""
 
         def only(d: int, values: Any, other: Any) -> Any:
             return tuple([v if i == d else other for i, v in enumerate(values)])
@@ -417,13 +416,13 @@ class _Windows:
 
 
 def _phases(aval: Any, windows: _Windows) -> list[_Windows]:
-    """The windows to go through one after another; none where nothing is gained."""
+    """The windows to process one after another; none where nothing is gained."""
     places = prod(windows.sizes)
     gained = prod(windows.count(aval.shape)) * places >= MANY and places > 1
     if not gained or not aval.size or aval.dtype.kind in "bc" or _working(aval.dtype) is None:
         return []
-    found = [windows] if places <= SELECTED else windows.one_by_one()
-    return [] if any(prod(w.sizes) > SELECTED for w in found) else found
+    phases = [windows] if places <= SELECTED else windows.one_by_one()
+    return [] if any(prod(w.sizes) > SELECTED for w in phases) else phases
 
 
 def _selected(
@@ -433,7 +432,7 @@ def _selected(
     counts: tuple[int, ...],
     values: bool,
 ) -> list[Expression]:
-    """The numbers of selected places and, if `values`, the elements there."""
+    """The numbers of selected positions and, if `values`, the elements there."""
     outs = [ShapedArray(counts, INT32), x.aval.update(shape=counts)]
 
     def body(x: Expression) -> Sequence[Expression]:
@@ -446,8 +445,8 @@ def _selected(
 def select_and_gather_add(
     context: Any, tangents: Any, operand: Any, *, select_prim: Any, **window: Any
 ) -> Any:
-    """Elements of one array where windows over another select."""
-    given, aval = context.avals_in
+    """Elements of one array at the positions that windows over another select."""
+    tangent_aval, aval = context.avals_in
     windows = _Windows(
         window["window_dimensions"],
         window["window_strides"],
@@ -459,7 +458,7 @@ def select_and_gather_add(
     if not phases or any(d > 1 for d in window["base_dilation"]):
         return NotImplemented
     x = Expression(context, operand, aval).convert(_working(aval.dtype))
-    t = Expression(context, tangents, given)
+    t = Expression(context, tangents, tangent_aval)
     for phase in phases:
         counts = phase.count(x.aval.shape)
         last = phase is phases[-1]
@@ -484,8 +483,8 @@ def select_and_gather_add(
 def select_and_scatter_add(
     context: Any, source: Any, operand: Any, *, select_prim: Any, **window: Any
 ) -> Any:
-    """Elements added up where windows select."""
-    given, aval = context.avals_in
+    """Elements added up at the positions that windows select."""
+    source_aval, aval = context.avals_in
     (out,) = context.avals_out
     windows = _Windows(
         window["window_dimensions"],
@@ -505,34 +504,33 @@ def select_and_scatter_add(
         chosen, *others = scatter.select(x, values=phase is not phases[-1])
         scatters.append((scatter, chosen))
         (x,) = others or [x]
-    g = Expression(context, source, given).convert(dtype)
+    g = Expression(context, source, source_aval).convert(dtype)
     for scatter, chosen in reversed(scatters):
         g = scatter.add(chosen, g)
     return g.convert(out.dtype).value
 
 
 class _Scatter:
-    """Adding up what windows select: every element asks the windows that see it.
+    """Adding up at selected positions: every element asks the windows that contain it.
 
-    Elements are taken in blocks of as many as the window moves on by, so that the same windows see
-    all elements of a block. Windows that would see elements only if there were more of them are put
-    before the first and after the last, with nothing to add.
+    Elements are taken in blocks as large as the stride, so all elements of a block are in the same
+    windows. Padding windows, with nothing to add, are put before the first and after the last.
     """
 
     def __init__(self, windows: _Windows, shape: tuple[int, ...]) -> None:
         self.windows, self.shape = windows, shape
         self.counts = windows.count(shape)
         steps, lows = windows.steps, [low for low, _ in windows.padding]
-        #: How many windows see a block.
+        #: The number of windows that contain a block.
         self.seers = [-(-w // s) for w, s in zip(windows.sizes, steps, strict=True)]
-        #: The first block that holds elements, counted in windows, and how many do.
+        #: The first block with elements, counted in windows, and the number of such blocks.
         self.first_blocks = [low // s for low, s in zip(lows, steps, strict=True)]
         last_blocks = [(n - 1 + low) // s for n, low, s in zip(shape, lows, steps, strict=True)]
         self.blocks = [
             last - first + 1 for first, last in zip(self.first_blocks, last_blocks, strict=True)
         ]
-        #: How many windows are put before the first, and after the last; and how many of them, from
-        #: the first on, see no element.
+        #: The number of padding windows before the first window, and after the last; and how many
+        #: of them, from the first on, contain no element.
         before = [n - 1 - first for n, first in zip(self.seers, self.first_blocks, strict=True)]
         after = [last + 1 - n for last, n in zip(last_blocks, self.counts, strict=True)]
         self.before = [max(n, 0) for n in before]
@@ -540,7 +538,7 @@ class _Scatter:
         self.idle = [max(-n, 0) for n in before]
 
     def select(self, x: Expression, values: bool) -> list[Expression]:
-        """The numbers of the places that windows select and, if `values`, the elements there."""
+        """The numbers of the positions that windows select and, if `values`, the elements there."""
         windows = self.windows
         counts = tuple([sum(n) for n in zip(self.before, self.counts, self.after, strict=True)])
         edges = []
@@ -553,7 +551,7 @@ class _Scatter:
         return [chosen, *[best.slice(self.before, self.counts, ones) for best in others]]
 
     def add(self, chosen: Expression, g: Expression) -> Expression:
-        """The sums, for each element."""
+        """The sum for each element."""
         out = g.aval.update(shape=self.shape)
         (result,) = _outlined(g.context, self._sums, [chosen, g], [out])
         return result
@@ -561,7 +559,7 @@ class _Scatter:
     def _sums(self, chosen: Expression, g: Expression) -> list[Expression]:
         windows = self.windows
         g = g.pad(list(zip(self.before, self.after, strict=True)), 0)
-        # Each dimension, followed by one for the elements of a block where there are several.
+        # Each dimension, followed by one for the elements of a block if there are several.
         shape: list[int] = []
         kept = []
         for n, step in zip(self.blocks, windows.steps, strict=True):
@@ -590,7 +588,7 @@ class _Scatter:
 
         The block begins so many windows later, along each dimension.
         """
-        wanted, inside = number.constant(0), None
+        expected, inside = number.constant(0), None
         for d, (k, size, step) in enumerate(
             zip(shift, self.windows.sizes, self.windows.steps, strict=True)
         ):
@@ -601,6 +599,6 @@ class _Scatter:
                 if (k + 1) * step > size:
                     sees = within < size - k * step
                     inside = sees if inside is None else inside & sees
-            wanted = wanted * size + place
-        hit: Expression = number == wanted
+            expected = expected * size + place
+        hit: Expression = number == expected
         return hit if inside is None else hit & inside

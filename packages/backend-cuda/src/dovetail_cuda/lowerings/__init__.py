@@ -1,9 +1,9 @@
 """Lowerings to NVIDIA's libraries and to the kernels of the plug-in's wheel, by family.
 
-Not here, because XLA itself calls the library for the primitive's own lowering: `triangular_solve`
+Not here, because XLA calls the library for the primitive's own lowering: `triangular_solve`
 (cuBLAS), products and convolutions (cuBLAS, cuDNN), `fft` (cuFFT), `sort` and `top_k`. Not here,
-because no library for GPUs has them: `schur` and `hessenberg`. Of `cholesky_update` a batch, and of
-it and `symmetric_product` numbers of 16 bits, are left to the primitive, as no kernel takes them.
+because no GPU library has them: `schur` and `hessenberg`. Batches of `cholesky_update`, and 16-bit
+numbers in it and `symmetric_product`, use the primitive's lowering, as no kernel supports them.
 """
 
 from __future__ import annotations

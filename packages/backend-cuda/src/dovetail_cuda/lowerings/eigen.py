@@ -1,7 +1,7 @@
 """Eigenvalues and singular values by cuSOLVER.
 
-Kernels that do not converge say so, and give results that mean nothing: these become NaN. Matrices
-with NaN or infinities, for which iterations are not documented to end, are not shown to them.
+Kernels that do not converge say so, and return meaningless results: these become NaN. Matrices with
+NaN or infinities, on which iterations are not documented to terminate, are replaced beforehand.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ TABLE: Final = LoweringTable()
 BOOL: Final = np.dtype(bool)
 INT32: Final = np.dtype(np.int32)
 
-# How `syevd` is told which algorithm it shall use; 0 leaves it to the kernel, by size and batch.
+# The argument that selects an algorithm of `syevd`; 0 lets the kernel choose by size and batch.
 _EIGH_ALGORITHMS: Final = {None: np.uint8(0), "QR": np.uint8(1), "JACOBI": np.uint8(2)}
 
-# Up to this size one-sided rotations find singular values sooner than a reduction to two diagonals.
+# Up to this size one-sided rotations are faster than reduction to bidiagonal form.
 _LARGEST_FOR_JACOBI: Final = 1024
 # Up to this size `gesvdj` has a kernel for batches, which computes all vectors or none.
 _LARGEST_FOR_BATCHES: Final = 32
@@ -56,24 +56,24 @@ def _iterated(
     row_major: bool = False,
     **attributes: str | bool | np.uint8,
 ) -> tuple[list[Any], Any]:
-    """Call a kernel that iterates.
+    """Call an iterative kernel.
 
     Args:
         context: the builder.
         target: its name.
         x: a stack of matrices.
-        aval: their aval.
-        outs: avals of the results but for the last, the report.
-        overwrites: whether the first result is written over the matrices.
-        row_major: whether it takes matrices row by row.
+        aval: its aval.
+        outs: avals of the results except the last, the report.
+        overwrites: whether the first result overwrites the matrices.
+        row_major: whether it takes row-major matrices.
         attributes: its static arguments.
 
     Returns:
-        The results, and for each matrix 0 where they are good.
+        The results, and for each matrix 0 if they are valid.
     """
     info = report_of(aval)
     x, broken = with_finite(context, x, aval)
-    *found, report = kernel_call(
+    *outputs, report = kernel_call(
         context,
         target,
         [x],
@@ -83,7 +83,7 @@ def _iterated(
         row_major=row_major,
         **attributes,
     )
-    return found, context.or_(report, broken, info)
+    return outputs, context.or_(report, broken, info)
 
 
 @TABLE.rule("eigh")
@@ -96,14 +96,14 @@ def eigh(
     subset_by_index: tuple[int, int] | None,
     algorithm: Any,
 ) -> Any:
-    """``syevd``, ``heevd`` or, by rotations, ``syevj``; of a part of the eigenvalues all are
-    computed."""
+    """``syevd``, ``heevd`` or, by rotations, ``syevj``; all eigenvalues are computed even if only
+    some are requested."""
     (aval,), outs = context.avals_in, context.avals_out
     name = _name(algorithm)
     if not outs[0].size or name not in _EIGH_ALGORITHMS:
         return NotImplemented
     results = [aval, outs[1].update(shape=aval.shape[:-1])]
-    found, report = _iterated(
+    outputs, report = _iterated(
         context,
         "cusolver_syevd_ffi",
         triangle(context, x, aval, lower),
@@ -112,11 +112,11 @@ def eigh(
         lower=lower,
         algorithm=_EIGH_ALGORITHMS[name],
     )
-    found = where_succeeded(context, report, report_of(aval), found, results)
+    outputs = where_succeeded(context, report, report_of(aval), outputs, results)
     if subset_by_index is None:
-        return found
+        return outputs
     start = subset_by_index[0]
-    return [columns_from(context, f, o, start) for f, o in zip(found, outs, strict=True)]
+    return [columns_from(context, f, o, start) for f, o in zip(outputs, outs, strict=True)]
 
 
 @TABLE.rule("svd")
@@ -139,15 +139,15 @@ def svd(
     if name in (None, "DEFAULT"):
         name = "JACOBI" if max(rows, columns) <= _LARGEST_FOR_JACOBI else "QR"
     if name == "QR":
-        found, report = _svd_by_qr(context, x, aval, full_matrices, compute_uv)
+        outputs, report = _svd_by_qr(context, x, aval, full_matrices, compute_uv)
     else:
         target = "cusolver_gesvdj_ffi" if name == "JACOBI" else "cusolver_gesvdp_ffi"
         square = full_matrices or (name == "JACOBI" and min(rows, columns) <= _LARGEST_FOR_BATCHES)
-        found, report = _svd_by_rotations(context, target, x, aval, square, compute_uv)
+        outputs, report = _svd_by_rotations(context, target, x, aval, square, compute_uv)
     start = 0 if subset_by_index is None else subset_by_index[0]
-    parts = [columns_from(context, f, o, start) for f, o in zip(found[:2], outs[:2], strict=True)]
+    parts = [columns_from(context, f, o, start) for f, o in zip(outputs[:2], outs[:2], strict=True)]
     if compute_uv:
-        parts.append(rows_from(context, found[2], outs[2], start))
+        parts.append(rows_from(context, outputs[2], outs[2], start))
     return where_succeeded(context, report, report_of(aval), parts, outs)
 
 
@@ -156,9 +156,9 @@ def _svd_by_qr(
 ) -> tuple[list[Any], Any]:
     """``gesvd``, which takes matrices with at least as many rows as columns.
 
-    The transpose of a matrix of row-major layout is the same memory in column-major layout. Of the
-    transpose of a wide matrix left vectors are, in that layout, the rows that are asked for as
-    right ones, and the other way round.
+    The transpose of a row-major matrix is the same memory in column-major layout. In that layout,
+    the left vectors of the transpose of a wide matrix are the requested right vectors, as rows, and
+    vice versa.
     """
     *batch, rows, columns = aval.shape
     size = min(rows, columns)
@@ -187,7 +187,7 @@ def _svd_by_qr(
 def _svd_by_rotations(
     context: Any, target: str, x: Any, aval: Any, full_matrices: bool, compute_uv: bool
 ) -> tuple[list[Any], Any]:
-    """``gesvdj`` or ``gesvdp``, which give the right vectors as columns."""
+    """``gesvdj`` or ``gesvdp``, which return the right vectors as columns."""
     *batch, rows, columns = aval.shape
     size = min(rows, columns)
     values = aval.update(shape=(*batch, size), dtype=real_dtype(aval.dtype))
@@ -215,11 +215,11 @@ def eig(
     enable_eigvec_derivs: bool,
     implementation: Any,
 ) -> Any:
-    """``geev`` of cuSOLVER, which finds no left vectors; for these and for other implementations
-    that of MAGMA, where it is installed, or of LAPACK, which the host runs.
+    """cuSOLVER's ``geev``, which computes no left vectors; for these and for other implementations,
+    that of MAGMA, if installed, or of LAPACK, which runs on the host.
 
-    Matrices are divided by a power of two, because the ``geev`` of LAPACK in SciPy 1.17 forgets its
-    own scaling.
+    Matrices are divided by a power of two, because the ``geev`` of LAPACK in SciPy 1.17 does not
+    undo its own scaling.
     """
     (aval,), outs = context.avals_in, context.avals_out
     name = _name(implementation)
@@ -236,7 +236,7 @@ def eig(
         by_cusolver = plugin is None or plugin.has_geev()
     x, power = divided_by_power_of_two(context, x, aval)
     find = _eig_by_cusolver if by_cusolver else _eig_by_host
-    found, report = find(
+    outputs, report = find(
         context,
         x,
         aval,
@@ -245,14 +245,14 @@ def eig(
         compute_right_eigenvectors,
         {"MAGMA": "on", "LAPACK": "off"}.get(name or "", "auto"),
     )
-    found[0] = multiplied_by_power_of_two(context, found[0], outs[0], power)
-    return where_succeeded(context, report, report_of(aval), found, outs)
+    outputs[0] = multiplied_by_power_of_two(context, outputs[0], outs[0], power)
+    return where_succeeded(context, report, report_of(aval), outputs, outs)
 
 
 def _eig_by_cusolver(
     context: Any, x: Any, aval: Any, values: Any, left: bool, right: bool, magma: str
 ) -> tuple[list[Any], Any]:
-    (_, found, _, vectors), report = _iterated(
+    (_, eigenvalues, _, vectors), report = _iterated(
         context,
         "cusolver_geev_ffi",
         x,
@@ -263,10 +263,10 @@ def _eig_by_cusolver(
         right=right,
     )
     if not right:
-        return [found], report
+        return [eigenvalues], report
     if aval.dtype.kind != "c":
-        vectors = _paired(context, found, vectors, aval, values)
-    return [found, vectors], report
+        vectors = _paired(context, eigenvalues, vectors, aval, values)
+    return [eigenvalues, vectors], report
 
 
 def _eig_by_host(
@@ -276,7 +276,7 @@ def _eig_by_host(
     single = values.update(dtype=real_dtype(values.dtype))
     vectors = aval.update(dtype=values.dtype)
     is_real = aval.dtype.kind != "c"
-    found, report = _iterated(
+    outputs, report = _iterated(
         context,
         "cuhybrid_eig_real" if is_real else "cuhybrid_eig_comp",
         x,
@@ -287,7 +287,7 @@ def _eig_by_host(
         right=right,
         magma=magma,
     )
-    *numbers, of_left, of_right = found
+    *numbers, of_left, of_right = outputs
     eigenvalues = context.complex(*numbers, values) if is_real else numbers[0]
     return [eigenvalues, *([of_left] if left else []), *([of_right] if right else [])], report
 
@@ -295,8 +295,8 @@ def _eig_by_host(
 def _paired(context: Any, found: Any, packed: Any, aval: Any, values: Any) -> Any:
     """Eigenvectors of real matrices as complex numbers.
 
-    Of two conjugate eigenvalues, which stand side by side, the first has the real parts of its
-    vector in its column and the imaginary parts in the next; the other vector is the conjugate.
+    Conjugate eigenvalues are adjacent. For the first of a pair, its column holds the real parts of
+    its vector, and the next column the imaginary parts; the other vector is the conjugate.
     """
     vectors = aval.update(dtype=values.dtype)
     rank, size = aval.ndim, aval.shape[-1]
@@ -305,8 +305,8 @@ def _paired(context: Any, found: Any, packed: Any, aval: Any, values: Any) -> An
     imaginary = context.imag(found, single)
     zeros = context.constant(0.0, single)
     odd = context.compare(imaginary, zeros, "NE", single)
-    # Numbered among the eigenvalues that are no real numbers, the first of each two is odd. That it
-    # has the positive imaginary part is LAPACK's promise, not cuSOLVER's.
+    # Counting only the eigenvalues that are not real, the first of each pair is odd. That it has
+    # the positive imaginary part is LAPACK's promise, not cuSOLVER's.
     counts = _counted(context, odd, number)
     one = context.constant(1, number)
     first = context.compare(context.and_(counts, one, number), one, "EQ", number)
@@ -317,7 +317,7 @@ def _paired(context: Any, found: Any, packed: Any, aval: Any, values: Any) -> An
         return context.broadcast_in_dim(mask, aval.update(dtype=BOOL), dimensions)
 
     def moved(offset: int) -> Any:
-        """The column that stands `offset` to the right."""
+        """The column `offset` places to the right."""
         others = (0,) * (rank - 1)
         zero = context.constant(0.0, aval.update(shape=()))
         return context.pad(packed, zero, aval, (*others, -offset), (*others, offset))
@@ -334,15 +334,15 @@ def _paired(context: Any, found: Any, packed: Any, aval: Any, values: Any) -> An
 
 
 def _counted(context: Any, mask: Any, out: Any) -> Any:
-    """How many elements of a vector are true up to each place."""
+    """The number of true elements of a vector up to each position."""
     size, rank = out.shape[-1], out.ndim
     square = out.update(shape=(*out.shape, size))
     flat = out.update(shape=(size, size))
     before = context.compare(context.iota(flat, 1), context.iota(flat, 0), "LE", flat)
     wide = square.update(dtype=BOOL)
     before = context.broadcast_in_dim(before, wide, (rank - 1, rank))
-    given = context.broadcast_in_dim(mask, wide, (*range(rank - 1), rank))
-    counted = context.and_(before, given, wide)
+    repeated = context.broadcast_in_dim(mask, wide, (*range(rank - 1), rank))
+    counted = context.and_(before, repeated, wide)
     ones, zeros = context.constant(1, square), context.constant(0, square)
     scalar = out.update(shape=())
     (counts,) = context.reduce(

@@ -1,4 +1,4 @@
-"""Calls of the kernels that the plug-in's wheel brings."""
+"""Calls of the kernels in the plug-in's wheel."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _prepared = False
 def prepare_lapack() -> None:
     """Let kernels that compute on the host find LAPACK.
 
-    A program that runs one before that crashes the process. Where programs are lowered without
-    being run the plug-in's wheel need not be there.
+    A program that runs one earlier crashes the process. If programs are lowered without being run,
+    the plug-in's wheel need not be installed.
     """
     global _prepared
     with _lock:
@@ -47,14 +47,14 @@ def kernel_call(
     Args:
         context: the builder.
         target: the kernel's name.
-        operands: values, whose batch dimensions come first.
+        operands: values; batch dimensions come first.
         outs: avals of the results.
-        matrices: how many dimensions what is a matrix has, those of the batch included. XLA is told
-            to lay matrices out column by column, as NVIDIA's libraries have them, and all else
-            row by row. Where that is not how they are, it transposes.
-        aliases: number of an operand to the number of the result that is written over it.
-        row_major: lay out matrices row by row as well.
-        attributes: static arguments; their kinds are those that the kernel was compiled with.
+        matrices: the number of dimensions of a matrix, batch dimensions included. XLA is told to
+            use a column-major layout for matrices, like NVIDIA's libraries, and row-major for all
+            else. It transposes where the layout differs.
+        aliases: from the number of an operand to the number of the result that overwrites it.
+        row_major: whether matrices are row-major as well.
+        attributes: static arguments, of the kinds that the kernel was compiled with.
 
     Returns:
         The results.

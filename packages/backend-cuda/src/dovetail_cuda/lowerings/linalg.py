@@ -13,7 +13,7 @@ TABLE: Final = LoweringTable()
 
 @TABLE.rule("cholesky")
 def cholesky(context: Any, x: Any) -> Any:
-    """``potrf``, which reads the lower triangle and leaves the other as it is."""
+    """``potrf``, which reads the lower triangle and leaves the other unchanged."""
     (aval,) = context.avals_out
     if not aval.size:
         return NotImplemented
@@ -33,9 +33,9 @@ def cholesky(context: Any, x: Any) -> Any:
 
 @TABLE.rule("cholesky_update")
 def cholesky_update(context: Any, r: Any, w: Any) -> Any:
-    """One kernel of the wheel for one matrix, where the primitive's own lowering is a loop.
+    """One kernel of the wheel for a single matrix; the primitive's own lowering is a loop.
 
-    What it leaves in the lower triangle is not documented.
+    The resulting lower triangle is undocumented.
     """
     (out,), (_, vector) = context.avals_out, context.avals_in
     if out.ndim > 2 or not out.size or out.dtype.itemsize < 4:
@@ -54,7 +54,7 @@ def cholesky_update(context: Any, r: Any, w: Any) -> Any:
 
 @TABLE.rule("lu")
 def lu(context: Any, x: Any) -> Any:
-    """``getrf``, for many small matrices cuBLAS's; its pivots are numbered from 1."""
+    """``getrf``, or cuBLAS's version for many small matrices; pivots are numbered from 1."""
     out, pivots, permutation = context.avals_out
     if not out.size:
         return NotImplemented
@@ -72,23 +72,23 @@ def lu(context: Any, x: Any) -> Any:
 
 @TABLE.rule("lu_pivots_to_permutation")
 def lu_pivots_to_permutation(context: Any, pivots: Any, *, permutation_size: int) -> Any:
-    """A kernel of the wheel, where the primitive's own lowering is a loop over the pivots."""
-    (given,), (out,) = context.avals_in, context.avals_out
-    if not given.size:
+    """A kernel of the wheel; the primitive's own lowering is a loop over the pivots."""
+    (aval,), (out,) = context.avals_in, context.avals_out
+    if not aval.size:
         return NotImplemented
     return kernel_call(
-        context, "cu_lu_pivots_to_permutation", [pivots], [out], matrices=given.ndim + 1
+        context, "cu_lu_pivots_to_permutation", [pivots], [out], matrices=aval.ndim + 1
     )
 
 
 @TABLE.rule("symmetric_product")
 def symmetric_product(context: Any, a: Any, c: Any, *, alpha: float, beta: float) -> Any:
-    """``syrk``, which computes the lower triangle and leaves the other as it is in `c`.
+    """``syrk``, which computes the lower triangle and leaves the other as in `c`.
 
-    `c`, whose triangles may differ, is added afterwards: ``syrk`` reads one of them.
+    `c`, whose triangles may differ, is added afterwards: ``syrk`` reads only one of them.
     """
-    (given, _), (out,) = context.avals_in, context.avals_out
-    if not given.size or not out.size or out.dtype.itemsize < 4:
+    (aval, _), (out,) = context.avals_in, context.avals_out
+    if not aval.size or not out.size or out.dtype.itemsize < 4:
         return NotImplemented
     number = out.update(shape=())
     (product,) = kernel_call(
@@ -111,7 +111,7 @@ def symmetric_product(context: Any, a: Any, c: Any, *, alpha: float, beta: float
 
 @TABLE.rule("geqrf")
 def geqrf(context: Any, a: Any) -> Any:
-    """``geqrf``, for many small matrices cuBLAS's."""
+    """``geqrf``, or cuBLAS's version for many small matrices."""
     (aval,) = context.avals_in
     if not aval.size:
         return NotImplemented
@@ -127,9 +127,9 @@ def geqrf(context: Any, a: Any) -> Any:
 
 @TABLE.rule("geqp3")
 def geqp3(context: Any, a: Any) -> Any:
-    """``geqp3`` of MAGMA where it is installed, otherwise of LAPACK, which the host runs.
+    """MAGMA's ``geqp3`` if it is installed, otherwise LAPACK's, which runs on the host.
 
-    It numbers columns from 1, and takes those first that are named to it.
+    It numbers columns from 1, and moves the columns marked in its input to the front.
     """
     out, taus, order = context.avals_out
     if not out.size:

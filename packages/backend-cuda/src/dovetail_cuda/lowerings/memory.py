@@ -1,4 +1,4 @@
-"""Values in the memory of the host, and values that must be computed."""
+"""Values in host memory, and values that must be computed."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ from dovetail.extend.lowering import copy_to_memory, keep_alive
 TABLE: Final = LoweringTable()
 
 TABLE.rule("offload")(copy_to_memory)
-# jaxlib brings the kernel.
+# The kernel comes with jaxlib.
 TABLE.rule("dce_sink")(keep_alive)

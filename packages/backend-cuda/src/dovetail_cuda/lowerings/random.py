@@ -1,4 +1,4 @@
-"""Random bits by a kernel of the plug-in's wheel."""
+"""Random bits from a kernel of the plug-in's wheel."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ TABLE: Final = LoweringTable()
 
 @TABLE.rule("threefry2x32")
 def threefry2x32(context: Any, *words: Any) -> Any:
-    """One kernel instead of some 200 operations, where the option asks for it.
+    """One kernel instead of some 200 operations, if the option requests it.
 
-    What XLA makes of the operations runs where the bits are used, and stores none of them.
+    XLA fuses the operations into the code that uses the bits, and stores none of them.
     """
     out = context.avals_out[0]
     if not out.size or not context.option("threefry_gpu_kernel_lowering"):

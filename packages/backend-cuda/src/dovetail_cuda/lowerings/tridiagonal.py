@@ -16,12 +16,12 @@ _SMALLEST: Final = 3
 
 @TABLE.rule("tridiagonal")
 def tridiagonal(context: Any, a: Any, *, lower: bool) -> Any:
-    """``sytrd`` or ``hetrd``, which is not documented to leave the other triangle as it is."""
+    """``sytrd`` or ``hetrd``, which are not documented to preserve the other triangle."""
     (aval,), outs = context.avals_in, context.avals_out
     if not outs[2].size:
         return NotImplemented
     info = report_of(aval)
-    *found, report = kernel_call(
+    *outputs, report = kernel_call(
         context,
         "cusolver_sytrd_ffi",
         [a],
@@ -30,19 +30,19 @@ def tridiagonal(context: Any, a: Any, *, lower: bool) -> Any:
         aliases={0: 0},
         lower=lower,
     )
-    found[0] = triangle(context, found[0], aval, lower, a)
-    return where_succeeded(context, report, info, found, outs)
+    outputs[0] = triangle(context, outputs[0], aval, lower, a)
+    return where_succeeded(context, report, info, outputs, outs)
 
 
 @TABLE.rule("tridiagonal_solve")
 def tridiagonal_solve(
     context: Any, dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool = False
 ) -> Any:
-    """``gtsv2``, which exchanges rows; where pivots may be replaced, a kernel of the wheel.
+    """``gtsv2``, which exchanges rows; if pivots may be replaced, a kernel of the wheel.
 
-    For batches cuSPARSE has nothing that exchanges rows: the primitive's own elimination does, for
-    all matrices at once. A singular matrix is not reported: where the other platforms have NaN
-    alone, there are infinities and finite numbers among them.
+    For batches, cuSPARSE has nothing that exchanges rows. The primitive's own elimination does, for
+    all matrices at once. Singular matrices are not reported: where the other platforms have only
+    NaN, there are infinities and finite numbers as well.
     """
     *_, vector, out = context.avals_in
     if not out.size:

@@ -1,4 +1,4 @@
-"""Generated tests of primitives: samples of arguments, and checks that all rules agree on them.
+"""Generated tests of primitives: sample arguments, and checks that all rules agree on them.
 
 The checks need no test framework. ``pytest --pyargs dovetail.testing.suites`` drives them on a
 platform of your choice, see `dovetail.testing.plugin`.

@@ -1,7 +1,7 @@
-"""Every primitive compiled for a device that need not be there.
+"""Every primitive, compiled for a device that need not be present.
 
-What is compiled are the samples of the conformance kit, all of one primitive in one program, and
-for primitives whose parameters are programs the functions of `PROGRAMS`.
+The samples of the conformance kit are compiled, all of one primitive in one program; for primitives
+whose parameters are programs, the functions of `PROGRAMS`.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ N: Final = dt.ShapeDtypeStruct((), np.int32)
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What compiling a primitive gave.
+    """The result of compiling a primitive.
 
     Attributes:
         primitive: its name.
-        programs: how many applications of it were compiled, or failed to.
-        failures: what was raised, by a description of the application.
-        seconds: how long it took.
+        programs: the number of its applications that compiled or failed to.
+        failures: the exceptions, by a description of the application.
+        seconds: the time it took.
     """
 
     primitive: str
@@ -121,7 +121,7 @@ def _called(x: Any) -> Any:
     return x
 
 
-#: Programs that contain a primitive which has no samples, by its name.
+#: Programs that contain a primitive without samples, by its name.
 PROGRAMS: Final[Mapping[str, Program]] = {
     "after_all": (_tokens, (X,)),
     "buffer_callback": (
@@ -152,7 +152,7 @@ PROGRAMS: Final[Mapping[str, Program]] = {
     "rng_uniform": (lambda x: lax.rng_uniform(np.float32(0), np.float32(1), (4,)) + x, (X,)),
 }
 
-#: Primitives that no program contains when it is lowered, with where they go.
+#: Primitives that are in no program by the time it is lowered, with where they go.
 NEVER_LOWERED: Final[Mapping[str, str]] = {
     "check": "checkify takes it out, and lowering one is an error that says so",
     "custom_lin": "linearize and grad take it out",
@@ -178,9 +178,9 @@ def compile_primitive(
     Args:
         name: the primitive's name.
         device: the device to compile for.
-        capabilities: those of the platform, which say what samples are left out. Where none would
-            remain, those of float64 are taken for a platform without it.
-        most: how many samples are compiled at most, the first ones; all if None.
+        capabilities: those of the platform, which determine the samples to leave out. If none would
+            remain, a platform without float64 gets the samples for float64.
+        most: the maximum number of samples to compile, in order; all if None.
     """
     start = time.perf_counter()
     failures: dict[str, str] = {}
@@ -202,7 +202,7 @@ def compile_primitive(
 
 
 def samples_of(name: str, capabilities: frozenset[str]) -> list[Sample]:
-    """The samples of a primitive that a platform can hold, those that raise left out."""
+    """The samples of a primitive that a platform can hold, except those that raise."""
     samples = [s for s in all_samples()[name] if s.raises is None]
     return supported(samples, capabilities) or supported(samples, capabilities | {"float64"})
 
@@ -222,7 +222,7 @@ def _together(name: str, samples: Sequence[Sample]) -> Program:
 
 
 def _error_of(function: Callable[..., Any], arguments: Sequence[Any], device: Any) -> str:
-    """What is raised when a program is compiled; an empty string when nothing is."""
+    """The exception from compiling a program, as text; an empty string if there is none."""
     try:
         with enable_x64(True):
             dt.jit(function, device=device).lower(*arguments).compile()
@@ -232,7 +232,7 @@ def _error_of(function: Callable[..., Any], arguments: Sequence[Any], device: An
 
 
 def contains(name: str, program: Program) -> bool:
-    """Whether the primitive is in a program, or in one that is inside of it."""
+    """Whether the primitive is in a program, or in one nested in it."""
     function, arguments = program
     pending = [dt.make_jaxpr(function)(*arguments).jaxpr]
     while pending:

@@ -47,24 +47,24 @@ class BackendUnderTest:
 
     @property
     def widest(self) -> np.dtype[Any]:
-        """The widest float that the backend has."""
+        """The widest float dtype of the backend."""
         return np.dtype(np.float64 if "float64" in self.capabilities else np.float32)
 
     @property
     def precision(self) -> float:
-        """How far results of a short computation in `widest` may be from those on the host."""
+        """The allowed error of a short computation in `widest`, compared with the host."""
         return 1e-10 if "float64" in self.capabilities else 2e-4
 
     def within(self, tolerance: float) -> float:
-        """How far results may be off where a multiple of `precision` is allowed.
+        """The allowed error of results, as a multiple of `precision`.
 
-        Bounded, as in floats of 32 bits a multiple of thousands would allow everything, and one
-        of a few what bfloat16 comes to.
+        It is bounded: in 32-bit floats, a multiple of thousands would allow anything, and a
+        multiple of a few would allow the error of bfloat16.
         """
         return min(self.precision * tolerance, 5e-4)
 
     def fitted(self, tree: Any) -> Any:
-        """NumPy arrays of float64 and complex128 in a tree, in the widest dtype there is."""
+        """NumPy arrays of float64 and complex128 in a tree, in the widest dtype the backend has."""
         if "float64" in self.capabilities:
             return tree
         narrow = {"float64": np.float32, "complex128": np.complex64}
@@ -73,11 +73,11 @@ class BackendUnderTest:
         )
 
     def put(self, value: Any, device: Any = None) -> Any:
-        """A value of the host on the first device, or on another one, committed to it."""
+        """A host value on the first device, or on another one, committed to it."""
         return dt.device_put(value, self.device if device is None else device)
 
     def refuses(self, dtype: Any) -> str | None:
-        """The capability that arrays of a dtype need and the backend does not declare."""
+        """The capability that arrays of a dtype need, if the backend does not declare it."""
         name = np.dtype(dtype).name
         needed = {
             "float64": ["float64"],
@@ -91,10 +91,10 @@ class BackendUnderTest:
 
 
 def connect(platform: str) -> BackendUnderTest:
-    """Load a backend and make its client.
+    """Load a backend and create its client.
 
     Raises:
-        BackendUnavailableError: it cannot be used; the message says why.
+        BackendUnavailableError: it cannot be used; the message gives the reason.
     """
     loaded = manager().require(platform)
     return BackendUnderTest(loaded, tuple(dt.local_devices(backend=loaded.platform)))
@@ -106,5 +106,5 @@ def read(array: Any) -> NDArray:
 
 
 def described(function: Callable[..., Any]) -> str:
-    """The first sentence of what a test or a function says about itself."""
+    """The first paragraph of a function's docstring, or its name."""
     return (function.__doc__ or function.__name__).strip().split("\n\n")[0].replace("\n", " ")

@@ -1,7 +1,7 @@
-"""What a backend can say of itself in `BackendInfo.capabilities`.
+"""The values of `BackendInfo.capabilities`.
 
-The kit skips the tests of what a backend does not declare, and takes a name that is not in this
-table for a slip of the pen. Names that begin with ``x-`` are the backend's own affair.
+The kit skips the tests of capabilities that a backend does not declare. A name that is not in this
+table counts as a typo, except that names beginning with ``x-`` are for the backend's own use.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dovetail._core.base.errors import close_matches
 
 __all__ = ["CAPABILITIES", "PRIVATE", "missing_text", "unknown_capabilities"]
 
-#: What each capability means, as the second half of the sentence "the backend has ...".
+#: The meaning of each capability, as the end of the sentence "the backend has ...".
 CAPABILITIES: Final[dict[str, str]] = {
     "buffer_callbacks": "programs that give Python functions their own memory",
     "complex": "arrays of complex numbers (complex64; complex128 too where it has float64)",
@@ -32,7 +32,7 @@ PRIVATE: Final = "x-"
 
 
 def unknown_capabilities(names: Iterable[str]) -> list[str]:
-    """One sentence for each name that no table knows, with the names that are near it.
+    """One sentence for each unknown name, with similar known names.
 
     Args:
         names: what a backend declares.

@@ -1,7 +1,7 @@
 """Checks that the rules of a primitive agree with each other, on samples.
 
 Each check takes a primitive and all of its samples, compiles one program for them together
-(compiling is what takes time), and raises `AssertionError` listing the samples that fail.
+(compilation takes most of the time), and raises `AssertionError` listing the samples that fail.
 """
 
 from __future__ import annotations
@@ -45,12 +45,13 @@ Check = Callable[..., None]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Floats:
-    """The floats in which derivatives are computed, and how closely they then agree.
+    """The dtype in which derivatives are computed, and how closely they then agree.
 
     Attributes:
         real: the dtype.
-        law: how far two ways to one number may lead apart, relatively to the terms of its sum.
-        derivative: how far derivatives may be from finite differences at least.
+        law: the allowed difference of two ways to compute a number, relative to the terms of its
+            sum.
+        derivative: the minimum allowed error of derivatives compared with finite differences.
     """
 
     real: np.dtype[Any]
@@ -59,11 +60,11 @@ class Floats:
 
     @property
     def wide(self) -> bool:
-        """Whether differences of what is computed are close to derivatives."""
+        """Whether finite differences of computed values are close to derivatives."""
         return self.real == np.float64
 
     def cast(self, x: Any) -> NDArray:
-        """An argument in these floats, if it is floating point or complex."""
+        """An argument in this dtype, if it is floating point or complex."""
         wide = widened(x)
         if self.wide or not is_inexact(wide):
             return wide
@@ -71,7 +72,7 @@ class Floats:
         return narrow
 
     def exact(self, sample: Sample) -> Sample:
-        """The sample with all the bits of its operands: by default products may have fewer."""
+        """The sample with full-precision products: by default, they may have fewer bits."""
         if self.wide or sample.params.get("precision", 0) is not None:
             return sample
         precision = (Precision.HIGHEST, Precision.HIGHEST)
@@ -81,19 +82,19 @@ class Floats:
 WIDE: Final = Floats(np.dtype(np.float64), 1e-9, 0.0)
 NARROW: Final = Floats(np.dtype(np.float32), 1e-3, 2e-3)
 
-#: The checks of derivatives, which are told the floats to compute them in.
+#: The checks of derivatives, which receive the floats to compute them in.
 OF_DERIVATIVES: Final = ("derivatives_agree", "transformations_commute", "transpose_is_adjoint")
 
-#: The checks of rules of transformations. Their programs are compiled quickly, not well.
+#: The checks of transformation rules. Their programs are compiled for speed of compilation.
 LAWS: Final = ("batch_is_loop", *OF_DERIVATIVES)
 
 
 def _checked(check: Callable[..., Iterable[str]]) -> Check:
     """Run `check` with 64-bit types, if the backend has them, and raise what it yields.
 
-    Meanwhile the jaxpr checker reads what every transformation makes, and MLIR's verifier what
-    every lowering rule makes. Laws of transformations hold whatever the compiler does, so that it
-    is asked to do little.
+    Meanwhile, the jaxpr checker verifies the output of every transformation, and MLIR's verifier
+    that of every lowering rule. Laws of transformations hold whatever the compiler does, so it is
+    asked for little optimization.
     """
     level = "O0" if check.__name__ in LAWS else None
 
@@ -121,12 +122,12 @@ def _checked(check: Callable[..., Iterable[str]]) -> Check:
 
 
 def apply(primitive: Primitive, sample: Sample, args: Sequence[Any]) -> list[Any]:
-    """What is observed of the primitive with the sample's parameters; always a list."""
+    """The observed results of the primitive with the sample's parameters; always a list."""
     return sample.observed(bound(primitive, sample, args))
 
 
 def bound(primitive: Primitive, sample: Sample, args: Sequence[Any]) -> list[Any]:
-    """What the primitive gives with the sample's parameters; always a list."""
+    """The results of the primitive with the sample's parameters; always a list."""
     try:
         out = primitive.bind(*args, **sample.params)
         return list(out) if primitive.multiple_results else [out]
@@ -136,18 +137,18 @@ def bound(primitive: Primitive, sample: Sample, args: Sequence[Any]) -> list[Any
 
 
 def referred(primitive: Primitive, sample: Sample, args: Sequence[Any]) -> list[NDArray]:
-    """What the primitive's reference gives; always a list."""
+    """The results of the primitive's reference; always a list."""
     out = primitive.reference(*args, **sample.params)
     return [np.asarray(o) for o in (out if primitive.multiple_results else [out])]
 
 
 def expected(primitive: Primitive, sample: Sample, args: Sequence[Any]) -> list[NDArray]:
-    """What is to be observed of the primitive's reference; always a list."""
+    """The observed results of the primitive's reference; always a list."""
     return _observed(sample, referred(primitive, sample, args))
 
 
 def _observed(sample: Sample, results: list[NDArray]) -> list[NDArray]:
-    """What is compared of results. Computed by the device, it would have the device's faults."""
+    """The quantities to compare. Computed on the device, they would share its faults."""
     if sample.observe is None:
         return results
     observed: list[NDArray] = _on_the_host(sample.observed, results)
@@ -155,7 +156,7 @@ def _observed(sample: Sample, results: list[NDArray]) -> list[NDArray]:
 
 
 def _on_the_host(function: Callable[..., Any], *arguments: Any) -> Any:
-    """The results of a function by the references of the primitives that it is made of."""
+    """The results of a function, by the references of its primitives."""
     closed, shapes = make_jaxpr(function, return_shape=True)(*arguments)
     consts = [np.asarray(c) for c in closed.consts]
     flat = reference_of(closed.replace(consts=consts), pytree.leaves(arguments))
@@ -192,7 +193,7 @@ def _valid(samples: Sequence[Sample]) -> list[Sample]:
 
 @_checked
 def abstract_agrees(primitive: Primitive, samples: Sequence[Sample]) -> Iterable[str]:
-    """Abstract evaluation gives shapes and dtypes of the reference, and refuses what it must."""
+    """Abstract evaluation matches the reference in shapes and dtypes, and rejects what it must."""
     for sample in samples:
         avals = [aval_of_sample(a) for a in sample.arrays()]
         if sample.raises is not None:
@@ -241,9 +242,9 @@ def _differences(
 
 @_checked
 def jit_is_eager(primitive: Primitive, samples: Sequence[Sample]) -> Iterable[str]:
-    """Eager evaluation gives what the compiled program gives, up to rounding."""
+    """Eager evaluation matches the compiled program, up to rounding."""
     samples = _valid(samples)
-    # One program for each sample is compiled here, so a few have to do: the first, middle and last.
+    # This compiles one program for each sample, so a few have to do: the first, middle and last.
     samples = [samples[i] for i in sorted({0, len(samples) // 2, len(samples) - 1})]
     results = _together(
         [lambda *args, s=s: apply(primitive, s, args) for s in samples],
@@ -276,7 +277,7 @@ def smooth_samples(
 
 
 def _differentiated(primitive: Primitive, sample: Sample, args: Sequence[Any]) -> Any:
-    """The sample as a function of the arguments to differentiate in, to its inexact results."""
+    """The sample as a function from the arguments to differentiate to its inexact results."""
     positions = sample.differentiable_positions()
 
     def function(*moving: Any) -> list[Any]:
@@ -294,9 +295,9 @@ def derivatives_agree(
 ) -> Iterable[str]:
     """Derivatives equal finite differences; reverse mode is the adjoint of forward mode.
 
-    The first derivative is compared with differences of the reference; the second, and the
-    derivative of the vector-Jacobian product, with differences of compiled first ones, or, in
-    floats that are too narrow for that, of first ones by the references.
+    First derivatives are compared with differences of the reference. Second derivatives, and the
+    derivative of the vector-Jacobian product, are compared with differences of compiled first
+    derivatives, or, in floats that are too narrow for that, of first derivatives by the references.
     """
     chosen = smooth_samples(samples, floats)
     if not chosen:
@@ -362,7 +363,7 @@ def derivatives_agree(
             ("jvp of jvp", second, tangents),
             ("jvp of vjp", second_reverse, cotangents),
         ):
-            # The numeric derivatives must be taken from the iterator also where none is compared.
+            # The numeric derivatives must be consumed from the iterator even if none is compared.
             wants = [next(numeric) for _ in first]
             for got, want in zip(group, wants, strict=False):
                 if wrong := far(got, want, tolerance):
@@ -370,10 +371,10 @@ def derivatives_agree(
 
 
 def _apart(left: tuple[Any, Any], right: tuple[Any, Any], tolerance: float) -> str:
-    """How two sums of products differ, in words; an empty string where they agree."""
+    """The difference of two sums of products, in words; an empty string if they agree."""
     got, want = inner(*right), inner(*left)
     terms = sum(float(np.abs(widened(x) * widened(y)).sum()) for x, y in zip(*left, strict=True))
-    # Of sums of nothing and of small numbers, what is off by little is not wrong.
+    # Small errors in empty sums, and in sums of small numbers, are not wrong.
     close = got == want or abs(got - want) <= tolerance * (1 + terms)
     return "" if close else f"{got} instead of {want}"
 
@@ -468,21 +469,21 @@ def batch_cases(sample: Sample) -> list[tuple[int | None, ...]]:
 
 @_checked
 def batch_is_loop(primitive: Primitive, samples: Sequence[Sample], size: int = 3) -> Iterable[str]:
-    """`vmap` equals stacking the results, whichever arguments are batched, and where."""
+    """`vmap` equals stacking the results, for any choice of batched arguments and dimensions."""
     seen: set[Any] = set()
     functions: list[Any] = []
     arguments: list[Any] = []
     wanted: list[tuple[Sample, Any, list[NDArray]]] = []
     for sample in _valid(samples):
         arrays = sample.arrays()
-        # Sizes matter to batching only as far as they are zero, one or more.
+        # For batching, sizes only matter in being zero, one or more.
         sizes = tuple(tuple(min(n, 2) for n in a.shape) for a in arrays)
         key = (sizes, str(sorted(sample.params.items(), key=str)))
         if key in seen or not sample.batched_positions():
             continue
         seen.add(key)
         for dims in batch_cases(sample):
-            # An argument that is batched has `size` versions; one that is not has one.
+            # A batched argument has `size` versions; any other has one.
             versions = [
                 [sample.vary(a, i) for i in range(size)] if d is not None else [a] * size
                 for a, d in zip(arrays, dims, strict=True)

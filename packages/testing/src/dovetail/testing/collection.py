@@ -1,4 +1,4 @@
-"""What is done to the suites' tests before they run, and the backend that they run on."""
+"""Preparation of the suites' tests before they run, and the backend that they run on."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ SUITES = Path(__file__).parent / "suites"
 
 
 def platform_of(config: pytest.Config) -> str:
-    """The platform's own name.
+    """The platform's canonical name.
 
     Raises:
-        pytest.UsageError: nothing of that name is installed.
+        pytest.UsageError: nothing with that name is installed.
     """
     asked = config.getoption("--dovetail-platform")
     try:
@@ -36,12 +36,12 @@ def platform_of(config: pytest.Config) -> str:
 
 
 def prepare(config: pytest.Config, items: list[pytest.Item], suites: Mapping[int, str]) -> None:
-    """Choose the tests of the level, note suites for the report, mark expected failures.
+    """Select the tests of the level, record suites for the report, mark expected failures.
 
     Args:
         config: of this run.
         items: all tests; changed in place.
-        suites: the suites of those that belong to one, by the identity of the test.
+        suites: the suites of the tests that belong to one, by the identity of the test.
     """
     platform_of(config)
     _mark_expected_failures(config, items, suites)
@@ -53,9 +53,9 @@ def prepare(config: pytest.Config, items: list[pytest.Item], suites: Mapping[int
     for item in items:
         if id(item) in suites:
             item.user_properties.append(("suite", suites[id(item)]))
-    # Its messages say most about what is wrong with a plug-in. Of its tests those come first that
-    # need no client: without one all others stop, and the doctor, who starts in a process of its
-    # own, may find the device taken once this process has made one.
+    # Its messages say most about what is wrong with a plug-in. Tests that need no client come
+    # first: without a client, all others stop. The doctor starts in its own process, and may find
+    # the device taken once this process has a client.
     items.sort(
         key=lambda item: (
             suites.get(id(item)) != "contract",
@@ -84,7 +84,7 @@ def _mark_expected_failures(
                 item.add_marker(
                     pytest.mark.xfail(reason=failure.reason, run=not failure.crashes, strict=True)
                 )
-    # Where only some suites were asked for, the others' tests are not there to be matched.
+    # If only some suites were requested, tests of the others are not there to match.
     everything = {path.stem.removeprefix("test_") for path in SUITES.glob("test_*.py")}
     if unused and set(suites.values()) == everything:
         lines = [f"{f.place}: no test is named {f.pattern}" for f in unused.values()]
@@ -109,7 +109,7 @@ def _connected(platform: str) -> BackendUnderTest | str:
 
 
 def loaded_backend(config: pytest.Config) -> LoadedBackend:
-    """The plug-in under test; the test fails with the reason where it does not load."""
+    """The plug-in under test; the test fails with the reason if it does not load."""
     found = _loaded(platform_of(config))
     if isinstance(found, str):
         pytest.fail(found, pytrace=False)
@@ -117,7 +117,7 @@ def loaded_backend(config: pytest.Config) -> LoadedBackend:
 
 
 def connected(config: pytest.Config) -> BackendUnderTest:
-    """The backend under test with its devices; the test fails with the reason without them."""
+    """The backend under test with its devices; the test fails with the reason if there are none."""
     found = _connected(platform_of(config))
     if isinstance(found, str):
         pytest.fail(found, pytrace=False)
@@ -125,7 +125,7 @@ def connected(config: pytest.Config) -> BackendUnderTest:
 
 
 def missing_capability(item: Any, backend: BackendUnderTest) -> str:
-    """Why a test is to be skipped on a backend; an empty string where it is not."""
+    """The reason to skip a test on a backend; an empty string if there is none."""
     for mark in item.iter_markers("dovetail_needs"):
         for name in mark.args:
             if name not in backend.capabilities:

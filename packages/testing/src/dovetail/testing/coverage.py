@@ -1,5 +1,5 @@
-"""Which suite tests the primitives that have no samples, because programs are their parameters,
-or because they have no value that a reference could give."""
+"""The suites that test primitives without samples: their parameters are programs, or a reference
+could not give their values."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""What importing a plug-in and asking it about itself does to a process.
+"""Observes what importing a plug-in, and asking it about itself, does to a process.
 
     python -B -m dovetail.testing.examination MODULE[:OBJECT] PLATFORM
 
-prints JSON, in a line that begins with ``examination:``. It needs a process of its own, in which
-nothing else has imported anything or been asked before, and whose audit hook nobody minds.
+prints JSON, in a line that begins with ``examination:``. It needs a fresh process, in which nothing
+has been imported or queried before, and in which its audit hook disturbs nobody.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = ["PATIENCE", "Examination", "Phase", "examine", "hooks_of", "run_modul
 PATIENCE: Final = 120.0
 """Seconds that another process has. Drivers of large machines take half of it to start."""
 
-#: Audit events (https://docs.python.org/3/library/audit_events.html) by what they begin with.
+#: Prefixes of audit events (https://docs.python.org/3/library/audit_events.html).
 _FORBIDDEN: Final = {
     "_thread.start": "starts a thread",
     "ctypes.dlopen": "loads a library",
@@ -62,14 +62,14 @@ _FORBIDDEN: Final = {
     "time.sleep": "waits",
     "urllib.": "uses the network",
 }
-#: What has no audit event before a version of Python, by the names that it is called by.
+#: Functions without an audit event before some version of Python, by their names.
 _SILENT: Final = (
     ((3, 12), "_thread.start_new_thread", _thread, "start_new_thread"),
     ((3, 12), "_thread.start_new_thread", threading, "_start_new_thread"),
     ((3, 13), "time.sleep", time, "sleep"),
 )
 _ANSWER: Final = "examination: "
-#: Runs a module for so many seconds. What it is doing then is printed, even where no Python runs.
+#: Runs a module with a timeout, and then prints what it is doing, even outside of Python code.
 _BOUNDED: Final = """
 import faulthandler, runpy, sys
 _, patience, module, *arguments = sys.argv
@@ -86,10 +86,10 @@ class Phase:
     """One step.
 
     Attributes:
-        deeds: what it did that it should not, in words.
-        modules: what it imported; namespace packages, which hold no code, are left out.
-        error: what it raised; empty if nothing.
-        answers: what the hook returned, called twice, as text; with the types in front.
+        deeds: forbidden actions, in words.
+        modules: the imported modules, except namespace packages, which hold no code.
+        error: the exception raised; empty if none.
+        answers: the hook's results of two calls, as text, preceded by their types.
     """
 
     deeds: list[str] = field(default_factory=list)
@@ -111,9 +111,9 @@ def examine(value: str, platform: str, patience: float = PATIENCE) -> Examinatio
     """Examine a plug-in in a fresh process.
 
     Args:
-        value: that of its entry point: a module, with an object in it after a colon.
+        value: the value of its entry point: a module, with an object in it after a colon.
         platform: its platform.
-        patience: the seconds it may take.
+        patience: the timeout in seconds.
 
     Raises:
         RuntimeError: the process ended without an answer.
@@ -122,7 +122,7 @@ def examine(value: str, platform: str, patience: float = PATIENCE) -> Examinatio
     answer = run_module(__name__, value, platform, patience=patience)
     if answer.returncode:
         raise RuntimeError(f"importing {value} ended the process: {answer.stderr[-2000:]}")
-    # A driver may print, too.
+    # A driver may print as well.
     lines = (line for line in answer.stdout.splitlines() if line.startswith(_ANSWER))
     found = json.loads(next(lines).removeprefix(_ANSWER))
     return Examination(**{name: Phase(**phase) for name, phase in found.items()})
@@ -131,12 +131,12 @@ def examine(value: str, platform: str, patience: float = PATIENCE) -> Examinatio
 def run_module(
     module: str, *arguments: str, patience: float = PATIENCE
 ) -> subprocess.CompletedProcess[str]:
-    """Run a module as a program, in a process that finds what this one finds.
+    """Run a module as a program, in a process with the same import path as this one.
 
     Args:
         module: its name.
         arguments: those of the program.
-        patience: the seconds it may take.
+        patience: the timeout in seconds.
 
     Raises:
         TimeoutError: it took longer. The message says what it was doing then.
@@ -168,7 +168,7 @@ def hooks_of(plugin: object) -> Any:
 
 
 class _Watch:
-    """Notes forbidden deeds while it is on. Audit hooks cannot be removed."""
+    """Records forbidden actions while active. Audit hooks cannot be removed."""
 
     def __init__(self) -> None:
         self.deeds: list[str] | None = None
@@ -193,7 +193,7 @@ class _Watch:
 
     @contextmanager
     def on(self, phase: Phase) -> Iterator[None]:
-        """Watch one step, and keep what it raises."""
+        """Observe one step, and record its exception."""
         modules = set(sys.modules)
         environment = dict(os.environ)
         self.deeds = phase.deeds
@@ -218,7 +218,7 @@ def _audited(event: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _has_code(module: ModuleType) -> bool:
-    """Whether it is not merely the folder of a package that several distributions share."""
+    """Whether it is more than a folder shared by several distributions."""
     return not hasattr(module, "__path__") or getattr(module, "__file__", None) is not None
 
 

@@ -1,12 +1,12 @@
-"""The file of expected failures: what a backend is known not to do yet, with reasons.
+"""The file of expected failures: what a backend is known not to support yet, with reasons.
 
     # comments and empty lines do not count
     test_rules_agree[erf_inv-*]               # the compiler loses digits in the tails
     crashes: test_large_programs*             # the driver ends the process above 2**20 operations
 
-A pattern is compared with the part of a test's id behind the file name. ``*`` stands for any
-characters and ``?`` for one; brackets mean themselves, because ids are full of them. The tests
-are run and must fail: one that passes is a failure, and the line has to go. Those of lines that
+A pattern is matched against the part of a test's id after the file name. ``*`` stands for any
+characters and ``?`` for one; brackets are literal, because ids are full of them. The tests run and
+must fail: a test that passes is reported as a failure, and its line has to go. Tests on lines that
 begin with ``crashes:`` are not run.
 """
 
@@ -24,7 +24,7 @@ _CRASHES: Final = "crashes:"
 
 
 class ExpectedFailuresError(ValueError):
-    """A file of expected failures that says something it should not."""
+    """An invalid line in a file of expected failures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +32,9 @@ class ExpectedFailure:
     """One line of the file.
 
     Attributes:
-        pattern: what the ids of the tests look like.
+        pattern: matches the ids of the tests.
         reason: why they fail.
-        crashes: whether they may not even be run.
+        crashes: whether they must not even be run.
         place: file and line, for messages.
     """
 
@@ -44,10 +44,10 @@ class ExpectedFailure:
     place: str
 
     def matches(self, test: str) -> bool:
-        """Whether it is about a test.
+        """Whether the pattern matches a test.
 
         Args:
-            test: the part of its id behind the file name.
+            test: the part of its id after the file name.
         """
         parts = (".*" if c == "*" else "." if c == "?" else re.escape(c) for c in self.pattern)
         return re.fullmatch("".join(parts), test, re.DOTALL) is not None
@@ -57,7 +57,7 @@ def read_expected_failures(path: Path) -> list[ExpectedFailure]:
     """Read a file of expected failures.
 
     Raises:
-        ExpectedFailuresError: a line has no reason, or a pattern stands there twice.
+        ExpectedFailuresError: a line has no reason, or a pattern occurs twice.
     """
     found: dict[str, ExpectedFailure] = {}
     for number, line in _lines(path):

@@ -1,4 +1,4 @@
-"""Arrays of random keys in samples: NumPy arrays with one field, which holds the raw keys."""
+"""Arrays of random keys in samples: NumPy arrays with one field, for the raw keys."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ NDArray = np.ndarray[Any, Any]
 
 
 def key_array(raw: Any, implementation: str = "threefry2x32") -> NDArray:
-    """The NumPy array that stands for random keys in samples.
+    """The NumPy array that represents random keys in samples.
 
     Args:
         raw: raw keys, of shape ``(..., *key_shape)``.
-        implementation: name of the keys' implementation.
+        implementation: the name of the keys' implementation.
 
     Example:
         >>> key_array(np.zeros((3, 2), np.uint32)).shape
@@ -33,13 +33,13 @@ def key_array(raw: Any, implementation: str = "threefry2x32") -> NDArray:
 
 
 def as_argument(x: Any) -> Any:
-    """An argument of a sample as primitives take it."""
+    """An argument of a sample, as passed to primitives."""
     dtype = keys_of_numpy(x)
     return x if dtype is None else wrap(x[dtype.implementation.name], dtype.implementation)
 
 
 def as_numpy(x: Any) -> NDArray:
-    """A result of a primitive as references give it."""
+    """A result of a primitive, as returned by references."""
     if is_key(x):
         name = x.dtype.implementation.name
         return key_array(np.asarray(unwrap(x)), name)

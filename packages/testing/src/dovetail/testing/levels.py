@@ -1,4 +1,4 @@
-"""How much of the kit is run: what a backend is tested on first, and everything."""
+"""How much of the kit runs: the essentials for a new backend, or everything."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ def is_inexact(x: Any) -> bool:
 
 
 def widened(x: Any) -> NDArray:
-    """`x` in the dtype of 64 bits (for each part) if it is floating point or complex."""
+    """`x` with 64-bit parts if it is floating point or complex."""
     x = np.asarray(x)
     if x.dtype in COMPLEXES:
         return np.asarray(x.astype(np.complex128))
@@ -33,13 +33,13 @@ def difference(
     absolute: float = 0.0,
     signed_zeros: bool = True,
 ) -> str:
-    """How two arrays differ, in words; an empty string where they agree.
+    """The difference of two arrays, in words; an empty string if they agree.
 
     Args:
         got: computed array.
         want: expected array.
-        tolerance: allowed error in units in the last place of the expected element (of its modulus
-            for complex ones). Results below the smallest normal number may be flushed to zero.
+        tolerance: allowed error in units in the last place of the expected element (of its modulus,
+            for complex numbers). Results below the smallest normal number may be flushed to zero.
         absolute: allowed error in units of the dtype's epsilon.
         signed_zeros: whether 0.0 and -0.0 differ.
     """
@@ -100,7 +100,7 @@ def _first(wrong: NDArray, got: NDArray, want: NDArray) -> str:
 
 
 def far(got: Any, want: Any, tolerance: float) -> str:
-    """How two arrays differ by more than `tolerance` times the largest element, in words."""
+    """The difference of two arrays beyond `tolerance` times the largest element, in words."""
     got, want = widened(got), widened(want)
     if got.shape != want.shape:
         return f"got shape {got.shape}, want {want.shape}"
@@ -119,13 +119,13 @@ def directional_derivative(
 ) -> list[NDArray]:
     """Derivatives of the results of `function` along a direction, by central differences.
 
-    Two step sizes are combined (Richardson extrapolation), so that the error is of fourth order in
+    Two step sizes are combined (Richardson extrapolation), which makes the error fourth order in
     `step`.
 
     Args:
         function: from as many arrays as there are `args` to a sequence of arrays.
-        args: where to differentiate; in 64 bits where they are moved.
-        direction: for each argument an array of its shape, or None where it stays.
+        args: the point at which to differentiate; in 64 bits where they are moved.
+        direction: for each argument an array of its shape, or None if it is fixed.
         step: the larger of the step sizes.
 
     Example:

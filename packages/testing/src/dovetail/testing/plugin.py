@@ -1,29 +1,29 @@
-"""The plug-in of pytest by which a backend is tested.
+"""The pytest plug-in that tests a backend.
 
     pytest --pyargs dovetail.testing.suites --dovetail-platform=acme --dovetail-report=report.json
 
 The options:
 
 ``--dovetail-platform``
-    the platform whose first device runs the programs; the default platform if it is left out.
+    the platform whose first device runs the programs; the default platform if omitted.
 ``--dovetail-level``
     ``essential`` (what a training step needs, under three minutes on a CPU) or ``full``.
 ``--dovetail-samples``
-    at most this many samples of each primitive, of as many kinds as there are; all by default.
+    the maximum number of samples of each primitive, of as many kinds as possible; all by default.
 ``--dovetail-xfails``
     a file of tests that are known to fail, with reasons, see `dovetail.testing.expected_failures`.
 ``--dovetail-report``
     a file for the results as JSON: what was tested with which versions, what the backend declares,
-    and for each test the outcome, the seconds it took, and the message of a failure.
+    and for each test the outcome, its duration in seconds, and the message of a failure.
 
-Tests of what a backend does not list among its capabilities are skipped, and so are samples of
-primitives in dtypes that it does not have. `dovetail.testing.capabilities` is the list.
+Tests are skipped if they need a capability that the backend does not declare, as are samples in
+dtypes that it does not have. `dovetail.testing.capabilities` has the list.
 
-On a CPU, ``DOVETAIL_NUM_CPU_DEVICES=4`` in the environment makes four devices of it, so that the
-suite of collectives and the tests of copies between devices run, too.
+On a CPU, ``DOVETAIL_NUM_CPU_DEVICES=4`` in the environment creates four devices, so that the suite
+of collectives and the tests of copies between devices run too.
 
-Every run of pytest in an environment with dovetail imports this module, so that it imports nothing
-of weight before it is asked for.
+Every run of pytest in an environment with dovetail imports this module, so it imports nothing heavy
+before it is needed.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Name the markers, and collect results where a report is asked for."""
+    """Register the markers, and collect results if a report is requested."""
     config.addinivalue_line(
         "markers", "dovetail_needs(capability): skipped on backends that do not declare it"
     )
@@ -82,8 +82,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def suite_of(item: pytest.Item) -> str | None:
-    """The suite that a test belongs to, also where a test module of one's own imports it."""
-    # By its file: pytest names the module otherwise where dovetail is several folders.
+    """The suite that a test belongs to, even if a user's test module imports it."""
+    # By file: pytest uses other module names if dovetail is spread over several folders.
     code = getattr(getattr(item, "function", None), "__code__", None)
     path = Path(code.co_filename) if code is not None else Path()
     return path.stem.removeprefix("test_") if path.parent == _SUITES else None
@@ -91,7 +91,7 @@ def suite_of(item: pytest.Item) -> str | None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Prepare the tests of the suites, before ``-k`` leaves out some of them."""
+    """Prepare the tests of the suites, before ``-k`` deselects some of them."""
     suites = {id(item): suite for item in items if (suite := suite_of(item)) is not None}
     if not suites:
         return
@@ -102,7 +102,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture
 def dovetail_plugin(request: pytest.FixtureRequest) -> Any:
-    """The plug-in under test as it is loaded, without a client: no driver is needed for it."""
+    """The plug-in under test, loaded but without a client: no driver is needed for it."""
     from dovetail.testing.collection import loaded_backend  # deferred: like `prepare`
 
     return loaded_backend(request.config)
@@ -110,16 +110,16 @@ def dovetail_plugin(request: pytest.FixtureRequest) -> Any:
 
 @pytest.fixture
 def dovetail_backend(request: pytest.FixtureRequest) -> Iterator[BackendUnderTest]:
-    """The backend under test; its first device computes everything meanwhile.
+    """The backend under test; its first device runs all computations meanwhile.
 
-    Types of 64 bits are kept where the backend has them, and products are multiplied exactly.
+    64-bit types are kept if the backend has them, and products are multiplied exactly.
     """
     from dovetail.testing.collection import connected, missing_capability  # deferred: like above
 
     try:
         backend = connected(request.config)
     except pytest.fail.Exception as error:
-        # The other tests would say the same, each of them.
+        # All other tests would report the same.
         request.session.shouldfail = str(error)
         raise
     reason = missing_capability(request.node, backend)
@@ -128,8 +128,8 @@ def dovetail_backend(request: pytest.FixtureRequest) -> Iterator[BackendUnderTes
     import dovetail  # deferred: like above
     from dovetail._core.base.config import enable_compilation_cache  # deferred: like above
 
-    # A program out of the cache on disk would test a compiler that is no longer there. Without
-    # `enable_x64` Python's numbers are arrays of 32 bits, which every backend has.
+    # A program from the disk cache would test a compiler that is no longer there. Without
+    # `enable_x64`, Python's numbers become 32-bit arrays, which every backend has.
     with (
         dovetail.default_device(backend.device),
         dovetail.enable_x64("float64" in backend.capabilities),
@@ -140,10 +140,10 @@ def dovetail_backend(request: pytest.FixtureRequest) -> Iterator[BackendUnderTes
 
 
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """Let go of compiled programs now and then.
+    """Drop compiled programs now and then.
 
-    Each maps pages of its own, and a process that keeps those of thousands of tests reaches the
-    number of mappings that Linux allows (65,530), at which compilers abort.
+    Each maps its own pages. A process that keeps the programs of thousands of tests reaches Linux's
+    limit on mappings (65,530), at which compilers abort.
     """
     if suite_of(item) is not None and next(_finished) % _BETWEEN_CLEARINGS == 0:
         sys.modules["dovetail"].clear_caches()

@@ -1,7 +1,7 @@
-"""Programs on which a backend's transformed programs are tested: small, and of every kind.
+"""Programs for testing a backend's transformations: small, and of every kind.
 
-They are written with `dovetail.lax` alone, because the core has no operators of arrays. All are
-smooth where they are evaluated.
+They use `dovetail.lax` alone, because the core has no array operators. All are smooth where they
+are evaluated.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ _BALL: Final = _numbers(4, 4)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Program:
-    """A function and arguments for it.
+    """A function and its arguments.
 
     Attributes:
-        function: from as many arrays or trees of arrays as there are arguments to one array or a
+        function: from as many arrays or trees of arrays as there are arguments, to one array or a
             tree of them.
-        args: NumPy arrays of float64 in trees.
-        forward: whether it has derivatives in forward mode.
-        reverse: whether it has derivatives in reverse mode.
-        tolerance: how far results may be from the reference, as a multiple of what a backend's
-            precision allows for others.
+        args: trees of NumPy arrays of float64.
+        forward: whether it has forward-mode derivatives.
+        reverse: whether it has reverse-mode derivatives.
+        tolerance: the allowed error compared with the reference, as a multiple of what a backend's
+            precision allows for other programs.
         needs: capabilities that a backend needs for it.
         essential: whether it belongs to the level ``essential``.
     """
@@ -57,7 +57,7 @@ class Program:
 
 
 def loss(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A number out of all results of a function, in which no element counts like another."""
+    """A number computed from all results of a function, each element with its own weight."""
 
     def total(*args: Any) -> Any:
         sums = []
@@ -84,7 +84,7 @@ def _sum(x: Any, *axes: int) -> Any:
 
 
 def _over(x: Any, like: Any, *axes: int) -> Any:
-    """`x` repeated along dimensions that were summed over."""
+    """`x` repeated along the dimensions that were summed over."""
     kept = tuple(i for i in range(like.ndim) if i not in axes)
     return lax.broadcast_in_dim(x, like.shape, kept)
 
@@ -110,7 +110,7 @@ def network(layers: Any, x: Any, labels: Any) -> Any:
 
 
 def convolutional(kernel: Any, images: Any) -> Any:
-    """A convolution with strides, a rectifier, and the largest of windows."""
+    """A strided convolution, a rectifier, and max pooling."""
     out = lax.conv_general_dilated(images, kernel, (1, 2), "SAME")
     out = lax.max(out, lax.mul(out, 0.1))
     return lax.reduce_window(out, -np.inf, lax.max, (1, 1, 2, 2), (1, 1, 2, 2), "VALID")
@@ -128,7 +128,7 @@ def attention(queries: Any, keys: Any, values: Any) -> Any:
 
 
 def normalization(x: Any, scale: Any) -> Any:
-    """Rows with a mean of zero and a variance of one, scaled."""
+    """Rows normalized to mean zero and variance one, scaled."""
     count = x.shape[1]
     centred = lax.sub(x, _over(lax.div(_sum(x, 1), float(count)), x, 1))
     variance = lax.div(_sum(lax.square(centred), 1), float(count))
@@ -137,7 +137,7 @@ def normalization(x: Any, scale: Any) -> Any:
 
 
 def likelihood(half: Any, x: Any) -> Any:
-    """The logarithm of a Gaussian density, by a Cholesky factor."""
+    """A Gaussian log density, by a Cholesky factor."""
     identity = np.eye(half.shape[0], dtype=half.dtype)
     covariance = lax.add(lax.dot(half, lax.transpose(half, (1, 0))), identity)
     factor = lax.linalg.cholesky(covariance)
@@ -147,7 +147,7 @@ def likelihood(half: Any, x: Any) -> Any:
 
 
 def factorizations(x: Any) -> Any:
-    """QR, LU, singular values and eigenvalues of matrices that have none twice."""
+    """QR, LU, singular values and eigenvalues of matrices with distinct values."""
     q, r = lax.linalg.qr(lax.add(x, _BALL.astype(x.dtype)), full_matrices=False)
     lu, _, _ = lax.linalg.lu(lax.add(x, 2 * np.eye(4, dtype=x.dtype)))
     symmetric = lax.add(x, lax.transpose(x, (1, 0)))
@@ -171,7 +171,7 @@ def recurrent(weights: Any, start: Any, inputs: Any) -> Any:
 
 
 def scans_of_many(weights: Any, starts: Any, inputs: Any) -> Any:
-    """A gradient of a scan, for each element of a batch: the three nested in each other."""
+    """A gradient of a scan, for each element of a batch: all three nested."""
 
     def one(start: Any, xs: Any) -> Any:
         return loss(lambda s: recurrent(weights, s, xs))(start)
@@ -180,7 +180,7 @@ def scans_of_many(weights: Any, starts: Any, inputs: Any) -> Any:
 
 
 def loops(x: Any) -> Any:
-    """A loop with known bounds around one with a scan inside of it."""
+    """A loop with known bounds around a loop that contains a scan."""
 
     def outer(i: Any, state: Any) -> Any:
         total, y = state
@@ -195,7 +195,7 @@ def loops(x: Any) -> Any:
 
 
 def newton(x: Any) -> Any:
-    """Square roots by a `while` loop; it has no derivative in reverse mode."""
+    """Square roots by a `while` loop; it has no reverse-mode derivative."""
 
     def unfinished(state: Any) -> Any:
         y, turn = state
@@ -210,7 +210,7 @@ def newton(x: Any) -> Any:
 
 
 def branches(x: Any) -> Any:
-    """Branches by a number and by a predicate that depend on the values."""
+    """Branches on a number and on a predicate that depend on the values."""
     index = lax.convert_element_type(lax.gt(lax.index_in_dim(x, 0, keepdims=False), 0.0), np.int32)
     chosen = lax.switch(index, [lax.sin, lax.exp, lax.cos], x)
     total = _sum(x, 0)
@@ -220,7 +220,7 @@ def branches(x: Any) -> Any:
 
 
 def indexing(x: Any, updates: Any) -> Any:
-    """Gathers, scatters, and slices at positions that are computed."""
+    """Gathers, scatters, and slices at computed positions."""
     rows = np.array([2, 0, 2, 1], np.int32)
     taken = lax.index_take(x, (rows,), (0,))
     numbers = lax.GatherDimensionNumbers((1,), (0,), (0,))
@@ -235,7 +235,7 @@ def indexing(x: Any, updates: Any) -> Any:
 
 
 def orders(x: Any) -> Any:
-    """Sorting, running sums and products, the largest elements, and a scan of a semigroup."""
+    """Sorting, cumulative sums and products, the largest elements, and a scan of a semigroup."""
 
     def combine(a: Any, b: Any) -> Any:
         return lax.mul(a[0], b[0]), lax.add(lax.mul(b[0], a[1]), b[1])
@@ -251,7 +251,7 @@ def orders(x: Any) -> Any:
 
 
 def special(x: Any) -> Any:
-    """Special functions, whose derivatives are others."""
+    """Special functions, with other special functions as derivatives."""
     positive = lax.add(lax.square(x), 0.5)
     return {
         "erf": lax.erf(x),
@@ -265,7 +265,7 @@ def special(x: Any) -> Any:
 
 
 def spectrum(x: Any) -> Any:
-    """A Fourier transform, filtered, and back."""
+    """A Fourier transform, a filter, and the inverse transform."""
     there = lax.fft(lax.complex(x, lax.sin(x)), "fft", (x.shape[-1],))
     filtered = lax.mul(there, np.exp(1j * np.arange(x.shape[-1])).astype(there.dtype))
     back = lax.fft(filtered, "ifft", (x.shape[-1],))
@@ -304,17 +304,17 @@ _softened.defvjp(_softened_forward, _softened_backward)
 
 
 def own_tangents(x: Any) -> Any:
-    """A function whose derivative is written by hand, in forward mode."""
+    """A function with a hand-written derivative, in forward mode."""
     return lax.mul(_cubed(lax.sin(x)), x)
 
 
 def own_cotangents(x: Any) -> Any:
-    """A function whose derivative is written by hand, in reverse mode."""
+    """A function with a hand-written derivative, in reverse mode."""
     return lax.mul(_softened(x, lax.rev(x, (0,))), x)
 
 
 def saved_little(x: Any) -> Any:
-    """Layers that keep nothing, or only products, for the way back."""
+    """Layers that save nothing, or only products, for the backward pass."""
     policy = dt.checkpoint_policies.dots_saveable
     for number in range(3):
 
@@ -326,7 +326,7 @@ def saved_little(x: Any) -> Any:
 
 
 def implicit(x: Any) -> Any:
-    """A linear system and an equation that are solved, with derivatives of their own."""
+    """Solutions of a linear system and of an equation, with derivatives of their own."""
     diagonal = np.diag(np.array([2, 3, 4, 5], x.dtype))
     matrix = lax.add(diagonal, lax.mul(_BALL.astype(x.dtype), lax.sin(_sum(x, 0))))
 
@@ -375,14 +375,14 @@ def reductions(x: Any) -> Any:
 
 
 def shapes(x: Any) -> Any:
-    """What moves elements and computes nothing."""
+    """Operations that move elements and compute nothing."""
     y = lax.transpose(lax.reshape(x, (3, 2, 4)), (2, 0, 1))
     y = lax.concatenate([lax.rev(y, (1,)), lax.slice(y, (0, 0, 0), (4, 3, 2), (2, 1, 1))], 0)
     return lax.squeeze(lax.expand_dims(lax.mul(y, y), (1,)), (1,)), lax.split(x, (2, 4), 1)
 
 
 def mixed_precision(x: Any) -> Any:
-    """A product of 16-bit floats, added up in 32 bits."""
+    """A product of 16-bit floats, summed in 32 bits."""
     small = lax.convert_element_type(x, np.float32)
     product = lax.dot(small, lax.transpose(small, (1, 0)))
     return lax.convert_element_type(lax.tanh(product), x.dtype)

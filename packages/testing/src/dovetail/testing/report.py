@@ -22,11 +22,11 @@ _DISTRIBUTIONS: Final = ("dovetail-core", "jaxlib", "numpy", "ml_dtypes")
 
 
 class Report:
-    """Collects the outcomes of the suites' tests, and writes them when all have run.
+    """Collects the outcomes of the suites' tests, and writes them once all have run.
 
-    With pytest-xdist the tests run in other processes. Those say what they know of the backend, so
-    that the process which writes the report needs no client of its own. A test that ends one of
-    them has failed.
+    With pytest-xdist, the tests run in other processes. Those report what they know of the backend,
+    so the process that writes the report needs no client of its own. A test that kills its process
+    has failed.
 
     Args:
         path: where to write.
@@ -40,15 +40,15 @@ class Report:
         self.backend: dict[str, Any] = {}
 
     def pytest_sessionstart(self) -> None:
-        """Remove an old report: where a test ends this process, there is none."""
+        """Remove an old report: if a test kills this process, there must be none."""
         if not hasattr(self.config, "workerinput"):
             self.path.unlink(missing_ok=True)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Keep the outcome of a test, or of a step before or after it that failed."""
+        """Record the outcome of a test, or of a failed step before or after it."""
         properties = dict(report.user_properties)
         if "suite" not in properties and report.outcome == "failed":
-            # It ended its process, and so could not say what it belongs to.
+            # It killed its process, which could not say what it belongs to.
             properties.update(self._suite_of(report.nodeid))
         if "suite" not in properties:
             return
@@ -57,7 +57,7 @@ class Report:
         outcome: str = report.outcome
         message = ""
         if hasattr(report, "wasxfail"):
-            # What is not run is skipped to pytest, too.
+            # pytest also counts a test that was not run as skipped.
             outcome = "xfailed" if report.outcome == "skipped" else "failed"
             message = report.wasxfail
         elif report.outcome == "failed":
@@ -66,7 +66,7 @@ class Report:
             message = report.longrepr[2].removeprefix("Skipped: ")
         known = self.results.get(report.nodeid)
         if known is not None and known["outcome"] == "failed":
-            return  # what failed first says more than what failed after it
+            return  # the first failure says more than later ones
         self.results[report.nodeid] = {
             "test": report.nodeid.partition("::")[2],
             **properties,
@@ -76,14 +76,14 @@ class Report:
         }
 
     def _suite_of(self, nodeid: str) -> dict[str, str]:
-        """The suite of a test that is in the file of a suite; nothing of any other."""
+        """The suite of a test in a suite's file; empty for any other test."""
         path = (self.config.rootpath / nodeid.partition("::")[0]).resolve()
         if path.parent != _SUITES:
             return {}
         return {"suite": path.stem.removeprefix("test_")}
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Write the report; in a worker of pytest-xdist, say what is known of the backend."""
+        """Write the report; in a worker of pytest-xdist, pass on what is known of the backend."""
         output = getattr(self.config, "workeroutput", None)
         if output is not None:
             output[_KEY] = _backend(self.config)
@@ -103,14 +103,14 @@ class Report:
             "suites": suites,
             "results": list(self.results.values()),
         }
-        # Whoever reads the file meanwhile sees none or all of it, never half.
+        # Concurrent readers of the file see all of it or nothing, never half.
         unfinished = self.path.with_name(f"{self.path.name}.{os.getpid()}")
         unfinished.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
         os.replace(unfinished, self.path)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:
-        """Take over what a worker of pytest-xdist knows of the backend."""
+        """Collect what a worker of pytest-xdist knows of the backend."""
         told = getattr(node, "workeroutput", {}).get(_KEY)
         if told and (told["device"] or not self.backend):
             self.backend = told
@@ -132,5 +132,5 @@ def _backend(config: pytest.Config) -> dict[str, Any]:
         found["device"] = repr(backend.device)
         found["devices"] = len(backend.devices)
     except (pytest.UsageError, pytest.fail.Exception):
-        pass  # the tests have said so
+        pass  # the tests have reported it
     return found

@@ -1,4 +1,4 @@
-"""Samples: arguments on which the rules of a primitive are compared."""
+"""Samples: arguments for which the rules of a primitive are compared."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ INTEGERS = SIGNED + UNSIGNED
 FLOATS = (*(np.dtype(f"float{n}") for n in (32, 64, 16)), bfloat16)
 COMPLEXES = (np.dtype(np.complex64), np.dtype(np.complex128))
 BOOLS = (np.dtype(bool),)
-#: Backends have them if they have floats of 64 bits: see `dovetail.testing.capabilities`.
+#: Backends with 64-bit floats have them: see `dovetail.testing.capabilities`.
 INTEGERS_OF_64_BITS = frozenset({SIGNED[3], UNSIGNED[3]})
 ALL_DTYPES = BOOLS + INTEGERS + FLOATS + COMPLEXES
 
 
 def rolled(x: np.ndarray[Any, Any], index: int) -> np.ndarray[Any, Any]:
-    """The elements of `x`, moved on by `index` places: another argument that is as good as `x`.
+    """The elements of `x`, rotated by `index` positions: another argument as good as `x`.
 
-    A single number that is not an integer is made smaller instead.
+    A single number that is not an integer is scaled down instead.
     """
     if x.size == 1 and x.dtype in (*FLOATS, *COMPLEXES):
         return np.asarray(x * (1 - index / 8)).astype(x.dtype)
@@ -42,26 +42,27 @@ class Sample:
     """One application of a primitive.
 
     Args:
-        args: NumPy arrays, of the dtypes that the primitive is to be applied to.
-        params: parameters, as `bind` takes them.
-        differentiable: positions of the arguments to differentiate in; None for all that are
-            floating point or complex. Give ``()`` where the function is not smooth at these
+        args: NumPy arrays, of the dtypes to apply the primitive to.
+        params: parameters, as for `bind`.
+        differentiable: positions of the arguments to differentiate with respect to; None for all
+            that are floating point or complex. Use ``()`` if the function is not smooth at these
             arguments.
-        order: to which order derivatives are compared with finite differences.
-        linear: positions of arguments in which, taken together, the primitive is linear here: its
+        order: the highest order of derivatives to compare with finite differences.
+        linear: positions of arguments in which the primitive is jointly linear here: its
             transposition rule is compared with its adjoint.
         batched: positions of the arguments that may be batched; None for all, ``()`` for no check.
         vary: makes the other elements of a batch: from an argument and the element's number (the
             argument itself at 0) to an argument.
-        tolerance: how far a compiled result may be from the reference, in units in the last place.
+        tolerance: the allowed error of a compiled result, in units in the last place.
         absolute: the same in units of the dtype's epsilon, for sums whose terms cancel.
-        derivative_tolerance: how far a derivative may be from finite differences, relatively.
+        derivative_tolerance: the allowed relative error of a derivative compared with finite
+            differences.
         signed_zeros: whether the sign of a zero result is compared.
-        observe: where results are not unique, such as the signs of eigenvectors: a function from
-            them (a list of arrays, also traced ones) to a list of arrays that are, which are
+        observe: if results are not unique, such as the signs of eigenvectors: a function from them
+            (a list of arrays, possibly traced) to a list of arrays that are unique, which are
             compared and differentiated instead.
-        needs: the ability that a backend must have to be tested on this, such as ``"eig"``.
-        raises: the error that abstract evaluation has to raise, instead of everything else.
+        needs: the capability that a backend must have for this sample, such as ``"eig"``.
+        raises: the error that abstract evaluation has to raise; nothing else is checked.
         note: what the sample is about.
     """
 
@@ -91,7 +92,7 @@ class Sample:
         return tuple(np.asarray(a) for a in self.args)
 
     def differentiable_positions(self) -> tuple[int, ...]:
-        """Positions of the arguments to differentiate in."""
+        """Positions of the arguments to differentiate with respect to."""
         if self.differentiable is not None:
             return self.differentiable
         inexact = (*FLOATS, *COMPLEXES)
@@ -102,7 +103,7 @@ class Sample:
         return tuple(range(len(self.args))) if self.batched is None else self.batched
 
     def observed(self, results: list[Any]) -> list[Any]:
-        """What is compared of the results of the primitive or of its reference."""
+        """The quantities to compare, from the results of the primitive or of its reference."""
         return results if self.observe is None else self.observe(results)
 
     def __str__(self) -> str:
@@ -115,10 +116,10 @@ def across_dtypes(sample: Sample, dtypes: Iterable[Any], *positions: int) -> lis
     """The same sample in several dtypes.
 
     Args:
-        sample: whose arguments hold values that each of the dtypes can hold; in unsigned ones,
-            without their sign.
+        sample: its arguments must hold values that each of the dtypes can represent; in unsigned
+            ones, without their sign.
         dtypes: dtypes to cast to.
-        positions: which arguments to cast; all when none is given.
+        positions: which arguments to cast; all by default.
 
     Returns:
         One sample for each dtype. Only those in a dtype of 32 bits or more are differentiated.
@@ -148,12 +149,12 @@ def _cast(x: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
 
 
 def rejected(sample: Sample, dtypes: Iterable[Any], *positions: int) -> list[Sample]:
-    """The same sample in dtypes that the primitive must refuse with a `TypeError`."""
+    """The same sample in dtypes that the primitive must reject with a `TypeError`."""
     return [s.replace(raises=TypeError) for s in across_dtypes(sample, dtypes, *positions)]
 
 
 def supported(samples: Iterable[Sample], capabilities: frozenset[str]) -> list[Sample]:
-    """The samples whose arguments a backend can hold, and for which it has the abilities.
+    """The samples whose arguments a backend can hold, and for which it has the capabilities.
 
     Args:
         samples: of any dtypes.
@@ -171,10 +172,10 @@ def supported(samples: Iterable[Sample], capabilities: frozenset[str]) -> list[S
 def runnable(
     primitive: Primitive, samples: Iterable[Sample], capabilities: frozenset[str]
 ) -> list[Sample]:
-    """The samples of a primitive that a backend has every dtype for.
+    """The samples of a primitive for which a backend has every dtype.
 
-    That is those of the arguments, of the results, and of what parameters ask for: a complex number
-    is made of real ones, too, and a product may be summed in more bits than its operands have.
+    That includes the dtypes of arguments, of results, and those requested by parameters: a complex
+    number consists of real ones, and products may be summed in more bits than the operands have.
     """
     refused = _refused(capabilities)
     kept = supported(samples, capabilities)
@@ -194,7 +195,7 @@ def _refused(capabilities: frozenset[str]) -> frozenset[np.dtype[Any]]:
 
 
 def _dtypes(primitive: Primitive, sample: Sample) -> Iterator[Any]:
-    """The dtypes that a sample is about; the results', which cost most, come last."""
+    """The dtypes used by a sample; those of the results, which cost most, come last."""
     yield from (a.dtype for a in sample.arrays())
     for value in sample.params.values():
         yield from _dtypes_in(value)
@@ -219,7 +220,7 @@ def _dtypes_in(value: Any) -> Iterator[Any]:
 
 
 def _kind(sample: Sample) -> int:
-    """Two samples of one kind ask the same of most rules; the first kinds ask most."""
+    """Two samples of one kind test most rules in the same way; the first kinds test most."""
     if sample.raises is not None:
         return 3
     dtypes = {array.dtype for array in sample.arrays()}
@@ -231,12 +232,12 @@ def _kind(sample: Sample) -> int:
 def representative(samples: Sequence[Sample], count: int) -> list[Sample]:
     """Some samples of a primitive: one of each kind before a second of any.
 
-    Kinds are floats, complex numbers, other dtypes, and what is rejected, in this order. Of a kind
-    those come first that say where the primitive is linear, and wide floats before narrow ones.
+    Kinds are floats, complex numbers, other dtypes, and rejected dtypes, in this order. Within a
+    kind, samples with linear arguments come first, and wide floats before narrow ones.
 
     Args:
         samples: all samples of one primitive.
-        count: how many at most.
+        count: the maximum number.
     """
     narrow = set(FLOATS[2:])
     best = sorted(

@@ -1,4 +1,4 @@
-"""Samples of every primitive, one module for each family of them."""
+"""Samples of every primitive, with one module for each family."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dovetail.testing.sample import Sample
 
 @functools.cache
 def defined_primitives() -> dict[str, Primitive]:
-    """All primitives of the framework by name, those of modules not imported before included."""
+    """All primitives of the framework by name, including those of modules not yet imported."""
     return {n: p for n, p in all_primitives().items() if type(p) is not RuntimePrimitive}
 
 

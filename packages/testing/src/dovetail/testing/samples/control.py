@@ -25,7 +25,7 @@ def _jaxpr(function: Callable[..., Any], *examples: Any) -> Any:
 
 
 def branches() -> list[Sample]:
-    """Chosen by each number, with operands that only some branches use."""
+    """Selected by each number, with operands that only some branches use."""
     x, y = FIRST, np.array([1.5, 0.5])
     cases = tuple(
         _jaxpr(f, x, y)
@@ -65,7 +65,7 @@ def scans() -> list[Sample]:
             Sample(
                 (np.array([0.5, 1.5]), FIRST, xs),
                 {"jaxpr": body, "num_consts": 1, "linear": (False,) * 3, **shared},
-                absolute=8,  # a rounding in one turn is an error in all that follow
+                absolute=8,  # rounding in one iteration affects all later ones
             ),
             Sample(
                 (FIRST, xs),
@@ -77,9 +77,9 @@ def scans() -> list[Sample]:
 
 
 def whiles() -> list[Sample]:
-    """With constants of the condition and of the body, and for no turn at all.
+    """With constants of the condition and of the body, and for no iterations at all.
 
-    They have no derivative in reverse mode, so that none is compared.
+    They have no reverse-mode derivative, so none is compared.
     """
     condition = _jaxpr(lambda n, i, x: (lt(i, n),), INDEX.type(0), INDEX.type(0), FIRST)
     body = _jaxpr(

@@ -1,6 +1,6 @@
 """Samples of decompositions into values and vectors.
 
-Vectors are not unique, so that matrices made of them are compared.
+Vectors are not unique, so matrices computed from them are compared.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Arrays = list[Any]
 
 
 def matrices(*shape: int) -> np.ndarray[Any, Any]:
-    """Matrices without any structure, whose values differ."""
+    """Matrices without any structure, with distinct values."""
     x = numbers(*shape) / 4
     rows, columns = shape[-2:]
     return np.asarray(x + np.eye(rows, columns) * np.arange(columns)).astype(np.float32)
@@ -48,14 +48,14 @@ def complex_matrices(*shape: int) -> np.ndarray[Any, Any]:
 
 
 def weights_on(x: Any) -> Any:
-    """Columns multiplied by different factors."""
+    """Columns scaled by different factors."""
     shape = shape_of(x)
     factors = np.arange(1, shape[-1] + 1) ** 1.5
     return scaled_columns(x, np.broadcast_to(factors, (*shape[:-2], shape[-1])))
 
 
 def weighted(x: Any) -> Any:
-    """Sums of projections on columns, each with another factor."""
+    """Sums of projections on columns, each with a different factor."""
     return product(weights_on(x), matrix_adjoint(x))
 
 
@@ -133,7 +133,7 @@ def _observe_svd(results: Arrays) -> Arrays:
     found = [s, pairs, product(matrix_adjoint(u), u), product(vh, matrix_adjoint(vh))]
     for vectors in (u, matrix_adjoint(vh)):
         own = part(vectors, columns=count)
-        # Those that are added are compared together.
+        # The added ones are compared together.
         others = part(vectors, columns=slice(count, shape_of(vectors)[-1]))
         found += [weighted(own), product(others, matrix_adjoint(others))]
     return found

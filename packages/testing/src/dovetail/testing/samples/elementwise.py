@@ -19,14 +19,14 @@ from dovetail.testing.sample import (
 )
 
 INF, NAN = np.inf, np.nan
-#: Values at which rules and lowerings go wrong most often.
+#: Values at which rules and lowerings fail most often.
 SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, INF, -INF, NAN)
-#: Pairs of shapes, the second one repeated to the first, or both to a common one.
+#: Pairs of shapes; the second is broadcast to the first, or both to a common one.
 PAIRS = (((), ()), ((0,), (0,)), ((3,), ()), ((), (2,)), ((2, 3), (1, 3)), ((2, 1), (1, 3)))
 
 
 def values(shape: tuple[int, ...], low: float, high: float, seed: int = 0) -> Any:
-    """Numbers spread over an open interval, in no order, the same in every run."""
+    """Numbers spread over an open interval in no order, but the same in every run."""
     count = int(np.prod(shape, dtype=int))
     shift = 0.1 + 0.8 * ((0.3 + 0.618 * seed) % 1)
     spread = (np.arange(count) + shift) / max(count, 1)
@@ -35,7 +35,7 @@ def values(shape: tuple[int, ...], low: float, high: float, seed: int = 0) -> An
 
 
 def turned(x: Any, seed: int = 0) -> Any:
-    """Complex numbers whose moduli are the given numbers, in all directions."""
+    """Complex numbers with these moduli, in all directions."""
     angles = np.random.default_rng(seed).uniform(0.2, 2 * np.pi, np.shape(x))
     return np.asarray(x * np.exp(1j * angles)).astype(np.complex128)
 
@@ -75,7 +75,7 @@ def refused(kinds: str, operands: int = 1, **params: Any) -> list[Sample]:
 def pairs(
     dtypes: Iterable[Any], low: float, high: float, smooth: bool = True, **options: Any
 ) -> list[Sample]:
-    """Two operands between `low` and `high`; the first dtype in all pairs of shapes."""
+    """Two operands between `low` and `high`; the first dtype has all pairs of shapes."""
     first, *others = dtypes
     made = [
         sample
@@ -114,7 +114,7 @@ def complex_pairs(**options: Any) -> list[Sample]:
 
 
 def linear(samples: Sequence[Sample], *positions: tuple[int, ...]) -> list[Sample]:
-    """The samples, those that can be differentiated said to be linear in each set of positions."""
+    """The samples; the differentiable ones are marked as linear in each set of positions."""
     made: list[Sample] = []
     for sample in samples:
         smooth = sample.raises is None and sample.differentiable_positions()

@@ -23,7 +23,7 @@ def _sample(x: Any, kind: str, *lengths: int, note: str = "") -> Sample:
     return Sample((x,), _fft(kind, *lengths), linear=(0,), absolute=128, note=note)
 
 
-#: Odd, even, prime, and the shortest lengths.
+#: Odd, even and prime lengths, and the shortest ones.
 LENGTHS = (1, 2, 3, 4, 12, 13)
 
 SAMPLES: dict[str, list[Sample]] = {

@@ -56,7 +56,7 @@ def domain(
 
 
 def at(*points: float, special: Sequence[float] = SPECIAL, **options: Any) -> list[Sample]:
-    """Special values and the points, in all floating point dtypes that hold the points."""
+    """Special values and the points, in all floating point dtypes that represent the points."""
     every = np.array([*special, *points])
     made = []
     for dtype in FLOATS:
@@ -70,7 +70,7 @@ def at(*points: float, special: Sequence[float] = SPECIAL, **options: Any) -> li
 
 
 def far_out(low: float, high: float, **options: Any) -> list[Sample]:
-    """Operands of all sizes between powers of ten, of both signs, where each dtype holds them."""
+    """Operands of all magnitudes between powers of ten, of both signs, where dtypes allow it."""
     sizes = 10.0 ** np.linspace(low, high, 41)
     return at(*sizes, *-sizes, **options)
 
@@ -81,7 +81,7 @@ def integers(**options: Any) -> list[Sample]:
 
 
 def chosen() -> list[Sample]:
-    """A sample for each way to choose the accuracy, and a wrong one."""
+    """A sample for each choice of accuracy, and an invalid one."""
     x = values((3,), 0.3, 0.9).astype(np.float32)
     good = (AccuracyMode.HIGHEST, AccuracyMode.DEFAULT, Tolerance(ulps=4))
     wrong = Sample((x,), {"accuracy": "high"}, raises=TypeError)
@@ -131,7 +131,7 @@ for _name in (
 ):
     FUNCTIONS[_name] += chosen()
 
-# On the axes, where a part of the result is zero however large the other one is.
+# On the axes, where one part of the result is zero however large the other is.
 AXES = np.array([complex(a, b) for a in (0.0, -0.0) for b in (INF, -INF, 2.0, 0.0, -0.0)])
 for _name, _points in (("sin", AXES), ("cos", AXES), ("sinh", AXES.imag + 1j * AXES.real)):
     FUNCTIONS[_name] += across_dtypes(Sample((_points,), differentiable=(), note="axes"), COMPLEXES)
@@ -226,7 +226,7 @@ SIMPLE: dict[str, list[Sample]] = {
 
 
 def conversions() -> list[Sample]:
-    """From each dtype to each."""
+    """From each dtype to each other."""
     made = []
     for old in ALL_DTYPES:
         for new in ALL_DTYPES:
@@ -266,7 +266,7 @@ def conversions() -> list[Sample]:
 
 
 def reinterpretations() -> list[Sample]:
-    """The same bits in dtypes of the same, more and fewer bits."""
+    """Bitcasts to dtypes of the same width, wider and narrower ones."""
     x = np.array([1.5, -0.0, NAN, 3e38], np.float32)
     return [
         Sample((x,), {"new_dtype": np.dtype(np.int32)}, differentiable=()),

@@ -68,8 +68,8 @@ def updating(
     }
 
 
-# Each case: shape of the operand, indices, dimension numbers, sizes of a slice. Every way of
-# combining dimensions; indices in bounds, out of bounds on both sides, and repeated.
+# Each case: shape of the operand, indices, dimension numbers, slice sizes. All combinations of
+# dimensions; indices in bounds, out of bounds on both sides, and repeated.
 Case = tuple[tuple[int, ...], NDArray, GatherDimensionNumbers, tuple[int, ...]]
 ELEMENTS: Case = (
     (5,),
@@ -157,7 +157,7 @@ CASES = (
     BATCHED_TWICE,
     NOTHING,
 )
-# With the promise that indices are unique they are, and with that of being in bounds too.
+# Indices that are unique and in bounds, so both promises hold.
 UNIQUE: tuple[Case, ...] = (
     ((5,), np.array([[3], [0], [4]], I32), GatherDimensionNumbers((), (0,), (0,)), (1,)),
     ((4, 3), np.array([[2], [0]], I32), GatherDimensionNumbers((1,), (0,), (0,)), (1, 3)),
@@ -173,14 +173,14 @@ UNIQUE: tuple[Case, ...] = (
 
 
 def moved(values: NDArray, number: int) -> NDArray:
-    """The other elements of a batch: floats rolled, indices moved by one place towards zero."""
+    """The other elements of a batch: floats rotated, indices moved by one towards zero."""
     if values.dtype.kind in "iu" and values.ndim and values.shape[-1] <= 2:
         return np.where(values > 0, np.maximum(values - number, 0), values).astype(values.dtype)
     return np.roll(values.reshape(-1), number).reshape(values.shape)
 
 
 def update_shape(case: Case) -> tuple[int, ...]:
-    """The shape of the updates that go where a gather reads."""
+    """The shape of updates for the slices that a gather reads."""
     shape, indices, numbers, sizes = case
     removed = (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims)
     window = [sizes[d] for d in range(len(shape)) if d not in removed]
@@ -222,7 +222,7 @@ GATHERS = [
         for case in map(inside, CASES)
     ),
     *(
-        # What a broken promise gives is not differentiated the way it is computed.
+        # The result of a broken promise is not differentiated the way it is computed.
         Sample(
             (ramp(*case[0]), case[1]),
             reading(case[2], case[3], mode, NAN),
@@ -312,11 +312,11 @@ def scatters(
     thorough: bool = False,
     **options: Any,
 ) -> list[Sample]:
-    """Samples that suit every member of the scatter family.
+    """Samples for every member of the scatter family.
 
     Args:
-        linear: positions of arguments that the member is linear in.
-        unique_linear: the same where indices are unique.
+        linear: positions of arguments in which the member is linear.
+        unique_linear: the same if indices are unique.
         dtypes: of operand and updates.
         thorough: whether to batch all of them; the members share the batching rule.
         **options: further fields of all samples.
@@ -370,7 +370,7 @@ def scatters(
         0,
         2,
     )
-    # Derivatives do not depend on what follows.
+    # Derivatives do not depend on the following fields.
     options = options | {"differentiable": ()}
     made += across_dtypes(
         Sample(

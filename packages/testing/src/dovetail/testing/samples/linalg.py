@@ -13,7 +13,7 @@ WIDE = (*FLOATS[:2], *COMPLEXES)
 
 
 def triangular(*shape: int, complex_too: bool = False) -> np.ndarray[Any, Any]:
-    """Well-conditioned matrices, the triangles of which are so too."""
+    """Well-conditioned matrices, with well-conditioned triangles."""
     size = shape[-1]
     diagonal = np.eye(size) * np.arange(2, size + 2)
     x: np.ndarray[Any, Any] = (numbers(*shape) / 16 + diagonal).astype(np.float32)
@@ -26,7 +26,7 @@ def with_imaginary(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def scaled(x: np.ndarray[Any, Any], index: int) -> np.ndarray[Any, Any]:
-    """Other elements of a batch: the matrix itself, larger."""
+    """Other elements of a batch: the matrix itself, scaled up."""
     return np.asarray(x * (1 + index / 4)).astype(x.dtype)
 
 
@@ -65,7 +65,7 @@ def positive(*shape: int, complex_too: bool = False) -> np.ndarray[Any, Any]:
 
 
 def general(*shape: int, complex_too: bool = False) -> np.ndarray[Any, Any]:
-    """Well-conditioned matrices in which rows are exchanged, and columns differ in length."""
+    """Well-conditioned matrices whose rows need exchanging, and whose columns differ in length."""
     x: np.ndarray[Any, Any] = numbers(*shape) / 4 + np.eye(*shape[-2:], dtype=np.float32) * 9
     x = x[..., ::-1, :] * np.arange(1, shape[-1] + 1, dtype=np.float32) / 4
     return with_imaginary(x) if complex_too else x
@@ -109,7 +109,7 @@ def _tridiagonal(
     complex_too: bool = False,
     **changes: Any,
 ) -> Sample:
-    """Diagonals whose elements that are not read are NaN, and right-hand sides."""
+    """Diagonals with NaN in the elements that are not read, and right-hand sides."""
     vector = shape[:-1]
     dl, du = numbers(*vector) / 8, numbers(*vector)[..., ::-1] / 8 + 1
     d = np.full(vector, middle, np.float32)
@@ -256,7 +256,7 @@ SAMPLES: dict[str, list[Sample]] = {
     ],
     "qr": [
         *across_dtypes(factored(general(3, 3), params=_qr()), FLOATS[:2]),
-        # Where complex numbers happen to be real, signs jump.
+        # Signs jump where complex numbers happen to be real.
         *across_dtypes(factored(general(3, 3), params=_qr(), differentiable=()), COMPLEXES),
         factored(general(3, 3, complex_too=True), params=_qr(full_matrices=False)),
         *[

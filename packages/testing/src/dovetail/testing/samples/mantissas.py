@@ -1,8 +1,8 @@
-"""Samples of which no bit may be lost: floats that use all of their mantissas.
+"""Samples in which every bit counts: floats that use their full mantissas.
 
-The numbers of the other modules are small multiples of powers of two wherever results are exact
-then, and so the same in bfloat16. Here one sample of each primitive for which that is so is drawn
-anew, in floats of 32 and 64 bits, and in complex numbers where the primitive takes them.
+The other modules use small multiples of powers of two wherever that makes results exact; these are
+the same in bfloat16. Here, one sample of each such primitive is redrawn, in 32-bit and 64-bit
+floats, and in complex numbers if the primitive takes them.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ MOVING: Final = (
     *("optimization_barrier", "select_and_gather_add"),
 )
 
-#: Primitives that compute, and how many units of epsilon sums that cancel may be off, as far as
+#: Primitives that compute, with the allowed error of cancelling sums in units of epsilon, as far as
 #: the numbers of the sample, which are below one, make sums of more than one.
 COMPUTING: Final = {
     "conv_general_dilated": 4,
@@ -82,8 +82,8 @@ COMPUTING: Final = {
     "symmetric_product": 8,
 }
 
-#: Primitives whose results are integers, so that those need more bits than the bfloat16, or the
-#: float32, that numbers are mistaken for.
+#: Primitives with integer results, which need more bits than the bfloat16, or the float32, that the
+#: numbers could be mistaken for.
 ROUNDING: Final = ("ceil", "floor", "round")
 SIZES: Final = {FLOATS[0]: 1e4, FLOATS[1]: 1e9}
 
@@ -104,12 +104,12 @@ def _inexact(sample: Sample) -> set[np.dtype[Any]]:
 
 
 def redrawn(samples: list[Sample], absolute: float = 0.0, size: Any = None) -> list[Sample]:
-    """The first sample of several numbers in 32 or 64 bits, in each dtype that there is one in.
+    """The first sample with several numbers in 32 or 64 bits, in each dtype that has one.
 
     Args:
         samples: of one primitive.
-        absolute: as `Sample` has it.
-        size: by dtype what to multiply the numbers with.
+        absolute: as in `Sample`.
+        size: by dtype, the factor of the numbers.
     """
     valid = [s for s in samples if s.raises is None]
     dtypes = [d for d in (*REALS, *COMPLEXES) if any(_inexact(s) == {d} for s in valid)]
@@ -151,7 +151,7 @@ def redrawn(samples: list[Sample], absolute: float = 0.0, size: Any = None) -> l
 
 
 def neighbours() -> list[Sample]:
-    """Two operands that differ by one in the last place, in each direction, or not at all."""
+    """Two operands that are equal, or differ by one in the last place, in each direction."""
     made = []
     for dtype in REALS:
         x = drawn((6,), dtype, 0)
@@ -162,7 +162,7 @@ def neighbours() -> list[Sample]:
 
 
 def ranked(params: Any) -> list[Sample]:
-    """Numbers of which each is the next one after another."""
+    """Numbers that are each the next after another."""
     order = np.array([[3, 0, 5, 1], [2, 6, 4, 7], [1, 3, 2, 0]])
     return [
         Sample(
@@ -177,7 +177,7 @@ def ranked(params: Any) -> list[Sample]:
 
 
 def converted() -> list[Sample]:
-    """Conversions to the widest floats, of numbers that no others hold."""
+    """Conversions to the widest floats, of numbers that only these represent."""
     params = GIVEN["convert_element_type"][0].params
     integers = np.array([2**53 - 1, -(2**45) - 3])
     return [

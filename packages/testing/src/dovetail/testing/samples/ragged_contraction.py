@@ -37,9 +37,9 @@ def sizes(*values: Any) -> Any:
 
 MATRICES = ragged(((1,), (1,)), ((), ()), 0, 0)
 SUMS = ragged(((1,), (0,)), ((), ()), 1)
-#: [k, p, b, m, f] by [b, n, g, k]: what may stand before and behind the ragged dimension.
+#: [k, p, b, m, f] by [b, n, g, k]: dimensions before and after the ragged one.
 FREE = ragged(((0,), (3,)), ((2,), (0,)), 3, 2)
-#: [b, q, k, m, p] by [q, p, k, n, b]: pairs of contracting dimensions in an order of their own.
+#: [b, q, k, m, p] by [q, p, k, n, b]: pairs of contracting dimensions in their own order.
 PAIRS = ragged(((4, 2, 1), (1, 2, 0)), ((0,), (4,)), 2)
 X, Y = numbers(6, 3), numbers(3, 3, 2)
 SMALL_X = np.array([[1, 2], [0, 1], [3, 1], [1, 1]])

@@ -18,19 +18,19 @@ WORDS = np.array([0, 1, 2**31, 2**32 - 1, 0xDEADBEEF, 12345], np.uint32)
 
 
 def raw(*shape: int) -> Any:
-    """Raw keys that differ."""
+    """Distinct raw keys."""
     count = int(np.prod(shape, dtype=int))
     words = np.arange(2 * count, dtype=np.uint32) * np.uint32(2654435761) + np.uint32(17)
     return words.reshape(*shape, 2)
 
 
 def keys(*shape: int) -> Any:
-    """Keys that differ."""
+    """Distinct keys."""
     return key_array(raw(*shape))
 
 
 def other_keys(x: Any, i: int) -> Any:
-    """Other keys of the same shape: those of rank 0 cannot be rolled."""
+    """Other keys of the same shape: keys of rank 0 cannot be rotated."""
     (name,) = x.dtype.names
     return key_array(x[name] + np.uint32(i), name)
 
@@ -43,16 +43,16 @@ def other_numbers(x: Any, i: int) -> Any:
 
 
 def other_switch(x: Any, i: int) -> Any:
-    """The opposite of a boolean scalar in every other element of a batch, and other keys."""
+    """The negated boolean scalar in every other element of a batch, and other keys."""
     return np.asarray(x != (i % 2 == 1)) if x.dtype == bool else other_numbers(x, i)
 
 
 def key_samples(*args: Any, **params: Any) -> Sample:
-    """A sample whose arguments vary in a batch also where they have no dimensions."""
+    """A sample whose arguments vary in a batch even if they have no dimensions."""
     return Sample(args, params, vary=other_numbers)
 
 
-#: Keys of the other implementations, whose raw keys have four words.
+#: Keys of the other implementations; their raw keys have four words.
 STATES = [
     key_array(raw(*shape, 2).reshape(*shape, 4), implementation.name)
     for implementation in (rbg_implementation, unsafe_rbg_implementation)
@@ -150,7 +150,7 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample((raw(),), {"bit_width": 32, "shape": ()}, raises=TypeError),
         Sample((keys(),), {"bit_width": 24, "shape": ()}, raises=TypeError),
     ],
-    # Division of many numbers by one has a lowering of its own, which random integers use.
+    # Division of many numbers by one divisor has its own lowering, which random integers use.
     "rem": [
         Sample((np.resize(WORDS, 5000), np.uint32(divisor)), batched=(0,))
         for divisor in (0, 1, 2, 3, 7, 641, 2**16 + 1, 2**31, 2**31 + 1, 2**32 - 2, 2**32 - 1)

@@ -11,7 +11,7 @@ from dovetail.testing.sample import Sample
 from dovetail.testing.samples.random import WORDS
 
 STATE = np.array([0xDEADBEEF, 17, 5, 2**31], np.uint32)
-#: Its counter has no room for one block more.
+#: The counter is at its maximum, with no room for another block.
 FULL = np.array([2**32 - 1] * 4, np.uint32)
 
 

@@ -22,7 +22,7 @@ from dovetail.testing.samples.shape import complex_numbers, numbers
 NUMBERS = (*INTEGERS, *FLOATS, *COMPLEXES)
 BIT_DTYPES = (*BOOLS, *INTEGERS)
 
-#: Values of which each dtype can hold the sums and products.
+#: Values whose sums and products each dtype can represent.
 SMALL = np.array([[1, 2, 3, 1], [2, 1, 1, 3], [3, 1, 2, 2]])
 NANS = np.array([[1, np.nan, 3], [np.inf, 2, -np.inf], [np.inf, -np.inf, 0]], np.float32)
 TIES = np.array([[3.0, 1, 3, 2], [2, 2, 2, 2], [-0.0, 0.0, -1, 0]], np.float32)

@@ -23,13 +23,13 @@ FEW_DTYPES = (
 
 
 def numbers(*shape: int, dtype: Any = np.float32) -> np.ndarray[Any, Any]:
-    """Small numbers, all different within the first hundred, without order."""
+    """Small numbers in no order; the first hundred are distinct."""
     count = int(np.prod(shape, dtype=int))
     return ((np.arange(count) * 37 % 101 - 50) / 8).astype(dtype).reshape(shape)
 
 
 def complex_numbers(real: Any, imag: Any) -> np.ndarray[Any, Any]:
-    """Complex numbers with these parts; arithmetic would make more NaNs of NaN and infinities."""
+    """Complex numbers with these parts; arithmetic would spread NaN and infinities."""
     out = np.empty(np.shape(real), np.complex64)
     out.real, out.imag = real, imag
     return out

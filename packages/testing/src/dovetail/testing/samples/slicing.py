@@ -23,7 +23,7 @@ def _at(*indices: int, dtype: Any = np.int32) -> list[np.ndarray[Any, Any]]:
 
 
 def _next(x: np.ndarray[Any, Any], index: int) -> np.ndarray[Any, Any]:
-    """Other positions for other elements of a batch, some out of bounds; other numbers else."""
+    """Other positions, some out of bounds, or other numbers, for other elements of a batch."""
     return np.asarray(x + np.asarray(index, x.dtype))
 
 

@@ -1,4 +1,4 @@
-"""Samples of special functions, and of operations on numbers that few programs use."""
+"""Samples of special functions, and of rarely used operations on numbers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from dovetail.testing.samples.elementwise import (
 )
 from dovetail.testing.samples.functions import at, chosen, domain, far_out, integers
 
-# Every special value, also -NaN, beside every other one.
+# Every special value, -NaN included, beside every other one.
 _EACH = np.array([*SPECIAL, np.copysign(NAN, -1.0)])
 ALL_PAIRS = across_dtypes(
     Sample((np.repeat(_EACH, _EACH.size), np.tile(_EACH, _EACH.size)), differentiable=()), FLOATS
@@ -71,7 +71,7 @@ SERIES = [
     Sample((np.array([True]), np.array([True])), {"unroll": None}, raises=TypeError),
 ]
 
-# Shapes and places of gamma distributions where each way to compute their functions is gone.
+# Shapes and arguments of gamma distributions for each method of computation.
 GAMMA_SHAPES = np.array([0.4, 0.6, 3.0, 4.5, 9.0, 12.5, 20.0, 40.0, 30.0, 0.05, 2.0, 20.0])
 GAMMA_PLACES = np.array([0.3, 0.9, 1.2, 7.0, 10.0, 20.0, 18.0, 44.0, 80.0, 0.2, 30.0, 5.0])
 BETA_SHAPES = np.array([0.4, 3.0, 4.5, 9.0, 0.5, 20.0, 60.0, 300.0, 0.05, 2.0])
@@ -82,15 +82,15 @@ UNIT = np.array([0.0, -0.0, 0.5, 1.0, 1e-30, -0.1, 1.1, NAN])
 
 
 def distribution(*args: np.ndarray[Any, Any], second: tuple[int, ...]) -> list[Sample]:
-    """Few samples of a function that takes long to compile: shapes, and at last a place.
+    """A few samples of a function that takes long to compile: shapes, then an argument.
 
-    Second derivatives are taken in the operands that are said.
+    Second derivatives are taken in the selected operands.
     """
     *shapes, place = args
     every = np.meshgrid(*[EVERY] * len(shapes), UNIT if len(shapes) > 1 else EVERY)
     small = Sample(tuple(a[:3] for a in args), differentiable=second, batched=(len(shapes),))
     mixed = (*(s[0] for s in shapes), place[:3])
-    # Places of the size of one, because finite differences have steps of a fixed size.
+    # Arguments of about one, because finite differences have steps of a fixed size.
     smooth = Sample(tuple(a[1:5] for a in args), order=1, batched=())
     return [
         small,
@@ -110,11 +110,11 @@ def distribution(*args: np.ndarray[Any, Any], second: tuple[int, ...]) -> list[S
 
 
 def in_the_second(samples: list[Sample]) -> list[Sample]:
-    """These samples, with no derivative in the first operand."""
+    """These samples, without derivative in the first operand."""
     return [s.replace(differentiable=(1,)) if s.order == 1 else s for s in samples]
 
 
-# Orders of polygamma functions, and places; those of zeta functions are greater by one.
+# Orders and arguments of polygamma functions; those of zeta functions are greater by one.
 ORDERS = np.array([1.0, 2.0, 3.0, 1.0, 4.0, 9.0, 1.0, 2.0, 12.0, 0.0])
 ORDERED_PLACES = np.array([0.7, 2.5, 4.0, 6.0, 0.4, 3.0, 30.0, -0.7, 40.0, 2.5])
 

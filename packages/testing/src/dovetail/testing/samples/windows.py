@@ -1,4 +1,4 @@
-"""Samples of reductions by windows."""
+"""Samples of reductions over windows."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _reduction(
 
 def _extreme() -> list[Sample]:
     return [
-        # Where a window sees no element the result is infinite.
+        # Where a window has no elements the result is infinite.
         *(
             s.replace(differentiable=())
             if s.params in (ALL[2], ALL[-1]) or s.note == "empty"
@@ -133,7 +133,7 @@ def _product(x: Any, y: Any) -> Any:
 
 
 def _composed(a: Any, b: Any, c: Any, d: Any) -> Any:
-    """Of two maps x -> a * x + b, which do not commute."""
+    """For two maps x -> a * x + b, which do not commute."""
     return [mul(a, c), add(mul(b, c), d)]
 
 
@@ -217,7 +217,7 @@ def _gathering() -> list[Sample]:
     ]
 
 
-#: The number of places of each window of `PLAIN`.
+#: The number of elements in each window of `PLAIN`.
 COUNTS = ((2, 2), (2, 5), (3, 9), (2, 3), (0, 4))
 
 

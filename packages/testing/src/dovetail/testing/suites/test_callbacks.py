@@ -1,4 +1,4 @@
-"""Programs that call Python while they run, for backends that declare ``host_callbacks``."""
+"""Programs that call Python at run time, for backends that declare ``host_callbacks``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ METHODS = ["sequential", "sequential_unrolled", "expand_dims", "broadcast_all"]
 
 
 def test_pure_callback(dovetail_backend: Backend) -> None:
-    """A program uses what a Python function returns, on each call anew."""
+    """A program uses the result of a Python function, which runs anew on each call."""
     seen = []
 
     def function(x: Any) -> Any:
@@ -71,8 +71,8 @@ def test_large_values(dovetail_backend: Backend) -> None:
 
 @pytest.mark.parametrize("ordered", [False, True], ids=["unordered", "ordered"])
 def test_io_callback(dovetail_backend: Backend, ordered: bool) -> None:
-    """What a callback does is done once for each call of the program, used or not; in the order of
-    the program where that is asked for."""
+    """The side effect of a callback happens once for each call of the program, used or not, and in
+    program order if requested."""
     seen: list[float] = []
 
     def note(x: Any) -> None:
@@ -92,7 +92,7 @@ def test_io_callback(dovetail_backend: Backend, ordered: bool) -> None:
 
 
 def test_ordered_callbacks_of_several_programs(dovetail_backend: Backend) -> None:
-    """The order holds over programs that nobody waits for, and with eager calls between them."""
+    """The order holds across programs that nobody waits for, with eager calls between them."""
     seen: list[int] = []
 
     def note(i: Any) -> None:
@@ -115,7 +115,7 @@ def test_ordered_callbacks_of_several_programs(dovetail_backend: Backend) -> Non
 
 
 def test_effects_barrier(dovetail_backend: Backend) -> None:
-    """`effects_barrier` returns when every callback of programs called so far has been."""
+    """`effects_barrier` returns once all callbacks of the programs called so far have run."""
     seen = []
 
     @dt.jit
@@ -147,8 +147,8 @@ def test_debug_print(dovetail_backend: Backend, capsys: pytest.CaptureFixture[st
 
 @pytest.mark.parametrize("kind", ["pure", "io", "ordered"])
 def test_exceptions_arrive_as_they_are(dovetail_backend: Backend, kind: str) -> None:
-    """What a callback raises is raised where the result is read or waited for, with its type and
-    text; later calls work."""
+    """An exception in a callback is raised where the result is read or waited for, with its type
+    and text; later calls work."""
     calls = {
         "pure": lambda f, x: dt.pure_callback(f, NUMBER, x),
         "io": lambda f, x: io_callback(f, NUMBER, x),
@@ -170,7 +170,7 @@ def test_exceptions_arrive_as_they_are(dovetail_backend: Backend, kind: str) -> 
 
 
 def test_wrong_results(dovetail_backend: Backend) -> None:
-    """A callback that returns another shape than it promised is an error, and not a crash."""
+    """A callback that returns another shape than promised causes an error, not a crash."""
     compiled = dt.jit(lambda x: dt.pure_callback(lambda x: np.zeros(4, np.float32), VECTOR, x))
     with pytest.raises(TypeError, match=r"float32\[3\]"):
         compiled(X).block_until_ready()
@@ -178,7 +178,7 @@ def test_wrong_results(dovetail_backend: Backend) -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_callbacks_under_vmap(dovetail_backend: Backend, method: str) -> None:
-    """A batch is given to Python one by one or as a whole, as `vmap_method` says."""
+    """A batch is passed to Python element by element or as a whole, depending on `vmap_method`."""
 
     def add(x: Any, y: Any) -> Any:
         return np.asarray(np.broadcast_arrays(np.asarray(x) + np.asarray(y), x)[0], np.float32)
@@ -191,7 +191,7 @@ def test_callbacks_under_vmap(dovetail_backend: Backend, method: str) -> None:
 
 
 def test_callbacks_in_derivatives(dovetail_backend: Backend) -> None:
-    """A callback with a derivative of its own, which is one, too, is differentiated."""
+    """A callback with a derivative of its own, itself a callback, is differentiated."""
 
     @dt.custom_vjp
     def sine(x: Any) -> Any:
@@ -206,7 +206,7 @@ def test_callbacks_in_derivatives(dovetail_backend: Backend) -> None:
 
 
 def test_callbacks_in_scans_and_branches(dovetail_backend: Backend) -> None:
-    """A callback in a loop is called in each turn; one in a branch, where the branch is taken."""
+    """A callback in a loop runs in each iteration; one in a branch, if the branch is taken."""
     seen: list[float] = []
 
     def note(x: Any) -> Any:
@@ -238,7 +238,7 @@ def test_computing_in_a_callback(dovetail_backend: Backend) -> None:
 
 
 def test_checks_in_programs(dovetail_backend: Backend) -> None:
-    """`debug.check` raises where a predicate of the program is false, and nothing where it is
+    """`debug.check` raises if a predicate of the program is false, and does nothing if it is
     true."""
 
     @dt.jit
@@ -261,7 +261,7 @@ def test_checks_in_programs(dovetail_backend: Backend) -> None:
 
 @pytest.mark.dovetail_needs("buffer_callbacks")
 def test_buffer_callback(dovetail_backend: Backend) -> None:
-    """A callback that gets the program's memory reads arguments there, and writes results."""
+    """A callback that receives the program's memory reads arguments and writes results there."""
 
     def double(context: Any, out: Any, given: Any) -> None:
         np.asarray(out)[...] = np.asarray(given) * 2

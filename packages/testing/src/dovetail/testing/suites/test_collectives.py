@@ -1,7 +1,7 @@
 """Programs that run on all devices at once and exchange data, for backends that declare ``spmd``.
 
-The framework has no primitives for that yet, so that the programs are written out as StableHLO.
-They need two devices of this process; on a CPU ``DOVETAIL_NUM_CPU_DEVICES=4`` makes four.
+The framework has no primitives for that yet, so the programs are written as StableHLO. They need
+two devices in this process; on a CPU, ``DOVETAIL_NUM_CPU_DEVICES=4`` creates four.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ NDArray = np.ndarray[Any, Any]
 Backend = BackendUnderTest
 pytestmark = pytest.mark.dovetail_needs("spmd")
 
-#: How many columns the arguments have.
+#: The number of columns of the arguments.
 COLUMNS = 3
 
 
 @pytest.fixture
 def devices(dovetail_backend: Backend) -> Sequence[Any]:
-    """All devices of the backend, two at least."""
-    found = dovetail_backend.devices
-    if len(found) < 2:
+    """All devices of the backend; at least two."""
+    available = dovetail_backend.devices
+    if len(available) < 2:
         pytest.skip(
             f"the backend {dovetail_backend.platform!r} has one device here; collectives take two"
         )
-    return found
+    return available
 
 
 def _tensor(shape: Sequence[int]) -> str:
@@ -46,7 +46,7 @@ def _module(count: int, taken: Sequence[int], given: Sequence[int], operation: s
         count: number of devices.
         taken: the shape of each device's part of the argument.
         given: the shape of each device's part of the result.
-        operation: MLIR text that makes ``%r`` of ``%x``.
+        operation: MLIR text that computes ``%r`` from ``%x``.
     """
     whole = [(count * shape[0], *shape[1:]) for shape in (taken, given)]
     placed = '#sdy.sharding<@mesh, [{"d"}, {}]>'
@@ -87,7 +87,7 @@ def _reducer(operation: str) -> str:
 def _run(
     devices: Sequence[Any], parts: Sequence[NDArray], given: Sequence[int], operation: str
 ) -> list[NDArray]:
-    """What each device has after an operation on what each had before."""
+    """The part on each device after an operation on the parts before."""
     taken = parts[0].shape
     module = _module(len(devices), taken, given, operation)
     aval = make_aval(tuple(given), np.dtype(np.float32))
@@ -109,7 +109,7 @@ def _equal(got: Sequence[NDArray], want: Sequence[NDArray], devices: Sequence[An
 
 @pytest.mark.parametrize(("operation", "of"), [("add", np.sum), ("maximum", np.max)])
 def test_all_reduce(devices: Sequence[Any], operation: str, of: Any) -> None:
-    """Each device gets the sum, or the largest, of what all have."""
+    """Each device gets the sum, or the maximum, of all parts."""
     count = len(devices)
     parts = _parts(count, 2)
     kind = _tensor(parts[0].shape)
@@ -122,7 +122,7 @@ def test_all_reduce(devices: Sequence[Any], operation: str, of: Any) -> None:
 
 
 def test_all_gather(devices: Sequence[Any]) -> None:
-    """Each device gets the parts of all, in the order of the devices."""
+    """Each device gets all parts, in the order of the devices."""
     count = len(devices)
     parts = _parts(count, 2)
     given = (2 * count, COLUMNS)
@@ -135,7 +135,7 @@ def test_all_gather(devices: Sequence[Any]) -> None:
 
 
 def test_reduce_scatter(devices: Sequence[Any]) -> None:
-    """Each device gets its share of the sum of what all have."""
+    """Each device gets its share of the sum of all parts."""
     count = len(devices)
     parts = _parts(count, 2 * count)
     given = (2, COLUMNS)
@@ -149,7 +149,7 @@ def test_reduce_scatter(devices: Sequence[Any]) -> None:
 
 
 def test_all_to_all(devices: Sequence[Any]) -> None:
-    """Each device gives one share of its part to each other one."""
+    """Each device sends one share of its part to each other device."""
     count = len(devices)
     parts = _parts(count, 2 * count)
     kind = _tensor(parts[0].shape)
@@ -164,7 +164,7 @@ def test_all_to_all(devices: Sequence[Any]) -> None:
 
 
 def test_collective_permute(devices: Sequence[Any]) -> None:
-    """Each device sends its part to the next one; what nobody sends to gets zeros."""
+    """Each device sends its part to the next one; a device that receives nothing gets zeros."""
     count = len(devices)
     parts = _parts(count, 2)
     kind = _tensor(parts[0].shape)
@@ -191,8 +191,8 @@ def test_partition_id(devices: Sequence[Any]) -> None:
 
 
 def test_automatic_partitioning(devices: Sequence[Any]) -> None:
-    """The compiler divides a product of matrices whose operands are divided along the dimension
-    that is summed over, and adds the parts up."""
+    """The compiler partitions a product of matrices whose operands are divided along the
+    contracting dimension, and adds the parts up."""
     count = len(devices)
     inner = 2 * count
     left = np.arange(inner * 4, dtype=np.float32).reshape(inner, 4) / 8

@@ -1,6 +1,6 @@
-"""The contract of a plug-in: what it is before any of its drivers is loaded, and its devices.
+"""The contract of a plug-in: its behaviour before any of its drivers is loaded, and its devices.
 
-Most of it can be tested where the hardware is missing.
+Most of it can be tested without the hardware.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NO_OPTION = "no_such_option_of_the_kit"
 
 
 def _place(plugin: LoadedBackend) -> str:
-    """Where another process can import a plug-in from, as entry points say it."""
+    """Where another process can import a plug-in from, in the form of entry points."""
     if plugin.origin == IN_PROCESS:
         if isinstance(plugin.plugin, ModuleType):
             return plugin.plugin.__name__
@@ -42,9 +42,9 @@ def _place(plugin: LoadedBackend) -> str:
         )
     if isinstance(plugin.plugin, ForeignBackend):
         pytest.skip("the backend is a PJRT library alone: there is no module that speaks for it")
-    for found in installed_plugins(BACKENDS):
-        if (found.name, found.origin) == (plugin.name, plugin.origin):
-            return found.value
+    for installed in installed_plugins(BACKENDS):
+        if (installed.name, installed.origin) == (plugin.name, plugin.origin):
+            return installed.value
     raise AssertionError(f"{plugin.origin} no longer has the entry point {plugin.name}")
 
 
@@ -60,7 +60,7 @@ def examination(dovetail_plugin: LoadedBackend) -> Examination:
 
 
 def _source_files(module: str) -> list[Path]:
-    """The files of the package that a plug-in's module is in; tests are left out."""
+    """The files of the package that contains a plug-in's module, except tests."""
     spec = find_spec(module)
     if spec is None or spec.origin is None:
         return []
@@ -85,14 +85,14 @@ def test_doctor_lists_the_platform_as_ready(
     try:
         answer = run_module("dovetail", "doctor", "--json")
     except TimeoutError as error:
-        # The tests behind this one would not return, either.
+        # The tests after this one would not return either.
         request.session.shouldfail = f"the doctor: {error}"
         raise
-    # Drivers may print what they like around it.
+    # Drivers may print anything before or after it.
     _, begin, rest = f"\n{answer.stdout}".partition("\n{\n")
     assert begin, f"the doctor printed no JSON: {answer.stdout[-2000:]}{answer.stderr[-2000:]}"
-    found, _ = json.JSONDecoder().raw_decode("{" + rest)
-    backends = {b["platform"]: b for b in found["backends"]}
+    document, _ = json.JSONDecoder().raw_decode("{" + rest)
+    backends = {b["platform"]: b for b in document["backends"]}
     name = dovetail_plugin.platform
     assert name in backends, f"the doctor lists {sorted(backends)} and not {name!r}"
     backend = backends[name]
@@ -101,7 +101,7 @@ def test_doctor_lists_the_platform_as_ready(
 
 
 def _foreign(modules: Iterable[str], plugin: LoadedBackend) -> list[str]:
-    """Those of the modules that a plug-in may not import before its driver is wanted."""
+    """The modules that a plug-in must not import before its driver is needed."""
     own = _place(plugin).partition(":")[0].partition(".")[0]
     allowed = {own, "dovetail", "pluggy", *sys.stdlib_module_names}
     return [name for name in modules if name.partition(".")[0] not in allowed]
@@ -128,7 +128,7 @@ def test_importing_the_plugin_does_nothing_else(examination: Examination) -> Non
 
 
 def test_description_is_pure(examination: Examination) -> None:
-    """`dovetail_backend_info` gives the same description each time and does nothing else."""
+    """`dovetail_backend_info` returns the same description each time and has no side effects."""
     described = examination.described
     assert not described.error, f"dovetail_backend_info raised {described.error}"
     assert not described.deeds, "dovetail_backend_info:\n" + "\n".join(described.deeds)
@@ -192,17 +192,17 @@ def test_several_devices_are_those_of_pjrt(dovetail_backend: BackendUnderTest) -
 
 
 def test_plugin_imports_only_what_is_promised(dovetail_plugin: LoadedBackend) -> None:
-    """No module of the plug-in's package imports anything of dovetail but `dovetail.extend`:
+    """No module of the plug-in's package imports anything from dovetail but `dovetail.extend`:
     everything else may change with any release."""
     files = _source_files(_place(dovetail_plugin).partition(":")[0])
     assert files, "the plug-in has no file of Python that could be read"
-    found = [
+    problems = [
         f"{path}:{line}: imports {name}"
         for path in files
         for name, line in _imports_of_dovetail(path)
         if name != PROMISED and not name.startswith(f"{PROMISED}.")
     ]
-    assert not found, "\n".join(found)
+    assert not problems, "\n".join(problems)
 
 
 def _imports_of_dovetail(path: Path) -> Iterator[tuple[str, int]]:
@@ -210,7 +210,7 @@ def _imports_of_dovetail(path: Path) -> Iterator[tuple[str, int]]:
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
-            # `from dovetail import extend` names what is promised, too.
+            # `from dovetail import extend` also imports the public names.
             whole = node.module == "dovetail"
             names = [f"dovetail.{a.name}" for a in node.names] if whole else [node.module]
         else:
@@ -219,8 +219,8 @@ def _imports_of_dovetail(path: Path) -> Iterator[tuple[str, int]]:
 
 
 def test_nothing_of_the_plugin_has_failed(dovetail_plugin: LoadedBackend) -> None:
-    """Nothing that the plug-in was asked so far raised, and no other distribution offers a
-    backend of the same name."""
+    """No call to the plug-in has raised so far, and no other distribution offers a backend with the
+    same name."""
     failures = [str(f) for f in manager().failures if f.name == dovetail_plugin.name]
     assert not failures, "\n".join(failures)
 
@@ -265,8 +265,8 @@ def test_environment_is_text(dovetail_plugin: LoadedBackend) -> None:
 
 
 def test_unknown_options_are_refused(dovetail_backend: BackendUnderTest) -> None:
-    """A client option that the backend does not know is an error that names it."""
-    # A manager of its own, so that the failure is not remembered by the process's.
+    """A client option unknown to the backend is an error that names it."""
+    # A separate manager, so that the process's own does not remember the failure.
     own = PluginManager(source=lambda group: ())
     own.register(dovetail_backend.loaded.plugin, "under test")
     with pytest.raises(BackendUnavailableError) as caught:
@@ -294,8 +294,8 @@ def test_devices_are_numbered(dovetail_backend: BackendUnderTest) -> None:
 
 
 def test_devices_describe_themselves(dovetail_backend: BackendUnderTest) -> None:
-    """Every device has the members of `dovetail.extend.Device`, the name of its model, and
-    either counts its memory or says None."""
+    """Every device has the members of `dovetail.extend.Device` and the name of its model, and
+    either reports its memory or returns None."""
     for device in dovetail_backend.devices:
         missing = missing_members(device, Device)
         assert not missing, f"{device!r} lacks {', '.join(missing)}"
@@ -309,8 +309,8 @@ def test_devices_describe_themselves(dovetail_backend: BackendUnderTest) -> None
 
 
 def test_the_client_says_its_version(dovetail_backend: BackendUnderTest) -> None:
-    """`platform_version` is a text that is not empty: it is part of the key of the cache on
-    disk, so that it has to change with whatever compiles."""
+    """`platform_version` is a non-empty text: it is part of the disk cache's key, so it has to
+    change with whatever compiles."""
     version = dovetail_backend.device.client.platform_version
     assert isinstance(version, str), f"platform_version is {version!r}; give a str"
     assert version, "platform_version is empty"

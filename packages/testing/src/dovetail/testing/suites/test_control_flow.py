@@ -1,4 +1,4 @@
-"""Branches, loops and scans: what a program does that is not a straight line."""
+"""Branches, loops and scans: the control flow of programs."""
 
 from __future__ import annotations
 
@@ -18,11 +18,13 @@ full = pytest.mark.dovetail_full
 
 
 def close(backend: Backend, got: Any, want: Any, what: str) -> None:
-    """Assert that a tree of results is what NumPy computed."""
+    """Assert that a tree of results equals NumPy's."""
     results = dt.tree.leaves(got)
-    wanted = [np.asarray(w) for w in dt.tree.leaves(want)]
-    assert len(results) == len(wanted), f"{what}: {len(results)} results instead of {len(wanted)}"
-    for number, (a, b) in enumerate(zip(results, wanted, strict=True)):
+    expected = [np.asarray(w) for w in dt.tree.leaves(want)]
+    assert len(results) == len(expected), (
+        f"{what}: {len(results)} results instead of {len(expected)}"
+    )
+    for number, (a, b) in enumerate(zip(results, expected, strict=True)):
         np.testing.assert_allclose(
             read(a),
             b,
@@ -33,7 +35,7 @@ def close(backend: Backend, got: Any, want: Any, what: str) -> None:
 
 
 def numbers(backend: Backend, *shape: int) -> NDArray:
-    """Numbers between -1 and 1, none of them twice."""
+    """Distinct numbers between -1 and 1."""
     size = int(np.prod(shape, dtype=int))
     return np.asarray(np.sin(np.arange(1.0, size + 1)), backend.widest).reshape(shape)
 
@@ -43,8 +45,8 @@ def numbers(backend: Backend, *shape: int) -> NDArray:
 
 @pytest.mark.parametrize("index", [-3, 0, 1, 2, 9])
 def test_switch(dovetail_backend: Backend, index: int) -> None:
-    """One of several branches runs, by a number that the program computes; numbers out of range
-    are moved into it."""
+    """One of several branches runs, selected by a computed number; numbers out of range are
+    clamped."""
     x = numbers(dovetail_backend, 4)
     branches = [lambda x: lax.neg(x), lambda x: lax.exp(x), lambda x: lax.mul(x, x)]
     want = [-x, np.exp(x), x * x][int(np.clip(index, 0, 2))]
@@ -54,7 +56,7 @@ def test_switch(dovetail_backend: Backend, index: int) -> None:
 
 @pytest.mark.parametrize("predicate", [False, True])
 def test_cond(dovetail_backend: Backend, predicate: bool) -> None:
-    """Of two branches one runs; both may use what was captured, and return trees."""
+    """One of two branches runs; both may use captured values and return trees."""
     x = numbers(dovetail_backend, 3)
     captured = dovetail_backend.put(x + 1)
 
@@ -72,7 +74,7 @@ def test_cond(dovetail_backend: Backend, predicate: bool) -> None:
 
 
 def test_batched_branches(dovetail_backend: Backend) -> None:
-    """Where each element of a batch takes its own branch, each gets the result of its own."""
+    """If each element of a batch takes its own branch, each gets the result of its own."""
     x = numbers(dovetail_backend, 5, 2)
     index = np.array([2, 0, 1, 1, 2], np.int32)
     branches: list[Callable[[Any], Any]] = [lax.sin, lax.exp, lambda x: lax.mul(x, 3)]
@@ -82,7 +84,7 @@ def test_batched_branches(dovetail_backend: Backend) -> None:
 
 
 def test_branches_do_not_meet(dovetail_backend: Backend) -> None:
-    """The derivative of the branch that runs is not touched by an infinite one of the other."""
+    """The derivative of the branch that runs is not affected by an infinite one of the other."""
     x = np.array([0.0, 4.0, -1.0], dovetail_backend.widest)
 
     def root(x: Any) -> Any:
@@ -97,7 +99,7 @@ def test_branches_do_not_meet(dovetail_backend: Backend) -> None:
 
 @pytest.mark.parametrize("turns", [0, 1, 7])
 def test_while_loop(dovetail_backend: Backend, turns: int) -> None:
-    """A loop runs until its condition fails: not once, if it fails at the start."""
+    """A loop runs until its condition fails; if it fails at the start, not at all."""
     x = numbers(dovetail_backend, 3)
 
     @dt.jit
@@ -110,8 +112,8 @@ def test_while_loop(dovetail_backend: Backend, turns: int) -> None:
 
 
 def test_batched_while_loop(dovetail_backend: Backend) -> None:
-    """The elements of a batch loop as often as each of them wants: those that have ended stay
-    what they are, also where another turn would give infinity."""
+    """Each element of a batch has its own number of iterations: finished ones stay unchanged, even
+    if another iteration would give infinity."""
     start = np.array([1.0, 30.0, 300.0, 2.0], dovetail_backend.widest)
 
     def one(x: Any) -> Any:
@@ -136,7 +138,7 @@ def test_batched_while_loop(dovetail_backend: Backend) -> None:
 @pytest.mark.parametrize("bounds", [(0, 5), (3, 3), (5, 2), (-2, 2)])
 @pytest.mark.parametrize("traced", [False, True], ids=["known", "computed"])
 def test_fori_loop(dovetail_backend: Backend, bounds: tuple[int, int], traced: bool) -> None:
-    """A loop over integers, with bounds that are known and ones that the program computes."""
+    """A loop over integers, with known bounds and with bounds that the program computes."""
 
     def f(low: Any, high: Any) -> Any:
         return lax.fori_loop(low, high, lambda i, s: lax.add(lax.mul(s, 2), i), np.int32(1))
@@ -173,7 +175,7 @@ def test_large_carries(dovetail_backend: Backend) -> None:
 
 
 def test_nested_loops(dovetail_backend: Backend) -> None:
-    """Loops in branches in loops in scans, each using the variables of those around it."""
+    """Loops in branches in loops in scans, each using variables of the enclosing ones."""
     x = numbers(dovetail_backend, 4)
 
     def turn(carry: Any, element: Any) -> Any:
@@ -213,7 +215,7 @@ def test_nested_loops(dovetail_backend: Backend) -> None:
 @pytest.mark.parametrize("reverse", [False, True], ids=["forwards", "backwards"])
 @pytest.mark.parametrize("unroll", [1, 2, 5])
 def test_scan(dovetail_backend: Backend, reverse: bool, unroll: int) -> None:
-    """A scan carries a value over the elements of arrays and stacks what each turn returns."""
+    """A scan carries a value over the elements of arrays and stacks the outputs."""
     x, y = numbers(dovetail_backend, 5, 2), np.arange(5, dtype=np.int32)
 
     def turn(carry: Any, row: Any) -> Any:
@@ -232,7 +234,7 @@ def test_scan(dovetail_backend: Backend, reverse: bool, unroll: int) -> None:
 
 
 def test_scan_of_nothing(dovetail_backend: Backend) -> None:
-    """A scan over no elements gives its first carry, and arrays of no rows."""
+    """A scan over no elements returns its initial carry, and arrays with no rows."""
     x = np.zeros((0, 3), dovetail_backend.widest)
     start = numbers(dovetail_backend, 3)
     carry, rows = dt.jit(lambda c, x: lax.scan(lambda c, x: (lax.add(c, x), x), c, x))(start, x)
@@ -240,7 +242,7 @@ def test_scan_of_nothing(dovetail_backend: Backend) -> None:
 
 
 def test_scan_of_counters(dovetail_backend: Backend) -> None:
-    """A scan over no arrays runs as often as it is told."""
+    """A scan over no arrays runs for the requested length."""
     carry, rows = dt.jit(lambda c: lax.scan(lambda c, _: (lax.mul(c, 2), c), c, None, length=6))(
         np.int32(1)
     )
@@ -250,7 +252,7 @@ def test_scan_of_counters(dovetail_backend: Backend) -> None:
 
 @full
 def test_long_scans(dovetail_backend: Backend) -> None:
-    """A scan of ten thousand turns, and its gradient."""
+    """A scan of ten thousand iterations, and its gradient."""
     x = (np.arange(10_000) % 7 / 1e4).astype(dovetail_backend.widest)
 
     def total(x: Any) -> Any:
@@ -301,7 +303,7 @@ def test_map(dovetail_backend: Backend) -> None:
 
 @pytest.mark.parametrize("reverse", [False, True], ids=["forwards", "backwards"])
 def test_associative_scan(dovetail_backend: Backend, reverse: bool) -> None:
-    """Running products of matrices, which do not commute, in logarithmic depth."""
+    """Cumulative products of matrices, which do not commute, in logarithmic depth."""
     x = numbers(dovetail_backend, 6, 2, 2)
 
     def times(a: Any, b: Any) -> Any:
@@ -316,7 +318,7 @@ def test_associative_scan(dovetail_backend: Backend, reverse: bool) -> None:
 
 
 def test_derivatives_of_loops(dovetail_backend: Backend) -> None:
-    """Gradients of a loop with known bounds, and tangents of one whose end is computed."""
+    """Gradients of a loop with known bounds, and tangents of one with a computed end."""
     x = np.asarray(0.6, dovetail_backend.widest)
 
     def power(x: Any) -> Any:
@@ -349,7 +351,7 @@ def test_references_in_loops(dovetail_backend: Backend) -> None:
 
 
 def test_reductions_of_ones_own(dovetail_backend: Backend) -> None:
-    """`lax.reduce` and `lax.reduce_window` combine elements by a function of the user's."""
+    """`lax.reduce` and `lax.reduce_window` combine elements with a user-defined function."""
     x = np.arange(12, dtype=np.int32).reshape(3, 4)
 
     def larger_and_sum(a: Any, b: Any) -> Any:
@@ -370,7 +372,7 @@ def test_reductions_of_ones_own(dovetail_backend: Backend) -> None:
 
 @pytest.mark.parametrize("platforms", ["own", "default"])
 def test_platform_dependent(dovetail_backend: Backend, platforms: str) -> None:
-    """A branch for this platform is the one that is compiled; otherwise the default."""
+    """The branch for this platform is the one that is compiled, or else the default."""
     name = dovetail_backend.platform if platforms == "own" else "another_platform"
     chosen = {name: lambda x: lax.mul(x, 2)}
 
@@ -381,7 +383,7 @@ def test_platform_dependent(dovetail_backend: Backend, platforms: str) -> None:
 
 
 def test_tokens_order(dovetail_backend: Backend) -> None:
-    """Tokens and barriers go through a program and change no value."""
+    """Tokens and barriers pass through a program and change no value."""
     x = np.arange(4, dtype=np.float32)
 
     def f(x: Any) -> Any:

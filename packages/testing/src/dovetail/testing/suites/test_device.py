@@ -1,4 +1,4 @@
-"""Devices: what goes to them and comes back, what lives on them, and what they are asked to run."""
+"""Devices: transfers to and from them, arrays on them, and the programs they run."""
 
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ COMPLEXES: Final = ("complex64", "complex128")
 DTYPES: Final = ("bool", *INTEGERS, *FLOATS, *COMPLEXES)
 ESSENTIAL_DTYPES: Final = ("bool", "int32", "uint8", "bfloat16", "float32", "float64", "complex64")
 
-#: -0.0, infinities, the smallest subnormal number, NaNs that signal or have a payload, as bits.
+#: -0.0, infinities, the smallest subnormal number, signalling NaNs and NaNs with a payload, as
+#: bits.
 SPECIAL: Final = {
     "float16": [0x8000, 0x7C00, 0xFC00, 1, 0x7C01, 0xFE5A],
     "bfloat16": [0x8000, 0x7F80, 0xFF80, 1, 0x7F81, 0xFFDA],
@@ -68,17 +69,17 @@ SHAPES: Final = ((), (0,), (1,), (5,), (2, 0, 3), (2, 3, 4), (3, 1, 70001))
 
 
 def dtype_of(name: str) -> np.dtype[Any]:
-    """A dtype of NumPy or of ml_dtypes by its name."""
+    """A dtype of NumPy or of ml_dtypes, by name."""
     return np.dtype(getattr(ml_dtypes, name, name))
 
 
 def values(dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray:
-    """Every pattern of bits that a dtype has, in turn; of wide ones such as are seldom seen."""
+    """Every bit pattern of a dtype, in turn; for wide dtypes, rare ones."""
     size = int(np.prod(shape, dtype=np.int64))
     if dtype.kind == "b":
         return np.asarray(np.arange(size) % 3 == 0).reshape(shape)
     if dtype.name in ("int4", "uint4", "float4_e2m1fn"):
-        # Of each byte only four bits count, and which NumPy shows is ml_dtypes' affair.
+        # Only four bits of each byte count; NumPy's view of the others is up to ml_dtypes.
         return (np.arange(size) % 8).astype(np.int8).astype(dtype).reshape(shape)
     words = np.arange(2 * size, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(17)
     memory = words.view(np.uint8).reshape(size, 16)[:, : dtype.itemsize]
@@ -94,7 +95,7 @@ def bits(array: NDArray) -> bytes:
 
 
 def same(got: Any, want: NDArray, what: str) -> None:
-    """Assert that an array is another one to the bit."""
+    """Assert that two arrays are bitwise equal."""
     value = read(got)
     assert (value.dtype, value.shape) == (want.dtype, want.shape), (
         f"{what}: {value.dtype}{list(value.shape)} instead of {want.dtype}{list(want.shape)}"
@@ -119,7 +120,7 @@ def _dtypes() -> list[Any]:
 
 @pytest.fixture
 def dtype(request: pytest.FixtureRequest, dovetail_backend: Backend) -> np.dtype[Any]:
-    """A dtype that the backend has."""
+    """A dtype that the backend supports."""
     found = dtype_of(request.param)
     missing = dovetail_backend.refuses(found)
     if missing:
@@ -132,8 +133,8 @@ def dtype(request: pytest.FixtureRequest, dovetail_backend: Backend) -> np.dtype
 
 @pytest.mark.parametrize("dtype", _dtypes(), indirect=True)
 def test_transfers_keep_every_bit(dovetail_backend: Backend, dtype: np.dtype[Any]) -> None:
-    """Arrays of each dtype and of any shape go to the device and come back to the bit: infinities,
-    NaNs with their payload, negative zeros and subnormal numbers among them."""
+    """Arrays of each dtype and of any shape survive a round trip to the device bit by bit,
+    including infinities, NaNs with their payload, negative zeros and subnormal numbers."""
     for shape in SHAPES:
         value = values(dtype, shape)
         array = dovetail_backend.put(value)
@@ -143,8 +144,8 @@ def test_transfers_keep_every_bit(dovetail_backend: Backend, dtype: np.dtype[Any
 
 @pytest.mark.parametrize("dtype", _dtypes(), indirect=True)
 def test_programs_pass_every_bit_on(dovetail_backend: Backend, dtype: np.dtype[Any]) -> None:
-    """A program whose results are its argument, and the argument reversed, changes no bit; but
-    that a NaN may become another one."""
+    """A program that returns its argument, and the argument reversed, changes no bit, except that a
+    NaN may become another one."""
     value = values(dtype, (6,))
     if dtype.kind in "fcV":
         with np.errstate(invalid="ignore"):
@@ -169,7 +170,7 @@ def _layouts() -> dict[str, Callable[[NDArray], NDArray]]:
 
 
 class _Subclass(np.ndarray[Any, Any]):
-    """What other libraries make of arrays."""
+    """The forms that other libraries give arrays."""
 
 
 def _unaligned(x: NDArray) -> NDArray:
@@ -187,7 +188,7 @@ def _read_only(x: NDArray) -> NDArray:
 
 @pytest.mark.parametrize("layout", _layouts())
 def test_layouts_of_the_host(dovetail_backend: Backend, layout: str) -> None:
-    """NumPy arrays of any strides, alignment and byte order arrive as the values they show."""
+    """NumPy arrays of any strides, alignment and byte order arrive with the values they show."""
     for name in ("float32", "int16", "bool"):
         value = _layouts()[layout](values(np.dtype(name), (3, 4, 6)))
         want = np.ascontiguousarray(value).astype(value.dtype.newbyteorder("=")).view(np.ndarray)
@@ -196,8 +197,8 @@ def test_layouts_of_the_host(dovetail_backend: Backend, layout: str) -> None:
 
 @pytest.mark.parametrize("size", [3, 1000, 300_000])
 def test_later_writes_on_the_host_do_not_show(dovetail_backend: Backend, size: int) -> None:
-    """What goes to the device is a copy, also of memory that is aligned so well that it could be
-    shared: writing to the NumPy array afterwards does not change the array."""
+    """Transfers to the device copy, even from memory aligned so well that it could be shared:
+    writing to the NumPy array afterwards does not change the array."""
     memory = np.zeros(size * 4 + 64, np.uint8)
     start = -memory.ctypes.data % 64
     value = memory[start : start + size * 4].view(np.float32)
@@ -209,7 +210,7 @@ def test_later_writes_on_the_host_do_not_show(dovetail_backend: Backend, size: i
 
 
 def test_what_is_read_is_no_window(dovetail_backend: Backend) -> None:
-    """What is read back is read-only, or a copy: nobody can change an array through it."""
+    """The result of a read is read-only or a copy: nobody can change an array through it."""
     array = dovetail_backend.put(np.arange(5, dtype=np.float32))
     value = read(array)
     if value.flags.writeable:
@@ -221,8 +222,8 @@ def test_what_is_read_is_no_window(dovetail_backend: Backend) -> None:
 
 
 def test_what_is_read_outlives_the_array(dovetail_backend: Backend) -> None:
-    """A NumPy array that was read stays what it is when the array is deleted and its memory is
-    used for something else."""
+    """A NumPy array that was read does not change when the array is deleted and its memory is
+    reused."""
     array = dovetail_backend.put(np.arange(1000, dtype=np.float32))
     value = read(array)
     array.delete()
@@ -234,7 +235,7 @@ def test_what_is_read_outlives_the_array(dovetail_backend: Backend) -> None:
 
 
 def test_scalars_of_python(dovetail_backend: Backend) -> None:
-    """Python's numbers are arguments of programs, too."""
+    """Python's numbers can be arguments of programs, too."""
     negated = dt.jit(lambda x: lax.neg(x))
     for value in (3, -2.5, 1 + 2j) if "complex" in dovetail_backend.capabilities else (3, -2.5):
         assert read(negated(value)).item() == -value
@@ -266,7 +267,7 @@ def test_copies_between_devices(dovetail_backend: Backend) -> None:
 
 
 def test_devices_do_not_mix(dovetail_backend: Backend) -> None:
-    """Arrays that are committed to two devices are no arguments of one program."""
+    """Arrays committed to two devices cannot be arguments of one program."""
     other = _another_device(dovetail_backend)
     x = dovetail_backend.put(np.ones(3, np.float32))
     y = dovetail_backend.put(np.ones(3, np.float32), other)
@@ -295,8 +296,8 @@ def test_memory_kinds(dovetail_backend: Backend) -> None:
 
 @needs("offload")
 def test_offloaded_values(dovetail_backend: Backend) -> None:
-    """What a checkpoint's policy offloads to another memory comes back for the derivative. Where
-    a platform has one memory alone, offloading may do nothing."""
+    """Values that a checkpoint policy offloads to another memory come back for the derivative. On a
+    platform with a single memory, offloading may do nothing."""
     policy = dt.checkpoint_policies.save_and_offload_only_these_names(
         names_which_can_be_saved=[],
         names_which_can_be_offloaded=["y"],
@@ -317,7 +318,7 @@ def test_offloaded_values(dovetail_backend: Backend) -> None:
 
 
 def test_deleted_arrays(dovetail_backend: Backend) -> None:
-    """Deleting frees memory at once, twice is no error, and later use is one that says so."""
+    """Deleting frees memory at once, twice is no error, and later use raises a clear one."""
     array = dovetail_backend.put(np.ones(3, np.float32))
     array.delete()
     array.delete()
@@ -328,8 +329,8 @@ def test_deleted_arrays(dovetail_backend: Backend) -> None:
 
 
 def test_live_arrays(dovetail_backend: Backend) -> None:
-    """`live_arrays` lists an array until it is deleted, or nobody holds it."""
-    shape = (3, 1, 4, 1, 5)  # of nothing else that is alive
+    """`live_arrays` lists an array until it is deleted or no longer referenced."""
+    shape = (3, 1, 4, 1, 5)  # unlike all other live arrays
 
     def alive() -> int:
         gc.collect()
@@ -344,7 +345,7 @@ def test_live_arrays(dovetail_backend: Backend) -> None:
 
 
 def test_waiting(dovetail_backend: Backend) -> None:
-    """`block_until_ready` returns when the value is there; `is_ready` then says so."""
+    """`block_until_ready` returns when the value is available; `is_ready` then says so."""
     heavy = dt.jit(lambda x: lax.fori_loop(0, 50, lambda i, y: lax.tanh(lax.dot(y, y)), x))
     array = heavy(dovetail_backend.put(np.full((128, 128), 0.01, np.float32)))
     assert isinstance(array.is_ready(), bool)
@@ -357,7 +358,7 @@ def test_waiting(dovetail_backend: Backend) -> None:
 @needs("donation")
 def test_donated_arguments_are_gone(dovetail_backend: Backend) -> None:
     """A donated argument is deleted, the result is right, and using the argument is an error that
-    names the function which it was donated to."""
+    names the function it was donated to."""
 
     def step(state: Any, change: Any) -> Any:
         return lax.add(state, change)
@@ -377,7 +378,7 @@ def test_donated_arguments_are_gone(dovetail_backend: Backend) -> None:
 
 @needs("donation")
 def test_donations_of_several_sizes(dovetail_backend: Backend) -> None:
-    """Memory is taken over only by results that fit, and each memory by one result."""
+    """Only results that fit take over memory, and each memory is taken over once."""
 
     def f(a: Any, b: Any, c: Any) -> Any:
         return lax.add(a, 1), lax.mul(b, 2), lax.concatenate([a, b, c], 0)
@@ -402,7 +403,7 @@ def test_copies_of_arrays(dovetail_backend: Backend) -> None:
 
 
 def test_dlpack_to_numpy(dovetail_backend: Backend) -> None:
-    """Where arrays lie in memory of the host, NumPy takes them by DLPack."""
+    """If arrays are in host memory, NumPy accepts them through DLPack."""
     array = dovetail_backend.put(np.arange(6, dtype=np.float32).reshape(2, 3))
     try:
         kind, _ = array.__dlpack_device__()
@@ -434,7 +435,7 @@ def test_programs_without_results(dovetail_backend: Backend) -> None:
 
 @pytest.mark.parametrize("count", [40, pytest.param(400, marks=full)])
 def test_many_arguments_and_results(dovetail_backend: Backend, count: int) -> None:
-    """A network has hundreds of arrays of parameters; a step takes and gives them all."""
+    """A network has hundreds of parameter arrays; a step takes and returns them all."""
     arrays = [dovetail_backend.put(np.full((i % 3,), i, np.float32)) for i in range(count)]
     outs = dt.jit(lambda xs: [lax.add(x, 1) for x in reversed(xs)])(arrays)
     for i, out in enumerate(reversed(outs)):
@@ -460,7 +461,7 @@ def test_large_programs(dovetail_backend: Backend) -> None:
 
 @pytest.mark.parametrize("size", [1, 1000, pytest.param(2_000_000, marks=full)])
 def test_constants_of_programs(dovetail_backend: Backend, size: int) -> None:
-    """Arrays that a function captured are part of its program, whatever their size."""
+    """Arrays captured by a function are part of its program, whatever their size."""
     constant = np.arange(size, dtype=np.float32)
     got = dt.jit(lambda x: lax.sub(x, constant))(dovetail_backend.put(constant * 2))
     np.testing.assert_array_equal(read(got), constant)
@@ -475,7 +476,7 @@ def test_large_arrays(dovetail_backend: Backend) -> None:
 
 
 def test_calls_do_not_get_in_each_others_way(dovetail_backend: Backend) -> None:
-    """Results of calls that nobody waited for are those of their own arguments."""
+    """Results of calls that nobody waited for belong to their own arguments."""
     step = dt.jit(lambda x, i: lax.add(lax.mul(x, 2), i))
     start = dovetail_backend.put(np.ones(257, np.float32))
     outs = [step(start, np.float32(i)) for i in range(100)]
@@ -513,8 +514,8 @@ def test_threads(dovetail_backend: Backend, workers: int) -> None:
 
 @needs("host_callbacks")
 def test_a_failing_computation(dovetail_backend: Backend) -> None:
-    """A computation that fails raises where its value is read, and where what depends on it is
-    read; it harms no other, before or after."""
+    """A failing computation raises where its value is read, and where dependent values are read; it
+    harms no other computation, before or after."""
 
     def fail(x: Any) -> Any:
         raise ArithmeticError("on purpose")
@@ -536,7 +537,7 @@ def test_a_failing_computation(dovetail_backend: Backend) -> None:
 
 @needs("serialization")
 def test_serialized_programs(dovetail_backend: Backend) -> None:
-    """A compiled program written as bytes and loaded again computes the same."""
+    """A compiled program, written as bytes and loaded again, computes the same."""
 
     def f(x: Any, y: Any) -> Any:
         return {"sum": lax.add(x, y), "product": lax.dot(x, y)}
@@ -555,20 +556,20 @@ def test_serialized_programs(dovetail_backend: Backend) -> None:
 
 
 def test_ahead_of_time(dovetail_backend: Backend) -> None:
-    """`jit(f).lower(...).compile()` gives a program that can be called and looked at."""
+    """`jit(f).lower(...).compile()` returns a program that can be called and inspected."""
     compiled = dt.jit(lambda x: lax.sin(x)).lower(np.ones(3, np.float32)).compile()
     np.testing.assert_allclose(read(compiled(np.zeros(3, np.float32))), np.zeros(3))
     try:
         text = compiled.as_text()
     except NotImplementedError:
-        return  # the protocol leaves it to a backend whether its programs have a text
+        return  # by the protocol, a backend's programs need not have a text
     assert isinstance(text, str | None)
 
 
 @pytest.mark.parametrize("of", ["dot", "conv"])
 def test_products_of_any_precision(dovetail_backend: Backend, of: str) -> None:
-    """Products of float32 for which no precision is asked may be made of bfloat16, not of less;
-    at the highest precision they have the bits of float32."""
+    """Products of float32 with no requested precision may be computed in bfloat16, but not less; at
+    the highest precision they have the bits of float32."""
     generator = np.random.default_rng(0)
     x, y = (generator.uniform(-1, 1, (4, 4)).astype(np.float32) for _ in range(2))
 
@@ -589,7 +590,7 @@ def test_products_of_any_precision(dovetail_backend: Backend, of: str) -> None:
 
 
 def test_an_error_of_the_compiler(dovetail_backend: Backend) -> None:
-    """A compile option that does not exist is an error, and spoils nothing for what comes later."""
+    """An unknown compile option is an error, and does not affect anything later."""
     lowered = dt.jit(lambda x: lax.sin(x)).lower(np.float32(1))
     with pytest.raises(Exception, match="no_such_compiler_option"):
         lowered.compile(compiler_options={"no_such_compiler_option": True})
@@ -604,7 +605,7 @@ def test_copies_in_programs(dovetail_backend: Backend) -> None:
 
 
 def test_inspected_shardings(dovetail_backend: Backend) -> None:
-    """`debug.inspect_array_sharding` tells where a value of a compiled function is."""
+    """`debug.inspect_array_sharding` reports where a value of a compiled function is."""
     seen: list[Any] = []
 
     def f(x: Any) -> Any:

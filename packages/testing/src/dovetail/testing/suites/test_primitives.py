@@ -1,10 +1,10 @@
 """Every rule of every primitive agrees with the others, on samples.
 
-For each primitive and each check of `dovetail.testing.checks` there is one test; its name is
-``test_rules_agree[PRIMITIVE-CHECK]``. A backend has a part in all of them, because each compiles a
-program and compares what it gives with the primitive's ``reference``, which is plain NumPy. Only
-the tests ``[PRIMITIVE-lowering_agrees]`` run the primitive alone: where one lowering is wrong,
-exactly one of these fails. Programs of the others contain derivatives, batched forms and sums.
+There is one test for each primitive and each check of `dovetail.testing.checks`; its name is
+``test_rules_agree[PRIMITIVE-CHECK]``. The backend takes part in all of them, because each compiles
+a program and compares its results with the primitive's ``reference``, which is plain NumPy. Only
+the tests ``[PRIMITIVE-lowering_agrees]`` run the primitive alone: if one lowering is wrong, exactly
+one of these fails. The programs of the others contain derivatives, batched forms and sums.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def test_rules_agree(
     request: pytest.FixtureRequest,
 ) -> None:
     """One check of one primitive, on the samples that the backend can hold."""
-    # The fixture record_property warns where pytest also writes JUnit's XML.
+    # pytest's record_property fixture warns if pytest also writes JUnit XML.
     request.node.user_properties += [("primitive", name), ("check", check)]
     capabilities = dovetail_backend.capabilities
     primitive = defined_primitives()[name]

@@ -1,9 +1,9 @@
 """Transformed programs: gradients, batches and calls of small programs of every kind.
 
-What the device gives is compared with the same transformed program, evaluated on the host by the
-`reference` rules of its primitives, in which no backend has a part; and with what mathematics says
-of it. A failing test names the program (in `dovetail.testing.programs`) and the transformation.
-Where a test of the suite of primitives fails as well, look at that one first.
+The device's results are compared with the same transformed program, evaluated on the host by the
+`reference` rules of its primitives, without the backend; and with mathematical laws. A failing test
+names the program (in `dovetail.testing.programs`) and the transformation. If a test of the
+primitives suite fails as well, look at that one first.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def leaves(tree: Any) -> list[NDArray]:
 
 
 def referred(function: Function, args: Sequence[Any]) -> list[NDArray]:
-    """The results of a function by the references of its primitives: no backend has a part."""
+    """The results of a function, by the references of its primitives: without the backend."""
     closed = dt.make_jaxpr(function)(*args)
     consts = [read(c) for c in closed.consts]
     results = reference_of(closed.replace(consts=consts), leaves(args))
@@ -47,7 +47,7 @@ def referred(function: Function, args: Sequence[Any]) -> list[NDArray]:
 def agree(
     backend: Backend, got: Any, want: Sequence[NDArray], what: str, tolerance: float = 1.0
 ) -> None:
-    """Assert that results agree as well as the backend's floats allow."""
+    """Assert that results agree as closely as the backend's floats allow."""
     results = leaves(got)
     assert len(results) == len(want), f"{what}: {len(results)} results instead of {len(want)}"
     for number, (a, b) in enumerate(zip(results, want, strict=True)):
@@ -57,7 +57,7 @@ def agree(
 
 
 def directions(args: Sequence[Any], seed: int = 1) -> tuple[Any, ...]:
-    """Numbers between 0.5 and 1 of either sign, in trees like those of arguments."""
+    """Numbers between 0.5 and 1 of either sign, in trees like those of the arguments."""
     generator = np.random.default_rng(seed)
 
     def draw(x: NDArray) -> NDArray:
@@ -78,7 +78,7 @@ def batches(args: Sequence[Any], size: int = 3) -> tuple[Any, ...]:
 
 @pytest.fixture
 def program(request: pytest.FixtureRequest, dovetail_backend: Backend) -> Program:
-    """One of the programs, if the backend has what it needs."""
+    """One of the programs, if the backend supports it."""
     found = PROGRAMS[request.param]
     for name in found.needs:
         if name not in dovetail_backend.capabilities:
@@ -87,7 +87,7 @@ def program(request: pytest.FixtureRequest, dovetail_backend: Backend) -> Progra
 
 
 def programs(*, forward: bool = False, reverse: bool = False) -> pytest.MarkDecorator:
-    """A decorator that gives a test each program that has derivatives of some kinds."""
+    """A decorator that parametrizes a test over the programs with some kinds of derivatives."""
     return pytest.mark.parametrize(
         "program",
         [
@@ -100,11 +100,11 @@ def programs(*, forward: bool = False, reverse: bool = False) -> pytest.MarkDeco
 
 
 def differentiated(function: Function, args: Sequence[Any]) -> Function:
-    """The gradient in all arguments of a number made of a function's results."""
+    """The gradient, in all arguments, of a number computed from a function's results."""
     return dt.grad(loss(function), argnums=tuple(range(len(args))))
 
 
-#: From a function and its arguments to another function and its arguments; and which derivatives
+#: From a function and its arguments to another function and its arguments; and the derivatives that
 #: the function needs.
 TRANSFORMATIONS: Final[dict[str, tuple[Callable[..., tuple[Function, tuple[Any, ...]]], str]]] = {
     "nothing": (lambda f, a: (f, a), ""),
@@ -143,7 +143,7 @@ TRANSFORMATIONS: Final[dict[str, tuple[Callable[..., tuple[Function, tuple[Any, 
 
 
 def _transformed() -> list[Any]:
-    """Each program with each transformation that it has."""
+    """Each program with each transformation that it supports."""
     cases = []
     for name, program in PROGRAMS.items():
         for transformation, (_, derivatives) in TRANSFORMATIONS.items():
@@ -163,8 +163,8 @@ def _transformed() -> list[Any]:
 def test_transformed_programs(
     dovetail_backend: Backend, program: Program, transformation: str
 ) -> None:
-    """A transformed program, compiled for the device, gives what the references of its primitives
-    give on the host."""
+    """A transformed program, compiled for the device, matches the references of its primitives on
+    the host."""
     function, args = TRANSFORMATIONS[transformation][0](
         program.function, dovetail_backend.fitted(program.args)
     )
@@ -180,7 +180,7 @@ def test_transformed_programs(
 
 @programs()
 def test_eager_is_compiled(dovetail_backend: Backend, program: Program) -> None:
-    """A function that is not compiled runs operation by operation, and gives the same."""
+    """A function that is not compiled runs operation by operation, with the same results."""
     args = dovetail_backend.fitted(program.args)
     agree(
         dovetail_backend,
@@ -194,7 +194,7 @@ def test_eager_is_compiled(dovetail_backend: Backend, program: Program) -> None:
 @full
 @programs()
 def test_vmap_is_a_loop(dovetail_backend: Backend, program: Program) -> None:
-    """A batch through `vmap` gives what its elements give one by one."""
+    """A batch through `vmap` matches its elements one by one."""
     stacked = batches(dovetail_backend.fitted(program.args))
     compiled = dt.jit(program.function)
     rows = [leaves(compiled(*dt.tree.map(lambda x, i=i: x[i], stacked))) for i in range(3)]
@@ -210,7 +210,7 @@ def test_vmap_is_a_loop(dovetail_backend: Backend, program: Program) -> None:
 @full
 @programs(reverse=True)
 def test_gradients_are_differences(dovetail_backend: Backend, program: Program) -> None:
-    """The gradient, along a direction, is what central differences of the references give."""
+    """The gradient along a direction matches central differences of the references."""
     if "float64" not in dovetail_backend.capabilities:
         pytest.skip(missing_text(dovetail_backend.platform, "float64"))
     args = program.args
@@ -240,7 +240,7 @@ def test_gradients_are_differences(dovetail_backend: Backend, program: Program) 
 @full
 @programs(forward=True, reverse=True)
 def test_reverse_mode_is_the_adjoint(dovetail_backend: Backend, program: Program) -> None:
-    """Cotangents times a Jacobian times tangents is one number, from either end."""
+    """Cotangents times a Jacobian times tangents is the same number from either end."""
     args = dovetail_backend.fitted(program.args)
     tangents = directions(args)
 
@@ -264,7 +264,7 @@ def test_reverse_mode_is_the_adjoint(dovetail_backend: Backend, program: Program
 
 
 def quadratic(x: Any) -> Any:
-    """A function of three numbers whose second derivatives are known."""
+    """A function of three numbers with known second derivatives."""
     a, b, c = (lax.index_in_dim(x, i, keepdims=False) for i in range(3))
     return lax.add(lax.mul(lax.square(a), b), lax.mul(lax.sin(c), a))
 
@@ -288,7 +288,7 @@ def test_jacobians_and_hessians(dovetail_backend: Backend) -> None:
 
 @full
 def test_high_derivatives(dovetail_backend: Backend) -> None:
-    """The first five derivatives of a sine, one inside of the other, in both modes."""
+    """The first five derivatives of a sine, nested, in both modes."""
     x = np.asarray(0.7, dovetail_backend.widest)
     exact = [np.sin(x), np.cos(x), -np.sin(x), -np.cos(x), np.sin(x), np.cos(x)]
     reverse: Function = lax.sin
@@ -303,7 +303,7 @@ def test_high_derivatives(dovetail_backend: Backend) -> None:
 
 @pytest.mark.parametrize("axis", [0, 1, 2, -1])
 def test_vmap_axes(dovetail_backend: Backend, axis: int) -> None:
-    """Any dimension can be the mapped one, of arguments and of results."""
+    """Any dimension of arguments and results can be the mapped one."""
     x = np.arange(24, dtype=dovetail_backend.widest).reshape(2, 3, 4)
     mapped = dt.vmap(lambda y: lax.rev(lax.neg(y), (0,)), in_axes=axis, out_axes=axis)
     moved = np.moveaxis(x, axis, 0)
@@ -313,8 +313,7 @@ def test_vmap_axes(dovetail_backend: Backend, axis: int) -> None:
 
 @pytest.mark.dovetail_needs("donation")
 def test_donation_in_a_training_loop(dovetail_backend: Backend) -> None:
-    """Steps of gradient descent that donate the parameters come to what steps that keep them
-    come to."""
+    """Gradient descent steps that donate the parameters match steps that keep them."""
     program = PROGRAMS["network"]
     params, x, labels = dovetail_backend.fitted(program.args)
 
@@ -379,8 +378,8 @@ def _saved_by_hand() -> Function:
 
 @pytest.mark.parametrize("kind", [_composite, _linear, _batched_by_hand, _saved_by_hand])
 def test_calls_of_every_kind(dovetail_backend: Backend, kind: Callable[[], Function]) -> None:
-    """Calls that hold a program and rules for it: named ones, linear ones, ones with a batching
-    rule, and ones with a forward pass that may be left out."""
+    """Calls with a program and rules for it: named ones, linear ones, ones with a batching rule,
+    and ones with an optional forward pass."""
     function = kind()
     x = np.array([0.25, -1.5, 3.0], np.float32)
     for name, transformed, want in (

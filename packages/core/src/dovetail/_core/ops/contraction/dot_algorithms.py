@@ -1,4 +1,4 @@
-"""Algorithms of contractions: what operands are rounded to, and in what products are summed.
+"""Algorithms of contractions: the dtypes that operands are rounded to and sums use.
 
 Source of the algorithms and their names: the StableHLO specification, `dot_general`.
 """
@@ -20,22 +20,21 @@ if TYPE_CHECKING:
 
 
 class DotAlgorithm(NamedTuple):
-    """How a backend is to compute a contraction of floats, in full.
+    """A full specification of how a backend computes a contraction of floats.
 
-    A backend refuses algorithms that it lacks when it compiles a program; `DotAlgorithmPreset` has
-    those that backends are made for. Integers and complex numbers are multiplied as they always
-    are.
+    Compilation fails if the backend lacks the algorithm; `DotAlgorithmPreset` has the ones that
+    backends are built for. Integers and complex numbers are multiplied as usual.
 
     Args:
-        lhs_precision_type: dtype to which elements of the left operand are rounded.
+        lhs_precision_type: the dtype to which elements of the left operand are rounded.
         rhs_precision_type: the same for the right operand.
-        accumulation_type: dtype in which products are summed.
-        lhs_component_count: into how many numbers of `lhs_precision_type` an element of the left
-            operand is split.
+        accumulation_type: the dtype of the sums.
+        lhs_component_count: the number of parts, of `lhs_precision_type`, that an element of the
+            left operand is split into.
         rhs_component_count: the same for the right operand.
-        num_primitive_operations: how many products of such numbers make up one product.
-        allow_imprecise_accumulation: whether sums may have fewer bits than `accumulation_type` on
-            the way.
+        num_primitive_operations: how many products of parts make up one product.
+        allow_imprecise_accumulation: whether intermediate sums may have fewer bits than
+            `accumulation_type`.
 
     Example:
         >>> import numpy as np
@@ -56,12 +55,11 @@ class DotAlgorithm(NamedTuple):
 
 
 class DotAlgorithmPreset(enum.Enum):
-    """The algorithms of contractions of floats that backends have.
+    """The algorithms that backends have for contractions of floats.
 
-    A name says what the operands are rounded to and in what products are summed; ``X3`` and the
-    like, how many products of parts make up one product. `DEFAULT` leaves the choice to the
-    backend. Operands of other dtypes are converted; integers and complex numbers are multiplied as
-    they always are.
+    A name says what the operands are rounded to and the dtype of the sums. A suffix such as ``X3``
+    says how many products of parts make up one product. `DEFAULT` leaves the choice to the backend.
+    Operands of other dtypes are converted; integers and complex numbers are multiplied as usual.
 
     Example:
         >>> import numpy as np
@@ -98,17 +96,17 @@ class DotAlgorithmPreset(enum.Enum):
 
     @property
     def supported_lhs_types(self) -> tuple[Any, ...] | None:
-        """Dtypes of the left operand that are taken without a conversion; None for any."""
+        """Dtypes of the left operand that need no conversion; None for any."""
         return _PRESETS[self].stored
 
     @property
     def supported_rhs_types(self) -> tuple[Any, ...] | None:
-        """Dtypes of the right operand that are taken without a conversion; None for any."""
+        """Dtypes of the right operand that need no conversion; None for any."""
         return _PRESETS[self].stored
 
     @property
     def accumulation_type(self) -> Any:
-        """The dtype in which products are summed; None where the backend or the result decides."""
+        """The dtype of the sums; None if the backend or the result decides."""
         return _PRESETS[self].accumulation
 
 
@@ -143,7 +141,7 @@ _PRESETS: Final[dict[DotAlgorithmPreset, _Preset]] = {
 
 _TYPES: Final = ("lhs_precision_type", "rhs_precision_type", "accumulation_type")
 
-#: Presets by name, as users may give them.
+#: Presets by name, as users may pass them.
 ALGORITHM_NAMES: Final = {p.name: p for p in _P if p is not _P.DEFAULT}
 
 
@@ -151,26 +149,28 @@ def checked_algorithm(algorithm: DotAlgorithm) -> DotAlgorithm:
     """An algorithm with its dtypes in canonical form.
 
     Raises:
-        TypeError: one of them is no dtype of floats.
+        TypeError: one of them is not a floating point dtype.
         ValueError: a count is not positive.
     """
-    found = {f: dtypes.check_user_dtype(getattr(algorithm, f), "lax.DotAlgorithm") for f in _TYPES}
-    for field, dtype in found.items():
+    canonical = {
+        f: dtypes.check_user_dtype(getattr(algorithm, f), "lax.DotAlgorithm") for f in _TYPES
+    }
+    for field, dtype in canonical.items():
         if dtypes.kind_of(dtype) != "f":
             raise TypeError(f"lax.DotAlgorithm: {field} must be a dtype of floats, got {dtype}")
     counts = algorithm[3:6]
     if not all(isinstance(n, int) and n > 0 for n in counts):
         raise ValueError(f"lax.DotAlgorithm: the counts must be positive integers, got {counts}")
-    return algorithm._replace(**found)
+    return algorithm._replace(**canonical)
 
 
 class AlgorithmDtypes(NamedTuple):
-    """What an algorithm comes to for operands of two dtypes.
+    """An algorithm resolved for operands of two dtypes.
 
     Attributes:
         lhs: dtype to which the left operand is converted.
         rhs: dtype to which the right operand is converted.
-        out: dtype in which products are summed.
+        out: the dtype of the sums.
         attribute: the algorithm as an attribute.
     """
 
@@ -183,10 +183,10 @@ class AlgorithmDtypes(NamedTuple):
 def plan(
     context: Builder, algorithm: DotAlgorithm | DotAlgorithmPreset, lhs: Any, rhs: Any
 ) -> AlgorithmDtypes:
-    """How to lower an algorithm for operands of these dtypes of floats.
+    """How to lower an algorithm for operands of these floating point dtypes.
 
     Raises:
-        TypeError: the algorithm is for other dtypes.
+        TypeError: the algorithm does not support the dtypes.
     """
     counts: list[Any]
     if isinstance(algorithm, DotAlgorithm):
@@ -212,16 +212,16 @@ def plan(
 
 
 def for_cotangents(precision: Any, dtype: Any) -> Any:
-    """What is asked of the transpose of a contraction, whose cotangents have this dtype.
+    """The algorithm for the transpose of a contraction, with cotangents of this dtype.
 
-    They are seldom floats of 8 bits; the algorithms for those then do not apply.
+    Cotangents are seldom 8-bit floats; algorithms for those then do not apply.
     """
     narrow = isinstance(precision, DotAlgorithmPreset) and precision.name.startswith("ANY_F8")
     return None if narrow and dtypes.itemsize_bits(dtype) != 8 else precision
 
 
 def _stored(algorithm: DotAlgorithm, dtype: Any, side: int) -> Any:
-    """The dtype in which an operand is given to a backend, which rounds or splits it itself."""
+    """The dtype of an operand as passed to a backend, which rounds or splits it itself."""
     precision, accumulation = algorithm[side], algorithm.accumulation_type
     if dtype in (precision, accumulation):
         return dtype
@@ -230,18 +230,18 @@ def _stored(algorithm: DotAlgorithm, dtype: Any, side: int) -> Any:
 
 
 def _nearest(dtype: Any, choices: list[Any]) -> Any:
-    """The first of some dtypes that holds all numbers of `dtype`, or else the last."""
+    """The first of some dtypes that represents all values of `dtype`, or else the last."""
     return next((choice for choice in choices if _holds(choice, dtype)), choices[-1])
 
 
 def _holds(wide: Any, narrow: Any) -> bool:
-    """Whether all numbers of one dtype of floats are numbers of another."""
+    """Whether one floating point dtype represents all values of another."""
     a, b = dtypes.finfo(wide), dtypes.finfo(narrow)
     return bool(a.nmant >= b.nmant and a.maxexp >= b.maxexp and a.minexp <= b.minexp)
 
 
 def _is_narrow(dtype: Any) -> bool:
-    """Whether a dtype is one of those that are not promoted implicitly."""
+    """Whether a dtype is one that is never promoted implicitly."""
     kind, bits = dtypes.kind_of(dtype), dtypes.itemsize_bits(dtype)
     return kind != "" and bits <= (8 if kind == "f" else 4) and kind != "b"
 
@@ -249,11 +249,12 @@ def _is_narrow(dtype: Any) -> bool:
 def product_dtype(x: ShapedArray, y: ShapedArray) -> tuple[Any, bool]:
     """The dtype of the products of elements of two avals, and whether it is weak.
 
-    Floats of 8 bits and less, and integers of 4, are multiplied with each other and with all
-    others, though nothing else promotes them: the dtype is then the one of the larger numbers.
+    Floats of at most 8 bits and 4-bit integers can be multiplied with each other and with all other
+    dtypes, though they are not promoted elsewhere: the result has the dtype with the larger
+    numbers.
 
     Raises:
-        TypePromotionError: there is none.
+        TypePromotionError: there is no such dtype.
     """
     try:
         return dtypes.result_of_pair(x.dtype, x.weak_type, y.dtype, y.weak_type)
@@ -273,10 +274,10 @@ def _magnitude(dtype: Any) -> tuple[int, float]:
 
 
 def factor_dtypes(x: Any, y: Any, product: Any) -> tuple[Any, Any]:
-    """The dtypes in which operands of two dtypes are given to a backend to be multiplied.
+    """The dtypes of two operands as passed to a backend for multiplication.
 
-    Two floats of 8 bits stay as they are; others meet in the dtype of the product, or in float32
-    where that would cut them.
+    Two 8-bit floats stay as they are; others use the dtype of the product, or float32 if that would
+    truncate them.
     """
     if x == y or not (_is_narrow(x) or _is_narrow(y)):
         return product, product

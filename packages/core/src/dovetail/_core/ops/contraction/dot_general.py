@@ -1,4 +1,4 @@
-"""Sums of products: `dot_general`, and the matrix products made of it."""
+"""Sums of products: `dot_general`, and the matrix products built on it."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder
 
 Dims = tuple[int, ...]
-#: ((contracting of lhs, contracting of rhs), (batch of lhs, batch of rhs))
+#: ((contracting dims of lhs, of rhs), (batch dims of lhs, of rhs))
 DimensionNumbers = tuple[tuple[Dims, Dims], tuple[Dims, Dims]]
-#: The same as users write it.
+#: The same as users may write it.
 DotDimensionNumbers = tuple[
     tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]
 ]
 
 
 class Precision(enum.Enum):
-    """How exactly float32 operands of a contraction or convolution are multiplied.
+    """How precisely float32 operands of a contraction or convolution are multiplied.
 
-    On the CPU there is no difference. Accelerators multiply faster with fewer bits: DEFAULT is the
-    fastest, HIGH lies between (three bfloat16 passes, or TensorFloat32), HIGHEST has all the bits
+    On the CPU there is no difference. Accelerators are faster with fewer bits: DEFAULT is the
+    fastest, HIGH lies between (three bfloat16 passes, or TensorFloat32), HIGHEST uses all the bits
     of float32.
 
     Other names: ``"fastest"`` and ``"bfloat16"`` are DEFAULT, ``"tensorfloat32"`` and
@@ -87,7 +87,7 @@ _PRECISIONS: Final[dict[object, Precision]] = {
 
 
 Precisions = tuple[Precision, Precision] | None
-#: What is taken for a precision.
+#: Accepted as a precision.
 PrecisionLike = (
     str
     | Precision
@@ -100,33 +100,33 @@ PrecisionLike = (
 
 
 def dot_precision(precision: Any) -> Precisions | DotAlgorithm | DotAlgorithmPreset:
-    """The precisions of two operands of a contraction, its algorithm, or None.
+    """The precisions of two operands of a contraction, an algorithm, or None.
 
     Args:
-        precision: what `canonical_precision` takes, or a `DotAlgorithm`, a `DotAlgorithmPreset` or
-            its name. For None the option ``default_matmul_precision`` holds.
+        precision: a value for `canonical_precision`, or a `DotAlgorithm`, a `DotAlgorithmPreset` or
+            its name. None means the option ``default_matmul_precision``.
 
     Raises:
-        TypeError: an algorithm has other dtypes than those of floats.
+        TypeError: an algorithm has a dtype that is not floating point.
         ValueError: it is none of these.
     """
-    wanted = config.default_matmul_precision.value if precision is None else precision
-    if isinstance(wanted, str) and wanted in ALGORITHM_NAMES:
-        return ALGORITHM_NAMES[wanted]
-    if isinstance(wanted, DotAlgorithm):
-        return checked_algorithm(wanted)
-    if isinstance(wanted, DotAlgorithmPreset):
-        return wanted
+    requested = config.default_matmul_precision.value if precision is None else precision
+    if isinstance(requested, str) and requested in ALGORITHM_NAMES:
+        return ALGORITHM_NAMES[requested]
+    if isinstance(requested, DotAlgorithm):
+        return checked_algorithm(requested)
+    if isinstance(requested, DotAlgorithmPreset):
+        return requested
     return canonical_precision(precision)
 
 
 def canonical_precision(precision: Any) -> Precisions:
-    """The precisions of two operands, or None where nothing was asked for.
+    """The precisions of two operands, or None if none was requested.
 
     Args:
-        precision: None, a `Precision` or its name, or a pair of these. For None the option
-            ``default_matmul_precision`` holds, unless it is an algorithm, which only contractions
-            have (see `dot_precision`).
+        precision: None, a `Precision` or its name, or a pair of these. None means the option
+            ``default_matmul_precision``, unless it is an algorithm, which only contractions support
+            (see `dot_precision`).
 
     Raises:
         ValueError: it is none of these.
@@ -153,17 +153,17 @@ def canonical_precision(precision: Any) -> Precisions:
 
 
 def free_dimensions(rank: int, contracting: Dims, batch: Dims) -> Dims:
-    """The dimensions of an operand that the result keeps, but for batch dimensions."""
+    """The dimensions of an operand that the result keeps, except batch dimensions."""
     return tuple([i for i in range(rank) if i not in contracting and i not in batch])
 
 
 def contracted_aval(
     name: str, x: Any, y: Any, dimension_numbers: DimensionNumbers, preferred_element_type: Any
 ) -> ShapedArray:
-    """The aval of a contraction of two avals, which the primitive `name` makes.
+    """The aval of a contraction of two avals by the primitive `name`.
 
     Raises:
-        TypeError: the dimensions or the dtypes do not go together.
+        TypeError: the dimensions or the dtypes are incompatible.
     """
     (xc, yc), (xb, yb) = dimension_numbers
     _check_dimensions(name, "lhs", x, xc, xb)
@@ -224,12 +224,12 @@ def _check_preferred(name: str, dtype: Any, preferred: Any) -> None:
 def batched_numbers(
     numbers: DimensionNumbers, x_rank: int, y_rank: int, d: int | None, e: int | None
 ) -> tuple[DimensionNumbers, int]:
-    """The dimension numbers of operands that have a batch dimension, and that of the result.
+    """The dimension numbers of operands with an added batch dimension, and that of the result.
 
     Args:
-        numbers: those of operands without.
-        x_rank: rank of the left operand, with its batch dimension.
-        y_rank: rank of the right operand, with its batch dimension.
+        numbers: those of the operands without it.
+        x_rank: rank of the left operand, including its batch dimension.
+        y_rank: rank of the right operand, including its batch dimension.
         d: the batch dimension of the left operand, if it has one.
         e: the batch dimension of the right operand, if it has one.
     """
@@ -250,7 +250,7 @@ def batched_numbers(
 
 
 class DotGeneral(Primitive):
-    """Sums of products over contracting dimensions, for each element of batch and free dimensions.
+    """Sums of products over contracting dimensions, for each index of batch and free dimensions.
 
     The result has the batch dimensions, the free dimensions of the left operand, and those of the
     right.
@@ -324,7 +324,7 @@ class DotGeneral(Primitive):
         if is_linear(x):
             ct_y = tuple(range(split, split + len(y_free)))
             out = self.bind(ct, y, dimension_numbers=((ct_y, y_free), (batch, yb)), **params)
-            # What is left of y are its contracting dimensions, in their order.
+            # The remaining dimensions of y are its contracting dimensions, in order.
             order = (*xb, *x_free, *[xc[yc.index(d)] for d in sorted(yc)])
             return convert_element_type(placed(out, order), x.dtype), None
         ct_x = tuple(range(len(xb), split))
@@ -362,7 +362,7 @@ class DotGeneral(Primitive):
         common, _ = product_dtype(a, b)
         result = out
         if dtypes.kind_of(common) != dtypes.kind_of(out.dtype):
-            # Integers that are to be summed as floats, reals as complex numbers, and the like.
+            # For example integers summed as floats, or reals as complex numbers.
             common = out.dtype
         elif common.itemsize > out.dtype.itemsize:
             result = out.update(dtype=common)
@@ -382,7 +382,7 @@ class DotGeneral(Primitive):
                 product = context.op("dot_general", [x, y], result, attributes)
                 return context.convert(product, result, out)
             precision = None
-        # Operands of one dtype may be narrower than the sum; ones of different dtypes have to meet.
+        # Operands of one dtype may be narrower than the sum; different dtypes have to be converted.
         if a.dtype != b.dtype or dtypes.kind_of(a.dtype) != dtypes.kind_of(common):
             for_x, for_y = factor_dtypes(a.dtype, b.dtype, common)
             x = context.convert(x, a, a.update(dtype=for_x))
@@ -396,11 +396,11 @@ dot_general_p: Final = DotGeneral()
 
 
 def placed(x: Any, order: Dims) -> Any:
-    """`x`, of which dimension i is to become dimension ``order[i]``."""
+    """`x` transposed: dimension i becomes dimension ``order[i]``."""
     return structural.transpose(x, tuple([order.index(i) for i in range(len(order))]))
 
 
-# Functions for users.
+# Public functions
 
 
 def canonical_dimension_numbers(
@@ -409,7 +409,7 @@ def canonical_dimension_numbers(
     """The dimension numbers of a contraction as tuples.
 
     Raises:
-        TypeError: they are no such sequences of integers.
+        TypeError: they are not sequences of integers in this form.
     """
     try:
         (xc, yc), (xb, yb) = numbers
@@ -437,14 +437,13 @@ def dot_general(
 
     Args:
         lhs: an array.
-        rhs: an array. Operands of different dtypes are multiplied in the dtype that both promote
-            to.
+        rhs: an array. Operands of different dtypes are multiplied in their common promoted dtype.
         dimension_numbers: ``((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))``, four
-            sequences of dimensions. Contracting dimensions are paired in the order given and
-            summed over; batch dimensions are paired and kept.
+            sequences of dimensions. Contracting dimensions are paired in order and summed over;
+            batch dimensions are paired and kept.
         precision: None, a `Precision` or its name, or one for each operand; or a `DotAlgorithm`, a
             `DotAlgorithmPreset` or its name.
-        preferred_element_type: dtype in which products are summed, and of the result.
+        preferred_element_type: dtype of the sums and of the result.
         out_sharding: None.
 
     Returns:
@@ -452,7 +451,7 @@ def dot_general(
 
     Raises:
         TypeError: sizes of paired dimensions differ, or an argument is of the wrong kind.
-        ValueError: `precision` is none.
+        ValueError: `precision` is not a known precision.
 
     Differs:
         Algorithms (``precision="BF16_BF16_F32"`` and others) are for floats: integers and
@@ -497,18 +496,18 @@ def dot(
     Args:
         lhs: an array of rank 1 or 2.
         rhs: an array of rank 1 or 2.
-        dimension_numbers: as for `dot_general`, which this function is if they are given.
+        dimension_numbers: as for `dot_general`, to which the call is then equivalent.
         precision: None, a `Precision` or its name, or one for each operand; or a `DotAlgorithm`, a
             `DotAlgorithmPreset` or its name.
-        preferred_element_type: dtype in which products are summed, and of the result.
+        preferred_element_type: dtype of the sums and of the result.
         out_sharding: None.
 
     Returns:
         An array.
 
     Raises:
-        TypeError: the sizes do not go together, or the ranks are others and there are no dimension
-            numbers.
+        TypeError: the sizes are incompatible, or the ranks are unsupported and there are no
+            dimension numbers.
 
     Example:
         >>> import numpy as np
@@ -549,7 +548,7 @@ def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None
         An array of shape ``(*batch, m, n)``.
 
     Raises:
-        TypeError: the shapes are others.
+        TypeError: the shapes are incompatible.
 
     Example:
         >>> import numpy as np

@@ -25,16 +25,15 @@ if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder
 
 REAL_DTYPES: Final = (np.dtype(np.float32), np.dtype(np.float64))
-#: Numbers that are converted to 64 bits for each part.
+#: Dtypes that are converted to 64-bit parts.
 WIDE_DTYPES: Final = tuple(map(np.dtype, ("int64", "uint64", "float64", "complex128")))
 
 
 class FftType(enum.IntEnum):
     """The kinds of discrete Fourier transforms.
 
-    FFT goes from complex numbers to complex numbers, IFFT is its inverse. RFFT goes from real
-    numbers to the first half of their transform, the other half of which is its conjugate; IRFFT is
-    its inverse.
+    FFT maps complex numbers to complex numbers; IFFT is its inverse. RFFT maps real numbers to the
+    first half of their transform, as the other half is its conjugate; IRFFT is its inverse.
 
     Example:
         >>> from dovetail import lax
@@ -107,12 +106,12 @@ class Fft(Linear):
     ) -> Sequence[Any]:
         if not is_linear(x):
             return (None,)
-        if fft_type in (FftType.FFT, FftType.IFFT):  # their matrices are symmetric
+        if fft_type in (FftType.FFT, FftType.IFFT):  # symmetric matrices
             return (self.bind(ct, fft_type=fft_type, fft_lengths=fft_lengths),)
         count = math.prod(fft_lengths)
         if not count:
             return (structural.full(x.shape, 0, x.dtype),)
-        # Of a real signal all but the edges of the half that is kept stand for two coefficients.
+        # For a real signal, all coefficients but those at the edges stand for two.
         if fft_type is FftType.RFFT:
             weights = _weights(fft_lengths[-1], count, count / 2, ct)
             ct = mul(conj_p.bind(ct, input_dtype=aval_of(ct).dtype), weights)
@@ -154,12 +153,12 @@ fft_p: Final = Fft()
 
 
 def _half(fft_lengths: tuple[int, ...]) -> int:
-    """How many coefficients of a real signal are kept along the last dimension."""
+    """The number of coefficients kept along the last dimension, for a real signal."""
     return fft_lengths[-1] // 2 + 1
 
 
 def _weights(length: int, edge: float, inside: float, like: Any) -> Any:
-    """Factors for coefficients of a real signal: of those that are their own conjugates, and of the
+    """Factors for the coefficients of a real signal: those that are their own conjugates, and the
     others."""
     aval = aval_of(like)
     weights = pad_with(
@@ -171,25 +170,25 @@ def _weights(length: int, edge: float, inside: float, like: Any) -> Any:
 
 
 def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Array:
-    """Discrete Fourier transform along the last dimensions.
+    """The discrete Fourier transform along the last dimensions.
 
     Args:
-        x: array. For FFT, IFFT and IRFFT other numbers than complex ones are converted to these;
-            RFFT takes real numbers, and converts integers to floating point.
+        x: an array. FFT, IFFT and IRFFT convert it to complex numbers; RFFT takes real numbers, and
+            converts integers to floating point.
         fft_type: an `FftType`, or its name, such as ``"fft"`` or ``"RFFT"``.
-        fft_lengths: sizes of the signal along the last dimensions, one to three of them. They must
-            be the last sizes of `x`; but for IRFFT, `x` has ``fft_lengths[-1] // 2 + 1`` elements
-            along its last dimension. No lengths transform nothing.
+        fft_lengths: sizes of the signal along the last one to three dimensions. They must equal the
+            last sizes of `x`; but for IRFFT, `x` has ``fft_lengths[-1] // 2 + 1`` elements along
+            its last dimension. With no lengths, nothing is transformed.
 
     Returns:
-        An array of the shape of `x`, complex but for IRFFT. RFFT gives the first
+        An array of the shape of `x`; complex, except for IRFFT. RFFT gives the first
         ``fft_lengths[-1] // 2 + 1`` coefficients along the last dimension, IRFFT
         ``fft_lengths[-1]`` numbers. IFFT and IRFFT divide by the product of the lengths.
 
     Raises:
-        TypeError: `fft_type` is neither an `FftType` nor a string, or the lengths are no integers.
-        ValueError: there is no such type, the lengths are not those of `x`, or `x` has a dtype that
-            the type does not take.
+        TypeError: `fft_type` is neither an `FftType` nor a string, or the lengths are not integers.
+        ValueError: the type is unknown, the lengths are not those of `x`, or the type does not
+            support the dtype of `x`.
 
     Example:
         >>> import numpy as np

@@ -1,4 +1,4 @@
-"""Contractions in which a dimension falls into groups of sizes known at run time: `ragged_dot`."""
+"""Contractions with a dimension divided into groups of run-time sizes: `ragged_dot`."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ _INT32: Final = np.dtype(np.int32)
 
 
 class RaggedDotGeneral(Primitive):
-    """A contraction in which consecutive parts of a dimension of the left operand, the groups, have
-    a part of the right operand or of the result of their own.
+    """A contraction in which each group of consecutive positions in a dimension of the left operand
+    has its own part of the right operand or of the result.
 
-    A dimension that is contracted gives one result for each group, stacked in a first dimension; a
-    batch dimension is contracted as without groups.
+    A contracting dimension gives one result for each group, stacked in a first dimension; a batch
+    dimension is contracted as if there were no groups.
     """
 
     name = "ragged_dot_general"
@@ -194,12 +194,12 @@ class RaggedDotGeneral(Primitive):
             both = dot_general_p.transpose(ct, x, y, dimension_numbers=dot, **params)
             return (*both, None)
         if numbers.mode is RaggedMode.FREE:
-            found = self._transpose_free(ct, x, y, sizes, numbers, params)
+            cotangent = self._transpose_free(ct, x, y, sizes, numbers, params)
         else:
-            found = self._transpose_contracting(ct, x, y, sizes, numbers, params)
+            cotangent = self._transpose_contracting(ct, x, y, sizes, numbers, params)
         if is_linear(x):
-            return convert_element_type(found, x.dtype), None, None
-        return None, convert_element_type(found, y.dtype), None
+            return convert_element_type(cotangent, x.dtype), None, None
+        return None, convert_element_type(cotangent, y.dtype), None
 
     def _transpose_free(
         self,
@@ -239,14 +239,14 @@ class RaggedDotGeneral(Primitive):
         x_free = free_dimensions(len(shape_of(x)), xc, xb)
         y_free = free_dimensions(len(shape_of(y)), yc, yb)
         split = 1 + len(xb) + len(x_free)
-        # The ragged dimension is a free one of the operand that is left.
+        # The ragged dimension is a free one of the remaining operand.
         if is_linear(x):
             left, kept, batch, free = y, yc, yb, y_free
             of_left, order = tuple(range(split, len(shape_of(ct)))), (*xb, *xc, *x_free)
         else:
             left, kept, batch, free = x, xc, xb, x_free
             of_left, order = tuple(range(1 + len(xb), split)), (*yb, *yc, *y_free)
-        # Its dimensions in the order of the pairs, on which the shape of `sizes` depends.
+        # Its dimensions in the order of the pairs, which determines the shape of `sizes`.
         left = transpose(left, (*batch, *kept, *free))
         first = len(batch) + len(kept)
         back = RaggedDotDimensionNumbers(
@@ -278,7 +278,7 @@ class RaggedDotGeneral(Primitive):
             y, e = broadcast_batch(y, size), 0
         alone = d is not None and e is None
         if d is not None and alone and numbers.mode is RaggedMode.FREE:
-            # A free dimension before the ragged one has sizes of its own, one behind it has not.
+            # A free dimension before the ragged one has its own sizes; one after it does not.
             target = 0 if f is not None else len(shape_of(x)) - 1 if own_sizes else d
             x, d = move_dimension(x, d, target), target
         if f is not None or (own_sizes and not alone and d is not None):
@@ -341,7 +341,7 @@ class RaggedDotGeneral(Primitive):
             return context.constant(0, out)
         sum_dtype = out.dtype
         if numbers.mode is RaggedMode.CONTRACTING and dtypes.kind_of(sum_dtype) == "f":
-            # Rounding the sum after each part of a group would lose what the products have.
+            # Rounding the sum after each part of a group would lose precision.
             sum_dtype = np.dtype(np.float32) if sum_dtype.itemsize < 4 else sum_dtype
         loop = plan_loop(numbers, x_aval.shape, y_aval.shape, sizes_aval.shape)
 
@@ -376,20 +376,20 @@ class RaggedDotGeneral(Primitive):
                 *context.inline_jaxpr(step, [i, result, *operands]),
             ]
 
-        _, found = context.while_loop(
+        _, total = context.while_loop(
             [context.constant(0, number), context.constant(0, result)],
             [number, result],
             lambda i, _: context.compare(i, count, "LT", number),
             advance,
         )
-        found = context.reshape(found, out.update(dtype=sum_dtype))
-        return context.convert(found, out.update(dtype=sum_dtype), out)
+        total = context.reshape(total, out.update(dtype=sum_dtype))
+        return context.convert(total, out.update(dtype=sum_dtype), out)
 
 
 ragged_dot_general_p: Final = RaggedDotGeneral()
 
 
-# Functions for users.
+# Public functions
 
 
 def ragged_dot_general(
@@ -402,12 +402,12 @@ def ragged_dot_general(
     group_offset: None = None,
     out_sharding: Sharding | None = None,
 ) -> Array:
-    """A contraction in which one dimension of `lhs` falls into groups of consecutive positions.
+    """A contraction with one dimension of `lhs` divided into groups of consecutive positions.
 
-    The ragged dimension decides what a group has of its own:
+    The kind of the ragged dimension determines what belongs to each group:
 
     - a free dimension ``m``, of ``lhs[b, m, k]`` and ``rhs[g, b, k, n]``: a part of `rhs`. The
-      result has the shape ``[b, m, n]``; positions that are in no group are zero.
+      result has the shape ``[b, m, n]``; positions in no group are zero.
     - a contracting dimension ``k``, of ``lhs[b, m, k]`` and ``rhs[b, k, n]``: a sum. The result has
       the shape ``[g, b, m, n]``.
     - a batch dimension, of ``lhs[b, m, k]`` and ``rhs[b, k, n]``: nothing. The result is that of
@@ -416,13 +416,13 @@ def ragged_dot_general(
     Args:
         lhs: an array.
         rhs: an array.
-        group_sizes: integers, how many positions each group has. Either of rank 1, or with the
-            dimensions before the last for which elements of `lhs` have sizes of their own: its
-            batch dimensions and those of the kind of the ragged one before it. Negative sizes count
-            as zero, and groups end where `lhs` does.
+        group_sizes: integers, the number of positions in each group. Either of rank 1, or with
+            leading dimensions for those of `lhs` that have their own sizes: its batch dimensions,
+            and those before the ragged one of the same kind. Negative sizes count as zero, and
+            groups end where `lhs` does.
         ragged_dot_dimension_numbers: which dimensions are contracted, ragged, and count groups.
         precision: as for `dot_general`.
-        preferred_element_type: dtype in which products are summed, and of the result.
+        preferred_element_type: dtype of the sums and of the result.
         group_offset: None.
         out_sharding: None.
 
@@ -430,8 +430,8 @@ def ragged_dot_general(
         An array.
 
     Raises:
-        TypeError: shapes, dimensions or dtypes do not go together.
-        ValueError: `precision` is none.
+        TypeError: shapes, dimensions or dtypes are incompatible.
+        ValueError: `precision` is not a known precision.
         NotImplementedError: `group_offset` is not None.
 
     Example:
@@ -467,16 +467,16 @@ def ragged_dot(
     group_offset: None = None,
     out_sharding: Sharding | None = None,
 ) -> Array:
-    """The product of consecutive groups of rows with a matrix for each group.
+    """The product of consecutive groups of rows, each with its own matrix.
 
     Args:
         lhs: an array of shape ``(m, k)``.
         rhs: an array of shape ``(groups, k, n)``.
-        group_sizes: integers of shape ``(groups,)``, how many rows of `lhs` each group has. Their
-            sum should be `m`: rows that are in no group give zeros, and groups end where `lhs`
-            does. Negative sizes count as zero.
+        group_sizes: integers of shape ``(groups,)``, the number of rows of `lhs` in each group.
+            Their sum should be `m`: rows in no group give zeros, and groups end where `lhs` does.
+            Negative sizes count as zero.
         precision: as for `dot_general`.
-        preferred_element_type: dtype in which products are summed, and of the result.
+        preferred_element_type: dtype of the sums and of the result.
         group_offset: None.
         out_sharding: None.
 
@@ -484,8 +484,8 @@ def ragged_dot(
         An array of shape ``(m, n)``.
 
     Raises:
-        TypeError: shapes or dtypes do not go together.
-        ValueError: `precision` is none.
+        TypeError: shapes or dtypes are incompatible.
+        ValueError: `precision` is not a known precision.
         NotImplementedError: `group_offset` is not None.
 
     Differs:

@@ -1,4 +1,4 @@
-"""Which dimensions of a ragged contraction are contracted, and which falls into groups."""
+"""Which dimensions of a ragged contraction are contracted, and which is divided into groups."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dovetail._core.ops.shape.dimensions import integers
 
 
 class RaggedMode(enum.Enum):
-    """Which kind of dimension of the left operand falls into groups."""
+    """Which kind of dimension of the left operand is divided into groups."""
 
     FREE = "free"
     CONTRACTING = "contracting"
@@ -24,13 +24,13 @@ class RaggedMode(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class RaggedDotDimensionNumbers:
-    """Which dimensions `ragged_dot_general` contracts, and which of them falls into groups.
+    """The dimensions that `ragged_dot_general` contracts, and the one divided into groups.
 
     Args:
         dot_dimension_numbers: ``((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))``, as
             `dot_general` takes them.
-        lhs_ragged_dimensions: the one dimension of the left operand that falls into groups.
-        rhs_group_dimensions: the dimension of the right operand that counts the groups, where the
+        lhs_ragged_dimensions: the one dimension of the left operand that is divided into groups.
+        rhs_group_dimensions: the dimension of the right operand that counts the groups, if the
             ragged dimension is neither contracting nor batch; otherwise none.
     """
 
@@ -73,9 +73,9 @@ class RaggedDotDimensionNumbers:
 
     @property
     def prefix(self) -> Dims:
-        """The dimensions of the left operand of which each element may have its own groups.
+        """The dimensions of the left operand whose indices may each have their own groups.
 
-        They are its batch dimensions, and those of the kind of the ragged dimension before it.
+        They are its batch dimensions, and those before the ragged dimension of the same kind.
         """
         (contracting, _), (batch, _) = self.dot_dimension_numbers
         if self.mode is RaggedMode.BATCH:
@@ -86,8 +86,7 @@ class RaggedDotDimensionNumbers:
         return (*batch, *[d for d in range(self.ragged) if d not in taken])
 
     def of_one_group(self) -> DimensionNumbers:
-        """The dimension numbers of the contraction with the part of the right operand that one
-        group has."""
+        """The dimension numbers of the contraction with one group's part of the right operand."""
         (xc, yc), (xb, yb) = self.dot_dimension_numbers
         if self.mode is not RaggedMode.FREE:
             return self.dot_dimension_numbers
@@ -96,9 +95,9 @@ class RaggedDotDimensionNumbers:
         return (xc, yc), (xb, yb)
 
     def batched(self, d: int | None, e: int | None) -> RaggedDotDimensionNumbers:
-        """The numbers of operands that have a further dimension: `d` of the left, `e` of the right.
+        """The numbers of operands with an added dimension: `d` of the left, `e` of the right.
 
-        If both have one it is the first batch dimension, otherwise it is a free dimension.
+        If both have one, it is the first batch dimension, otherwise it is a free dimension.
         """
         (xc, yc), (xb, yb) = self.dot_dimension_numbers
         ragged, group = self.lhs_ragged_dimensions, self.rhs_group_dimensions

@@ -1,4 +1,4 @@
-"""The loop that a ragged contraction is lowered to: tiles of rows meet what their group has."""
+"""The loop that a ragged contraction lowers to: tiles of rows meet their group's part."""
 
 from __future__ import annotations
 
@@ -31,31 +31,31 @@ from dovetail._core.ops.shape.reshaping import squeeze_dimensions
 from dovetail._core.ops.shape.slicing import slice_dimension
 
 _INT32: Final = np.dtype(np.int32)
-#: About so many rows of the left operand are multiplied at a time. Fewer waste the time that a step
-#: of the loop takes, more are multiplied in vain where groups are small.
+#: The approximate number of rows of the left operand per step. Fewer are dominated by the overhead
+#: of the loop; more waste multiplications where groups are small.
 _FEWEST_ROWS: Final = 8
 _MOST_ROWS: Final = 128
 
 
 @dataclasses.dataclass(frozen=True)
 class TileLoop:
-    """How the operands lie while tiles of them are multiplied, and which parts meet.
+    """The layout of the operands while their tiles are multiplied, and which parts meet.
 
-    Rows are positions of the ragged dimension. Where elements of the prefix have groups of their
-    own, the rows are those of all elements of the prefix, one after another.
+    Rows are positions of the ragged dimension. If indices of the prefix have their own groups, the
+    rows are those of all these indices, one after another.
 
     Attributes:
         free: whether the ragged dimension is free, not contracting.
         dot: dimension numbers of the product of two tiles.
-        x_dim: dimension of the rows of the left operand.
-        y_dim: the same of the right one, or its dimension of groups if the ragged one is free.
-        out_dim: dimension of the result that tiles are written to.
-        orders: how dimensions of the operands are permuted first, None where they are not.
+        x_dim: the row dimension of the left operand.
+        y_dim: the same of the right one, or its group dimension if the ragged one is free.
+        out_dim: the dimension of the result that tiles are written to.
+        orders: how dimensions of the operands are permuted first; None if they are not.
         shapes: shapes of the operands afterwards.
         sizes: sizes of the batch dimensions, of the rest of the prefix, and of the groups; the
-            first two are 1 where groups are shared.
-        rows: how many rows each element of the prefix has.
-        tile: how many rows are multiplied at a time.
+            first two are 1 if groups are shared.
+        rows: the number of rows for each index of the prefix.
+        tile: the number of rows multiplied at a time.
     """
 
     free: bool
@@ -70,13 +70,13 @@ class TileLoop:
     tile: int
 
     def arranged(self, x: Any, y: Any) -> tuple[Any, Any]:
-        """The operands as the loop takes them."""
+        """The operands in the layout of the loop."""
         if self.orders is not None:
             x, y = transpose(x, self.orders[0]), transpose(y, self.orders[1])
         return reshape(x, self.shapes[0]), reshape(y, self.shapes[1])
 
     def out_shape(self, out: Dims) -> Dims:
-        """The shape in which the loop makes a result of shape `out`."""
+        """The shape of the loop's result, for a contraction with result shape `out`."""
         if self.orders is None:
             return out
         batch, before, groups = self.sizes
@@ -84,10 +84,11 @@ class TileLoop:
         return (first, self.shapes[0][1 if self.free else 2], self.shapes[1][2])
 
     def table(self, group_sizes: Any) -> tuple[Any, Any]:
-        """A row for each group, and how many tiles there are.
+        """A row for each group, and the number of tiles.
 
-        A row has the first row of the group, the row behind its last, the number of its first tile,
-        and its place in the right operand or, if the ragged dimension is contracting, the result.
+        A row has the first row of the group, one past its last row, the number of its first tile,
+        and its place in the right operand or, if the ragged dimension is contracting, in the
+        result.
         """
         shape, groups = self.sizes, self.sizes[2]
         limit = min(self.rows, int(np.iinfo(aval_of(group_sizes).dtype).max))
@@ -119,7 +120,7 @@ class TileLoop:
         return table, reshape(slice_dimension(last, prod(shape) - 1, prod(shape), 0), ())
 
     def step(self, number: Any, result: Any, x: Any, y: Any, table: Any, dot: Any) -> Any:
-        """The result with one more tile."""
+        """The result after one more tile."""
         begun = le_p.bind(slice_dimension(table, 2, 3, 1), number)
         groups = reduce_sum(convert_element_type(begun, _INT32), (0, 1))
         row = _part(table, sub_p.bind(groups, make_literal(1, _INT32)), 1, 0)
@@ -128,7 +129,7 @@ class TileLoop:
         )
         passed = mul(sub_p.bind(number, first), make_literal(self.tile, _INT32))
         start = add_p.bind(start, passed)
-        # The last tile of all is moved back to where it fits.
+        # The very last tile is moved back to where it fits.
         last = make_literal(shape_of(x)[self.x_dim] - self.tile, _INT32)
         at = min_p.bind(start, last)
         position = add_p.bind(iota_like(_INT32, (self.tile,), 0), at)
@@ -174,12 +175,12 @@ def plan_loop(numbers: RaggedDotDimensionNumbers, x: Dims, y: Dims, sizes: Dims)
     rows = x[numbers.ragged]
     batch, before = (prod([x[d] for d in part]) for part in (xb, numbers.prefix[len(xb) :]))
     lines = prod([x[d] for d in (x_free if free else xc)])
-    # How many rows of a matrix a tile of one row has.
+    # The number of matrix rows in a tile of one row.
     height = max(lines // (rows if len(sizes) == 1 else before * rows), 1)
     segments = groups if len(sizes) == 1 else batch * before * groups
     total = rows if len(sizes) == 1 else batch * before * rows
-    wanted = min(max(-(-total * height // segments), _FEWEST_ROWS), _MOST_ROWS)
-    tile = max(1, min(total, -(-wanted // height)))
+    target_rows = min(max(-(-total * height // segments), _FEWEST_ROWS), _MOST_ROWS)
+    tile = max(1, min(total, -(-target_rows // height)))
     if len(sizes) == 1:
         if free:
             y_dim, out_dim = numbers.rhs_group_dimensions[0], len(xb) + x_free.index(numbers.ragged)

@@ -1,4 +1,4 @@
-"""Contractions of numbers that share scales in blocks: `scaled_dot`."""
+"""Contractions of numbers with block-wise shared scales: `scaled_dot`."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ _SCALES: Final = np.dtype(ml_dtypes.float8_e8m0fnu)
 
 
 class ScaledDot(Primitive):
-    """A contraction of two operands, each multiplied by scales that blocks of its contracting
-    dimensions share."""
+    """A contraction of two operands, each multiplied by scales shared by blocks of its contracting
+    dimensions."""
 
     name = "scaled_dot"
     accepts_zeros = True
@@ -144,8 +144,8 @@ scaled_dot_p: Final = ScaledDot()
 
 
 def _factor_dtype(*operands: Any) -> Any:
-    """The dtype in which operands are multiplied by their scales: bfloat16, which holds all numbers
-    of 8 bits, or a wider one if an operand or a scale is wider."""
+    """The dtype in which operands are multiplied by their scales: bfloat16, which holds all 8-bit
+    numbers, or a wider one if an operand or a scale is wider."""
     wide = {_BFLOAT16}
     for x in operands:
         if dtypes.itemsize_bits(x.dtype) > 8:
@@ -181,28 +181,27 @@ def scaled_dot(
     dimension_numbers: DotDimensionNumbers | None = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """A contraction of operands of few bits, with scales that blocks of their elements share.
+    """A contraction of low-precision operands with scales shared by blocks of their elements.
 
-    Each operand is multiplied by its scales, of which each belongs to consecutive positions of the
-    contracting dimensions: where `lhs` has 64 positions and `lhs_scale` has two, to 32. This is
-    done in bfloat16, or in float32 and more if an operand or a scale is wider.
+    Each operand is multiplied by its scales. Each scale applies to a block of consecutive positions
+    of the contracting dimensions: to 32, if `lhs` has 64 positions and `lhs_scale` has two. The
+    products are computed in bfloat16, or in float32 or wider if an operand or a scale is wider.
 
     Args:
         lhs: an array of floats or integers, such as float8_e4m3fn.
         rhs: an array of floats or integers.
-        lhs_scale: an array, such as of float8_e8m0fnu, whose shape is that of `lhs` but for the
-            contracting dimensions, whose sizes divide those of `lhs`; None for ones.
+        lhs_scale: an array, for example of float8_e8m0fnu, with the shape of `lhs` except in the
+            contracting dimensions, where its sizes divide those of `lhs`; None for ones.
         rhs_scale: the same for `rhs`.
-        dimension_numbers: ``((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))``, as
-            `dot_general` takes them; by default those of products of matrices, or of stacks of
-            them.
+        dimension_numbers: ``((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))``, as for
+            `dot_general`; by default those of products of matrices, or of stacks of matrices.
         preferred_element_type: dtype of the result; bfloat16 if None.
 
     Returns:
         An array with the batch dimensions, the other dimensions of `lhs`, then those of `rhs`.
 
     Raises:
-        TypeError: shapes or dtypes do not go together.
+        TypeError: shapes or dtypes are incompatible.
 
     Differs:
         It multiplies by its scales in float32 where an operand or a scale has more than 8 bits

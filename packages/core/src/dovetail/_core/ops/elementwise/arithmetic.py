@@ -90,8 +90,8 @@ class Division(Binary):
     def emit(self, context: Any, *values: Any, out: ShapedArray, **params: Any) -> Any:
         """StableHLO in which no integer is divided by zero.
 
-        XLA defines the result, but divides constants as the processor does, which ends the process.
-        Where the divisor is known the checks are folded, and elsewhere they are XLA's own.
+        XLA defines the result, but folds constants with the processor's division, which crashes.
+        If the divisor is known, the checks fold away; otherwise they repeat XLA's own.
         """
         if dtypes.kind_of(out.dtype) not in ("i", "u"):
             return context.op(self.hlo, values, out)
@@ -104,7 +104,7 @@ class Division(Binary):
 
 
 class Div(Division):
-    """The quotient; of integers rounded towards zero."""
+    """The quotient; for integers, rounded towards zero."""
 
     by_zero = -1
 
@@ -200,9 +200,9 @@ class Mulhi(Discrete):
         return context.convert(shifted, wide, out)
 
     def formula(self, x: Any, y: Any) -> Any:
-        """Of 64 bits, from four products of halves that are numbers of 32 bits without a sign.
+        """For 64 bits, from four products of the unsigned 32-bit halves.
 
-        A negative number is 2**64 less than its bits say, which takes the other one off the result.
+        A negative number is 2**64 less than its unsigned bits: subtract the other factor.
         """
         signed = aval_of(x).dtype == np.int64
         unsigned = np.dtype(np.uint64)
@@ -242,16 +242,16 @@ class Sign(Unary):
     def tangent(self, t: Any, x: Any, y: Any, **params: Any) -> Any:
         if dtypes.kind_of(aval_of(x).dtype) != "c":
             return Zero.of(y)
-        # d(z / |z|) = i y Im(conj(y) dz) / |z|, where y = z / |z|; at zero it is taken to be zero.
+        # d(z / |z|) = i y Im(conj(y) dz) / |z|, where y = z / |z|; zero at z = 0 by convention.
         modulus = abs_p.bind(x)
         zero = convert_element_type(eq_p.bind(modulus, literal_like(0, modulus)), modulus.dtype)
         turned = div_p.bind(imag(multiply(conj(y), t)), add_p.bind(modulus, zero))
         return multiply(y, complex_p.bind(literal_like(0, turned), turned))
 
     def formula(self, x: Any) -> Any:
-        """Of complex numbers, large ones taken smaller, so that the modulus is finite.
+        """For complex numbers, scaled down if large, to keep the modulus finite.
 
-        Of one infinite part it is the direction of the axis, as the limit is.
+        If one part is infinite, the result points along its axis, like the limit.
         """
         a, b = self._on_axes(real(x), imag(x))
         bound = literal_like(np.finfo(aval_of(a).dtype).max / 2, a)
@@ -266,7 +266,7 @@ class Sign(Unary):
 
     @staticmethod
     def _on_axes(a: Any, b: Any) -> tuple[Any, Any]:
-        """The parts of numbers, 1 or -1 and 0 where one of them is infinite and not the other."""
+        """Real and imaginary parts; 1 or -1 and 0 where exactly one of them is infinite."""
         zero, infinity = (broadcast_to(literal_like(v, a), shape_of(a)) for v in (0, float("inf")))
         first, second = (eq_p.bind(abs_p.bind(part), infinity) for part in (a, b))
         single = ne_p.bind(first, second)
@@ -291,7 +291,7 @@ sign_p: Final = Sign()
 
 
 class Abs(Unary):
-    """The absolute value; of complex numbers the modulus, which is real."""
+    """The absolute value; for complex numbers the real modulus."""
 
     name, hlo, numpy = "abs", "abs", references.wide(np.abs)
     kinds = "ifc"
@@ -304,20 +304,20 @@ class Abs(Unary):
     def tangent(self, t: Any, x: Any, y: Any, **params: Any) -> Any:
         if dtypes.kind_of(aval_of(x).dtype) != "c":
             return select_n_p.bind(ge_p.bind(x, literal_like(0, x)), negate(t), t)
-        # Re(conj(z) dz) / |z|, which at zero is taken to be zero.
+        # Re(conj(z) dz) / |z|, zero at z = 0 by convention.
         return real(multiply(t, conj(sign_p.bind(x))))
 
     def corrected(self, x: Any, y: Any) -> Any:
-        """The modulus, which is infinite where a part is, even if the other one is NaN."""
+        """The modulus; infinite where either part is, even if the other is NaN."""
         parts = (eq_p.bind(v, literal_like(np.inf, v)) for v in map(self.bind, (real(x), imag(x))))
         return select_n_p.bind(or_p.bind(*parts), y, broadcast_to(literal_like(np.inf, y), y.shape))
 
     def emit(self, context: Any, *values: Any, out: ShapedArray, **params: Any) -> Any:
         result = context.op("abs", values, out)
-        given = context.avals_in[0]
-        if dtypes.kind_of(given.dtype) != "c":
+        aval = context.avals_in[0]
+        if dtypes.kind_of(aval.dtype) != "c":
             return result
-        whole = given.update(shape=out.shape)
+        whole = aval.update(shape=out.shape)
         (result,) = context.lower_function(self.corrected, [whole, out])(*values, result)
         return result
 
@@ -325,7 +325,7 @@ class Abs(Unary):
 abs_p: Final = Abs()
 
 
-# Users' functions
+# Public functions
 
 
 def add(x: ArrayLike, y: ArrayLike) -> Array:
@@ -333,14 +333,14 @@ def add(x: ArrayLike, y: ArrayLike) -> Array:
 
     Args:
         x: numbers, not booleans.
-        y: numbers of the same dtype; the same shape, or a scalar, or sizes of one that are
-            repeated.
+        y: numbers of the same dtype; the same shape, a scalar, or broadcastable along dimensions of
+            size 1.
 
     Returns:
         An array of the dtype of the operands.
 
     Raises:
-        TypeError: dtypes differ, shapes do not go together, or the dtype is bool.
+        TypeError: dtypes differ, shapes are incompatible, or the dtype is bool.
 
     Differs:
         A scalar of Python and any other weakly typed scalar takes the dtype of the other
@@ -367,14 +367,14 @@ def sub(x: ArrayLike, y: ArrayLike) -> Array:
 
     Args:
         x: numbers, not booleans.
-        y: numbers of the same dtype; the same shape, or a scalar, or sizes of one that are
-            repeated.
+        y: numbers of the same dtype; the same shape, a scalar, or broadcastable along dimensions of
+            size 1.
 
     Returns:
         An array of the dtype of the operands.
 
     Raises:
-        TypeError: dtypes differ, shapes do not go together, or the dtype is bool.
+        TypeError: dtypes differ, shapes are incompatible, or the dtype is bool.
 
     Example:
         >>> from dovetail import lax
@@ -389,16 +389,16 @@ def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Ar
 
     Args:
         x: numbers.
-        y: numbers of the same dtype; the same shape, or a scalar, or sizes of one that are
-            repeated.
-        out_dtype: a dtype that holds every value of the operands' dtype, to which they are
-            converted first; None for theirs.
+        y: numbers of the same dtype; the same shape, a scalar, or broadcastable along dimensions of
+            size 1.
+        out_dtype: a dtype that holds every value of the operands' dtype; they are converted to it
+            first. None for theirs.
 
     Returns:
         An array of the dtype of the operands, or of `out_dtype`.
 
     Raises:
-        TypeError: dtypes differ, or shapes do not go together.
+        TypeError: dtypes differ, or shapes are incompatible.
 
     Example:
         >>> from dovetail import lax
@@ -423,14 +423,14 @@ def mulhi(x: ArrayLike, y: ArrayLike, /) -> Array:
 
     Args:
         x: integers.
-        y: integers of the same dtype; the same shape, or a scalar, or sizes of one that are
-            repeated.
+        y: integers of the same dtype; the same shape, a scalar, or broadcastable along dimensions
+            of size 1.
 
     Returns:
         An array of the dtype of the operands.
 
     Raises:
-        TypeError: dtypes differ or are not those of integers, or shapes do not go together.
+        TypeError: dtypes differ or are not those of integers, or shapes are incompatible.
 
     Example:
         >>> from dovetail import lax
@@ -441,21 +441,21 @@ def mulhi(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 
 def div(x: ArrayLike, y: ArrayLike) -> Array:
-    """The elementwise quotient ``x / y``; unlike NumPy's, that of integers is an integer.
+    """The elementwise quotient ``x / y``; unlike in NumPy, integers give an integer.
 
-    Integers are divided with rounding towards zero. Dividing them by zero gives the number with
+    Integer division rounds towards zero. Dividing an integer by zero gives the number with
     all bits set (-1 for signed ones) and no error.
 
     Args:
         x: dividends, not booleans.
-        y: divisors of the same dtype; the same shape, or a scalar, or sizes of one that are
-            repeated.
+        y: divisors of the same dtype; the same shape, a scalar, or broadcastable along dimensions
+            of size 1.
 
     Returns:
         An array of the dtype of the operands.
 
     Raises:
-        TypeError: dtypes differ, shapes do not go together, or the dtype is bool.
+        TypeError: dtypes differ, shapes are incompatible, or the dtype is bool.
 
     Example:
         >>> from dovetail import lax
@@ -466,20 +466,20 @@ def div(x: ArrayLike, y: ArrayLike) -> Array:
 
 
 def rem(x: ArrayLike, y: ArrayLike) -> Array:
-    """The elementwise remainder of division rounded towards zero, as C's ``%`` and ``fmod``.
+    """The elementwise remainder of division rounded towards zero, like C's ``%`` and ``fmod``.
 
-    It has the sign of the dividend. For integers divided by zero it is the dividend.
+    It has the sign of the dividend. For integers, the remainder by zero is the dividend.
 
     Args:
         x: dividends, integers or floating point.
-        y: divisors of the same dtype; the same shape, or a scalar, or sizes of one that are
-            repeated.
+        y: divisors of the same dtype; the same shape, a scalar, or broadcastable along dimensions
+            of size 1.
 
     Returns:
         An array of the dtype of the operands.
 
     Raises:
-        TypeError: dtypes differ, shapes do not go together, or the dtype is bool or complex.
+        TypeError: dtypes differ, shapes are incompatible, or the dtype is bool or complex.
 
     Example:
         >>> from dovetail import lax
@@ -510,7 +510,7 @@ def neg(x: ArrayLike) -> Array:
 
 
 def sign(x: ArrayLike) -> Array:
-    """The elementwise sign: -1, 0 (of the sign of `x`) or 1; NaN for NaN.
+    """The elementwise sign: -1, 0 (with the sign of `x`) or 1; NaN for NaN.
 
     For complex numbers ``x / abs(x)``, and 0 for 0.
 
@@ -544,15 +544,15 @@ def sign(x: ArrayLike) -> Array:
 
 
 def abs(x: ArrayLike) -> Array:
-    """The elementwise absolute value; the lowest integer is its own.
+    """The elementwise absolute value; the lowest integer maps to itself.
 
-    Its derivative at zero is taken to be 1 (0 for complex numbers).
+    Its derivative at zero is 1 by convention (0 for complex numbers).
 
     Args:
         x: signed integers, floating point or complex.
 
     Returns:
-        An array of the shape of `x`; of its dtype, for complex ones of the dtype of their parts.
+        An array of the shape and dtype of `x`; for complex numbers, of the dtype of their parts.
 
     Raises:
         TypeError: `x` is bool or unsigned.

@@ -26,7 +26,7 @@ class Or(Discrete):
 
 
 class Xor(Discrete):
-    """Bits that are set in one operand only."""
+    """Bits that are set in exactly one operand."""
 
     name, hlo, numpy, kinds = "xor", "xor", np.bitwise_xor, "biu"
 
@@ -38,7 +38,7 @@ class Not(Discrete):
 
 
 class ShiftLeft(Discrete):
-    """Bits moved to higher places."""
+    """Bits shifted left."""
 
     name, hlo, kinds = "shift_left", "shift_left", "iu"
 
@@ -50,7 +50,7 @@ class ShiftLeft(Discrete):
 
 
 class ShiftRightLogical(Discrete):
-    """Bits moved to lower places, zeros after them."""
+    """Bits shifted right, filled with zeros."""
 
     name, hlo, kinds = "shift_right_logical", "shift_right_logical", "iu"
 
@@ -64,7 +64,7 @@ class ShiftRightLogical(Discrete):
 
 
 class ShiftRightArithmetic(Discrete):
-    """Bits moved to lower places, copies of the highest after them."""
+    """Bits shifted right, filled with copies of the highest bit."""
 
     name, hlo, kinds = "shift_right_arithmetic", "shift_right_arithmetic", "iu"
 
@@ -84,7 +84,7 @@ class PopulationCount(Discrete):
 
 
 class CountLeadingZeros(Discrete):
-    """The number of bits before the highest that is set."""
+    """The number of leading zeros."""
 
     name, hlo, numpy, kinds = "clz", "count_leading_zeros", references.leading_zeros, "iu"
 
@@ -100,7 +100,7 @@ population_count_p: Final = PopulationCount()
 clz_p: Final = CountLeadingZeros()
 
 
-# Users' functions
+# Public functions
 
 
 def bitwise_and(x: ArrayLike, y: ArrayLike) -> Array:
@@ -108,13 +108,13 @@ def bitwise_and(x: ArrayLike, y: ArrayLike) -> Array:
 
     Args:
         x: integers or booleans.
-        y: of the same dtype; the same shape, or a scalar, or sizes of one that are repeated.
+        y: of the same dtype; the same shape, a scalar, or broadcastable along dimensions of size 1.
 
     Returns:
         An array of the dtype of the operands.
 
     Raises:
-        TypeError: dtypes differ or are floating point or complex, or shapes do not go together.
+        TypeError: dtypes differ or are floating point or complex, or shapes are incompatible.
 
     Example:
         >>> from dovetail import lax
@@ -129,13 +129,13 @@ def bitwise_or(x: ArrayLike, y: ArrayLike) -> Array:
 
     Args:
         x: integers or booleans.
-        y: of the same dtype; the same shape, or a scalar, or sizes of one that are repeated.
+        y: of the same dtype; the same shape, a scalar, or broadcastable along dimensions of size 1.
 
     Returns:
         An array of the dtype of the operands.
 
     Raises:
-        TypeError: dtypes differ or are floating point or complex, or shapes do not go together.
+        TypeError: dtypes differ or are floating point or complex, or shapes are incompatible.
 
     Example:
         >>> from dovetail import lax
@@ -146,17 +146,17 @@ def bitwise_or(x: ArrayLike, y: ArrayLike) -> Array:
 
 
 def bitwise_xor(x: ArrayLike, y: ArrayLike) -> Array:
-    """Bits that are set in one operand only; for booleans, whether just one is true.
+    """Bits that are set in exactly one operand; for booleans, whether exactly one is true.
 
     Args:
         x: integers or booleans.
-        y: of the same dtype; the same shape, or a scalar, or sizes of one that are repeated.
+        y: of the same dtype; the same shape, a scalar, or broadcastable along dimensions of size 1.
 
     Returns:
         An array of the dtype of the operands.
 
     Raises:
-        TypeError: dtypes differ or are floating point or complex, or shapes do not go together.
+        TypeError: dtypes differ or are floating point or complex, or shapes are incompatible.
 
     Example:
         >>> from dovetail import lax
@@ -187,19 +187,19 @@ def bitwise_not(x: ArrayLike) -> Array:
 
 
 def shift_left(x: ArrayLike, y: ArrayLike) -> Array:
-    """The bits of `x` moved to higher places by `y`: ``x << y``.
+    """The bits of `x` shifted left by `y`: ``x << y``.
 
     The result is 0 where `y` is negative or not less than the number of bits.
 
     Args:
         x: integers.
-        y: of the same dtype; the same shape, or a scalar, or sizes of one that are repeated.
+        y: of the same dtype; the same shape, a scalar, or broadcastable along dimensions of size 1.
 
     Returns:
         An array of the dtype of the operands.
 
     Raises:
-        TypeError: dtypes differ or are not integers, or shapes do not go together.
+        TypeError: dtypes differ or are not integers, or shapes are incompatible.
 
     Example:
         >>> from dovetail import lax
@@ -210,19 +210,19 @@ def shift_left(x: ArrayLike, y: ArrayLike) -> Array:
 
 
 def shift_right_logical(x: ArrayLike, y: ArrayLike) -> Array:
-    """The bits of `x` moved to lower places by `y`, with zeros after them.
+    """The bits of `x` shifted right by `y`, filled with zeros.
 
     The result is 0 where `y` is negative or not less than the number of bits.
 
     Args:
         x: integers.
-        y: of the same dtype; the same shape, or a scalar, or sizes of one that are repeated.
+        y: of the same dtype; the same shape, a scalar, or broadcastable along dimensions of size 1.
 
     Returns:
         An array of the dtype of the operands.
 
     Raises:
-        TypeError: dtypes differ or are not integers, or shapes do not go together.
+        TypeError: dtypes differ or are not integers, or shapes are incompatible.
 
     Example:
         >>> from dovetail import lax
@@ -233,19 +233,19 @@ def shift_right_logical(x: ArrayLike, y: ArrayLike) -> Array:
 
 
 def shift_right_arithmetic(x: ArrayLike, y: ArrayLike) -> Array:
-    """The bits of `x` moved to lower places by `y`, with copies of the highest after them.
+    """The bits of `x` shifted right by `y`, filled with copies of the highest bit.
 
-    Where `y` is negative or not less than the number of bits, all bits are copies of the highest.
+    Where `y` is negative or not less than the number of bits, every bit is a copy of the highest.
 
     Args:
         x: integers.
-        y: of the same dtype; the same shape, or a scalar, or sizes of one that are repeated.
+        y: of the same dtype; the same shape, a scalar, or broadcastable along dimensions of size 1.
 
     Returns:
         An array of the dtype of the operands.
 
     Raises:
-        TypeError: dtypes differ or are not integers, or shapes do not go together.
+        TypeError: dtypes differ or are not integers, or shapes are incompatible.
 
     Example:
         >>> from dovetail import lax
@@ -265,7 +265,7 @@ def population_count(x: ArrayLike) -> Array:
         An array of the shape and dtype of `x`.
 
     Raises:
-        TypeError: `x` is not integers.
+        TypeError: `x` is not of an integer dtype.
 
     Example:
         >>> from dovetail import lax
@@ -276,7 +276,7 @@ def population_count(x: ArrayLike) -> Array:
 
 
 def clz(x: ArrayLike) -> Array:
-    """The number of bits before the highest that is set; all of them for 0.
+    """The number of leading zero bits of each element; all bits for 0.
 
     Args:
         x: integers.
@@ -285,7 +285,7 @@ def clz(x: ArrayLike) -> Array:
         An array of the shape and dtype of `x`.
 
     Raises:
-        TypeError: `x` is not integers.
+        TypeError: `x` is not of an integer dtype.
 
     Example:
         >>> from dovetail import lax

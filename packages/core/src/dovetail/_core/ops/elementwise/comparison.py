@@ -16,7 +16,7 @@ from dovetail._core.ops.elementwise.operands import operands, real_dtype
 
 
 class Equality(Compare):
-    """A comparison that takes random keys too: they are equal if all their numbers are."""
+    """A comparison that also takes random keys: they are equal if all their words are."""
 
     def check_dtypes(self, *avals: ShapedArray) -> None:
         first = avals[0].dtype
@@ -63,7 +63,7 @@ class Lt(Compare):
 
 
 class Le(Compare):
-    """Whether the left operand is less or equal."""
+    """Whether the left operand is less than or equal to the right."""
 
     name, direction, numpy, kinds = "le", "LE", np.less_equal, "biuf"
 
@@ -75,7 +75,7 @@ class Gt(Compare):
 
 
 class Ge(Compare):
-    """Whether the left operand is greater or equal."""
+    """Whether the left operand is greater than or equal to the right."""
 
     name, direction, numpy, kinds = "ge", "GE", np.greater_equal, "biuf"
 
@@ -91,7 +91,7 @@ ge_p: Final = Ge()
 class TotalOrder(Compare):
     """A comparison in which -NaN < -inf < ... < -0.0 < 0.0 < ... < inf < NaN, and NaN equals NaN.
 
-    Numbers without these special values are compared as usual.
+    All other numbers compare as usual.
     """
 
     kinds = "biuf"
@@ -106,7 +106,7 @@ class TotalOrder(Compare):
 
 
 class EqTo(TotalOrder):
-    """Whether the operands are equal in total order; complex numbers if both parts are."""
+    """Whether the operands are equal in total order; for complex numbers, both parts."""
 
     name, direction, numpy, kinds = "eq_to", "EQ", np.equal, "biufc"
 
@@ -158,7 +158,7 @@ class IsFinite(Discrete):
 is_finite_p: Final = IsFinite()
 
 
-# Users' functions
+# Public functions
 
 
 def eq(x: ArrayLike, y: ArrayLike) -> Array:
@@ -166,13 +166,13 @@ def eq(x: ArrayLike, y: ArrayLike) -> Array:
 
     Args:
         x: numbers or booleans.
-        y: of the same dtype; the same shape, or a scalar, or sizes of one that are repeated.
+        y: of the same dtype; the same shape, a scalar, or broadcastable along dimensions of size 1.
 
     Returns:
         An array of booleans.
 
     Raises:
-        TypeError: dtypes differ, or shapes do not go together.
+        TypeError: dtypes differ, or shapes are incompatible.
 
     Example:
         >>> from dovetail import lax
@@ -187,13 +187,13 @@ def ne(x: ArrayLike, y: ArrayLike) -> Array:
 
     Args:
         x: numbers or booleans.
-        y: of the same dtype; the same shape, or a scalar, or sizes of one that are repeated.
+        y: of the same dtype; the same shape, a scalar, or broadcastable along dimensions of size 1.
 
     Returns:
         An array of booleans.
 
     Raises:
-        TypeError: dtypes differ, or shapes do not go together.
+        TypeError: dtypes differ, or shapes are incompatible.
 
     Example:
         >>> from dovetail import lax
@@ -208,13 +208,13 @@ def lt(x: ArrayLike, y: ArrayLike) -> Array:
 
     Args:
         x: real numbers or booleans.
-        y: of the same dtype; the same shape, or a scalar, or sizes of one that are repeated.
+        y: of the same dtype; the same shape, a scalar, or broadcastable along dimensions of size 1.
 
     Returns:
         An array of booleans.
 
     Raises:
-        TypeError: dtypes differ or are complex, or shapes do not go together.
+        TypeError: dtypes differ or are complex, or shapes are incompatible.
 
     Example:
         >>> from dovetail import lax
@@ -229,13 +229,13 @@ def le(x: ArrayLike, y: ArrayLike) -> Array:
 
     Args:
         x: real numbers or booleans.
-        y: of the same dtype; the same shape, or a scalar, or sizes of one that are repeated.
+        y: of the same dtype; the same shape, a scalar, or broadcastable along dimensions of size 1.
 
     Returns:
         An array of booleans.
 
     Raises:
-        TypeError: dtypes differ or are complex, or shapes do not go together.
+        TypeError: dtypes differ or are complex, or shapes are incompatible.
 
     Example:
         >>> from dovetail import lax
@@ -250,13 +250,13 @@ def gt(x: ArrayLike, y: ArrayLike) -> Array:
 
     Args:
         x: real numbers or booleans.
-        y: of the same dtype; the same shape, or a scalar, or sizes of one that are repeated.
+        y: of the same dtype; the same shape, a scalar, or broadcastable along dimensions of size 1.
 
     Returns:
         An array of booleans.
 
     Raises:
-        TypeError: dtypes differ or are complex, or shapes do not go together.
+        TypeError: dtypes differ or are complex, or shapes are incompatible.
 
     Example:
         >>> from dovetail import lax
@@ -271,13 +271,13 @@ def ge(x: ArrayLike, y: ArrayLike) -> Array:
 
     Args:
         x: real numbers or booleans.
-        y: of the same dtype; the same shape, or a scalar, or sizes of one that are repeated.
+        y: of the same dtype; the same shape, a scalar, or broadcastable along dimensions of size 1.
 
     Returns:
         An array of booleans.
 
     Raises:
-        TypeError: dtypes differ or are complex, or shapes do not go together.
+        TypeError: dtypes differ or are complex, or shapes are incompatible.
 
     Example:
         >>> from dovetail import lax

@@ -63,7 +63,7 @@ class Complex(Binary):
 
     @staticmethod
     def numpy(x: Any, y: Any) -> Any:
-        """Made part by part, so that infinite parts stay as they are."""
+        """Built part by part, to keep infinite parts as they are."""
         x, y = np.broadcast_arrays(x, y)
         out = np.empty(x.shape, complex_dtype(x.dtype))
         out.real, out.imag = x, y
@@ -94,7 +94,7 @@ complex_p: Final = Complex()
 
 
 class Conj(Unary):
-    """The complex conjugate; of real numbers, themselves as complex numbers."""
+    """The complex conjugate; real numbers become complex."""
 
     name, kinds = "conj", "fc"
     generates_nan = False
@@ -138,7 +138,7 @@ class Conj(Unary):
 conj_p: Final = Conj()
 
 
-# Users' functions
+# Public functions
 
 
 def real(x: ArrayLike) -> Array:
@@ -192,7 +192,7 @@ def complex(x: ArrayLike, y: ArrayLike) -> Array:
         An array of complex64 or complex128.
 
     Raises:
-        TypeError: dtypes differ, or are others than these two.
+        TypeError: dtypes differ, or are neither float32 nor float64.
 
     Example:
         >>> from dovetail import lax

@@ -1,6 +1,6 @@
-"""Formulas of complex functions, as those of their real and imaginary parts.
+"""Formulas of complex functions in terms of their real and imaginary parts.
 
-Values on the axes, on both sides of a cut and at infinity are those of C99, annex G.
+Values on the axes, on both sides of a cut and at infinity follow C99, annex G.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def where(condition: Any, chosen: Any, other: Any) -> Any:
 
 
 def equal(x: Any, number: float) -> Any:
-    """Where `x` is the number."""
+    """Where `x` equals the number."""
     return eq_p.bind(x, literal_like(number, x))
 
 
@@ -45,12 +45,12 @@ def unknown(x: Any) -> Any:
 
 
 def endless(a: Any, b: Any) -> Any:
-    """Where `a` is infinite and `b` is infinite or not a number."""
+    """Where `a` is infinite and `b` is infinite or NaN."""
     return and_p.bind(infinite(a), unknown(sub_p.bind(b, b)))
 
 
 def nan_beside(size: Any, x: Any) -> Any:
-    """`size`, and nan where one part of a complex `x` is not a number and the other is finite."""
+    """`size`, but NaN where one part of a complex `x` is NaN and the other is finite."""
     a, b = real(x), imag(x)
     unbounded = or_p.bind(infinite(a), infinite(b))
     lost = and_p.bind(unknown(add_p.bind(a, b)), not_p.bind(unbounded))
@@ -64,7 +64,7 @@ def sign_or_one(x: Any) -> Any:
 
 
 def with_sign(x: Any, y: Any) -> Any:
-    """`x` (an array or a number) with the sign of `y`, also of one that is zero."""
+    """`x` (an array or a number) with the sign of `y`, signed zeros included."""
     integer = np.dtype(np.int32 if aval_of(y).dtype == np.float32 else np.int64)
     bits = bitcast_convert_type_p.bind(y, new_dtype=integer)
     size = abs_p.bind(broadcast_to(literal_like(x, y), shape_of(y)) if type(x) is float else x)

@@ -120,7 +120,7 @@ reduce_precision_p: Final = ReducePrecision()
 
 
 class Copy(Elementwise):
-    """The same array, in memory of its own."""
+    """The same array, in its own memory."""
 
     name, kinds = "copy", "biufc"
     generates_nan = False
@@ -144,7 +144,7 @@ class Copy(Elementwise):
         return (ct if is_linear(args[0]) else None,)
 
     def lower(self, context: Any, *values: Any, **params: Any) -> Any:
-        # A result that is an argument is copied where the program returns it.
+        # A result that is also an argument is copied where the program returns it.
         return values[0]
 
 
@@ -152,7 +152,7 @@ copy_p: Final = Copy()
 
 
 class StopGradient(Primitive):
-    """The same array, with a derivative of zero."""
+    """The same array, with zero derivative."""
 
     name = "stop_gradient"
     accepts_zeros = True
@@ -178,14 +178,14 @@ class StopGradient(Primitive):
 stop_gradient_p: Final = StopGradient()
 
 
-# Users' functions
+# Public functions
 
 
 def dtype(x: ArrayLike | DTypeLike) -> DType:
-    """The dtype that a value has as an array, or that a type or a name stands for.
+    """The dtype of a value as an array, or the dtype that a type or a name stands for.
 
     Args:
-        x: an array, a number, a dtype, or a type or name of one.
+        x: an array, a number, a dtype, or a type or name for one.
 
     Returns:
         A dtype, of 32 bits where 64-bit types are off.
@@ -209,9 +209,9 @@ def dtype(x: ArrayLike | DTypeLike) -> DType:
 def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """The elements converted to another dtype.
 
-    Floating point numbers go to integers by cutting off the fraction; unlike in NumPy, those out of
-    range go to the nearest integer there is, and NaN to 0. Integers out of range wrap around.
-    Complex numbers lose their imaginary part, with a warning.
+    Floating point numbers lose their fraction on the way to integers. Unlike in NumPy, those out of
+    range become the nearest representable integer, and NaN becomes 0. Integers out of range wrap
+    around. Complex numbers lose their imaginary part, with a warning.
 
     Args:
         operand: any numbers or booleans.
@@ -222,7 +222,7 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
         not weakly typed.
 
     Raises:
-        TypeError: one of the dtypes is not one of numbers, and they differ.
+        TypeError: the dtypes differ and one of them is not numeric.
 
     Example:
         >>> from dovetail import lax
@@ -248,7 +248,7 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
 def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """The same bits as another dtype.
 
-    A dtype of fewer bits adds a dimension at the end, the least significant part first; one of more
+    A dtype of fewer bits adds a dimension at the end, the least significant part first. One of more
     bits removes the last dimension.
 
     Args:
@@ -260,7 +260,7 @@ def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
 
     Raises:
         TypeError: a dtype is bool or complex, and they differ.
-        ValueError: elements of the last dimension do not fill one of `new_dtype`.
+        ValueError: the last dimension does not hold exactly the elements of one new element.
 
     Example:
         >>> import numpy as np
@@ -275,13 +275,13 @@ def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
 def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int) -> Array:
     """Numbers rounded to a floating point format with fewer bits, in the same dtype.
 
-    Halves are rounded to even. Numbers too large for the format become infinite, those below its
-    normal ones zero.
+    Ties round to even. Numbers too large for the format become infinite; those below its smallest
+    normal number become zero.
 
     Args:
         operand: floating point numbers.
         exponent_bits: of the format; at least 1.
-        mantissa_bits: of the format, the leading one not counted; at least 0.
+        mantissa_bits: of the format, not counting the leading one; at least 0.
 
     Returns:
         An array of the shape and dtype of `operand`.
@@ -303,7 +303,7 @@ def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int)
 
 
 def stop_gradient(x: T) -> T:
-    """`x`, as a constant for differentiation.
+    """`x`, as a constant to differentiation.
 
     Args:
         x: a tree of arrays; leaves that are not arrays are returned as they are.

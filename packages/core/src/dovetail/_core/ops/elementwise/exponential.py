@@ -48,7 +48,7 @@ class Exp(ElementaryFunction):
         return y
 
     def corrected(self, x: Any, y: Any) -> Any:
-        """Zeros keep their sign; at infinity the modulus is 0 or infinite, whatever the angle."""
+        """Zeros keep their sign; at infinity the modulus is 0 or infinite, for any angle."""
         a, b = real(x), imag(x)
         edge, size = endless(a, b), max_p.bind(a, literal_like(0, a))
         # The difference is NaN where the size is infinite.
@@ -69,8 +69,8 @@ class Exp2(ElementaryFunction):
     def formula(self, x: Any) -> Any:
         """2**n exp(f log 2), where n is the integer nearest to x and f = x - n.
 
-        exp(x log 2) would multiply the rounding error of x log 2 by the size of x. 2**n is made of
-        two factors, each with its bits written down, because n reaches the exponents of subnormal
+        exp(x log 2) would scale the rounding error of x log 2 by the size of x. 2**n is the product
+        of two factors whose bits are written directly, because n reaches the exponents of subnormal
         numbers.
         """
         if aval_of(x).dtype.kind == "c":
@@ -80,11 +80,11 @@ class Exp2(ElementaryFunction):
         return functools.reduce(mul, self.factors(x))
 
     def factors(self, x: Any) -> Sequence[Any]:
-        """Three numbers whose product is 2**x, none of which overflows."""
+        """Three numbers with product 2**x, none of which overflows."""
         aval = aval_of(x)
         info = np.finfo(aval.dtype)
         integer = np.dtype(np.int32 if aval.dtype == np.float32 else np.int64)
-        # A fourth factor, the sine of a small angle, may bring what is too large back.
+        # A fourth factor, the sine of a small angle, may bring back a product that is too large.
         lowest, highest = 2 * info.minexp, 2 * (info.maxexp - 1)
         limited = clamp_p.bind(
             make_literal(lowest, aval.dtype), x, make_literal(highest, aval.dtype)
@@ -134,7 +134,7 @@ class Log(ElementaryFunction):
         return div_p.bind(t, x)
 
     def corrected(self, x: Any, y: Any) -> Any:
-        """The real part again, which is the logarithm of the modulus."""
+        """Recompute the real part, the logarithm of the modulus."""
         return complex_p.bind(_infinite_with(x, _log_of_modulus(real(x), imag(x))), imag(y))
 
 
@@ -151,8 +151,8 @@ class Log2(ElementaryFunction):
     def formula(self, x: Any) -> Any:
         """n + log(m) / log(2), where x = 2**n m and m is between sqrt(1 / 2) and sqrt(2).
 
-        n is exact, so that powers of two have exact logarithms. Numbers that are not positive and
-        normal go to the natural logarithm.
+        n is exact, so powers of two have exact logarithms. Numbers that are not positive and normal
+        use the natural logarithm.
         """
         dtype = aval_of(x).dtype
         if dtype.kind == "c":
@@ -202,7 +202,7 @@ class Log1p(ElementaryFunction):
         return select_n_p.bind(large, exact, log(u))
 
     def corrected(self, x: Any, y: Any) -> Any:
-        """The real part again, which is the logarithm of the modulus of 1 + x."""
+        """Recompute the real part, the logarithm of the modulus of 1 + x."""
         a, b = real(x), imag(x)
         shifted = add_p.bind(a, literal_like(1, a))
         small = lt_p.bind(abs_p.bind(a), literal_like(0.5, a))
@@ -260,17 +260,17 @@ def _unit(angle: Any) -> tuple[Any, Any]:
 
 
 def _infinite_with(x: Any, modulus: Any) -> Any:
-    """A real part that is infinite where a part of `x` is, even if the other one is NaN."""
+    """A real part; infinite where a part of `x` is, even if the other is NaN."""
     return where(or_p.bind(infinite(real(x)), infinite(imag(x))), math.inf, modulus)
 
 
 def _log_of_modulus(a: Any, b: Any, exact: Callable[[Any], Any] = lambda excess: excess) -> Any:
     """log |a + ib| as log(m) + log1p((n / m)**2) / 2, where m >= n are the sizes of the parts.
 
-    Where m is about 1, it is log1p(m**2 + n**2 - 1) / 2. Near the unit circle this sum cancels, so
-    its terms are products of halves of the digits, which are exact, from the largest on: each step
-    is exact or as good as its result. A compiler may join products and sums. A caller that knows
-    the sum better says so by `exact`.
+    Where m is about 1, it is log1p(m**2 + n**2 - 1) / 2. This sum cancels near the unit circle. Its
+    terms are therefore exact products of half-width numbers, largest first: each step is exact or
+    as accurate as its result. A compiler may fuse products and sums. A caller with a more accurate
+    sum passes it as `exact`.
     """
     a, b = abs_p.bind(a), abs_p.bind(b)
     m, n = max_p.bind(a, b), min_p.bind(a, b)
@@ -281,7 +281,7 @@ def _log_of_modulus(a: Any, b: Any, exact: Callable[[Any], Any] = lambda excess:
     excess = functools.reduce(add_p.bind, terms, sub_p.bind(first, one))
     least = literal_like(np.finfo(aval_of(m).dtype).smallest_normal, m)
     ratio = div_p.bind(n, max_p.bind(m, least))
-    # From 1 / 2 to 2: beyond, the logarithm of m outweighs the other one.
+    # From 1 / 2 to 2: outside, the logarithm of m dominates.
     near = lt_p.bind(abs_p.bind(sub_p.bind(m, literal_like(1.25, m))), literal_like(0.75, m))
     logarithm = halved(log1p(where(near, exact(excess), _square(ratio))))
     return add_p.bind(where(near, 0, log(m)), logarithm)
@@ -290,7 +290,7 @@ def _log_of_modulus(a: Any, b: Any, exact: Callable[[Any], Any] = lambda excess:
 def _shifted_excess(a: Any, b: Any) -> Any:
     """2 a + a**2 + b**2 where |a| < 1 / 2, which cancels where |1 + a + ib| is about 1.
 
-    First 2 a + b**2 does, to no more than a**2; then errors of sums are kept.
+    First 2 a + b**2 cancels, down to at most a**2; from then on, rounding errors are carried along.
     """
     (square, *others), (leading, *terms) = _split_square(a), _split_square(b)
     total, rests = add_p.bind(doubled(a), leading), [*terms[1:], *others[1:]]
@@ -311,15 +311,15 @@ def _split_square(x: Any) -> tuple[Any, Any, Any]:
 
 
 def _halves(x: Any) -> tuple[int, int]:
-    """The number of bits of the exponent of x, and half of those of its digits."""
+    """The exponent width of x in bits, and half its number of digits."""
     return (8, 12) if aval_of(x).dtype == np.float32 else (11, 26)
 
 
 def _unit_of_log2(x: Any) -> tuple[Any, Any]:
     """The cosine and the sine of x log 2, exact for |x| up to 2**26 (float32: 2**12).
 
-    The product of x and log 2 is a sum of two numbers. Its leading term is one of halves of the
-    digits, which is exact: so a compiler may join products and sums.
+    The product of x and log 2 is a sum of two numbers. The leading one is an exact product of
+    half-width numbers, so a compiler may fuse products and sums.
     """
     dtype = aval_of(x).dtype
     exponent, digits = _halves(x)
@@ -333,7 +333,7 @@ def _unit_of_log2(x: Any) -> tuple[Any, Any]:
     cross = functools.reduce(add_p.bind, [mul(a, make_literal(b, dtype)) for a, b in terms])
     angle = add_p.bind(product, cross)
     rest = sub_p.bind(cross, sub_p.bind(angle, product))
-    # Small numbers, whose lower digits underflow, need no more than one number.
+    # Small numbers, whose low digits underflow, need only one number.
     size = abs_p.bind(x)
     usual = and_p.bind(
         ge_p.bind(size, make_literal(1, dtype)), lt_p.bind(size, make_literal(2.0**digits, dtype))
@@ -377,7 +377,7 @@ def _small_or_large(size: Any, small: Any, factor: Any) -> Any:
     return select_n_p.bind(gt_p.bind(size, literal_like(20, size)), small, large)
 
 
-# Users' functions
+# Public functions
 
 
 def exp(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
@@ -385,13 +385,13 @@ def exp(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
 
     Args:
         x: floating point or complex numbers.
-        accuracy: how exact the result has to be; None for the backend's default.
+        accuracy: the required accuracy; None for the backend's default.
 
     Returns:
         An array of the shape and dtype of `x`.
 
     Raises:
-        TypeError: `x` is bool or of an integer dtype.
+        TypeError: `x` is boolean or integer.
 
     Example:
         >>> from dovetail import lax
@@ -406,13 +406,13 @@ def exp2(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
 
     Args:
         x: floating point or complex numbers.
-        accuracy: how exact the result has to be; None for the backend's default.
+        accuracy: the required accuracy; None for the backend's default.
 
     Returns:
         An array of the shape and dtype of `x`.
 
     Raises:
-        TypeError: `x` is bool or of an integer dtype.
+        TypeError: `x` is boolean or integer.
 
     Example:
         >>> from dovetail import lax
@@ -427,13 +427,13 @@ def expm1(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
 
     Args:
         x: floating point or complex numbers.
-        accuracy: how exact the result has to be; None for the backend's default.
+        accuracy: the required accuracy; None for the backend's default.
 
     Returns:
         An array of the shape and dtype of `x`.
 
     Raises:
-        TypeError: `x` is bool or of an integer dtype.
+        TypeError: `x` is boolean or integer.
 
     Differs:
         Near zeros of its real part the function of a complex number has an error of a few units
@@ -457,14 +457,14 @@ def log(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
 
     Args:
         x: floating point or complex numbers.
-        accuracy: how exact the result has to be; None for the backend's default.
+        accuracy: the required accuracy; None for the backend's default.
 
     Returns:
         An array of the shape and dtype of `x`; -inf at 0, NaN for negative real numbers. For
         complex numbers the principal value, with imaginary part in [-pi, pi].
 
     Raises:
-        TypeError: `x` is bool or of an integer dtype.
+        TypeError: `x` is boolean or integer.
 
     Example:
         >>> from dovetail import lax
@@ -479,13 +479,13 @@ def log1p(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
 
     Args:
         x: floating point or complex numbers.
-        accuracy: how exact the result has to be; None for the backend's default.
+        accuracy: the required accuracy; None for the backend's default.
 
     Returns:
-        An array of the shape and dtype of `x`; -inf at -1, NaN for real numbers below.
+        An array of the shape and dtype of `x`; -inf at -1, NaN for real numbers below -1.
 
     Raises:
-        TypeError: `x` is bool or of an integer dtype.
+        TypeError: `x` is boolean or integer.
 
     Example:
         >>> from dovetail import lax
@@ -500,14 +500,14 @@ def log2(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
 
     Args:
         x: floating point or complex numbers.
-        accuracy: how exact the result has to be; None for the backend's default.
+        accuracy: the required accuracy; None for the backend's default.
 
     Returns:
         An array of the shape and dtype of `x`; -inf at 0, NaN for negative real numbers. For
         complex numbers the principal value.
 
     Raises:
-        TypeError: `x` is bool or of an integer dtype.
+        TypeError: `x` is boolean or integer.
 
     Example:
         >>> from dovetail import lax
@@ -522,13 +522,13 @@ def logistic(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
 
     Args:
         x: floating point or complex numbers.
-        accuracy: how exact the result has to be; None for the backend's default.
+        accuracy: the required accuracy; None for the backend's default.
 
     Returns:
         An array of the shape and dtype of `x`; real ones are between 0 and 1.
 
     Raises:
-        TypeError: `x` is bool or of an integer dtype.
+        TypeError: `x` is boolean or integer.
 
     Differs:
         It is 0 or 1 where the real part is infinite, and symmetric about the real axis.

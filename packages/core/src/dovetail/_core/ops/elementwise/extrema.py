@@ -1,4 +1,4 @@
-"""The larger and the smaller of two numbers, and limits on both sides."""
+"""The larger and the smaller of two numbers, and clamping."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from dovetail._core.trace.zeros import Zero
 class Extremum(Binary):
     """The larger or smaller operand; NaN where either is NaN.
 
-    Where the operands are equal, each has half of the derivative. Complex numbers are ordered by
+    Where the operands are equal, each gets half of the derivative. Complex numbers are ordered by
     their real, then their imaginary parts.
     """
 
@@ -51,7 +51,7 @@ class Extremum(Binary):
             context.compare(a, b, "EQ", part), context.compare(c, d, self.direction, part), flags
         )
         first = context.or_(context.compare(a, b, self.direction, part), tied, flags)
-        # The first operand that is NaN is the result.
+        # The first NaN operand is the result.
         x_nan, y_nan = context.compare(x, x, "NE", out), context.compare(y, y, "NE", out)
         first = context.or_(x_nan, context.and_(first, context.not_(y_nan, flags), flags), flags)
         return context.select(first, x, y, out)
@@ -84,14 +84,14 @@ min_p: Final = Min()
 
 
 class Clamp(Elementwise):
-    """The second operand, but not less than the first and not more than the third."""
+    """The second operand, but no less than the first and no more than the third."""
 
     name, kinds = "clamp", "biufc"
     generates_nan = False
 
     @staticmethod
     def numpy(low: Any, x: Any, high: Any) -> Any:
-        """The upper limit wins where the limits cross."""
+        """Where the limits cross, the upper one wins."""
         return np.minimum(np.maximum(x, low), high)
 
     def abstract(self, *avals: Any, **params: Any) -> Any:
@@ -141,7 +141,7 @@ class Clamp(Elementwise):
         return context.clamp(low, x, high, out)
 
 
-# Whose derivative is that of the result. At a limit it is the limit's, so that it is zero in x.
+# The operand whose derivative the result has. At a limit it is the limit, so x gets zero.
 
 
 def _low_wins(low: Any, x: Any, high: Any) -> Any:
@@ -156,7 +156,7 @@ def _high_wins(low: Any, x: Any, high: Any) -> Any:
     return _at_least(max_p.bind(low, x), high)
 
 
-# Complex numbers, which have no comparisons but equality, are ordered by their extremes.
+# Complex numbers have no comparison but equality here: compare through their extremes.
 
 
 def _at_least(x: Any, y: Any) -> Any:
@@ -170,24 +170,24 @@ def _below(x: Any, y: Any) -> Any:
 clamp_p: Final = Clamp()
 
 
-# Users' functions
+# Public functions
 
 
 def max(x: ArrayLike, y: ArrayLike) -> Array:
     """The larger of `x` and `y`; NaN where either is NaN.
 
     Complex numbers are ordered by their real, then their imaginary parts. Where the operands are
-    equal, each has half the derivative.
+    equal, each gets half of the derivative.
 
     Args:
         x: numbers or booleans.
-        y: of the same dtype; the same shape, or a scalar, or sizes of one that are repeated.
+        y: of the same dtype; the same shape, a scalar, or broadcastable along dimensions of size 1.
 
     Returns:
         An array of the dtype of the operands.
 
     Raises:
-        TypeError: dtypes differ, or shapes do not go together.
+        TypeError: dtypes differ, or shapes are incompatible.
 
     Example:
         >>> from dovetail import lax
@@ -201,17 +201,17 @@ def min(x: ArrayLike, y: ArrayLike) -> Array:
     """The smaller of `x` and `y`; NaN where either is NaN.
 
     Complex numbers are ordered by their real, then their imaginary parts. Where the operands are
-    equal, each has half the derivative.
+    equal, each gets half of the derivative.
 
     Args:
         x: numbers or booleans.
-        y: of the same dtype; the same shape, or a scalar, or sizes of one that are repeated.
+        y: of the same dtype; the same shape, a scalar, or broadcastable along dimensions of size 1.
 
     Returns:
         An array of the dtype of the operands.
 
     Raises:
-        TypeError: dtypes differ, or shapes do not go together.
+        TypeError: dtypes differ, or shapes are incompatible.
 
     Example:
         >>> from dovetail import lax
@@ -222,7 +222,7 @@ def min(x: ArrayLike, y: ArrayLike) -> Array:
 
 
 def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
-    """`x`, but not less than `min` and not more than `max`; NaN stays NaN.
+    """`x`, but no less than `min` and no more than `max`; NaN stays NaN.
 
     Where the limits cross, the result is `max`. At a limit the derivative in `x` is 0.
 
@@ -235,7 +235,7 @@ def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
         An array of the shape and dtype of `x`.
 
     Raises:
-        TypeError: dtypes differ, or shapes do not go together.
+        TypeError: dtypes differ, or shapes are incompatible.
 
     Differs:
         Where `x` equals a bound, the derivative is that of the bound.

@@ -1,4 +1,4 @@
-"""What functions of floats and complex numbers share: exact formulas, choice of accuracy."""
+"""Shared by functions of floats and complex numbers: exact formulas, choice of accuracy."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class Tolerance:
     """Bounds on the error of a function; a backend takes the fastest implementation within them.
 
     Args:
-        atol: largest absolute error.
-        rtol: largest relative error.
-        ulps: largest error in units in the last place.
+        atol: the largest absolute error.
+        rtol: the largest relative error.
+        ulps: the largest error in units in the last place.
 
     Raises:
         ValueError: a bound is negative, or none is given.
@@ -83,21 +83,21 @@ Accuracy = Tolerance | AccuracyMode | None
 class Function(Unary):
     """A function of floating point or complex numbers.
 
-    Where StableHLO's operation is not exact to a few units in the last place on every backend, a
-    member lowers to a formula made of other primitives: it lists the dtypes that this is for in
-    `formula_dtypes` and overrides `formula`. Where it is, but for few complex numbers, the member
-    overrides `corrected`.
+    If StableHLO's operation is not accurate to a few units in the last place on every backend, a
+    member lowers to a formula made of other primitives. It lists the affected dtypes in
+    `formula_dtypes` and overrides `formula`. If the operation is wrong for a few complex numbers
+    only, the member overrides `corrected`.
     """
 
     kinds: ClassVar[str] = "fc"
     formula_dtypes: ClassVar[frozenset[Any]] = frozenset()
 
     def formula(self, x: Any) -> Any:
-        """The function of an array (of 32 or 64 bits for each part) made of other primitives."""
+        """The function of an array (32 or 64 bits per part), made of other primitives."""
         self._missing("lower")
 
     def corrected(self, x: Any, y: Any) -> Any:
-        """The function of complex numbers `x`, from what StableHLO's operation gives for them."""
+        """The function of complex numbers `x`, corrected from StableHLO's result."""
         return y
 
     def emit(self, context: Any, *values: Any, out: ShapedArray, **params: Any) -> Any:
@@ -130,7 +130,7 @@ def _accuracy_attributes(context: Any, operation: str, accuracy: Tolerance | Acc
 
 
 def _emit_wide(context: Any, function: Callable[[Any], Any], x: Any, out: ShapedArray) -> Any:
-    """Lower a function of one array; numbers of 16 bits and fewer are computed in float32."""
+    """Lower a function of one array; numbers of 16 bits or fewer are computed in float32."""
     wide = out.update(dtype=np.dtype(np.float32)) if out.dtype.itemsize <= 2 else out
     (result,) = context.lower_function(function, [wide])(context.convert(x, out, wide))
     return context.convert(result, wide, out)
@@ -162,7 +162,7 @@ class ElementaryFunction(Function):
 
 
 def horner(coefficients: Sequence[float], x: Any) -> Any:
-    """A polynomial by Horner's rule, from the constant coefficient on, for formulas."""
+    """A polynomial by Horner's rule, constant coefficient first, for formulas."""
     result: Any = literal_like(coefficients[-1], x)
     for coefficient in coefficients[-2::-1]:
         result = add_p.bind(mul(result, x), literal_like(coefficient, x))

@@ -62,7 +62,7 @@ class Cosh(Function):
     def formula(self, x: Any) -> Any:
         if aval_of(x).dtype.kind == "c":
             return complex_p.bind(*cosh_parts(real(x), imag(x)))
-        # Of where exp(x) overflows, 1 is taken away, which is exact, and made up for at the end.
+        # Where exp(x) overflows, 1 is subtracted, which is exact, and compensated at the end.
         size = abs_p.bind(x)
         limit = math.floor(math.log(float(np.finfo(aval_of(x).dtype).max)))
         far = gt_p.bind(size, literal_like(limit, x))
@@ -86,7 +86,7 @@ class Tanh(ElementaryFunction):
 
 
 class Asinh(Function):
-    """The inverse of the hyperbolic sine."""
+    """The inverse hyperbolic sine."""
 
     name, hlo, numpy = "asinh", "chlo.asinh", references.wide(np.arcsinh)
 
@@ -94,14 +94,14 @@ class Asinh(Function):
         return rsqrt(add_p.bind(square_p.bind(x), literal_like(1, x)))
 
     def corrected(self, x: Any, y: Any) -> Any:
-        """The parts have the signs of those of x, also where these are zero."""
+        """The parts have the signs of those of x, even where they are zero."""
         b = imag(x)
         size = with_sign(nan_beside(real(y), x), real(x))
         return complex_p.bind(size, where(equal(b, 0), b, imag(y)))
 
 
 class Acosh(Function):
-    """The inverse of the hyperbolic cosine."""
+    """The inverse hyperbolic cosine."""
 
     name, hlo, numpy = "acosh", "chlo.acosh", references.wide(np.arccosh)
 
@@ -111,13 +111,13 @@ class Acosh(Function):
         return mul(rsqrt(sub_p.bind(x, one)), rsqrt(add_p.bind(x, one)))
 
     def corrected(self, x: Any, y: Any) -> Any:
-        """The imaginary part has the sign of that of x, also where this is zero."""
+        """The imaginary part has the sign of that of x, even where it is zero."""
         right = where(equal(real(x), 0), math.pi / 2, imag(y))
         return complex_p.bind(nan_beside(real(y), x), with_sign(right, imag(x)))
 
 
 class Atanh(Function):
-    """The inverse of the hyperbolic tangent."""
+    """The inverse hyperbolic tangent."""
 
     name, hlo, numpy = "atanh", "chlo.atanh", references.wide(np.arctanh)
     formula_dtypes = COMPLEX | {np.dtype(np.float64)}
@@ -142,7 +142,7 @@ acosh_p: Final = Acosh()
 atanh_p: Final = Atanh()
 
 
-# Users' functions
+# Public functions
 
 
 def sinh(x: ArrayLike) -> Array:
@@ -155,7 +155,7 @@ def sinh(x: ArrayLike) -> Array:
         An array of the shape and dtype of `x`.
 
     Raises:
-        TypeError: `x` is bool or of an integer dtype.
+        TypeError: `x` is boolean or integer.
 
     Example:
         >>> from dovetail import lax
@@ -175,7 +175,7 @@ def cosh(x: ArrayLike) -> Array:
         An array of the shape and dtype of `x`.
 
     Raises:
-        TypeError: `x` is bool or of an integer dtype.
+        TypeError: `x` is boolean or integer.
 
     Example:
         >>> from dovetail import lax
@@ -190,13 +190,13 @@ def tanh(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
 
     Args:
         x: floating point or complex numbers.
-        accuracy: how exact the result has to be; None for the backend's default.
+        accuracy: the required accuracy; None for the backend's default.
 
     Returns:
         An array of the shape and dtype of `x`.
 
     Raises:
-        TypeError: `x` is bool or of an integer dtype.
+        TypeError: `x` is boolean or integer.
 
     Differs:
         Functions of floats of 8 bits and fewer are computed in float32, and rounded once.
@@ -214,7 +214,7 @@ def tanh(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
 
 
 def asinh(x: ArrayLike) -> Array:
-    """The inverse of the hyperbolic sine of each element.
+    """The inverse hyperbolic sine of each element.
 
     Args:
         x: floating point or complex numbers.
@@ -223,7 +223,7 @@ def asinh(x: ArrayLike) -> Array:
         An array of the shape and dtype of `x`.
 
     Raises:
-        TypeError: `x` is bool or of an integer dtype.
+        TypeError: `x` is boolean or integer.
 
     Example:
         >>> from dovetail import lax
@@ -234,7 +234,7 @@ def asinh(x: ArrayLike) -> Array:
 
 
 def acosh(x: ArrayLike) -> Array:
-    """The inverse of the hyperbolic cosine of each element.
+    """The inverse hyperbolic cosine of each element.
 
     Args:
         x: floating point or complex numbers.
@@ -243,7 +243,7 @@ def acosh(x: ArrayLike) -> Array:
         An array of the shape and dtype of `x`; NaN for real numbers below 1.
 
     Raises:
-        TypeError: `x` is bool or of an integer dtype.
+        TypeError: `x` is boolean or integer.
 
     Example:
         >>> from dovetail import lax
@@ -254,16 +254,16 @@ def acosh(x: ArrayLike) -> Array:
 
 
 def atanh(x: ArrayLike) -> Array:
-    """The inverse of the hyperbolic tangent of each element.
+    """The inverse hyperbolic tangent of each element.
 
     Args:
         x: floating point or complex numbers.
 
     Returns:
-        An array of the shape and dtype of `x`; infinite at -1 and 1, NaN for real numbers beyond.
+        An array of the shape and dtype of `x`; infinite at -1 and 1, NaN for real numbers outside.
 
     Raises:
-        TypeError: `x` is bool or of an integer dtype.
+        TypeError: `x` is boolean or integer.
 
     Example:
         >>> from dovetail import lax

@@ -1,4 +1,4 @@
-"""Remainders of many numbers by the same one, without division."""
+"""Remainders of many numbers by one divisor, without division."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from dovetail._core.trace.primitive import primitive
 _UINT32: Final = np.dtype(np.uint32)
 _UINT64: Final = np.dtype(np.uint64)
 
-#: Arrays of fewer elements are not worth the constants, which take a division of 64 bits.
+#: Smaller arrays are not worth computing the constants, which takes a 64-bit division.
 WORTHWHILE: Final = 4096
 
 
 def remainder_by_scalar(x: Any, divisor: Any) -> Any:
     """``x % divisor`` for uint32 numbers `x` and one `divisor`; `x` where that is zero.
 
-    The quotient is the high word of a product with a scaled reciprocal, which processors compute
-    for several elements at once; they divide one at a time.
+    The quotient is the high word of a product with a scaled reciprocal. Processors vectorize
+    the product, but not the division.
 
     Source: Granlund and Montgomery, Division by Invariant Integers using Multiplication, PLDI 1994,
     figure 4.1.

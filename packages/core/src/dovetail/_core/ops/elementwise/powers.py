@@ -36,7 +36,7 @@ from dovetail._core.trace.zeros import Zero
 
 
 class IntegerPow(Unary):
-    """A power with an integer exponent known when tracing, by repeated multiplication."""
+    """A power with an integer exponent known at trace time, by repeated multiplication."""
 
     name = "integer_pow"
 
@@ -71,7 +71,7 @@ class IntegerPow(Unary):
 
 
 def emit_integer_power(context: Any, x: Any, exponent: int, out: ShapedArray) -> Any:
-    """Repeated squaring; the inverse of the power for a negative exponent."""
+    """Repeated squaring; for a negative exponent, the reciprocal of the power."""
     result = None
     square, remaining = x, abs(exponent)
     while remaining:
@@ -96,7 +96,7 @@ class Pow(Binary):
 
     @staticmethod
     def numpy(x: Any, y: Any) -> Any:
-        """An integer exponent is taken exactly."""
+        """An integer exponent is used exactly."""
         return references.wide(np.power)(x, y if y.dtype.kind in "fc" else references.widen(y))
 
     def check_dtypes(self, *avals: ShapedArray) -> None:
@@ -124,7 +124,7 @@ class Pow(Binary):
                 return t if exponent else Zero.of(out)
             power = self.bind(x, literal_like(exponent - 1, y))
             return mul(t, mul(literal_like(exponent, x), power))
-        # y x**(y - 1), but 0 where x and y are 0: without the correction zero times infinity.
+        # y x**(y - 1), but 0 where x and y are 0, instead of zero times infinity.
         zero = eq_p.bind(y, literal_like(0, y))
         if not integer:
             zero = and_p.bind(zero, eq_p.bind(x, literal_like(0, x)))
@@ -134,7 +134,7 @@ class Pow(Binary):
         return mul(t, mul(factor, self.bind(x, lower)))
 
     def tangent_right(self, t: Any, x: Any, y: Any, out: Any) -> Any:
-        # log(x) x**y, but 0 where x is 0: log(1) is taken there.
+        # log(x) x**y, but 0 where x is 0, by taking log(1).
         zero = convert_element_type(eq_p.bind(x, literal_like(0, x)), aval_of(x).dtype)
         return mul(t, mul(log(add_p.bind(x, zero)), out))
 
@@ -152,7 +152,7 @@ class Pow(Binary):
             return emit_integer_power(context, x, int(given.val), out)
         spread = exponent.update(shape=out.shape)
         kind, size = dtypes.kind_of(out.dtype), out.dtype.itemsize
-        # The exponents are exact in a format with enough bits.
+        # A wide enough format holds the exponents exactly.
         wide = out
         if kind == "f" and exponent.dtype.itemsize >= size:
             wide = out.update(dtype=np.dtype(np.float32 if size == 2 else np.float64))
@@ -173,7 +173,7 @@ pow_p: Final = Pow()
 
 
 class Square(Unary):
-    """The product with itself."""
+    """The square."""
 
     name, numpy = "square", np.square
 
@@ -185,7 +185,7 @@ class Square(Unary):
 
 
 def emit_square(context: Any, x: Any, out: ShapedArray) -> Any:
-    """The product with itself; of complex numbers (a - b)(a + b) + 2iab, which does not cancel."""
+    """The square; for complex numbers (a - b)(a + b) + 2iab, which does not cancel."""
     if dtypes.kind_of(out.dtype) != "c":
         return context.mul(x, x, out)
     (square,) = context.lower_function(_complex_square, [out])(x)
@@ -227,7 +227,7 @@ class Sqrt(ElementaryFunction):
         return div_p.bind(literal_like(0.5, x), y)
 
     def formula(self, x: Any) -> Any:
-        """The larger part is sqrt(m) k, as of `_scaled_root`; twice the product of both is |b|."""
+        """The larger part is sqrt(m) k (see `_scaled_root`); twice the product of both is |b|."""
         a, b = real(x), imag(x)
         root, _, k, _ = _scaled_root(a, b)
         larger, size = mul(root, k), abs_p.bind(b)
@@ -236,7 +236,7 @@ class Sqrt(ElementaryFunction):
 
 
 class Rsqrt(ElementaryFunction):
-    """The inverse of the square root."""
+    """The reciprocal of the square root."""
 
     name, hlo, numpy = "rsqrt", "rsqrt", references.wide(references.rsqrt)
     formula_dtypes = COMPLEX
@@ -245,7 +245,7 @@ class Rsqrt(ElementaryFunction):
         return mul(literal_like(-0.5, x), div_p.bind(y, x))
 
     def formula(self, x: Any) -> Any:
-        """The larger part is k / (sqrt(m) h), as of `_scaled_root`; 1 / 0 at zero."""
+        """The larger part is k / (sqrt(m) h) (see `_scaled_root`); 1 / 0 at zero."""
         a, b = real(x), imag(x)
         root, h, k, ratio = _scaled_root(a, b)
         inverse = div_p.bind(literal_like(1, a), mul(root, h))
@@ -256,7 +256,7 @@ class Rsqrt(ElementaryFunction):
 def _scaled_root(a: Any, b: Any) -> tuple[Any, Any, Any, Any]:
     """sqrt(m), h, k and |b| / m, where |a + ib| = m h and (|a| + |a + ib|) / 2 = m k**2.
 
-    m is the larger of |a| and |b|, so that nothing overflows. It is infinite where one of them is.
+    m is the larger of |a| and |b|, to avoid overflow. It is infinite where either of them is.
     """
     x, y = abs_p.bind(a), abs_p.bind(b)
     flat, steep = ge_p.bind(x, y), lt_p.bind(x, y)
@@ -290,26 +290,26 @@ rsqrt_p: Final = Rsqrt()
 cbrt_p: Final = Cbrt()
 
 
-# Users' functions
+# Public functions
 
 
 def pow(x: ArrayLike, y: ArrayLike) -> Array:
     """The elementwise power ``x ** y``.
 
-    ``x ** 0`` is 1 for every `x`. The derivative in `x` is 0 where `y` is 0, the one in `y` is 0
+    ``x ** 0`` is 1 for every `x`. The derivative in `x` is 0 where `y` is 0; in `y` it is 0
     where `x` is 0.
 
     Args:
         x: floating point or complex numbers.
-        y: numbers of the same dtype, or integers; the same shape, or a scalar, or sizes of one
-            that are repeated.
+        y: numbers of the same dtype, or integers; the same shape, a scalar, or broadcastable along
+            dimensions of size 1.
 
     Returns:
-        An array of the dtype of `x`; NaN for a negative `x` with a `y` that is no integer.
+        An array of the dtype of `x`; NaN for a negative `x` with a `y` that is not an integer.
 
     Raises:
-        TypeError: `x` is of an integer dtype (use `integer_pow`), or dtypes or shapes do not go
-            together.
+        TypeError: `x` is of an integer dtype (use `integer_pow`), or dtypes or shapes are
+            incompatible.
 
     Example:
         >>> from dovetail import lax
@@ -327,7 +327,7 @@ def pow(x: ArrayLike, y: ArrayLike) -> Array:
 
 
 def integer_pow(x: ArrayLike, y: int) -> Array:
-    """The elementwise power with an integer exponent that is known when tracing.
+    """The elementwise power with an integer exponent known at trace time.
 
     Args:
         x: numbers, not booleans; integers wrap around.
@@ -337,7 +337,7 @@ def integer_pow(x: ArrayLike, y: int) -> Array:
         An array of the shape and dtype of `x`.
 
     Raises:
-        TypeError: `x` is bool, or `y` is negative and `x` of an integer dtype, or `y` is no
+        TypeError: `x` is bool, or `y` is negative and `x` of an integer dtype, or `y` is not an
             integer.
 
     Example:
@@ -357,7 +357,7 @@ def integer_pow(x: ArrayLike, y: int) -> Array:
 
 
 def reciprocal(x: ArrayLike) -> Array:
-    """The elementwise inverse ``1 / x``.
+    """The elementwise reciprocal ``1 / x``.
 
     Args:
         x: floating point or complex numbers.
@@ -366,7 +366,7 @@ def reciprocal(x: ArrayLike) -> Array:
         An array of the shape and dtype of `x`.
 
     Raises:
-        TypeError: `x` is bool or of an integer dtype.
+        TypeError: `x` is boolean or integer.
 
     Example:
         >>> from dovetail import lax
@@ -405,7 +405,7 @@ def square(x: ArrayLike) -> Array:
 
 
 def one_minus_square(x: ArrayLike) -> Array:
-    """``1 - x * x`` of each element, also exact to rounding near 1 and -1; integers wrap around.
+    """``1 - x * x`` of each element, accurate near 1 and -1 too; integers wrap around.
 
     Args:
         x: numbers, not booleans.
@@ -429,13 +429,13 @@ def sqrt(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
 
     Args:
         x: floating point or complex numbers.
-        accuracy: how exact the result has to be; None for the backend's default.
+        accuracy: the required accuracy; None for the backend's default.
 
     Returns:
         An array of the shape and dtype of `x`; for complex numbers the root with real part >= 0.
 
     Raises:
-        TypeError: `x` is bool or of an integer dtype.
+        TypeError: `x` is boolean or integer.
 
     Example:
         >>> from dovetail import lax
@@ -446,17 +446,17 @@ def sqrt(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
 
 
 def rsqrt(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
-    """The inverse of the square root of each element.
+    """The reciprocal of the square root of each element.
 
     Args:
         x: floating point or complex numbers.
-        accuracy: how exact the result has to be; None for the backend's default.
+        accuracy: the required accuracy; None for the backend's default.
 
     Returns:
         An array of the shape and dtype of `x`; infinite at 0, NaN for negative real numbers.
 
     Raises:
-        TypeError: `x` is bool or of an integer dtype.
+        TypeError: `x` is boolean or integer.
 
     Differs:
         It is 0 at every infinity of the complex plane, and symmetric about the real axis.
@@ -478,7 +478,7 @@ def cbrt(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
 
     Args:
         x: floating point numbers.
-        accuracy: how exact the result has to be; None for the backend's default.
+        accuracy: the required accuracy; None for the backend's default.
 
     Returns:
         An array of the shape and dtype of `x`.

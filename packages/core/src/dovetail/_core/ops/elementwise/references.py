@@ -1,6 +1,6 @@
 """NumPy functions that the references of elementwise primitives share.
 
-They are slow and meant to be exact: 16-bit and 32-bit arguments are computed in 64 bits.
+They favour accuracy over speed: 16-bit and 32-bit arguments are computed in 64 bits.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NDArray = np.ndarray[Any, Any]
 
 
 def widen(x: Any) -> Any:
-    """A floating point or complex array with 64 bits for each part; other arrays as they are."""
+    """A floating point or complex array with 64-bit parts; other arrays as they are."""
     if dtypes.issubdtype(x.dtype, np.complexfloating):
         return x.astype(np.complex128)
     return x.astype(np.float64) if dtypes.issubdtype(x.dtype, np.floating) else x
@@ -34,7 +34,7 @@ def wide(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def each(function: Callable[[float], float], pole: float = math.nan) -> Callable[..., Any]:
-    """A function of one float, applied to each element; `pole` where it has no value."""
+    """A function of one float, applied to each element; `pole` where it is undefined."""
 
     def one(x: float) -> float:
         try:
@@ -72,10 +72,10 @@ def remainder(x: Any, y: Any) -> Any:
 
 
 def signed_complex(x: Any) -> Any:
-    """The sign, for complex numbers the number of modulus one in their direction."""
+    """The sign; for complex numbers, the unit number in their direction."""
     with np.errstate(all="ignore"):
         if np.iscomplexobj(x):
-            # NumPy's own has the axis where one part is infinite, but positive zeros only.
+            # Where one part is infinite, NumPy gives the axis too, but only positive zeros.
             on_axis = np.isinf(x.real) != np.isinf(x.imag)
             return np.where(x == 0, x, np.where(on_axis, np.sign(x), x / np.abs(x)))
         return np.copysign(np.sign(x), x) if x.dtype.kind == "f" else np.sign(x)
@@ -107,7 +107,7 @@ def rsqrt(x: Any) -> Any:
 
 
 def log1p(x: Any) -> Any:
-    """log(1 + x); of complex numbers with the modulus of 1 + x in extended precision."""
+    """log(1 + x); for complex numbers, with the modulus of 1 + x in extended precision."""
     if not np.iscomplexobj(x):
         return np.log1p(x)
     a, b = x.real.astype(np.longdouble), x.imag.astype(np.longdouble)
@@ -126,7 +126,7 @@ def half_away(x: Any) -> Any:
 
 
 def total_order_key(x: Any) -> Any:
-    """Integers in the order of the floats of an array; other arrays as they are."""
+    """Integers in the same order as the floats of an array; other arrays as they are."""
     x = np.asarray(x)
     if not dtypes.issubdtype(x.dtype, np.floating):
         return x
@@ -146,12 +146,12 @@ def bit_count(x: Any) -> Any:
 
 
 def leading_zeros(x: Any) -> Any:
-    """The number of bits before the first that is set."""
+    """The number of leading zeros."""
     bits = np.unpackbits(_bytes(x)[..., ::-1], axis=-1)
     return np.where(bits.any(-1), bits.argmax(-1), bits.shape[-1]).astype(x.dtype)
 
 
 def _bytes(x: Any) -> NDArray:
-    """Bytes of each element, the least significant first."""
+    """The bytes of each element, least significant first."""
     little = np.ascontiguousarray(x).astype(x.dtype.newbyteorder("<"))
     return little.reshape((*x.shape, 1)).view(np.uint8)

@@ -17,21 +17,21 @@ from dovetail._core.ops.elementwise.operands import operands
 
 
 class RoundingMethod(enum.IntEnum):
-    """What becomes of numbers halfway between two integers."""
+    """How numbers halfway between two integers are rounded."""
 
     AWAY_FROM_ZERO = 0
     TO_NEAREST_EVEN = 1
 
 
 class Floor(Discrete):
-    """The largest integer that is not greater."""
+    """The largest integer not greater than the operand."""
 
     name, hlo, numpy, kinds = "floor", "floor", references.wide(np.floor), "f"
     generates_nan = False
 
 
 class Ceil(Discrete):
-    """The smallest integer that is not less."""
+    """The smallest integer not less than the operand."""
 
     name, hlo, numpy, kinds = "ceil", "ceil", references.wide(np.ceil), "f"
     generates_nan = False
@@ -68,7 +68,7 @@ round_p: Final = Round()
 nextafter_p: Final = NextAfter()
 
 
-# Users' functions
+# Public functions
 
 
 def floor(x: ArrayLike) -> Array:
@@ -114,18 +114,18 @@ def ceil(x: ArrayLike) -> Array:
 def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Array:
     """The integer nearest to each element, as a floating point number.
 
-    Unlike NumPy's, it rounds halves away from zero unless told otherwise.
+    Unlike NumPy's, it rounds halves away from zero by default.
 
     Args:
         x: floating point numbers.
-        rounding_method: what becomes of halves.
+        rounding_method: how halves are rounded.
 
     Returns:
         An array of the shape and dtype of `x`.
 
     Raises:
         TypeError: `x` is not floating point.
-        ValueError: there is no such method.
+        ValueError: `rounding_method` is not a known method.
 
     Example:
         >>> from dovetail import lax
@@ -140,13 +140,14 @@ def nextafter(x1: ArrayLike, x2: ArrayLike) -> Array:
 
     Args:
         x1: floating point numbers.
-        x2: of the same dtype; the same shape, or a scalar, or sizes of one that are repeated.
+        x2: of the same dtype; the same shape, a scalar, or broadcastable along dimensions of size
+            1.
 
     Returns:
         An array of the dtype of the operands.
 
     Raises:
-        TypeError: dtypes differ or are not floating point, or shapes do not go together.
+        TypeError: dtypes differ or are not floating point, or shapes are incompatible.
 
     Example:
         >>> from dovetail import lax

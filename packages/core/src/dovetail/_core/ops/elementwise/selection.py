@@ -32,7 +32,7 @@ def _chooses(dtype: Any) -> bool:
 
 
 class SelectN(Primitive):
-    """Of several cases, each element from the one that the first operand says."""
+    """Each element from one of several cases, selected by the first operand."""
 
     name = "select_n"
     accepts_zeros = True
@@ -137,7 +137,7 @@ def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
 
     Args:
         which: which case to take: booleans (for at most two cases) or integers; a scalar, or of
-            the shape of the cases. Integers out of range mean the nearest case.
+            the shape of the cases. Integers out of range select the nearest case.
         *cases: arrays of one shape and dtype.
 
     Returns:
@@ -145,7 +145,7 @@ def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
 
     Raises:
         TypeError: shapes or dtypes differ, or `which` has another dtype.
-        ValueError: there is no case.
+        ValueError: there are no cases.
 
     Example:
         >>> import numpy as np

@@ -44,7 +44,7 @@ class Sin(ElementaryFunction):
         return cos(x)
 
     def formula(self, x: Any) -> Any:
-        """sin(a + ib) is sinh(b + ia) with its parts exchanged."""
+        """sin(a + ib) is sinh(b + ia) with its parts swapped."""
         imaginary, turned = sinh_parts(imag(x), real(x))
         return complex_p.bind(turned, imaginary)
 
@@ -67,10 +67,10 @@ class Cos(ElementaryFunction):
 def sinh_parts(a: Any, b: Any) -> tuple[Any, Any]:
     """The parts of sinh(a + ib) = sinh(a) cos(b) + i cosh(a) sin(b).
 
-    On the axes a factor of zero decides, also where the other one is no finite number.
+    On the axes, a zero factor makes the product zero even if the other factor is not finite.
     """
     cosine, sine = cos(b), sin(b)
-    # Where a is its own double, which is zero or infinite.
+    # Where a equals 2 a: zero or infinite.
     edge = eq_p.bind(a, doubled(a))
     on_imaginary_axis = mul(a, sign_or_one(cosine))
     return (
@@ -80,7 +80,7 @@ def sinh_parts(a: Any, b: Any) -> tuple[Any, Any]:
 
 
 def cosh_parts(a: Any, b: Any) -> tuple[Any, Any]:
-    """The parts of cosh(a + ib) = cosh(a) cos(b) + i sinh(a) sin(b), as of `sinh_parts`."""
+    """The parts of cosh(a + ib) = cosh(a) cos(b) + i sinh(a) sin(b); see `sinh_parts`."""
     cosine, sine = cos(b), sin(b)
     size, on_axis = abs_p.bind(a), mul(sign_or_one(a), sign_or_one(sine))
     imaginary = where(or_p.bind(equal(a, 0), equal(b, 0)), on_axis, scaled_sinh(a, sine))
@@ -91,7 +91,7 @@ def cosh_parts(a: Any, b: Any) -> tuple[Any, Any]:
 def tanh_parts(a: Any, b: Any) -> tuple[Any, Any]:
     """The parts of tanh(a + ib) = (sinh(a) cosh(a) + i sin(b) cos(b)) / (sinh(a)**2 + cos(b)**2).
 
-    Both sides of the fraction are multiplied by 4 exp(-2|a|), so that nothing overflows, and
+    Numerator and denominator are multiplied by 4 exp(-2|a|): nothing overflows, and
     nothing cancels near the poles.
     """
     opposite = mul(literal_like(-2, a), abs_p.bind(a))
@@ -109,7 +109,7 @@ def atanh_parts(a: Any, b: Any) -> tuple[Any, Any]:
     """The parts of atanh(z) = (log(1 + z) - log(1 - z)) / 2.
 
     The real part is log1p(4 |a| / h**2) / 4, where h = |1 - |a| + ib|. Where h**2 would underflow,
-    near the poles, it is log(2 / h) / 2. The imaginary part is a sum of angles of one sign.
+    near the poles, it is log(2 / h) / 2. The imaginary part is a sum of angles of the same sign.
     """
     size, one = abs_p.bind(a), literal_like(1, a)
     rest = sub_p.bind(one, size)
@@ -135,13 +135,13 @@ class Tan(ElementaryFunction):
         return add_p.bind(literal_like(1, y), square_p.bind(y))
 
     def formula(self, x: Any) -> Any:
-        """tan(a + ib) is tanh(b + ia) with its parts exchanged."""
+        """tan(a + ib) is tanh(b + ia) with its parts swapped."""
         imaginary, turned = tanh_parts(imag(x), real(x))
         return complex_p.bind(turned, imaginary)
 
 
 class Asin(Function):
-    """The inverse of the sine."""
+    """The inverse sine."""
 
     name, hlo, numpy = "asin", "chlo.asin", references.wide(np.arcsin)
 
@@ -149,14 +149,14 @@ class Asin(Function):
         return rsqrt(one_minus_square_p.bind(x))
 
     def corrected(self, x: Any, y: Any) -> Any:
-        """The parts have the signs of those of x, also where these are zero."""
+        """The parts have the signs of those of x, even where they are zero."""
         a = real(x)
         size = with_sign(nan_beside(imag(y), x), imag(x))
         return complex_p.bind(where(equal(a, 0), a, real(y)), size)
 
 
 class Acos(Function):
-    """The inverse of the cosine."""
+    """The inverse cosine."""
 
     name, hlo, numpy = "acos", "chlo.acos", references.wide(np.arccos)
 
@@ -164,13 +164,13 @@ class Acos(Function):
         return neg(rsqrt(one_minus_square_p.bind(x)))
 
     def corrected(self, x: Any, y: Any) -> Any:
-        """The imaginary part has the other sign than that of x, also where this is zero."""
+        """The imaginary part has the opposite sign to that of x, even where it is zero."""
         right = where(equal(real(x), 0), math.pi / 2, real(y))
         return complex_p.bind(right, with_sign(nan_beside(imag(y), x), neg(imag(x))))
 
 
 class Atan(Function):
-    """The inverse of the tangent."""
+    """The inverse tangent."""
 
     name, hlo, numpy = "atan", "chlo.atan", references.wide(np.arctan)
     formula_dtypes = COMPLEX
@@ -179,7 +179,7 @@ class Atan(Function):
         return div_p.bind(t, add_p.bind(literal_like(1, x), square_p.bind(x)))
 
     def formula(self, x: Any) -> Any:
-        """atan(a + ib) is atanh(b + ia) with its parts exchanged."""
+        """atan(a + ib) is atanh(b + ia) with its parts swapped."""
         imaginary, turned = atanh_parts(imag(x), real(x))
         return complex_p.bind(turned, imaginary)
 
@@ -191,7 +191,7 @@ class Atan2(Binary):
 
     @staticmethod
     def numpy(x: Any, y: Any) -> Any:
-        """Of complex numbers -i log((y + i x) / sqrt(x**2 + y**2))."""
+        """For complex numbers, -i log((y + i x) / sqrt(x**2 + y**2))."""
         if not np.iscomplexobj(x):
             return references.wide(np.arctan2)(x, y)
         x, y = references.widen(x), references.widen(y)
@@ -218,7 +218,7 @@ atan_p: Final = Atan()
 atan2_p: Final = Atan2()
 
 
-# Users' functions
+# Public functions
 
 
 def sin(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
@@ -226,13 +226,13 @@ def sin(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
 
     Args:
         x: angles in radians, floating point or complex.
-        accuracy: how exact the result has to be; None for the backend's default.
+        accuracy: the required accuracy; None for the backend's default.
 
     Returns:
         An array of the shape and dtype of `x`.
 
     Raises:
-        TypeError: `x` is bool or of an integer dtype.
+        TypeError: `x` is boolean or integer.
 
     Example:
         >>> from dovetail import lax
@@ -247,13 +247,13 @@ def cos(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
 
     Args:
         x: angles in radians, floating point or complex.
-        accuracy: how exact the result has to be; None for the backend's default.
+        accuracy: the required accuracy; None for the backend's default.
 
     Returns:
         An array of the shape and dtype of `x`.
 
     Raises:
-        TypeError: `x` is bool or of an integer dtype.
+        TypeError: `x` is boolean or integer.
 
     Example:
         >>> from dovetail import lax
@@ -268,13 +268,13 @@ def tan(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
 
     Args:
         x: angles in radians, floating point or complex.
-        accuracy: how exact the result has to be; None for the backend's default.
+        accuracy: the required accuracy; None for the backend's default.
 
     Returns:
         An array of the shape and dtype of `x`.
 
     Raises:
-        TypeError: `x` is bool or of an integer dtype.
+        TypeError: `x` is boolean or integer.
 
     Example:
         >>> from dovetail import lax
@@ -285,17 +285,17 @@ def tan(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
 
 
 def asin(x: ArrayLike) -> Array:
-    """The inverse of the sine of each element.
+    """The inverse sine of each element.
 
     Args:
         x: floating point or complex numbers.
 
     Returns:
         Angles in radians, of the shape and dtype of `x`, real ones in [-pi/2, pi/2]; NaN for real
-        numbers beyond -1 and 1.
+        numbers outside [-1, 1].
 
     Raises:
-        TypeError: `x` is bool or of an integer dtype.
+        TypeError: `x` is boolean or integer.
 
     Example:
         >>> from dovetail import lax
@@ -306,17 +306,17 @@ def asin(x: ArrayLike) -> Array:
 
 
 def acos(x: ArrayLike) -> Array:
-    """The inverse of the cosine of each element.
+    """The inverse cosine of each element.
 
     Args:
         x: floating point or complex numbers.
 
     Returns:
         Angles in radians, of the shape and dtype of `x`, real ones in [0, pi]; NaN for real
-        numbers beyond -1 and 1.
+        numbers outside [-1, 1].
 
     Raises:
-        TypeError: `x` is bool or of an integer dtype.
+        TypeError: `x` is boolean or integer.
 
     Differs:
         Functions of complex numbers are exact to a few units in the last place in each part. On
@@ -335,7 +335,7 @@ def acos(x: ArrayLike) -> Array:
 
 
 def atan(x: ArrayLike) -> Array:
-    """The inverse of the tangent of each element.
+    """The inverse tangent of each element.
 
     Args:
         x: floating point or complex numbers.
@@ -344,7 +344,7 @@ def atan(x: ArrayLike) -> Array:
         Angles in radians, of the shape and dtype of `x`, real ones in [-pi/2, pi/2].
 
     Raises:
-        TypeError: `x` is bool or of an integer dtype.
+        TypeError: `x` is boolean or integer.
 
     Example:
         >>> from dovetail import lax
@@ -357,17 +357,17 @@ def atan(x: ArrayLike) -> Array:
 def atan2(x: ArrayLike, y: ArrayLike) -> Array:
     """The angle in radians of the point with ordinate `x` and abscissa `y`.
 
-    It is the inverse tangent of ``x / y`` in the quadrant of the point.
+    It is the inverse tangent of ``x / y``, in the quadrant of the point.
 
     Args:
         x: floating point or complex numbers.
-        y: of the same dtype; the same shape, or a scalar, or sizes of one that are repeated.
+        y: of the same dtype; the same shape, a scalar, or broadcastable along dimensions of size 1.
 
     Returns:
         An array of the dtype of the operands, real ones in [-pi, pi].
 
     Raises:
-        TypeError: dtypes differ or are not floating point or complex, or shapes do not go together.
+        TypeError: dtypes differ or are not floating point or complex, or shapes are incompatible.
 
     Example:
         >>> from dovetail import lax

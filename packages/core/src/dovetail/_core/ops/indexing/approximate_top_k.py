@@ -1,4 +1,4 @@
-"""The largest and smallest elements where a few may be missed."""
+"""The largest and smallest elements, possibly missing a few."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ FLOAT32: Final = np.dtype(np.float32)
 class ApproxTopK(Primitive):
     """The largest (or smallest) elements along a dimension, and their positions.
 
-    A backend may miss some of them. This lowering, and the reference, find all; so `k` of them will
-    do also where more may be returned.
+    A backend may miss some of them. This lowering and the reference find all of them, so they
+    return exactly `k` even where more would be allowed.
     """
 
     name = "approx_top_k"
@@ -78,7 +78,7 @@ class ApproxTopK(Primitive):
     def reference(
         self, x: Any, *, k: int, reduction_dimension: int, is_max_k: bool, **params: Any
     ) -> Any:
-        # Negation turns the order around, that of NaNs too.
+        # Negation reverses the order, of NaNs too.
         x = np.asarray(x) if is_max_k else -np.asarray(x)
         values, order = top_k_p.reference(x, k=k, axis=reduction_dimension)
         return [values if is_max_k else -values, order]
@@ -119,7 +119,7 @@ class ApproxTopK(Primitive):
         dtype = context.avals_in[0].dtype
 
         def function(x: Any) -> tuple[Any, Any]:
-            # XLA has a fast way for float32, whose order is that of narrower floats.
+            # XLA has a fast path for float32, whose order is also that of narrower floats.
             wide = convert_element_type(x, FLOAT32) if dtype.itemsize < 4 else x
             wide = wide if is_max_k else neg(wide)
             values, order = top_k_p.bind(wide, k=k, axis=reduction_dimension)
@@ -131,7 +131,7 @@ class ApproxTopK(Primitive):
 approx_top_k_p: Final = ApproxTopK()
 
 
-# Functions for users.
+# Public functions
 
 
 def approx_max_k(
@@ -144,15 +144,15 @@ def approx_max_k(
 ) -> tuple[Array, Array]:
     """The largest elements along a dimension, and their positions; a few may be missed.
 
-    Backends that find nearly all of them faster may do so, others find all.
+    A backend may miss a few if that is faster; the others find all.
 
     Args:
         operand: array of floating point numbers.
         k: how many.
         reduction_dimension: the dimension; negative ones count from the end.
-        recall_target: which part of them is to be found, from 0 to 1.
-        reduction_input_size_override: if not -1, the number of elements that these are a part of:
-            the recall is meant for all, and a part has to contribute less.
+        recall_target: the fraction of them to find, from 0 to 1.
+        reduction_input_size_override: if not -1, the number of elements of which these are a part.
+            The recall then refers to all of them, and a part has to contribute less.
         aggregate_to_topk: whether to return exactly `k` elements, the largest first. Otherwise
             there may be more, in any order.
 
@@ -160,10 +160,10 @@ def approx_max_k(
         The elements, and their positions as int32. NaN is the largest.
 
     Raises:
-        TypeError: the dtype is not floating point, or `k` is no integer.
-        ValueError: there is no such dimension, it has less than `k` elements, `k` is less than 1,
-            `recall_target` is not from 0 to 1, or `reduction_input_size_override` is less than the
-            size of the dimension.
+        TypeError: the dtype is not floating point, or `k` is not an integer.
+        ValueError: the dimension is out of bounds or has fewer than `k` elements, `k` is less than
+            1, `recall_target` is not from 0 to 1, or `reduction_input_size_override` is less than
+            the size of the dimension.
 
     Example:
         >>> import numpy as np
@@ -193,15 +193,15 @@ def approx_min_k(
 ) -> tuple[Array, Array]:
     """The smallest elements along a dimension, and their positions; a few may be missed.
 
-    Backends that find nearly all of them faster may do so, others find all.
+    A backend may miss a few if that is faster; the others find all.
 
     Args:
         operand: array of floating point numbers.
         k: how many.
         reduction_dimension: the dimension; negative ones count from the end.
-        recall_target: which part of them is to be found, from 0 to 1.
-        reduction_input_size_override: if not -1, the number of elements that these are a part of:
-            the recall is meant for all, and a part has to contribute less.
+        recall_target: the fraction of them to find, from 0 to 1.
+        reduction_input_size_override: if not -1, the number of elements of which these are a part.
+            The recall then refers to all of them, and a part has to contribute less.
         aggregate_to_topk: whether to return exactly `k` elements, the smallest first. Otherwise
             there may be more, in any order.
 
@@ -209,10 +209,10 @@ def approx_min_k(
         The elements, and their positions as int32. NaN is the largest.
 
     Raises:
-        TypeError: the dtype is not floating point, or `k` is no integer.
-        ValueError: there is no such dimension, it has less than `k` elements, `k` is less than 1,
-            `recall_target` is not from 0 to 1, or `reduction_input_size_override` is less than the
-            size of the dimension.
+        TypeError: the dtype is not floating point, or `k` is not an integer.
+        ValueError: the dimension is out of bounds or has fewer than `k` elements, `k` is less than
+            1, `recall_target` is not from 0 to 1, or `reduction_input_size_override` is less than
+            the size of the dimension.
 
     Example:
         >>> import numpy as np

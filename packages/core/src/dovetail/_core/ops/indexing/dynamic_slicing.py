@@ -1,6 +1,6 @@
-"""Slices at positions known only at run time, and writing to them.
+"""Slices at positions known only at run time, and updates of such slices.
 
-Positions are clipped, so that the slice lies in the array.
+Positions are clamped to keep the slice inside the array.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _clipped(indices: Sequence[Any], shape: Shape, sizes: Shape) -> list[int]:
 
 
 def _index_vectors(indices: Sequence[Any], dims: Sequence[int | None], size: int) -> Any:
-    """Start indices, of which some are batched, as an array of shape ``(size, rank)``."""
+    """Start indices, some of them batched, as an array of shape ``(size, rank)``."""
     columns = [
         structural.reshape(to_front(i, d, size), (size, 1))
         for i, d in zip(indices, dims, strict=True)
@@ -83,7 +83,7 @@ def _index_vectors(indices: Sequence[Any], dims: Sequence[int | None], size: int
 
 
 def _check_bounds(checks: Any, x: Any, indices: Sequence[Any], window: Shape) -> None:
-    """Look for start indices, of which there is one for each dimension, that are out of bounds."""
+    """Check for start indices, one for each dimension, that are out of bounds."""
     shape = shape_of(x)
     for axis, index in enumerate(indices):
         literal_index = index.val if type(index) is Literal else None
@@ -92,7 +92,7 @@ def _check_bounds(checks: Any, x: Any, indices: Sequence[Any], window: Shape) ->
 
 
 class DynamicSlice(Linear):
-    """A part of the operand from start indices, one scalar for each dimension."""
+    """A slice of the operand at start indices, one scalar for each dimension."""
 
     name = "dynamic_slice"
     generates_nan = False
@@ -138,7 +138,7 @@ class DynamicSlice(Linear):
         else:
             x = move_dimension(x, d, 0)
             numbers = GatherDimensionNumbers(window, (), window, (0,), (0,))
-            # In an empty batch there is no slice of size 1 to take.
+            # An empty batch has no slice of size 1 to take.
             slice_sizes = (min(shape_of(x)[0], 1), *slice_sizes)
         return gather_slices(x, vectors, numbers, slice_sizes, mode=GatherScatterMode.CLIP), 0
 
@@ -153,7 +153,7 @@ class DynamicSlice(Linear):
 
 
 class DynamicUpdateSlice(Primitive):
-    """The operand with a part of it replaced, from start indices, one scalar for each dimension."""
+    """The operand with a slice replaced at start indices, one scalar for each dimension."""
 
     name = "dynamic_update_slice"
     accepts_zeros = True
@@ -243,13 +243,13 @@ dynamic_slice_p: Final = DynamicSlice()
 dynamic_update_slice_p: Final = DynamicUpdateSlice()
 
 
-# Functions for users.
+# Public functions
 
 
 def _start_indices(
     start_indices: Any, shape: Shape, function: str, allow_negative_indices: Any
 ) -> list[Any]:
-    """Start indices as scalars of one dtype, those below zero counted from the end."""
+    """Start indices as scalars of one dtype; negative ones count from the end."""
     indices: list[Any]
     if isinstance(start_indices, ArrayClass | np.ndarray | Literal):
         if start_indices.ndim != 1:
@@ -290,13 +290,13 @@ def _start_indices(
                 f"lax.{function}: the start index {value} of dimension {dim} is below zero, which "
                 "allow_negative_indices=False rules out"
             )
-    known = {v.dtype for v in values if not isinstance(v, int)}
-    if len(known) > 1:
+    distinct = {v.dtype for v in values if not isinstance(v, int)}
+    if len(distinct) > 1:
         raise TypeError(
             f"lax.{function}: start indices must be of one integer dtype, got "
-            f"{', '.join(sorted(map(dtype_name, known)))}; convert with lax.convert_element_type"
+            f"{', '.join(sorted(map(dtype_name, distinct)))}; convert with lax.convert_element_type"
         )
-    dtype = next(iter(known), INT32)
+    dtype = next(iter(distinct), INT32)
     return [
         make_literal(v + n if v < 0 and w else v, dtype)
         if isinstance(v, int)
@@ -308,7 +308,7 @@ def _start_indices(
 
 
 def _scalar_index(index: Any, function: str) -> Any:
-    """A start index: a Python int where it is static, an array of 32 or 64 bits where it is not."""
+    """A start index: a Python int if static, otherwise an array of 32 or 64 bits."""
     if type(index) is int:
         return index
     value: Any = as_operand(index, f"lax.{function}", "start_indices")
@@ -319,12 +319,12 @@ def _scalar_index(index: Any, function: str) -> Any:
         )
     if type(value) is Literal:
         return int(value.val)
-    # Adding the size of a dimension could overflow fewer bits.
+    # In fewer bits, adding the size of a dimension could overflow.
     return convert_element_type(value, INT32) if value.dtype.itemsize < 4 else value
 
 
 def _from_end(index: Any, size: int, dtype: Any) -> Any:
-    """`index`, or `size` more where it is below zero."""
+    """`index`, plus `size` where it is negative."""
     negative = lt_p.bind(index, make_literal(0, dtype))
     return select_n_p.bind(negative, index, add_p.bind(index, make_literal(size, dtype)))
 
@@ -336,22 +336,22 @@ def dynamic_slice(
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Array:
-    """A part of an array, of static size, from a position known only at run time.
+    """A slice of an array, of static size, at a position known only at run time.
 
     Args:
         operand: an array.
-        start_indices: an integer scalar for each dimension. Where the slice would reach over the
-            end, it is moved so that it does not.
+        start_indices: an integer scalar for each dimension, clamped to keep the slice inside the
+            array.
         slice_sizes: size of the slice in each dimension.
-        allow_negative_indices: whether start indices below zero count from the end; also one bool
-            for each dimension. Where they are known not to be negative, False saves the check.
+        allow_negative_indices: whether negative start indices count from the end; a bool, or one
+            for each dimension. False saves the check if they are known not to be negative.
 
     Returns:
         An array of shape `slice_sizes`.
 
     Raises:
-        TypeError: start indices are no integers or of several dtypes, or a size is too large.
-        ValueError: there is not one start index for each dimension.
+        TypeError: start indices are not integers or have different dtypes, or a size is too large.
+        ValueError: the number of start indices is not the rank.
 
     Example:
         >>> import numpy as np
@@ -372,22 +372,22 @@ def dynamic_update_slice(
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Array:
-    """An array with a part of it replaced, from a position known only at run time.
+    """An array with a slice replaced, at a position known only at run time.
 
     Args:
         operand: an array.
-        update: an array of the same rank and dtype, in no dimension larger.
-        start_indices: an integer scalar for each dimension. Where the update would reach over the
-            end, it is moved so that it does not.
-        allow_negative_indices: whether start indices below zero count from the end; also one bool
+        update: an array of the same rank and dtype, no larger in any dimension.
+        start_indices: an integer scalar for each dimension, clamped to keep the update inside the
+            array.
+        allow_negative_indices: whether negative start indices count from the end; a bool, or one
             for each dimension.
 
     Returns:
         An array of the shape of `operand`.
 
     Raises:
-        TypeError: ranks, sizes or dtypes do not go together, or start indices are no integers.
-        ValueError: there is not one start index for each dimension.
+        TypeError: ranks, sizes or dtypes are incompatible, or start indices are not integers.
+        ValueError: the number of start indices is not the rank.
 
     Example:
         >>> import numpy as np
@@ -416,21 +416,21 @@ def dynamic_slice_in_dim(
     *,
     allow_negative_indices: bool = True,
 ) -> Array:
-    """A part of an array along one dimension, from a position known only at run time.
+    """A slice of an array along one dimension, at a position known only at run time.
 
     Args:
         operand: an array.
         start_index: an integer scalar; see `dynamic_slice`.
-        slice_size: size of the part.
+        slice_size: size of the slice.
         axis: the dimension; negative ones count from the end.
-        allow_negative_indices: whether a start index below zero counts from the end.
+        allow_negative_indices: whether a negative start index counts from the end.
 
     Returns:
         An array of the same rank.
 
     Raises:
         TypeError: an argument is of the wrong kind, or the size is too large.
-        ValueError: there is no such dimension.
+        ValueError: the dimension is out of bounds.
 
     Example:
         >>> import numpy as np
@@ -458,21 +458,21 @@ def dynamic_index_in_dim(
     *,
     allow_negative_indices: bool = True,
 ) -> Array:
-    """The part of an array at one position of a dimension, known only at run time.
+    """The slice of an array at one position of a dimension, known only at run time.
 
     Args:
         operand: an array.
-        index: an integer scalar; one that is out of bounds is clipped.
+        index: an integer scalar; clamped if out of bounds.
         axis: the dimension; negative ones count from the end.
-        keepdims: whether the dimension stays, with size one.
-        allow_negative_indices: whether an index below zero counts from the end.
+        keepdims: whether to keep the dimension, with size 1.
+        allow_negative_indices: whether a negative index counts from the end.
 
     Returns:
         An array.
 
     Raises:
         TypeError: an argument is of the wrong kind.
-        ValueError: there is no such dimension.
+        ValueError: the dimension is out of bounds.
 
     Example:
         >>> import numpy as np
@@ -494,21 +494,21 @@ def dynamic_update_slice_in_dim(
     *,
     allow_negative_indices: bool = True,
 ) -> Array:
-    """An array with a part along one dimension replaced, from a position known only at run time.
+    """An array with a slice along one dimension replaced, at a position known only at run time.
 
     Args:
         operand: an array.
-        update: an array of the same rank and dtype, in no dimension larger.
+        update: an array of the same rank and dtype, no larger in any dimension.
         start_index: an integer scalar; see `dynamic_update_slice`.
         axis: the dimension; negative ones count from the end.
-        allow_negative_indices: whether a start index below zero counts from the end.
+        allow_negative_indices: whether a negative start index counts from the end.
 
     Returns:
         An array of the shape of `operand`.
 
     Raises:
-        TypeError: ranks, sizes or dtypes do not go together.
-        ValueError: there is no such dimension.
+        TypeError: ranks, sizes or dtypes are incompatible.
+        ValueError: the dimension is out of bounds.
 
     Example:
         >>> import numpy as np
@@ -535,21 +535,21 @@ def dynamic_update_index_in_dim(
     *,
     allow_negative_indices: bool = True,
 ) -> Array:
-    """An array with the part at one position of a dimension replaced, known only at run time.
+    """An array with the slice at one position of a dimension replaced, known only at run time.
 
     Args:
         operand: an array.
         update: an array of the same rank, or without that dimension.
-        index: an integer scalar; one that is out of bounds is clipped.
+        index: an integer scalar; clamped if out of bounds.
         axis: the dimension; negative ones count from the end.
-        allow_negative_indices: whether an index below zero counts from the end.
+        allow_negative_indices: whether a negative index counts from the end.
 
     Returns:
         An array of the shape of `operand`.
 
     Raises:
-        TypeError: ranks, sizes or dtypes do not go together.
-        ValueError: there is no such dimension.
+        TypeError: ranks, sizes or dtypes are incompatible.
+        ValueError: the dimension is out of bounds.
 
     Example:
         >>> import numpy as np
@@ -568,13 +568,13 @@ def dynamic_update_index_in_dim(
 
 
 def index_take(src: ArrayLike, idxs: Sequence[ArrayLike], axes: Sequence[int]) -> Array:
-    """Elements of an array, or slices of it, at several indices.
+    """Elements or slices of an array at several indices.
 
     Args:
         src: an array.
-        idxs: a sequence of arrays of integers of one shape, one for each of `axes`. They are taken
-            modulo the size of the dimension, so that none is out of bounds.
-        axes: the dimensions that are indexed.
+        idxs: a sequence of integer arrays of one shape, one for each of `axes`. They are taken
+            modulo the size of the dimension, so none is out of bounds.
+        axes: the indexed dimensions.
 
     Returns:
         An array with the dimensions of the indices, followed by the dimensions of `src` that are
@@ -583,7 +583,7 @@ def index_take(src: ArrayLike, idxs: Sequence[ArrayLike], axes: Sequence[int]) -
     Raises:
         TypeError: an argument is of the wrong kind, the shapes of the indices differ, or an indexed
             dimension is empty.
-        ValueError: there is not one array of indices for each axis, or no such axis.
+        ValueError: the number of index arrays is not that of axes, or an axis is out of bounds.
 
     Example:
         >>> import numpy as np

@@ -1,8 +1,8 @@
 """Reading slices at positions known at run time: the `gather` primitive.
 
-A gather has an operand and an array of start indices. The last dimension of the latter holds index
-vectors; its others are batch dimensions, and so are dimensions of the result. Each index vector
-says where one slice of the operand begins.
+The operands of a gather are an array and its start indices. The last dimension of the indices holds
+index vectors; the others are batch dimensions, which the result has too. Each index vector is the
+position where one slice of the operand begins.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 Shape = tuple[int, ...]
 
-#: One object, so that parameters which hold it are equal: a NaN does not equal another.
+#: A single object, so that parameters holding it are equal: NaN does not equal NaN.
 NAN: Final = float("nan")
 
 _INT32: Final = np.dtype(np.int32)
@@ -45,10 +45,10 @@ _BOOL: Final = np.dtype(bool)
 class GatherScatterMode(enum.Enum):
     """What happens to indices that are out of bounds.
 
-    CLIP moves a slice to the nearest place where it fits. FILL_OR_DROP gives a fill value in place
-    of a slice of which any part is out of bounds, and leaves out the updates of such a slice.
-    PROMISE_IN_BOUNDS is the user's promise that there are none: reading one is clipped, and
-    updating one is left out, but derivatives and other backends may do otherwise.
+    CLIP moves a slice to the nearest place where it fits. FILL_OR_DROP reads a fill value for any
+    slice that is partly out of bounds, and drops the updates of such a slice. PROMISE_IN_BOUNDS is
+    the user's promise that there are none. If it is broken, reads are clipped and updates are
+    dropped here, but derivatives and other backends may behave differently.
     """
 
     CLIP = 1
@@ -61,10 +61,10 @@ class GatherScatterMode(enum.Enum):
 
         Args:
             mode: a mode; ``"clip"``, ``"fill"``, ``"drop"`` or ``"promise_in_bounds"``; None for
-                ``"fill"``, which is what updates do by default.
+                ``"fill"``, the default of updates.
 
         Raises:
-            ValueError: it names none.
+            ValueError: the name is unknown.
 
         Example:
             >>> from dovetail import lax
@@ -91,20 +91,19 @@ _MODES: Final[dict[str | None, GatherScatterMode]] = {
 }
 
 
-# A tuple, because parameters are hashed for every equation, and tuples are hashed without running
-# Python.
+# A tuple: parameters are hashed for every equation, and tuples hash without running Python code.
 class GatherDimensionNumbers(NamedTuple):
-    """Which dimension is which in a gather.
+    """The roles of dimensions in a gather.
 
     Attributes:
         offset_dims: dimensions of the result that run over a slice, ascending.
-        collapsed_slice_dims: dimensions of the operand in which slices have size 1 and which the
-            result lacks, ascending.
-        start_index_map: for each component of an index vector the dimension of the operand that it
-            is for.
-        operand_batching_dims: dimensions of the operand that go along with one of the start indices
-            each, ascending; slices have size 1 in them and the result lacks them.
-        start_indices_batching_dims: these dimensions of the start indices, in the same order.
+        collapsed_slice_dims: dimensions of the operand that are dropped from the result, ascending;
+            slices have size 1 there.
+        start_index_map: for each component of an index vector, the dimension of the operand that it
+            indexes.
+        operand_batching_dims: dimensions of the operand that are paired with dimensions of the
+            start indices, ascending; slices have size 1 there and the result lacks them.
+        start_indices_batching_dims: the paired dimensions of the start indices, in the same order.
 
     Reference: https://openxla.org/stablehlo/spec#gather
     """
@@ -116,16 +115,16 @@ class GatherDimensionNumbers(NamedTuple):
     start_indices_batching_dims: tuple[int, ...] = ()
 
 
-# What gather and scatter share.
+# Shared by gather and scatter.
 
 
 def dims_after_insertion(dims: Sequence[int], at: int) -> tuple[int, ...]:
-    """Dimension numbers after a new dimension has been put in at `at`."""
+    """Dimension numbers after a new dimension has been inserted at `at`."""
     return tuple([d + (d >= at) for d in dims])
 
 
 def kept_dims(rank: int, *left_out: Sequence[int]) -> tuple[int, ...]:
-    """The dimensions of an operand that are in none of the given lists."""
+    """The dimensions of an operand that are in none of the lists."""
     gone = {d for dims in left_out for d in dims}
     return tuple([d for d in range(rank) if d not in gone])
 
@@ -136,7 +135,7 @@ def batch_positions(rank: int, window_dims: Sequence[int]) -> tuple[int, ...]:
 
 
 def canonical_numbers(numbers: Any, kind: type[Any], function: str) -> Any:
-    """Dimension numbers of that kind, whose fields are tuples of Python integers."""
+    """Dimension numbers of that type, with fields as tuples of Python integers."""
     if not isinstance(numbers, kind):
         raise TypeError(
             f"lax.{function}: dimension_numbers must be a lax.{kind.__name__}, got "
@@ -225,9 +224,9 @@ def check_numbers(
 def signed_indices(
     context: Builder, indices: Any, aval: ShapedArray, sizes: Sequence[int]
 ) -> tuple[Any, ShapedArray]:
-    """Indices in a signed dtype that can also hold the sizes that they are compared with.
+    """Indices in a signed dtype that can also hold the sizes they are compared with.
 
-    Unsigned ones too large for it become its largest number, which is out of bounds as well.
+    Unsigned ones too large for it become its maximum, which is out of bounds as well.
     """
     dtype = aval.dtype
     wide = max(sizes, default=0) > np.iinfo(np.int32).max
@@ -244,7 +243,7 @@ def signed_indices(
 def index_limits(
     context: Builder, aval: ShapedArray, sizes: Sequence[int], windows: Sequence[int]
 ) -> Any:
-    """For each component of each index vector the largest value that is in bounds."""
+    """For each component of each index vector, the largest value in bounds."""
     limits = np.asarray([n - w for n, w in zip(sizes, windows, strict=True)], aval.dtype)
     if len(set(limits.tolist())) == 1:
         return context.constant(limits[0], aval)
@@ -255,7 +254,7 @@ def index_limits(
 def window_corner(
     index: Any, index_map: Sequence[int], shape: Sequence[int], window: Sequence[int], clip: bool
 ) -> tuple[list[int], bool]:
-    """In plain Python: where the slice of one index vector begins, and whether it is in bounds."""
+    """In plain Python: where the slice of an index vector begins, and whether it is in bounds."""
     corner = [0] * len(shape)
     for component, dim in zip(np.asarray(index).tolist(), index_map, strict=True):
         corner[dim] = component
@@ -266,10 +265,9 @@ def window_corner(
 
 
 def default_fill(dtype: Any) -> Any:
-    """What stands for a slice that is out of bounds, of some dtype.
+    """The value that replaces a slice that is out of bounds.
 
-    NaN, the smallest signed or the largest unsigned integer, True; the random key whose bits are
-    all set.
+    NaN, the smallest signed or the largest unsigned integer, True; for random keys, all bits set.
     """
     kind = dtypes.kind_of(dtype)
     if kind in ("f", "c"):
@@ -284,10 +282,10 @@ def default_fill(dtype: Any) -> Any:
 
 
 def canonical_fill(fill_value: Any, dtype: Any, function: str) -> Any:
-    """A fill value as a Python scalar, which can be part of a program's key.
+    """A fill value as a Python scalar, which can be part of a program's cache key.
 
     Raises:
-        TypeError: it is no scalar, or is complex and the dtype is not.
+        TypeError: it is not a scalar, or it is complex and the dtype is not.
         OverflowError: an integer dtype cannot hold an integer.
     """
     if fill_value is None:
@@ -452,7 +450,7 @@ class Gather(Linear):
         n = dimension_numbers
         batch = len(shape_of(indices)) - 1
         if indices_at is None:
-            # The batch is one more dimension of every slice.
+            # The batch becomes one more dimension of every slice.
             assert at is not None
             size = shape_of(operand)[at]
             kept = kept_dims(len(slice_sizes), n.collapsed_slice_dims, n.operand_batching_dims)
@@ -475,7 +473,7 @@ class Gather(Linear):
         else:
             size = batch_size(args, dims)
             if indices_at == batch:
-                # The last dimension has to remain the one of index vectors.
+                # The dimension of index vectors has to stay last.
                 indices, indices_at = move_dimension(indices, indices_at, 0), 0
             out_rank = batch - 1 + len(n.offset_dims)
             positions = batch_positions(out_rank, n.offset_dims)
@@ -483,7 +481,7 @@ class Gather(Linear):
             offset_dims = dims_after_insertion(n.offset_dims, position)
             indices_are_sorted = False
             if at is None:
-                # Elements of the batch may read the same slices.
+                # Different elements of the batch may read the same slices.
                 unique_indices = False
                 numbers = n._replace(
                     offset_dims=offset_dims,
@@ -503,7 +501,7 @@ class Gather(Linear):
                     operand_batching,
                     indices_batching,
                 )
-                # In an empty batch there is no slice of size 1 to take.
+                # An empty batch has no slice of size 1 to take.
                 sizes = (*slice_sizes[:at], min(size, 1), *slice_sizes[at:])
         out = gather_slices(
             operand,
@@ -593,7 +591,7 @@ def gather_shape(indices: Shape, numbers: GatherDimensionNumbers, slice_sizes: S
 def with_batching(
     operand_dims: tuple[int, ...], indices_dims: tuple[int, ...], at: int, indices_at: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Paired batching dimensions of operand and indices, after one more pair has been put in."""
+    """Paired batching dimensions of operand and indices, with one more pair inserted."""
     pairs = [
         *zip(
             dims_after_insertion(operand_dims, at),
@@ -656,7 +654,7 @@ def gather_slices(
     )
 
 
-# Functions for users
+# Public functions
 
 
 def gather(
@@ -672,31 +670,30 @@ def gather(
 ) -> Array:
     """Slices of an array at positions known at run time.
 
-    This is StableHLO's gather; ``x[indices]`` of `dovetail.numpy` is written with it and is easier
-    to use.
+    This is StableHLO's gather. ``x[indices]`` of `dovetail.numpy` is built on it and is easier to
+    use.
 
     Args:
-        operand: array to read.
+        operand: the array to read.
         start_indices: integers of shape ``(*batch, n)``: the last dimension holds the index
             vectors.
-        dimension_numbers: which dimension is which.
+        dimension_numbers: the role of each dimension.
         slice_sizes: size of a slice in each dimension of `operand`.
         unique_indices: a promise that no element is read twice; the gradient may be faster.
         indices_are_sorted: a promise that the index vectors are in ascending order.
         mode: what happens out of bounds: ``"fill"``, ``"clip"`` or ``"promise_in_bounds"``; see
-            `GatherScatterMode`. By default ``"fill"`` where a `fill_value` is given, otherwise
+            `GatherScatterMode`. The default is ``"fill"`` if there is a `fill_value`, otherwise
             ``"promise_in_bounds"``: nothing is checked.
-        fill_value: what a slice is filled with that is not wholly in bounds, in the mode
-            ``"fill"``. By default NaN, the smallest signed or the largest unsigned integer, or
-            True.
+        fill_value: the value of slices that are not fully in bounds, in mode ``"fill"``. By default
+            NaN, the smallest signed or the largest unsigned integer, or True.
 
     Returns:
-        Array of the dtype of `operand`, with the dimensions `batch` and, at ``offset_dims``, those
-        of a slice.
+        An array of the dtype of `operand`, with the dimensions `batch` and, at ``offset_dims``,
+        those of a slice.
 
     Raises:
-        TypeError: the dimension numbers, sizes and shapes do not go together.
-        ValueError: `mode` names no mode.
+        TypeError: the dimension numbers, sizes and shapes are incompatible.
+        ValueError: `mode` is not a known mode.
 
     Reference: https://openxla.org/stablehlo/spec#gather
 

@@ -1,9 +1,8 @@
 """Updating slices at positions known at run time: `scatter` and its relatives.
 
 Each is the counterpart of a gather: the slices that a gather would read are replaced by updates, or
-    combined with
-them. Slices may overlap; all updates of one element are combined, and where one of them replaces
-it, the last one does.
+combined with them. Slices may overlap. All updates of one element are combined; where updates
+replace the element, the last one wins.
 """
 
 from __future__ import annotations
@@ -75,20 +74,19 @@ _BOOL: Final = np.dtype(bool)
 _UINT32: Final = np.dtype(np.uint32)
 
 
-# A tuple, because parameters are hashed for every equation, and tuples are hashed without running
-# Python.
+# A tuple: parameters are hashed for every equation, and tuples hash without running Python code.
 class ScatterDimensionNumbers(NamedTuple):
-    """Which dimension is which in a scatter.
+    """The roles of dimensions in a scatter.
 
     Attributes:
         update_window_dims: dimensions of the updates that run over a slice, ascending.
-        inserted_window_dims: dimensions of the operand in which slices have size 1 and which the
-            updates lack, ascending.
-        scatter_dims_to_operand_dims: for each component of an index vector the dimension of the
-            operand that it is for.
-        operand_batching_dims: dimensions of the operand that go along with one of the indices each,
-            ascending.
-        scatter_indices_batching_dims: these dimensions of the indices, in the same order.
+        inserted_window_dims: dimensions of the operand that the updates lack, ascending; slices
+            have size 1 there.
+        scatter_dims_to_operand_dims: for each component of an index vector, the dimension of the
+            operand that it indexes.
+        operand_batching_dims: dimensions of the operand that are paired with dimensions of the
+            indices, ascending.
+        scatter_indices_batching_dims: the paired dimensions of the indices, in the same order.
 
     Reference: https://openxla.org/stablehlo/spec#scatter
     """
@@ -113,7 +111,7 @@ def window_sizes(
 ) -> Shape:
     """The size of an updated slice in each dimension of the operand.
 
-    Where `present`, the shape of the operand, is empty, so is a slice.
+    If the operand, of shape `present`, is empty, so is the slice.
     """
     kept = kept_dims(operand_rank, numbers.inserted_window_dims, numbers.operand_batching_dims)
     sizes = [1] * operand_rank
@@ -125,16 +123,17 @@ def window_sizes(
 
 
 class ScatterFamily(Primitive):
-    """What the primitives that update slices share.
+    """The base of the primitives that update slices.
 
-    A member gives `combine`, a NumPy function of a present element and an update, `operation`, the
-    primitive that does this (None where updates replace elements), and `hlo`, its StableHLO name.
+    A member defines `combine`, a NumPy function of an existing element and an update; `operation`,
+    the primitive that does the same (None if updates replace elements); and `hlo`, its StableHLO
+    name.
     """
 
     accepts_zeros = True
     combine: ClassVar[Any]
     operation: ClassVar[Primitive | None] = None
-    #: The dtype kinds that it takes, as in `Elementwise`; all dtypes if None.
+    #: The supported dtype kinds, as in `Elementwise`; all dtypes if None.
     kinds: ClassVar[str | None] = "biufc"
     hlo: ClassVar[str]
 
@@ -218,7 +217,7 @@ class ScatterFamily(Primitive):
         return out
 
     def combined(self, present: Any, update: Any, params: Any) -> Any:
-        """In NumPy: present elements after an update."""
+        """In NumPy: existing elements after an update."""
         return type(self).combine(present, update)
 
     def batch(
@@ -232,7 +231,7 @@ class ScatterFamily(Primitive):
         n = params["dimension_numbers"]
         rank = len(shape_of(updates)) - (updates_at is not None)
         if indices_at is None:
-            # The batch is one more dimension of every slice.
+            # The batch becomes one more dimension of every slice.
             kept = kept_dims(
                 len(shape_of(operand)) - 1, n.inserted_window_dims, n.operand_batching_dims
             )
@@ -246,7 +245,7 @@ class ScatterFamily(Primitive):
             )
         else:
             if indices_at == len(shape_of(indices)) - 1:
-                # The last dimension has to remain the one of index vectors.
+                # The dimension of index vectors has to stay last.
                 indices, indices_at = move_dimension(indices, indices_at, 0), 0
             positions = batch_positions(rank, n.update_window_dims)
             position = positions[indices_at] if indices_at < len(positions) else rank
@@ -319,18 +318,18 @@ class ScatterFamily(Primitive):
 
 
 def gather_numbers(numbers: ScatterDimensionNumbers) -> GatherDimensionNumbers:
-    """The gather that reads what a scatter updates."""
+    """The gather that reads the slices a scatter updates."""
     return GatherDimensionNumbers(*numbers)
 
 
 def read_back(x: Any, indices: Any, updates: Shape, params: Any) -> Any:
-    """What `x`, like the operand, holds where updates go; zero where they are left out."""
+    """The values of `x`, shaped like the operand, where updates go; zero for dropped updates."""
     mode = params["mode"]
     shape = shape_of(x)
     numbers = params["dimension_numbers"]
     sizes = window_sizes(len(shape), updates, numbers, shape)
     if sizes != window_sizes(len(shape), updates, numbers):
-        # No slice fits into an empty dimension: all updates are left out.
+        # No slice fits into an empty dimension: all updates are dropped.
         return full(updates, 0, aval_of(x).dtype)
     return gather_slices(
         x,
@@ -345,7 +344,7 @@ def read_back(x: Any, indices: Any, updates: Shape, params: Any) -> Any:
 
 
 def add_at(x: Any, indices: Any, updates: Any, params: Any) -> Any:
-    """`x` with updates added where the updates of another scatter with these parameters go."""
+    """`x` with updates added where another scatter with these parameters would put them."""
     return scatter_add_updates(
         x,
         indices,
@@ -407,7 +406,7 @@ def bind_scatter(
 
 @lru_cache(maxsize=256)
 def _combining_jaxpr(operation: Primitive | None, dtype: Any) -> Jaxpr | None:
-    """The jaxpr of the scalar function that a member combines elements with, for printing."""
+    """The jaxpr of the scalar function that combines elements, for printing."""
     if operation is None:
         return None
     aval = make_aval((), dtype)
@@ -433,24 +432,24 @@ def _quotient(x: Any, y: Any) -> Any:
 
 
 def _numbered(shape: Shape) -> Any:
-    """The numbers from 1 on, in a shape."""
+    """The numbers from 1 on, in the requested shape."""
     count = add_p.bind(iota_like(_UINT32, (prod(shape),), 0), make_literal(1, _UINT32))
     return reshape(count, shape)
 
 
 def _ordinals(indices: Any, updates: Shape, numbers: ScatterDimensionNumbers) -> Any:
-    """For each element of the updates the number, from 1, of its index vector."""
+    """For each element of the updates, the number of its index vector, from 1."""
     positions = batch_positions(len(updates), numbers.update_window_dims)
     return broadcast_in_dim(_numbered(shape_of(indices)[:-1]), updates, positions)
 
 
 class Winners:
-    """Which update each element takes, where several are for one element: the last.
+    """Which update wins where several compete for an element: the last.
 
     Attributes:
-        untouched: for each element of the operand, whether it takes none.
-        taken: for each element of the updates, whether it is taken. (One that is out of bounds may
-            be said to be: it is left out in any case.)
+        untouched: for each element of the operand, whether it has no update.
+        taken: for each element of the updates, whether it wins. (One that is out of bounds may be
+            marked too: it is dropped in any case.)
     """
 
     def __init__(self, operand: Shape, indices: Any, updates: Shape, params: Any) -> None:
@@ -469,16 +468,16 @@ class Winners:
         self.taken = _equal(read_back(winners, indices, updates, params), ordinals)
 
     def keep_operand(self, x: Any, other: float = 0.0) -> Any:
-        """`x`, like the operand, with `other` where an element takes an update."""
+        """`x`, shaped like the operand, with `other` where an element has an update."""
         return _select(self.untouched, x, _like(x, other))
 
     def keep_updates(self, x: Any, other: float = 0.0) -> Any:
-        """`x`, like the updates, with `other` where an update is not taken."""
+        """`x`, shaped like the updates, with `other` where an update loses."""
         return _select(self.taken, x, _like(x, other))
 
 
 class Scatter(ScatterFamily):
-    """Updates replace elements; or, with `update_jaxpr`, a function of both does."""
+    """Updates replace elements; with `update_jaxpr`, a function of both does."""
 
     name = "scatter"
     kinds = None
@@ -515,9 +514,8 @@ class Scatter(ScatterFamily):
         if params["unique_indices"]:
             out = self.bind(*primals, **params)
             return out, self.bind(instantiate_zeros(t), indices, instantiate_zeros(s), **params)
-        # Which of several updates of one element comes last is up to the backend, so that primal
-        # and tangent both are sums in which all other terms are zero; the neutral element of sums
-        # is -0.0.
+        # Which of several updates of an element is last is up to the backend. Primal and tangent
+        # are therefore sums in which all other terms are zero; the neutral element of sums is -0.0.
         winners = Winners(shape_of(operand), indices, shape_of(updates), params)
         out = add_at(
             winners.keep_operand(operand, -0.0),
@@ -607,7 +605,7 @@ class LinearScatter(ScatterFamily):
         return out, self.bind(instantiate_zeros(t), primals[1], s, **params)
 
     def updates_cotangent(self, ct: Any) -> Any:
-        """The cotangent of an update, from that of the element that it goes to."""
+        """The cotangent of an update, from that of the element it goes to."""
         return ct
 
     def transpose(
@@ -645,9 +643,9 @@ scatter_sub_p: Final = ScatterSub()
 
 
 def other_factors(operand: Any, indices: Any, updates: Any, params: Any) -> Any:
-    """For each update the product of everything else that its element is multiplied from.
+    """For each update, the product of all other factors of its element.
 
-    It is a product and not a quotient, so that it is right where updates are zero, and so are its
+    As a product instead of a quotient it is right where updates are zero, and so are its
     derivatives.
     """
     shape = shape_of(updates)
@@ -656,10 +654,10 @@ def other_factors(operand: Any, indices: Any, updates: Any, params: Any) -> Any:
     if params["unique_indices"] or not size:
         return present
     whole = shape_of(operand)
-    # The number, from 1, of the element that each update is for; 0 for those that are left out.
+    # For each update, the number of its element, from 1; 0 for dropped updates.
     places = read_back(_numbered(whole), indices, shape, params)
     factors = _select(_equal(places, make_literal(0, _UINT32)), _like(updates, 1), updates)
-    # Updates of one element are brought together.
+    # Bring the updates of each element together.
     place, factor, present, order = sort_p.bind(
         *(reshape(x, (size,)) for x in (places, factors, present)),
         iota_like(_UINT32, (size,), 0),
@@ -675,7 +673,7 @@ def other_factors(operand: Any, indices: Any, updates: Any, params: Any) -> Any:
 
 
 def _running_product(place: Any, factor: Any, size: int) -> Any:
-    """For each factor the product of those before it with the same place; equal places adjoin."""
+    """For each factor, the product of those before it with the same place; these are adjacent."""
     one = make_literal(1, aval_of(factor).dtype)
     nowhere = make_literal(np.iinfo(_UINT32).max, _UINT32)
 
@@ -732,7 +730,7 @@ scatter_mul_p: Final = ScatterMul()
 class ScatterExtremum(ScatterFamily):
     """Elements become the smaller or larger of themselves and their updates.
 
-    Where several are equal, they share the derivative evenly.
+    If several are equal, they share the derivative evenly.
     """
 
     operation: ClassVar[Elementwise]
@@ -750,7 +748,7 @@ class ScatterExtremum(ScatterFamily):
         stays = convert_element_type(_equal(operand, out), dtype)
         taken = convert_element_type(_equal(updates, read_back(out, indices, shape, params)), dtype)
         count = add_at(stays, indices, taken, params)
-        # NaN is not equal to itself: nothing is taken then.
+        # NaN is not equal to itself: nothing is selected then.
         one = _like(count, 1)
         share = _quotient(one, _select(_equal(count, _like(count, 0)), one, count))
         tangent: Any = Zero.of(out)

@@ -1,4 +1,4 @@
-"""The functions with which users update slices; their primitives are in `scatter`."""
+"""The public functions that update slices; their primitives are in `scatter`."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def scatter(
 ) -> Array:
     """An array with slices at positions known at run time replaced.
 
-    This is StableHLO's scatter; ``x.at[indices].set(updates)`` of `dovetail.numpy` arrays is
-    written with it and is easier to use.
+    This is StableHLO's scatter. ``x.at[indices].set(updates)`` of `dovetail.numpy` arrays is built
+    on it and is easier to use.
 
     Args:
         operand: the array; it is not changed.
@@ -79,7 +79,7 @@ def scatter(
             vectors.
         updates: the new slices: dimensions `batch` and, at ``update_window_dims``, those of a
             slice.
-        dimension_numbers: which dimension is which.
+        dimension_numbers: the role of each dimension.
         indices_are_sorted: a promise that the index vectors are in ascending order.
         unique_indices: a promise that no element is updated twice; if it is broken, the result is
             undefined.
@@ -87,12 +87,12 @@ def scatter(
             ``"promise_in_bounds"``; see `GatherScatterMode`.
 
     Returns:
-        Array like `operand`. Where several updates are for one element, it is one of them; on CPU
-        the last.
+        An array of the shape and dtype of `operand`. Where several updates compete for an element,
+        it takes one of them; on CPU, the last.
 
     Raises:
-        TypeError: dtypes differ, or dimension numbers and shapes do not go together.
-        ValueError: `mode` names no mode.
+        TypeError: dtypes differ, or dimension numbers and shapes are incompatible.
+        ValueError: `mode` is not a known mode.
 
     Reference: https://openxla.org/stablehlo/spec#scatter
 
@@ -122,25 +122,25 @@ def scatter_add(
 ) -> Array:
     """An array with updates added to slices at positions known at run time.
 
-    Updates of one element add up.
+    Updates of the same element add up.
 
     Args:
         operand: the array; it is not changed.
         scatter_indices: integers of shape ``(*batch, n)``: the last dimension holds the index
             vectors.
         updates: dimensions `batch` and, at ``update_window_dims``, those of a slice.
-        dimension_numbers: which dimension is which.
+        dimension_numbers: the role of each dimension.
         indices_are_sorted: a promise that the index vectors are in ascending order.
         unique_indices: a promise that no element is updated twice; if it is broken, the result is
             undefined.
-        mode: what happens out of bounds, as in `scatter`.
+        mode: what happens out of bounds; see `scatter`.
 
     Returns:
-        Array like `operand`.
+        An array of the shape and dtype of `operand`.
 
     Raises:
-        TypeError: dtypes differ, or dimension numbers and shapes do not go together.
-        ValueError: `mode` names no mode.
+        TypeError: dtypes differ, or dimension numbers and shapes are incompatible.
+        ValueError: `mode` is not a known mode.
 
     Example:
         >>> import numpy as np
@@ -168,25 +168,25 @@ def scatter_sub(
 ) -> Array:
     """An array with updates subtracted from slices at positions known at run time.
 
-    All updates of one element are subtracted.
+    All updates of the same element are subtracted.
 
     Args:
         operand: the array; it is not changed.
         scatter_indices: integers of shape ``(*batch, n)``: the last dimension holds the index
             vectors.
         updates: dimensions `batch` and, at ``update_window_dims``, those of a slice.
-        dimension_numbers: which dimension is which.
+        dimension_numbers: the role of each dimension.
         indices_are_sorted: a promise that the index vectors are in ascending order.
         unique_indices: a promise that no element is updated twice; if it is broken, the result is
             undefined.
-        mode: what happens out of bounds, as in `scatter`.
+        mode: what happens out of bounds; see `scatter`.
 
     Returns:
-        Array like `operand`.
+        An array of the shape and dtype of `operand`.
 
     Raises:
-        TypeError: dtypes differ, or dimension numbers and shapes do not go together.
-        ValueError: `mode` names no mode.
+        TypeError: dtypes differ, or dimension numbers and shapes are incompatible.
+        ValueError: `mode` is not a known mode.
 
     Example:
         >>> import numpy as np
@@ -221,18 +221,18 @@ def scatter_mul(
         scatter_indices: integers of shape ``(*batch, n)``: the last dimension holds the index
             vectors.
         updates: dimensions `batch` and, at ``update_window_dims``, those of a slice.
-        dimension_numbers: which dimension is which.
+        dimension_numbers: the role of each dimension.
         indices_are_sorted: a promise that the index vectors are in ascending order.
         unique_indices: a promise that no element is updated twice; if it is broken, the result is
             undefined.
-        mode: what happens out of bounds, as in `scatter`.
+        mode: what happens out of bounds; see `scatter`.
 
     Returns:
-        Array like `operand`.
+        An array of the shape and dtype of `operand`.
 
     Raises:
-        TypeError: dtypes differ, or dimension numbers and shapes do not go together.
-        ValueError: `mode` names no mode.
+        TypeError: dtypes differ, or dimension numbers and shapes are incompatible.
+        ValueError: `mode` is not a known mode.
 
     Example:
         >>> import numpy as np
@@ -260,25 +260,25 @@ def scatter_min(
 ) -> Array:
     """An array with slices at positions known at run time replaced by smaller updates.
 
-    Where several of an element and its updates are smallest, they share the derivative evenly.
+    If an element and its updates share the minimum, they share the derivative evenly.
 
     Args:
         operand: the array; it is not changed.
         scatter_indices: integers of shape ``(*batch, n)``: the last dimension holds the index
             vectors.
         updates: dimensions `batch` and, at ``update_window_dims``, those of a slice.
-        dimension_numbers: which dimension is which.
+        dimension_numbers: the role of each dimension.
         indices_are_sorted: a promise that the index vectors are in ascending order.
         unique_indices: a promise that no element is updated twice; if it is broken, the result is
             undefined.
-        mode: what happens out of bounds, as in `scatter`.
+        mode: what happens out of bounds; see `scatter`.
 
     Returns:
-        Array like `operand`.
+        An array of the shape and dtype of `operand`.
 
     Raises:
-        TypeError: dtypes differ, or dimension numbers and shapes do not go together.
-        ValueError: `mode` names no mode.
+        TypeError: dtypes differ, or dimension numbers and shapes are incompatible.
+        ValueError: `mode` is not a known mode.
 
     Example:
         >>> import numpy as np
@@ -306,25 +306,25 @@ def scatter_max(
 ) -> Array:
     """An array with slices at positions known at run time replaced by larger updates.
 
-    Where several of an element and its updates are largest, they share the derivative evenly.
+    If an element and its updates share the maximum, they share the derivative evenly.
 
     Args:
         operand: the array; it is not changed.
         scatter_indices: integers of shape ``(*batch, n)``: the last dimension holds the index
             vectors.
         updates: dimensions `batch` and, at ``update_window_dims``, those of a slice.
-        dimension_numbers: which dimension is which.
+        dimension_numbers: the role of each dimension.
         indices_are_sorted: a promise that the index vectors are in ascending order.
         unique_indices: a promise that no element is updated twice; if it is broken, the result is
             undefined.
-        mode: what happens out of bounds, as in `scatter`.
+        mode: what happens out of bounds; see `scatter`.
 
     Returns:
-        Array like `operand`.
+        An array of the shape and dtype of `operand`.
 
     Raises:
-        TypeError: dtypes differ, or dimension numbers and shapes do not go together.
-        ValueError: `mode` names no mode.
+        TypeError: dtypes differ, or dimension numbers and shapes are incompatible.
+        ValueError: `mode` is not a known mode.
 
     Example:
         >>> import numpy as np
@@ -357,23 +357,23 @@ def scatter_apply(
         operand: the array; it is not changed.
         scatter_indices: integers of shape ``(*batch, n)``: the last dimension holds the index
             vectors.
-        func: from an element, a scalar, to its new value, a scalar of the same dtype. It is applied
-            as often as the element is indexed. It may capture scalars whose values are known, and
-            no other arrays.
-        dimension_numbers: which dimension is which.
-        update_shape: the shape that updates would have: dimensions `batch` and, at
+        func: a function from an element, a scalar, to its new value, a scalar of the same dtype. It
+            is applied as often as the element is indexed. It may capture scalars with known values,
+            but no other arrays.
+        dimension_numbers: the role of each dimension.
+        update_shape: the shape of hypothetical updates: dimensions `batch` and, at
             ``update_window_dims``, those of a slice.
         indices_are_sorted: a promise that the index vectors are in ascending order.
-        unique_indices: a promise that no element is indexed twice; needed for derivatives.
-        mode: what happens out of bounds, as in `scatter`.
+        unique_indices: a promise that no element is indexed twice; required for derivatives.
+        mode: what happens out of bounds; see `scatter`.
 
     Returns:
-        Array like `operand`.
+        An array of the shape and dtype of `operand`.
 
     Raises:
         TypeError: `func` captures a traced value or an array, or does not return one scalar; or
-            dimension numbers and shapes do not go together.
-        ValueError: `mode` names no mode.
+            dimension numbers and shapes are incompatible.
+        ValueError: `mode` is not a known mode.
 
     Example:
         >>> import numpy as np

@@ -37,7 +37,7 @@ def position_dtype(size: int) -> Any:
 
 
 def take_along(x: Any, indices: Any, dimension: int) -> Any:
-    """``out[..., i, ...] = x[..., indices[..., i, ...], ...]``, for indices that are all different.
+    """``out[..., i, ...] = x[..., indices[..., i, ...], ...]``, for distinct indices.
 
     They must be in bounds.
     """
@@ -64,11 +64,11 @@ def take_along(x: Any, indices: Any, dimension: int) -> Any:
 
 
 class Sort(Primitive):
-    """Sorts several arrays together, in the lexicographic order of the first `num_keys` of them.
+    """Sorts several arrays together, in lexicographic order of the first `num_keys` of them.
 
     -0.0 and 0.0 are equal, and so are all NaNs, which come last. Complex numbers are ordered by
-    their real parts, then by their imaginary ones; of those with a NaN, which come last as well,
-    the ones with a real part that is a number are first.
+    their real parts, then by their imaginary parts. Those with a NaN come last as well; among them,
+    numbers whose real part is not NaN come first.
     """
 
     name = "sort"
@@ -101,7 +101,7 @@ class Sort(Primitive):
         keys = [
             a.astype(np.float64) if dtypes.kind_of(a.dtype) == "f" else a for a in arrays[:num_keys]
         ]
-        # NumPy takes the most significant key last.
+        # NumPy expects the most significant key last.
         order = np.lexsort(keys[::-1], axis=dimension)
         return [np.take_along_axis(a, order, dimension) for a in arrays]
 
@@ -141,7 +141,7 @@ class Sort(Primitive):
     ) -> Any:
         avals = context.avals_in
         if any(context.physical_dimensions(a) for a in avals):
-            # Elements that are several numbers, random keys, follow the order of the others.
+            # Elements that consist of several words, random keys, follow the order of the others.
             def function(*args: Any) -> tuple[Any, ...]:
                 shape = shape_of(args[0])
                 positions = iota_like(position_dtype(shape[dimension]), shape, dimension)
@@ -169,7 +169,7 @@ sort_p: Final = Sort()
 def sorts_before(
     context: Builder, pairs: Sequence[tuple[Any, Any]], scalars: Sequence[ShapedArray]
 ) -> Any:
-    """Whether the left ones of some pairs come before the right ones, in lexicographic order."""
+    """Whether the left element of each pair precedes the right one, in lexicographic order."""
     truth = make_aval((), np.dtype(bool))
     result = None
     keys = [
@@ -196,7 +196,7 @@ def _parts(context: Builder, x: Any, y: Any, scalar: ShapedArray) -> list[tuple[
         (context.real(x, part), context.real(y, part)),
         (context.imag(x, part), context.imag(y, part)),
     ]
-    # Whether a part is NaN counts first: a number without one is before all that have one.
+    # NaN in a part decides first: numbers without one precede all numbers with one.
     missing = [[context.compare(v, v, "NE", part) for v in pair] for pair in parts]
     return [*[(a, b, truth) for a, b in missing], *[(a, b, part) for a, b in parts]]
 
@@ -212,10 +212,10 @@ def _less(context: Builder, x: Any, y: Any, scalar: ShapedArray) -> Any:
 
 
 class TopK(Primitive):
-    """The `k` largest elements along an axis, the largest first, and their positions.
+    """The `k` largest elements along an axis, largest first, and their positions.
 
-    Of equal elements those that come first are taken. NaNs with a positive sign are above all
-    numbers, those with a negative one below, and -0.0 is below 0.0.
+    Among equal elements, the first win. NaNs with a positive sign are above all numbers, those with
+    a negative sign below, and -0.0 is below 0.0.
     """
 
     name = "top_k"
@@ -245,7 +245,7 @@ class TopK(Primitive):
         if dtypes.kind_of(x.dtype) == "f":
             bits = np.ascontiguousarray(x).view(f"int{x.dtype.itemsize * 8}")
             ranks = np.where(bits < 0, bits ^ np.iinfo(bits.dtype).max, bits)
-        # The complement turns the order of integers around without overflow.
+        # The complement reverses the order of integers without overflow.
         order = np.argsort(~ranks, axis=-1, kind="stable")[..., :k]
         values = np.take_along_axis(x, order, -1)
         return [np.moveaxis(values, -1, axis), np.moveaxis(order, -1, axis).astype(np.int32)]
@@ -277,7 +277,7 @@ class TopK(Primitive):
             back = tuple([there.index(i) for i in range(aval.ndim)])
             turned = work.update(shape=tuple([aval.shape[i] for i in there]))
             small = replaced(turned.shape, last, k)
-            found = self._find(
+            results = self._find(
                 context,
                 context.transpose(x, turned, there),
                 [work.update(shape=small), outs[1].update(shape=small)],
@@ -285,7 +285,7 @@ class TopK(Primitive):
             )
             values, order = (
                 context.transpose(v, o, back)
-                for v, o in zip(found, [outs[0].update(dtype=work.dtype), outs[1]], strict=True)
+                for v, o in zip(results, [outs[0].update(dtype=work.dtype), outs[1]], strict=True)
             )
         return [context.convert(values, outs[0].update(dtype=work.dtype), outs[0]), order]
 
@@ -297,7 +297,7 @@ class TopK(Primitive):
 top_k_p: Final = TopK()
 
 
-# Functions for users.
+# Public functions
 
 
 @overload
@@ -320,16 +320,17 @@ def sort(
         operand: an array, or a sequence of arrays of one shape.
         dimension: the dimension to sort along; negative ones count from the end.
         is_stable: whether equal elements keep their order.
-        num_keys: how many of the arrays decide the order; the first is the most significant.
+        num_keys: how many of the arrays are keys; the first is the most significant.
 
     Returns:
         A sorted array, or a tuple of the arrays in the order that sorts the keys. NaNs come last,
         and -0.0 equals 0.0. Complex numbers are ordered by their real parts, then by their
-        imaginary ones.
+        imaginary parts.
 
     Raises:
-        TypeError: there is no operand, or shapes differ.
-        ValueError: there is no such dimension, or `num_keys` is not among the operands.
+        TypeError: there are no operands, or shapes differ.
+        ValueError: the dimension is out of bounds, or `num_keys` is not from 1 to the number of
+            arrays.
 
     Example:
         >>> import numpy as np
@@ -338,8 +339,8 @@ def sort(
         [1, 2, 3]
     """
     several = isinstance(operand, tuple | list)
-    given: Any = operand if several else [operand]
-    values = [as_operand(x, "lax.sort", "operand") for x in given]
+    operands: Any = operand if several else [operand]
+    values = [as_operand(x, "lax.sort", "operand") for x in operands]
     if not values:
         raise TypeError("lax.sort needs at least one operand, got an empty sequence")
     dimension = canonical_dimension(dimension, len(shape_of(values[0])), "sort", "dimension")
@@ -351,20 +352,20 @@ def sort(
 def sort_key_val(
     keys: ArrayLike, values: ArrayLike, dimension: int = -1, is_stable: bool = True
 ) -> tuple[Array, Array]:
-    """Sort an array of keys, and put an array of values in the same order.
+    """Sort an array of keys, and reorder an array of values with it.
 
     Args:
         keys: an array.
         values: an array of the same shape.
         dimension: the dimension to sort along; negative ones count from the end.
-        is_stable: whether values of equal keys keep their order.
+        is_stable: whether values with equal keys keep their order.
 
     Returns:
         The keys and the values, sorted.
 
     Raises:
         TypeError: the shapes differ.
-        ValueError: there is no such dimension.
+        ValueError: the dimension is out of bounds.
 
     Example:
         >>> import numpy as np
@@ -373,8 +374,8 @@ def sort_key_val(
         >>> values.tolist()
         [1, 2, 0]
     """
-    found, ordered = sort((keys, values), dimension, is_stable)
-    return found, ordered
+    sorted_keys, sorted_values = sort((keys, values), dimension, is_stable)
+    return sorted_keys, sorted_values
 
 
 def top_k(
@@ -383,19 +384,18 @@ def top_k(
     """The largest elements along a dimension, and their positions.
 
     Args:
-        operand: array of bool, integers or floating point.
-        k: how many, at most the size of the dimension.
+        operand: an array of bool, integers or floating point numbers.
+        k: how many; at most the size of the dimension.
         axis: the dimension; negative ones count from the end.
-        is_stable: whether of equal elements those that come first are taken, in their order. They
-            always are.
+        is_stable: whether equal elements are returned in their order, the first ones preferred.
+            They always are.
 
     Returns:
-        The `k` largest elements, the largest first, and their positions as int32. NaN is the
-        largest.
+        The `k` largest elements, largest first, and their positions as int32. NaN is the largest.
 
     Raises:
-        TypeError: the dtype is of another kind, or `k` is no integer.
-        ValueError: there is no such axis, or it has less than `k` elements.
+        TypeError: the dtype is not supported, or `k` is not an integer.
+        ValueError: the axis is out of bounds, or has fewer than `k` elements.
 
     Differs:
         NaN of either sign counts as the largest.

@@ -1,4 +1,4 @@
-"""The Cholesky factorisation, and its update by a matrix of rank one."""
+"""The Cholesky factorisation, and its rank-one update."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ if TYPE_CHECKING:
 
 
 class Cholesky(Primitive):
-    """The lower triangular matrix of which the product with its adjoint is a positive matrix.
+    """The lower triangular matrix whose product with its adjoint is a positive definite matrix.
 
-    Only the lower triangle is read. Where a matrix is not positive definite the lower triangle of
-    the result is NaN.
+    Only the lower triangle is read. If a matrix is not positive definite, the lower triangle of the
+    result is NaN.
     """
 
     name = "cholesky"
@@ -91,7 +91,7 @@ cholesky_p: Final = Cholesky()
 
 
 def changed_root(root: Any, change: Any) -> Any:
-    """The derivative of the Cholesky factor `root`, where its Hermitian product has `change`.
+    """The derivative of the Cholesky factor `root`, if its Hermitian product changes by `change`.
 
     Source: Murray, "Differentiation of the Cholesky decomposition", 2016, equation 8.
     """
@@ -103,14 +103,14 @@ def changed_root(root: Any, change: Any) -> Any:
 
 
 def _real_on_the_diagonal(x: Any) -> Any:
-    """A matrix of which XLA, too, does not read the imaginary parts of the diagonal."""
+    """A matrix without the imaginary parts of its diagonal, which XLA ignores too."""
     shape = shape_of(x)
     mask = broadcast_in_dim(on_diagonal(*shape[-2:]), shape, (len(shape) - 2, len(shape) - 1))
     return select(mask, convert_element_type(real(x), aval_of(x).dtype), x)
 
 
 def _positive_only(root: Any) -> Any:
-    """The lower triangle of what is computed, NaN where a pivot was not positive."""
+    """The lower triangle of a computed factor, NaN if a pivot was not positive."""
     shape = shape_of(root)
     parts = real(root) if is_complex(root) else root
     mask = broadcast_in_dim(on_diagonal(*shape[-2:]), shape, (len(shape) - 2, len(shape) - 1))
@@ -122,9 +122,9 @@ def _positive_only(root: Any) -> Any:
 
 
 class CholeskyUpdate(Primitive):
-    """The Cholesky factor of a matrix to which the product of a vector with itself is added.
+    """The Cholesky factor of a matrix after adding the outer product of a vector with itself.
 
-    The factor is upper triangular here; the other triangle is not read, and zero in the result.
+    The factor is upper triangular here; the other triangle is not read, and is zero in the result.
     """
 
     name = "cholesky_update"
@@ -154,7 +154,7 @@ class CholeskyUpdate(Primitive):
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         (r, w), (s, t) = primals, tangents
         out = self.bind(r, w)
-        # The factor of r^T r + w w^T, transposed, is that of the Cholesky factorisation.
+        # The factor of r^T r + w w^T is the transpose of the one from the Cholesky factorisation.
         rank = len(shape_of(r))
         column, change = (add_dimensions(v, (rank - 1,)) for v in (w, t))
         half = add(
@@ -205,7 +205,7 @@ class CholeskyUpdate(Primitive):
 cholesky_update_p: Final = CholeskyUpdate()
 
 
-# Functions for users
+# Public functions
 
 
 def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
@@ -214,15 +214,15 @@ def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
     Args:
         x: Hermitian (if real, symmetric) matrices of shape ``(..., n, n)``. Integers and booleans
             are converted to floating point.
-        symmetrize_input: whether to take the mean of `x` and its adjoint first. Without that, the
-            upper triangle is not read.
+        symmetrize_input: whether to first average `x` with its adjoint. Otherwise the upper
+            triangle is not read.
 
     Returns:
-        The lower triangular matrices ``l``, of the shape of `x`. The lower triangle of each that
-        belongs to a matrix which is not positive definite is NaN.
+        The lower triangular matrices ``l``, of the shape of `x`. For matrices that are not positive
+        definite, the lower triangle is NaN.
 
     Raises:
-        TypeError: `x` is no stack of matrices, or its dtype is another.
+        TypeError: `x` is not a stack of matrices, or has an unsupported dtype.
         ValueError: the matrices are not square.
 
     Differs:
@@ -252,8 +252,7 @@ def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
 def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
     """Update a Cholesky factorisation: from ``r`` to the factor of ``r^T @ r + w @ w^T``.
 
-    It takes as many operations as the matrix has elements, times a constant, where factoring anew
-    takes as many as it has elements times its size.
+    The number of operations is proportional to ``n**2``; a new factorisation takes ``n**3``.
 
     Args:
         r_matrix: upper triangular matrices of shape ``(..., n, n)``, real. The lower triangle is
@@ -265,8 +264,8 @@ def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
 
     Raises:
         TypeError: the dtypes differ or are not floating point; or the numbers of dimensions or the
-            batch dimensions do not go together.
-        ValueError: the sizes do not go together.
+            batch dimensions are incompatible.
+        ValueError: the sizes are incompatible.
 
     Differs:
         There are zeros below the diagonal of the result.

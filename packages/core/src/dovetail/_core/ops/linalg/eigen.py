@@ -65,11 +65,11 @@ if TYPE_CHECKING:
 
 
 class EighImplementation(enum.Enum):
-    """How eigenvalues of Hermitian matrices are found.
+    """An algorithm for the eigenvalues of Hermitian matrices.
 
-    QR reduces a matrix to three diagonals first; it needs LAPACK or a library like it. JACOBI
-    rotates rows and columns until nothing is left off the diagonal, on any platform. QDWH, which
-    divides the spectrum by polar decompositions, is known by name only: no platform has it.
+    QR reduces a matrix to tridiagonal form first; it needs LAPACK or a similar library. JACOBI
+    rotates rows and columns until the matrix is diagonal, on any platform. QDWH, which divides the
+    spectrum by polar decompositions, is known by name only: no platform has it.
     """
 
     QR = "qr"
@@ -80,7 +80,7 @@ class EighImplementation(enum.Enum):
 class Eigh(Primitive):
     """Eigenvectors, in columns, and ascending eigenvalues of Hermitian matrices.
 
-    One triangle of the matrices is read. Where no eigenvalues are found, the results are NaN.
+    One triangle of the matrices is read. The results are NaN if no eigenvalues are found.
     """
 
     name = "eigh"
@@ -146,15 +146,15 @@ class Eigh(Primitive):
             subset_by_index=None,
             algorithm=algorithm,
         )
-        chosen, found = columns(vectors, start, stop), columns(values, start, stop)
+        chosen, eigenvalues = columns(vectors, start, stop), columns(values, start, stop)
         change = hermitian(t if lower else matrix_adjoint(t))
         inner = product(matrix_adjoint(vectors), product(change, chosen))
         own = columns(on_diagonal(size, size), start, stop)
         shifts = reduce_sum(where_mask(own, inner, zeros_of(inner)), (len(shape_of(inner)) - 2,))
-        gaps = sub(row(found), column(values))
+        gaps = sub(row(eigenvalues), column(values))
         gaps = where_mask(own, full(shape_of(gaps), np.inf, aval_of(gaps).dtype), gaps)
         turned = mul(inner, convert_element_type(div(1, gaps), aval_of(inner).dtype))
-        return [chosen, found], [
+        return [chosen, eigenvalues], [
             product(vectors, turned),
             real(shifts) if is_complex(shifts) else shifts,
         ]
@@ -185,24 +185,24 @@ class Eigh(Primitive):
                 "leave implementation out, or pass EighImplementation.JACOBI, which every platform "
                 "has",
             )
-        found = lower_jacobi(context, x, lower)
+        results = lower_jacobi(context, x, lower)
         if subset_by_index is None:
-            return found
+            return results
         whole = [aval, outs[1].update(shape=aval.shape[:-1])]
         chosen = context.lower_function(
             lambda *parts: [columns(p, *subset_by_index) for p in parts], whole
         )
-        return chosen(*found)
+        return chosen(*results)
 
 
 eigh_p: Final = Eigh()
 
 
 class EigImplementation(enum.Enum):
-    """Which library finds eigenvalues of general matrices: LAPACK does, on the CPU.
+    """The library for eigenvalues of general matrices: LAPACK on the CPU.
 
-    On GPUs of NVIDIA it is CUSOLVER, which finds no left eigenvectors, MAGMA, where that is there,
-    or LAPACK, which the host runs.
+    On NVIDIA GPUs it is CUSOLVER, which computes no left eigenvectors; MAGMA, if installed; or
+    LAPACK, which runs on the host.
     """
 
     CUSOLVER = "cusolver"
@@ -213,7 +213,7 @@ class EigImplementation(enum.Enum):
 class Eig(Primitive):
     """Eigenvalues of general matrices, and left and right eigenvectors, in columns.
 
-    Where no eigenvalues are found, the results are NaN.
+    The results are NaN if no eigenvalues are found.
     """
 
     name = "eig"
@@ -289,7 +289,7 @@ class Eig(Primitive):
                 "compute_left_eigenvectors=False and compute_right_eigenvectors=False if only "
                 "eigenvalues are needed"
             )
-        # The right vectors give the derivative of the eigenvalues.
+        # The derivative of the eigenvalues needs the right vectors.
         values, *vectors = self.bind(
             x,
             compute_left_eigenvectors=compute_left_eigenvectors,
@@ -337,16 +337,16 @@ eig_p: Final = Eig()
 def _solved(x: Any, y: Any) -> Any:
     """``x^-1 @ y``."""
     packed, _, permutation = lu_p.bind(x)
-    found = solve_triangular(packed, rows_in_order(y, permutation), unit_diagonal=True)
-    return solve_triangular(packed, found, lower=False)
+    solution = solve_triangular(packed, rows_in_order(y, permutation), unit_diagonal=True)
+    return solve_triangular(packed, solution, lower=False)
 
 
 def _changed_vectors(vectors: Any, values: Any, inner: Any) -> Any:
-    """The derivative of eigenvectors `vectors`, where their matrix has the change ``vectors @ inner
-    @ vectors^-1``.
+    """The derivative of eigenvectors `vectors`, if their matrix changes by ``vectors @ inner @
+    vectors^-1``.
 
-    What this leaves open is fixed as LAPACK fixes the vectors: their length is one, and their
-    largest element is real.
+    The remaining freedom is fixed as by LAPACK: vectors have length one, and a real largest
+    element.
     """
     size, rank = shape_of(inner)[-1], len(shape_of(inner))
     own = on_diagonal(size, size)
@@ -361,7 +361,7 @@ def _changed_vectors(vectors: Any, values: Any, inner: Any) -> Any:
     return add(change, scaled_columns(vectors, factors))
 
 
-# Functions for users
+# Public functions
 
 
 def eigh(
@@ -378,27 +378,27 @@ def eigh(
     Args:
         x: square matrices of shape ``(..., n, n)``, floating point or complex; integers are
             converted.
-        lower: which triangle of `x` is read, where `symmetrize_input` is False; derivatives are
-            those with respect to its elements.
+        lower: which triangle of `x` is read if `symmetrize_input` is False; derivatives are with
+            respect to its elements.
         symmetrize_input: whether to decompose ``(x + x^H) / 2``.
-        sort_eigenvalues: whether eigenvalues have to ascend. Otherwise their order is up to the
-            implementation, which may sort them all the same.
+        sort_eigenvalues: whether eigenvalues must be ascending. Otherwise their order is up to the
+            implementation, which may sort them anyway.
         subset_by_index: ``(start, end)`` for the eigenvalues from the `start`-th smallest to before
             the `end`-th smallest, and their vectors; None for all.
-        implementation: an `EighImplementation`; None for the one that suits the platform.
+        implementation: an `EighImplementation`; None for the platform's default.
 
     Returns:
         The pair of `v`, orthonormal eigenvectors in columns, of shape ``(..., n, k)``, and `w`, the
-        eigenvalues, real, of shape ``(..., k)``. Each vector is one of many: its sign or phase, and
-        vectors of equal eigenvalues, are up to the implementation. Results are NaN where the
-        computation fails, as it does for NaN and infinities. Derivatives of the vectors of equal
+        real eigenvalues, of shape ``(..., k)``. Vectors are not unique: their sign or phase, and
+        the vectors of equal eigenvalues, are up to the implementation. Results are NaN if the
+        computation fails, as for NaN and infinities. The derivatives of vectors of equal
         eigenvalues are NaN.
 
     Raises:
-        TypeError: the dtype is none of float32, float64, complex64 and complex128, or
-            `implementation` is of another type.
-        ValueError: the matrices are not square, or there are no such eigenvalues.
-        NotImplementedError: the platform does not have the implementation asked for.
+        TypeError: the dtype is not float32, float64, complex64 or complex128, or `implementation`
+            is of another type.
+        ValueError: the matrices are not square, or the subset is out of range.
+        NotImplementedError: the platform does not have the requested implementation.
 
     Differs:
         Without `symmetrize_input` the derivative is that of what is read, the lower triangle.
@@ -456,20 +456,20 @@ def eig(
         x: square matrices of shape ``(..., n, n)``, floating point or complex.
         compute_left_eigenvectors: whether to compute ``l``.
         compute_right_eigenvectors: whether to compute ``r``.
-        enable_eigvec_derivs: whether vectors may be differentiated. Their derivatives hold only
-            where all eigenvalues differ, which is not checked.
-        implementation: an `EigImplementation`; None for the one of the platform.
+        enable_eigvec_derivs: whether vectors may be differentiated. Their derivatives are only
+            valid if all eigenvalues are distinct, which is not checked.
+        implementation: an `EigImplementation`; None for the platform's default.
         use_magma: an older way to say ``implementation=EigImplementation.MAGMA``.
 
     Returns:
-        A list of the eigenvalues, of shape ``(..., n)``, in no particular order, and, as far as
-        they are asked for, of the left and the right eigenvectors, in columns, of shape ``(..., n,
-        n)``. All are complex. Vectors have the length one and a real largest element. Results are
-        NaN where the computation fails, as it does for NaN and infinities.
+        A list of the eigenvalues, of shape ``(..., n)``, in no particular order, and, if requested,
+        the left and the right eigenvectors, in columns, of shape ``(..., n, n)``. All are complex.
+        Vectors have length one and a real largest element. Results are NaN if the computation
+        fails, as for NaN and infinities.
 
     Raises:
-        TypeError: the dtype is none of float32, float64, complex64 and complex128, or
-            `implementation` is of another type.
+        TypeError: the dtype is not float32, float64, complex64 or complex128, or `implementation`
+            is of another type.
         ValueError: the matrices are not square.
         NotImplementedError: the platform does not have the implementation, or vectors are
             differentiated without `enable_eigvec_derivs`.

@@ -1,9 +1,9 @@
 """Eigenvectors of Hermitian matrices by rotations, for platforms without LAPACK.
 
-A rotation of two rows and two columns makes the element where they meet zero. Half as many pairs as
-there are rows are rotated at once, and all pairs in turn, until nothing is left off the diagonal.
-Source: Brent and Luk, "The solution of singular-value and symmetric eigenvalue problems on
-multiprocessor arrays", 1985.
+A rotation of two rows and two columns zeroes the element where they meet. Half as many pairs as
+there are rows are rotated at once, and all pairs in turn, until the matrix is diagonal. Source:
+Brent and Luk, "The solution of singular-value and symmetric eigenvalue problems on multiprocessor
+arrays", 1985.
 """
 
 from __future__ import annotations
@@ -56,17 +56,16 @@ MOST_SWEEPS: Final = 30
 
 
 def lower_jacobi(context: Builder, x: Any, lower: bool) -> list[Any]:
-    """Create the operations that find eigenvectors and ascending eigenvalues.
+    """Emit the operations that compute eigenvectors and ascending eigenvalues.
 
     Args:
-        context: the builder; the present equation has one operand, a stack of matrices that is not
-            empty, of which one triangle is read.
+        context: the builder; the current equation has one operand, a non-empty stack of matrices,
+            of which one triangle is read.
         x: its value.
         lower: whether that is the lower triangle.
 
     Returns:
-        The eigenvectors, in columns, and the eigenvalues; NaN where a matrix holds NaN or an
-        infinity.
+        The eigenvectors, in columns, and the eigenvalues; NaN if a matrix contains NaN or infinity.
     """
     (aval,) = context.avals_in
     rank, size = aval.ndim, aval.shape[-1]
@@ -81,7 +80,7 @@ def lower_jacobi(context: Builder, x: Any, lower: bool) -> list[Any]:
         scale = convert_element_type(_divisor(largest), aval.dtype)
         matrices = div(matrices, broadcast_in_dim(scale, aval.shape, tuple(range(rank - 2))))
         if size % 2:
-            # A row is added that meets no other one; its eigenvalue is the largest.
+            # Add a row that is never rotated; its eigenvalue is the largest.
             before, after = [(0, 0, 0)] * (rank - 2), ((0, 1, 0), (0, 1, 0))
             matrices = pad_with(matrices, make_literal(0, aval.dtype), (*before, *after))
             corner = full((1,) * rank, 2 * size, aval.dtype)
@@ -127,7 +126,7 @@ def lower_jacobi(context: Builder, x: Any, lower: bool) -> list[Any]:
 
 
 def _divisor(largest: Any) -> Any:
-    """What matrices are divided by, so that squares do not overflow."""
+    """The divisor of each matrix that keeps squares from overflowing."""
     return select(gt(largest, 0), largest, full(shape_of(largest), 1, aval_of(largest).dtype))
 
 
@@ -139,8 +138,8 @@ def _where_finite(largest: Any, x: Any) -> Any:
 
 
 def _rotations(matrices: Any, half: int) -> tuple[Any, Any]:
-    """The (complex) sines of the rotations that make the elements zero where row ``i`` and row
-    ``half + i`` meet; and ``sine / (1 + cosine)``."""
+    """The (complex) sines of the rotations that zero the elements where row ``i`` and row ``half +
+    i`` meet; and ``sine / (1 + cosine)``."""
     rank = len(shape_of(matrices))
     upper = slice_dimension(matrices, 0, half, rank - 2)
     under = slice_dimension(matrices, half, 2 * half, rank - 2)
@@ -172,9 +171,9 @@ def _rotations(matrices: Any, half: int) -> tuple[Any, Any]:
 
 
 def _rotated(x: Any, sine: Any, ratio: Any, dimension: int) -> Any:
-    """The first half of the columns (or rows) of `x` rotated with the second half.
+    """The first half of the columns (or rows) of `x`, rotated with the second half.
 
-    With ``1 - cosine = sine * ratio``, so that small rotations make small errors.
+    With ``1 - cosine = sine * ratio``, small rotations make small errors.
     """
     half = shape_of(x)[dimension] // 2
     first = slice_dimension(x, 0, half, dimension)
@@ -187,10 +186,10 @@ def _rotated(x: Any, sine: Any, ratio: Any, dimension: int) -> Any:
 
 
 def _exchanged(x: Any, dimension: int) -> Any:
-    """Columns (or rows) in an order in which others meet.
+    """Columns (or rows), reordered so that different ones meet.
 
-    As in a tournament, all but the first move on by one place: along the first half, and back along
-    the second.
+    As in a round-robin tournament, all but the first move on by one place: forward along the first
+    half, and back along the second.
     """
     size = shape_of(x)[dimension]
     half = size // 2

@@ -1,4 +1,4 @@
-"""What the decompositions of matrices into values and vectors share."""
+"""Shared by the decompositions of matrices into values and vectors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dovetail._core.ops.shape.slicing import slice_dimension
 if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder
 
-#: What to do where only a library for the CPU can do something.
+#: What to do if only a CPU library supports something.
 ON_THE_CPU: Final = (
     "run that part of the program on the CPU, with dovetail.default_device or dovetail.device_put"
 )
@@ -30,15 +30,15 @@ NDArray = np.ndarray[Any, Any]
 
 
 def subset_range(subset: Subset, size: int) -> tuple[int, int]:
-    """Which of so many values are asked for: the first, and the one after the last."""
+    """The requested range of the values: the first, and one past the last."""
     return (0, size) if subset is None else subset
 
 
 def check_subset(name: str, subset: Subset, size: int) -> None:
-    """Refuse a range that is not among so many values.
+    """Check that a range lies within the number of values.
 
     Raises:
-        ValueError: it is not.
+        ValueError: it does not.
     """
     start, stop = subset_range(subset, size)
     if not 0 <= start <= stop <= size:
@@ -49,24 +49,24 @@ def check_subset(name: str, subset: Subset, size: int) -> None:
 
 
 def canonical_subset(subset: Any, size: int, function: str) -> Subset:
-    """The range of values that a user asks for; None for all of them.
+    """The range of values that a user requests; None for all of them.
 
     Raises:
-        TypeError: it is no sequence of integers.
-        ValueError: it is no pair.
+        TypeError: it is not a sequence of integers.
+        ValueError: it is not a pair.
     """
     if subset is None:
         return None
-    found = integers(subset, function, "subset_by_index")
-    if len(found) != 2:
+    bounds = integers(subset, function, "subset_by_index")
+    if len(bounds) != 2:
         raise ValueError(
             f"lax.{function}: subset_by_index must be a pair (start, end), got {subset!r}"
         )
-    return None if found == (0, size) else (found[0], found[1])
+    return None if bounds == (0, size) else (bounds[0], bounds[1])
 
 
 def complex_of(dtype: Any) -> Any:
-    """The dtype of complex numbers with parts of a dtype; of complex ones, their own."""
+    """The complex dtype with parts of a dtype; complex dtypes stay."""
     return np.dtype(np.result_type(dtype, np.complex64))
 
 
@@ -87,12 +87,12 @@ def diagonal(x: Any) -> Any:
 
 
 def row(x: Any) -> Any:
-    """Vectors as matrices of one row."""
+    """Vectors as one-row matrices."""
     return add_dimensions(x, (len(shape_of(x)) - 1,))
 
 
 def column(x: Any) -> Any:
-    """Vectors as matrices of one column."""
+    """Vectors as one-column matrices."""
     return add_dimensions(x, (len(shape_of(x)),))
 
 
@@ -104,11 +104,11 @@ def scaled_columns(x: Any, factors: Any) -> Any:
 def each_matrix(
     function: Callable[[NDArray], Sequence[Any]], x: Any, outs: Sequence[ShapedArray]
 ) -> list[NDArray]:
-    """Results of a function of one NumPy matrix, for a stack of them, in 64 bits for each part.
+    """The results of a function of one NumPy matrix, for a stack of them, with 64-bit parts.
 
     Args:
-        function: from a matrix to arrays. Where it raises `LinAlgError`, and for matrices with NaN
-            or infinities, results are NaN.
+        function: from a matrix to arrays. If it raises `LinAlgError`, and for matrices with NaN or
+            infinities, results are NaN.
         x: the stack.
         outs: avals of the results.
     """
@@ -119,21 +119,21 @@ def each_matrix(
         if not np.isfinite(wide[index]).all():
             continue
         try:
-            found = function(wide[index])
+            arrays = function(wide[index])
         except np.linalg.LinAlgError:
             continue
-        for result, part in zip(results, found, strict=True):
+        for result, part in zip(results, arrays, strict=True):
             result[index] = part
     return results
 
 
 def cannot_compute(context: Builder, name: str, asked: Any, advice: str) -> MissingRuleError:
-    """The error for what the platform of a program cannot compute.
+    """The error for an operation that the platform of a program does not support.
 
     Args:
         context: the builder.
         name: of the primitive.
-        asked: the implementation or algorithm that the user asked for, or None.
+        asked: the implementation or algorithm requested by the user, or None.
         advice: what is missing, and what to do instead.
     """
     platforms = " and ".join(map(repr, context.platforms))

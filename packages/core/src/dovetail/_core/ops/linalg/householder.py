@@ -1,7 +1,7 @@
-"""Products of Householder reflections, as QR factorisations leave them.
+"""Products of Householder reflections, as produced by QR factorisations.
 
-A reflection is the identity minus ``tau * v @ v^H``, where ``v`` is a column below the diagonal of
-a matrix, with a one on it and zeros above.
+A reflection is the identity minus ``tau * v @ v^H``, where ``v`` is a column of a matrix below its
+diagonal, with a one on the diagonal and zeros above.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ ormqr_p: Final = Ormqr()
 
 
 def _reference(a: Any, taus: Any, c: Any, *, transpose: bool) -> NDArray:
-    """Reflections applied to NumPy matrices one after another: the last one first."""
+    """Reflections applied to NumPy matrices one after another, the last one first."""
     a, taus = np.asarray(a), np.asarray(taus)
     wide = np.complex128 if dtypes.kind_of(a.dtype) == "c" else np.float64
     out = np.array(c, wide)
@@ -190,7 +190,7 @@ def _vectors(a: Any, taus: Any) -> tuple[Any, Any, Any]:
 
 
 def _columns(a: Any, taus: Any) -> Any:
-    """The first columns of the product, as many as `a` has."""
+    """The first columns of the product, as many as in `a`."""
     rows, columns = shape_of(a)[-2:]
     v, scale, inner = _vectors(a, taus)
     right = mul(scale, matrix_adjoint(part(v, rows=columns)))
@@ -201,7 +201,7 @@ def _columns(a: Any, taus: Any) -> Any:
 
 
 def _multiplied(a: Any, taus: Any, c: Any, *, left: bool, transpose: bool) -> Any:
-    """The product of reflections, or its adjoint, times `c`, or `c` times these."""
+    """The product of reflections, or its adjoint, times `c`; or `c` times either."""
     if not left:
         turned = _multiplied(a, taus, matrix_adjoint(c), left=True, transpose=not transpose)
         return matrix_adjoint(turned)
@@ -218,7 +218,7 @@ def _multiplied(a: Any, taus: Any, c: Any, *, left: bool, transpose: bool) -> An
     return sub(c, product(v, right))
 
 
-# Functions for users
+# Public functions
 
 
 def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
@@ -227,7 +227,7 @@ def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
     Args:
         a: matrices of shape ``(..., m, n)`` with m >= n, of dtype float32, float64, complex64 or
             complex128. Reflection i is the identity minus ``taus[..., i] * v @ v^H``, where ``v``
-            is column i of `a` below the diagonal, with a one on it and zeros above.
+            is column i of `a` below the diagonal, with a one on the diagonal and zeros above.
         taus: of shape ``(..., k)`` with k <= n, of the same dtype.
 
     Returns:
@@ -235,9 +235,9 @@ def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
         of shape ``(..., m, n)``.
 
     Raises:
-        TypeError: the dtypes differ or are others; or the numbers of dimensions or the batch
-            dimensions do not go together.
-        ValueError: the sizes do not go together.
+        TypeError: the dtypes differ or are not supported; or the numbers of dimensions or the batch
+            dimensions are incompatible.
+        ValueError: the sizes are incompatible.
 
     Example:
         >>> import numpy as np
@@ -254,25 +254,25 @@ def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
 def ormqr(
     a: ArrayLike, taus: ArrayLike, c: ArrayLike, *, left: bool = True, transpose: bool = False
 ) -> Array:
-    """Multiply by the orthogonal matrix ``q`` that Householder reflections stand for.
+    """Multiply by the orthogonal matrix ``q`` that Householder reflections represent.
 
-    It is that of a QR factorisation, and is not computed.
+    It is the ``q`` of a QR factorisation, and is not formed explicitly.
 
     Args:
         a: matrices of shape ``(..., m, n)``, whose columns hold the reflections as in
             `householder_product`.
         taus: of shape ``(..., k)`` with k <= min(m, n), of the same dtype.
         c: of shape ``(..., m, p)`` with `left`, otherwise ``(..., p, m)``, of the same dtype.
-        left: whether ``q`` stands left of `c`.
-        transpose: whether to multiply by the adjoint of ``q`` (for real numbers the transpose).
+        left: whether ``q`` is to the left of `c`.
+        transpose: whether to multiply by the adjoint of ``q`` (for real numbers, the transpose).
 
     Returns:
         The product, of the shape of `c`.
 
     Raises:
-        TypeError: the dtypes differ or are others; or the numbers of dimensions or the batch
-            dimensions do not go together.
-        ValueError: the sizes do not go together.
+        TypeError: the dtypes differ or are not supported; or the numbers of dimensions or the batch
+            dimensions are incompatible.
+        ValueError: the sizes are incompatible.
 
     Example:
         >>> import numpy as np

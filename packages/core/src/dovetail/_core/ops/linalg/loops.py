@@ -1,4 +1,4 @@
-"""Loops in lowering rules: through a matrix step by step, or until something has converged."""
+"""Loops in lowering rules: a fixed number of steps, or until convergence."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ def lower_loop(
     count: int,
     avals: Sequence[ShapedArray] | None = None,
 ) -> list[Any]:
-    """Create the operations of a loop, from functions of arrays.
+    """Emit the operations of a loop, from functions of arrays.
 
     Args:
         context: the builder.
         values: arguments of `first`.
-        first: to what the loop carries.
-        step: from the number of a step, an int32 scalar, and what is carried, to what is carried.
-        last: from what is carried to the results.
-        count: how many steps there are; none where an argument is empty.
-        avals: of `values`; those of the operands of the present equation by default.
+        first: from the arguments to the loop's carry.
+        step: from the number of a step, an int32 scalar, and the carry, to the new carry.
+        last: from the carry to the results.
+        count: the number of steps; none if an argument is empty.
+        avals: of `values`; by default, those of the operands of the current equation.
 
     Returns:
         The results.
@@ -77,15 +77,15 @@ def lower_while(
     step: Function,
     last: Function,
 ) -> list[Any]:
-    """Create the operations of a loop, from functions of arrays.
+    """Emit the operations of a loop, from functions of arrays.
 
     Args:
         context: the builder.
-        values: operands of the present equation.
-        first: from the operands to what the loop carries.
-        proceed: from what is carried to whether there is another step, a scalar.
-        step: from what is carried to what is carried.
-        last: from what is carried to the results.
+        values: operands of the current equation.
+        first: from the operands to the loop's carry.
+        proceed: from the carry to whether there is another step, a scalar.
+        step: from the carry to the new carry.
+        last: from the carry to the results.
 
     Returns:
         The results.
@@ -103,25 +103,25 @@ def lower_while(
 
 
 def element_at(x: Any, k: Any, dimension: int) -> Any:
-    """Position `k` of a dimension, which is kept."""
+    """Position `k` of a dimension, which is kept with size 1."""
     return dynamic_slice_in_dim(x, k, 1, dimension, allow_negative_indices=False)
 
 
 def with_element(x: Any, value: Any, k: Any, dimension: int) -> Any:
-    """`x` with position `k` of a dimension replaced by `value`, which has size one there."""
+    """`x` with position `k` of a dimension replaced by `value`, of size 1 there."""
     return dynamic_update_slice_in_dim(x, value, k, dimension, allow_negative_indices=False)
 
 
 def exchanged(numbers: Any, x: Any, i: Any, j: Any, at_i: Any, at_j: Any) -> Any:
-    """`x` with other elements at two positions of its last dimension.
+    """`x` with the elements at two positions of its last dimension replaced.
 
     Args:
         numbers: the positions, in the shape of `x`.
         x: vectors.
-        i: a position, a scalar or of size one in the last dimension, like all that follow.
+        i: a position, a scalar or of size 1 in the last dimension, like all the following.
         j: another position, or the same.
-        at_i: what is put there.
-        at_j: what is put there, unless it is the same.
+        at_i: the new element at `i`.
+        at_j: the new element at `j`, unless it equals `i`.
     """
     shape = shape_of(x)
     return select(

@@ -1,4 +1,4 @@
-"""The LU factorisation with partial pivoting, and the permutations that its pivots stand for."""
+"""The LU factorisation with partial pivoting, and the permutations that its pivots represent."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ if TYPE_CHECKING:
 
 
 class Lu(Primitive):
-    """Factors ``x[permutation] = l @ u``, of which the one has ones on its diagonal.
+    """Factors ``x[permutation] = l @ u``, where ``l`` has a unit diagonal.
 
-    Results are both triangles in one matrix, the row that each row was exchanged with, one after
-    another, and the permutation that this comes to.
+    The results are both triangles in one matrix, the row that each row was swapped with, one after
+    another, and the resulting permutation.
     """
 
     name = "lu"
@@ -129,7 +129,7 @@ lu_p: Final = Lu()
 
 
 def _changed_factors(packed: Any, change: Any) -> Any:
-    """The derivative of the packed factors, where the matrix with exchanged rows has `change`.
+    """The derivative of the packed factors, if the row-permuted matrix changes by `change`.
 
     From ``da = dl @ u + l @ du``: the strict lower triangle of ``l^-1 @ da @ u^-1`` is that of
     ``l^-1 @ dl``, the upper one that of ``du @ u^-1``.
@@ -158,7 +158,7 @@ def _changed_factors(packed: Any, change: Any) -> Any:
 
 
 class LuPivotsToPermutation(NoGradient):
-    """The permutation that exchanging rows one after another comes to."""
+    """The permutation that results from swapping rows one after another."""
 
     name = "lu_pivots_to_permutation"
     no_derivative = "its operand and result are integers"
@@ -222,7 +222,7 @@ class LuPivotsToPermutation(NoGradient):
 lu_pivots_to_permutation_p: Final = LuPivotsToPermutation()
 
 
-# Functions for users
+# Public functions
 
 
 def lu(x: ArrayLike) -> tuple[Array, Array, Array]:
@@ -232,13 +232,13 @@ def lu(x: ArrayLike) -> tuple[Array, Array, Array]:
         x: matrices of shape ``(..., m, n)``, of dtype float32, float64, complex64 or complex128.
 
     Returns:
-        Three arrays: ``(..., m, n)`` with ``u`` in the upper triangles and, below, ``l`` without
-        its ones on the diagonal; int32 of shape ``(..., min(m, n))``, for each row in turn the row
-        that it is exchanged with; int32 of shape ``(..., m)``, the permutation of the rows. Where a
-        matrix is singular, there are zeros on the diagonal of ``u``.
+        Three arrays: ``(..., m, n)`` with ``u`` in the upper triangles and ``l``, without its unit
+        diagonal, below; int32 of shape ``(..., min(m, n))``, for each row in turn, the row it is
+        swapped with; int32 of shape ``(..., m)``, the permutation of the rows. For singular
+        matrices, the diagonal of ``u`` contains zeros.
 
     Raises:
-        TypeError: `x` is no stack of matrices, or its dtype is another.
+        TypeError: `x` is not a stack of matrices, or has an unsupported dtype.
 
     Example:
         >>> import numpy as np
@@ -252,19 +252,18 @@ def lu(x: ArrayLike) -> tuple[Array, Array, Array]:
 
 
 def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
-    """The permutation that exchanging rows one after another comes to.
+    """The permutation that results from swapping rows one after another.
 
     Args:
-        pivots: int32 of shape ``(..., k)``: row i is exchanged with row ``pivots[..., i]``, for i
-            from 0 on, as `lu` returns them. What comes out for rows that do not exist is not
-            specified.
-        permutation_size: how many rows there are.
+        pivots: int32 of shape ``(..., k)``: row i is swapped with row ``pivots[..., i]``, for i
+            from 0 on, as returned by `lu`. The result for rows that do not exist is unspecified.
+        permutation_size: the number of rows.
 
     Returns:
-        int32 of shape ``(..., permutation_size)``: which row comes to each place.
+        int32 of shape ``(..., permutation_size)``: which row ends up at each position.
 
     Raises:
-        TypeError: the dtype of `pivots` is another, or it is a scalar, or `permutation_size` is no
+        TypeError: `pivots` has another dtype or is a scalar, or `permutation_size` is not an
             integer.
         ValueError: there are fewer rows than pivots.
 

@@ -38,7 +38,7 @@ from dovetail._core.trace.primitive import Primitive
 Shape = tuple[int, ...]
 
 INT32: Final = np.dtype(np.int32)
-#: What LAPACK computes in.
+#: The dtypes that LAPACK supports.
 FACTORED: Final = tuple(np.dtype(t) for t in (np.float32, np.float64, np.complex64, np.complex128))
 HIGHEST: Final = (Precision.HIGHEST, Precision.HIGHEST)
 
@@ -47,10 +47,10 @@ HIGHEST: Final = (Precision.HIGHEST, Precision.HIGHEST)
 
 
 def check_factored(name: str, *avals: ShapedArray) -> None:
-    """Refuse operands that are not of one dtype out of those that matrices are factored in.
+    """Check that operands have one common dtype that factorisations support.
 
     Raises:
-        TypeError: they are not.
+        TypeError: they do not.
     """
     first = avals[0].dtype
     if first not in FACTORED:
@@ -62,10 +62,10 @@ def check_factored(name: str, *avals: ShapedArray) -> None:
 
 
 def check_floats(name: str, *avals: ShapedArray, kinds: str = "fc") -> None:
-    """Refuse operands that are not of one floating point (or complex) dtype.
+    """Check that operands have one common floating point (or complex) dtype.
 
     Raises:
-        TypeError: they are not.
+        TypeError: they do not.
     """
     first = avals[0].dtype
     if not dtypes.kind_of(first) or dtypes.kind_of(first) not in kinds:
@@ -77,7 +77,7 @@ def check_floats(name: str, *avals: ShapedArray, kinds: str = "fc") -> None:
 
 
 def check_equal_dtypes(name: str, *avals: ShapedArray) -> None:
-    """Refuse operands of different dtypes.
+    """Check that operands have the same dtype.
 
     Raises:
         TypeError: they differ.
@@ -91,10 +91,10 @@ def check_equal_dtypes(name: str, *avals: ShapedArray) -> None:
 
 
 def check_matrices(name: str, aval: ShapedArray, argument: str, square: bool = False) -> None:
-    """Refuse an operand that is no stack of matrices, or not of square ones.
+    """Check that an operand is a stack of matrices, or of square ones.
 
     Raises:
-        TypeError: it has less than two dimensions.
+        TypeError: it has fewer than two dimensions.
         ValueError: the matrices are not square.
     """
     if aval.ndim < 2:
@@ -106,14 +106,14 @@ def check_matrices(name: str, aval: ShapedArray, argument: str, square: bool = F
 
 
 def check_batch(name: str, batch: Shape, aval: ShapedArray, argument: str, rank: int) -> None:
-    """Refuse an operand with other batch dimensions than the first one has.
+    """Check that an operand has the same batch dimensions as the first one.
 
     Args:
         name: of the primitive.
         batch: the batch dimensions of the first operand.
         aval: of the operand.
-        argument: what it is called.
-        rank: how many dimensions it has without batch dimensions.
+        argument: the operand's name.
+        rank: the number of its dimensions without batch dimensions.
 
     Raises:
         TypeError: they differ.
@@ -129,14 +129,14 @@ def check_batch(name: str, batch: Shape, aval: ShapedArray, argument: str, rank:
 
 
 def nan_of(dtype: Any) -> complex:
-    """NaN, in both parts of complex numbers."""
+    """NaN, in both parts for complex dtypes."""
     return complex(np.nan, np.nan) if dtypes.kind_of(dtype) == "c" else np.nan
 
 
 def batch_all(
     primitive: Primitive, args: Sequence[Any], dims: Sequence[int | None], **params: Any
 ) -> tuple[Any, Any]:
-    """A batching rule: all arguments get the batch dimension as their first."""
+    """A batching rule: all arguments get the batch dimension in front."""
     size = batch_size(args, dims)
     out = primitive.bind(*[to_front(x, d, size) for x, d in zip(args, dims, strict=True)], **params)
     return out, [0] * len(out) if primitive.multiple_results else 0
@@ -145,16 +145,16 @@ def batch_all(
 def batch_columns(
     x: Any, dim: int, columns: bool = True
 ) -> tuple[Any, Callable[[Any], tuple[Any, int]]]:
-    """A batch of matrices as matrices with more columns (or rows), for rules that treat each alike.
+    """A batch of matrices as one with more columns (or rows), for rules that act on each alike.
 
     Args:
         x: matrices.
         dim: the batch dimension.
-        columns: whether columns are treated alike, otherwise rows.
+        columns: whether the rule acts on columns, otherwise on rows.
 
     Returns:
-        The wider matrices, and a function that takes them apart again: into matrices and their
-        batch dimension.
+        The wider matrices, and a function that splits them again: into matrices and their batch
+        dimension.
     """
     place = len(shape_of(x)) - (2 if columns else 3)
     x = move_dimension(x, dim, place)
@@ -169,12 +169,12 @@ def is_complex(x: Any) -> bool:
 
 
 def complex_conjugate(x: Any) -> Any:
-    """The complex conjugate; of real numbers, themselves."""
+    """The complex conjugate; real numbers stay."""
     return conj(x) if is_complex(x) else x
 
 
 def magnitude(x: Any) -> Any:
-    """What pivots are compared by: of complex numbers, as in LAPACK, a sum of absolute values."""
+    """The size for choosing pivots: for complex numbers, as in LAPACK, a sum of absolute values."""
     return add(absolute(real(x)), absolute(imag(x))) if is_complex(x) else absolute(x)
 
 
@@ -190,7 +190,7 @@ def matrix_adjoint(x: Any) -> Any:
 
 
 def product(x: Any, y: Any) -> Any:
-    """Products of matrices, with all the bits of the dtype."""
+    """Products of matrices, in the full precision of the dtype."""
     rank = len(shape_of(x))
     batch = tuple(range(rank - 2))
     return dot_general_p.bind(
@@ -212,8 +212,8 @@ def where_mask(mask: Any, x: Any, y: Any) -> Any:
 
 
 def hermitian(x: Any) -> Any:
-    """The Hermitian matrices with the lower triangles of `x`; the diagonal's imaginary parts are
-    left out."""
+    """The Hermitian matrices with the lower triangles of `x`, dropping imaginary parts on the
+    diagonal."""
     strict = triangular_part(x, offset=-1)
     size = shape_of(x)[-1]
     dtype = aval_of(x).dtype
@@ -222,7 +222,7 @@ def hermitian(x: Any) -> Any:
 
 
 def triangular_part(x: Any, lower: bool = True, offset: int = 0) -> Any:
-    """`x` with zeros above a diagonal (below it for the upper triangle); offset 1 is the diagonal
+    """`x` with zeros above a diagonal (below it, for the upper triangle); offset 1 is the diagonal
     above the main one."""
     shape = shape_of(x)
     row = iota_like(INT32, shape[-2:], 0)
@@ -267,11 +267,11 @@ def rows_in_order(x: Any, order: Any) -> Any:
 
 
 def on_diagonal(rows: int, columns: int) -> Any:
-    """Where a matrix has its main diagonal, as booleans."""
+    """Where a matrix has its main diagonal, as a boolean mask."""
     shape = (rows, columns)
     return eq_p.bind(iota_like(INT32, shape, 0), iota_like(INT32, shape, 1))
 
 
 def identity(rows: int, columns: int, dtype: Any) -> Any:
-    """A matrix of ones on the main diagonal."""
+    """An identity matrix, of ones on the main diagonal."""
     return convert_element_type(on_diagonal(rows, columns), dtype)

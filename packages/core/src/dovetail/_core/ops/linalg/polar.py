@@ -54,18 +54,17 @@ if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder
 
 BOOL: Final = np.dtype(bool)
-#: So many are enough for any matrix.
+#: Enough for any matrix.
 MOST_ITERATIONS: Final = 10
-#: Iterations with a larger weight need a QR factorisation to be exact.
+#: Iterations with a larger weight need a QR factorisation for accuracy.
 LARGE_WEIGHT: Final = 100
 
 
 class Qdwh(Primitive):
-    """The polar decomposition ``x = u @ h``, how many iterations it took, and whether they
-    converged.
+    """The polar decomposition ``x = u @ h``, the number of iterations, and whether they converged.
 
-    The columns of ``u`` are orthonormal, but for those of singular values that are zero, and ``h``
-    is positive semidefinite.
+    The columns of ``u`` are orthonormal, except for those of zero singular values, and ``h`` is
+    positive semidefinite.
     """
 
     name = "qdwh"
@@ -97,7 +96,7 @@ class Qdwh(Primitive):
             left, s, vh = np.linalg.svd(matrix, full_matrices=False)
             return left @ vh, (vh.conj().T * s) @ vh
 
-        # How many iterations there are is up to the rounding.
+        # The number of iterations depends on rounding.
         return [
             *each_matrix(decomposed, x, [u, h]),
             np.zeros(steps.shape, INT32),
@@ -120,7 +119,8 @@ class Qdwh(Primitive):
         skew = product(matrix_adjoint(v), product(sub(image, matrix_adjoint(image)), v))
         turned = mul(skew, _inverse(add(row(w), column(w)), aval_of(skew).dtype))
         turned = product(v, product(turned, matrix_adjoint(v)))
-        # What the columns of u do not span: also of square matrices, where a part of them is zero.
+        # The complement of the columns of u; also for square matrices, where singular values may be
+        # zero.
         others = product(sub(t, product(u, image)), v)
         others = product(scaled_columns(others, _inverse(w, aval_of(w).dtype)), matrix_adjoint(v))
         du = add(product(u, turned), others)
@@ -175,7 +175,7 @@ class Qdwh(Primitive):
             return [add(number, 1), x, u, counts, bitwise_or(done, le(change, enough))]
 
         def last(number: Any, x: Any, u: Any, counts: Any, done: Any) -> list[Any]:
-            # One step of Newton and Schulz: the error that is left is cubed.
+            # One Newton-Schulz step, which cubes the remaining error.
             u = sub(mul(u, 1.5), mul(product(u, product(matrix_adjoint(u), u)), 0.5))
             if is_hermitian:
                 u = mul(add(u, matrix_adjoint(u)), 0.5)
@@ -189,8 +189,8 @@ qdwh_p: Final = Qdwh()
 
 
 def _inverse(x: Any, dtype: Any) -> Any:
-    """Reciprocals; zero where there are none, so that nothing comes from directions in which the
-    matrix is zero."""
+    """Reciprocals; zero for zero, so that directions in which the matrix is zero contribute
+    nothing."""
     nothing = eq(x, 0)
     one = full(shape_of(x), 1, aval_of(x).dtype)
     inverse = select(nothing, zeros_of(x), div(one, select(nothing, one, x)))
@@ -203,7 +203,7 @@ def _spread(x: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _scale(x: Any) -> Any:
-    """Factors that make singular values at most one; 1 for zeros."""
+    """Factors that scale singular values to at most one; 1 for zero matrices."""
     rank = len(shape_of(x))
     sizes = absolute(x)
     one_norm = reduce_max(reduce_sum(sizes, (rank - 2,)), (rank - 2,))
@@ -214,26 +214,26 @@ def _scale(x: Any) -> Any:
 
 def _weights(smallest: float) -> list[tuple[float, float, float]]:
     """The weights a, b, c of iterations ``u (a + b u^H u) (1 + c u^H u)^-1``, which take singular
-    values from `smallest` to one as fast as can be. The last ones go for all further iterations.
+    values from `smallest` to one as fast as possible. The last ones serve all further iterations.
 
     Source: Nakatsukasa, Bai and Gygi, "Optimizing Halley's iteration for computing the matrix polar
     decomposition", 2010.
     """
-    found: list[tuple[float, float, float]] = []
+    weights: list[tuple[float, float, float]] = []
     low = smallest
-    while low < 1 - 1e-14 and len(found) < 30:
+    while low < 1 - 1e-14 and len(weights) < 30:
         d = (4 * (1 - low**2) / low**4) ** (1 / 3)
         root = (1 + d) ** 0.5
         a = root + 0.5 * (8 - 4 * d + 8 * (2 - low**2) / (low**2 * root)) ** 0.5
         b = (a - 1) ** 2 / 4
         c = a + b - 1
-        found.append((a, b, c))
+        weights.append((a, b, c))
         low = min(low * (a + b * low**2) / (1 + c * low**2), 1.0)
-    return [*found, (3.0, 1.0, 3.0)]
+    return [*weights, (3.0, 1.0, 3.0)]
 
 
 def _ones(u: Any) -> Any:
-    """An identity matrix for each matrix, as large as it has columns."""
+    """An identity matrix for each matrix, with a row for each of its columns."""
     *batch, _, size = shape_of(u)
     rank = len(batch) + 2
     ones = identity(size, size, aval_of(u).dtype)
@@ -259,7 +259,7 @@ def _step_by_cholesky(u: Any, a: Any, b: Any, c: Any) -> Any:
     return add(mul(u, outer), mul(matrix_adjoint(solved), inner))
 
 
-# Functions for users
+# Public functions
 
 
 def qdwh(
@@ -273,26 +273,26 @@ def qdwh(
     """The polar decomposition of matrices, by Halley's iteration with dynamic weights.
 
     ``x = u @ h``, where ``u`` has orthonormal columns and ``h`` is Hermitian and positive
-    semidefinite. It consists of products and factorisations, so that accelerators are good at it.
+    semidefinite. It consists of products and factorisations, which accelerators are good at.
 
     Args:
         x: matrices of shape ``(..., m, n)`` with ``m >= n``, floating point or complex.
         is_hermitian: whether `x` is Hermitian; ``u`` is then made so too.
-        max_iterations: after how many iterations to stop; None for 10, which is always enough.
-        eps: the precision to reach, at which singular values relative to the largest also count as
-            zero; None for that of the dtype.
-        dynamic_shape: numbers of rows and columns, which may be traced: what is beyond them counts
+        max_iterations: the maximum number of iterations; None for 10, which is always enough.
+        eps: the target precision, below which singular values, relative to the largest, also count
+            as zero; None for that of the dtype.
+        dynamic_shape: numbers of rows and columns, which may be traced; elements beyond them count
             as zero.
 
     Returns:
         ``u`` of the shape of `x`, ``h`` of shape ``(..., n, n)``, and for each matrix the number of
-        iterations (int32) and whether they converged. Singular values that are zero are so in ``u``
-        too; of ones that are nearly zero it is not known what becomes in ``u``. Derivatives are
-        those of the limit.
+        iterations (int32) and whether they converged. Singular values that are zero stay zero in
+        ``u``; those that are nearly zero may become anything in ``u``. Derivatives are those of the
+        limit.
 
     Raises:
-        TypeError: the dtype is none of float32, float64, complex64 and complex128, `x` is no
-            matrix, or an argument is of another type.
+        TypeError: the dtype is not float32, float64, complex64 or complex128, `x` is not a matrix,
+            or an argument is of another type.
         ValueError: there are fewer rows than columns, or an argument is out of range.
 
     Differs:
@@ -329,7 +329,7 @@ def qdwh(
 
 
 def _cut(x: Any, sizes: Any) -> Any:
-    """`x` with zeros beyond some numbers of rows and columns."""
+    """`x` with zeros beyond `sizes`, the numbers of rows and columns to keep."""
     shape = shape_of(x)
     rank = len(shape)
     if not isinstance(sizes, tuple | list) or len(sizes) != 2:

@@ -109,20 +109,20 @@ def symmetric_product(
 
     Args:
         a_matrix: real matrices of shape ``(..., n, k)``.
-        c_matrix: symmetric matrices of shape ``(..., n, n)``, of the same dtype. With `beta` 0 they
-            are not read.
+        c_matrix: symmetric matrices of shape ``(..., n, n)``, of the same dtype. They are not read
+            if `beta` is 0.
         alpha: a number.
         beta: a number.
-        symmetrize_output: whether to take the upper triangle from the lower one, so that the result
-            is symmetric also where `c_matrix` is not.
+        symmetrize_output: whether to copy the lower triangle to the upper one, to make the result
+            symmetric even if `c_matrix` is not.
 
     Returns:
         Matrices of the shape and dtype of `c_matrix`.
 
     Raises:
         TypeError: the dtypes differ or are not floating point; the numbers of dimensions or the
-            batch dimensions do not go together; or `alpha` or `beta` is no number.
-        ValueError: the sizes do not go together.
+            batch dimensions are incompatible; or `alpha` or `beta` is not a number.
+        ValueError: the sizes are incompatible.
 
     Differs:
         `c` is not read where beta is 0.

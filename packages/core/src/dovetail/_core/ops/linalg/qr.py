@@ -1,4 +1,4 @@
-"""The QR factorisation, with and without exchanging columns."""
+"""The QR factorisation, with and without column pivoting."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ NDArray = np.ndarray[Any, Any]
 
 
 class Reflecting(Primitive):
-    """Makes matrices triangular by reflections, whose vectors take the place of the zeros."""
+    """Makes matrices triangular by reflections; their vectors replace the zeros."""
 
     multiple_results = True
     no_derivative = "it is a step of qr, which has one"
@@ -106,9 +106,9 @@ geqrf_p: Final = Geqrf()
 
 
 class Geqp3(Reflecting):
-    """QR factorisation in which the longest of the remaining columns is taken next.
+    """QR factorisation that always takes the longest remaining column next.
 
-    Results are those of `geqrf` and the order of the columns.
+    The results are those of `geqrf` and the order of the columns.
     """
 
     name = "geqp3"
@@ -165,7 +165,7 @@ def _reference(a: Any, pivoting: bool) -> list[NDArray]:
 
 
 def _longest_first(matrix: NDArray) -> NDArray:
-    """Columns in the order in which each is the longest, less its part along those before it."""
+    """Columns ordered so that each is the longest, after removing its part along earlier ones."""
     rest, order = matrix.copy(), np.arange(matrix.shape[1])
     for k in range(min(matrix.shape)):
         best = k + int(np.argmax(np.linalg.norm(rest[:, k:], axis=0)))
@@ -185,10 +185,10 @@ def _squares(x: Any) -> Any:
 
 
 def _largest(x: Any, dimensions: tuple[int, ...]) -> Any:
-    """What to divide by before squaring, in place of these dimensions: of size one, not zero."""
+    """The divisor before squaring, with these dimensions of size 1; never zero."""
     size = larger(absolute(real(x)), absolute(imag(x))) if is_complex(x) else absolute(x)
-    found = add_dimensions(reduce_max(size, dimensions), dimensions)
-    return select(eq(found, 0), _filled(found, 1), found)
+    largest = add_dimensions(reduce_max(size, dimensions), dimensions)
+    return select(eq(largest, 0), _filled(largest, 1), largest)
 
 
 def _filled(x: Any, value: float) -> Any:
@@ -202,7 +202,7 @@ def _scaled(x: Any, scale: Any) -> Any:
 
 
 def _lengths(k: Any, a: Any) -> Any:
-    """Squares of the lengths of columns from row `k` on, up to a factor."""
+    """Squared lengths of columns from row `k` on, up to a factor."""
     rank = len(shape_of(a))
     squares = _squares(_scaled(a, _largest(a, (rank - 2, rank - 1))))
     squares = _kept(squares, ge(iota_like(INT32, shape_of(a), rank - 2), k))
@@ -218,7 +218,7 @@ def reflection(column: Any, k: Any) -> tuple[Any, Any, Any]:
 
     Returns:
         Its vector, which is zero above row `k` and one there; its factor; and the column with the
-        element that becomes of row `k`, and the vector below it.
+        new element at row `k`, and the vector below it.
 
     Source: LAPACK's larfg.
     """
@@ -233,7 +233,7 @@ def reflection(column: Any, k: Any) -> tuple[Any, Any, Any]:
     nothing = eq(rest, 0)
     if is_complex(head):
         nothing = bitwise_and(nothing, eq(imag(head), 0))
-    # The sign with which nothing cancels in the difference to the first element.
+    # The sign that avoids cancellation in the difference from the first element.
     beta = select(lt(first, 0), length, neg(length))
     beta, diagonal = select(nothing, _filled(first, 1), beta), select(nothing, first, beta)
     diagonal, beta = (convert_element_type(v, dtype) for v in (mul(diagonal, scale), beta))
@@ -252,7 +252,7 @@ def reflected(a: Any, v: Any, tau: Any, k: Any) -> Any:
 
 
 def _reflect(k: Any, a: Any, taus: Any) -> tuple[Any, Any]:
-    """Make column `k` zero below the diagonal, by a reflection of all columns from there on."""
+    """Zero column `k` below the diagonal, by a reflection of all columns from there on."""
     rank = len(shape_of(a))
     v, tau, column = reflection(element_at(a, k, rank - 1), k)
     a = with_element(reflected(a, v, tau, k), column, k, rank - 1)
@@ -260,8 +260,8 @@ def _reflect(k: Any, a: Any, taus: Any) -> tuple[Any, Any]:
 
 
 class Qr(Primitive):
-    """Factors ``x = q @ r``, or ``x[:, p] = q @ r``, of which the one is orthogonal (unitary) and
-    the other upper triangular."""
+    """Factors ``x = q @ r``, or ``x[:, p] = q @ r``, where ``q`` is orthogonal (unitary) and ``r``
+    upper triangular."""
 
     name = "qr"
     multiple_results = True
@@ -346,10 +346,10 @@ qr_p: Final = Qr()
 
 
 def _changed_factors(q: Any, r: Any, change: Any) -> tuple[Any, Any]:
-    """The derivatives of both factors, where their product has `change`.
+    """The derivatives of both factors, if their product changes by `change`.
 
-    ``q^H @ dq`` is skew-Hermitian, so that its strict lower triangle, that of
-    ``q^H @ dx @ r^-1``, says what it is. Columns beyond a square follow from it.
+    ``q^H @ dq`` is skew-Hermitian, so it is determined by its strict lower triangle, that of ``q^H
+    @ dx @ r^-1``. Columns beyond a square follow from it.
     Source: Walter and others, "Structured higher-order algorithmic differentiation in the forward
     and reverse mode with application in optimum experimental design", 2012, section 3.
     """
@@ -369,7 +369,7 @@ def _changed_factors(q: Any, r: Any, change: Any) -> tuple[Any, Any]:
     return dq, dr
 
 
-# Functions for users
+# Public functions
 
 
 def qr(
@@ -381,25 +381,25 @@ def qr(
 ) -> tuple[Array, ...]:
     """The QR factorisation of matrices: ``x = q @ r``, with ``q^H @ q`` the identity.
 
-    It is computed by Householder reflections, as in LAPACK. So the diagonal of ``r`` is real, and
-    its elements may be negative.
+    It uses Householder reflections, like LAPACK. The diagonal of ``r`` is therefore real, and its
+    elements may be negative.
 
     Args:
         x: matrices of shape ``(..., m, n)``, of dtype float32, float64, complex64 or complex128.
-        pivoting: whether to exchange columns, so that the diagonal of ``r`` decreases.
+        pivoting: whether to permute columns, to make the diagonal of ``r`` decrease.
         full_matrices: whether ``q`` is square; otherwise it has min(m, n) columns.
-        use_magma: which library computes the factorisation on a GPU; has no meaning elsewhere.
+        use_magma: which library computes the factorisation on a GPU; ignored elsewhere.
 
     Returns:
         ``q`` of shape ``(..., m, k)`` and upper triangular ``r`` of shape ``(..., k, n)``, where k
-        is m or min(m, n); with `pivoting` also the order of the columns, int32 of shape
-        ``(..., n)``: ``x[:, order] = q @ r``.
+        is m or min(m, n); with `pivoting` also the order of the columns, int32 of shape ``(...,
+        n)``: ``x[:, order] = q @ r``.
 
-        They can be differentiated if the first min(m, n) columns (after exchanging) are linearly
-        independent, and not with `full_matrices` and m > n.
+        They are differentiable if the first min(m, n) columns (after permuting) are linearly
+        independent, but not with `full_matrices` and m > n.
 
     Raises:
-        TypeError: `x` is no stack of matrices, or its dtype is another.
+        TypeError: `x` is not a stack of matrices, or has an unsupported dtype.
 
     Example:
         >>> import numpy as np

@@ -21,10 +21,10 @@ Selection = Callable[..., Any] | None
 
 
 class Schur(Primitive):
-    """Factors ``x = z @ t @ z^H``, of which ``z`` is orthogonal (unitary) and ``t`` triangular, but
-    for blocks of two rows that belong to pairs of complex eigenvalues of real matrices.
+    """Factors ``x = z @ t @ z^H``, where ``z`` is orthogonal (unitary) and ``t`` triangular, except
+    for two-row blocks for pairs of complex eigenvalues of real matrices.
 
-    Where the computation fails, the results are NaN.
+    The results are NaN if the computation fails.
     """
 
     name = "schur"
@@ -53,8 +53,8 @@ class Schur(Primitive):
         kind = "complex" if x.dtype.kind == "c" else "real"
 
         def decomposed(matrix: Any) -> Any:
-            found = scipy.linalg.schur(matrix, kind) if matrix.size else (matrix, matrix)
-            return found[: len(outs)]
+            factors = scipy.linalg.schur(matrix, kind) if matrix.size else (matrix, matrix)
+            return factors[: len(outs)]
 
         return each_matrix(decomposed, x, outs)
 
@@ -86,18 +86,18 @@ def schur(
     Args:
         x: square matrices of shape ``(..., n, n)``, floating point or complex.
         compute_schur_vectors: whether to compute ``z``.
-        sort_eig_vals: False; LAPACK's way to sort eigenvalues is not at hand.
-        select_callable: which eigenvalues would come first if they were sorted; not used.
+        sort_eig_vals: must be False; sorting by LAPACK is not supported.
+        select_callable: which eigenvalues would come first if they were sorted; ignored.
 
     Returns:
         The pair of ``t`` and ``z``, each of the shape of `x`; ``(t,)`` without
-        `compute_schur_vectors`. The columns of ``z`` are orthonormal. Of complex matrices ``t`` is
-        upper triangular, with the eigenvalues on its diagonal; of real ones it is real, and a pair
-        of complex eigenvalues is a block of two rows and columns on the diagonal. Results are NaN
-        where the computation fails, as it does for NaN and infinities.
+        `compute_schur_vectors`. The columns of ``z`` are orthonormal. For complex matrices, ``t``
+        is upper triangular, with the eigenvalues on its diagonal. For real ones, ``t`` is real, and
+        a pair of complex eigenvalues is a block of two rows and columns on the diagonal. Results
+        are NaN if the computation fails, as for NaN and infinities.
 
     Raises:
-        TypeError: the dtype is none of float32, float64, complex64 and complex128, or `x` is no
+        TypeError: the dtype is not float32, float64, complex64 or complex128, or `x` is not a
             matrix.
         ValueError: the matrices are not square.
         NotImplementedError: `sort_eig_vals` is true, or the platform has no LAPACK.

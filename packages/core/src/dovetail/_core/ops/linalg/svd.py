@@ -59,9 +59,9 @@ if TYPE_CHECKING:
 
 
 class SvdAlgorithm(enum.Enum):
-    """How singular values are found.
+    """An algorithm for singular values.
 
-    DEFAULT is what suits the platform. QR and DIVIDE_AND_CONQUER need LAPACK or a library like it.
+    DEFAULT is the platform's choice. QR and DIVIDE_AND_CONQUER need LAPACK or a similar library.
     POLAR, by a polar decomposition and the eigenvalues of its positive factor, and JACOBI, which
     finds these by rotations, run on any platform.
     """
@@ -76,8 +76,8 @@ class SvdAlgorithm(enum.Enum):
 class Svd(Primitive):
     """Singular values, the largest first, and left and right singular vectors.
 
-    The left vectors are columns, the right ones rows, and conjugated. Where no values are found,
-    the results are NaN.
+    The left vectors are columns; the right ones are rows, and conjugated. The results are NaN if no
+    values are found.
     """
 
     name = "svd"
@@ -206,7 +206,7 @@ class Svd(Primitive):
     ) -> Any:
         (aval,), outs = context.avals_in, context.avals_out
         if not aval.size:
-            # Without singular values, the vectors are any that are orthonormal.
+            # Without singular values, any orthonormal vectors will do.
             return [
                 context.constant(0 if not i else np.broadcast_to(np.eye(*o.shape[-2:]), o.shape), o)
                 for i, o in enumerate(outs)
@@ -231,7 +231,7 @@ svd_p: Final = Svd()
 
 
 def _chosen(found: Sequence[Any], start: int, stop: int) -> list[Any]:
-    """Some of the values, and their vectors."""
+    """A range of the values, and their vectors."""
     s, *vectors = found
     chosen = [columns(s, start, stop)]
     if vectors:
@@ -242,10 +242,10 @@ def _chosen(found: Sequence[Any], start: int, stop: int) -> list[Any]:
 
 
 def _turned(u: Any, v: Any, s: Any, inner: Any) -> tuple[Any, Any]:
-    """The changes of singular vectors by each other, where ``u^H @ dx @ v`` is `inner`.
+    """The mutual changes of singular vectors, where ``u^H @ dx @ v`` is `inner`.
 
-    Source: Townsend, "Differentiating the singular value decomposition", 2016. Of a complex pair of
-    vectors, both of which may be multiplied by one phase, the right one keeps its own.
+    Source: Townsend, "Differentiating the singular value decomposition", 2016. A complex pair of
+    vectors may be multiplied by a common phase; here the right one keeps its own.
     """
     size = shape_of(s)[-1]
     own = on_diagonal(size, size)
@@ -265,15 +265,15 @@ def _turned(u: Any, v: Any, s: Any, inner: Any) -> tuple[Any, Any]:
 
 
 def _into_the_rest(vectors: Any, own: Any, change: Any, image: Any, inner: Any, s: Any) -> Any:
-    """The changes of singular vectors by what is orthogonal to them, added to `change`.
+    """The changes of singular vectors orthogonal to them, added to `change`.
 
-    Where more vectors were added to make the matrix square, these change so that all stay
-    orthonormal; other choices of them have other derivatives.
+    If more vectors were added to make the matrix square, these change so that all stay orthonormal;
+    other choices of them have other derivatives.
 
     Args:
         vectors: all vectors of a side.
         own: those that belong to singular values.
-        change: their change by each other.
+        change: their mutual change.
         image: the change of the matrix (or its adjoint) times the vectors of the other side.
         inner: ``own^H @ image``.
         s: the singular values.
@@ -297,7 +297,7 @@ def _into_the_rest(vectors: Any, own: Any, change: Any, image: Any, inner: Any, 
 def _by_polar(
     x: Any, full_matrices: bool, compute_uv: bool, algorithm: EighImplementation | None
 ) -> list[Any]:
-    """The decomposition from the polar one, ``x = p @ h``, and eigenvectors of ``h``."""
+    """The decomposition from the polar one, ``x = p @ h``, and the eigenvectors of ``h``."""
     *_, rows, cols = shape_of(x)
     if rows < cols:
         found = _by_polar(matrix_adjoint(x), full_matrices, compute_uv, algorithm)
@@ -311,7 +311,7 @@ def _by_polar(
     if not compute_uv:
         return [s]
     v = reverse(v, (last + 1,))
-    # Vectors of singular values near zero may be no unit vectors, and others are to be added.
+    # Vectors of singular values near zero may not be unit vectors, and others have to be added.
     q, r = qr_p.bind(product(p, v), full_matrices=full_matrices, pivoting=False, use_magma=None)
     factors = diagonal(part(r, rows=cols))
     length = absolute(factors)
@@ -327,7 +327,7 @@ def _by_polar(
     return [s, u, matrix_adjoint(v)]
 
 
-# Functions for users
+# Public functions
 
 
 @overload
@@ -369,27 +369,27 @@ def svd(
 
     Args:
         x: matrices of shape ``(..., m, n)``, floating point or complex.
-        full_matrices: whether ``u`` and ``vh`` are square, with more vectors that make them so.
+        full_matrices: whether to extend ``u`` and ``vh`` to square matrices.
         compute_uv: whether to compute ``u`` and ``vh``.
         subset_by_index: ``(start, end)`` for the singular values from the `start`-th largest to
             before the `end`-th largest, and their vectors; None for all. Not with `full_matrices`.
-        algorithm: an `SvdAlgorithm`; None for the one that suits the platform.
+        algorithm: an `SvdAlgorithm`; None for the platform's default.
 
     Returns:
-        ``u``, ``s`` and ``vh``; only ``s`` without `compute_uv`. ``s`` are the ``k = min(m, n)``
+        ``u``, ``s`` and ``vh``; only ``s`` without `compute_uv`. ``s`` holds the ``k = min(m, n)``
         singular values, of shape ``(..., k)``, real, the largest first. The left singular vectors
-        are the columns of ``u``, of shape ``(..., m, k)``, the right ones the conjugated rows of
-        ``vh``, of shape ``(..., k, n)``; with `full_matrices`, these shapes are ``(..., m, m)`` and
-        ``(..., n, n)``. Each pair of vectors is one of many: its sign or phase, vectors of equal
-        singular values, and those that are added, are up to the algorithm. Results are NaN where
-        the computation fails, as it does for NaN and infinities. Derivatives of the vectors of
-        equal singular values are NaN.
+        are the columns of ``u``, of shape ``(..., m, k)``; the right ones are the conjugated rows
+        of ``vh``, of shape ``(..., k, n)``. With `full_matrices`, these shapes are ``(..., m, m)``
+        and ``(..., n, n)``. Vectors are not unique: their sign or phase, the vectors of equal
+        singular values, and the added ones, are up to the algorithm. Results are NaN if the
+        computation fails, as for NaN and infinities. The derivatives of vectors of equal singular
+        values are NaN.
 
     Raises:
-        TypeError: the dtype is none of float32, float64, complex64 and complex128, `x` is no
-            matrix, or `algorithm` is of another type.
-        ValueError: there are no such singular values.
-        NotImplementedError: the platform does not have the algorithm asked for.
+        TypeError: the dtype is not float32, float64, complex64 or complex128, `x` is not a matrix,
+            or `algorithm` is of another type.
+        ValueError: the subset is out of range.
+        NotImplementedError: the platform does not have the requested algorithm.
 
     Differs:
         With `full_matrices` it has a derivative: vectors that are added turn only against the

@@ -147,7 +147,7 @@ class TriangularSolve(Primitive):
         (a, b), (d, e) = args, dims
         if d is not None:
             return batch_all(self, args, dims, left_side=left_side, **params)
-        # The same matrix for the whole batch, which gives further right-hand sides.
+        # One matrix for the whole batch, which becomes further right-hand sides.
         assert e is not None
         merged, restore = batch_columns(b, e, columns=left_side)
         return restore(self.bind(a, merged, left_side=left_side, **params))
@@ -194,12 +194,12 @@ triangular_solve_p: Final = TriangularSolve()
 
 
 def substituted(a: NDArray, b: NDArray, lower: bool) -> NDArray:
-    """The solutions of ``a @ x = b`` with triangular NumPy matrices, row after row."""
+    """The solutions of ``a @ x = b`` with triangular NumPy matrices, row by row."""
     x = np.zeros(b.shape, b.dtype)
     rows = range(a.shape[-1])
     for i in rows if lower else reversed(rows):
-        known = (a[..., i, None, :] @ x)[..., 0, :]
-        x[..., i, :] = (b[..., i, :] - known) / a[..., i, i, None]
+        solved = (a[..., i, None, :] @ x)[..., 0, :]
+        x[..., i, :] = (b[..., i, :] - solved) / a[..., i, i, None]
     return x
 
 
@@ -228,7 +228,7 @@ def solve_triangular(
     )
 
 
-# Functions for users
+# Public functions
 
 
 def triangular_solve(
@@ -245,24 +245,24 @@ def triangular_solve(
 
     Args:
         a: triangular matrices of shape ``(..., m, m)``, floating point or complex. The other
-            triangle is not read. Nothing is checked: where a diagonal element is zero, elements of
-            the result are infinite or NaN.
+            triangle is not read. Zeros on the diagonal are not detected; they make elements of the
+            result infinite or NaN.
         b: right-hand sides of the dtype and batch dimensions of `a`, of shape ``(..., m, n)`` with
             `left_side`, otherwise ``(..., n, m)``; or one for each matrix, of shape ``(..., m)``.
-        left_side: whether ``op(a)`` stands left of ``x``.
-        lower: whether the lower triangle of `a` is meant, otherwise the upper one.
+        left_side: whether ``op(a)`` is to the left of ``x``.
+        lower: whether to use the lower triangle of `a`, otherwise the upper one.
         transpose_a: whether ``op(a)`` is the transpose of `a`.
         conjugate_a: whether ``op(a)`` is the complex conjugate of `a` (with `transpose_a`, the
             adjoint).
-        unit_diagonal: whether to take the diagonal of `a` for ones, without reading it.
+        unit_diagonal: whether to take the diagonal of `a` as ones, without reading it.
 
     Returns:
         The solutions, of the shape and dtype of `b`.
 
     Raises:
         TypeError: the dtypes differ, or are neither floating point nor complex; or the numbers of
-            dimensions or the batch dimensions do not go together.
-        ValueError: the sizes of the matrices do not go together.
+            dimensions or the batch dimensions are incompatible.
+        ValueError: the sizes of the matrices are incompatible.
 
     Example:
         >>> import numpy as np

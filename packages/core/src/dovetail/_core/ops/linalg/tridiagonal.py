@@ -1,4 +1,4 @@
-"""Matrices made nearly triangular, or tridiagonal, by reflections of rows and columns."""
+"""Reduction of matrices to Hessenberg or tridiagonal form, by reflections of rows and columns."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class ReflectionReduction(Primitive):
-    """A reduction of square matrices by reflections, whose vectors take the place of zeros."""
+    """A reduction of square matrices by reflections; their vectors replace the zeros."""
 
     multiple_results = True
     no_derivative = "it gives reflections, of which no derivative is known to be of use"
@@ -48,7 +48,7 @@ class ReflectionReduction(Primitive):
 
 
 class Hessenberg(ReflectionReduction):
-    """``x = q @ h @ q^H`` with zeros in ``h`` below the diagonal next to the main one."""
+    """``x = q @ h @ q^H`` with zeros in ``h`` below the first subdiagonal."""
 
     name = "hessenberg"
 
@@ -152,7 +152,7 @@ class Tridiagonal(ReflectionReduction):
             ]
 
         def turned(a: Any) -> list[Any]:
-            """For the upper one, from the last column on: the same, read backwards."""
+            """For the upper triangle, from the last column on: the same, reversed."""
             packed, *others = reduced(reverse(a, both))
             return [reverse(packed, both), *[reverse(x, (rank - 2,)) for x in others]]
 
@@ -162,7 +162,7 @@ class Tridiagonal(ReflectionReduction):
 tridiagonal_p: Final = Tridiagonal()
 
 
-# Functions for users
+# Public functions
 
 
 def hessenberg(a: ArrayLike) -> tuple[Array, Array]:
@@ -172,14 +172,14 @@ def hessenberg(a: ArrayLike) -> tuple[Array, Array]:
         a: square matrices of shape ``(..., n, n)``, floating point or complex.
 
     Returns:
-        A pair of arrays: one of the shape of `a`, with ``h`` in the upper triangle and the diagonal
-        next to it, and, below that, the vectors of the reflections whose product is ``q``; and
-        their factors, of shape ``(..., n - 1)``. From ``(n - 1, n - 1)`` of the former, without its
-        first row and last column, `householder_product` makes the part of ``q`` without its first
-        row and column, where it has a one.
+        A pair of arrays: one of the shape of `a`, with ``h`` in the upper triangle and the first
+        subdiagonal and, below that, the vectors of the reflections whose product is ``q``; and
+        their factors, of shape ``(..., n - 1)``. ``q`` has a one at the top left of its otherwise
+        zero first row and column. `householder_product` makes the rest from the first array without
+        its first row and last column.
 
     Raises:
-        TypeError: the dtype is none of float32, float64, complex64 and complex128, or `a` is no
+        TypeError: the dtype is not float32, float64, complex64 or complex128, or `a` is not a
             matrix.
         ValueError: the matrices are not square.
 
@@ -204,12 +204,12 @@ def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Array, Array, Arra
     Returns:
         An array of the shape of `a`, with ``t`` and the vectors of the reflections whose product is
         ``q`` in the triangle that is read, and the other triangle of `a`; the diagonal of ``t``, of
-        shape ``(..., n)``, and the one next to it, of shape ``(..., n - 1)``, both real; and the
+        shape ``(..., n)``, and its off-diagonal, of shape ``(..., n - 1)``, both real; and the
         factors of the reflections, of shape ``(..., n - 1)``. With `lower`, `householder_product`
-        makes ``q`` of them as for `hessenberg`.
+        makes ``q`` from them as for `hessenberg`.
 
     Raises:
-        TypeError: the dtype is none of float32, float64, complex64 and complex128, or `a` is no
+        TypeError: the dtype is not float32, float64, complex64 or complex128, or `a` is not a
             matrix.
         ValueError: the matrices are not square.
 

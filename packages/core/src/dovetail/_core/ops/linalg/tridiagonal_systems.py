@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 
 
 class TridiagonalSolve(Primitive):
-    """Solves ``a @ x = b``, where `a` has three diagonals, by elimination with row exchanges.
+    """Solves ``a @ x = b`` for tridiagonal `a`, by elimination with row exchanges.
 
-    The first element of the lower diagonal and the last one of the upper are not read. The result
-    is NaN where a matrix is singular, unless zero pivots are replaced by small numbers.
+    The first element of the lower diagonal and the last of the upper one are not read. The result
+    is NaN for singular matrices, unless zero pivots are replaced by small numbers.
     """
 
     name = "tridiagonal_solve"
@@ -81,7 +81,7 @@ class TridiagonalSolve(Primitive):
         *changes, t = tangents
         x = self.bind(*diagonals, b, perturb_singular=perturb_singular)
         change: Any = Zero.of(x) if type(t) is Zero else t
-        # Row i of the matrix takes elements i - 1, i and i + 1 of a solution.
+        # Row i of the matrix multiplies elements i - 1, i and i + 1 of a solution.
         for offset, s in zip((-1, 0, 1), changes, strict=True):
             if type(s) is not Zero:
                 moved = mul(
@@ -166,7 +166,7 @@ tridiagonal_solve_p: Final = TridiagonalSolve()
 
 
 def _moved(x: Any, offset: int, dimension: int) -> Any:
-    """Element ``i + offset`` of a dimension at position i, zero where there is none."""
+    """Element ``i + offset`` of a dimension at position i; zero if there is none."""
     shape = shape_of(x)
     if not shape[dimension]:
         return x
@@ -183,8 +183,8 @@ def _without_last(du: Any) -> Any:
 def _eliminate(
     k: Any, dl: Any, d: Any, du: Any, further: Any, b: Any
 ) -> tuple[Any, Any, Any, Any, Any]:
-    """Make element k + 1 of the lower diagonal zero, after exchanging rows k and k + 1 if it is the
-    larger of its column; that fills the diagonal `further` above `du`."""
+    """Zero element k + 1 of the lower diagonal, after swapping rows k and k + 1 if it is the larger
+    in its column; that fills the diagonal `further` above `du`."""
     last = len(shape_of(d)) - 1
     after = add(k, 1)
     pivot, upper = element_at(d, k, last), element_at(du, k, last)
@@ -210,7 +210,7 @@ def _eliminate(
 
 
 def _without_zeros(pivots: Any, dl: Any, d: Any, du: Any) -> Any:
-    """Pivots with what stands for zeros, which depends on the largest element of the matrix."""
+    """Pivots with zeros replaced by a value relative to the largest element of the matrix."""
     shape = shape_of(d)
     last = len(shape) - 1
     elements = (_moved(_moved(dl, 1, last), -1, last), d, _without_last(du))
@@ -229,7 +229,7 @@ def _without_zeros(pivots: Any, dl: Any, d: Any, du: Any) -> Any:
 
 
 def _substitute(i: Any, d: Any, du: Any, further: Any, x: Any) -> tuple[Any, Any, Any, Any]:
-    """Row i of the solution, from the two that follow."""
+    """Row i of the solution, from the two after it."""
     last = len(shape_of(d)) - 1
     pivot, upper, beyond = (
         add_dimensions(element_at(v, i, last), (last + 1,)) for v in (d, du, further)
@@ -240,7 +240,7 @@ def _substitute(i: Any, d: Any, du: Any, further: Any, x: Any) -> tuple[Any, Any
     return d, du, further, with_element(x, div(row, pivot), i, last)
 
 
-# Functions for users
+# Public functions
 
 
 def tridiagonal_solve(
@@ -248,7 +248,7 @@ def tridiagonal_solve(
 ) -> Array:
     """Solve linear equations with tridiagonal matrices: ``a @ x = b``.
 
-    The computation is Gaussian elimination with exchanges of neighbouring rows.
+    It uses Gaussian elimination with exchanges of adjacent rows.
 
     Args:
         dl: lower diagonals, of shape ``(..., n)`` and dtype float32, float64, complex64 or
@@ -258,15 +258,15 @@ def tridiagonal_solve(
         du: upper diagonals, of the same shape and dtype: ``du[..., i]`` is element (i, i + 1), and
             ``du[..., n - 1]`` is not read.
         b: right-hand sides of shape ``(..., n, k)``, of the same dtype.
-        perturb_singular: whether to replace pivots that are zero by the largest element times the
-            precision of the dtype, so that the result is finite.
+        perturb_singular: whether to replace zero pivots by the largest element times the precision
+            of the dtype, to keep the result finite.
 
     Returns:
-        The solutions, of the shape of `b`. Without `perturb_singular` those with a singular matrix
-        are NaN.
+        The solutions, of the shape of `b`. Without `perturb_singular`, they are NaN for singular
+        matrices.
 
     Raises:
-        TypeError: the shapes or dtypes do not go together, or the dtype is another.
+        TypeError: the shapes or dtypes are incompatible, or the dtype is not supported.
 
     Example:
         >>> import numpy as np

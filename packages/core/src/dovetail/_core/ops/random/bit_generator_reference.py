@@ -1,6 +1,6 @@
-"""XLA's bit generators on NumPy arrays: slow, plain, and what compiled forms are tested against.
+"""XLA's bit generators on NumPy arrays: slow and plain, to test the compiled forms against.
 
-A state is four words of 32 bits: two of a key, two of a counter, the lower one first.
+A state is four 32-bit words: two of a key, two of a counter, each with the low word first.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _HALF: Final = np.uint64(32)
 
 
 def philox4x32(key1: Any, key2: Any, *counters: Any) -> list[NDArray]:
-    """Four words of random bits for two words of key and four of counter."""
+    """Four words of random bits from two words of key and four of counter."""
     x = [np.asarray(c, np.uint64) for c in counters]
     keys = [np.asarray(k, np.uint64) for k in (key1, key2)]
     first, second = map(np.uint64, MULTIPLIERS)
@@ -42,9 +42,9 @@ def split_dimension(shape: Shape) -> int:
 
 
 def philox_words(words: NDArray, count: int) -> NDArray:
-    """So many words made from a state."""
+    """The requested number of words, made from a state."""
     key1, key2, low, high = map(int, words)
-    # A counter of 128 bits, the upper half of which starts as the key.
+    # A 128-bit counter; its upper half starts as the key.
     start = low | high << 32 | key1 << 64 | key2 << 96
     blocks = [(start + i) % 2**128 for i in range(-(-count // 4))]
     counters = [np.array([b >> 32 * i & 0xFFFFFFFF for b in blocks], np.uint64) for i in range(4)]
@@ -52,7 +52,7 @@ def philox_words(words: NDArray, count: int) -> NDArray:
 
 
 def threefry_pairs(words: NDArray, count: int) -> tuple[NDArray, NDArray]:
-    """So many pairs of words made from a state."""
+    """The requested number of pairs of words, made from a state."""
     key1, key2, low, high = map(int, words)
     blocks = [(low + (high << 32) + i) % 2**64 for i in range(count)]
     counters = [np.array([b >> shift & 0xFFFFFFFF for b in blocks], np.uint32) for shift in (0, 32)]

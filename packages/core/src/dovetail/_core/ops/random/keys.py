@@ -26,16 +26,16 @@ BIT_WIDTHS: Final = (8, 16, 32, 64)
 
 
 class KeyFunctions(Protocol):
-    """A random generator, in functions of raw keys: arrays of numbers, of one shape and dtype."""
+    """A random generator, as functions of raw keys: numeric arrays of one shape and dtype."""
 
     def seed(self, value: Any, /) -> Any:
-        """The raw key of an integer scalar."""
+        """The raw key for an integer seed."""
 
     def split(self, key: Any, shape: Shape, /) -> Any:
-        """Raw keys of that shape, made from one."""
+        """Raw keys of the requested shape, derived from one."""
 
     def fold_in(self, key: Any, data: Any, /) -> Any:
-        """The raw key made from one and a uint32 scalar."""
+        """The raw key derived from one and a uint32 scalar."""
 
     def random_bits(self, key: Any, bit_width: int, shape: Shape, /) -> Any:
         """Unsigned integers of 8, 16, 32 or 64 bits, made from a raw key."""
@@ -50,7 +50,7 @@ class KeyImplementation:
         tag: its short name, shown in dtypes such as ``key<fry>``.
         key_shape: the shape of a raw key, of dtype uint32.
         functions: the generator, in terms of primitives.
-        reference: the same functions of NumPy arrays, for tests.
+        reference: the same functions on NumPy arrays, for tests.
     """
 
     name: str
@@ -66,8 +66,8 @@ class KeyImplementation:
         return hash(self.name)
 
     def __eq__(self, other: object) -> bool:
-        # Programs are found again by the keys' implementation, so two of one name must not be taken
-        # for each other.
+        # Compiled programs are cached by key implementation, so two with one name must not be
+        # confused.
         return self is other
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -92,7 +92,7 @@ class KeyDType(dtypes.ExtendedDType):
 
     @property
     def numpy(self) -> np.dtype[Any]:
-        """The NumPy dtype in which references hold keys: one field with the raw key."""
+        """The NumPy dtype that references use for keys: one field with the raw key."""
         return np.dtype([(self.implementation.name, np.uint32, self.implementation.key_shape)])
 
     def __eq__(self, other: object) -> bool:
@@ -110,10 +110,10 @@ _dtypes: Final[dict[str, KeyDType]] = {}
 
 
 def define_implementation(implementation: KeyImplementation) -> KeyImplementation:
-    """Make a key implementation known by its name.
+    """Register a key implementation under its name.
 
     Raises:
-        ValueError: there is one of that name.
+        ValueError: the name is already taken.
     """
     if implementation.name in _implementations:
         raise ValueError(f"a key implementation named {implementation.name!r} exists already")
@@ -123,10 +123,10 @@ def define_implementation(implementation: KeyImplementation) -> KeyImplementatio
 
 
 def implementation_of(spec: Any) -> KeyImplementation:
-    """The key implementation that a name, a dtype or an implementation means.
+    """The key implementation denoted by a name, a dtype or an implementation.
 
     Raises:
-        ValueError: there is none of that name.
+        ValueError: there is none with that name.
         TypeError: `spec` is none of these.
     """
     if isinstance(spec, KeyImplementation):
@@ -135,8 +135,8 @@ def implementation_of(spec: Any) -> KeyImplementation:
         return spec.implementation
     if isinstance(spec, str):
         if spec not in _implementations:
-            known = ", ".join(map(repr, sorted(_implementations)))
-            raise ValueError(f"there is no random key implementation {spec!r}; there are {known}")
+            names = ", ".join(map(repr, sorted(_implementations)))
+            raise ValueError(f"there is no random key implementation {spec!r}; there are {names}")
         return _implementations[spec]
     raise TypeError(f"a random key implementation is given by its name, got {spec!r}")
 
@@ -197,7 +197,7 @@ def _numpy_of_raw(raw: Any, impl: KeyImplementation) -> Any:
 
 
 def _each(function: Callable[..., Any], arrays: Sequence[Any], shape: Shape, out: Any) -> Any:
-    """Write `function` of each element of arrays of leading `shape` to `out`."""
+    """Write `function` of each element to `out`, for arrays with leading dimensions `shape`."""
     for place in np.ndindex(*shape):
         out[place] = function(*(x[place] for x in arrays))
     return out
@@ -215,7 +215,7 @@ def _check_keys(name: str, aval: Any) -> KeyImplementation:
 def _over_batch(
     function: Callable[..., Any], arrays: Sequence[Any], shape: Shape, inner: Sequence[Shape]
 ) -> Any:
-    """Apply a function of single elements to arrays of leading `shape`, in one go."""
+    """Apply a function of single elements to arrays with leading dimensions `shape`, in one go."""
     if not shape:
         return function(*arrays)
     size = prod(shape)
@@ -375,7 +375,7 @@ random_fold_in_p: Final = RandomFoldIn()
 
 
 class RandomBits(KeyPrimitive):
-    """Unsigned integers of uniformly random bits, an array of them for each key."""
+    """Unsigned integers of uniformly random bits, one array for each key."""
 
     name = "random_bits"
 
@@ -406,10 +406,10 @@ random_bits_p: Final = RandomBits()
 
 
 class ErfInvFast(ErfInv):
-    """The inverse of the error function, as StableHLO's operation computes it on a backend.
+    """The inverse error function, as computed by a backend's StableHLO operation.
 
-    It loses up to half of the digits in the tails, which does no harm to normal random numbers;
-    they are made with it because it is faster, and because their published streams are.
+    It loses up to half of the digits in the tails, which does no harm to normal random numbers.
+    They use it because it is faster, and because the published streams do.
     """
 
     name = "erf_inv_fast"
@@ -421,7 +421,7 @@ class ErfInvFast(ErfInv):
 erf_inv_fast_p: Final = ErfInvFast()
 
 
-# Functions for users' functions, on canonical arguments.
+# Behind the public functions; the arguments are already canonical.
 
 
 def is_key(x: Any) -> bool:
@@ -431,30 +431,30 @@ def is_key(x: Any) -> bool:
 
 
 def wrap(raw: Any, impl: KeyImplementation) -> Any:
-    """Typed keys of raw ones."""
+    """Typed keys from raw keys."""
     return random_wrap_p.bind(raw, impl=impl)
 
 
 def unwrap(keys: Any) -> Any:
-    """Raw keys of typed ones."""
+    """The raw keys of typed keys."""
     return random_unwrap_p.bind(keys)
 
 
 def seed(value: Any, impl: KeyImplementation) -> Any:
-    """Keys of integers."""
+    """Keys from integers."""
     return random_seed_p.bind(value, impl=impl)
 
 
 def split(keys: Any, shape: Shape) -> Any:
-    """Keys made from each key."""
+    """Keys derived from each key."""
     return random_split_p.bind(keys, shape=shape)
 
 
 def fold_in(keys: Any, data: Any) -> Any:
-    """Keys made from keys and uint32 numbers, elementwise."""
+    """Keys derived from keys and uint32 numbers, elementwise."""
     return random_fold_in_p.bind(keys, data)
 
 
 def random_bits(keys: Any, bit_width: int, shape: Shape) -> Any:
-    """Unsigned integers, an array of them for each key."""
+    """Unsigned integers, one array for each key."""
     return random_bits_p.bind(keys, bit_width=bit_width, shape=shape)

@@ -39,7 +39,7 @@ Shape = tuple[int, ...]
 
 
 class Philox4x32(NoGradient, Elementwise):
-    """Four words of random bits for two words of key and four of counter, elementwise."""
+    """Four words of random bits from two words of key and four of counter, elementwise."""
 
     name = "philox4x32"
     multiple_results = True
@@ -101,7 +101,7 @@ philox4x32_p: Final = Philox4x32()
 
 
 def _plus(low: Any, high: Any, number: Any) -> tuple[Any, Any, Any]:
-    """A number of two words plus one of one word, and what is carried."""
+    """A two-word number plus a one-word number, and the carry."""
     total = add_p.bind(low, number)
     carry = convert_element_type(lt_p.bind(total, number), UINT32)
     upper = add_p.bind(high, carry)
@@ -109,7 +109,7 @@ def _plus(low: Any, high: Any, number: Any) -> tuple[Any, Any, Any]:
 
 
 def _as_columns(words: Any, rank: int) -> list[Any]:
-    """The four words of states of shape ``(n, 4)``, each of shape ``(n, 1, ..., 1)``."""
+    """The four words of states of shape ``(n, 4)``, each as shape ``(n, 1, ..., 1)``."""
     count = shape_of(words)[0]
     return [reshape(slice_dimension(words, i, i + 1, 1), (count, *[1] * rank)) for i in range(4)]
 
@@ -117,7 +117,7 @@ def _as_columns(words: Any, rank: int) -> list[Any]:
 def generate(words: Any, shape: Shape, dtype: Any, threefry: bool) -> tuple[Any, Any]:
     """The next states, and arrays of unsigned integers, made from states of shape ``(n, 4)``.
 
-    They are what XLA's bit generators make from each state.
+    They equal what XLA's bit generators make from each state.
     """
     count, size = shape_of(words)[0], prod(shape)
     wide = dtype.itemsize == 8
@@ -125,8 +125,8 @@ def generate(words: Any, shape: Shape, dtype: Any, threefry: bool) -> tuple[Any,
         return words, broadcast_in_dim(make_literal(0, dtype), (count, *shape), ())
     sizes = shape or (1,)
     if not threefry:
-        made = size * (2 if wide else 1)
-        blocks: Shape = (-(-made // 4),)
+        word_count = size * (2 if wide else 1)
+        blocks: Shape = (-(-word_count // 4),)
     elif wide:
         blocks = (size,)
     else:

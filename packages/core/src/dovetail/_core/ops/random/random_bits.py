@@ -32,7 +32,7 @@ _UINT64: Final = np.dtype(np.uint64)
 class RandomAlgorithm(enum.IntEnum):
     """The generators of `rng_bit_generator`.
 
-    `RNG_DEFAULT` is the one that a backend makes fastest; on CPUs it is Philox.
+    `RNG_DEFAULT` is the fastest on each backend; on CPUs it is Philox.
 
     Example:
         >>> from dovetail import lax
@@ -49,7 +49,7 @@ class RandomAlgorithm(enum.IntEnum):
 
 
 class RngBitGenerator(NoGradient):
-    """Random bits of a backend's generator, and its next state."""
+    """Random bits from a backend's generator, and its next state."""
 
     name = "rng_bit_generator"
     multiple_results = True
@@ -93,18 +93,18 @@ class RngBitGenerator(NoGradient):
         algorithm: RandomAlgorithm,
         out_sharding: Any = None,
     ) -> tuple[Any, Any]:
-        # A backend's generator takes one state. The bits of many are made with other primitives,
-        # and are those that the two algorithms make from each; a default that is neither differs.
+        # A backend's generator takes a single state. Batches use other primitives, which give the
+        # same bits as the two algorithms do for each state; any other default differs.
         (key,), (d,) = args, dims
         assert d is not None
         key = move_dimension(key, d, 0)
-        given, count = aval_of(key).dtype, shape_of(key)[0]
+        key_dtype, count = aval_of(key).dtype, shape_of(key)[0]
         words = key
-        if given == _UINT64:
+        if key_dtype == _UINT64:
             words = reshape(bitcast_convert_type_p.bind(key, new_dtype=_UINT32), (count, 4))
         threefry = algorithm is RandomAlgorithm.RNG_THREE_FRY
         state, bits = philox.generate(words, shape, dtype, threefry)
-        if given == _UINT64:
+        if key_dtype == _UINT64:
             state = bitcast_convert_type_p.bind(reshape(state, (count, 2, 2)), new_dtype=_UINT64)
         return [state, bits], [0, 0]
 
@@ -118,10 +118,10 @@ class RngBitGenerator(NoGradient):
         algorithm: RandomAlgorithm,
         out_sharding: Any = None,
     ) -> Any:
-        (given,), (_, out) = context.avals_in, context.avals_out
+        (key_aval,), (_, out) = context.avals_in, context.avals_out
         state = make_aval((2,), _UINT64)
         pairs = make_aval((2, 2), _UINT32)
-        if given.dtype == _UINT32:
+        if key_aval.dtype == _UINT32:
             key = context.bitcast_convert(context.reshape(key, pairs), state)
         name = algorithm.name.removeprefix("RNG_")
         state_after, bits = context.ops(
@@ -130,8 +130,8 @@ class RngBitGenerator(NoGradient):
             [state, out],
             {"rng_algorithm": context.rng_algorithm(name)},
         )
-        if given.dtype == _UINT32:
-            state_after = context.reshape(context.bitcast_convert(state_after, pairs), given)
+        if key_aval.dtype == _UINT32:
+            state_after = context.reshape(context.bitcast_convert(state_after, pairs), key_aval)
         return [state_after, bits]
 
 
@@ -139,7 +139,7 @@ rng_bit_generator_p: Final = RngBitGenerator()
 
 
 class RngUniform(Primitive):
-    """Random numbers of a generator whose state is hidden in the backend."""
+    """Random numbers from a generator whose state is hidden in the backend."""
 
     name = "rng_uniform"
     no_derivative = "it gives other numbers each time"
@@ -164,31 +164,31 @@ class RngUniform(Primitive):
         if dtypes.kind_of(dtype) != "f":
             return generator.integers(int(low), int(high), shape, dtype)
         numbers = generator.uniform(float(low), float(high), shape).astype(dtype)
-        # A number just below the bound may be rounded to it.
+        # A number just below the bound may round to it.
         return np.asarray(np.where(numbers < high, numbers, low))
 
     def lower(self, context: Builder, low: Any, high: Any, *, shape: Shape) -> Any:
         (scalar, _), (out,) = context.avals_in, context.avals_out
-        made = out
+        drawn = out
         if dtypes.kind_of(out.dtype) != "f" and out.dtype.itemsize < 4:
-            # XLA ends the process where it is asked for integers of few bits.
-            made = out.update(dtype=np.dtype(np.int32))
-        bound = make_aval((), made.dtype)
+            # XLA crashes when asked for integers of few bits.
+            drawn = out.update(dtype=np.dtype(np.int32))
+        bound = make_aval((), drawn.dtype)
         low, high = (context.convert(x, make_aval((), scalar.dtype), bound) for x in (low, high))
         sizes = context.constant(np.asarray(shape, np.int64))
         numbers = context.op(
             "rng",
             [low, high, sizes],
-            made,
+            drawn,
             {"rng_distribution": context.rng_distribution("UNIFORM")},
         )
-        return context.convert(numbers, made, out)
+        return context.convert(numbers, drawn, out)
 
 
 rng_uniform_p: Final = RngUniform()
 
 
-# Functions for users.
+# Public functions
 
 
 def rng_bit_generator(
@@ -201,23 +201,23 @@ def rng_bit_generator(
 ) -> tuple[Array, Array]:
     """Random bits from a backend's own generator.
 
-    The same key gives the same bits on one kind of backend; those of `RNG_DEFAULT` may be others on
-    another. `dovetail.random` has numbers that are the same everywhere.
+    The same key gives the same bits on one kind of backend. With `RNG_DEFAULT`, they may differ
+    between backends. `dovetail.random` gives the same numbers everywhere.
 
     Args:
         key: the state of the generator, an array of 4 uint32 or of 2 uint64. The first half is the
-            key, which should be random, the second counts.
+            key, which should be random; the second half is the counter.
         shape: shape of the bits.
         dtype: uint8, uint16, uint32 or uint64.
-        algorithm: which generator.
+        algorithm: which generator to use.
         out_sharding: None.
 
     Returns:
         The next state, like `key`, and an array of that shape and dtype.
 
     Raises:
-        TypeError: `key` or `dtype` is another, or `shape` is no shape.
-        ValueError: there is no such algorithm.
+        TypeError: `key` or `dtype` is not one of these, or `shape` is not a shape.
+        ValueError: the algorithm is unknown.
 
     Example:
         >>> import numpy as np
@@ -250,10 +250,10 @@ def _algorithm(algorithm: Any) -> RandomAlgorithm:
 
 
 def rng_uniform(a: ArrayLike, b: ArrayLike, shape: Sequence[int]) -> Array:
-    """Random numbers from a generator whose state is hidden in the backend: others each time.
+    """Random numbers from a generator whose state is hidden in the backend: different each time.
 
-    Use `dovetail.random.uniform` instead, which gives the same numbers for the same key, and which
-    can be transformed.
+    Use `dovetail.random.uniform` instead. It gives the same numbers for the same key, and can be
+    transformed.
 
     Args:
         a: lower bound, a scalar of integers or floats.
@@ -261,11 +261,11 @@ def rng_uniform(a: ArrayLike, b: ArrayLike, shape: Sequence[int]) -> Array:
         shape: shape of the result.
 
     Returns:
-        An array of that shape and of the dtype of the bounds: `a` to below `b`. What it holds where
-        `b` is not above `a` is not defined.
+        An array of that shape and of the dtype of the bounds: from `a` to below `b`. Its values are
+        undefined unless `b` is above `a`.
 
     Raises:
-        TypeError: a bound is no scalar, their dtypes differ, or `shape` is no shape.
+        TypeError: a bound is not a scalar, their dtypes differ, or `shape` is not a shape.
 
     Example:
         >>> from dovetail import lax

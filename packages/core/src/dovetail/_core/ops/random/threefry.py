@@ -35,13 +35,13 @@ if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder
 
 UINT32: Final = np.dtype(np.uint32)
-#: How many counters one word tells apart.
+#: The number of counters that one word can hold.
 _COUNTERS: Final = 2**32
 Shape = tuple[int, ...]
 
 
 class Threefry2x32(NoGradient, Elementwise):
-    """Two words of random bits for two words of key and two of counter, elementwise."""
+    """Two words of random bits from two words of key and two of counter, elementwise."""
 
     name = "threefry2x32"
     multiple_results = True
@@ -82,7 +82,7 @@ class Threefry2x32(NoGradient, Elementwise):
             return context.op(name, [a, b], out)
 
         schedule = (key1, key2, op("xor", op("xor", key1, key2), constant(PARITY)))
-        # The rounds are written out: XLA:CPU is eight times slower in a loop over whole arrays.
+        # The rounds are unrolled: XLA:CPU is eight times slower in a loop over whole arrays.
         x1, x2 = op("add", x1, key1), op("add", x2, key2)
         for group in range(5):
             for distance in ROTATIONS[group % 2]:
@@ -113,14 +113,14 @@ def _as_vector(word: Any) -> Any:
 
 
 def threefry_2x32(keypair: Any, count: Any) -> Any:
-    """Random bits for an array of counters, the first half of which goes with the second.
+    """Random bits for an array of counters; its first half is paired with the second.
 
     Args:
         keypair: a raw key, or a pair of uint32 scalars.
         count: counters, uint32.
 
     Returns:
-        uint32, of the shape of `count`.
+        An array of uint32, of the shape of `count`.
 
     Example:
         >>> import numpy as np
@@ -148,7 +148,7 @@ def threefry_2x32(keypair: Any, count: Any) -> Any:
 
 
 def seed(value: Any) -> Any:
-    """The raw key of an integer: its high and its low word."""
+    """The raw key for an integer seed: its high and its low word."""
     dtype = aval_of(value).dtype
     if dtype.itemsize > 4:
         high = bitwise.shift_right_logical_p.bind(value, make_literal(32, dtype))
@@ -159,7 +159,7 @@ def seed(value: Any) -> Any:
 
 
 def _bits_of_counters(key: Any, shape: Shape) -> tuple[Any, Any]:
-    """Two words of bits for each of the numbers 0, 1, 2, ... over an array of that shape."""
+    """Two words of bits for each of the counters 0, 1, 2, ... over an array of that shape."""
     size = prod(shape)
     high: Any = make_literal(0, UINT32)
     if size <= _COUNTERS:
@@ -174,7 +174,7 @@ def _bits_of_counters(key: Any, shape: Shape) -> tuple[Any, Any]:
 
 
 def split(key: Any, shape: Shape) -> Any:
-    """Raw keys of that shape made from one."""
+    """Raw keys of the requested shape, derived from one."""
     if not config.threefry_partitionable.value:
         count = prod(shape) * 2
         return reshape(threefry_2x32(key, iota_like(UINT32, (count,), 0)), (*shape, 2))
@@ -183,7 +183,7 @@ def split(key: Any, shape: Shape) -> Any:
 
 
 def fold_in(key: Any, data: Any) -> Any:
-    """The raw key made from one and a uint32 scalar."""
+    """The raw key derived from one and a uint32 scalar."""
     words = threefry2x32_p.bind(*_words(key), make_literal(0, UINT32), data)
     return _join([_as_vector(w) for w in words], 0)
 
@@ -200,7 +200,7 @@ def random_bits(key: Any, bit_width: int, shape: Shape) -> Any:
 
 
 def join_words(high: Any, low: Any) -> Any:
-    """64-bit numbers of two words."""
+    """64-bit numbers from two words."""
     wide = np.dtype(np.uint64)
     shifted = bitwise.shift_left_p.bind(convert_element_type(high, wide), make_literal(32, wide))
     return bitwise.or_p.bind(shifted, convert_element_type(low, wide))
@@ -219,7 +219,7 @@ def _bits_in_sequence(key: Any, bit_width: int, shape: Shape, dtype: Any) -> Any
         pieces = 32 // bit_width
         place = iota_like(UINT32, (1, pieces), 1)
         distance = mul(place, make_literal(bit_width, UINT32))
-        # Each word is taken apart from its low end on; conversion drops the bits above.
+        # Each word is split from its low end; conversion drops the bits above.
         shifted = bitwise.shift_right_logical_p.bind(reshape(bits, (words, 1)), distance)
         narrow = convert_element_type(shifted, dtype)
         bits = slice_dimension(reshape(narrow, (words * pieces,)), 0, size, 0)

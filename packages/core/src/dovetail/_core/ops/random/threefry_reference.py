@@ -1,4 +1,4 @@
-"""Threefry on NumPy arrays: slow, plain, and what the compiled form is tested against.
+"""Threefry on NumPy arrays: slow and plain, to test the compiled form against.
 
 The functions are those of a `KeyImplementation`; raw keys are arrays of two uint32.
 """
@@ -20,7 +20,7 @@ ROTATIONS: Final = ((13, 15, 26, 6), (17, 29, 16, 24))
 
 
 def threefry2x32(key1: Any, key2: Any, x1: Any, x2: Any) -> tuple[NDArray, NDArray]:
-    """Two words of random bits for two words of key and two of counter."""
+    """Two words of random bits from two words of key and two of counter."""
     key1, key2, x1, x2 = (np.asarray(a, np.uint32) for a in (key1, key2, x1, x2))
     schedule = (key1, key2, key1 ^ key2 ^ np.uint32(PARITY))
     with np.errstate(over="ignore"):
@@ -36,19 +36,19 @@ def threefry2x32(key1: Any, key2: Any, x1: Any, x2: Any) -> tuple[NDArray, NDArr
 
 
 def _of_counters(key: NDArray, count: int) -> tuple[NDArray, NDArray]:
-    """The two words for each of the counters 0, 1, ... below `count`."""
+    """The two words for each of the counters from 0 to below `count`."""
     return threefry2x32(key[0], key[1], np.uint32(0), np.arange(count, dtype=np.uint32))
 
 
 def _of_halves(key: NDArray, count: int) -> NDArray:
-    """Words for the counters 0, 1, ... below `count`; the first half is paired with the second."""
+    """Words for the counters from 0 to below `count`; the first half is paired with the second."""
     counters = np.zeros(count + count % 2, np.uint32)
     counters[:count] = np.arange(count)
     return np.concatenate(threefry2x32(key[0], key[1], *np.split(counters, 2)))[:count]
 
 
 def seed(value: NDArray) -> NDArray:
-    """The raw key of an integer."""
+    """The raw key for an integer seed."""
     number = int(value) % 2 ** (64 if value.dtype.itemsize == 8 else 32)
     return np.array([number >> 32, number % 2**32], np.uint32)
 

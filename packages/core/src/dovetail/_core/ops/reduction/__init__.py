@@ -1,4 +1,4 @@
-"""Operators that combine the elements along dimensions, to one value or step by step.
+"""Operators that combine elements along dimensions, into one value or cumulatively.
 
 Imports `calls`, `elementwise` and `shape`.
 """

@@ -1,4 +1,4 @@
-"""Cumulative operations with a function that the user gives."""
+"""Cumulative operations with a user-defined function."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ from dovetail._core.transform.stage import stage
 
 T = TypeVar("T")
 
-#: From earlier and later elements, flat, to combined ones.
+#: From earlier and later elements, as flat lists, to combined ones.
 Combine = Callable[[list[Any], list[Any]], list[Any]]
 
 
 def associative_scan(fn: Callable[[T, T], T], elems: T, reverse: bool = False, axis: int = 0) -> T:
-    """At each position along an axis, all elements up to it combined with a function.
+    """Combine all elements up to each position along an axis with a function.
 
-    The function is called about ``2 * log2(n)`` times, with many elements at once, and about ``2 *
-    n`` elements are combined. Called eagerly, all is compiled as one program.
+    The function is called about ``2 * log2(n)`` times on many elements at once, and about ``2 * n``
+    elements are combined. An eager call compiles everything as one program.
 
     Args:
-        fn: from two trees of arrays like `elems`, with fewer elements along the axis, to a third.
-            It combines elements one by one, and has to be associative: ``fn(a, fn(b, c))`` equals
-            ``fn(fn(a, b), c)``. Elements of its first argument come before those of its second.
-        elems: a tree of arrays that have the same size along `axis`.
+        fn: a function of two trees of arrays like `elems`, with fewer elements along the axis, to a
+            third. It combines elements one by one, and has to be associative: ``fn(a, fn(b, c))``
+            equals ``fn(fn(a, b), c)``. Elements of its first argument precede those of its second.
+        elems: a tree of arrays with the same size along `axis`.
         reverse: go from the last element to the first.
-        axis: the dimension to go along; a negative one counts from the end of the first array.
+        axis: the dimension to scan; a negative one counts from the end of the first array.
 
     Returns:
-        A tree like `elems`: at each position, the elements up to it combined; with `reverse`, those
-        from it on, the last one first.
+        A tree like `elems`: at each position, the combination of the elements up to it; with
+        `reverse`, of those from it on, last one first.
 
     Raises:
-        TypeError: `fn` is no function, or returns something else than arrays like its arguments.
-        ValueError: there is no such axis, no array, or sizes along the axis differ.
+        TypeError: `fn` is not a function, or does not return arrays like its arguments.
+        ValueError: the axis is out of bounds, there are no arrays, or sizes along the axis differ.
 
     Differs:
         It is one program also when called eagerly.
@@ -142,7 +142,7 @@ def _joined(xs: Sequence[Any], axis: int) -> Any:
 
 
 def _interleaved(even: Any, odd: Any, axis: int) -> Any:
-    """The elements of `even`, which may have one more, and `odd` in turn."""
+    """The elements of `even`, which may have one more, and `odd`, alternating."""
     shape = shape_of(odd)
     half, extra = shape[axis], shape_of(even)[axis] - shape[axis]
     columns = [

@@ -1,8 +1,8 @@
 """Cumulative sums, products, extremes and log-sum-exps, and the linear recurrence behind them.
 
-All derivatives are linear recurrences y[i] = a[i] * y[i - 1] + b[i], which are linear in b, and
-whose adjoint is the same recurrence backwards. So a derivative is as short a program, and as fast,
-as the function.
+All derivatives are linear recurrences y[i] = a[i] * y[i - 1] + b[i]. These are linear in b, and
+their adjoint is the same recurrence backwards. A derivative is therefore as short a program, and as
+fast, as the function.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from dovetail._core.trace.zeros import Zero
 if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder
 
-#: StableHLO that combines two tuples of arrays, elements that come earlier first.
+#: StableHLO that combines two tuples of arrays, earlier elements first.
 Combine = Callable[[Sequence[Any], Sequence[Any], Sequence[Any]], Sequence[Any]]
 
 FLOAT32: Final = np.dtype(np.float32)
 
 
 def shifted(x: Any, axis: int, reverse: bool, fill: Any) -> Any:
-    """At each position the element before it, and `fill` at the first; backwards for `reverse`."""
+    """At each position the element before it, and `fill` at the first; `reverse` goes backwards."""
     config = [(0, 0, 0)] * len(shape_of(x))
     config[axis] = (-1, 1, 0) if reverse else (1, -1, 0)
     return pad_with(x, make_literal(fill, aval_of(x).dtype), tuple(config))
@@ -51,7 +51,7 @@ class Cumulative(Primitive):
     """At each position along an axis, a reduction of the elements up to it; from it on for
     `reverse`.
 
-    A member gives `kinds`, the dtype kinds that it takes, and `numpy`, a universal function of two
+    A member defines `kinds`, the supported dtype kinds, and `numpy`, a universal function of two
     arguments that NumPy can accumulate.
     """
 
@@ -86,7 +86,7 @@ class Cumulative(Primitive):
         return self.bind(x, axis=axis + (axis >= d), reverse=reverse), d
 
     def combine(self, context: Builder, x: Any, y: Any, aval: Any) -> Any:
-        """StableHLO that combines two arrays, elements that come earlier first."""
+        """StableHLO that combines two arrays, earlier elements first."""
         raise TypeError(f"{self.name} does not say how it combines two elements")
 
     def lower(self, context: Builder, x: Any, *, axis: int, reverse: bool) -> Any:
@@ -105,7 +105,7 @@ class Cumulative(Primitive):
 
 
 class CumSum(Cumulative, Linear):
-    """The sums of the elements up to each."""
+    """The cumulative sums."""
 
     name, numpy = "cumsum", np.add
 
@@ -117,7 +117,7 @@ class CumSum(Cumulative, Linear):
 
 
 class CumProd(Cumulative):
-    """The products of the elements up to each."""
+    """The cumulative products."""
 
     name, numpy = "cumprod", np.multiply
 
@@ -136,7 +136,7 @@ class CumProd(Cumulative):
 
 
 class CumExtreme(Cumulative):
-    """The extreme of the elements up to each; of equal ones, all have the same share of it."""
+    """The extreme of the elements up to each; equal ones share the derivative."""
 
     generates_nan = False
 
@@ -152,9 +152,9 @@ class CumExtreme(Cumulative):
             return out, Zero.of(out)
         dtype = aval_of(x).dtype
         before = shifted(out, axis, reverse, self.worst)
-        # An element that is worse than those before leaves their share; an equal one joins; a
-        # better one starts anew. So sums over those that share, and their number, are linear
-        # recurrences.
+        # An element that is worse than the running extreme leaves the shares; an equal one joins; a
+        # better one starts anew. The sums over those that share, and their counts, are therefore
+        # linear recurrences.
         best = self.extreme.bind(before, x)
         stays, joins = (convert_element_type(eq_p.bind(v, best), dtype) for v in (before, x))
         count = recurrence(stays, joins, axis, reverse)
@@ -177,7 +177,7 @@ class CumMin(CumExtreme):
 
 
 class CumLogSumExp(Cumulative):
-    """The logarithms of the sums of the exponentials of the elements up to each."""
+    """The log-sum-exp of the elements up to each."""
 
     name, numpy = "cumlogsumexp", np.logaddexp
     kinds = "fc"
@@ -203,8 +203,8 @@ class CumLogSumExp(Cumulative):
         return out, recurrence(carried, mul(t, own), axis, reverse)
 
     def lower(self, context: Builder, x: Any, *, axis: int, reverse: bool) -> Any:
-        # With the running maximum m, sums of exp(x - m[i]) do not overflow, and follow a linear
-        # recurrence, with the factor exp(m[i - 1] - m[i]).
+        # With the running maximum m, sums of exp(x - m[i]) do not overflow. They follow a linear
+        # recurrence with the factor exp(m[i - 1] - m[i]).
         (aval,) = context.avals_in
 
         def function(x: Any) -> Any:
@@ -223,7 +223,7 @@ class CumLogSumExp(Cumulative):
 
 
 def exp_of_difference(x: Any, y: Any) -> Any:
-    """exp(x - y), where infinities that are equal have the difference 0 instead of NaN."""
+    """exp(x - y), where equal infinities have the difference 0 instead of NaN."""
     gap = sub_p.bind(x, y)
     zero = structural.full(shape_of(gap), 0, aval_of(gap).dtype)
     return exp_p.bind(select_n_p.bind(eq_p.bind(x, y), gap, zero), accuracy=None)
@@ -294,7 +294,7 @@ class LinearRecurrence(Primitive):
 def combine_linear(
     context: Builder, xs: Sequence[Any], ys: Sequence[Any], avals: Sequence[Any]
 ) -> list[Any]:
-    """The composition of two maps y -> a * y + b, the first of which is applied first."""
+    """The composition of two maps y -> a * y + b; the first is applied first."""
     (a, b), (c, d) = xs, ys
     first, second = avals
     return [context.mul(a, c, first), context.add(context.mul(b, c, second), d, second)]
@@ -321,18 +321,18 @@ def emit_scan(
     reverse: bool,
     combine: Combine,
 ) -> list[Any]:
-    """StableHLO for the results of combining all elements up to each, with an associative function.
+    """StableHLO for an inclusive scan: all elements up to each, combined.
 
-    Neighbours are combined, the results are scanned, and from these the others follow: O(n)
+    Neighbours are combined, the results are scanned, and the other results follow from these: O(n)
     applications in 2 log2(n) steps.
 
     Args:
         context: the builder.
-        values: arrays that are scanned together.
+        values: arrays to scan together.
         avals: their avals, of one shape.
         axis: the dimension.
         reverse: whether to go from the last element to the first.
-        combine: takes elements that come earlier, elements that come later, and their avals.
+        combine: associative; takes earlier elements, later elements, and their avals.
     """
     if reverse:
         values = [context.reverse(v, a, (axis,)) for v, a in zip(values, avals, strict=True)]
@@ -381,7 +381,7 @@ def _scan(
 def _interleave(
     context: Builder, even: Sequence[Any], odd: Sequence[Any], avals: Sequence[Any], axis: int
 ) -> list[Any]:
-    """Arrays with the elements of `even` and `odd` in turn."""
+    """Arrays with the elements of `even` and `odd`, alternating."""
     shape = avals[0].shape
     size = shape[axis]
     half = size // 2
@@ -410,7 +410,7 @@ def _interleave(
     return results
 
 
-# Functions for users.
+# Public functions
 
 
 def _cumulative(primitive: Primitive, x: Any, axis: Any, reverse: Any) -> Any:
@@ -421,19 +421,19 @@ def _cumulative(primitive: Primitive, x: Any, axis: Any, reverse: Any) -> Any:
 
 
 def cumsum(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
-    """Sums of the elements up to each.
+    """Cumulative sums along an axis.
 
     Args:
-        operand: array of a number dtype.
-        axis: the dimension to go along; negative ones count from the end.
+        operand: an array of numbers.
+        axis: the dimension; negative ones count from the end.
         reverse: go from the last element to the first.
 
     Returns:
         An array of the same shape and dtype.
 
     Raises:
-        TypeError: the dtype is bool or no number.
-        ValueError: there is no such axis.
+        TypeError: the dtype is bool or not numeric.
+        ValueError: the axis is out of bounds.
 
     Example:
         >>> import numpy as np
@@ -445,19 +445,19 @@ def cumsum(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
 
 
 def cumprod(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
-    """Products of the elements up to each.
+    """Cumulative products along an axis.
 
     Args:
-        operand: array of a number dtype.
-        axis: the dimension to go along; negative ones count from the end.
+        operand: an array of numbers.
+        axis: the dimension; negative ones count from the end.
         reverse: go from the last element to the first.
 
     Returns:
         An array of the same shape and dtype.
 
     Raises:
-        TypeError: the dtype is bool or no number.
-        ValueError: there is no such axis.
+        TypeError: the dtype is bool or not numeric.
+        ValueError: the axis is out of bounds.
 
     Differs:
         The derivative divides by nothing, and is exact where elements are zero. It is made of
@@ -477,19 +477,19 @@ def cumprod(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
 
 
 def cummax(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
-    """The largest of the elements up to each.
+    """Cumulative maxima along an axis.
 
     Args:
-        operand: array of integers or floating point numbers.
-        axis: the dimension to go along; negative ones count from the end.
+        operand: an array of integers or floating point numbers.
+        axis: the dimension; negative ones count from the end.
         reverse: go from the last element to the first.
 
     Returns:
         An array of the same shape and dtype; NaN from the first NaN on.
 
     Raises:
-        TypeError: the dtype is of another kind.
-        ValueError: there is no such axis.
+        TypeError: the dtype is not supported.
+        ValueError: the axis is out of bounds.
 
     Differs:
         Complex numbers are ordered as by `max`: nan in a part counts as the largest.
@@ -508,19 +508,19 @@ def cummax(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
 
 
 def cummin(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
-    """The smallest of the elements up to each.
+    """Cumulative minima along an axis.
 
     Args:
-        operand: array of integers or floating point numbers.
-        axis: the dimension to go along; negative ones count from the end.
+        operand: an array of integers or floating point numbers.
+        axis: the dimension; negative ones count from the end.
         reverse: go from the last element to the first.
 
     Returns:
         An array of the same shape and dtype; NaN from the first NaN on.
 
     Raises:
-        TypeError: the dtype is of another kind.
-        ValueError: there is no such axis.
+        TypeError: the dtype is not supported.
+        ValueError: the axis is out of bounds.
 
     Example:
         >>> import numpy as np
@@ -532,11 +532,11 @@ def cummin(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
 
 
 def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
-    """Logarithms of the sums of the exponentials of the elements up to each, without overflow.
+    """Cumulative log-sum-exps along an axis, without overflow.
 
     Args:
-        operand: array of floating point numbers.
-        axis: the dimension to go along; negative ones count from the end.
+        operand: an array of floating point numbers.
+        axis: the dimension; negative ones count from the end.
         reverse: go from the last element to the first.
 
     Returns:
@@ -544,7 +544,7 @@ def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Ar
 
     Raises:
         TypeError: the dtype is not floating point.
-        ValueError: there is no such axis.
+        ValueError: the axis is out of bounds.
 
     Example:
         >>> import numpy as np

@@ -1,4 +1,4 @@
-"""Reductions with a function that the user gives."""
+"""Reductions with a user-defined function."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ Axes = tuple[int, ...]
 class Reduce(Primitive):
     """Reduces several arrays together with an associative function of scalars.
 
-    Half of the operands are arrays, the others the scalars that the reductions start with.
+    Half of the operands are arrays; the others are the scalars that the reductions start with.
     """
 
     name = "reduce"
@@ -73,9 +73,9 @@ class Reduce(Primitive):
     def reference(self, *args: Any, jaxpr: ClosedJaxpr, dimensions: Axes) -> Any:
         count = len(args) // 2
         arrays = [np.asarray(a) for a in args[:count]]
-        kept = tuple(i for i in range(arrays[0].ndim) if i not in dimensions)
+        others = tuple(i for i in range(arrays[0].ndim) if i not in dimensions)
         lines = [
-            a.transpose(*kept, *dimensions).reshape(*without(a.shape, dimensions), -1)
+            a.transpose(*others, *dimensions).reshape(*without(a.shape, dimensions), -1)
             for a in arrays
         ]
         results = [
@@ -143,7 +143,7 @@ def evaluated(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
 
 
 def elementwise(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
-    """The function of scalars that a jaxpr is, on the elements of arrays of one shape."""
+    """The scalar function of a jaxpr, applied to the elements of arrays of one shape."""
     shape = shape_of(args[0])
     if not shape:
         return eval_jaxpr(closed.jaxpr, closed.consts, *args)
@@ -161,12 +161,12 @@ def elementwise(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
 
 
 def _in_pairs(args: Sequence[Any], *, jaxpr: ClosedJaxpr, dimensions: Axes) -> list[Any]:
-    """The reduction by combining neighbours: as other primitives, which can be transformed."""
+    """The reduction by combining neighbours, in other primitives, which can be transformed."""
     count = len(args) // 2
-    kept = without(shape_of(args[0]), dimensions)
-    starts = [structural.broadcast_in_dim(start, kept, ()) for start in args[count:]]
+    result_shape = without(shape_of(args[0]), dimensions)
+    starts = [structural.broadcast_in_dim(start, result_shape, ()) for start in args[count:]]
     xs = [merge_dimensions(x, dimensions) for x in args[:count]]
-    last = len(kept)
+    last = len(result_shape)
     if not shape_of(xs[0])[last]:
         return starts
     while (size := shape_of(xs[0])[last]) > 1:
@@ -179,16 +179,16 @@ def _in_pairs(args: Sequence[Any], *, jaxpr: ClosedJaxpr, dimensions: Axes) -> l
                 for c, x in zip(combined, xs, strict=True)
             ]
         xs = combined
-    return elementwise(jaxpr, [*starts, *[structural.reshape(x, kept) for x in xs]])
+    return elementwise(jaxpr, [*starts, *[structural.reshape(x, result_shape) for x in xs]])
 
 
 class Monoid(NamedTuple):
-    """An operation that reductions are known of.
+    """An operation with a known reduction.
 
     Attributes:
         operation: the operation on two elements.
-        reduction: the primitive that combines all elements by it.
-        neutral: from a dtype to what changes nothing.
+        reduction: the primitive that combines all elements with it.
+        neutral: from a dtype to the neutral element.
         of_bools: whether the reduction takes booleans.
     """
 
@@ -210,12 +210,12 @@ _MONOIDS: Final = (
 
 
 def known_monoid(closed: ClosedJaxpr, start: Any, dtype: Any) -> Monoid | None:
-    """The monoid whose operation a function of two scalars is, if it is one.
+    """The monoid that a function of two scalars computes, if it is a known one.
 
     Args:
         closed: the function.
-        start: what reductions start with: its value must be known, and neutral.
-        dtype: of what is reduced.
+        start: the initial value; it must be known, and neutral.
+        dtype: the dtype of the elements.
     """
     jaxpr = closed.jaxpr
     if len(jaxpr.eqns) != 1 or len(jaxpr.outvars) != 1:
@@ -256,14 +256,14 @@ def reduce(
     dimensions: Sequence[int],
     out_sharding: Sharding | None = None,
 ) -> PyTree:
-    """Combine all elements along some dimensions with a function.
+    """Combine all elements along some dimensions with a user-defined function.
 
     Args:
         operands: an array, or a tree of arrays of one shape that are reduced together.
-        init_values: a scalar, or a tree of scalars like `operands`, with which the function changes
-            nothing: it may be combined with elements any number of times.
-        computation: from two scalars (or two trees of them, like `operands`) to one. It has to be
-            associative; elements are combined in any grouping.
+        init_values: a scalar, or a tree of scalars like `operands`. It has to be neutral for the
+            function, as it may be combined with elements any number of times.
+        computation: a function from two scalars (or two trees of them, like `operands`) to one. It
+            has to be associative: the grouping of elements is not specified.
         dimensions: the dimensions to reduce; negative ones count from the end.
         out_sharding: None.
 
@@ -271,9 +271,9 @@ def reduce(
         Arrays without these dimensions, as a tree like `operands`.
 
     Raises:
-        TypeError: dtypes, shapes or trees do not go together, `computation` returns something else
-            than scalars of the dtypes it is given, or it uses traced values from outside.
-        ValueError: a dimension is out of bounds or named twice.
+        TypeError: dtypes, shapes or trees are incompatible, `computation` does not return scalars
+            of the dtypes of its arguments, or it uses traced values from outside.
+        ValueError: a dimension is out of bounds or repeated.
 
     Differs:
         The derivative starts from the initial value, as the result does.
@@ -304,24 +304,24 @@ def reduce(
     closed = combination(computation, tree, avals, "reduce")
     monoid = known_monoid(closed, starts[0], avals[0].dtype) if len(arrays) == 1 else None
     if monoid is not None:
-        known = monoid.reduction
-        sharding = {"out_sharding": None} if known is reduce_sum_p else {}
-        return pytree.unflatten(tree, [known.bind(arrays[0], axes=axes, **sharding)])
+        primitive = monoid.reduction
+        sharding = {"out_sharding": None} if primitive is reduce_sum_p else {}
+        return pytree.unflatten(tree, [primitive.bind(arrays[0], axes=axes, **sharding)])
     scalars = [starting_value(s, a.dtype, "reduce") for s, a in zip(starts, avals, strict=True)]
     outs = reduce_p.bind(*arrays, *scalars, dimensions=axes, jaxpr=closed)
     return pytree.unflatten(tree, outs)
 
 
 def starting_value(scalar: Any, dtype: Any, function: str) -> Any:
-    """What a reduction starts with; a scalar of Python takes the dtype of the array.
+    """The initial value of a reduction; a Python scalar takes the dtype of the array.
 
     Args:
         scalar: an operand.
-        dtype: dtype of the array.
-        function: name of the user's function, for messages.
+        dtype: the dtype of the array.
+        function: the name of the user's function, for messages.
 
     Raises:
-        TypeError: it is no scalar, or has another dtype.
+        TypeError: it is not a scalar, or has another dtype.
     """
     if aval_of(scalar).ndim:
         raise TypeError(
@@ -348,13 +348,13 @@ def combination(computation: Any, tree: Any, avals: Sequence[Any], function: str
 
     Args:
         computation: the user's function.
-        tree: structure of each of its arguments, and of its result.
+        tree: the structure of each of its arguments, and of its result.
         avals: of the scalars in one tree.
-        function: name of the user's function that is called with it, for messages.
+        function: the name of the public function that it is passed to, for messages.
 
     Raises:
-        TypeError: its result is something else than a tree of scalars like its arguments, or it
-            uses traced values from outside.
+        TypeError: its result is not a tree of scalars like its arguments, or it uses traced values
+            from outside.
     """
     name = name_of(computation)
     count = len(avals)

@@ -45,12 +45,12 @@ KINDS: Final = {
 
 
 def lowest(dtype: Any) -> Any:
-    """The value below all others, which `reduce_max` gives for no elements."""
+    """The lowest value of the dtype, the result of `reduce_max` for no elements."""
     return _extreme(dtype, -1)
 
 
 def highest(dtype: Any) -> Any:
-    """The value above all others, which `reduce_min` gives for no elements."""
+    """The highest value of the dtype, the result of `reduce_min` for no elements."""
     return _extreme(dtype, 1)
 
 
@@ -74,8 +74,8 @@ def _extreme(dtype: Any, sign: int) -> Any:
 class Reduction(Primitive):
     """Combines all elements along some dimensions, in any order.
 
-    A member gives `kinds`, the dtype kinds that it takes, `numpy`, a function of an array and axes,
-    `identity`, the value that it gives for no elements, and `combine`.
+    A member defines `kinds`, the supported dtype kinds; `numpy`, a function of an array and axes;
+    `identity`, the result for no elements; and `combine`.
     """
 
     accepts_zeros = True
@@ -130,7 +130,7 @@ class Reduction(Primitive):
 
 
 def merge_dimensions(x: Any, axes: Axes) -> Any:
-    """`x` with the dimensions `axes` merged into one, the last."""
+    """`x` with the dimensions `axes` merged into one, which comes last."""
     shape = shape_of(x)
     kept = tuple([i for i in range(len(shape)) if i not in axes])
     turned = structural.transpose(x, (*kept, *axes))
@@ -158,8 +158,8 @@ class ReduceProd(Reduction):
             return out, Zero.of(out)
         if not axes or not aval_of(x).size:
             return out, t if not axes else Zero.of(out)
-        # Products of halves, and of halves of these, whose tangents follow from the product rule:
-        # no division, so that zeros among the factors do no harm, in derivatives of any order.
+        # Products of halves, recursively, whose tangents follow from the product rule. Without a
+        # division, zeros among the factors do no harm, in derivatives of any order.
         x, t = merge_dimensions(x, axes), merge_dimensions(t, axes)
         dtype, last = aval_of(x).dtype, len(shape_of(x)) - 1
         while (size := shape_of(x)[last]) > 1:
@@ -175,7 +175,7 @@ class ReduceProd(Reduction):
     def lower(self, context: Builder, x: Any, *, axes: Axes) -> Any:
         (aval,), (out,) = context.avals_in, context.avals_out
         if dtypes.kind_of(out.dtype) == "f" and out.dtype.itemsize < 4:
-            # Rounding every partial product to 16 bits would lose what the inputs have.
+            # Rounding every partial product to 16 bits would lose precision.
             wide_in, wide = aval.update(dtype=FLOAT32), out.update(dtype=FLOAT32)
             scalar = make_aval((), FLOAT32)
             (result,) = context.reduce(
@@ -193,7 +193,7 @@ reduce_prod_p: Final = ReduceProd()
 
 
 class Extreme(Reduction):
-    """The largest or the smallest element; NaN where there is one. Ties share the derivative."""
+    """The largest or the smallest element; NaN if there is one. Ties share the derivative."""
 
     kinds = "biufc"
     direction: ClassVar[str]
@@ -247,10 +247,9 @@ reduce_min_p: Final = ReduceMin()
 
 
 def before(context: Builder, x: Any, y: Any, scalar: ShapedArray, direction: str) -> Any:
-    """Whether `x` comes before `y`, NaN first of all and then by the comparison `direction`.
+    """Whether `x` precedes `y`: NaN first of all, then by the comparison `direction`.
 
-    Complex numbers are compared by their real parts, and by their imaginary ones where these are
-    equal.
+    Complex numbers are compared by their real parts, then by their imaginary parts.
     """
     truth = scalar.update(dtype=np.dtype(bool))
     kind = dtypes.kind_of(scalar.dtype)
@@ -262,7 +261,7 @@ def before(context: Builder, x: Any, y: Any, scalar: ShapedArray, direction: str
             context.compare(a, b, "EQ", part), context.compare(c, d, direction, part), truth
         )
         first = context.or_(context.compare(a, b, direction, part), tie, truth)
-        # A number does not come before a NaN whose other part is a number.
+        # A number does not precede a NaN whose other part is a number.
         first = context.and_(first, context.compare(y, y, "EQ", scalar), truth)
     else:
         first = context.compare(x, y, direction, scalar)
@@ -366,7 +365,7 @@ class ArgExtreme(NoGradient):
         def body(x: Any, i: Any, y: Any, j: Any) -> list[Any]:
             first = before(context, x, y, value, self.direction)
             reverse = before(context, y, x, value, self.direction)
-            # Equal elements, and NaNs, are those of which both or neither come before the other.
+            # Two elements are equal, or both NaN, if both or neither precede the other.
             same = context.compare(first, reverse, "EQ", truth)
             lower = context.min(i, j, index)
             picked = context.select(first, i, j, index)
@@ -377,14 +376,14 @@ class ArgExtreme(NoGradient):
 
         identity = lowest(aval.dtype) if self.direction == "GT" else highest(aval.dtype)
         positions = context.iota(aval.update(dtype=index_dtype, weak_type=False), axis)
-        _, found = context.reduce(
+        _, extreme_positions = context.reduce(
             [x, positions],
             [context.constant(identity, value), context.constant(0, index)],
             axes,
             [out.update(dtype=aval.dtype), out],
             body,
         )
-        return found
+        return extreme_positions
 
 
 class ArgMax(ArgExtreme):
@@ -403,7 +402,7 @@ argmax_p: Final = ArgMax()
 argmin_p: Final = ArgMin()
 
 
-# Functions for users.
+# Public functions
 
 
 def _reduced(primitive: Primitive, x: Any, axes: Any) -> Any:
@@ -418,8 +417,8 @@ def reduce_sum(
     """The sum over some dimensions.
 
     Args:
-        operand: array of integers, floating point or complex numbers; 16-bit floats are added
-            in 32 bits.
+        operand: an array of integers, floating point or complex numbers; 16-bit floats are added in
+            32 bits.
         axes: the dimensions to reduce; negative ones count from the end.
         out_sharding: None.
 
@@ -427,8 +426,8 @@ def reduce_sum(
         An array without these dimensions, of the same dtype; 0 for no elements.
 
     Raises:
-        TypeError: the dtype is of another kind.
-        ValueError: an axis is out of bounds or named twice.
+        TypeError: the dtype is not supported.
+        ValueError: an axis is out of bounds or repeated.
 
     Example:
         >>> import numpy as np
@@ -452,16 +451,16 @@ def reduce_prod(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """The product over some dimensions.
 
     Args:
-        operand: array of integers, floating point or complex numbers; 16-bit floats are multiplied
-            in 32 bits.
+        operand: an array of integers, floating point or complex numbers; 16-bit floats are
+            multiplied in 32 bits.
         axes: the dimensions to reduce; negative ones count from the end.
 
     Returns:
         An array without these dimensions, of the same dtype; 1 for no elements.
 
     Raises:
-        TypeError: the dtype is of another kind.
-        ValueError: an axis is out of bounds or named twice.
+        TypeError: the dtype is not supported.
+        ValueError: an axis is out of bounds or repeated.
 
     Example:
         >>> import numpy as np
@@ -475,20 +474,20 @@ def reduce_prod(operand: ArrayLike, axes: Sequence[int]) -> Array:
 def reduce_max(
     operand: ArrayLike, axes: Sequence[int], *, out_sharding: Sharding | None = None
 ) -> Array:
-    """The largest element over some dimensions.
+    """The maximum over some dimensions.
 
     Args:
-        operand: array of any dtype; complex numbers are ordered by their real parts first.
+        operand: an array of any dtype; complex numbers are ordered by their real parts first.
         axes: the dimensions to reduce; negative ones count from the end.
         out_sharding: None.
 
     Returns:
-        An array without these dimensions, of the same dtype;
-        NaN where there is one, the lowest value of the dtype for no elements.
+        An array without these dimensions, of the same dtype; NaN if there is one, the lowest value
+        of the dtype for no elements.
 
     Raises:
-        TypeError: the dtype is of another kind.
-        ValueError: an axis is out of bounds or named twice.
+        TypeError: the dtype is not supported.
+        ValueError: an axis is out of bounds or repeated.
 
     Example:
         >>> import numpy as np
@@ -503,20 +502,20 @@ def reduce_max(
 def reduce_min(
     operand: ArrayLike, axes: Sequence[int], *, out_sharding: Sharding | None = None
 ) -> Array:
-    """The smallest element over some dimensions.
+    """The minimum over some dimensions.
 
     Args:
-        operand: array of any dtype; complex numbers are ordered by their real parts first.
+        operand: an array of any dtype; complex numbers are ordered by their real parts first.
         axes: the dimensions to reduce; negative ones count from the end.
         out_sharding: None.
 
     Returns:
-        An array without these dimensions, of the same dtype;
-        NaN where there is one, the highest value of the dtype for no elements.
+        An array without these dimensions, of the same dtype; NaN if there is one, the highest value
+        of the dtype for no elements.
 
     Raises:
-        TypeError: the dtype is of another kind.
-        ValueError: an axis is out of bounds or named twice.
+        TypeError: the dtype is not supported.
+        ValueError: an axis is out of bounds or repeated.
 
     Example:
         >>> import numpy as np
@@ -529,18 +528,18 @@ def reduce_min(
 
 
 def reduce_and(operand: ArrayLike, axes: Sequence[int]) -> Array:
-    """The bits that are set in all elements over some dimensions.
+    """The bitwise AND over some dimensions; for booleans, whether all are true.
 
     Args:
-        operand: array of bool or integers.
+        operand: an array of bool or integers.
         axes: the dimensions to reduce; negative ones count from the end.
 
     Returns:
         An array without these dimensions, of the same dtype.
 
     Raises:
-        TypeError: the dtype is of another kind.
-        ValueError: an axis is out of bounds or named twice.
+        TypeError: the dtype is not supported.
+        ValueError: an axis is out of bounds or repeated.
 
     Example:
         >>> import numpy as np
@@ -552,18 +551,18 @@ def reduce_and(operand: ArrayLike, axes: Sequence[int]) -> Array:
 
 
 def reduce_or(operand: ArrayLike, axes: Sequence[int]) -> Array:
-    """The bits that are set in any element over some dimensions.
+    """The bitwise OR over some dimensions; for booleans, whether any is true.
 
     Args:
-        operand: array of bool or integers.
+        operand: an array of bool or integers.
         axes: the dimensions to reduce; negative ones count from the end.
 
     Returns:
         An array without these dimensions, of the same dtype.
 
     Raises:
-        TypeError: the dtype is of another kind.
-        ValueError: an axis is out of bounds or named twice.
+        TypeError: the dtype is not supported.
+        ValueError: an axis is out of bounds or repeated.
 
     Example:
         >>> import numpy as np
@@ -575,18 +574,18 @@ def reduce_or(operand: ArrayLike, axes: Sequence[int]) -> Array:
 
 
 def reduce_xor(operand: ArrayLike, axes: Sequence[int]) -> Array:
-    """The bits that are set in an odd number of elements over some dimensions.
+    """The bitwise XOR over some dimensions: bits that are set in an odd number of elements.
 
     Args:
-        operand: array of bool or integers.
+        operand: an array of bool or integers.
         axes: the dimensions to reduce; negative ones count from the end.
 
     Returns:
         An array without these dimensions, of the same dtype.
 
     Raises:
-        TypeError: the dtype is of another kind.
-        ValueError: an axis is out of bounds or named twice.
+        TypeError: the dtype is not supported.
+        ValueError: an axis is out of bounds or repeated.
 
     Example:
         >>> import numpy as np
@@ -609,17 +608,17 @@ def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     """The position of the largest element along a dimension.
 
     Args:
-        operand: array of any number dtype, or bool.
+        operand: an array of numbers or booleans.
         axis: the dimension; negative ones count from the end.
         index_dtype: integer dtype of the result.
 
     Returns:
-        An array without that dimension: the position of the first NaN where there is one,
-        otherwise the first of equal elements.
+        An array without that dimension: the position of the first NaN if there is one, otherwise of
+        the first of equal elements.
 
     Raises:
-        TypeError: `index_dtype` is no integer dtype.
-        ValueError: there is no such axis, or no element along it.
+        TypeError: `index_dtype` is not an integer dtype.
+        ValueError: the axis is out of bounds, or has no elements.
 
     Example:
         >>> import numpy as np
@@ -634,17 +633,17 @@ def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     """The position of the smallest element along a dimension.
 
     Args:
-        operand: array of any number dtype, or bool.
+        operand: an array of numbers or booleans.
         axis: the dimension; negative ones count from the end.
         index_dtype: integer dtype of the result.
 
     Returns:
-        An array without that dimension: the position of the first NaN where there is one,
-        otherwise the first of equal elements.
+        An array without that dimension: the position of the first NaN if there is one, otherwise of
+        the first of equal elements.
 
     Raises:
-        TypeError: `index_dtype` is no integer dtype.
-        ValueError: there is no such axis, or no element along it.
+        TypeError: `index_dtype` is not an integer dtype.
+        ValueError: the axis is out of bounds, or has no elements.
 
     Example:
         >>> import numpy as np

@@ -1,4 +1,4 @@
-"""Operators that move, repeat, cut and join elements, and arrays made of a shape alone.
+"""Operators that move, repeat, cut and join elements, and arrays built from a shape alone.
 
 Imports `elementwise`.
 """

@@ -1,4 +1,4 @@
-"""Arrays made from nothing but a shape: filled with one value, or counting up."""
+"""Arrays created from a shape alone: filled with one value, or counting up."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ iota_p: Final = Iota()
 
 
 def iota_like(dtype: Any, shape: Shape, dimension: int) -> Any:
-    """Positions along a dimension, for rules: the arguments are canonical."""
+    """Positions along a dimension, for rules: the arguments are already canonical."""
     return iota_p.bind(dtype=dtype, shape=shape, dimension=dimension, sharding=None)
 
 
@@ -73,13 +73,13 @@ def iota(dtype: DTypeLike, size: IntLike) -> Array:
 
     Args:
         dtype: dtype of the result: integers, floating point or complex.
-        size: how many, a non-negative integer.
+        size: how many; a non-negative integer.
 
     Returns:
         An array of shape ``(size,)``.
 
     Raises:
-        TypeError: `dtype` is bool or no dtype, or `size` is negative or no integer.
+        TypeError: `dtype` is bool or not a dtype, or `size` is negative or not an integer.
 
     Example:
         >>> from dovetail import lax
@@ -95,12 +95,12 @@ def iota(dtype: DTypeLike, size: IntLike) -> Array:
 def broadcasted_iota(
     dtype: DTypeLike, shape: ShapeLike, dimension: IntLike, *, out_sharding: Sharding | None = None
 ) -> Array:
-    """An array whose elements are their positions along one dimension.
+    """An array in which each element is its position along one dimension.
 
     Args:
         dtype: dtype of the result: integers, floating point or complex.
         shape: shape of the result.
-        dimension: the dimension that is counted along.
+        dimension: the dimension to count along.
         out_sharding: None.
 
     Returns:
@@ -108,7 +108,7 @@ def broadcasted_iota(
 
     Raises:
         TypeError: an argument is of the wrong kind, or a size is negative.
-        ValueError: there is no such dimension.
+        ValueError: the dimension is out of bounds.
 
     Example:
         >>> from dovetail import lax
@@ -126,7 +126,7 @@ def broadcasted_iota(
 
 
 def _converted(function: str, value: Any, dtype: Any, weak_type: bool = False) -> Any:
-    """A scalar in a dtype; a scalar of the host stays one."""
+    """A scalar of a dtype; a host scalar stays on the host."""
     if type(value) is not Literal:
         return convert_element_type(value, dtype, weak_type)
     try:
@@ -144,7 +144,7 @@ def full(
     *,
     sharding: Sharding | None = None,
 ) -> Array:
-    """An array of one repeated value.
+    """An array filled with one value.
 
     Args:
         shape: shape of the result.
@@ -156,9 +156,9 @@ def full(
         An array of that shape.
 
     Raises:
-        TypeError: `fill_value` is no scalar, or another argument is of the wrong kind.
+        TypeError: `fill_value` is not a scalar, or another argument is of the wrong kind.
         OverflowError: `dtype` is too narrow for `fill_value`.
-        ValueError: `fill_value` is NaN and `dtype` has none.
+        ValueError: `fill_value` is NaN and `dtype` has no NaN.
 
     Differs:
         A value that the dtype cannot hold is refused.
@@ -193,7 +193,7 @@ def full_like(
     shape: ShapeLike | None = None,
     sharding: Sharding | None = None,
 ) -> Array:
-    """An array of one repeated value, with the shape and dtype of another.
+    """An array filled with one value, with the shape and dtype of another array.
 
     Args:
         x: an array, a scalar, or anything with a shape and a dtype.
@@ -206,7 +206,7 @@ def full_like(
         An array.
 
     Raises:
-        TypeError: `fill_value` is no scalar, or another argument is of the wrong kind.
+        TypeError: `fill_value` is not a scalar, or another argument is of the wrong kind.
 
     Example:
         >>> import numpy as np
@@ -228,11 +228,11 @@ def full_like(
             f"lax.full_like: fill_value must be a scalar, got an array of shape {value.shape}"
         )
     if dtype is not None:
-        wanted = dtypes.check_user_dtype(dtype, "lax.full_like")
-        value = _converted("lax.full_like", value, wanted)
+        result_dtype = dtypes.check_user_dtype(dtype, "lax.full_like")
+        value = _converted("lax.full_like", value, result_dtype)
     elif isinstance(like_dtype, np.dtype):
-        wanted = dtypes.canonicalize_dtype(like_dtype)
-        value = _converted("lax.full_like", value, wanted, weak)
+        result_dtype = dtypes.canonicalize_dtype(like_dtype)
+        value = _converted("lax.full_like", value, result_dtype, weak)
     elif aval_of(value).dtype != like_dtype:
         raise TypeError(
             f"lax.full_like: an array of {dtype_name(like_dtype)} is filled with a value of that "
@@ -247,7 +247,7 @@ def zeros_like_array(x: Any) -> Any:
 
 
 def empty(shape: ShapeLike, dtype: DTypeLike, *, out_sharding: Sharding | None = None) -> Array:
-    """An array whose values nobody reads; it is filled with zeros.
+    """An array with unspecified values; it is filled with zeros.
 
     Args:
         shape: shape of the result.

@@ -1,4 +1,4 @@
-"""Checks of the shapes and dimensions that users pass."""
+"""Checks of shapes and dimensions passed by users."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ def integers(values: Any, function: str, argument: str) -> tuple[int, ...]:
     """A sequence of integers as a tuple of Python ints.
 
     Args:
-        values: sequence of integers (Python's, NumPy's, or concrete arrays of rank 0).
-        function: name of the user's function, for the message.
-        argument: name of its argument, for the message.
+        values: a sequence of integers (Python's, NumPy's, or concrete arrays of rank 0).
+        function: the name of the user's function, for the message.
+        argument: the name of its argument, for the message.
 
     Raises:
-        TypeError: it is no sequence of integers.
-        ConcretizationTypeError: it holds a tracer (its subclass TracerIntegerConversionError).
+        TypeError: `values` is not a sequence of integers.
+        ConcretizationTypeError: it holds a tracer (raised as TracerIntegerConversionError).
     """
     try:
         return tuple(map(operator.index, values))
     except TypeError:
         if isinstance(values, Tracer):
-            # The conversion says which tracer it is, and what to write instead.
+            # The conversion reports which tracer it is, and what to write instead.
             operator.index(values)
         if isinstance(values, Iterable):
             for value in values:
@@ -42,7 +42,7 @@ def integer(value: Any, function: str, argument: str) -> int:
     """An integer as a Python int.
 
     Raises:
-        TypeError: it is none (TracerIntegerConversionError if it is a tracer).
+        TypeError: it is not an integer (TracerIntegerConversionError if it is a tracer).
     """
     try:
         return operator.index(value)
@@ -53,10 +53,10 @@ def integer(value: Any, function: str, argument: str) -> int:
 
 
 def canonical_shape(shape: Any, function: str, argument: str = "shape") -> Shape:
-    """A shape as a tuple of non-negative ints; one integer is taken for a shape of rank 1.
+    """A shape as a tuple of non-negative ints; a single integer means a shape of rank 1.
 
     Raises:
-        TypeError: it is no sequence of integers, or one is negative.
+        TypeError: it is not a sequence of integers, or one is negative.
     """
     if getattr(shape, "ndim", None) == 0 or (
         hasattr(shape, "__index__") and not hasattr(shape, "__len__")
@@ -71,11 +71,11 @@ def canonical_shape(shape: Any, function: str, argument: str = "shape") -> Shape
 
 
 def canonical_dimension(dimension: Any, rank: int, function: str, argument: str = "axis") -> int:
-    """A dimension as an int from 0 to below `rank`; a negative one counts from the end.
+    """A dimension as an int in ``range(rank)``; a negative one counts from the end.
 
     Raises:
-        TypeError: it is no integer.
-        ValueError: there is no such dimension.
+        TypeError: it is not an integer.
+        ValueError: the dimension is out of bounds.
     """
     d = integer(dimension, function, argument)
     if -rank <= d < rank:
@@ -86,11 +86,11 @@ def canonical_dimension(dimension: Any, rank: int, function: str, argument: str 
 def canonical_dimensions(
     dimensions: Any, rank: int, function: str, argument: str = "dimensions"
 ) -> tuple[int, ...]:
-    """Different dimensions as a tuple of ints from 0 to below `rank`.
+    """Distinct dimensions as a tuple of ints in ``range(rank)``.
 
     Raises:
-        TypeError: they are no sequence of integers.
-        ValueError: there is no such dimension, or one is named twice.
+        TypeError: they are not a sequence of integers.
+        ValueError: a dimension is out of bounds or repeated.
     """
     if type(dimensions) is tuple:
         for d in dimensions:
@@ -99,19 +99,19 @@ def canonical_dimensions(
         else:
             if len(dimensions) < 2 or len(set(dimensions)) == len(dimensions):
                 return dimensions
-    found = tuple(
+    canonical = tuple(
         [
             canonical_dimension(d, rank, function, argument)
             for d in integers(dimensions, function, argument)
         ]
     )
-    if len(set(found)) != len(found):
+    if len(set(canonical)) != len(canonical):
         raise ValueError(f"lax.{function}: a dimension is named twice in {argument} {dimensions}")
-    return found
+    return canonical
 
 
 def refuse_sharding(sharding: Any, function: str, argument: str = "out_sharding") -> None:
-    """Raise for the sharding of a result, which is asked for in another way.
+    """Raise for the `sharding` argument: a result's sharding is requested in another way.
 
     Raises:
         TypeError: `sharding` is not None.
@@ -130,7 +130,7 @@ def without(shape: Sequence[int], axes: Sequence[int]) -> Shape:
 
 
 def replaced(shape: Shape, dimension: int, size: int) -> Shape:
-    """A shape with another size of one dimension."""
+    """A shape with the size of one dimension replaced."""
     return (*shape[:dimension], size, *shape[dimension + 1 :])
 
 

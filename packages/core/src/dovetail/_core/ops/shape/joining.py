@@ -44,7 +44,7 @@ def _one_dtype(name: str, avals: Sequence[ShapedArray]) -> None:
 
 
 class Join(Primitive):
-    """Linear in all operands together, of which there is any number."""
+    """Linear in all operands jointly; there may be any number of them."""
 
     accepts_zeros = True
 
@@ -58,7 +58,7 @@ class Join(Primitive):
 
 
 class Concatenate(Join):
-    """The operands one after another along a dimension."""
+    """The operands, one after another along a dimension."""
 
     name = "concatenate"
     generates_nan = False
@@ -110,7 +110,7 @@ concatenate_p: Final = Concatenate()
 
 
 class Stack(Join):
-    """The operands, all of one shape, along a new dimension."""
+    """The operands, all of one shape, stacked along a new dimension."""
 
     name = "stack"
     generates_nan = False
@@ -160,7 +160,7 @@ stack_p: Final = Stack()
 
 
 class TakeApart(Primitive):
-    """Linear in the one operand, with a list of parts of it as the result."""
+    """Linear in its one operand; the result is a list of parts of it."""
 
     multiple_results = True
     accepts_zeros = True
@@ -176,7 +176,7 @@ class TakeApart(Primitive):
 
 
 class Split(TakeApart):
-    """Parts of given sizes along a dimension."""
+    """Consecutive parts, of the requested sizes, along a dimension."""
 
     name = "split"
     generates_nan = False
@@ -229,7 +229,7 @@ split_p: Final = Split()
 
 
 class Unstack(TakeApart):
-    """The parts at each position of a dimension, without it."""
+    """The slices at each position of a dimension, without that dimension."""
 
     name = "unstack"
     generates_nan = False
@@ -272,13 +272,13 @@ class Unstack(TakeApart):
 unstack_p: Final = Unstack()
 
 
-# Functions for users.
+# Public functions
 
 
 def _operands(operands: Any, function: str) -> list[Array]:
     if isinstance(operands, ArrayClass | np.ndarray):
-        given: Any = operands
-        operands = unstack(given) if operands.ndim else [operands]
+        array: Any = operands
+        operands = unstack(array) if operands.ndim else [operands]
     values = list(operands)
     if not values:
         raise ValueError(f"lax.{function} needs at least one operand, got an empty sequence")
@@ -290,17 +290,17 @@ def _operands(operands: Any, function: str) -> list[Array]:
 
 
 def concatenate(operands: Sequence[ArrayLike] | ArrayLike, dimension: int) -> Array:
-    """Join arrays along a dimension that they have.
+    """Join arrays along an existing dimension.
 
     Args:
-        operands: a sequence of arrays, of one dtype, whose shapes differ at most in that dimension.
-        dimension: the dimension, not negative.
+        operands: a sequence of arrays of one dtype; their shapes may differ only in that dimension.
+        dimension: the dimension; not negative.
 
     Returns:
         An array.
 
     Raises:
-        TypeError: dtypes, ranks or other sizes differ, or there is no such dimension.
+        TypeError: dtypes, ranks or other sizes differ, or the dimension is out of bounds.
         ValueError: there are no operands.
 
     Example:
@@ -320,14 +320,14 @@ def stack(operands: Sequence[ArrayLike] | ArrayLike, axis: int = 0) -> Array:
 
     Args:
         operands: a sequence of arrays, of one dtype and shape.
-        axis: where the new dimension is in the result; negative ones count from its end.
+        axis: the position of the new dimension in the result; negative ones count from its end.
 
     Returns:
         An array with one more dimension.
 
     Raises:
         TypeError: the dtypes differ.
-        ValueError: the shapes differ, there are no operands, or the result has no such dimension.
+        ValueError: the shapes differ, there are no operands, or `axis` is out of bounds.
 
     Example:
         >>> import numpy as np
@@ -340,18 +340,18 @@ def stack(operands: Sequence[ArrayLike] | ArrayLike, axis: int = 0) -> Array:
 
 
 def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array]:
-    """Take an array apart along a dimension.
+    """Split an array along a dimension.
 
     Args:
         operand: an array.
-        sizes: sizes of the parts, which add up to that of the dimension.
+        sizes: sizes of the parts; they add up to the size of the dimension.
         axis: the dimension; negative ones count from the end.
 
     Returns:
         A list of arrays.
 
     Raises:
-        ValueError: the sizes do not add up, one is negative, or there is no such dimension.
+        ValueError: the sizes do not add up, one is negative, or `axis` is out of bounds.
 
     Example:
         >>> import numpy as np
@@ -369,17 +369,17 @@ def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array
 
 
 def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
-    """The parts of an array at each position of a dimension.
+    """Unpack an array into its slices along a dimension.
 
     Args:
         x: an array.
         axis: the dimension; negative ones count from the end.
 
     Returns:
-        A tuple of arrays with one dimension less.
+        A tuple of arrays with one dimension fewer.
 
     Raises:
-        ValueError: there is no such dimension.
+        ValueError: the dimension is out of bounds.
 
     Example:
         >>> import numpy as np

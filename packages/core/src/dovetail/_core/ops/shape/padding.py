@@ -1,4 +1,4 @@
-"""Padding of windows and convolutions: by name, or as numbers of places."""
+"""Padding of windows and convolutions: by name, or as amounts."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ def pads_of(
     strides: Sequence[int],
     function: str,
 ) -> Pads:
-    """How many places are added before and after each dimension.
+    """The padding before and after each dimension.
 
     Args:
         padding: ``"VALID"``, ``"SAME"`` or ``"SAME_LOWER"``, in any case; or a pair of integers for
-            each dimension, of which negative ones remove places.
-        sizes: of the dimensions, dilated.
-        windows: sizes of the window, dilated.
-        strides: steps of the window.
-        function: name of the user's function, for messages.
+            each dimension. Negative ones crop.
+        sizes: the dilated sizes of the dimensions.
+        windows: the dilated sizes of the window.
+        strides: the strides of the window.
+        function: the name of the user's function, for messages.
 
     Raises:
-        TypeError: `padding` is neither.
-        ValueError: it is no such name, or there are too few or too many pairs.
+        TypeError: `padding` is neither a string nor pairs.
+        ValueError: the name is unknown, or there are too few or too many pairs.
     """
     if isinstance(padding, str):
         if padding.upper() not in _NAMES:
@@ -53,11 +53,11 @@ def pads_of(
             f"lax.{function}: padding must have a pair (low, high) for each of {len(sizes)} "
             f"dimensions, got {len(pairs)}: {padding!r}"
         )
-    found = []
+    pads = []
     for pair in pairs:
         low, high = integers(pair, function, "each pair of padding")
-        found.append((low, high))
-    return tuple(found)
+        pads.append((low, high))
+    return tuple(pads)
 
 
 def _message(function: str, further: str, padding: Any) -> str:
@@ -87,22 +87,22 @@ def padtype_to_pads(
     window_strides: Sequence[int],
     padding: str,
 ) -> list[tuple[int, int]]:
-    """The numbers of places that a padding by name stands for.
+    """The padding that a name stands for, as pairs.
 
     Args:
-        in_shape: sizes of the dimensions that a window is moved along.
-        window_shape: sizes of the window, with their dilation.
-        window_strides: steps of the window.
-        padding: ``"VALID"`` for none; ``"SAME"`` for as many as make the result, at stride 1, as
-            large as the input, with the odd one after; ``"SAME_LOWER"`` with the odd one before. In
-            upper or lower case.
+        in_shape: sizes of the dimensions that the window moves along.
+        window_shape: sizes of the window, including dilation.
+        window_strides: strides of the window.
+        padding: ``"VALID"`` for none. ``"SAME"`` makes the result as large as the input at stride
+            1, with an odd element at the end; ``"SAME_LOWER"`` puts it at the start. In upper or
+            lower case.
 
     Returns:
         A pair (low, high) for each dimension.
 
     Raises:
-        TypeError: `padding` is no string, or another argument is no sequence of integers.
-        ValueError: `padding` is another string, the sequences have different lengths, or a stride
+        TypeError: `padding` is not a string, or another argument is not a sequence of integers.
+        ValueError: `padding` is an unknown name, the sequences have different lengths, or a stride
             is not positive.
 
     Example:

@@ -64,7 +64,7 @@ squeeze_p: Final = Squeeze()
 
 
 class Reverse(Linear):
-    """The elements in the opposite order along some dimensions."""
+    """The elements in reverse order along some dimensions."""
 
     name = "rev"
     generates_nan = False
@@ -137,31 +137,31 @@ class Tile(Linear):
 tile_p: Final = Tile()
 
 
-# Functions for rules, on canonical arguments.
+# Functions for rules; the arguments are already canonical.
 
 
 def squeeze_dimensions(x: Any, dimensions: tuple[int, ...]) -> Any:
-    """`x` without some of its dimensions of size one."""
+    """`x` without some of its dimensions of size 1."""
     return squeeze_p.bind(x, dimensions=dimensions) if dimensions else x
 
 
 def reverse(x: Any, dimensions: tuple[int, ...]) -> Any:
-    """`x` in the opposite order along some dimensions."""
+    """`x` reversed along some dimensions."""
     return rev_p.bind(x, dimensions=dimensions) if dimensions else x
 
 
 def add_dimensions(x: Any, dimensions: tuple[int, ...]) -> Any:
-    """`x` with new dimensions of size one at those (increasing) positions of the result."""
+    """`x` with new dimensions of size 1 at these (increasing) positions of the result."""
     shape = list(shape_of(x))
     for d in dimensions:
         shape.insert(d, 1)
-    kept = tuple([i for i in range(len(shape)) if i not in dimensions])
+    original = tuple([i for i in range(len(shape)) if i not in dimensions])
     return structural.broadcast_in_dim_p.bind(
-        x, shape=tuple(shape), broadcast_dimensions=kept, sharding=None
+        x, shape=tuple(shape), broadcast_dimensions=original, sharding=None
     )
 
 
-# Functions for users.
+# Public functions
 
 
 def broadcast(
@@ -178,7 +178,7 @@ def broadcast(
         An array of shape ``(*sizes, *operand.shape)``.
 
     Raises:
-        TypeError: `sizes` is no shape.
+        TypeError: `sizes` is not a shape.
 
     Example:
         >>> import numpy as np
@@ -205,20 +205,20 @@ def broadcast_in_dim(
     *,
     out_sharding: Sharding | None = None,
 ) -> Array:
-    """Repeat an array along new dimensions, and along those of its dimensions that have size one.
+    """Repeat an array along new dimensions and along its dimensions of size 1.
 
     Args:
         operand: an array or scalar.
         shape: shape of the result.
-        broadcast_dimensions: for each dimension of `operand` the dimension of the result that it
-            becomes, each another one. Where they do not increase, the operand is transposed.
+        broadcast_dimensions: for each dimension of `operand`, the dimension of the result that it
+            becomes; all distinct. If they do not increase, the operand is transposed.
         out_sharding: None.
 
     Returns:
         An array of that shape.
 
     Raises:
-        TypeError: the operand does not go to that shape in that way.
+        TypeError: `operand` cannot be broadcast to that shape in that way.
 
     Example:
         >>> import numpy as np
@@ -241,17 +241,17 @@ def broadcast_in_dim(
 
 
 def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
-    """Repeat an array to the shape of another; its dimensions are aligned with the last ones there.
+    """Broadcast an array to the shape of another, with trailing dimensions aligned.
 
     Args:
         arr: an array or scalar.
-        like_arr: an array whose shape is taken.
+        like_arr: the array that provides the shape.
 
     Returns:
         An array of the shape of `like_arr`.
 
     Raises:
-        TypeError: `arr` does not go to that shape.
+        TypeError: `arr` cannot be broadcast to that shape.
         ValueError: `like_arr` has fewer dimensions than `arr`.
 
     Example:
@@ -272,12 +272,12 @@ def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
 
 
 def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
-    """Add leading dimensions of size one until there are `rank` of them.
+    """Add leading dimensions of size 1 until there are `rank` of them.
 
     Args:
         x: an array or scalar.
-        rank: the number of dimensions wanted; an array that has as many or more is returned as it
-            is.
+        rank: the required number of dimensions; an array with at least as many is returned
+            unchanged.
 
     Returns:
         An array.
@@ -296,30 +296,30 @@ def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
 
 
 def broadcast_shapes(*shapes: ShapeLike) -> Shape:
-    """The shape to which arrays of the given shapes are broadcast together, as NumPy defines it.
+    """The common shape to which arrays of these shapes broadcast, as in NumPy.
 
     Args:
-        *shapes: shapes; the last dimensions are aligned, and a size of one goes with every size.
+        *shapes: shapes; trailing dimensions are aligned, and size 1 is compatible with any size.
 
     Returns:
         A shape.
 
     Raises:
-        ValueError: the shapes do not go together.
+        ValueError: the shapes are incompatible.
 
     Example:
         >>> from dovetail import lax
         >>> lax.broadcast_shapes((2, 1), (3,))
         (2, 3)
     """
-    given = [canonical_shape(s, "broadcast_shapes", "each shape") for s in shapes]
-    rank = max(map(len, given), default=0)
+    valid = [canonical_shape(s, "broadcast_shapes", "each shape") for s in shapes]
+    rank = max(map(len, valid), default=0)
     out = []
-    for sizes in zip(*[(1,) * (rank - len(s)) + s for s in given], strict=True):
+    for sizes in zip(*[(1,) * (rank - len(s)) + s for s in valid], strict=True):
         size = next((n for n in sizes if n != 1), 1)
         if any(n not in (1, size) for n in sizes):
             raise ValueError(
-                f"lax.broadcast_shapes: incompatible shapes {', '.join(map(str, given))}: aligned "
+                f"lax.broadcast_shapes: incompatible shapes {', '.join(map(str, valid))}: aligned "
                 "at the last dimension, sizes must be equal or one"
             )
         out.append(size)
@@ -333,10 +333,10 @@ def shape_as_value(shape: Sequence[int]) -> np.ndarray[Any, Any]:
         shape: a sequence of integers.
 
     Returns:
-        A NumPy array of int32: it is known while a function is traced, as shapes are.
+        A NumPy array of int32: like shapes, it is known at trace time.
 
     Raises:
-        TypeError: it is no sequence of integers.
+        TypeError: `shape` is not a sequence of integers.
 
     Example:
         >>> import numpy as np
@@ -354,21 +354,21 @@ def reshape(
     *,
     out_sharding: Sharding | None = None,
 ) -> Array:
-    """The same elements, in row-major order, in another shape.
+    """The same elements in another shape, in row-major order.
 
     Args:
         operand: an array or scalar.
-        new_sizes: the new shape, of as many elements. Unlike in `dovetail.numpy.reshape` no size
+        new_sizes: the new shape, with as many elements. Unlike in `dovetail.numpy.reshape`, no size
             is inferred.
-        dimensions: a permutation of the dimensions of `operand`, the order in which its elements
-            are read; None for the order that they have.
+        dimensions: a permutation of the dimensions of `operand`, in which its elements are read;
+            None for their present order.
         out_sharding: None.
 
     Returns:
         An array of shape `new_sizes`.
 
     Raises:
-        TypeError: the numbers of elements differ, or `new_sizes` is no shape.
+        TypeError: the numbers of elements differ, or `new_sizes` is not a shape.
 
     Example:
         >>> import numpy as np
@@ -410,14 +410,14 @@ def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
 
     Args:
         operand: an array.
-        permutation: for each dimension of the result the dimension of `operand` that it is. Unlike
-            in `dovetail.numpy.transpose` it is required, and not negative.
+        permutation: for each dimension of the result, the dimension of `operand` that it comes
+            from. Unlike in `dovetail.numpy.transpose`, it is required, and not negative.
 
     Returns:
         An array.
 
     Raises:
-        TypeError: `permutation` is no permutation of the dimensions.
+        TypeError: `permutation` is not a permutation of the dimensions.
 
     Example:
         >>> import numpy as np
@@ -433,7 +433,7 @@ def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
 
 
 def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
-    """Remove dimensions of size one.
+    """Remove dimensions of size 1.
 
     Args:
         array: an array.
@@ -443,7 +443,7 @@ def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
         An array.
 
     Raises:
-        ValueError: a dimension is out of bounds, named twice, or of another size than one.
+        ValueError: a dimension is out of bounds, repeated, or not of size 1.
 
     Example:
         >>> import numpy as np
@@ -459,7 +459,7 @@ def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
 
 
 def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
-    """Add dimensions of size one.
+    """Add dimensions of size 1.
 
     Args:
         array: an array or scalar.
@@ -470,7 +470,7 @@ def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
         An array.
 
     Raises:
-        ValueError: a position is out of bounds or named twice.
+        ValueError: a position is out of bounds or repeated.
 
     Example:
         >>> import numpy as np
@@ -497,7 +497,7 @@ def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
         An array of the same shape.
 
     Raises:
-        ValueError: a dimension is out of bounds or named twice.
+        ValueError: a dimension is out of bounds or repeated.
 
     Example:
         >>> import numpy as np
@@ -510,12 +510,12 @@ def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
 
 
 def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | None = None) -> Array:
-    """Merge neighbouring dimensions into one.
+    """Merge adjacent dimensions into one.
 
     Args:
         operand: an array.
         start_dimension: the first of them; negative ones count from the end.
-        stop_dimension: the one after the last of them; the rank by default.
+        stop_dimension: one past the last of them; the rank by default.
 
     Returns:
         An array with the same elements in the same order.
@@ -545,14 +545,15 @@ def tile(operand: ArrayLike, reps: ShapeLike) -> Array:
 
     Args:
         operand: an array.
-        reps: how often, for each dimension. `dovetail.numpy.tile` takes shorter and longer ones.
+        reps: how often, for each dimension. `dovetail.numpy.tile` also takes shorter and longer
+            ones.
 
     Returns:
         An array of shape ``operand.shape * reps``.
 
     Raises:
-        TypeError: `reps` is no sequence of integers.
-        ValueError: `reps` has not one non-negative number for each dimension.
+        TypeError: `reps` is not a sequence of integers.
+        ValueError: `reps` does not have one non-negative number for each dimension.
 
     Example:
         >>> import numpy as np

@@ -1,4 +1,4 @@
-"""Slices with static positions, and padding, which is their adjoint."""
+"""Slices at static positions, and padding, their adjoint."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PaddingConfig = tuple[tuple[int, int, int], ...]
 
 
 class Slice(Linear):
-    """Every so many elements from a start to before a limit, in each dimension."""
+    """In each dimension, every stride-th element from a start to before a limit."""
 
     name = "slice"
     generates_nan = False
@@ -122,7 +122,7 @@ class Slice(Linear):
 
 
 slice_p: Final = Slice()
-# The public function below has the name of Python's own.
+# The public function below shadows Python's own slice.
 slice_of: Any = slice
 
 
@@ -132,7 +132,7 @@ def padded_size(size: int, low: int, high: int, interior: int) -> int:
 
 
 class Pad(Primitive):
-    """Puts copies of a scalar before, after and between the elements; a negative amount removes."""
+    """Puts copies of a scalar before, after and between the elements; negative amounts crop."""
 
     name = "pad"
     accepts_zeros = True
@@ -176,9 +176,9 @@ class Pad(Primitive):
             inside = np.pad(np.ones(spread.shape, bool), edges)
             filled = np.full(inside.shape, value, x.dtype)
             filled[inside] = spread.reshape(-1)
-            # What is cut off is cut off the padded array, where more may go than there was.
-            kept = filled[max(-low, 0) : len(filled) - max(-high, 0)]
-            x = np.moveaxis(kept, 0, axis)
+            # Crop the padded array, which may lose more than the original had.
+            cropped = filled[max(-low, 0) : len(filled) - max(-high, 0)]
+            x = np.moveaxis(cropped, 0, axis)
         return x
 
     def jvp(
@@ -202,7 +202,7 @@ class Pad(Primitive):
                 steps = tuple(interior + 1 for _, _, interior in padding_config)
                 for_x = static_slice(trimmed, (0,) * x.ndim, shape_of(trimmed), steps)
         if is_linear(value):
-            # Summing all and subtracting what went to `x` would lose digits, and turn inf into NaN.
+            # Subtracting the share of `x` from the total would lose digits and turn inf into NaN.
             own = self._padded(shape_of(x), padding_config)
             zeros = structural.full(shape_of(ct), 0, ct.dtype)
             for_value = reduce_sum(select_n_p.bind(own, zeros, ct), tuple(range(len(shape_of(ct)))))
@@ -241,11 +241,11 @@ class Pad(Primitive):
 pad_p: Final = Pad()
 
 
-# Functions for rules, on canonical arguments.
+# Functions for rules; the arguments are already canonical.
 
 
 def static_slice(x: Any, start: Shape, limit: Shape, strides: Shape | None = None) -> Any:
-    """Elements from `start` to before `limit`; nothing is emitted where these are all."""
+    """Elements from `start` to before `limit`; emits nothing if these are all."""
     if limit == shape_of(x) and not any(start) and (strides is None or set(strides) <= {1}):
         return x
     return slice_p.bind(x, start_indices=start, limit_indices=limit, strides=strides)
@@ -263,34 +263,33 @@ def slice_dimension(x: Any, start: int, limit: int, dimension: int, stride: int 
 
 
 def pad_with(x: Any, value: Any, padding_config: PaddingConfig) -> Any:
-    """`x` with copies of a scalar around its elements; nothing is emitted where there are none."""
+    """`x` with copies of a scalar around its elements; emits nothing if there are none."""
     if not any(n for config in padding_config for n in config):
         return x
     return pad_p.bind(x, value, padding_config=padding_config)
 
 
-# Functions for users.
+# Public functions
 
 
 def pad(
     operand: ArrayLike, padding_value: ArrayLike, padding_config: Sequence[tuple[int, int, int]]
 ) -> Array:
-    """Put copies of a scalar before, after and between the elements of an array.
+    """Insert copies of a scalar before, after and between the elements of an array.
 
     Args:
         operand: an array.
         padding_value: a scalar of the same dtype.
-        padding_config: for each dimension three integers: how many elements to put before the
-            first, after the last, and between neighbours. Negative numbers of the first two remove
-            elements.
+        padding_config: for each dimension three integers: how many elements to insert before the
+            first, after the last, and between neighbours. Negative values of the first two crop.
 
     Returns:
         An array; a dimension of size n becomes ``low + n + interior * max(n - 1, 0) + high``.
 
     Raises:
         TypeError: the dtypes differ, or an argument is of the wrong kind.
-        ValueError: `padding_config` has not one entry for each dimension, asks for a negative
-            number between neighbours, or removes more than there is.
+        ValueError: `padding_config` does not have one entry for each dimension, has a negative
+            number between neighbours, or crops more than there is.
 
     Example:
         >>> import numpy as np
@@ -302,7 +301,7 @@ def pad(
     value: Any = as_operand(padding_value, "lax.pad", "padding_value")
     dtype = aval_of(x).dtype
     if type(value) is Literal and value.aval.weak_type and value.dtype != dtype:
-        # A Python scalar takes the dtype of the array if no information is lost by its kind.
+        # A Python scalar takes the dtype of the array if its kind permits that without loss.
         value = _weak_scalar(value, dtype)
     config = tuple([integers(c, "pad", "each entry of padding_config") for c in padding_config])
     if any(len(c) != 3 for c in config):
@@ -322,26 +321,26 @@ def _weak_scalar(value: Literal, dtype: Any) -> Literal:
     return value
 
 
-def slice(  # the name that lax has
+def slice(  # the name it has in lax
     operand: ArrayLike,
     start_indices: Sequence[int],
     limit_indices: Sequence[int],
     strides: Sequence[int] | None = None,
 ) -> Array:
-    """A part of an array, with static positions.
+    """A part of an array, at static positions.
 
     Args:
         operand: an array.
         start_indices: the first position, for each dimension.
-        limit_indices: the position after the last, for each dimension.
-        strides: the distance of the elements taken, for each dimension; 1 by default.
+        limit_indices: one past the last position, for each dimension.
+        strides: the step between selected elements, for each dimension; 1 by default.
 
     Returns:
         An array.
 
     Raises:
-        TypeError: positions are out of bounds (unlike in NumPy they are not clipped and not
-            negative), or an argument is of the wrong kind.
+        TypeError: positions are out of bounds (unlike in NumPy, they are neither clipped nor may
+            they be negative), or an argument is of the wrong kind.
 
     Example:
         >>> import numpy as np
@@ -364,21 +363,22 @@ def slice_in_dim(
     stride: int = 1,
     axis: int = 0,
 ) -> Array:
-    """A part of an array along one dimension, with static positions.
+    """A part of an array along one dimension, at static positions.
 
     Args:
         operand: an array.
-        start_index: the first position; negative ones count from the end, None is the first of all.
-        limit_index: the position after the last; negative ones count from the end, None is the end.
-        stride: the distance of the elements taken.
+        start_index: the first position; negative ones count from the end, None means the first.
+        limit_index: one past the last position; negative ones count from the end, None means the
+            end.
+        stride: the step between selected elements.
         axis: the dimension; negative ones count from the end.
 
     Returns:
         An array of the same rank.
 
     Raises:
-        TypeError: positions are out of bounds (they are not clipped as in NumPy).
-        ValueError: there is no such dimension.
+        TypeError: positions are out of bounds (unlike in NumPy, they are not clipped).
+        ValueError: the dimension is out of bounds.
 
     Example:
         >>> import numpy as np
@@ -415,20 +415,20 @@ def _position(index: Any, size: int, argument: str) -> int:
 
 
 def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool = True) -> Array:
-    """The part of an array at one static position of one dimension.
+    """The slice of an array at one static position of a dimension.
 
     Args:
         operand: an array.
         index: the position; negative ones count from the end.
         axis: the dimension; negative ones count from the end.
-        keepdims: whether the dimension stays, with size one.
+        keepdims: whether to keep the dimension, with size 1.
 
     Returns:
         An array.
 
     Raises:
-        IndexError: there is no such position.
-        ValueError: there is no such dimension.
+        IndexError: `index` is out of bounds.
+        ValueError: the dimension is out of bounds.
 
     Example:
         >>> import numpy as np

@@ -1,4 +1,4 @@
-"""Modified Bessel functions, times the exponential that keeps them from growing."""
+"""Modified Bessel functions, exponentially scaled to keep them bounded."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ _FAR_1: Final = (
     4.4143483230717079499e-18,
     7.5172963108421048054e-18,
 )
-#: Up to here the power series is used.
+#: The power series is used up to here.
 _NEAR: Final = 8.0
 
 
@@ -129,7 +129,7 @@ class BesselI1e(ScaledBessel):
     numpy = references.each(special_references.bessel_i1e)
 
     def derivative(self, x: Any, y: Any, **params: Any) -> Any:
-        # The quotient of the function and x is 1 / 2 at 0.
+        # The function divided by x is 1 / 2 at 0.
         least = literal_like(float(dtypes.finfo(aval_of(x).dtype).eps), x)
         away = gt_p.bind(abs_p.bind(x), least)
         safe = select_n_p.bind(away, add_p.bind(mul(x, literal_like(0, x)), least), x)
@@ -143,7 +143,7 @@ bessel_i0e_p: Final = BesselI0e()
 bessel_i1e_p: Final = BesselI1e()
 
 
-# Users' functions
+# Public functions
 
 
 def bessel_i0e(x: ArrayLike) -> Array:

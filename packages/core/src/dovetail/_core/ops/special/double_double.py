@@ -1,9 +1,9 @@
-"""Double-double arithmetic: sums of two float64 numbers, for exponents that must be exact.
+"""Double-double arithmetic: sums of two float64 numbers, for accurate exponents.
 
-Only numbers of 26 bits are multiplied, whose products are exact: so it makes no difference whether
-a compiler joins a product and a sum into one operation with one rounding, as XLA's does or not from
-place to place. Source: T. J. Dekker, A floating-point technique for extending the available
-precision, Numerische Mathematik 18 (1971).
+Only 26-bit numbers are multiplied, so products are exact. It therefore makes no difference whether
+a compiler fuses a product and a sum into one operation with one rounding, as XLA does in some
+places. Source: T. J. Dekker, A floating-point technique for extending the available precision,
+Numerische Mathematik 18 (1971).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dovetail._core.hlo.expressions import Expression
 
 
 class DoubleDouble:
-    """The exact sum of `high`, and of `low`, which is at most half a unit of its last place."""
+    """The exact sum of `high` and a `low` of at most half a unit in its last place."""
 
     __slots__ = ("high", "low")
 
@@ -56,7 +56,7 @@ class DoubleDouble:
 
 
 def as_double_double(x: Any, like: Expression) -> DoubleDouble:
-    """From a double-double, an expression, a number, or the two parts of a number."""
+    """Convert a double-double, an expression, a number, or the two parts of a number."""
     if isinstance(x, DoubleDouble):
         return x
     if isinstance(x, Expression):
@@ -73,13 +73,13 @@ def two_sum(x: Expression, y: Expression) -> DoubleDouble:
 
 
 def two_product(x: Expression, y: Expression) -> DoubleDouble:
-    """The product of two numbers, exact to 2**-79."""
+    """The product of two numbers, accurate to 2**-79."""
     (a, b), (c, d) = _halves(x), _halves(y)
     return _renormalized(a * c, (a * d + b * c) + b * d)
 
 
 def _halves(x: Expression) -> tuple[Expression, Expression]:
-    """Two numbers of 26 bits whose sum is `x`."""
+    """Two 26-bit numbers whose sum is `x`."""
     context = x.context
     bits = {"exponent_bits": context.i32(11), "mantissa_bits": context.i32(25)}
     high = Expression(context, context.op("reduce_precision", [x.value], x.aval, bits), x.aval)

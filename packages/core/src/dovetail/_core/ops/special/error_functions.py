@@ -63,11 +63,13 @@ _ERFC_COEFFICIENTS: Final = (
 
 def scaled_erfc_series(terms: int | None = None) -> list[float]:
     """Coefficients of powers of t = (x - 3.75) / (x + 3.75) in (1 + 2 x) exp(x**2) erfc(x)."""
-    found: list[float] = np.polynomial.chebyshev.cheb2poly(_ERFC_COEFFICIENTS[:terms]).tolist()
-    return found
+    coefficients: list[float] = np.polynomial.chebyshev.cheb2poly(
+        _ERFC_COEFFICIENTS[:terms]
+    ).tolist()
+    return coefficients
 
 
-# Coefficients for float32, from the constant on; see `ErfInv.formula`.
+# Coefficients for float32, constant first; see `ErfInv.formula`.
 _CENTRAL: Final = (
     1.50140941,
     0.246640727,
@@ -106,7 +108,7 @@ def _gaussian(t: Any, x: Any, factor: float) -> Any:
 
 
 class Erfc(ElementaryFunction):
-    """One minus the error function, exact where that is small."""
+    """One minus the error function, accurate where that is small."""
 
     name, hlo, numpy, kinds = "erfc", "chlo.erfc", references.each(math.erfc), "f"
     formula_dtypes = _WIDE
@@ -122,7 +124,7 @@ class Erfc(ElementaryFunction):
         x) (h + x)).
         """
         single = aval_of(x).dtype == np.float32
-        # Beyond 30 the result is zero in every format; infinity would become NaN.
+        # Beyond 30 the result is zero in every format, and infinity would give NaN.
         a = min_p.bind(abs_p.bind(x), literal_like(30, x))
         bits = (
             {"exponent_bits": 8, "mantissa_bits": 11}
@@ -130,8 +132,8 @@ class Erfc(ElementaryFunction):
             else {"exponent_bits": 11, "mantissa_bits": 25}
         )
         h = reduce_precision_p.bind(a, **bits)
-        # Not the product of two exponentials, which XLA takes for that of the sum. The rest is at
-        # most 0.05 in float32 and 2e-5 in float64, where three terms are exact.
+        # Not the product of two exponentials, which XLA merges into that of the sum. The rest is at
+        # most 0.05 in float32 and 2e-5 in float64, where three terms suffice.
         rest = mul(sub_p.bind(h, a), add_p.bind(h, a))
         rough = exp(neg(square_p.bind(h)))
         gaussian = add_p.bind(rough, mul(rough, mul(rest, horner((1, 1 / 2, 1 / 6), rest))))
@@ -144,7 +146,7 @@ class Erfc(ElementaryFunction):
 
 
 class ErfInv(Function):
-    """The inverse of the error function."""
+    """The inverse error function."""
 
     name, hlo, kinds = "erf_inv", "chlo.erf_inv", "f"
     numpy = references.each(special_references.inverse_erf)
@@ -175,9 +177,9 @@ class ErfInv(Function):
         return select_n_p.bind(eq_p.bind(a, one), mul(factor, x), limit)
 
     def refined(self, x: Any, y: Any) -> Any:
-        """One step of Halley's iteration on erfc(y) = 1 - x, from a start `y`, where abs(x) > 0.5.
+        """One step of Halley's iteration on erfc(y) = 1 - x, from `y`, where abs(x) > 0.5.
 
-        There 1 - abs(x) is exact, and approximations in float64 lose up to half of the digits.
+        There 1 - abs(x) is exact, and float64 approximations lose up to half of their digits.
         """
         one, a, b = literal_like(1, x), abs_p.bind(x), abs_p.bind(y)
         residual = sub_p.bind(erfc(b), sub_p.bind(one, a))
@@ -193,7 +195,7 @@ erfc_p: Final = Erfc()
 erf_inv_p: Final = ErfInv()
 
 
-# Users' functions
+# Public functions
 
 
 def erf(x: ArrayLike) -> Array:
@@ -217,11 +219,11 @@ def erf(x: ArrayLike) -> Array:
 
 
 def erfc(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
-    """One minus the error function of each element, exact where that is small.
+    """One minus the error function of each element, accurate where that is small.
 
     Args:
         x: floating point numbers.
-        accuracy: how exact the result has to be; None for the backend's default.
+        accuracy: the required accuracy; None for the backend's default.
 
     Returns:
         An array of the shape and dtype of `x`.
@@ -238,13 +240,13 @@ def erfc(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
 
 
 def erf_inv(x: ArrayLike) -> Array:
-    """The inverse of the error function of each element.
+    """The inverse error function of each element.
 
     Args:
         x: floating point numbers.
 
     Returns:
-        An array of the shape and dtype of `x`; infinite at -1 and 1, NaN beyond.
+        An array of the shape and dtype of `x`; infinite at -1 and 1, NaN outside [-1, 1].
 
     Raises:
         TypeError: `x` is not floating point.

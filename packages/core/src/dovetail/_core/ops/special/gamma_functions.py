@@ -57,13 +57,13 @@ class Lgamma(Function):
     def formula(self, x: Any) -> Any:
         """A Taylor series around 2, reached by recurrence; from 8 on Stirling's series.
 
-        The series has the zeros at 1 and 2 as factors, so that results near them are exact.
+        The series has the zeros at 1 and 2 as factors, so results near them are accurate.
         Negative arguments by reflection. Source: DLMF 5.5.1, 5.5.3, 5.7.3, 5.11.1.
         """
         single = aval_of(x).dtype == np.float32
         one = literal_like(1, x)
         z = abs_p.bind(x)
-        # Down to less than 2.5: the product of what is passed.
+        # Down to less than 2.5, collecting the product of the arguments passed.
         w, product = z, mul(z, literal_like(0, z))
         product = add_p.bind(product, one)
         for _ in range(6):
@@ -130,10 +130,10 @@ class Digamma(Function):
             above = gt_p.bind(w, literal_like(2, x))
             w = sub_p.bind(w, convert_element_type(above, dtype))
             shift = _where(above, add_p.bind(shift, reciprocal(w)), shift)
-        # The zero in two parts, so that the distance from it is exact.
+        # The zero in two parts, to make the distance from it exact.
         first = dtype.type(float(_DIGAMMA_ZERO))
         rest = float(Decimal(_DIGAMMA_ZERO) - Decimal(float(first)))
-        # XLA would add up the parts; it does not look through the maximum, which changes nothing.
+        # XLA would fold the sum of the parts; it does not see that the maximum changes nothing.
         h = max_p.bind(sub_p.bind(w, literal_like(first, x)), literal_like(-10, x))
         h = sub_p.bind(h, literal_like(rest, x))
         series = mul(h, horner(_digamma_series(18 if single else 40), h))
@@ -155,12 +155,12 @@ class Digamma(Function):
 
 
 def literal_array(value: float, like: Any) -> Any:
-    """An array of one value, of the shape and dtype of another."""
+    """An array of one value, with the shape and dtype of another."""
     return full(aval_of(like).shape, value, aval_of(like).dtype)
 
 
 class Polygamma(InteriorFunction, Binary):
-    """The derivative of the digamma function, of the order that the first operand says."""
+    """The derivative of the digamma function, of the order in the first operand."""
 
     name = "polygamma"
     numpy = references.wide(np.vectorize(special_references.polygamma, otypes=[np.float64]))
@@ -240,7 +240,7 @@ polygamma_p: Final = Polygamma()
 zeta_p: Final = Zeta()
 
 
-# Users' functions
+# Public functions
 
 
 def lgamma(x: ArrayLike) -> Array:
@@ -286,18 +286,18 @@ def digamma(x: ArrayLike) -> Array:
 def polygamma(m: ArrayLike, x: ArrayLike) -> Array:
     """The derivative of order `m` of the digamma function.
 
-    It has no derivative in `m`.
+    It is not differentiable in `m`.
 
     Args:
-        m: whole numbers that are not negative, floating point.
-        x: of the same dtype; the same shape, or a scalar, or sizes of one that are repeated.
+        m: non-negative whole numbers, as floating point.
+        x: of the same dtype; the same shape, a scalar, or broadcastable along dimensions of size 1.
 
     Returns:
-        An array of the dtype of the operands; for positive orders infinite at 0 and the negative
-        integers, NaN for orders that are negative or no integers.
+        An array of the dtype of the operands; for positive orders, infinite at 0 and the negative
+        integers; NaN for orders that are negative or not integers.
 
     Raises:
-        TypeError: dtypes differ or are not floating point, or shapes do not go together.
+        TypeError: dtypes differ or are not floating point, or shapes are incompatible.
 
     Differs:
         It is infinite at every pole, where JAX has nan for some.
@@ -316,18 +316,18 @@ def polygamma(m: ArrayLike, x: ArrayLike) -> Array:
 def zeta(x: ArrayLike, q: ArrayLike) -> Array:
     """The Hurwitz zeta function, the sum of ``(k + q) ** -x`` over the integers k >= 0.
 
-    It has no derivative in `x`.
+    It is not differentiable in `x`.
 
     Args:
         x: exponents greater than 1, floating point.
-        q: of the same dtype; the same shape, or a scalar, or sizes of one that are repeated.
+        q: of the same dtype; the same shape, a scalar, or broadcastable along dimensions of size 1.
 
     Returns:
         An array of the dtype of the operands; infinite for x = 1 and where q is 0 or a negative
-        integer, NaN for x < 1, and for other negative q where x is no integer.
+        integer; NaN for x < 1, and for other negative q unless x is an integer.
 
     Raises:
-        TypeError: dtypes differ or are not floating point, or shapes do not go together.
+        TypeError: dtypes differ or are not floating point, or shapes are incompatible.
 
     Differs:
         It is infinite at every pole, and exact also for large and negative arguments.

@@ -1,7 +1,7 @@
 """Parts of the incomplete gamma and beta functions: exponents, the gamma function, expansions.
 
-They are formulas of float64 expressions. With `exact` the exponents are double-double, which
-results in float64 need; for narrower results plain float64 is enough.
+They are formulas of float64 expressions. With `exact` the exponents are double-double, as float64
+results require; for narrower results plain float64 is enough.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dovetail._core.ops.special import special_references
 from dovetail._core.ops.special.double_double import DoubleDouble
 from dovetail._core.ops.special.error_functions import erf, scaled_erfc_series
 
-#: From here on the logarithm of the gamma function is computed by Stirling's series.
+#: From here on Stirling's series gives the logarithm of the gamma function.
 STIRLING: Final = 8
 
 #: log(2), the first part with 40 bits.
@@ -27,7 +27,7 @@ _THIRD: Final = (1 / 3, 1.850371707708594e-17)
 
 
 def nearest_power(x: Expression) -> tuple[Expression, Expression]:
-    """The exponent of the power of two by which `x` is nearest to one, and the power."""
+    """The exponent of the power of two that brings `x` nearest to one, and the power."""
     integer = np.dtype(np.int64)
     bits = x.apply("maximum", 2.0**-900).apply("minimum", 2.0**900).bits(integer)
     above = bits - int(np.float64(math.sqrt(0.5)).view(np.int64))
@@ -37,15 +37,15 @@ def nearest_power(x: Expression) -> tuple[Expression, Expression]:
 
 
 def excess(a: Expression, x: Any, distance: Any = None) -> Any:
-    """``x - a - a * log(x / a)``, not negative, exact to rounding also where it is small.
+    """``x - a - a * log(x / a)``, which is not negative, accurate even where it is small.
 
-    With s = 2**n a near x, and z = (x - s) / (x + s), log(x / a) is n log(2) + 2 atanh(z), and the
-    first term of the series of atanh is taken together with x - a.
+    With s = 2**n a near x, and z = (x - s) / (x + s), log(x / a) is n log(2) + 2 atanh(z); the
+    first term of the series of atanh is combined with x - a.
 
     Args:
         a: positive numbers.
         x: positive numbers, an expression or a double-double.
-        distance: ``x - a``, where the expression `x` is not exact.
+        distance: ``x - a``, if the expression `x` is not exact.
 
     Returns:
         Of the type of `x`.
@@ -62,7 +62,8 @@ def excess(a: Expression, x: Any, distance: Any = None) -> Any:
     if exact:
         shift = DoubleDouble(exponent * LOG2[0], exponent * LOG2[1]) * a
         cube = square * z
-        # Not 1 / 3 + rest: XLA takes (1 / 3 + rest) - 1 / 3 for rest, and what is lost for zero.
+        # Not 1 / 3 + rest: XLA simplifies (1 / 3 + rest) - 1 / 3 to rest, and the lost digits to
+        # zero.
         curve = (cube * _THIRD + cube.high * rest) * (a + a)
         return x - x.scaled(inverse) - shift + distance.scaled(inverse) * z - curve
     bend = (rest + 1 / 3) * square * z * (a + a)
@@ -75,11 +76,11 @@ def _reciprocal_series(terms: int) -> list[float]:
     zetas = [0.0, 0.57721566490153286] + [
         1 + special_references.zeta(float(k), 2.0) for k in range(2, terms + 1)
     ]
-    found = [1.0]
+    coefficients = [1.0]
     for n in range(1, terms):
-        total = sum((-1) ** (k + 1) * zetas[k] * found[n - k] for k in range(1, n + 1))
-        found.append(total / n)
-    return found
+        total = sum((-1) ** (k + 1) * zetas[k] * coefficients[n - k] for k in range(1, n + 1))
+        coefficients.append(total / n)
+    return coefficients
 
 
 def reciprocal_gamma(a: Expression, largest: int = STIRLING) -> tuple[Expression, Expression]:
@@ -93,7 +94,7 @@ def reciprocal_gamma(a: Expression, largest: int = STIRLING) -> tuple[Expression
 
 
 def log_gamma1(a: Expression) -> Expression:
-    """The logarithm of gamma(1 + a) for 0 < a <= 1, exact to rounding also near zero and one.
+    """The logarithm of gamma(1 + a) for 0 < a <= 1, accurate near zero and one too.
 
     By a series around 2. Source: DLMF 5.7.3.
     """
@@ -112,7 +113,7 @@ def stirling_correction(a: Expression) -> Expression:
 def stirling_slope(a: Expression, b: Expression) -> Expression:
     """The difference of `stirling_correction` at a and b, divided by that of b and a."""
     x, y = 1.0 / a, 1.0 / b
-    # Sums of x**i y**j with i + j = 2 k, each of which (x**n - y**n) / (x - y) is.
+    # (x**n - y**n) / (x - y) is the sum of x**i y**j with i + j = n - 1 = 2 k.
     total, sums, power = a.constant(0.0), a.constant(1.0), x
     square = y * y
     for coefficient in _stirling_series():
@@ -139,7 +140,7 @@ def _bernoulli() -> list[float]:
 
 
 def power_weight(a: Expression, x: Any, power: Expression | None = None) -> Expression:
-    """``x**a * exp(-x) / gamma(a)`` for a below 8, with another `power` of x if that is given."""
+    """``x**a * exp(-x) / gamma(a)`` for a below 8, or with another `power` of x."""
     power = a if power is None else power
     head = x.high if isinstance(x, DoubleDouble) else x
     root = (head * -0.5).exp()
@@ -152,9 +153,9 @@ def power_weight(a: Expression, x: Any, power: Expression | None = None) -> Expr
 
 
 def scaled_excess(a: Expression, x: Any, distance: Expression | None = None) -> Any:
-    """`excess`, of large numbers too: they are made smaller, and results as much so.
+    """`excess`, for large numbers too: they are scaled down, and results with them.
 
-    That changes no exponential: these numbers are equal, or their excess is large.
+    That changes no exponential: either these numbers are equal, or their excess is large.
     """
     head = x.high if isinstance(x, DoubleDouble) else x
     scale = a.constant(2.0**-200).where((a > 1e280) | (head > 1e280), 1.0)
@@ -164,7 +165,7 @@ def scaled_excess(a: Expression, x: Any, distance: Expression | None = None) -> 
 
 
 def gamma_kernel(a: Expression, x: Any) -> Expression:
-    """``exp(x - a) * (a / x)**a`` inverted, where a is not below 8; exact for a double-double."""
+    """The reciprocal of ``exp(x - a) * (a / x)**a``, for a >= 8; accurate for a double-double."""
     kinds = (a >= STIRLING).convert(np.int32)
     return by_kind(kinds, [None, lambda: (-scaled_excess(a, x)).exp()], a.constant(0.0))
 
@@ -178,7 +179,7 @@ def gamma_weight(
         a: positive numbers.
         x: positive numbers.
         kernel: `gamma_kernel` of them.
-        power: the power of `x` to take instead of `a` where `a` is below 8.
+        power: the power of `x` to use instead of `a` where `a` is below 8.
     """
     kinds = (a >= STIRLING).convert(np.int32)
     large = lambda: stirling_weight(a) * kernel  # noqa: E731
@@ -191,12 +192,12 @@ def stirling_weight(a: Expression) -> Expression:
 
 
 class NormalTail:
-    """How far numbers are from the mean of a distribution that is close to the normal one.
+    """The distance of numbers from the mean of a distribution that is close to normal.
 
     Args:
-        exponent: by how much the logarithm of the density is below that at the mean.
+        exponent: the drop in log density from the mean.
         kernel: ``exp(-exponent)``.
-        shape: the inverse of the variance of a number whose mean is one.
+        shape: the inverse of the variance, for a mean of one.
         above: where the number is above the mean.
     """
 
@@ -211,7 +212,7 @@ class NormalTail:
         self.distance = distance.where(above, -distance)
 
     def probability(self, correction: Expression) -> Expression:
-        """``erfc(sqrt(exponent)) / 2 + kernel * correction``: nearly a tail of the normal one.
+        """``erfc(sqrt(exponent)) / 2 + kernel * correction``: nearly a normal tail.
 
         exp(x**2) erfc(x) has an expansion for x >= 0, which loses digits near zero.
         """

@@ -1,7 +1,7 @@
 """The incomplete beta function.
 
-Source of the ways to compute it: A. R. DiDonato and A. H. Morris, Significant digit computation of
-the incomplete beta function ratios, ACM TOMS 18 (1992); DLMF 8.17.
+Source of the methods: A. R. DiDonato and A. H. Morris, Significant digit computation of the
+incomplete beta function ratios, ACM TOMS 18 (1992); DLMF 8.17.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from dovetail._core.trace.zeros import Zero
 
 
 class BetaFunction(InteriorFunction):
-    """A function of the shapes `a` and `b` and the place `x` of a beta distribution."""
+    """A function of the shapes `a` and `b` and the argument `x` of a beta distribution."""
 
     interior_point = 0.5
 
@@ -181,7 +181,7 @@ class _Weight:
         self.density = density
         large = (a >= STIRLING) | (b >= STIRLING)
         self.kinds = large.convert(np.int32)
-        #: How much less the density is than at the mean, as far as Stirling's series gives it.
+        #: The drop in log density from the mean, to the accuracy of Stirling's series.
         self.kernel = by_kind(self.kinds, [None, self._kernel], a.constant(0.0))
 
     def value(self) -> Expression:
@@ -190,8 +190,8 @@ class _Weight:
         return by_kind(self.kinds, [self._small, self._large], zero)
 
     def _complement(self) -> Any:
-        """``1 - x``, a double-double if the result is to be exact."""
-        # The maximum keeps XLA from taking 1 - (1 - x) for x.
+        """``1 - x``; a double-double if the result has to be exact."""
+        # The maximum keeps XLA from simplifying 1 - (1 - x) to x.
         y = (1.0 - self.x).apply("maximum", 0.0)
         return DoubleDouble(y, (1.0 - y) - self.x) if self.exact else y
 
@@ -205,7 +205,7 @@ class _Weight:
         return (left - two_product(self.b, self.x)).high
 
     def _ordered(self, first: Expression) -> tuple[Expression, Expression, Any, Any]:
-        """Shapes and places, those of the second parameter first where the condition fails."""
+        """Shapes and arguments, those of the second parameter first where the condition fails."""
         y = self._complement()
         shapes = _exchanged(first, self.a, self.b)
         return *shapes, _chosen(first, self.x, y), _chosen(first, y, self.x)
@@ -221,7 +221,7 @@ class _Weight:
         result = x.apply("power", power) / divisor * y.apply("power", q)
         result = result * (p_up * q_up / up) * (down / (p_down * q_down)) * (p * (q / total))
         if self.exact:
-            # What the roundings of the places and of the sum of the shapes change, to first order.
+            # The effect of rounding the arguments and the sum of the shapes, to first order.
             change = places[0].low * (power / x) + places[1].low * (q / y)
             change = change + two_sum(p, q).low * (total + 0.5615).log()
             result = result + result * change
@@ -230,7 +230,7 @@ class _Weight:
     def _large(self) -> Expression:
         """For one or two large shapes, the larger one q, by Stirling's series.
 
-        It is the weight of the gamma distribution with shape p at p + q times the place, times a
+        It is the weight of the gamma distribution with shape p at p + q times the argument, times a
         factor of the same form for q.
         """
         p, q, *places = self._ordered(self.a <= self.b)
@@ -242,7 +242,7 @@ class _Weight:
         power, divisor = self._power(p, x)
         low, high = power_weight(p, places[0] * total, power), stirling_weight(p)
         if self.density:
-            # x**(p - 1) is (p + q)**(1 - p) times that of the place.
+            # x**(p - 1) is (p + q)**(1 - p) times that of the argument.
             low = low * head.where(p >= 1.0, 1.0) / divisor
             high, factor = high / x, factor / y
         return low.where(p < STIRLING, high) * factor
@@ -257,7 +257,7 @@ class _Weight:
         return kernel
 
     def _power(self, p: Expression, x: Expression) -> tuple[Expression, Expression]:
-        """The power of a place, and what it is to be divided by; see `GammaDensity`."""
+        """The power of an argument, and its divisor; see `GammaDensity`."""
         if not self.density:
             return p, p.constant(1.0)
         lowered = p >= 1.0
@@ -278,17 +278,17 @@ def _chosen(condition: Expression, x: Any, y: Any) -> Any:
 
 
 def _exchanged(keep: Expression, x: Expression, y: Expression) -> tuple[Expression, Expression]:
-    """Both expressions, exchanged where the condition fails."""
+    """Both expressions, swapped where the condition fails."""
     return x.where(keep, y), y.where(keep, x)
 
 
 def _excess(a: Expression, b: Expression, x: Expression, below: Expression) -> Expression:
-    """By how much the logarithm of the weight is below its largest, for large shapes.
+    """The drop of the log weight from its maximum, for large shapes.
 
     Args:
         a: first shape.
         b: second shape.
-        x: the place.
+        x: the argument.
         below: ``a * (1 - x) - b * x``.
     """
     total = a + b
@@ -298,10 +298,10 @@ def _excess(a: Expression, b: Expression, x: Expression, below: Expression) -> E
 
 
 def _ways(a: Expression, b: Expression, x: Expression) -> Expression:
-    """Which way is gone: 0 a fraction, 2 a complement, 4 an expansion; one more for 1 - x.
+    """The method: 0 a fraction, 2 a complement, 4 an expansion; one more for 1 - x.
 
-    A complement is what is left to one, got without subtracting from it. It is taken where the
-    fraction would be slow, or give numbers near one.
+    A complement is one minus the result, computed without subtracting from one. It is used where
+    the fraction would be slow, or give numbers near one.
     """
     y, total = 1.0 - x, a + b
     low, high = _is_small(a, total * x), _is_small(b, total * y)
@@ -334,16 +334,16 @@ def _fraction(
     Args:
         a: first shape.
         b: second shape.
-        x: the place, mostly below the mean.
+        x: the argument, mostly below the mean.
         y: ``1 - x``.
         difference: ``a * y - b * x``.
-        count: how many steps to do.
+        count: the number of steps.
     """
     total = a + b
 
     def step(k: Expression, t: Expression, inverse: Expression) -> Sequence[Expression]:
         before = k - 1.0
-        # Where k is 1 this is multiplied by zero, and need only be finite.
+        # Where k is 1 this is multiplied by zero, so it only has to be finite.
         next_inverse = 1.0 / (a + (k + k - 3.0).apply("maximum", 0.0))
         shifted = (a + before) * inverse
         numerator = k * x * ((b - k) * x) * shifted * ((total + before) * inverse)
@@ -351,13 +351,13 @@ def _fraction(
         slope = shifted * (difference + 1.0 + before * (y + 1.0))
         return before + rest + slope + numerator / t, next_inverse
 
-    # What is left off where the fraction is cut off does not matter.
+    # The error from truncating the fraction here is negligible.
     result, _ = repeat_downwards(count, step, a.constant(math.inf), a.constant(0.0))
     return result
 
 
 def _steps(a: Expression, b: Expression, y: Expression, exact: bool) -> Expression:
-    """How many steps of the fraction are needed, which was found by experiment."""
+    """The number of steps the fraction needs, found by experiment."""
     least, root, most = (8.0, 7.0, 110.0) if exact else (5.0, 4.0, 37.0)
     smaller = a.apply("minimum", b).apply("minimum", 16.0)
     slow = (root / y.sqrt()).apply("minimum", most / ((a + b) * y))
@@ -379,12 +379,12 @@ def _complement(a: Expression, b: Expression, x: Expression, exact: bool) -> Exp
     shifted = b + float(STIRLING)
     raised = b < float(STIRLING)
     large = shifted.where(raised, b)
-    # log(gamma(a + b) / gamma(b)) - a log(b), for b + 8 where b is small.
+    # log(gamma(a + b) / gamma(b)) - a log(b), for b + 8 if b is small.
     ratio = a / large
     growth = ratio.call(log1p)
     exponent = large * (growth - ratio) + (a - 0.5) * growth
     exponent = exponent + a * stirling_slope(large, a + large)
-    # What that is less for b: the logarithm of the product of 1 + a / (b + k), taken off one.
+    # Correct that for b: subtract the logarithm of the product of 1 + a / (b + k).
     product = a.constant(0.0)
     for k in range(STIRLING):
         part = a / (b + float(k))
@@ -398,19 +398,19 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """The regularized incomplete beta function, the distribution function of the beta distribution.
 
     It is the integral of ``t**(a - 1) * (1 - t)**(b - 1)`` from 0 to `x`, divided by that to 1. It
-    has a derivative in `x` only.
+    is differentiable in `x` only.
 
     Args:
-        a: numbers that are not negative, floating point.
-        b: of the same dtype; the same shape, or a scalar, or sizes of one that are repeated.
+        a: non-negative numbers, floating point.
+        b: of the same dtype; the same shape, a scalar, or broadcastable along dimensions of size 1.
         x: numbers between 0 and 1, likewise.
 
     Returns:
-        An array of the dtype of the operands; NaN for other numbers, and where `a` and `b` both are
-        zero or infinite.
+        An array of the dtype of the operands; NaN outside these domains, and where `a` and `b` are
+        both zero or both infinite.
 
     Raises:
-        TypeError: dtypes differ or are not floating point, or shapes do not go together.
+        TypeError: dtypes differ or are not floating point, or shapes are incompatible.
 
     Example:
         >>> from dovetail import lax

@@ -1,8 +1,8 @@
 """The incomplete gamma functions and their derivatives.
 
-Source of the ways to compute them: W. Gautschi, A computational procedure for incomplete gamma
-functions, ACM TOMS 5 (1979); N. M. Temme, On the computation of the incomplete gamma functions for
-large values of the parameters (1987); DLMF 8.7, 8.9, 8.12.
+Source of the methods: W. Gautschi, A computational procedure for incomplete gamma functions, ACM
+TOMS 5 (1979); N. M. Temme, On the computation of the incomplete gamma functions for large values of
+the parameters (1987); DLMF 8.7, 8.9, 8.12.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from dovetail._core.ops.special.normal_expansion import Expansion, gamma_series
 
 
 class GammaFunction(InteriorFunction, Binary):
-    """A function of the shape `a` and the place `x` of a gamma distribution."""
+    """A function of the shape `a` and the argument `x` of a gamma distribution."""
 
     def inside(self, *operands: Expression) -> Expression:
         a, x = operands
@@ -52,12 +52,12 @@ class Regularized(GammaFunction):
     upper: ClassVar[bool]
 
     def formula(self, a: Expression, x: Expression, exact: bool) -> Expression:
-        # The upper function of tiny a, which alone is computed there, is a multiple of a.
+        # Only the upper function is computed for tiny a, where it is a multiple of a.
         bounded = a.apply("maximum", TINY)
         tail, is_upper = _tail(bounded, x, exact)
         tail = tail * (a / bounded)
-        wanted = is_upper if self.upper else ~is_upper
-        return tail.where(wanted, 1.0 - tail)
+        is_tail = is_upper if self.upper else ~is_upper
+        return tail.where(is_tail, 1.0 - tail)
 
     def edges(self, a: Expression, x: Expression) -> Sequence[tuple[Expression, Any]]:
         none, all_ = (1.0, 0.0) if self.upper else (0.0, 1.0)
@@ -77,7 +77,7 @@ class Regularized(GammaFunction):
         return neg(tangent) if self.upper else tangent
 
 
-#: Derivatives in shapes below this one are those at zero.
+#: Below this shape, derivatives are those at zero.
 TINY: Final = 1e-20
 
 
@@ -95,14 +95,14 @@ class Igammac(Regularized):
     upper = True
 
 
-#: How a function is computed: where the lower one is small by its series, where the upper one is
-#: by its continued fraction, or for small x without subtracting from one; for large a and x near a
-#: by an expansion.
+#: The methods: where the lower function is small, its series; where the upper one is, its continued
+#: fraction, or for small x a form without subtraction from one; for large a and x near a, an
+#: expansion.
 SERIES, FRACTION, COMPLEMENT, EXPANSION = range(4)
 
 
 def _ways(a: Expression, x: Expression) -> Expression:
-    """Which way is gone for each element."""
+    """The method for each element."""
     # The median is near x = a; for small a it is near 2 exp(-log(2) / a).
     small = math.log(0.5) / (x * 0.5).log()
     lower = a > (x + 0.25).where(x >= 0.5, small)
@@ -121,7 +121,7 @@ LARGE: Final = 16.0
 
 
 def _steps(a: Expression, x: Expression, way: int, used: Expression, exact: bool) -> Expression:
-    """How many steps the elements of a mask need at most, which was found by experiment."""
+    """The largest number of steps for the elements of a mask, found by experiment."""
     if way == SERIES:
         most, slope, least = (55.0, 1.75, 20.0) if exact else (29.0, 1.75, 10.5)
         steps = x * slope + least
@@ -132,7 +132,7 @@ def _steps(a: Expression, x: Expression, way: int, used: Expression, exact: bool
 
 
 def _tail(a: Expression, x: Expression, exact: bool) -> tuple[Expression, Expression]:
-    """The lower or upper function, the one that is not near one, and where it is the upper."""
+    """The lower or upper function, whichever is not near one, and a mask for the upper."""
     kernel = gamma_kernel(a, as_double_double(x, x) if exact else x)
     weight = gamma_weight(a, x, kernel)
     ways = _ways(a, x)
@@ -181,16 +181,16 @@ def _complement(a: Expression, x: Expression, exact: bool) -> Expression:
 
 
 def _slope(a: Expression, x: Expression, exact: bool) -> Expression:
-    """The derivative of log(x) in `a` where the lower function stays the same.
+    """The derivative of log(x) in `a` at a fixed value of the lower function.
 
-    It is that of the function, divided by the weight with a minus, without cancellation.
+    It is the derivative of the function, divided by minus the weight, without cancellation.
     """
     ways = _ways(a, x)
     ways = (ways * 0).where(ways == COMPLEMENT, ways)
     inverse, zero = 1.0 / a, a.constant(0.0)
 
     def drift(next_a: bool) -> Expression:
-        """log(x) - digamma(a), or less digamma(a + 1), for large a without cancellation."""
+        """log(x) - digamma(a), or - digamma(a + 1), for large a without cancellation."""
         far = (x * inverse).log() + log_minus_digamma(a)
         far = far - inverse if next_a else far
         near = x.log() - (a + 1.0 if next_a else a).call(digamma)
@@ -253,7 +253,7 @@ class IgammaGradA(GammaFunction):
 
 
 class RandomGammaGrad(GammaFunction):
-    """The derivative of a gamma distributed number in the shape `a`, its distribution given."""
+    """The derivative of a gamma distributed number in the shape `a`, at a fixed probability."""
 
     name = "random_gamma_grad"
     numpy = references.wide(np.vectorize(special_references.random_gamma_grad, [float]))
@@ -281,7 +281,7 @@ class GammaDensity(GammaFunction):
     numpy = references.wide(np.vectorize(special_references.gamma_density, [float]))
 
     def formula(self, a: Expression, x: Expression, exact: bool) -> Expression:
-        # x**a may underflow where x**(a - 1) does not; below 1 a - 1 is not exact.
+        # x**a may underflow where x**(a - 1) does not; below 1, a - 1 is not exact.
         lower = (a >= 1.0) & (a < float(STIRLING))
         kernel = gamma_kernel(a, as_double_double(x, x) if exact else x)
         weight = gamma_weight(a, x, kernel, (a - 1.0).where(lower, a))
@@ -312,25 +312,25 @@ random_gamma_grad_p: Final = RandomGammaGrad()
 gamma_density_p: Final = GammaDensity()
 
 
-# Users' functions
+# Public functions
 
 
 def igamma(a: ArrayLike, x: ArrayLike) -> Array:
     """The regularized lower incomplete gamma function P(a, x).
 
-    It is the integral of ``t**(a - 1) * exp(-t)`` from 0 to `x`, divided by gamma(a), and so the
+    It is the integral of ``t**(a - 1) * exp(-t)`` from 0 to `x`, divided by gamma(a): the
     distribution function of the gamma distribution.
 
     Args:
         a: positive numbers, floating point.
-        x: numbers that are not negative, of the same dtype; the same shape, or a scalar, or sizes
-            of one that are repeated.
+        x: non-negative numbers of the same dtype; the same shape, a scalar, or broadcastable along
+            dimensions of size 1.
 
     Returns:
-        An array of the dtype of the operands; NaN for negative ones.
+        An array of the dtype of the operands; NaN for negative operands.
 
     Raises:
-        TypeError: dtypes differ or are not floating point, or shapes do not go together.
+        TypeError: dtypes differ or are not floating point, or shapes are incompatible.
 
     Example:
         >>> from dovetail import lax
@@ -341,18 +341,18 @@ def igamma(a: ArrayLike, x: ArrayLike) -> Array:
 
 
 def igammac(a: ArrayLike, x: ArrayLike) -> Array:
-    """The regularized upper incomplete gamma function Q(a, x) = 1 - P(a, x), exact where small.
+    """The regularized upper incomplete gamma function Q(a, x) = 1 - P(a, x), accurate where small.
 
     Args:
         a: positive numbers, floating point.
-        x: numbers that are not negative, of the same dtype; the same shape, or a scalar, or sizes
-            of one that are repeated.
+        x: non-negative numbers of the same dtype; the same shape, a scalar, or broadcastable along
+            dimensions of size 1.
 
     Returns:
-        An array of the dtype of the operands; NaN for negative ones.
+        An array of the dtype of the operands; NaN for negative operands.
 
     Raises:
-        TypeError: dtypes differ or are not floating point, or shapes do not go together.
+        TypeError: dtypes differ or are not floating point, or shapes are incompatible.
 
     Example:
         >>> from dovetail import lax
@@ -365,18 +365,18 @@ def igammac(a: ArrayLike, x: ArrayLike) -> Array:
 def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
     """The derivative of `igamma` in its first argument, which is not positive.
 
-    It has itself no derivative in `a`.
+    It is not itself differentiable in `a`.
 
     Args:
         a: positive numbers, floating point.
-        x: numbers that are not negative, of the same dtype; the same shape, or a scalar, or sizes
-            of one that are repeated.
+        x: non-negative numbers of the same dtype; the same shape, a scalar, or broadcastable along
+            dimensions of size 1.
 
     Returns:
         An array of the dtype of the operands.
 
     Raises:
-        TypeError: dtypes differ or are not floating point, or shapes do not go together.
+        TypeError: dtypes differ or are not floating point, or shapes are incompatible.
 
     Example:
         >>> from dovetail import lax
@@ -387,21 +387,21 @@ def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
 
 
 def random_gamma_grad(a: ArrayLike, x: ArrayLike) -> Array:
-    """The derivative of a gamma distributed number in the shape of its distribution.
+    """The derivative of a gamma distributed number with respect to the shape.
 
-    Where `x` was drawn with the shape `a`, this is how fast it changes with `a` while ``igamma(a,
-    x)``, which makes it the number that it is, stays the same. It has itself no derivative in `a`.
+    If `x` was drawn with the shape `a`, this is how fast it changes with `a` while ``igamma(a, x)``
+    stays fixed. It is not itself differentiable in `a`.
 
     Args:
         a: positive numbers, floating point.
-        x: positive numbers of the same dtype; the same shape, or a scalar, or sizes of one that are
-            repeated.
+        x: positive numbers of the same dtype; the same shape, a scalar, or broadcastable along
+            dimensions of size 1.
 
     Returns:
         An array of the dtype of the operands.
 
     Raises:
-        TypeError: dtypes differ or are not floating point, or shapes do not go together.
+        TypeError: dtypes differ or are not floating point, or shapes are incompatible.
 
     Example:
         >>> from dovetail import lax

@@ -1,4 +1,4 @@
-"""Functions that have a formula inside of their domain, and given values at its edges."""
+"""Functions with a formula in the interior of their domain, and fixed values at its edges."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DOUBLE: Final = np.dtype(np.float64)
 class InteriorFunction(Elementwise):
     """A function of floating point numbers that is computed in float64.
 
-    The formula is given ones in place of operands that are not inside.
+    The formula receives ones in place of operands that are not in the interior.
     """
 
     kinds = "f"
@@ -31,13 +31,13 @@ class InteriorFunction(Elementwise):
         self._missing("lower")
 
     def formula(self, *operands: Expression, exact: bool) -> Expression:
-        """The function inside; `exact` if the result is float64 and not rounded further."""
+        """The function in the interior; `exact` if the float64 result is not rounded further."""
         self._missing("lower")
 
     def edges(self, *operands: Expression) -> Sequence[tuple[Expression, Any]]:
-        """Where other operands are, and the result there; the last one that applies counts.
+        """Masks of other operands, with the results there; the last one that applies counts.
 
-        It is NaN where none does.
+        The result is NaN if none applies.
         """
         self._missing("lower")
 
@@ -50,5 +50,5 @@ class InteriorFunction(Elementwise):
             result = result.where(~condition, value)
         return result.convert(out.dtype).value
 
-    #: A number that, in place of every operand, is inside.
+    #: A number in the interior, for every operand.
     interior_point = 1.0

@@ -1,8 +1,8 @@
 """Uniform expansions of distribution functions that are close to the normal distribution.
 
 Source: N. M. Temme, On the computation of the incomplete gamma functions for large values of the
-parameters (1987), for the gamma distribution. That for the beta distribution is made in the same
-way, from the differential equation of its density.
+parameters (1987), for the gamma distribution. The one for the beta distribution is derived in the
+same way, from the differential equation of its density.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ NDArray = np.ndarray[Any, Any]
 
 
 class Expansion:
-    """What is to be added to the normal distribution: a sum S of powers of the distance y.
+    """The correction to the normal distribution: a sum S of powers of the distance y.
 
     S = sum of b[n] y**n / factor, where b[n - 1] = f[n] + (n + 1) / shape b[n + 1] and factor = 1 +
     b[1] / shape. The numbers f[n] are the coefficients of the density as a function of y.
 
     Args:
-        shape: the inverse of the variance of a number whose mean is one.
+        shape: the inverse of the variance, for a mean of one.
         y: distances from the mean, see `NormalTail`.
-        series: f[n], or the polynomials in `skewness` that they are; see `beta_series`.
+        series: f[n], or as polynomials in `skewness`; see `beta_series`.
         variance: the argument of these polynomials.
-        skewness: by which the polynomials of odd n are multiplied.
+        skewness: the factor of the polynomials of odd n.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Expansion:
         growth = (d_above - above * inverse) * inverse
         #: The derivative of the sum in `shape`.
         self.derivative = (change * y + d - self.sum * growth) / self.factor
-        #: The sum, divided by what the density at the mean is.
+        #: The sum, divided by the density at the mean.
         self.total = self.sum / (shape * (2 * math.pi)).sqrt()
 
 
@@ -101,14 +101,14 @@ def beta_series(exact: bool) -> NDArray:
     odd n, as e**2 = 1 - 4 w.
 
     Returns:
-        For each n whether it is odd, and the coefficients of the polynomial.
+        For each n, whether it is odd, and the coefficients of the polynomial.
     """
     terms = 27 if exact else 17
     size = terms // 2 + 1
 
     def product(x: NDArray, i: int, y: NDArray, j: int) -> NDArray:
-        found = np.convolve(x, y)[:size]
-        return found - 4 * _raised(found) if i % 2 and j % 2 else found
+        convolved = np.convolve(x, y)[:size]
+        return convolved - 4 * _raised(convolved) if i % 2 and j % 2 else convolved
 
     one = np.eye(1, size)[0]
     # m[k] is odd, times e, where k is even.
@@ -119,11 +119,11 @@ def beta_series(exact: bool) -> NDArray:
         squares.append((turned - 2 * _raised(squares[k - 2])) / k)
         inner = [product(m[i], i - 1, m[k - i], k - i - 1) for i in range(2, k - 1)]
         m.append(squares[k] - sum(inner, np.zeros(size)) / 2)
-    found = [one]
+    coefficients = [one]
     for n in range(1, terms):
-        parts = [product(m[j + 1], j, found[n - j], n - j) for j in range(1, n + 1)]
-        found.append(-sum(parts, np.zeros(size)))
-    return np.array([[n % 2, *f] for n, f in enumerate(found)], np.float64)
+        parts = [product(m[j + 1], j, coefficients[n - j], n - j) for j in range(1, n + 1)]
+        coefficients.append(-sum(parts, np.zeros(size)))
+    return np.array([[n % 2, *f] for n, f in enumerate(coefficients)], np.float64)
 
 
 def _raised(x: NDArray) -> NDArray:

@@ -28,12 +28,12 @@ from dovetail._core.trace.zeros import Zero
 if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder
 
-#: Kinds of dtypes, each of which holds those before it.
+#: Kinds of dtypes; each includes those before it.
 _KINDS: Final = "buifc"
 
 
 class Polynomial(Elementwise):
-    """A polynomial of the first operand; the others are its coefficients, the constant first."""
+    """The polynomial of the first operand; the others are its coefficients, constant first."""
 
     name = "polynomial"
 
@@ -47,7 +47,7 @@ class Polynomial(Elementwise):
 
     @staticmethod
     def numpy(x: Any, *coefficients: Any) -> Any:
-        """The sum of products with powers, of floats in 64 bits."""
+        """The sum of products with powers; floats in 64 bits."""
         x, *wide = map(references.widen, (x, *coefficients))
         with np.errstate(all="ignore"):
             result = wide[-1]
@@ -102,7 +102,7 @@ class Polynomial(Elementwise):
 
 
 def _evaluated(x: Any, coefficients: Sequence[Any], unroll: int | None) -> Any:
-    """The polynomial; its coefficient where there is one only."""
+    """The polynomial; its coefficient if there is only one."""
     if len(coefficients) == 1:
         return coefficients[0]
     return polynomial_p.bind(x, *coefficients, unroll=unroll)
@@ -111,7 +111,7 @@ def _evaluated(x: Any, coefficients: Sequence[Any], unroll: int | None) -> Any:
 def _loop(
     context: Builder, x: Any, coefficients: Sequence[Any], out: ShapedArray, unroll: int
 ) -> Any:
-    """Horner's rule in a loop whose turns do `unroll` steps, after those that do not fill a turn.
+    """Horner's rule in a loop with `unroll` steps per iteration, after the remaining steps.
 
     The coefficients are stacked in their own shape, the last one first.
     """
@@ -137,8 +137,8 @@ def _loop(
         return context.broadcast_in_dim(value, out, range(out.ndim) if aval.ndim else ())
 
     def coefficient(number: Any) -> Any:
-        found = context.dynamic_slice(stacked, one, [number, *[zero] * row.ndim])
-        return widened(context.reshape(found, row), row)
+        sliced = context.dynamic_slice(stacked, one, [number, *[zero] * row.ndim])
+        return widened(context.reshape(sliced, row), row)
 
     def steps(number: Any, value: Any, count: int) -> list[Any]:
         for _ in range(count):
@@ -159,28 +159,28 @@ def _loop(
 polynomial_p: Final = Polynomial()
 
 
-# Users' functions
+# Public functions
 
 
 def polynomial(x: ArrayLike, coeffs: Sequence[Any], *, unroll: int | None = None) -> Array:
     """A polynomial of each element, ``coeffs[0] + coeffs[1] * x + coeffs[2] * x**2 + ...``.
 
-    It is evaluated by Horner's rule. Unlike in `numpy.polyval` the constant coefficient comes
+    It is evaluated by Horner's rule. Unlike in `numpy.polyval`, the constant coefficient comes
     first.
 
     Args:
         x: numbers, not booleans.
-        coeffs: numbers or arrays, each of the shape of `x`, or a scalar, or with sizes of one that
-            are repeated; or one array, whose first dimension counts the coefficients. They are
-            converted to the dtype of `x`.
-        unroll: how many steps are written out in each turn of a loop; None writes out all of them.
+        coeffs: numbers or arrays, each of the shape of `x`, a scalar, or broadcastable along
+            dimensions of size 1; or one array, whose first dimension counts the coefficients. They
+            are converted to the dtype of `x`.
+        unroll: the number of steps per iteration of a loop; None unrolls all of them.
 
     Returns:
-        An array of the dtype of `x`; zeros where there are no coefficients.
+        An array of the dtype of `x`; zeros if there are no coefficients.
 
     Raises:
-        TypeError: `x` is bool, a coefficient is of a kind that the dtype of `x` does not hold
-            (complex for real, floating point for integers), or shapes do not go together.
+        TypeError: `x` is bool, a coefficient is of a kind that the dtype of `x` cannot represent
+            (complex for real, floating point for integers), or shapes are incompatible.
         ValueError: `unroll` is not positive.
 
     Example:
@@ -192,8 +192,8 @@ def polynomial(x: ArrayLike, coeffs: Sequence[Any], *, unroll: int | None = None
     if unroll is not None and (isinstance(unroll, bool) or unroll != int(unroll) or unroll < 1):
         raise ValueError(f"lax.polynomial: unroll must be a positive integer or None, got {unroll}")
     aval = aval_of(x)
-    given = _listed(coeffs)
-    values = [_coefficient(c, f"coeffs[{k}]", aval.dtype) for k, c in enumerate(given)]
+    listed = _listed(coeffs)
+    values = [_coefficient(c, f"coeffs[{k}]", aval.dtype) for k, c in enumerate(listed)]
     if len(values) > 1:
         return polynomial_p.bind(x, *values, unroll=unroll)
     # Checks the dtype of x.

@@ -1,6 +1,6 @@
 """Special functions of one float, as references and sources of coefficients.
 
-They are apart from other references because their exact arithmetic takes time to import.
+They are in a module of their own because their exact arithmetic takes time to import.
 """
 
 from __future__ import annotations
@@ -71,12 +71,12 @@ def lgamma(x: float) -> float:
         return math.log(math.pi / sine) - math.log(-x) - lgamma(-x)
     with localcontext(prec=40):
         result = _log_gamma(Decimal(x))
-        # What is left of zero at 1 and 2 is the error of these steps.
+        # The remainder at 1 and 2, where the result is zero, is the error of these steps.
         return float(result) if abs(result) > Decimal("1e-34") else 0.0
 
 
 def inverse_erf(x: float) -> float:
-    """The inverse of the error function, by Halley's iteration on `math.erf` and `math.erfc`."""
+    """The inverse error function, by Halley's iteration on `math.erf` and `math.erfc`."""
     if math.isnan(x) or abs(x) > 1:
         return math.nan
     if abs(x) == 1:
@@ -84,7 +84,7 @@ def inverse_erf(x: float) -> float:
     a = abs(x)
     if a < 1e-8:
         return x * math.sqrt(math.pi) / 2
-    # A start that is close enough for the iteration (Winitzki 2008).
+    # An initial value close enough for the iteration (Winitzki 2008).
     w = math.log1p(-a * a)
     u = 2 / (math.pi * 0.147) + w / 2
     y = math.sqrt(math.sqrt(u * u - w / 0.147) - u)
@@ -96,13 +96,13 @@ def inverse_erf(x: float) -> float:
 
 
 def _zeta(s: float, q: float) -> Decimal:
-    """The sum of ``(q + k) ** -s`` over k >= 0, for s > 1 and finite q that is no pole.
+    """The sum of ``(q + k) ** -s`` over k >= 0, for s > 1 and finite q that is not a pole.
 
     Source: Euler-Maclaurin summation, DLMF 25.11.5 and 25.11.28, with 40 digits.
     """
     exponent, z = -Decimal(s), Decimal(q)
     if q < 0:
-        # The terms of negative numbers as the difference of two sums.
+        # The terms with negative bases, as the difference of two sums.
         distance = -(z % 1)
         ahead, behind, rest = (_zeta_sum(exponent, x) for x in (1 - distance, distance, 1 - z))
         return ahead + (behind - rest) * (-1 if s % 2 else 1)
@@ -163,7 +163,7 @@ def polygamma(m: float, x: float) -> float:
 
 
 def _wide() -> AbstractContextManager[Context]:
-    """Decimal arithmetic where exponents have many digits, too, and overflow is no error."""
+    """Decimal arithmetic with large exponents, in which overflow is not an error."""
     return localcontext(Context(prec=_DIGITS, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[]))
 
 
@@ -182,7 +182,7 @@ def _log_gamma(x: Decimal) -> Decimal:
 
 
 def _gamma_tail(a: Decimal, x: Decimal, upper: bool) -> Decimal:
-    """The lower incomplete gamma function, or the upper one, for x > a about.
+    """The lower incomplete gamma function, or the upper one, roughly for x > a.
 
     Source: the power series and the continued fraction, DLMF 8.7.1 and 8.9.2.
     """
@@ -304,7 +304,7 @@ def betainc(a: float, b: float, x: float) -> float:
 
 
 def _beta_edge(a: float, b: float, x: float) -> float | None:
-    """The function where it takes no computation."""
+    """The function where it needs no computation."""
     if not (a >= 0 and b >= 0 and 0 <= x <= 1) or (a == b and a in (0, math.inf)):
         return math.nan
     if x in (0, 1):

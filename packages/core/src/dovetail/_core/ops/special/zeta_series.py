@@ -1,7 +1,7 @@
 """Formulas of the Hurwitz zeta function and of its product with the gamma function.
 
-They are formulas of float64 expressions. With `exact` they hold to what float64 results need; for
-narrower results fewer terms are enough.
+They are formulas of float64 expressions. With `exact` they are accurate enough for float64 results;
+narrower results need fewer terms.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from dovetail._core.ops.special.gamma_weights import (
     stirling_correction,
 )
 
-#: From here on the gamma function is computed by Stirling's series.
+#: From here on Stirling's series gives the gamma function.
 _STIRLING: Final = 8
 
-#: Stands for an infinite number whose square is infinite.
+#: Represents infinity: a number whose square is infinite.
 _HUGE: Final = 1e300
 
 #: The zeta function from s, q, and the exact `q` minus the given one.
@@ -43,7 +43,7 @@ def hurwitz_zeta(s: Expression, q: Expression, exact: bool) -> Expression:
 
 
 def gamma_zeta(s: Expression, q: Expression, exact: bool) -> Expression:
-    """The zeta function times gamma(s) for integers s >= 2, also where a factor overflows."""
+    """The zeta function times gamma(s) for integers s >= 2, even where a factor overflows."""
 
     def zeta(s: Expression, q: Expression, rest: Expression) -> Expression:
         kinds = (s >= _STIRLING).convert(np.int32)
@@ -60,18 +60,18 @@ def gamma_zeta(s: Expression, q: Expression, exact: bool) -> Expression:
 
 
 def _reflected(zeta: _Zeta, s: Expression, q: Expression) -> Expression:
-    """A function like the zeta function, from what it is for q > 0.
+    """A zeta-like function, from its values for q > 0.
 
-    The sum over all integers k of ``(k + q) ** -s`` has a period of one in q: the terms before
-    those of the zeta function are, but for their sign, those of another one.
+    The sum over all integers k of ``(k + q) ** -s`` has period one in q. The terms before those of
+    the zeta function are, up to sign, those of another one.
     """
     negative = q < 0.0
-    # The distances of a negative q from the integers around it; they sum up to one.
+    # The distances of a negative q from the integers around it; their sum is one.
     below = two_sum(q, -q.apply("floor"))
     above = q.apply("ceil") - q
 
     def step(k: Expression, *before: Expression) -> Sequence[Expression]:
-        """The bases are taken in turn, so that the program has one zeta function."""
+        """The bases are taken in turn, so the program contains one zeta function."""
         first = k == 1.0
         base = below.high.where(negative, q).where(first, above.where(k == 2.0, 1.0 - q))
         return zeta(s, abs(base), below.low.where(first & negative, 0.0)), *before[:-1]
@@ -80,7 +80,7 @@ def _reflected(zeta: _Zeta, s: Expression, q: Expression) -> Expression:
     head, near, far = repeat_downwards(count, step, *[s.constant(0.0)] * 3, steps_in_a_turn=1)
     half = s * 0.5
     odd = half.apply("floor") < half
-    # What overflows does so to the side of the nearest integer.
+    # Overflow goes to the side of the nearest integer.
     difference = head - near
     difference = difference.where(difference == difference, (above - below.high) * math.inf)
     difference = difference.where(~(above == below.high), 0.0)
@@ -90,13 +90,13 @@ def _reflected(zeta: _Zeta, s: Expression, q: Expression) -> Expression:
 
 
 def _half_power(s: Expression, q: Expression) -> Expression:
-    """``q ** (-s / 2)``: the power itself may vanish where the result does not."""
+    """``q ** (-s / 2)``: the full power may underflow where the result does not."""
     return q.apply("power", s * -0.5)
 
 
 def _root_of_weight(s: Expression, q: Expression, exact: bool) -> Expression:
     """``(s / (e q)) ** (s / 2)`` for s >= 8."""
-    # What is beyond these bounds is infinity or zero, and so it is at them.
+    # Beyond these bounds the result is infinity or zero, as it is at them.
     s = s.apply("minimum", 1e250)
     q = q.apply("maximum", s * 2.0**-300).apply("minimum", s * 2.0**300)
     if not exact:
@@ -117,7 +117,7 @@ def _joined(
     weight: Expression,
     exact: bool,
 ) -> Expression:
-    """``zeta(s, q) * q**s * root**2 * weight``, without overflow in between.
+    """``zeta(s, q) * q**s * root**2 * weight``, without intermediate overflow.
 
     Euler-Maclaurin summation. The terms are divided by the first one, and no rounding error of
     ``q + k`` is multiplied by s. Source: DLMF 25.11.28.
@@ -125,13 +125,13 @@ def _joined(
     Args:
         s: exponents greater than one.
         q: positive numbers.
-        rest: what is to be added to `q`, at most half a unit of its last place.
-        root: the factor that is taken twice.
+        rest: the correction to `q`, at most half a unit in its last place.
+        root: the factor that is applied twice.
         weight: another factor.
         exact: whether results are float64.
     """
     count, orders = (8, 10) if exact else (4, 5)
-    # If q is as large as s, no terms have to be summed before the expansion.
+    # If q is as large as s, no terms need to be summed before the expansion.
     needed = (s - q + (count - 1.0)).apply("minimum", float(count)).largest()
     turns = (needed / 4.0).apply("ceil")
     step = lambda k, total: (total + (s * -(k / q).call(log1p)).exp(),)  # noqa: E731
@@ -153,6 +153,6 @@ def _joined(
     root = root.apply("minimum", _HUGE)
     first = (total + ratio * (t * bend + 0.5)) + 1.0
     weight = weight - weight * (s * (rest / q))
-    # The integral may be larger than all numbers before it is multiplied by the root.
+    # The integral may overflow before it is multiplied by the root.
     integral = root * weight * (ratio * z) * root / (s - 1.0)
     return root * weight * first * root + integral

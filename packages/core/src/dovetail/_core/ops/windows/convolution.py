@@ -1,4 +1,4 @@
-"""Convolution: `conv_general_dilated`, of which all others are made."""
+"""Convolution: `conv_general_dilated`, on which all others are built."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Shape = tuple[int, ...]
 
 
 class ConvDimensionNumbers(NamedTuple):
-    """Which dimensions of the arrays of a convolution are which.
+    """The roles of dimensions in the arrays of a convolution.
 
     Attributes:
         lhs_spec: positions in the input of (batch, feature, *spatial).
@@ -44,12 +44,12 @@ class ConvDimensionNumbers(NamedTuple):
     out_spec: Sequence[int]
 
 
-#: What is taken for dimension numbers.
+#: Accepted as dimension numbers.
 ConvGeneralDilatedDimensionNumbers = ConvDimensionNumbers | tuple[str, str, str] | None
 
 
 def in_places(spec: Sequence[int], values: Sequence[Any]) -> tuple[Any, ...]:
-    """Values for (batch, features, *spatial), in the order of the dimensions that `spec` gives."""
+    """Values for (batch, features, *spatial), reordered to the layout `spec`."""
     return tuple([value for _, value in sorted(zip(spec, values, strict=True))])
 
 
@@ -68,15 +68,15 @@ def spatial_sizes(
         name: what is being computed, for the message.
         sizes: of the input.
         kernel: of the kernel.
-        strides: steps.
-        padding: places added before and after.
+        strides: the strides.
+        padding: padding before and after.
         lhs_dilation: of the input.
         dilation: of the kernel.
 
     Raises:
-        ValueError: the padding removes more than there is.
+        ValueError: the padding crops more than there is.
     """
-    found = []
+    sizes_out = []
     for n, k, stride, pad, spread, wide in zip(
         sizes, kernel, strides, padding, lhs_dilation, dilation, strict=True
     ):
@@ -86,16 +86,16 @@ def spatial_sizes(
                 f"{name}: padding {padding} removes more than there is of lhs, whose spatial "
                 f"dimensions have sizes {sizes}"
             )
-        found.append(max((room - dilated_size(k, wide)) // stride + 1, 0))
-    return tuple(found)
+        sizes_out.append(max((room - dilated_size(k, wide)) // stride + 1, 0))
+    return tuple(sizes_out)
 
 
 def result_dtype(lhs: ShapedArray, rhs: ShapedArray, preferred: Any) -> tuple[Any, bool]:
     """The dtype of a convolution, and whether it is weak.
 
     Raises:
-        TypeError: the dtypes of the operands differ, or sums of their products do not fit
-            `preferred`.
+        TypeError: the dtypes of the operands differ, or `preferred` cannot hold sums of their
+            products.
     """
     kind = dtypes.kind_of(lhs.dtype)
     if lhs.dtype != rhs.dtype or not kind:
@@ -120,11 +120,10 @@ def result_dtype(lhs: ShapedArray, rhs: ShapedArray, preferred: Any) -> tuple[An
 class ConvGeneralDilated(Primitive):
     """Sums of products of a kernel with the windows of an input.
 
-    In the order of dimensions that the dimension numbers bring everything to, element ``[n, o, p]``
-    of the result is the sum over input features i and places k of the kernel of
-    ``lhs[n, i, p * stride + k * rhs_dilation] * rhs[o, i, k]``, where lhs has been dilated and
-    padded. With groups of features, or of the batch, an output feature reads those of its group
-    alone.
+    In the standard order of dimensions, element ``[n, o, p]`` of the result is the sum over input
+    features i and kernel positions k of ``lhs[n, i, p * stride + k * rhs_dilation] * rhs[o, i,
+    k]``, where lhs has been dilated and padded. With feature or batch groups, an output feature
+    reads only its own group.
     """
 
     name = "conv_general_dilated"
@@ -290,7 +289,7 @@ class ConvGeneralDilated(Primitive):
         batch_group_count: int,
         **params: Any,
     ) -> Any:
-        """The cotangent is spread by the strides and convolved with the kernel backwards."""
+        """Dilate the cotangent by the strides and convolve it with the reversed kernel."""
         x, (o, i, *places), out = dimension_numbers
         groups = max(feature_group_count, batch_group_count)
         sizes, kernel, results = _dilated(
@@ -331,7 +330,7 @@ class ConvGeneralDilated(Primitive):
         batch_group_count: int,
         **params: Any,
     ) -> Any:
-        """The input is convolved with the cotangent, of which the batch is summed over."""
+        """Convolve the input with the cotangent, summing over the batch."""
         specs = [(spec[1], spec[0], *spec[2:]) for spec in dimension_numbers]
         sizes, kernel, results = _dilated(
             dimension_numbers, lhs, rhs, ct, lhs_dilation, rhs_dilation, window_strides
@@ -392,7 +391,7 @@ class ConvGeneralDilated(Primitive):
         if kind == "c":
             return self._lower_complex(context, lhs, rhs, **params)
         if result_kind == "b":
-            # Sums of products that are zero or one: is there any?
+            # Sums of products that are zero or one: is any of them nonzero?
             single = out.update(dtype=np.dtype(np.float32))
             sums = self._lower_as(context, lhs, rhs, single, convert=True, **params)
             return context.compare(sums, context.constant(0, single), "NE", single)
@@ -401,7 +400,7 @@ class ConvGeneralDilated(Primitive):
     def _lower_as(
         self, context: Builder, lhs: Any, rhs: Any, out: ShapedArray, convert: bool, **params: Any
     ) -> Any:
-        """The convolution with a result `out`, to whose dtype the operands may be converted."""
+        """The convolution with a result like `out`; operands may be converted to its dtype."""
         if convert:
             lhs, rhs = (
                 context.convert(v, aval, aval.update(dtype=out.dtype))
@@ -426,7 +425,7 @@ class ConvGeneralDilated(Primitive):
         )
 
     def _lower_complex(self, context: Builder, lhs: Any, rhs: Any, **params: Any) -> Any:
-        """Three real convolutions: few platforms have complex ones.
+        """Three real convolutions: few platforms support complex ones.
 
         ``(a + bi)(c + di)`` is ``(a + b)c - b(c + d)`` and ``(a + b)c + a(d - c)i`` (Gauss).
         """
@@ -452,7 +451,7 @@ conv_general_dilated_p: Final = ConvGeneralDilated()
 
 
 def _padded(x: Any, padding: Pads, dilation: Shape) -> Any:
-    """`x` with zeros between, before and after its places in the spatial dimensions."""
+    """`x` with zeros between, before and after its elements in the spatial dimensions."""
     spread = np.zeros(
         (*x.shape[:2], *[dilated_size(n, d) for n, d in zip(x.shape[2:], dilation, strict=True)]),
         x.dtype,
@@ -478,7 +477,7 @@ def _dilated(
 
 
 def _regrouped(x: Any, source: int, target: int, groups: int) -> Any:
-    """`x` with the groups that are the outer part of one dimension made that of another."""
+    """`x` with the groups, the outer part of one dimension, moved into another."""
     if groups == 1:
         return x
     shape = list(shape_of(x))
@@ -489,7 +488,7 @@ def _regrouped(x: Any, source: int, target: int, groups: int) -> Any:
 
 
 def _folded(x: Any, d: int, target: int, groups: int = 1) -> Any:
-    """`x` with its batch dimension `d` made part of another, outside of it or of each group in
+    """`x` with its batch dimension `d` merged into another, outside of it or of each group in
     it."""
     x = move_dimension(x, d, target)
     shape = shape_of(x)
@@ -501,7 +500,7 @@ def _folded(x: Any, d: int, target: int, groups: int = 1) -> Any:
 
 
 def _unfolded(x: Any, source: int, size: int, groups: int = 1) -> tuple[Any, int]:
-    """`x` with a batch dimension taken out of another, and where it is."""
+    """`x` with a batch dimension split off another, and the position of that dimension."""
     shape = shape_of(x)
     before, n, after = shape[:source], shape[source] // size, shape[source + 1 :]
     if groups > 1:

@@ -16,7 +16,7 @@ from dovetail._core.ops.windows.convolution import (
 
 Shape = tuple[int, ...]
 
-#: Of each array of a convolution: the letters that name no spatial dimension, and their meaning.
+#: For each array of a convolution, its non-spatial letters and their meaning.
 _SPECS: Final = (
     ("lhs_spec", "NC", "N (batch) and C (features)"),
     ("rhs_spec", "OI", "O (output features) and I (input features)"),
@@ -30,20 +30,20 @@ _FORMS: Final = (
 
 
 def _parsed(numbers: Any, function: str) -> ConvDimensionNumbers:
-    """Dimension numbers from any form but None."""
+    """Dimension numbers from any accepted form but None."""
     if not isinstance(numbers, tuple | list) or len(numbers) != 3:
         raise TypeError(f"lax.{function}: {_FORMS}, got {numbers!r}")
     if not all(isinstance(spec, str) for spec in numbers):
         if any(isinstance(spec, str) or spec is None for spec in numbers):
             raise TypeError(f"lax.{function}: {_FORMS}, got {numbers!r}")
-        found = [integers(spec, function, "each part of dimension_numbers") for spec in numbers]
-        for spec in found:
+        specs = [integers(spec, function, "each part of dimension_numbers") for spec in numbers]
+        for spec in specs:
             if sorted(spec) != list(range(len(spec))) or len(spec) < 2:
                 raise TypeError(
                     f"lax.{function}: each part of dimension_numbers must name the dimensions 0 to "
                     f"rank - 1 once, of at least 2, got {spec}"
                 )
-        return ConvDimensionNumbers(*found)
+        return ConvDimensionNumbers(*specs)
     for spec, (name, letters, meaning) in zip(numbers, _SPECS, strict=True):
         if any(spec.count(letter) != 1 for letter in letters):
             raise TypeError(
@@ -55,7 +55,7 @@ def _parsed(numbers: Any, function: str) -> ConvDimensionNumbers:
                 f"lax.{function}: {name} of dimension_numbers names a dimension twice: {spec!r}"
             )
     lhs, rhs, out = numbers
-    # The kernel says in which order the spatial dimensions are.
+    # The kernel determines the order of the spatial dimensions.
     spatial = [letter for letter in rhs if letter not in "OI"]
     if not set(spatial) == set(lhs) - {*"NC"} == set(out) - {*"NC"}:
         raise TypeError(
@@ -82,35 +82,35 @@ def dimension_numbers_of(
     if numbers is None:
         order = tuple(range(len(lhs)))
         return ConvDimensionNumbers(order, order, order)
-    found = _parsed(numbers, function)
-    if any(len(spec) != len(lhs) for spec in found):
+    parsed = _parsed(numbers, function)
+    if any(len(spec) != len(lhs) for spec in parsed):
         raise TypeError(
             f"lax.{function}: dimension_numbers must name {len(lhs)} dimensions in each part, "
             f"for operands of shapes {lhs} and {rhs}, got {numbers!r}"
         )
-    return found
+    return parsed
 
 
 def sizes_of(shape: Shape, spec: Sequence[int]) -> Shape:
-    """The sizes of the dimensions that a part of dimension numbers names, in its order."""
+    """The sizes of the dimensions that one of the dimension numbers names, in its order."""
     return tuple([shape[d] for d in spec])
 
 
 def entries(
     values: Any, count: int, function: str, argument: str, optional: bool = False
 ) -> tuple[int, ...]:
-    """A positive integer for each spatial dimension; ones for None, where it is `optional`."""
+    """A positive integer for each spatial dimension; ones for None, if `optional`."""
     if values is None and optional:
         return (1,) * count
-    found = integers(values, function, argument)
-    if len(found) != count:
+    checked = integers(values, function, argument)
+    if len(checked) != count:
         raise ValueError(
             f"lax.{function}: {argument} must have one integer for each of the {count} spatial "
-            f"dimensions, got {found}"
+            f"dimensions, got {checked}"
         )
-    if any(v < 1 for v in found):
-        raise ValueError(f"lax.{function}: {argument} must be positive, got {found}")
-    return found
+    if any(v < 1 for v in checked):
+        raise ValueError(f"lax.{function}: {argument} must be positive, got {checked}")
+    return checked
 
 
 def spatial_pads(
@@ -122,20 +122,21 @@ def spatial_pads(
     dilation: Shape,
     function: str,
 ) -> Pads:
-    """The padding of a convolution: places added before and after each spatial dimension.
+    """The padding of a convolution: before and after each spatial dimension.
 
     Args:
-        padding: name or pairs.
+        padding: a name or pairs.
         sizes: of the input.
         kernel: sizes of the kernel.
-        strides: steps.
+        strides: the strides.
         lhs_dilation: of the input.
         dilation: of the kernel.
-        function: name of the user's function.
+        function: the name of the user's function.
 
     Raises:
-        TypeError: `padding` is neither.
-        ValueError: it is another string, or a string for a dilated input, or too few or too many.
+        TypeError: `padding` is neither a string nor pairs.
+        ValueError: the name is unknown, or is used with a dilated input, or there are too few or
+            too many pairs.
     """
     if isinstance(padding, str) and any(d != 1 for d in lhs_dilation):
         raise ValueError(
@@ -153,19 +154,19 @@ def transposed_pads(
     consistent: bool,
     function: str,
 ) -> Pads:
-    """What is added to an input dilated by `strides`, for a transposed convolution.
+    """The padding of an input dilated by `strides`, for a transposed convolution.
 
     Args:
-        padding: name or pairs, of the forward convolution; of the dilated input if it is pairs and
-            not `consistent`.
-        kernel: sizes of the kernel, dilated.
-        strides: steps of the forward convolution.
-        consistent: what pairs mean.
-        function: name of the user's function.
+        padding: a name, or pairs. Pairs refer to the forward convolution if `consistent`, otherwise
+            to the dilated input.
+        kernel: dilated sizes of the kernel.
+        strides: the strides of the forward convolution.
+        consistent: what pairs refer to.
+        function: the name of the user's function.
 
     Raises:
-        TypeError: `padding` is neither.
-        ValueError: it is another string, or there are too few or too many pairs.
+        TypeError: `padding` is neither a string nor pairs.
+        ValueError: the name is unknown, or there are too few or too many pairs.
     """
     if not isinstance(padding, str):
         pairs = pads_of(padding, kernel, kernel, strides, function)
@@ -182,7 +183,7 @@ def transposed_pads(
         )
     pads = []
     for k, stride in zip(kernel, strides, strict=True):
-        # What the forward convolution adds to an input of a multiple of its stride.
+        # The padding of the forward convolution, for an input of a multiple of its stride.
         added = max(k - stride, 0) if name == "SAME" else 0
         low = k - 1 - added // 2
         pads.append((low, k - 1 - (added - added // 2) + max(stride - k, 0)))
@@ -195,8 +196,8 @@ def _in_order(
     """Sizes of input and kernel in the standard order, and the dimension numbers."""
     x = canonical_shape(lhs_shape, function, "lhs_shape")
     y = canonical_shape(rhs_shape, function, "rhs_shape")
-    found = dimension_numbers_of(x, y, numbers, function)
-    return sizes_of(x, found.lhs_spec), sizes_of(y, found.rhs_spec), found
+    parsed = dimension_numbers_of(x, y, numbers, function)
+    return sizes_of(x, parsed.lhs_spec), sizes_of(y, parsed.rhs_spec), parsed
 
 
 def _result_sizes(x: Shape, y: Shape, strides: Shape, padding: Any, function: str) -> Shape:
@@ -207,7 +208,7 @@ def _result_sizes(x: Shape, y: Shape, strides: Shape, padding: Any, function: st
     return (x[0], y[0], *sizes)
 
 
-# Functions for users.
+# Public functions
 
 
 def conv_dimension_numbers(
@@ -215,7 +216,7 @@ def conv_dimension_numbers(
     rhs_shape: Sequence[int],
     dimension_numbers: ConvGeneralDilatedDimensionNumbers,
 ) -> ConvDimensionNumbers:
-    """The dimension numbers of a convolution as positions.
+    """The dimension numbers of a convolution, as positions.
 
     Args:
         lhs_shape: shape of the input.
@@ -228,7 +229,7 @@ def conv_dimension_numbers(
         A `ConvDimensionNumbers`. The spatial dimensions are in the order of the kernel's string.
 
     Raises:
-        TypeError: the ranks differ, or `dimension_numbers` is of another form or rank.
+        TypeError: the ranks differ, or `dimension_numbers` has an unknown form or another rank.
 
     Example:
         >>> from dovetail import lax
@@ -241,17 +242,17 @@ def conv_dimension_numbers(
 def conv_general_permutations(
     dimension_numbers: tuple[str, str, str],
 ) -> tuple[Shape, Shape, Shape]:
-    """Permutations that bring the arrays of a convolution to the standard order of dimensions.
+    """The permutations that bring the arrays of a convolution to the standard order.
 
     Args:
         dimension_numbers: three strings such as ``("NHWC", "HWIO", "NHWC")``.
 
     Returns:
-        For the input, the kernel and the result the positions of (batch, features, *spatial), of
-        (output features, input features, *spatial), and of (batch, features, *spatial).
+        For input, kernel and result: the positions of (batch, features, *spatial), of (output
+        features, input features, *spatial), and of (batch, features, *spatial).
 
     Raises:
-        TypeError: `dimension_numbers` is of another form.
+        TypeError: `dimension_numbers` has an unknown form.
 
     Example:
         >>> from dovetail import lax
@@ -274,17 +275,17 @@ def conv_shape_tuple(
     Args:
         lhs_shape: shape (batch, features, *spatial) of the input.
         rhs_shape: shape (output features, input features, *spatial) of the kernel.
-        strides: a step for each spatial dimension.
+        strides: a stride for each spatial dimension.
         pads: ``"VALID"``, ``"SAME"``, ``"SAME_LOWER"`` or pairs (low, high).
-        batch_group_count: by what the size of the batch is divided.
+        batch_group_count: the divisor of the batch size.
 
     Returns:
         The shape (batch, output features, *spatial).
 
     Raises:
         TypeError: the ranks differ, or an argument is of the wrong kind.
-        ValueError: numbers of spatial dimensions do not go together, or the batch cannot be
-            divided.
+        ValueError: numbers of spatial dimensions are incompatible, or the batch size is not
+            divisible.
 
     Example:
         >>> from dovetail import lax
@@ -310,12 +311,12 @@ def conv_general_shape_tuple(
     padding: str | Sequence[tuple[int, int]],
     dimension_numbers: ConvGeneralDilatedDimensionNumbers,
 ) -> Shape:
-    """The shape of the result of `conv_general_dilated` without dilation and groups.
+    """The shape of the result of `conv_general_dilated` without dilation or groups.
 
     Args:
         lhs_shape: shape of the input.
         rhs_shape: shape of the kernel.
-        window_strides: a step for each spatial dimension.
+        window_strides: a stride for each spatial dimension.
         padding: ``"VALID"``, ``"SAME"``, ``"SAME_LOWER"`` or pairs (low, high).
         dimension_numbers: as for `conv_dimension_numbers`.
 
@@ -323,9 +324,9 @@ def conv_general_shape_tuple(
         The shape.
 
     Raises:
-        TypeError: ranks and dimension numbers do not go together, or an argument is of the wrong
+        TypeError: ranks and dimension numbers are incompatible, or an argument is of the wrong
             kind.
-        ValueError: numbers of spatial dimensions do not go together.
+        ValueError: numbers of spatial dimensions are incompatible.
 
     Example:
         >>> from dovetail import lax
@@ -351,7 +352,7 @@ def conv_transpose_shape_tuple(
     Args:
         lhs_shape: shape of the input.
         rhs_shape: shape of the kernel.
-        window_strides: by how much each spatial dimension grows.
+        window_strides: the factor by which each spatial dimension grows.
         padding: ``"SAME"``, ``"VALID"``, or pairs (low, high) that are added to the dilated input.
         dimension_numbers: as for `conv_dimension_numbers`.
 
@@ -359,10 +360,9 @@ def conv_transpose_shape_tuple(
         The shape.
 
     Raises:
-        TypeError: ranks and dimension numbers do not go together, or an argument is of the wrong
+        TypeError: ranks and dimension numbers are incompatible, or an argument is of the wrong
             kind.
-        ValueError: numbers of spatial dimensions do not go together, or `padding` is another
-            string.
+        ValueError: numbers of spatial dimensions are incompatible, or `padding` is an unknown name.
 
     Example:
         >>> from dovetail import lax

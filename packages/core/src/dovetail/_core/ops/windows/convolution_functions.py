@@ -1,4 +1,4 @@
-"""Convolutions and what goes with them, for users."""
+"""The public convolution functions."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ Shape = tuple[int, ...]
 
 _INT32: Final = np.dtype(np.int32)
 
-#: Up to so many places of a window are sliced one by one.
+#: Windows of up to this many elements are sliced one by one.
 _FEW_PLACES: Final = 8
 
 
@@ -69,7 +69,7 @@ def _convolution(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """`conv_general_dilated`, for the user's function of that name."""
+    """`conv_general_dilated`, on behalf of the public `function`."""
     lhs = as_operand(lhs, f"lax.{function}", "lhs")
     rhs = as_operand(rhs, f"lax.{function}", "rhs")
     x, y = shape_of(lhs), shape_of(rhs)
@@ -111,42 +111,42 @@ def conv_general_dilated(
     preferred_element_type: DTypeLike | None = None,
     out_sharding: Sharding | None = None,
 ) -> Array:
-    """Convolution in any number of dimensions, as neural networks have it.
+    """Convolution in any number of dimensions, as in neural networks.
 
-    Nothing is turned round: it is what mathematics calls a cross-correlation. Element ``[n, o, p]``
-    of the result is the sum over features i and places k of the kernel of ``lhs[n, i, p *
+    The kernel is not reversed: mathematically, this is a cross-correlation. Element ``[n, o, p]``
+    of the result is the sum over features i and kernel positions k of ``lhs[n, i, p *
     window_strides + k * rhs_dilation] * rhs[o, i, k]``, where lhs has been dilated, then padded
     with zeros.
 
     Args:
         lhs: the input, with dimensions for batch, features and space.
-        rhs: the kernel, with dimensions for output features, input features and space; of the dtype
-            of `lhs`.
-        window_strides: a step for each spatial dimension.
+        rhs: the kernel, with dimensions for output features, input features and space, and the
+            dtype of `lhs`.
+        window_strides: a stride for each spatial dimension.
         padding: ``"VALID"``, ``"SAME"`` or ``"SAME_LOWER"`` (see `padtype_to_pads`), or a pair
-            (low, high) of places to add for each spatial dimension; negative ones remove.
-        lhs_dilation: ``d - 1`` zeros are put between elements of the input, for each spatial
-            dimension; None for 1.
+            (low, high) for each spatial dimension; negative values crop.
+        lhs_dilation: for each spatial dimension, ``d - 1`` zeros are inserted between elements of
+            the input; None for 1.
         rhs_dilation: the same for the kernel.
-        dimension_numbers: which dimensions are which: None for (batch, features, *spatial) and
-            (output features, input features, *spatial); or three strings, for `lhs`, `rhs` and the
-            result, such as ``("NHWC", "HWIO", "NHWC")``, with other letters for spatial dimensions;
-            or a `ConvDimensionNumbers`.
-        feature_group_count: features of the input are divided in so many groups, and so are the
-            output features, each of which sees its group alone. `rhs` has the input features of a
-            group. As many groups as features make a depthwise convolution.
-        batch_group_count: the same with the batch of the input: the result has its size divided by
-            this.
+        dimension_numbers: the roles of dimensions: None for (batch, features, *spatial) and (output
+            features, input features, *spatial); or three strings, for `lhs`, `rhs` and the result,
+            such as ``("NHWC", "HWIO", "NHWC")``, with other letters for spatial dimensions; or a
+            `ConvDimensionNumbers`.
+        feature_group_count: the number of groups into which input and output features are divided;
+            each output feature sees only its own group. `rhs` has the input features of one group.
+            With as many groups as features, this is a depthwise convolution.
+        batch_group_count: the same for the batch of the input; the batch size of the result is
+            divided by it.
         precision: None, a `Precision` or its name, or one for each operand.
-        preferred_element_type: dtype in which products are summed, and of the result.
+        preferred_element_type: dtype of the sums and of the result.
         out_sharding: None.
 
     Returns:
         An array with dimensions for batch, output features and space.
 
     Raises:
-        TypeError: ranks or dtypes do not go together, or an argument is of the wrong kind.
-        ValueError: sizes, groups or numbers of spatial dimensions do not go together.
+        TypeError: ranks or dtypes are incompatible, or an argument is of the wrong kind.
+        ValueError: sizes, groups or numbers of spatial dimensions are incompatible.
 
     Example:
         >>> import numpy as np
@@ -180,22 +180,22 @@ def conv(
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """`conv_general_dilated` without dilation and groups.
+    """`conv_general_dilated` without dilation or groups.
 
     Args:
-        lhs: input with dimensions (batch, features, *spatial).
-        rhs: kernel with dimensions (output features, input features, *spatial).
-        window_strides: a step for each spatial dimension.
+        lhs: the input, with dimensions (batch, features, *spatial).
+        rhs: the kernel, with dimensions (output features, input features, *spatial).
+        window_strides: a stride for each spatial dimension.
         padding: ``"VALID"``, ``"SAME"``, ``"SAME_LOWER"`` or pairs (low, high).
         precision: None, a `Precision` or its name, or one for each operand.
-        preferred_element_type: dtype in which products are summed, and of the result.
+        preferred_element_type: dtype of the sums and of the result.
 
     Returns:
         An array with dimensions (batch, output features, *spatial).
 
     Raises:
-        TypeError: ranks or dtypes do not go together, or an argument is of the wrong kind.
-        ValueError: sizes or numbers of spatial dimensions do not go together.
+        TypeError: ranks or dtypes are incompatible, or an argument is of the wrong kind.
+        ValueError: sizes or numbers of spatial dimensions are incompatible.
 
     Example:
         >>> import numpy as np
@@ -227,21 +227,21 @@ def conv_with_general_padding(
     """`conv_general_dilated` without groups.
 
     Args:
-        lhs: input with dimensions (batch, features, *spatial).
-        rhs: kernel with dimensions (output features, input features, *spatial).
-        window_strides: a step for each spatial dimension.
+        lhs: the input, with dimensions (batch, features, *spatial).
+        rhs: the kernel, with dimensions (output features, input features, *spatial).
+        window_strides: a stride for each spatial dimension.
         padding: ``"VALID"``, ``"SAME"``, ``"SAME_LOWER"`` or pairs (low, high).
-        lhs_dilation: ``d - 1`` zeros are put between elements of the input; None for 1.
+        lhs_dilation: ``d - 1`` zeros are inserted between elements of the input; None for 1.
         rhs_dilation: the same for the kernel.
         precision: None, a `Precision` or its name, or one for each operand.
-        preferred_element_type: dtype in which products are summed, and of the result.
+        preferred_element_type: dtype of the sums and of the result.
 
     Returns:
         An array with dimensions (batch, output features, *spatial).
 
     Raises:
-        TypeError: ranks or dtypes do not go together, or an argument is of the wrong kind.
-        ValueError: sizes or numbers of spatial dimensions do not go together.
+        TypeError: ranks or dtypes are incompatible, or an argument is of the wrong kind.
+        ValueError: sizes or numbers of spatial dimensions are incompatible.
 
     Example:
         >>> import numpy as np
@@ -275,36 +275,35 @@ def conv_transpose(
     preferred_element_type: DTypeLike | None = None,
     use_consistent_padding: bool = False,
 ) -> Array:
-    """Transposed convolution: what makes an input larger by its strides.
+    """Transposed convolution, which enlarges an input by its strides.
 
     It is the gradient of a convolution with respect to its input, also called fractionally strided
-    convolution; without `transpose_kernel` the kernel is not turned round for it.
+    convolution, except that the kernel is not reversed without `transpose_kernel`.
 
     Args:
-        lhs: input.
-        rhs: kernel, of the dtype of `lhs`.
-        strides: by how much each spatial dimension grows.
-        padding: ``"SAME"`` for a result that is `strides` times as large as the input, ``"VALID"``
-            for one on which a convolution without padding has the size of the input; or a pair
-            (low, high) for each spatial dimension, see `use_consistent_padding`.
-        rhs_dilation: ``d - 1`` zeros are put between elements of the kernel; None for 1.
+        lhs: the input.
+        rhs: the kernel, of the dtype of `lhs`.
+        strides: the factor by which each spatial dimension grows.
+        padding: ``"SAME"`` for a result that is `strides` times as large as the input. ``"VALID"``
+            for one that a convolution without padding would reduce to the size of the input. Or a
+            pair (low, high) for each spatial dimension, see `use_consistent_padding`.
+        rhs_dilation: ``d - 1`` zeros are inserted between elements of the kernel; None for 1.
         dimension_numbers: as for `conv_general_dilated`; None for (batch, *spatial, features) and
             (*spatial, input features, output features).
-        transpose_kernel: whether to reverse the kernel in space and exchange its input and output
-            features: for the gradient of the convolution with that kernel.
+        transpose_kernel: whether to reverse the kernel in space and swap its input and output
+            features, for the gradient of the convolution with that kernel.
         precision: None, a `Precision` or its name, or one for each operand.
-        preferred_element_type: dtype in which products are summed, and of the result.
-        use_consistent_padding: what pairs in `padding` are: if true the padding of the convolution
-            of which this is the transpose, as the strings are; if false what is added to the
-            dilated input.
+        preferred_element_type: dtype of the sums and of the result.
+        use_consistent_padding: what pairs in `padding` mean: if true, the padding of the forward
+            convolution, as for the names; if false, the padding of the dilated input.
 
     Returns:
         An array with dimensions for batch, output features and space.
 
     Raises:
-        TypeError: ranks or dtypes do not go together, or an argument is of the wrong kind.
-        ValueError: sizes or numbers of spatial dimensions do not go together, or `padding` is
-            another string.
+        TypeError: ranks or dtypes are incompatible, or an argument is of the wrong kind.
+        ValueError: sizes or numbers of spatial dimensions are incompatible, or `padding` is an
+            unknown name.
 
     Differs:
         ``"same"`` and ``"valid"`` mean the same in any case, where JAX takes lower case for
@@ -368,27 +367,27 @@ def conv_general_dilated_patches(
 ) -> Array:
     """The windows of an input that a kernel of some shape would be multiplied with.
 
-    Elements are copied, never multiplied: NaN and infinities stay in their places.
+    Elements are copied, never multiplied: NaN and infinities do not spread.
 
     Args:
         lhs: the input, as for `conv_general_dilated`.
         filter_shape: the sizes of the kernel in the spatial dimensions.
-        window_strides: a step for each spatial dimension.
+        window_strides: a stride for each spatial dimension.
         padding: ``"VALID"``, ``"SAME"``, ``"SAME_LOWER"`` or pairs (low, high).
-        lhs_dilation: ``d - 1`` zeros are put between elements of the input; None for 1.
+        lhs_dilation: ``d - 1`` zeros are inserted between elements of the input; None for 1.
         rhs_dilation: the same for the kernel.
-        dimension_numbers: as for `conv_general_dilated`; of the second part, the order of spatial
-            dimensions counts, which is that of `filter_shape`.
-        precision: None, a `Precision` or its name, or one for each operand; without effect.
+        dimension_numbers: as for `conv_general_dilated`; the second part only sets the order of
+            spatial dimensions, which is that of `filter_shape`.
+        precision: None, a `Precision` or its name, or one for each operand; has no effect.
         preferred_element_type: dtype of the result.
 
     Returns:
-        An array like the result of `conv_general_dilated`. Its features are those of `lhs`, and
-        for each of them the places of the window in row-major order.
+        An array like the result of `conv_general_dilated`. For each feature of `lhs`, its features
+        hold the elements of the window in row-major order.
 
     Raises:
-        TypeError: ranks do not go together, or an argument is of the wrong kind.
-        ValueError: numbers of spatial dimensions do not go together.
+        TypeError: ranks are incompatible, or an argument is of the wrong kind.
+        ValueError: numbers of spatial dimensions are incompatible.
 
     Differs:
         Elements are copied, so that nan and infinities stay in their places.
@@ -430,10 +429,10 @@ def _patches(
     precision: Any,
     preferred_element_type: Any = None,
 ) -> Any:
-    """`conv_general_dilated_patches`, for the user's function of that name."""
+    """`conv_general_dilated_patches`, on behalf of the public `function`."""
     lhs = as_operand(lhs, f"lax.{function}", "lhs")
     shape = shape_of(lhs)
-    # A kernel has as many dimensions as the input, whatever the size of its features.
+    # A kernel has as many dimensions as the input, whatever its number of features.
     numbers = dimension_numbers_of(shape, shape, dimension_numbers, function)
     batch, features, *sizes = sizes_of(shape, numbers.lhs_spec)
     rank = len(sizes)
@@ -457,7 +456,7 @@ def _patches(
     edges = in_places(numbers.out_spec, ((0, 0, 0), (0, 0, 0), *between))
     x = pad_with(x, make_literal(0, aval_of(x).dtype), edges)
     for d, (k, count, stride, by) in enumerate(zip(kernel, counts, strides, wide, strict=True)):
-        # The places in a window become a dimension after that of features and of such places.
+        # The positions in a window become a dimension after the features and earlier positions.
         dimension = places[d] + d * (places[d] > c)
         x = _windows(x, dimension, c + 1 + d, k, count, stride, by)
     return reshape(x, out)
@@ -466,16 +465,16 @@ def _patches(
 def _windows(
     x: Any, dimension: int, place: int, size: int, count: int, stride: int, dilation: int
 ) -> Any:
-    """`x` with windows along a dimension, and a dimension for the places in them.
+    """`x` with windows along a dimension, and a new dimension for the positions in a window.
 
     Args:
         x: an array.
         dimension: the dimension along which windows are taken.
-        place: where the dimension of places in a window is in the result.
-        size: the number of places in a window.
+        place: the position of the new dimension in the result.
+        size: the number of positions in a window.
         count: the number of windows.
-        stride: from a window to the next.
-        dilation: from a place in a window to the next.
+        stride: the distance between windows.
+        dilation: the distance between positions in a window.
     """
     if size <= _FEW_PLACES:
         reach = (count - 1) * stride + 1
@@ -514,17 +513,16 @@ def conv_general_dilated_local(
     dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
     precision: PrecisionLike = None,
 ) -> Array:
-    """Convolution with another kernel at each place of the result.
+    """Convolution with a different kernel at each position of the result.
 
     Args:
         lhs: the input, as for `conv_general_dilated`.
-        rhs: the kernels. In the dimension of input features they have, for each feature of `lhs`,
-            the places of a window in row-major order; in the spatial dimensions the places of the
-            result.
-        window_strides: a step for each spatial dimension.
+        rhs: the kernels. The dimension of input features holds, for each feature of `lhs`, the
+            elements of a window in row-major order; the spatial dimensions are those of the result.
+        window_strides: a stride for each spatial dimension.
         padding: ``"VALID"``, ``"SAME"``, ``"SAME_LOWER"`` or pairs (low, high).
         filter_shape: the sizes of a kernel in the spatial dimensions.
-        lhs_dilation: ``d - 1`` zeros are put between elements of the input; None for 1.
+        lhs_dilation: ``d - 1`` zeros are inserted between elements of the input; None for 1.
         rhs_dilation: the same for the kernels.
         dimension_numbers: as for `conv_general_dilated`.
         precision: None, a `Precision` or its name, or one for each operand.
@@ -533,8 +531,8 @@ def conv_general_dilated_local(
         An array like the result of `conv_general_dilated`.
 
     Raises:
-        TypeError: ranks do not go together, or an argument is of the wrong kind.
-        ValueError: sizes or numbers of spatial dimensions do not go together.
+        TypeError: ranks are incompatible, or an argument is of the wrong kind.
+        ValueError: sizes or numbers of spatial dimensions are incompatible.
 
     Example:
         >>> import numpy as np

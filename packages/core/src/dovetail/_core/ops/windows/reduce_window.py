@@ -1,4 +1,4 @@
-"""Reductions of the elements that a window sees, at each of its places."""
+"""Reductions over sliding windows."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ T = TypeVar("T")
 class ReduceWindow(Primitive):
     """Reduces several arrays together with an associative function of scalars, window by window.
 
-    Half of the operands are arrays, the others the scalars that the reductions start with. These
-    stand also for padding, and for the holes between elements.
+    Half of the operands are arrays; the others are the scalars that the reductions start with.
+    These also stand for padding, and for the holes between elements.
     """
 
     name = "reduce_window"
@@ -140,7 +140,7 @@ reduce_window_p: Final = ReduceWindow()
 def _by_dimensions(
     args: Sequence[Any], *, consts: tuple[Any, ...], jaxpr: Jaxpr, **window: Any
 ) -> list[Any]:
-    """The reduction as other primitives, which can be transformed: one dimension after another."""
+    """The reduction in other primitives, which can be transformed: one dimension at a time."""
     count = len(args) // 2
     arrays, starts = args[:count], args[count:]
     slides, closed = Window(**window), ClosedJaxpr(jaxpr, consts)
@@ -149,7 +149,7 @@ def _by_dimensions(
     if 0 in shape:
         return results
     xs = [spread(x, start, slides) for x, start in zip(arrays, starts, strict=True)]
-    # The last dimension first: so elements are combined in their order.
+    # The last dimension first, to combine elements in order.
     for dimension in reversed(range(len(shape))):
         xs = _along(xs, closed, slides, dimension, shape[dimension])
     return elementwise(closed, [*results, *xs])
@@ -158,7 +158,7 @@ def _by_dimensions(
 def _along(
     xs: list[Any], closed: ClosedJaxpr, window: Window, dimension: int, count: int
 ) -> list[Any]:
-    """Elements that windows see along one dimension, combined."""
+    """The elements of each window along one dimension, combined."""
     size, step = window.window_dimensions[dimension], window.window_strides[dimension]
     distance = window.window_dilation[dimension]
     length = (count - 1) * step + 1
@@ -175,7 +175,7 @@ def _along(
         for place in range(1, size):
             results = elementwise(closed, [*results, *part(xs, place, step)])
         return results
-    # Runs of 1, 2, 4, ... elements, of which the window is made up.
+    # Runs of 1, 2, 4, ... elements, from which the window is assembled.
     results, covered, run = [], 0, 1
     while True:
         if size & run:
@@ -192,10 +192,10 @@ def _along(
 
 
 class WindowReduction(Primitive):
-    """Combines the elements that a window sees, at each of its places.
+    """Combines the elements of each window.
 
-    A member gives `kinds`, the dtype kinds that it takes, `numpy`, a universal function of two
-    arguments, `operation`, its primitive, `identity`, what padding counts as, and `combine`.
+    A member defines `kinds`, the supported dtype kinds; `numpy`, a universal function of two
+    arguments; `operation`, its primitive; `identity`, the value of padding; and `combine`.
     """
 
     accepts_zeros = True
@@ -204,7 +204,7 @@ class WindowReduction(Primitive):
     operation: ClassVar[Primitive]
 
     def identity(self, dtype: Any) -> Any:
-        """What padding, and a hole between elements, counts as."""
+        """The value of padding, and of holes between elements."""
         raise TypeError(f"{self.name} does not say what it starts with")
 
     def combine(self, context: Builder, x: Any, y: Any, scalar: ShapedArray) -> Any:
@@ -239,7 +239,7 @@ class WindowReduction(Primitive):
         return self.bind(x, **Window(**window).inserted(d).params()), d
 
     def working_dtype(self, dtype: Any) -> Any:
-        """The dtype that elements are combined in."""
+        """The dtype in which elements are combined."""
         return dtype
 
     def lower(self, context: Builder, x: Any, **window: Any) -> Any:
@@ -272,7 +272,7 @@ class ReduceWindowSum(WindowReduction, Linear):
             return (None,)
         if not x.size or not aval_of(ct).size:
             return (structural.full(x.shape, 0, ct.dtype),)
-        # Windows of the same shape over the cotangent: strides and dilation change places.
+        # Windows of the same shape over the cotangent: strides and dilation swap roles.
         slides = Window(**window)
         padding = []
         for i, (n, count) in enumerate(zip(x.shape, shape_of(ct), strict=True)):
@@ -290,12 +290,12 @@ class ReduceWindowSum(WindowReduction, Linear):
         return (self.bind(ct, **backwards.params()),)
 
     def working_dtype(self, dtype: Any) -> Any:
-        # Rounding every partial sum to 16 bits would lose what the elements have.
+        # Rounding every partial sum to 16 bits would lose precision.
         return FLOAT32 if dtypes.kind_of(dtype) == "f" and dtype.itemsize < 4 else dtype
 
 
 class WindowExtreme(WindowReduction):
-    """The largest or the smallest element; the first of equal ones has the derivative."""
+    """The largest or the smallest element; the first of equal ones gets the derivative."""
 
     kinds = "biufc"
     generates_nan = False
@@ -318,7 +318,7 @@ class WindowExtreme(WindowReduction):
 
 
 class ReduceWindowMax(WindowExtreme):
-    """The largest element; NaN where there is one."""
+    """The largest element; NaN if there is one."""
 
     name, direction, numpy, operation = "reduce_window_max", "GT", np.maximum, max_p
 
@@ -327,7 +327,7 @@ class ReduceWindowMax(WindowExtreme):
 
 
 class ReduceWindowMin(WindowExtreme):
-    """The smallest element; NaN where there is one."""
+    """The smallest element; NaN if there is one."""
 
     name, direction, numpy, operation = "reduce_window_min", "LT", np.minimum, min_p
 
@@ -342,7 +342,7 @@ reduce_window_min_p: Final = ReduceWindowMin()
 _KNOWN: Final = (reduce_window_sum_p, reduce_window_max_p, reduce_window_min_p)
 
 
-# Functions for users.
+# Public functions
 
 
 def _canonical(
@@ -409,37 +409,38 @@ def reduce_window(
     base_dilation: Sequence[int] | None = None,
     window_dilation: Sequence[int] | None = None,
 ) -> PyTree:
-    """Combine the elements that a window sees with a function, wherever the window stands.
+    """Combine the elements of each window with a user-defined function.
 
     Sums and extremes (``lax.add`` from 0, ``lax.max`` and ``lax.min`` from the lowest and the
-    highest value of the dtype) become primitives of their own. The derivative of an extreme goes to
-    the first of equal elements, and to the first NaN where there is one.
+    highest value of the dtype) become dedicated primitives. The derivative of an extreme goes to
+    the first of equal elements, or to the first NaN if there is one.
 
     Args:
         operand: an array, or a tree of arrays of one shape that are reduced together.
-        init_value: a scalar, or a tree of scalars like `operand`, with which the function changes
-            nothing: it may be combined with elements any number of times, and padding counts as it.
-        computation: from two scalars (or two trees of them, like `operand`) to one. It has to be
-            associative; elements are combined in any grouping.
-        window_dimensions: the number of elements that the window sees, for each dimension.
-        window_strides: how far it moves from one place to the next; 1 by default.
-        padding: ``"VALID"``, ``"SAME"``, ``"SAME_LOWER"``, or for each dimension the numbers of
-            places added before and after it; negative ones remove elements. ``"SAME"`` makes the
-            result at stride 1 as large as the operand.
-        base_dilation: the distance of neighbouring elements of the operand; 1 by default.
-        window_dilation: the distance of neighbouring elements that the window sees; 1 by default.
+        init_value: a scalar, or a tree of scalars like `operand`. It has to be neutral for the
+            function: it may be combined with elements any number of times, and is the value of
+            padding.
+        computation: a function from two scalars (or two trees of them, like `operand`) to one. It
+            has to be associative: the grouping of elements is not specified.
+        window_dimensions: the number of elements in a window, for each dimension.
+        window_strides: the distance between windows; 1 by default.
+        padding: ``"VALID"``, ``"SAME"``, ``"SAME_LOWER"``, or for each dimension the amounts of
+            padding before and after it; negative ones crop. ``"SAME"`` makes the result at stride 1
+            as large as the operand.
+        base_dilation: the distance between adjacent elements of the operand; 1 by default.
+        window_dilation: the distance between adjacent elements of a window; 1 by default.
 
     Returns:
-        An array with an element for each place of the window, or a tree of them like `operand`.
-        With base dilation ``d`` and window dilation ``e``, a dimension of size n has
-        ``(low + (n - 1) * d + 1 + high - (window - 1) * e - 1) // stride + 1`` places.
+        An array with an element for each window, or a tree of them like `operand`. With base
+        dilation ``d`` and window dilation ``e``, a dimension of size n has ``(low + (n - 1) * d + 1
+        + high - (window - 1) * e - 1) // stride + 1`` windows.
 
     Raises:
-        TypeError: dtypes, shapes or trees do not go together, `computation` returns something else
-            than scalars of the dtypes it is given, or it uses traced values from outside; or there
-            are not as many window dimensions, strides or dilations as the operand has dimensions,
-            or one is not positive.
-        ValueError: `padding` has another name, or not a pair for each dimension.
+        TypeError: dtypes, shapes or trees are incompatible, `computation` does not return scalars
+            of the dtypes of its arguments, or it uses traced values from outside; or the number of
+            window dimensions, strides or dilations is not the rank of the operand, or one is not
+            positive.
+        ValueError: `padding` is an unknown name, or does not have a pair for each dimension.
 
     Differs:
         The derivative of an extreme goes to the first nan of a window that has one, as the
@@ -482,9 +483,9 @@ def reduce_window(
     ).params()
     closed = combination(computation, tree, avals, "reduce_window")
     monoid = known_monoid(closed, starts[0], avals[0].dtype) if len(arrays) == 1 else None
-    for known in _KNOWN:
-        if monoid is not None and monoid.operation is known.operation:
-            return pytree.unflatten(tree, [known.bind(arrays[0], **params)])
+    for reduction in _KNOWN:
+        if monoid is not None and monoid.operation is reduction.operation:
+            return pytree.unflatten(tree, [reduction.bind(arrays[0], **params)])
     scalars = [
         starting_value(s, a.dtype, "reduce_window") for s, a in zip(starts, avals, strict=True)
     ]
@@ -502,23 +503,23 @@ def reduce_window_shape_tuple(
     base_dilation: Sequence[int] | None = None,
     window_dilation: Sequence[int] | None = None,
 ) -> Shape:
-    """The shape of a reduction by windows.
+    """The shape of a reduction over windows.
 
     Args:
-        operand_shape: shape of the operand.
-        window_dimensions: the number of elements that the window sees, for each dimension.
-        window_strides: how far it moves from one place to the next; 1 for None.
-        padding: a name or pairs of integers, as `reduce_window` takes them.
-        base_dilation: the distance of neighbouring elements of the operand; 1 by default.
-        window_dilation: the distance of neighbouring elements that the window sees; 1 by default.
+        operand_shape: the shape of the operand.
+        window_dimensions: the number of elements in a window, for each dimension.
+        window_strides: the distance between windows; 1 for None.
+        padding: a name or pairs of integers, as for `reduce_window`.
+        base_dilation: the distance between adjacent elements of the operand; 1 by default.
+        window_dilation: the distance between adjacent elements of a window; 1 by default.
 
     Returns:
-        How many places the window has along each dimension.
+        The number of windows along each dimension.
 
     Raises:
-        TypeError: there are not as many window dimensions, strides or dilations as dimensions, or
-            one is not positive.
-        ValueError: `padding` has another name, or not a pair for each dimension.
+        TypeError: the number of window dimensions, strides or dilations is not the rank, or one is
+            not positive.
+        ValueError: `padding` is an unknown name, or does not have a pair for each dimension.
 
     Example:
         >>> from dovetail import lax

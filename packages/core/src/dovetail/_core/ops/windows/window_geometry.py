@@ -1,4 +1,4 @@
-"""Where the windows are that slide over an array, and what they see."""
+"""The positions of sliding windows, and the elements in them."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Shape = tuple[int, ...]
 class Window:
     """A window and its steps; the fields are parameters of primitives.
 
-    The array is dilated and padded first. The first window stands at its beginning.
+    The array is dilated and padded first. The first window is at its beginning.
 
     Args:
-        window_dimensions: the number of places that the window sees, in each dimension.
-        window_strides: the distance from one window to the next.
-        padding: places added before and after each dimension; negative ones are removed.
-        base_dilation: the distance of neighbouring elements of the array; holes are between them.
-        window_dilation: the distance of neighbouring places that the window sees.
+        window_dimensions: the number of elements in the window, in each dimension.
+        window_strides: the distance between windows.
+        padding: padding before and after each dimension; negative values crop.
+        base_dilation: the distance between adjacent elements of the array; holes lie between them.
+        window_dilation: the distance between adjacent elements in the window.
     """
 
     window_dimensions: Shape
@@ -38,17 +38,17 @@ class Window:
 
     @staticmethod
     def undilated(dimensions: Shape, strides: Shape, padding: Pads) -> Window:
-        """A window of adjacent places over adjacent elements."""
+        """A window without dilation."""
         ones = (1,) * len(dimensions)
         return Window(dimensions, strides, padding, ones, ones)
 
     @property
     def is_dilated(self) -> bool:
-        """Whether there are places between those that it sees, or between elements."""
+        """Whether there are gaps in the window, or holes between elements."""
         return any(d != 1 for d in (*self.base_dilation, *self.window_dilation))
 
     def steps(self) -> dict[str, Any]:
-        """The parameters of a window that is not dilated."""
+        """The parameters of an undilated window."""
         return {
             "padding": self.padding,
             "window_dimensions": self.window_dimensions,
@@ -76,14 +76,14 @@ class Window:
         }
 
     def check(self, name: str, shape: Shape) -> None:
-        """Raise where the window does not go with an array.
+        """Raise if the window does not fit an array.
 
         Args:
             name: of the primitive or function, for messages.
             shape: of the array.
 
         Raises:
-            TypeError: a parameter has not one entry for each dimension, or is not positive.
+            TypeError: a parameter does not have one entry for each dimension, or is not positive.
         """
         for field, values in self.params().items():
             if len(values) != len(shape):
@@ -95,7 +95,7 @@ class Window:
                 raise TypeError(f"{name}: {field} must be positive, got {values}")
 
     def extent(self, dimension: int) -> int:
-        """The number of places from the first to the last that the window sees."""
+        """The number of elements from the first to the last in the window, gaps included."""
         return dilated_size(self.window_dimensions[dimension], self.window_dilation[dimension])
 
     def padded(self, shape: Shape) -> Shape:
@@ -108,7 +108,7 @@ class Window:
         )
 
     def count(self, shape: Shape) -> Shape:
-        """How many windows there are along each dimension of an array."""
+        """The number of windows along each dimension of an array."""
         return tuple(
             [
                 max((n - self.extent(i)) // self.window_strides[i] + 1, 0)
@@ -117,7 +117,7 @@ class Window:
         )
 
     def inserted(self, dimension: int) -> Window:
-        """The window over an array with one more dimension, in which it sees one element."""
+        """The window for an array with one more dimension, in which it has size 1."""
 
         def with_entry(values: tuple[Any, ...], entry: Any) -> tuple[Any, ...]:
             return (*values[:dimension], entry, *values[dimension:])
@@ -131,15 +131,15 @@ class Window:
         )
 
     def places(self) -> Iterator[Shape]:
-        """The places that the window sees, in lexicographic order."""
+        """The positions in the window, in lexicographic order."""
         return product(*map(range, self.window_dimensions))
 
     def starts(self, place: Shape) -> Shape:
-        """Where the first window sees a place, in the padded array."""
+        """The index, in the padded array, of a position in the first window."""
         return tuple([k * d for k, d in zip(place, self.window_dilation, strict=True)])
 
     def limits(self, place: Shape, count: Shape) -> Shape:
-        """The position after that where the last window sees a place."""
+        """One past the index of a position in the last window."""
         return tuple(
             [
                 start + (n - 1) * step + 1 if n else start
@@ -163,7 +163,7 @@ class Window:
         return np.asarray(x)
 
     def views(self, x: Any, fill: Any) -> Iterator[np.ndarray[Any, Any]]:
-        """For each place, what all windows see there of a NumPy array."""
+        """For each position in the window, the elements of all windows there, of a NumPy array."""
         count = self.count(np.shape(x))
         laid_out = self.laid_out(x, fill)
         for place in self.places():
@@ -181,7 +181,7 @@ def spread(x: Any, fill: Any, window: Window) -> Any:
 
 
 def seen(x: Any, fill: Any, window: Window) -> Iterator[Any]:
-    """For each place, what all windows see there of an array; there must be a window."""
+    """For each position in the window, the elements of all windows there; at least one window."""
     count = window.count(shape_of(x))
     padded = spread(x, fill, window)
     for place in window.places():

@@ -1,7 +1,7 @@
 """Windows that select one of their elements: gathering there, and scattering there.
 
-These are the derivatives of extremes over windows. In each window the first of the best elements is
-selected, or the first NaN where there is one; padding, and holes between elements, never are.
+These are the derivatives of extremes over windows. Each window selects the first of its best
+elements, or the first NaN if there is one, but never padding or the holes between elements.
 """
 
 from __future__ import annotations
@@ -45,12 +45,13 @@ FLOAT32: Final = np.dtype(np.float32)
 def selected(
     x: Any, window: Window, stays: Callable[[Any, Any], Any]
 ) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """For each window the position, from 1, of the element that it selects; 0 where it has none.
+    """For each window, the position of its selected element, from 1; 0 if it has no elements.
 
     Args:
         x: NumPy array.
         window: the window.
-        stays: from arrays of elements selected so far, and of later ones, to whether they stay so.
+        stays: from arrays of elements selected so far, and of later ones, to whether the former
+            stay.
     """
     x = np.asarray(x)
     positions = np.arange(1, x.size + 1).reshape(x.shape)
@@ -63,7 +64,7 @@ def selected(
 
 
 def _stays(direction: str) -> Callable[[Any, Any], Any]:
-    """`stays` of `selected` for an extreme."""
+    """`stays` of `selected`, for an extreme."""
 
     def stays(best: Any, later: Any) -> Any:
         sides = [(best, later)]
@@ -78,12 +79,12 @@ def _stays(direction: str) -> Callable[[Any, Any], Any]:
 
 
 class Selecting(Primitive):
-    """Linear in the first operand; the second says what is selected, and does not matter else."""
+    """Linear in the first operand; the second only determines the selection."""
 
     accepts_zeros = True
 
     def check(self, operand: Any, select_prim: Primitive) -> None:
-        """Raise for what cannot be ordered."""
+        """Raise for dtypes without an order."""
         if select_prim not in (ge_p, le_p):
             raise TypeError(f"{self.name}: select_prim must be ge or le, got {select_prim}")
         if not dtypes.kind_of(operand.dtype):
@@ -101,14 +102,14 @@ class Selecting(Primitive):
 
 
 def direction_of(select_prim: Primitive) -> str:
-    """The strict comparison that goes with ``ge`` or ``le``."""
+    """The strict counterpart of ``ge`` or ``le``."""
     return "GT" if select_prim is ge_p else "LT"
 
 
 class SelectAndGatherAdd(Selecting):
-    """Of the first operand, the elements at the positions that windows over the second select.
+    """The elements of the first operand at the positions that windows over the second select.
 
-    Zero where a window has no element.
+    Zero if a window has no elements.
     """
 
     name = "select_and_gather_add"
@@ -147,7 +148,7 @@ class SelectAndGatherAdd(Selecting):
                 ),
                 None,
             )
-        # Positions from 1; what goes to position 0 is for no element.
+        # Positions from 1; values that go to position 0 belong to no element.
         shape = shape_of(operand)
         size = prod(shape)
         dtype = position_dtype(size + 1)
@@ -187,8 +188,8 @@ class SelectAndGatherAdd(Selecting):
         select_prim: Primitive,
         **window: Any,
     ) -> Any:
-        # Positions go along: elements may be combined in any order, and what the reduction starts
-        # with comes after all of them.
+        # Positions are carried along: elements may be combined in any order, and the initial value
+        # has a position after all of them.
         (given, aval), (out,) = context.avals_in, context.avals_out
         dtype = position_dtype(aval.size)
         index, truth = make_aval((), dtype), make_aval((), np.dtype(bool))
@@ -224,8 +225,8 @@ class SelectAndGatherAdd(Selecting):
 
 
 class SelectAndScatterAdd(Selecting):
-    """Elements of the first operand, one for each window over the second, added up where the
-    windows select."""
+    """Elements of the first operand, one for each window over the second, added up at the selected
+    positions."""
 
     name = "select_and_scatter_add"
 
@@ -268,7 +269,7 @@ class SelectAndScatterAdd(Selecting):
         (_, aval), (out,) = context.avals_in, context.avals_out
         wide = out
         if dtypes.kind_of(out.dtype) == "f" and out.dtype.itemsize < 4:
-            # Many windows may select one element; 16 bits would lose what they add.
+            # Many windows may select one element; 16 bits would lose precision.
             wide = out.update(dtype=FLOAT32)
         scalar = make_aval((), wide.dtype)
         direction = direction_of(select_prim)
@@ -298,8 +299,8 @@ select_and_scatter_add_p: Final = SelectAndScatterAdd()
 
 
 class SelectAndScatter(Primitive):
-    """The same with functions: one says of two elements whether the first stays selected, the other
-    combines values that go to one element, beginning with `init_value`."""
+    """The same with functions: one decides whether the first of two elements stays selected, the
+    other combines values for the same element, starting from `init_value`."""
 
     name = "select_and_scatter"
     accepts_zeros = True
@@ -396,7 +397,7 @@ select_and_scatter_p: Final = SelectAndScatter()
 
 
 def _window(params: Any) -> Window:
-    """The window of a primitive that takes none that is dilated."""
+    """The window of a primitive that does not support dilation."""
     return Window.undilated(
         params["window_dimensions"], params["window_strides"], params["padding"]
     )
@@ -429,7 +430,7 @@ def _emit_scatter(
     combine: Callable[[Any, Any], Any],
     steps: Any,
 ) -> Any:
-    if not out.ndim:  # XLA's compiler ends the process on these
+    if not out.ndim:  # these crash XLA's compiler
         return combine(init_value, source)
     scalar = make_aval((), out.dtype)
     return context.ops(
@@ -456,7 +457,7 @@ def _by_places(
     select_jaxpr: Jaxpr,
     **steps: Any,
 ) -> Any:
-    """`select_and_scatter` as other primitives, which can be transformed: place by place."""
+    """`select_and_scatter` in other primitives, which can be transformed: position by position."""
     window, shape = _window(steps), shape_of(operand)
     out = structural.broadcast_in_dim(init_value, shape, ())
     if not aval_of(source).size:
