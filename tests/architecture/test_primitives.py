@@ -13,6 +13,7 @@ import pytest
 
 #: Where names of primitives are looked up, and why.
 KEYED_BY_NAME = {
+    "dovetail._core.api.explanation": "says what lowering tables hold",
     "dovetail._core.lower.rules": "lowering tables",
     "dovetail._core.runtime.calls.fallback": "counts what was computed elsewhere",
 }
