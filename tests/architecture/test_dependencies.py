@@ -10,7 +10,7 @@ import pytest
 
 CORE = "packages/core/src/dovetail/_core"
 JAXLIB_ALLOWED = re.compile(
-    rf"{CORE}/base/(bindings|pytree)\.py|{CORE}/(hlo|runtime)/|packages/backend-\w+/"
+    rf"{CORE}/base/bindings\.py|{CORE}/(hlo|runtime)/|packages/backend-\w+/"
 )
 
 

@@ -3,9 +3,10 @@
 For each argument signature, C++ caches what it needs to run a program without Python. If it has
 no entry, it calls `JitFunction.miss` with the arguments, and the call takes these steps:
 
-1. `dispatch_call` forwards calls that need no program of their own;
+1. `dispatch_call` runs the call; it forwards one that needs no program of its own;
 2. `flatten_args` separates static arguments and flattens the others into leaves;
-3. `staged_for` looks up the signature; on a miss it logs why and stages the function (`_stage`);
+3. `staged_for` looks up the signature; on a miss it stages the function (`_stage`), and
+   logs why if ``explain_cache_misses`` is on;
 4. `_place` decides which device the program runs on;
 5. `StagedProgram.program` lowers and compiles it for that device, once (memory, then disk);
 6. the program runs, and `fastpath` returns what C++ needs for the next call with the signature.
