@@ -149,8 +149,12 @@ class Holders:
                 return
             found: dict[int, list[int]] = {key: [] for key in missing[start : start + _AT_ONCE]}
             self._holders.update(found)
-            for holder in gc.get_referrers(*[self._seen[key] for key in found]):
-                if id(holder) in self._ignored or issubclass(type(holder), ModuleType):
+            # Since Python 3.13 the tuple of arguments is among the referrers.
+            objects = tuple([self._seen[key] for key in found])
+            for holder in gc.get_referrers(*objects):
+                if holder is objects or id(holder) in self._ignored:
+                    continue
+                if issubclass(type(holder), ModuleType):
                     continue
                 for held in gc.get_referents(holder):
                     if id(held) in found:
