@@ -30,6 +30,8 @@ __all__ = [
     "OLDEST_PJRT",
     "OLDEST_SUPPORTED",
     "Config",
+    "DLDataType",
+    "DLTensor",
     "DictKey",
     "FlattenedIndexKey",
     "GetAttrKey",
@@ -39,6 +41,7 @@ __all__ = [
     "SequenceKey",
     "Traceback",
     "_jax",
+    "capsule_pointer",
     "check_version",
     "copy_to_host_async",
     "get_traceback",
@@ -299,32 +302,36 @@ class _DLDevice(ctypes.Structure):
     _fields_ = (("device_type", ctypes.c_int), ("device_id", ctypes.c_int))
 
 
-class _DLDataType(ctypes.Structure):
+class DLDataType(ctypes.Structure):
+    """The C structure of DLPack that describes a dtype."""
+
     _fields_ = (("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16))
 
 
-class _DLTensor(ctypes.Structure):
+class DLTensor(ctypes.Structure):
+    """The C structure of DLPack that describes an array."""
+
     _fields_ = (
         ("data", ctypes.c_void_p),
         ("device", _DLDevice),
         ("ndim", ctypes.c_int),
-        ("dtype", _DLDataType),
+        ("dtype", DLDataType),
         ("shape", ctypes.POINTER(ctypes.c_int64)),
         ("strides", ctypes.POINTER(ctypes.c_int64)),
         ("byte_offset", ctypes.c_uint64),
     )
 
 
-_capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
-_capsule_pointer.restype = ctypes.c_void_p
-_capsule_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+capsule_pointer.restype = ctypes.c_void_p
+capsule_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
 
 def _view_through_dlpack(impl: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
     """A read-only view of a single-device array whose dtype the buffer protocol lacks."""
     impl.block_until_ready()
     capsule = _jax.buffer_to_dlpack_managed_tensor(impl)
-    tensor = _DLTensor.from_address(_capsule_pointer(capsule, b"dltensor"))
+    tensor = DLTensor.from_address(capsule_pointer(capsule, b"dltensor"))
     size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
     if size == 0:
         return _read_only(np.empty(shape, dtype))

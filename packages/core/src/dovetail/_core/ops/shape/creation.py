@@ -241,11 +241,6 @@ def full_like(
     return broadcast_in_dim_p.bind(value, shape=sizes, broadcast_dimensions=(), sharding=None)
 
 
-def zeros_like_array(x: Any) -> Any:
-    """Zeros of the shape and dtype of `x`."""
-    return full_like(x, 0)
-
-
 def empty(shape: ShapeLike, dtype: DTypeLike, *, out_sharding: Sharding | None = None) -> Array:
     """An array with unspecified values; it is filled with zeros.
 

@@ -13,7 +13,13 @@ from typing import Any, Final
 import ml_dtypes
 import numpy as np
 
-from dovetail._core.base.bindings import JAXLIB_VERSION, _jax
+from dovetail._core.base.bindings import (
+    JAXLIB_VERSION,
+    DLDataType,
+    DLTensor,
+    _jax,
+    capsule_pointer,
+)
 from dovetail._core.base.errors import BackendUnavailableError, TracerArrayConversionError
 from dovetail._core.ir.avals import make_aval
 from dovetail._core.runtime.arrays import buffers
@@ -41,26 +47,6 @@ _VERSIONED: Final = b"dltensor_versioned"
 _IS_COPIED: Final = 2  # DLPack's flag for a tensor that was copied for its consumer
 
 
-class _DLDevice(ctypes.Structure):
-    _fields_ = (("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32))
-
-
-class _DataType(ctypes.Structure):
-    _fields_ = (("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16))
-
-
-class _Tensor(ctypes.Structure):
-    _fields_ = (
-        ("data", ctypes.c_void_p),
-        ("device", _DLDevice),
-        ("ndim", ctypes.c_int32),
-        ("dtype", _DataType),
-        ("shape", ctypes.POINTER(ctypes.c_int64)),
-        ("strides", ctypes.POINTER(ctypes.c_int64)),
-        ("byte_offset", ctypes.c_uint64),
-    )
-
-
 class _Versioned(ctypes.Structure):
     _fields_ = (
         ("major", ctypes.c_uint32),
@@ -68,13 +54,10 @@ class _Versioned(ctypes.Structure):
         ("manager_ctx", ctypes.c_void_p),
         ("deleter", ctypes.c_void_p),
         ("flags", ctypes.c_uint64),
-        ("tensor", _Tensor),
+        ("tensor", DLTensor),
     )
 
 
-_capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
-_capsule_pointer.restype = ctypes.c_void_p
-_capsule_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
 _capsule_is_valid = ctypes.pythonapi.PyCapsule_IsValid
 _capsule_is_valid.restype = ctypes.c_int
 _capsule_is_valid.argtypes = [ctypes.py_object, ctypes.c_char_p]
@@ -102,7 +85,7 @@ _CODES_OF_ML_DTYPES: Final = {
 }
 
 
-def _numpy_dtype(data_type: _DataType) -> np.dtype[Any]:
+def _numpy_dtype(data_type: DLDataType) -> np.dtype[Any]:
     """The dtype for a DLPack type code."""
     name, bits = _CODES.get(data_type.code, ""), data_type.bits
     if data_type.lanes == 1:
@@ -123,16 +106,16 @@ def _numpy_dtype(data_type: _DataType) -> np.dtype[Any]:
     )
 
 
-def _tensor(capsule: Any) -> _Tensor:
+def _tensor(capsule: Any) -> DLTensor:
     """The tensor in an unconsumed capsule."""
     if _capsule_is_valid(capsule, _VERSIONED):
-        versioned = _Versioned.from_address(_capsule_pointer(capsule, _VERSIONED))
+        versioned = _Versioned.from_address(capsule_pointer(capsule, _VERSIONED))
         if versioned.major > 1:
             raise BufferError(f"DLPack version {versioned.major} is newer than the known version 1")
-        tensor: _Tensor = versioned.tensor
+        tensor: DLTensor = versioned.tensor
         return tensor
     if _capsule_is_valid(capsule, b"dltensor"):
-        return _Tensor.from_address(_capsule_pointer(capsule, b"dltensor"))
+        return DLTensor.from_address(capsule_pointer(capsule, b"dltensor"))
     raise BufferError("the DLPack capsule was consumed already; make a new one for each use")
 
 
@@ -214,7 +197,7 @@ def _host_capsule(value: np.ndarray[Any, Any], max_version: tuple[int, int] | No
     if code is not None:
         _tensor(capsule).dtype.code = code
     if _capsule_is_valid(capsule, _VERSIONED):
-        _Versioned.from_address(_capsule_pointer(capsule, _VERSIONED)).flags |= _IS_COPIED
+        _Versioned.from_address(capsule_pointer(capsule, _VERSIONED)).flags |= _IS_COPIED
     return capsule
 
 
