@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from dovetail._core.base import config
-from dovetail._core.ir.avals import make_aval
-from dovetail._core.trace.primitive import RuntimePrimitive
-from dovetail.extend import ShapedArray
+from dovetail.extend import Primitive, ShapedArray
+from dovetail.extend.avals import make_aval
 
 Rule = Callable[..., Any]
 _numbers = itertools.count()
@@ -30,7 +29,7 @@ def aval(shape: Sequence[int], dtype: Any = F32) -> ShapedArray:
 
 def run(rule: Rule, inputs: Sequence[Any], outs: Sequence[ShapedArray]) -> list[np.ndarray]:
     """What a lowering rule computes."""
-    primitive = RuntimePrimitive(f"hlo_test_{next(_numbers)}", multiple_results=True)
+    primitive = Primitive(f"hlo_test_{next(_numbers)}", multiple_results=True)
     primitive.define("abstract", lambda *avals: list(outs))
     primitive.define("lower", rule)
     return [np.asarray(out) for out in primitive.bind(*inputs)]

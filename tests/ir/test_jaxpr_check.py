@@ -13,13 +13,13 @@ import pytest
 import dovetail
 from dovetail import lax
 from dovetail._core.base.bindings import get_traceback
-from dovetail._core.ir.avals import make_aval
 from dovetail._core.ir.check import check_jaxpr
 from dovetail._core.ir.jaxpr import DebugInfo, DropVar
 from dovetail._core.ops.calls.jit import jit_p
-from dovetail._core.trace.primitive import RuntimePrimitive, primitive
+from dovetail._core.trace.primitive import primitive
 from dovetail.errors import JaxprTypeError
-from dovetail.extend import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from dovetail.extend import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Primitive, Var
+from dovetail.extend.avals import make_aval
 
 F32 = np.dtype(np.float32)
 SCALAR = make_aval((), F32)
@@ -38,7 +38,7 @@ class Effect:
 
 
 WRITE = frozenset({Effect("write")})
-writing = RuntimePrimitive("check_test_writing")
+writing = Primitive("check_test_writing")
 writing.define("abstract", lambda x: x)
 writing.define("effects", lambda x: WRITE)
 
@@ -232,7 +232,7 @@ def test_an_error_of_a_large_call_is_short() -> None:
 
 
 def test_staging_checks_where_checks_are_enabled() -> None:
-    lying = RuntimePrimitive("check_test_lying")
+    lying = Primitive("check_test_lying")
     answers = iter([SCALAR, VECTOR])
     lying.define("abstract", lambda x, key: next(answers))
     with dovetail.enable_checks(True), pytest.raises(JaxprTypeError, match="check_test_lying"):

@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 
 from dovetail._core.base.bindings import get_traceback
-from dovetail._core.ir.avals import abstract_token, make_aval
-from dovetail._core.ir.jaxpr import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
+from dovetail._core.ir.avals import abstract_token
+from dovetail._core.ir.jaxpr import DropVar
 from dovetail._core.ir.layout import Break, Group, Nest, render
 from dovetail._core.ir.printer import NameTable, print_eqn, print_jaxpr
-from dovetail.extend import Primitive, primitives
+from dovetail.extend import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Primitive, Var, primitives
+from dovetail.extend.avals import make_aval
 
 F32 = np.dtype(np.float32)
 SCALAR = make_aval((), F32)

@@ -15,12 +15,12 @@ import pytest
 import dovetail
 from dovetail import lax
 from dovetail._core.ir import walk
-from dovetail._core.ir.avals import make_aval
 from dovetail._core.ir.check import check_jaxpr
 from dovetail._core.ir.jaxpr import DebugInfo, DropVar
 from dovetail._core.ops.calls.jit import jit_p
-from dovetail._core.trace.primitive import RuntimePrimitive, primitive
-from dovetail.extend import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from dovetail._core.trace.primitive import primitive
+from dovetail.extend import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Primitive, Var
+from dovetail.extend.avals import make_aval
 
 F32 = np.dtype(np.float32)
 SCALAR = make_aval((), F32)
@@ -60,14 +60,14 @@ def names_of(jaxpr: Jaxpr) -> str:
 
 def several(*results: str) -> Any:
     """A primitive with several results."""
-    made = RuntimePrimitive(f"walk_test_{next(_numbers)}", multiple_results=True)
+    made = Primitive(f"walk_test_{next(_numbers)}", multiple_results=True)
     made.define("abstract", lambda x: [SCALAR for _ in results])
     made.define("lower", lambda c, x: [x for _ in results])
     return made
 
 
 def effectful() -> Any:
-    made = RuntimePrimitive(f"walk_test_{next(_numbers)}")
+    made = Primitive(f"walk_test_{next(_numbers)}")
     made.define("abstract", lambda x: x)
     made.define("effects", lambda x: frozenset({"noise"}))
     return made
@@ -331,7 +331,7 @@ def test_literals_keep_their_types() -> None:
 def test_values_are_let_go_after_their_last_use() -> None:
     alive: list[weakref.ref[Any]] = []
     counts: list[int] = []
-    made = RuntimePrimitive(f"walk_test_{next(_numbers)}")
+    made = Primitive(f"walk_test_{next(_numbers)}")
 
     class Value:
         pass

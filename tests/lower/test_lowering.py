@@ -14,13 +14,13 @@ import dovetail
 import dovetail.numpy as jnp
 from dovetail import lax
 from dovetail._core.base.bindings import get_traceback
-from dovetail._core.ir.avals import make_aval
 from dovetail._core.lower.donation import match_donations
 from dovetail._core.lower.lowering import LoweredModule, lower_jaxpr
 from dovetail._core.ops.calls.jit import jit_p
-from dovetail._core.trace.primitive import RuntimePrimitive, primitive
+from dovetail._core.trace.primitive import primitive
 from dovetail.errors import MissingRuleError
-from dovetail.extend import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from dovetail.extend import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Primitive, Var
+from dovetail.extend.avals import make_aval
 
 F32 = np.dtype(np.float32)
 VECTOR = make_aval((4,), F32)
@@ -30,7 +30,7 @@ _numbers = itertools.count()
 
 
 def new_primitive(lower: Callable[..., Any] | None = None, **rules: Callable[..., Any]) -> Any:
-    made = RuntimePrimitive(f"lowering_test_{next(_numbers)}")
+    made = Primitive(f"lowering_test_{next(_numbers)}")
     made.define("abstract", lambda *avals, **params: avals[0])
     for name, rule in {"lower": lower, **rules}.items():
         if rule is not None:

@@ -13,7 +13,7 @@ import pytest
 
 import dovetail as dt
 import dovetail.numpy as jnp
-from dovetail._core.trace.tracer import Tracer
+from dovetail.core import Tracer
 
 X = np.array([[3.0, -1.0, 2.0], [0.0, 5.0, -4.0]], np.float32)
 

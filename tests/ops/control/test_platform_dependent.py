@@ -15,8 +15,8 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax
-from dovetail._core.trace.primitive import RuntimePrimitive
 from dovetail.errors import MissingRuleError
+from dovetail.extend import Primitive
 
 X = jnp.array([0.5, -1.0, 2.0])
 Y = jnp.array([[1.0, 2.0, 3.0], [0.5, 0.25, 4.0]])
@@ -25,7 +25,7 @@ Y = jnp.array([[1.0, 2.0, 3.0], [0.5, 0.25, 4.0]])
 def elsewhere_only() -> Callable[[Any], Any]:
     """An operation that no platform of this machine can do."""
     name = "tests_only_elsewhere"
-    primitive: Any = RuntimePrimitive(name)
+    primitive: Any = Primitive(name)
     primitive.define("abstract", lambda x: x)
     primitive.define("jvp", lambda p, t: (primitive.bind(p[0]), primitive.bind(t[0])))
     primitive.define("transpose", lambda ct, x: [primitive.bind(ct)])

@@ -12,7 +12,7 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax
-from dovetail._core.trace.tracer import Tracer
+from dovetail.core import Tracer
 
 
 def one_by_one(function: Callable[[Any, Any], Any], x: Any, axis: int, reverse: bool) -> Any:

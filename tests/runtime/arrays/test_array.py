@@ -14,13 +14,13 @@ import pytest
 import dovetail as dt
 from dovetail import Array, live_arrays
 from dovetail._core.base import dtypes, pytree
-from dovetail._core.ir.avals import make_aval
 from dovetail._core.runtime.arrays import buffers, host
-from dovetail._core.runtime.arrays.array import KeyArray, array_from_buffer, result_tree, wrap_value
-from dovetail._core.runtime.devices.sharding import default_sharding
+from dovetail._core.runtime.arrays.array import KeyArray, result_tree, wrap_value
 from dovetail._core.transform.stage import stage
 from dovetail.errors import DeletedArrayError
 from dovetail.experimental.layout import Format, Layout
+from dovetail.extend.arrays import array_from_buffer, default_sharding
+from dovetail.extend.avals import make_aval
 from dovetail.sharding import SingleDeviceSharding
 
 DTYPES = [

@@ -7,9 +7,9 @@ import pytest
 
 import dovetail as dt
 from dovetail import enable_x64
-from dovetail._core.ir.avals import make_aval
 from dovetail._core.runtime.arrays import transfer
 from dovetail.errors import NonArrayArgumentError
+from dovetail.extend.avals import make_aval
 from dovetail.sharding import SingleDeviceSharding
 
 

@@ -11,14 +11,14 @@ import pytest
 import dovetail as dt
 from dovetail import Array, lax
 from dovetail._core.base.bindings import _jax
-from dovetail._core.ir.avals import make_aval
-from dovetail._core.runtime.arrays.array import array_from_buffer
 from dovetail._core.runtime.calls import fastpath
-from dovetail._core.runtime.calls.dispatch import apply_primitive, compile_eager
+from dovetail._core.runtime.calls.dispatch import apply_primitive
 from dovetail._core.runtime.programs import arguments, compilation
-from dovetail._core.trace.primitive import RuntimePrimitive
 from dovetail.errors import DeviceMismatchError, NonArrayArgumentError
-from dovetail.extend import Literal
+from dovetail.extend import Literal, Primitive
+from dovetail.extend.arrays import array_from_buffer
+from dovetail.extend.avals import make_aval
+from dovetail.extend.eager import compile_eager
 from dovetail.lax import add_p, mul_p
 
 
@@ -78,7 +78,7 @@ def test_literals_keep_their_type(literal, dtype, weak):
 
 
 def test_several_results():
-    two = RuntimePrimitive("test_dispatch_two", multiple_results=True)
+    two = Primitive("test_dispatch_two", multiple_results=True)
     two.define("abstract", lambda a, *, n: [a] * n)
     two.define("lower", lambda context, a, *, n: [a] * n)
     assert two.bind(dt.device_put(1), n=0) == []
@@ -88,7 +88,7 @@ def test_several_results():
 
 
 def test_parameters_are_told_apart_by_type():
-    power = RuntimePrimitive("test_dispatch_scale")
+    power = Primitive("test_dispatch_scale")
     power.define("abstract", lambda a, *, n: a)
 
     @power.define("lower")
@@ -102,7 +102,7 @@ def test_parameters_are_told_apart_by_type():
 
 
 def test_parameters_without_hash():
-    primitive = RuntimePrimitive("test_dispatch_unhashable")
+    primitive = Primitive("test_dispatch_unhashable")
     primitive.define("abstract", lambda a, *, table: a)
     primitive.define("lower", lambda context, a, *, table: a)
     for _ in range(2):

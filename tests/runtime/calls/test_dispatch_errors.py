@@ -12,11 +12,11 @@ import dovetail as dt
 from dovetail import lax
 from dovetail._core.base import config
 from dovetail._core.runtime.programs import compilation
-from dovetail._core.trace.primitive import RuntimePrimitive
 from dovetail.dlpack import from_dlpack
 from dovetail.errors import JaxRuntimeError
+from dovetail.extend import Primitive
 
-host_call = RuntimePrimitive("test_host_call")
+host_call = Primitive("test_host_call")
 host_call.define("abstract", lambda x, *, function: x)
 
 

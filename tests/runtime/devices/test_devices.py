@@ -14,9 +14,10 @@ import pytest
 import dovetail as dt
 from dovetail._core.plugins.manager import PluginManager
 from dovetail._core.runtime.devices import clients
-from dovetail._core.runtime.devices.sharding import as_sharding, default_sharding
+from dovetail._core.runtime.devices.sharding import as_sharding
 from dovetail.errors import BackendUnavailableError
 from dovetail.extend import BackendInfo, hookimpl
+from dovetail.extend.arrays import default_sharding
 from dovetail.sharding import Sharding, SingleDeviceSharding
 
 
