@@ -181,7 +181,7 @@ def lexsort(
     return result
 
 
-def _nth(function: str, kth: Any, size: int) -> None:
+def _check_nth(function: str, kth: Any, size: int) -> None:
     place = integer(function, "kth", kth)
     if not -size <= place < size:
         raise ValueError(
@@ -222,7 +222,7 @@ def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
         3 True
     """
     x, dimension = _prepared("partition", a, axis, None, None)
-    _nth("partition", kth, aval_of(x).shape[dimension])
+    _check_nth("partition", kth, aval_of(x).shape[dimension])
     return plain(sort)(x, dimension)
 
 
@@ -248,7 +248,7 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
         1
     """
     x, dimension = _prepared("argpartition", a, axis, None, None)
-    _nth("argpartition", kth, aval_of(x).shape[dimension])
+    _check_nth("argpartition", kth, aval_of(x).shape[dimension])
     return plain(argsort)(x, dimension)
 
 

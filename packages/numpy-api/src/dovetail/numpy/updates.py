@@ -30,7 +30,7 @@ from dovetail.numpy.shapes import broadcast_to, moveaxis, operand, reshaped
 from dovetail.typing import Array, ArrayLike
 
 
-def _not_in_place(function: str, call: str, inplace: Any) -> None:
+def _refuse_in_place(function: str, call: str, inplace: Any) -> None:
     if inplace:
         raise ValueError(
             f"{function} cannot change an array, which is immutable: write x = {function}({call}, "
@@ -82,7 +82,7 @@ def put(
         >>> print(jnp.put(jnp.zeros(5), jnp.array([0, 2, -1]), jnp.array([1, 2]), inplace=False))
         [1. 0. 2. 0. 1.]
     """
-    _not_in_place("put", "x, ind, v", inplace)
+    _refuse_in_place("put", "x, ind, v", inplace)
     if mode not in (None, "clip", "wrap"):
         raise ValueError(
             f"put: mode must be None, 'clip' or 'wrap', got {mode!r}; a compiled program cannot "
@@ -170,7 +170,7 @@ def put_along_axis(
         [[0 3 5]
          [2 0 4]]
     """
-    _not_in_place("put_along_axis", "x, indices, values, axis", inplace)
+    _refuse_in_place("put_along_axis", "x, indices, values, axis", inplace)
     return _put_along_axis(arr, indices, values, axis, mode)
 
 
@@ -252,7 +252,7 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
         >>> print(jnp.place(x, x % 2 == 0, jnp.array([10, 20]), inplace=False))
         [10  1 20  3 10]
     """
-    _not_in_place("place", "x, mask, vals", inplace)
+    _refuse_in_place("place", "x, mask, vals", inplace)
     x, where = operand(arr, "place", "arr"), operand(mask, "place", "mask")
     values = array_like(vals, "place", "vals")
     if aval_of(x).size != aval_of(where).size:

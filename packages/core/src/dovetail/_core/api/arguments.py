@@ -295,11 +295,11 @@ def broadcast_result(function: str, shapes: Sequence[Shape], explicit: bool = Fa
         result.append(size)
     ranks = {len(s) for s in shapes if s}
     if len(ranks) > 1 and not explicit:
-        _rank_promotion(function, shapes)
+        _check_rank_promotion(function, shapes)
     return tuple(result)
 
 
-def _rank_promotion(function: str, shapes: Sequence[Shape]) -> None:
+def _check_rank_promotion(function: str, shapes: Sequence[Shape]) -> None:
     mode = numpy_rank_promotion.value
     if mode == "allow":
         return

@@ -279,7 +279,7 @@ class Program:
             if type(var.aval) is AbstractToken:  # its program has finished when this one starts
                 value = builder.create_token()
             env[var] = builder.constant(np.asarray(const), var.aval) if value is None else value
-        self.equations(jaxpr, env)
+        self.lower_equations(jaxpr, env)
         return [
             builder.constant(v.val, v.aval) if type(v) is Literal else env[v] for v in jaxpr.outvars
         ]
@@ -296,7 +296,7 @@ class Program:
             self.builder.literals[id(constant)] = {}
         return constant
 
-    def equations(self, jaxpr: Jaxpr, env: dict[Any, Value]) -> None:
+    def lower_equations(self, jaxpr: Jaxpr, env: dict[Any, Value]) -> None:
         """Lower the equations of a jaxpr; the hot loop of lowering."""
         builder = self.builder
         prefix = builder.name_stack

@@ -211,7 +211,7 @@ class PluginLoader:
                     loaded = self._import(extension, f"extension {name}")
                     if loaded is not None:
                         self._extensions[name] = loaded
-                self._plugins_changed()
+                self._forget_choices()
             return self.extensions()
 
     def _import(self, found: FoundPlugin, hook_name: str) -> LoadedPlugin | None:
@@ -287,7 +287,7 @@ class PluginLoader:
             except BaseException:
                 self._forget(name)
                 raise
-            self._plugins_changed()
+            self._forget_choices()
 
     def unregister(self, name: str) -> None:
         """Undo `register`; clients created by the plug-in stay alive.
@@ -304,7 +304,7 @@ class PluginLoader:
                     if loaded.origin == IN_PROCESS and loaded.hook_name == name:
                         del table[key]
                         self._forget(name)
-                        self._plugins_changed()
+                        self._forget_choices()
                         return
             raise KeyError(f"no plug-in named {name!r} was registered in this process")
 
@@ -357,7 +357,7 @@ class PluginLoader:
         if self._hooks.has_plugin(hook_name):
             self._hooks.unregister(name=hook_name)
 
-    def _plugins_changed(self) -> None:
+    def _forget_choices(self) -> None:
         """Called after a plug-in was added or removed; subclasses drop cached answers."""
 
 

@@ -474,7 +474,7 @@ class PluginManager(PluginLoader):
 
     # -------------------------------------------------------------------------------- messages
 
-    def _plugins_changed(self) -> None:
+    def _forget_choices(self) -> None:
         self._probed.clear()
         self._choices.clear()
         self._lowerings.clear()

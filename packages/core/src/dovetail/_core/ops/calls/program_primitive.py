@@ -186,7 +186,7 @@ class CallPrimitive(ProgramPrimitive):
     def check(self, checks: Any, *args: Any, **params: Any) -> Any:
         checked, error = checks.checked(params[self.program])
         outs = self.rebind(checked, args, params, range(len(args)))
-        checks.found(error, outs[: error.num_leaves])
+        checks.record(error, outs[: error.num_leaves])
         return outs[error.num_leaves :]
 
     def dce(self, eqn: JaxprEqn, used: list[bool]) -> Reduction:

@@ -91,7 +91,7 @@ class CheckTrace(Trace):
             out = primitive.bind(*args, **params)
         if self.categories & _SPECIAL and primitive.generates_nan:
             for result in out if primitive.multiple_results else [out]:
-                self._no_special(primitive, result)
+                self._check_special(primitive, result)
         return out
 
     def process_custom_rule(self, call: CustomRuleCall, args: Sequence[Any]) -> list[Any]:
@@ -136,7 +136,7 @@ class CheckTrace(Trace):
         checked: tuple[ClosedJaxpr, Any] = checked_of(closed, self.categories, tree)
         return checked
 
-    def found(self, tree: Any, leaves: Sequence[Any]) -> None:
+    def record(self, tree: Any, leaves: Sequence[Any]) -> None:
         """Record the error that a checked jaxpr returned."""
         self.error = merged(self.error, tree.unflatten(leaves))
 
@@ -155,13 +155,13 @@ class CheckTrace(Trace):
         error, out = run_checked(function, self.categories, args, {})
         return settled(within(error, tree), tree), out
 
-    def raised(self, error: Error) -> None:
+    def record_raised(self, error: Error) -> None:
         """Record an error that the user's code raises, if its category is enabled."""
         of_error = {failure.category for failure in error._metadata.values()}
         if FailedCheckError in self.categories or of_error & self.categories:
             self.error = merged(self.error, error)
 
-    def nonzero(self, divisor: Any) -> None:
+    def check_divisor(self, divisor: Any) -> None:
         """Check a divisor for zeros."""
         if DivisionByZeroError not in self.categories:
             return
@@ -169,7 +169,7 @@ class CheckTrace(Trace):
             is_zero = eq_p.bind(divisor, literal_like(0, divisor))
             self._report(_any(is_zero), DivisionByZeroError, "division by zero")
 
-    def in_bounds(
+    def check_indices(
         self, shape: Sequence[int], indices: Any, axes: Sequence[int], windows: Sequence[int]
     ) -> None:
         """Check for indices out of bounds.
@@ -208,7 +208,7 @@ class CheckTrace(Trace):
             (tuple(shape), tuple(axes), tuple(windows)),
         )
 
-    def _no_special(self, primitive: Primitive, result: Any) -> None:
+    def _check_special(self, primitive: Primitive, result: Any) -> None:
         if dtypes.kind_of(outer_aval(aval_of(result)).dtype) not in ("f", "c"):
             return
         name = primitive.name

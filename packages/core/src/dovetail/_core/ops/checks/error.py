@@ -320,7 +320,7 @@ class Check(Primitive):
         return frozenset({CheckEffect(debug)})
 
     def check(self, checks: Any, *args: Any, err_tree: Any, debug: bool) -> Any:
-        checks.raised(err_tree.unflatten(map(_array, args)))
+        checks.record_raised(err_tree.unflatten(map(_array, args)))
         return []
 
 

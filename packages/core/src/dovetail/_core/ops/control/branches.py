@@ -290,7 +290,7 @@ class Cond(Primitive):
         branches: Branches = params["branches"]
         error = union([checks.checked(branch)[1] for branch in branches])
         outs = self.rebind([checks.checked(b, error)[0] for b in branches], args, params)
-        checks.found(error, outs[: error.num_leaves])
+        checks.record(error, outs[: error.num_leaves])
         return outs[error.num_leaves :]
 
     def dependencies(

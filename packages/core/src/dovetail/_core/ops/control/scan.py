@@ -387,7 +387,7 @@ class Scan(Primitive):
         body = _checked_body(checked, error, loop.num_consts)
         consts, carry, xs = loop.split(args)
         outs = loop.bind(consts, [*settled(init_error, error), *carry], xs, body)
-        checks.found(error, outs[: error.num_leaves])
+        checks.record(error, outs[: error.num_leaves])
         return outs[error.num_leaves :]
 
     def dependencies(self, flags: Sequence[bool], **params: Any) -> Sequence[bool]:

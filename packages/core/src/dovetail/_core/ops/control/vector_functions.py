@@ -211,7 +211,7 @@ class EquationPrimitive(Primitive):
         functions = others._replace(solve=with_order(solve, range(len(solve.in_avals)), order))
         consts, vector = split_operands(self.kind, params["const_lengths"], args)
         outs = bind_functions(self, self.kind, consts, functions, vector)
-        checks.found(error, outs[many:])
+        checks.record(error, outs[many:])
         return outs[:many]
 
     def dce(self, eqn: JaxprEqn, used: list[bool]) -> Reduction:

@@ -264,7 +264,7 @@ class While(Primitive):
         again, turn = _checked_loop(body, of_body, condition, of_condition, loop.cond_nconsts)
         first = settled(of_condition.unflatten(found), error)
         outs = bind_while(again, [], turn, [*cond_consts, *body_consts], [*first, proceed, *carry])
-        checks.found(error, outs[: error.num_leaves])
+        checks.record(error, outs[: error.num_leaves])
         return outs[error.num_leaves + 1 :]
 
     def taylor(

@@ -84,7 +84,7 @@ class CustomCall(RuleCall):
         params["num_consts"] += len(captured)
         self.check_rule(partial(checks.with_leaves, error), params)
         outs = self.bind(*captured, *args, **params)
-        checks.found(error, outs[: error.num_leaves])
+        checks.record(error, outs[: error.num_leaves])
         return outs[error.num_leaves :]
 
     def check_rule(

@@ -401,7 +401,7 @@ class CustomVmapCall(ProgramPrimitive):
         count = error.num_leaves
         with_error = {"rule": CheckedRule(rule, count, partial(checks.with_leaves, error))}
         outs = self.rebind(checked, args, with_error, range(len(args)))
-        checks.found(error, outs[:count])
+        checks.record(error, outs[:count])
         return outs[count:]
 
 

@@ -175,7 +175,7 @@ class LinearCall(RuleCall):
         params |= {"callee": callee, "transpose_thunk": thunk}
         params["num_callee_consts"] += len(captured)
         outs = self.bind(*captured, *args, **params)
-        checks.found(error, outs[many:])
+        checks.record(error, outs[many:])
         return outs[:many]
 
 

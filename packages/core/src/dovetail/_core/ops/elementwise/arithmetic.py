@@ -146,7 +146,7 @@ class Div(Division):
         return term
 
     def check(self, checks: Any, *args: Any, **params: Any) -> Any:
-        checks.nonzero(args[1])
+        checks.check_divisor(args[1])
         return self.bind(*args, **params)
 
 
@@ -176,7 +176,7 @@ class Rem(Division):
         return super().lower(context, *values, **params)
 
     def check(self, checks: Any, *args: Any, **params: Any) -> Any:
-        checks.nonzero(args[1])
+        checks.check_divisor(args[1])
         return self.bind(*args, **params)
 
 

@@ -88,7 +88,7 @@ def _check_bounds(checks: Any, x: Any, indices: Sequence[Any], window: Shape) ->
     for axis, index in enumerate(indices):
         literal_index = index.val if type(index) is Literal else None
         if literal_index is None or not 0 <= literal_index <= shape[axis] - window[axis]:
-            checks.in_bounds(shape, structural.reshape(index, (1,)), (axis,), (window[axis],))
+            checks.check_indices(shape, structural.reshape(index, (1,)), (axis,), (window[axis],))
 
 
 class DynamicSlice(Linear):

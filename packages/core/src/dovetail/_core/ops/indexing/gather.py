@@ -172,7 +172,7 @@ def check_numbers(
 ) -> None:
     """Raise TypeError unless dimension numbers fit the operand and the indices."""
 
-    def dims_of(what: str, dims: tuple[int, ...], rank: int, of: str, ascending: bool) -> None:
+    def check_dims(what: str, dims: tuple[int, ...], rank: int, of: str, ascending: bool) -> None:
         if not all(0 <= d < rank for d in dims):
             raise TypeError(
                 f"{name}: {what} {dims} must be dimensions of {of}, which has {rank} of them"
@@ -188,11 +188,11 @@ def check_numbers(
     window_name = "offset_dims" if read else "update_window_dims"
     map_name = "start_index_map" if read else "scatter_dims_to_operand_dims"
     batching_name = "start_indices_batching_dims" if read else "scatter_indices_batching_dims"
-    dims_of(window_name, window_dims, out_rank, "the result" if read else "the updates", True)
-    dims_of(removed_name, removed, rank, "the operand", True)
-    dims_of("operand_batching_dims", operand_batching, rank, "the operand", True)
-    dims_of(map_name, index_map, rank, "the operand", False)
-    dims_of(batching_name, indices_batching, indices.ndim - 1, "the indices but the last", False)
+    check_dims(window_name, window_dims, out_rank, "the result" if read else "the updates", True)
+    check_dims(removed_name, removed, rank, "the operand", True)
+    check_dims("operand_batching_dims", operand_batching, rank, "the operand", True)
+    check_dims(map_name, index_map, rank, "the operand", False)
+    check_dims(batching_name, indices_batching, indices.ndim - 1, "the indices but the last", False)
     if set(removed) & set(operand_batching) or set(index_map) & set(operand_batching):
         raise TypeError(
             f"{name}: operand_batching_dims {operand_batching} must not be in {removed_name} "
@@ -567,7 +567,7 @@ class Gather(Linear):
         operand, indices = args
         axes = params["dimension_numbers"].start_index_map
         windows = [params["slice_sizes"][axis] for axis in axes]
-        checks.in_bounds(shape_of(operand), indices, axes, windows)
+        checks.check_indices(shape_of(operand), indices, axes, windows)
         return self.bind(*args, **params)
 
 

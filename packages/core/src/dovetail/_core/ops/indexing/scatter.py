@@ -306,7 +306,7 @@ class ScatterFamily(Primitive):
         numbers = params["dimension_numbers"]
         axes = numbers.scatter_dims_to_operand_dims
         sizes = window_sizes(len(shape), updates, numbers)
-        checks.in_bounds(shape, args[1], axes, [sizes[axis] for axis in axes])
+        checks.check_indices(shape, args[1], axes, [sizes[axis] for axis in axes])
         return self.bind(*args, **params)
 
     def emit(self, context: Builder, present: Any, update: Any, scalar: Any, params: Any) -> Any:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 Shape = tuple[int, ...]
 
 
-def _one_dtype(name: str, avals: Sequence[ShapedArray]) -> None:
+def _check_one_dtype(name: str, avals: Sequence[ShapedArray]) -> None:
     if any(a.dtype != avals[0].dtype for a in avals):
         raise TypeError(
             f"{name} requires operands of equal dtypes, got "
@@ -66,7 +66,7 @@ class Concatenate(Join):
     def abstract(self, *avals: Any, dimension: int) -> Any:
         if not avals:
             raise ValueError("concatenate needs at least one operand")
-        _one_dtype("concatenate", avals)
+        _check_one_dtype("concatenate", avals)
         shapes = [a.shape for a in avals]
         first = shapes[0]
         if not 0 <= dimension < len(first) or any(len(s) != len(first) for s in shapes):
@@ -118,7 +118,7 @@ class Stack(Join):
     def abstract(self, *avals: Any, axis: int) -> Any:
         if not avals:
             raise ValueError("stack needs at least one operand")
-        _one_dtype("stack", avals)
+        _check_one_dtype("stack", avals)
         shape = avals[0].shape
         if any(a.shape != shape for a in avals):
             raise ValueError(

@@ -243,7 +243,7 @@ class DiskCache:
             self._warn(f"it cannot be written to: {error}")
             self._usable = False
             return
-        self._bound(len(header) + len(payload))
+        self._evict_beyond_limits(len(header) + len(payload))
 
     def _write(self, path: Path, data: bytes) -> None:
         """Write a file atomically."""
@@ -258,7 +258,7 @@ class DiskCache:
             _remove(temporary)
             raise
 
-    def _bound(self, added: int) -> None:
+    def _evict_beyond_limits(self, added: int) -> None:
         """Keep the folder within its limits after ``added`` bytes were written."""
         with self._lock:
             if self._stored < 0:
