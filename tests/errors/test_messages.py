@@ -8,6 +8,7 @@ and read what has changed.
 from __future__ import annotations
 
 import inspect
+import math
 import re
 import traceback
 from collections.abc import Callable
@@ -164,6 +165,16 @@ def a_range_of_a_tracer() -> Any:
 @mistake
 def a_tracer_as_a_python_number() -> Any:
     return dt.jit(lambda x: float(x) + 1.0)(2.0)  # wrong
+
+
+@mistake
+def a_function_of_python_in_a_gradient() -> Any:
+    return dt.grad(lambda x: math.sin(x) * x)(2.0)  # wrong
+
+
+@mistake
+def a_function_of_numpy_in_a_gradient() -> Any:
+    return dt.grad(lambda x: np.sin(x) * x)(2.0)  # wrong
 
 
 @mistake

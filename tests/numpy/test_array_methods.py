@@ -37,7 +37,7 @@ OF_VALUES = {
     *("__dlpack__", "__dlpack_device__", "addressable_data", "addressable_shards"),
     *("block_until_ready", "clone", "committed", "copy_to_host_async", "delete", "device"),
     *("devices", "global_shards", "is_deleted", "is_fully_addressable", "is_fully_replicated"),
-    *("is_ready", "on_device_size_in_bytes", "platform", "sharding", "to_device", "traceback"),
+    *("is_ready", "on_device_size_in_bytes", "platform", "sharding", "traceback"),
     "unsafe_buffer_pointer",
 }
 

@@ -140,7 +140,7 @@ def _number(function: str, argument: str, value: Any) -> Any:
     """An argument that must be known while tracing, as a Python or NumPy scalar."""
     if type(value) in (int, float):
         return value
-    if isinstance(value, Tracer) and value.concrete() is None:
+    if isinstance(value, Tracer):
         raise ConcretizationTypeError(value, f"the argument {argument} of {function}")
     checked = aval_of(array_like(value, function, argument))
     if checked.shape:

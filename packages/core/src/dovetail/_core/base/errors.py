@@ -7,7 +7,7 @@ came from, and what to write instead.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 if TYPE_CHECKING:
     from dovetail._core.base.bindings import JaxRuntimeError as JaxRuntimeError
@@ -63,6 +63,25 @@ def _facts(tracer: Any) -> list[str]:
     return facts
 
 
+def _is_differentiated(tracer: Any) -> bool:
+    """Whether the value is known, and what is traced is how it varies."""
+    concrete = getattr(tracer, "concrete", None)
+    return callable(concrete) and concrete() is not None
+
+
+def _about_derivative(tracer: TracerLike, context: str) -> str:
+    """The text of an error about a value that is known, but is being differentiated."""
+    return _about(
+        tracer,
+        "a value that is being differentiated would become a constant"
+        + (f" ({context})" if context else "")
+        + ", without a derivative",
+        "Use the function of dovetail.numpy instead of the one of Python or NumPy (jnp.sin(x) "
+        "instead of math.sin(x), x.astype(int) instead of int(x)). If no derivative is wanted, "
+        "convert lax.stop_gradient(x).",
+    )
+
+
 class JAXTypeError(TypeError):
     """A TypeError raised by a transformation; the base of the errors about tracers.
 
@@ -83,7 +102,24 @@ class ConcretizationTypeError(JAXTypeError):
     """A concrete value was needed, but there was a tracer.
 
     A transformed function is run with tracers in place of values; anything that depends on the
-    values themselves, such as a shape, cannot be computed from tracers.
+    values themselves, such as a shape, cannot be computed from tracers. While a function is
+    differentiated its values may be known, and may decide an `if`; but a number of Python or NumPy
+    that is made of a value that varies would have no derivative, and is this error.
+
+    Differs:
+        `int(x)`, `x.item()` and `arange(x)` of a value that is being differentiated are errors, as
+        `float(x)` is. JAX computes them, and their derivatives are silently zero.
+
+        >>> from dovetail import lax
+        >>> def f(x):
+        ...     return x * int(x)
+        >>> try:
+        ...     dt.grad(f)(2.5)
+        ... except dt.errors.ConcretizationTypeError as error:
+        ...     print(str(error).splitlines()[0])
+        a value that is being differentiated would become a constant (int()), without a derivative
+        >>> float(dt.grad(lambda x: x * int(lax.stop_gradient(x)))(2.5))
+        2.0
 
     Args:
         tracer: the tracer.
@@ -92,6 +128,9 @@ class ConcretizationTypeError(JAXTypeError):
 
     def __init__(self, tracer: TracerLike, context: str = "") -> None:
         self.tracer = tracer
+        if _is_differentiated(tracer):
+            super().__init__(_about_derivative(tracer, context))
+            return
         super().__init__(
             _about(
                 tracer,
@@ -113,6 +152,9 @@ class TracerArrayConversionError(JAXTypeError):
 
     def __init__(self, tracer: TracerLike) -> None:
         self.tracer = tracer
+        if _is_differentiated(tracer):
+            super().__init__(_about_derivative(tracer, "a NumPy array"))
+            return
         super().__init__(
             _about(
                 tracer,

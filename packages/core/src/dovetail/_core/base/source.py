@@ -30,7 +30,8 @@ __all__ = [
     "warn",
 ]
 
-_FIRST_PARTY = ("dovetail", "dovetail_cpu", "dovetail_cuda", "dovetail_tpu")
+# NumPy's functions in Python may stand between the user's line and a tracer.
+_NOT_THE_USERS = ("dovetail", "dovetail_cpu", "dovetail_cuda", "dovetail_tpu", "numpy")
 # Helpers through which the framework's own decorators and hooks run.
 _HELPERS = frozenset(filter(None, (contextlib.__file__, functools.__file__)))
 _extra_folders: list[str] = []
@@ -117,10 +118,10 @@ def add_internal_folder(folder: str) -> None:
 
 @functools.cache
 def is_internal(filename: str) -> bool:
-    """Whether a file belongs to the framework: its packages, but not `dovetail.testing`."""
+    """Whether a file belongs to the framework or NumPy, but not to `dovetail.testing`."""
     if filename in _HELPERS or filename.startswith("<frozen "):
         return True
-    for package in _FIRST_PARTY:
+    for package in _NOT_THE_USERS:
         module = sys.modules.get(package)
         for folder in getattr(module, "__path__", ()):
             if filename.startswith(os.path.join(folder, "")):

@@ -392,6 +392,7 @@ class ArrayMethods:
         indices_are_sorted: bool = False,
         fill_value: ArrayLike | None = None,
     ) -> Array: ...
+    def to_device(self, device: DeviceLike, *, stream: Any = None) -> Array: ...
     def trace(
         self,
         offset: IntLike = 0,

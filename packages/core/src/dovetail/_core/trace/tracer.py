@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
 
+from dovetail._core.base.dtypes import kind_of
 from dovetail._core.base.errors import (
     ConcretizationTypeError,
     TracerArrayConversionError,
@@ -183,6 +184,19 @@ for _name in OPERATORS:
     setattr(ArrayClass, _name, _stub(_name))
 
 
+class _AbsentAttributeError(ConcretizationTypeError, AttributeError):
+    """An attribute of arrays was asked of a tracer: JAX's error, with which hasattr is False."""
+
+    def __init__(self, tracer: Tracer, name: str) -> None:
+        self.tracer = tracer
+        TypeError.__init__(
+            self,
+            f"{name} is there for arrays alone, and this is a tracer, whose value is not "
+            f"known while tracing: {tracer.origin()}. Use it on the result, outside of the "
+            "transformed function",
+        )
+
+
 class _OfValues:
     """An attribute that arrays have and tracers lack; its error says where a tracer came from."""
 
@@ -192,11 +206,7 @@ class _OfValues:
     def __get__(self, tracer: Any, owner: type) -> Any:
         if tracer is None:
             raise AttributeError(f"{owner.__name__} has no attribute {self.name!r}")
-        raise AttributeError(
-            f"{self.name} is there for arrays alone, and this is a tracer, whose value is not "
-            f"known while tracing: {tracer.origin()}. Use it on the result, outside of the "
-            "transformed function"
-        )
+        raise _AbsentAttributeError(tracer, self.name)
 
 
 class Tracer(ArrayClass):
@@ -257,11 +267,13 @@ class Tracer(ArrayClass):
         """The value behind the tracer if it is known, else None."""
         return None
 
-    def _concrete_or(self, error: type[Exception]) -> Any:
-        value = self.concrete()
-        if value is None:
-            raise error(self)
-        return value
+    def _scalar_number(self, conversion: str) -> NoReturn:
+        """Refuse to become a number of Python, because of the shape or because this is a tracer."""
+        if self.aval.shape:
+            raise TypeError(
+                f"{conversion} is for a single number, and the array has shape {self.shape}"
+            )
+        raise ConcretizationTypeError(self, conversion)
 
     def __len__(self) -> int:
         return len(self.aval)
@@ -276,37 +288,42 @@ class Tracer(ArrayClass):
                 f"the truth value of an array of shape {self.shape} is ambiguous; use .any() or "
                 ".all()"
             )
-        return bool(self._concrete_or(TracerBoolConversionError))
+        value = self.concrete()
+        if value is None:
+            raise TracerBoolConversionError(self)
+        return bool(value)
 
     def __int__(self) -> int:
-        return int(self._concrete_or(ConcretizationTypeError))
+        self._scalar_number("int()")
 
     def __float__(self) -> float:
-        return float(self._concrete_or(ConcretizationTypeError))
+        self._scalar_number("float()")
 
     def __complex__(self) -> complex:
-        return complex(self._concrete_or(ConcretizationTypeError))
+        self._scalar_number("complex()")
 
     def __index__(self) -> int:
-        value = self._concrete_or(TracerIntegerConversionError)
-        index: int = value.__index__()
-        return index
+        if self.aval.shape or kind_of(self.aval.dtype) not in ("i", "u"):
+            raise TypeError(
+                "only an integer array without dimensions can be used as a Python index, and this "
+                f"one is {self.aval}"
+            )
+        raise TracerIntegerConversionError(self)
 
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise TracerArrayConversionError(self)
 
-    def tolist(self) -> Any:
-        """Nested lists of Python scalars, if the value is known."""
-        return self._concrete_or(ConcretizationTypeError).tolist()
+    def tolist(self) -> NoReturn:
+        """Nested lists of Python scalars; not of a tracer, so this is an error."""
+        raise ConcretizationTypeError(self, "tolist()")
 
-    def item(self, *args: int) -> Any:
-        """One element as a Python scalar, if the value is known."""
-        return self._concrete_or(ConcretizationTypeError).item(*args)
+    def item(self, *args: int) -> NoReturn:
+        """One element as a Python scalar; not of a tracer, so this is an error."""
+        raise ConcretizationTypeError(self, "item()")
 
-    def tobytes(self, order: str = "C") -> bytes:
-        """The elements as bytes, if the value is known."""
-        data: bytes = self._concrete_or(ConcretizationTypeError).tobytes(order)
-        return data
+    def tobytes(self, order: str = "C") -> NoReturn:
+        """The elements as bytes; not of a tracer, so this is an error."""
+        raise ConcretizationTypeError(self, "tobytes()")
 
     def __copy__(self) -> Tracer:
         return self
@@ -318,7 +335,9 @@ class Tracer(ArrayClass):
         raise ConcretizationTypeError(self, "A tracer cannot be pickled.")
 
     def __format__(self, spec: str) -> str:
-        return repr(self) if not spec else format(self._concrete_or(ConcretizationTypeError), spec)
+        if spec:
+            self._scalar_number(f"the format {spec!r}")
+        return repr(self)
 
     def __repr__(self) -> str:
         return f"Traced<{self.aval!r}>with<{type(self).__name__}>"
@@ -334,7 +353,7 @@ for _name in (
     *("addressable_data", "addressable_shards", "global_shards", "sharding"),
     *("is_fully_addressable", "is_fully_replicated", "platform", "clone", "traceback"),
     *("block_until_ready", "copy_to_host_async", "is_ready"),
-    *("committed", "device", "devices", "to_device"),
+    *("committed", "device", "devices"),
     *("delete", "is_deleted", "on_device_size_in_bytes", "unsafe_buffer_pointer"),
     *("__dlpack__", "__dlpack_device__"),
 ):

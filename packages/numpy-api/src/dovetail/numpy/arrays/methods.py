@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
+from dovetail import device_put
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import no_out
 from dovetail.extend.avals import ArrayClass, aval_of
@@ -36,6 +37,13 @@ def astype(
 ) -> Array:
     """Convert the array to a dtype. See `dovetail.numpy.astype`."""
     return creation.astype(self, dtype, copy=copy, device=device)
+
+
+def to_device(self: Array, device: DeviceLike, *, stream: Any = None) -> Array:
+    """The value on another device. See `dovetail.device_put`."""
+    if stream is not None:
+        raise NotImplementedError("to_device takes no stream")
+    return device_put(self, device)
 
 
 def flatten(self: Array, order: str = "C", *, out_sharding: Sharding | None = None) -> Array:

@@ -13,7 +13,9 @@ _METHODS: Final = (
     "trace var"
 )
 #: Methods and properties that differ from the function of the same name.
-_OWN_METHODS: Final = "astype byteswap compress conjugate copy flatten reshape transpose view"
+_OWN_METHODS: Final = (
+    "astype byteswap compress conjugate copy flatten reshape to_device transpose view"
+)
 #: Methods without descriptive names, and the functions behind them.
 _SPECIAL_METHODS: Final = {
     "__array_module__": "array_module",
