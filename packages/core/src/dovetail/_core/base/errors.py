@@ -7,7 +7,7 @@ came from, and what to write instead.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from dovetail._core.base.bindings import JaxRuntimeError as JaxRuntimeError
