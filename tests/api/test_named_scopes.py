@@ -14,6 +14,7 @@ import pytest
 import dovetail as dt
 from dovetail import lax
 from dovetail._core.ir.walk import inline_calls
+from dovetail._core.runtime.programs import compilation
 from dovetail._core.trace.state import state
 
 X = np.arange(1, 4, dtype=np.float32)
@@ -215,6 +216,76 @@ def test_compiled_programs_show_names() -> None:
     assert 'op_name="jit(<lambda>)/shown/sin"' in text
     called = dt.jit(lambda x: scope("outer")(dt.jit(inner))(x) + 0.375).lower(X).compile()
     assert 'op_name="jit(<lambda>)/outer/jit(inner)/a/b/sin"' in called.as_text()
+
+
+def _with_scope(name: str) -> Any:
+    return dt.jit(scope(name)(lambda x: lax.sin(x) + 0.4375))
+
+
+def _with_another_argument_name(name: str) -> Any:
+    function: Any = {"x": lambda x: lax.cos(x) + 0.4375, "y": lambda y: lax.cos(y) + 0.4375}[name]
+    return dt.jit(function)
+
+
+def _with_a_call_in_a_scope(name: str) -> Any:
+    return dt.jit(lambda x: scope(name)(dt.jit(inner))(x) + 0.5625)
+
+
+def _with_a_loop(name: str) -> Any:
+    return dt.jit(lambda x: lax.fori_loop(0, 3, scope(name)(lambda i, a: a * 0.6875), x))
+
+
+def _with_a_gradient(name: str) -> Any:
+    return dt.jit(dt.grad(scalar(scope(name)(lambda x: lax.sin(x) * 0.8125))))
+
+
+# Programs that do the same under two names, and what only the first or second of them shows.
+EQUAL_PROGRAMS: dict[str, tuple[Callable[[str], Any], str, str, str]] = {
+    "scope": (_with_scope, "first", "second", "/{}/sin"),
+    "scopes of scopes": (_with_scope, "third", "third/fourth", "/{}/sin"),
+    "argument": (_with_another_argument_name, "x", "y", '"{}"'),
+    "call": (_with_a_call_in_a_scope, "first", "second", "/{}/jit(inner)"),
+    "loop": (_with_a_loop, "first", "second", "/{}/mul"),
+    "gradient": (_with_a_gradient, "first", "second", "jvp({})"),
+}
+
+
+@pytest.mark.parametrize("has_run", [False, True])
+@pytest.mark.parametrize("label", EQUAL_PROGRAMS)
+def test_texts_of_equal_programs_show_their_own_names(label: str, has_run: bool) -> None:
+    make, first, second, shown = EQUAL_PROGRAMS[label]
+    functions = {name: make(name) for name in (first, second)}
+    if has_run:
+        for function in functions.values():
+            function(X)
+    for name, other in ((first, second), (second, first)):
+        lowered = functions[name].lower(X)
+        for text in (lowered.compile().as_text(), lowered.as_text("hlo", debug_info=True)):
+            names = " ".join(re.findall(r'op_name=("[^"]*")', text))
+            assert shown.format(name) in names
+            assert shown.format(other) not in names
+
+
+def test_only_a_text_is_compiled_again() -> None:
+    first, second = _with_scope("compiled"), _with_scope("shared")
+    first(X)
+    before = compilation.statistics()
+    second(X)
+    compiled = second.lower(X).compile()
+    after = compilation.statistics()
+    assert (after.compiled, after.reused - before.reused) == (before.compiled, 2)
+    assert "/shared/sin" in compiled.as_text()
+    assert compiled.runtime_executable() is first.lower(X).compile().runtime_executable()
+    assert "/compiled/sin" in first.lower(X).compile().as_text()
+
+
+def test_hlo_shows_names_on_demand() -> None:
+    lowered = dt.jit(scope("shown")(lambda x: lax.sin(x))).lower(X)
+    text = lowered.as_text("hlo", debug_info=True)
+    assert 'op_name="jit(<lambda>)/shown/sin"' in text
+    assert "test_named_scopes.py" in text
+    assert "shown" not in lowered.as_text("hlo")
+    assert "shown" in lowered.compiler_ir("hlo").get_hlo_module().to_string()
 
 
 def test_jaxprs_show_names_on_demand() -> None:

@@ -488,7 +488,7 @@ def test_a_loaded_program(x):
     program = next(value for value in vars(compiled).values() if isinstance(value, LoadedProgram))
     assert "jit__lambda" in program.name
     assert program.device is dt.devices()[0]
-    assert "add" in program.hlo_text()
+    assert "add" in program.hlo_text(program.executable)
     assert program.cost_analysis()["flops"] == 3
     assert program.memory_analysis().argument_size_in_bytes == 24
     assert repr(program).startswith("<LoadedProgram jit__lambda")

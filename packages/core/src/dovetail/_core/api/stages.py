@@ -18,7 +18,7 @@ from dovetail._core.runtime.calls.staged_program import StagedProgram
 from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices.sharding import as_sharding, default_sharding
 from dovetail._core.runtime.programs.arguments import resolve_device
-from dovetail._core.runtime.programs.compilation import serialized
+from dovetail._core.runtime.programs.compilation import serialized, with_own_names
 from dovetail._core.runtime.programs.inspection import cost_of, hlo_of
 from dovetail._core.trace.mutable_references import Ref
 from dovetail._core.trace.tracer import Tracer
@@ -193,7 +193,7 @@ class Lowered(Stage):
 
         Args:
             dialect: ``"stablehlo"`` (the default) or ``"hlo"``.
-            debug_info: whether to write source locations as well.
+            debug_info: whether to write names of scopes and source locations as well.
 
         Raises:
             ValueError: there is no such dialect.
@@ -202,7 +202,8 @@ class Lowered(Stage):
             text: str = self._module.text(debug_info=debug_info)
             return text
         if dialect == "hlo":
-            hlo: str = hlo_of(self._module).as_hlo_text()
+            program = hlo_of(self._module)
+            hlo: str = program.get_hlo_module().to_string() if debug_info else program.as_hlo_text()
             return hlo
         raise ValueError(f"dialect must be 'stablehlo' or 'hlo', got {dialect!r}")
 
@@ -244,8 +245,10 @@ class Lowered(Stage):
             module = staged.lower((platform,))
         options = dict(staged.options.compiler_options) | dict(compiler_options or {})
         program = staged.compile(module, place, options)
-        write = partial(serialized, program.executable, module, place, options)
-        return Compiled(staged, program, module, write)
+        about = (program.executable, module, place, options)
+        return Compiled(
+            staged, program, module, partial(serialized, *about), partial(with_own_names, *about)
+        )
 
 
 def _device_of(platform: str) -> Any:
@@ -266,18 +269,32 @@ class Compiled(Stage):
     """
 
     def __init__(
-        self, staged: StagedProgram, program: Any, lowered: Any, write: Callable[[], bytes]
+        self,
+        staged: StagedProgram,
+        program: Any,
+        lowered: Any,
+        write: Callable[[], bytes],
+        named: Callable[[], Any] | None = None,
     ) -> None:
         super().__init__(staged)
         self._program = program
         # For `serialize_executable`: the description of the program, and its executable as bytes.
         self._lowered = lowered
         self._write = write
+        # The executable with this program's own names; another may be shared, and show others.
+        self._named = named
+        self._text: str | None = None
 
     def as_text(self) -> str:
-        """The optimised program in XLA's language."""
-        text: str = self._program.hlo_text()
-        return text
+        """The optimised program in XLA's language, with names of scopes and source locations.
+
+        Equal programs share what is compiled. If that was for another program, with other names
+        or lines, the first call compiles this one again.
+        """
+        if self._text is None:
+            own = self._program.executable if self._named is None else self._named()
+            self._text = str(self._program.hlo_text(own))
+        return self._text
 
     def cost_analysis(self) -> Mapping[str, float]:
         """Counts of operations and bytes, by the compiler's names."""

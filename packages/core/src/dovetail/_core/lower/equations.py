@@ -88,6 +88,10 @@ class EquationProgram:
         """A key that is unique in this process; it must not be used in a disk cache."""
         return f"equations {id(self)}".encode()
 
+    def names_key(self) -> bytes:
+        """The same: no two programs are shared."""
+        return self.key()
+
     @property
     def donated(self) -> tuple[int, ...]:
         """Indices of the program's donated arguments."""

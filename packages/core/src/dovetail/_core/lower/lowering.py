@@ -121,6 +121,10 @@ class LoweredModule:
             self._keys.append(hashlib.sha256(stripped_bytecode(self.module)).digest())
         return self._keys[0]
 
+    def names_key(self) -> bytes:
+        """SHA-256 of the module with names and source locations."""
+        return hashlib.sha256(self.bytecode()).digest()
+
 
 @deeper()
 def lower_jaxpr(

@@ -42,6 +42,7 @@ __all__ = [
     "log_duration",
     "serialized",
     "statistics",
+    "with_own_names",
 ]
 
 CompilerOptions = Mapping[str, OptionValue]
@@ -230,10 +231,12 @@ def compile_options(
 class _Entry:
     """A table entry: an executable, or the thread that is compiling it."""
 
-    __slots__ = ("executable", "maker", "ready")
+    __slots__ = ("executable", "maker", "names", "ready")
 
     def __init__(self) -> None:
         self.executable: Any = None
+        # A hash of the names and source locations that it shows, None if they are unknown.
+        self.names: bytes | None = None
         self.maker = threading.get_ident()
         self.ready = threading.Event()
 
@@ -252,8 +255,11 @@ def clear() -> None:
 caches.register(clear)
 
 
-def _once(key: Any, make: Callable[[], Any]) -> Any:
-    """The value of a key, made by the first thread that asks; errors reach only that thread."""
+def _once(key: Any, make: Callable[[], tuple[Any, bytes | None]]) -> Any:
+    """The executable of a key, made by the first thread that asks, with the hash of its names.
+
+    Errors reach only that thread.
+    """
     while True:
         with _lock:
             entry = _table.get(key)
@@ -267,10 +273,10 @@ def _once(key: Any, make: Callable[[], Any]) -> Any:
         if mine:
             break
         if entry.maker == threading.get_ident():
-            return make()  # a compiling plug-in requests the very program that it is compiling
+            return make()[0]  # a compiling plug-in requests the program that it is compiling
         entry.ready.wait()
     try:
-        entry.executable = make()
+        entry.executable, entry.names = make()
     except BaseException:
         with _lock:
             _table.pop(key, None)
@@ -312,13 +318,13 @@ def compile_executable(
     operations = lowered.operations()
     options, option_bytes = compile_options(platform, devices, compiler_options, operations)
 
-    def make() -> Any:
+    def make() -> tuple[Any, bytes | None]:
         return _load_or_compile(
             lowered, platform, client, device_list, options, option_bytes, compiler_options
         )
 
     if not lowered.cacheable:
-        return make()
+        return make()[0]
     return _once((lowered.key(), option_bytes, id(client)), make)
 
 
@@ -330,7 +336,8 @@ def _load_or_compile(
     options: Any,
     option_bytes: bytes,
     compiler_options: CompilerOptions | None,
-) -> Any:
+) -> tuple[Any, bytes | None]:
+    """An executable, and the hash of its names if it was compiled here."""
     # A compile-only program cannot be loaded here, so it is not cached on disk.
     load = not clients.is_compile_only(client)
     cache = disk_cache.current() if load and lowered.cacheable and is_pjrt(client) else None
@@ -340,7 +347,7 @@ def _load_or_compile(
         executable = _load(cache, key, lowered.name, client, device_list, options)
         if executable is not None:
             _read.add((lowered.key(), option_bytes))
-            return executable
+            return executable, None
     start = time.perf_counter()
     executable = _compile(lowered, platform, client, device_list, options, compiler_options)
     seconds = time.perf_counter() - start
@@ -350,7 +357,7 @@ def _load_or_compile(
     log_duration("compiled", lowered.name, seconds)
     if cache is not None and seconds >= config.persistent_cache_min_compile_time_secs.value:
         cache.store(key, executable, lowered.name)
-    return executable
+    return executable, lowered.names_key() if lowered.cacheable else None
 
 
 def _compile(
@@ -437,6 +444,39 @@ def serialized(
         executable = _compile(lowered, platform, client, device_list, options, compiler_options)
     payload: bytes = executable.serialize()
     return payload
+
+
+def with_own_names(
+    executable: Any,
+    lowered: LoweredModule | EquationProgram,
+    sharding: Any,
+    compiler_options: CompilerOptions | None = None,
+) -> Any:
+    """An executable that shows the names and source locations of its own module.
+
+    Equal programs share an executable, which shows those of the first. One that shows others, or
+    comes from the disk cache, is compiled again, and kept nowhere.
+
+    Args:
+        executable: the result of `compile_executable` for the other arguments.
+        lowered: the module.
+        sharding: where it runs.
+        compiler_options: the user's compiler options.
+    """
+    device_list = sharding._internal_device_list
+    client = sharding._device.client
+    if not lowered.cacheable or not is_pjrt(client):
+        return executable
+    platform = clients.platform_of(client)
+    options, option_bytes = compile_options(
+        platform, tuple(device_list), compiler_options, lowered.operations()
+    )
+    with _lock:
+        entry = _table.get((lowered.key(), option_bytes, id(client)))
+    shared = entry is not None and entry.executable is executable
+    if shared and entry.names == lowered.names_key():
+        return executable
+    return _compile(lowered, platform, client, device_list, options, compiler_options)
 
 
 def deserialized(payload: bytes, lowered: Any, sharding: Any) -> Any:

@@ -15,7 +15,9 @@ __all__ = ["cost_of", "counted", "hlo_of"]
 
 
 def hlo_of(lowered: LoweredModule) -> Any:
-    """The program before optimisation, as jaxlib's `XlaComputation`; `as_hlo_text` prints it.
+    """The program before optimisation, as jaxlib's `XlaComputation`, with names and lines.
+
+    Its `as_hlo_text` leaves these out.
 
     Raises:
         ValueError: it is lowered to equations, for a backend that reads jaxprs.
@@ -26,7 +28,7 @@ def hlo_of(lowered: LoweredModule) -> Any:
             "equations: there is no HLO of it. as_text() shows the equations"
         )
     return _jax.mlir.mlir_module_to_xla_computation(
-        lowered.text(), use_tuple_args=False, return_tuple=False
+        lowered.text(debug_info=True), use_tuple_args=False, return_tuple=False
     )
 
 

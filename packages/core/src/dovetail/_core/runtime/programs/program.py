@@ -176,9 +176,10 @@ class LoadedProgram:
 
     # --------------------------------------------------------------------------------- inspection
 
-    def hlo_text(self) -> str:
-        """The optimised program in XLA's language."""
-        return str(self.executable.get_hlo_text())
+    @staticmethod
+    def hlo_text(executable: Any) -> str:
+        """The optimised program of such an executable in XLA's language."""
+        return str(executable.get_hlo_text())
 
     def cost_analysis(self) -> Mapping[str, float]:
         """Counts of operations and bytes, by the compiler's names."""
@@ -222,9 +223,10 @@ class UnloadedProgram:
         """The device that it was compiled for."""
         return self.sharding._device
 
-    def hlo_text(self) -> str:
-        """The optimised program in XLA's language."""
-        return "\n\n".join(module.to_string() for module in self.executable.hlo_modules())
+    @staticmethod
+    def hlo_text(executable: Any) -> str:
+        """The optimised program of such an executable in XLA's language."""
+        return "\n\n".join(module.to_string() for module in executable.hlo_modules())
 
     def cost_analysis(self) -> Mapping[str, float]:
         """Counts of operations and bytes, by the compiler's names.
