@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import re
 import warnings
@@ -19,13 +20,62 @@ F = np.float32
 CHANGES = {
     "shape": (lambda f: f(F(1)), lambda f: f(np.ones(3, F)), r"x is f32\[3\]; it was f32\[\]"),
     "dtype": (lambda f: f(F(1)), lambda f: f(np.int32(1)), r"x is i32\[\]; it was f32\[\]"),
+    "shape and dtype": (
+        lambda f: f(F(1)),
+        lambda f: f(np.ones(3, np.int32)),
+        r"x is i32\[3\]; it was f32\[\]\. .*pad arrays .*; convert arrays to one dtype",
+    ),
     "weak type": (
         lambda f: f(F(1)),
         lambda f: f(1.0),
         r"x is f32\[\] \(weakly typed\); it was f32",
     ),
-    "structure": (lambda f: f(F(1)), lambda f: f({"a": F(1)}), r"the arguments are .*'a'"),
-    "keyword": (lambda f: f(F(1)), lambda f: f(x=F(1)), r"the arguments are .*'x'"),
+    "one of two leaves": (
+        lambda f: f({"a": F(1), "b": F(1)}),
+        lambda f: f({"a": F(1), "b": np.int32(1)}),
+        r": x\['b'\] is i32\[\]; it was f32\[\]\. ",
+    ),
+    "two leaves": (
+        lambda f: f({"a": F(1), "b": F(1)}),
+        lambda f: f({"a": np.ones(2, F), "b": np.int32(1)}),
+        r": x\['a'\] is f32\[2\]; it was f32\[\]; x\['b'\] is i32\[\]; it was f32\[\]\. ",
+    ),
+    "structure": (
+        lambda f: f(F(1)),
+        lambda f: f({"a": F(1)}),
+        r"x is a dict with keys \['a'\]; it was a leaf\. To avoid it, pass arguments of one struc",
+    ),
+    "structures": (
+        lambda f: f({"a": F(1), "b": (F(1), F(2)), "c": F(1)}),
+        lambda f: f({"a": [F(1)], "b": (F(1),), "c": np.ones(2, F)}),
+        r"x\['a'\] is a list of length 1; it was a leaf; x\['b'\] is a tuple of length 1; it was a "
+        r"tuple of length 2; x\['c'\] is f32\[2\]; it was f32\[\]\. .*structure, .*; pad",
+    ),
+    "keys": (
+        lambda f: f({"a": F(1)}),
+        lambda f: f({"b": F(1)}),
+        r"x is a dict with keys \['b'\]; it was a dict with keys \['a'\]\. ",
+    ),
+    "keyword": (
+        lambda f: f(F(1)),
+        lambda f: f(x=F(1)),
+        r": x is passed by keyword; it was passed by position\. ",
+    ),
+    "position": (
+        lambda f: f(x=F(1)),
+        lambda f: f(F(1)),
+        r": x is passed by position; it was passed by keyword\. ",
+    ),
+    "one argument more": (
+        lambda f: f(F(1)),
+        lambda f: f(F(1), F(2)),
+        r": y is passed; it was not\. ",
+    ),
+    "one argument less": (
+        lambda f: f(F(1), y=F(2)),
+        lambda f: f(F(1)),
+        r": y is not passed; it was\. ",
+    ),
     "static value": (
         lambda f: f(F(1), flag=1),
         lambda f: f(F(1), flag=2),
@@ -34,18 +84,45 @@ CHANGES = {
     "static argument": (
         lambda f: f(F(1)),
         lambda f: f(F(1), flag=2),
-        r"the static argument 'flag' is 2\. .*dynamic$",
+        r"the static argument 'flag' is 2; it was not passed\. .*dynamic$",
+    ),
+    "no static argument": (
+        lambda f: f(F(1), flag=2),
+        lambda f: f(F(1)),
+        r"the static argument 'flag' is not passed; it was 2\. .*dynamic$",
+    ),
+    "static type": (
+        lambda f: f(F(1), flag=1),
+        lambda f: f(F(1), flag=True),
+        r"the static argument 'flag' is True \(bool\); it was 1 \(int\)\. ",
     ),
     "option": (
         lambda f: f(F(1)),
         lambda f: dt.numpy_rank_promotion("warn")(f)(F(1)),
-        "an option that affects tracing has another value",
+        r": the option numpy_rank_promotion is 'warn'; it was 'allow'\. .*set options once",
+    ),
+    "two options": (
+        lambda f: f(F(1)),
+        lambda f: dt.numpy_rank_promotion("warn")(dt.enable_x64(True)(f))(F(1)),
+        r": the option enable_x64 is True; it was False; the option numpy_rank_promotion is 'warn'",
+    ),
+    "option of jit": (
+        lambda f: f(F(1)),
+        lambda f: dt.jit(inspect.unwrap(f), static_argnames="flag", keep_unused=True)(F(1)),
+        r": the option keep_unused of jit is True; it was False\. To avoid it, keep one jitted",
+    ),
+    "everything": (
+        lambda f: f(F(1), flag=1),
+        lambda f: dt.numpy_rank_promotion("warn")(f)(np.int32(1), F(1), flag=2),
+        r": y is passed; it was not; x is i32\[\]; it was f32\[\]; the static argument 'flag' is "
+        r"2; it was 1; the option numpy_rank_promotion is 'warn'; it was 'allow'\. To avoid it, "
+        r"pass arguments .*; convert .*; make .*; set options once",
     ),
 }
 
 
 def doubled():
-    return dt.jit(lambda x, flag=0: x, static_argnames="flag")
+    return dt.jit(lambda x, y=0, flag=0: x, static_argnames="flag")
 
 
 @pytest.mark.parametrize(("before", "after", "expected"), CHANGES.values(), ids=CHANGES)
@@ -81,6 +158,63 @@ def test_the_nearest_signature_is_named(caplog):
         "y is f32[6]; it was f32[5] (nearest of 2 earlier signatures). To avoid it, pad arrays to "
         "one shape, or to few"
     )
+
+
+# Earlier calls, the next call, and what the log compares it with.
+NEAREST = {
+    "shape before dtype": ([np.ones(3, F), np.ones(4, F)], np.ones(4, np.int32), "f32[4]"),
+    "in any order": ([np.ones(4, F), np.ones(3, F)], np.ones(4, np.int32), "f32[4]"),
+    "dtype before shape": (
+        [np.ones(4, np.int32), np.ones(3, F)],
+        np.ones(5, F),
+        "f32[3]",
+    ),
+    "rank": ([np.ones(3, F), np.ones((3, 4), F)], np.ones((3, 5), F), "f32[3,4]"),
+    "sizes": ([np.ones((3, 4), F), np.ones((5, 6), F)], np.ones((3, 7), F), "f32[3,4]"),
+    "weak type": ([np.int32(1), F(1)], 1.0, "f32[]"),
+    "the latest": ([np.ones(3, F), np.ones(4, F)], np.ones(5, F), "f32[4]"),
+    "structure": ([{"a": F(1)}, F(1)], {"a": np.ones(3, F)}, "f32[]"),
+    "leaves": (
+        [{"a": F(1), "b": F(1)}, {"a": np.int32(1), "b": np.ones(2, F)}],
+        {"a": np.int32(1), "b": F(1)},
+        "f32[]",
+    ),
+}
+
+
+@pytest.mark.parametrize(("earlier", "value", "expected"), NEAREST.values(), ids=NEAREST)
+def test_the_nearest_call_is_compared(caplog, earlier, value, expected):
+    f = doubled()
+    for before in earlier:
+        f(before)
+    with dt.explain_cache_misses(True), caplog.at_level(logging.WARNING):
+        f(value)
+    message, _ = caplog.messages
+    assert f"; it was {expected}" in message
+    assert message.count("it was") == 1
+    assert "(nearest of 2 earlier signatures)" in message
+
+
+def test_static_positions_do_not_shift_names(caplog):
+    f = dt.jit(lambda n, x, *rest, k=0: x, static_argnums=(0, 3))
+    f(1, F(1), F(2), 3, F(4))
+    with dt.explain_cache_misses(True), caplog.at_level(logging.WARNING):
+        f(1, F(1), np.int32(2), 4, F(4))
+    message, _ = caplog.messages
+    assert ": rest[0] is i32[]; it was f32[]; the static argument 3 is 4; it was 3. " in message
+
+
+def test_another_device(caplog):
+    f = doubled()
+    here, there = dt.devices()[:2]
+    x = jnp.ones(3)
+    f(dt.device_put(x, here))
+    with dt.explain_cache_misses(True), caplog.at_level(logging.WARNING):
+        f(dt.device_put(x, there))
+    (message,) = caplog.messages
+    assert message.startswith("compiling <lambda>, called at test_cache_misses.py:")
+    assert f"no program for these arguments on {there}; there was one for {here}. " in message
+    assert message.endswith("To avoid it, place the arguments where those of earlier calls were")
 
 
 def test_functions_made_anew(caplog):

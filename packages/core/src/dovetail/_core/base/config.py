@@ -26,7 +26,7 @@ from dovetail._core.base.option_kinds import (
     Text,
 )
 
-__all__ = ["Option", "Options", "config", "trace_key", "trace_state"]
+__all__ = ["Option", "Options", "config", "names_in_trace_key", "trace_key", "trace_state"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -616,6 +616,11 @@ trace_key: Callable[[], tuple[Any, ...]] = bindings.trace_context
 The tuple is made in C++. In a process that has imported jax, the values of jax's own options are
 part of it.
 """
+
+
+def names_in_trace_key() -> list[str]:
+    """The names of the options whose values `trace_key` gives, in its order."""
+    return [name for name, option in _registry.items() if option.affects_tracing]
 
 
 def _canonical_name(name: str) -> str:

@@ -14,6 +14,7 @@ __all__ = [
     "Node",
     "append_leaves",
     "difference_between",
+    "differences_between",
     "explain_tree_error",
     "structure_difference",
 ]
@@ -117,10 +118,10 @@ class Difference:
         )
 
 
-def difference_between(
+def differences_between(
     first: Node, second: Node, *, prefix: bool, path: KeyPath = ()
-) -> Difference | None:
-    """The first place, from left to right, where two trees differ.
+) -> Iterator[Difference]:
+    """The places, from left to right, where two trees differ.
 
     Args:
         first: a tree.
@@ -129,17 +130,26 @@ def difference_between(
         path: the keys that lead to the two.
     """
     if first.kind is None:
-        if prefix or second.kind is None:
-            return None
-        return Difference(path, first.describe(), second.describe())
+        if not prefix and second.kind is not None:
+            yield Difference(path, first.describe(), second.describe())
+        return
     difference = _node_difference(first, second, path)
     if difference is not None:
-        return difference
+        yield difference
+        return
     for key, a, b in zip(first.keys(), first.children(), second.children(), strict=True):
-        child_difference = difference_between(a, b, prefix=prefix, path=(*path, key))
-        if child_difference is not None:
-            return child_difference
-    return None
+        yield from differences_between(a, b, prefix=prefix, path=(*path, key))
+
+
+def difference_between(first: Node, second: Node, *, prefix: bool) -> Difference | None:
+    """The first place, from left to right, where two trees differ.
+
+    Args:
+        first: a tree.
+        second: another tree.
+        prefix: whether the second may go on below a leaf of the first.
+    """
+    return next(differences_between(first, second, prefix=prefix), None)
 
 
 def _node_difference(first: Node, second: Node, path: KeyPath) -> Difference | None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, fields
 from types import CodeType
 from typing import Any, Final, NamedTuple
 from weakref import WeakSet
 
-from dovetail._core.base import config, source
+from dovetail._core.base import config, pytree, source
 from dovetail._core.base.bindings import get_traceback
+from dovetail._core.base.tree_difference import Node, differences_between
+from dovetail._core.transform.flattening import parameter_names
 
 __all__ = ["Miss", "TraceSignature", "explain_miss", "log_compiled"]
 
@@ -70,7 +72,6 @@ def explain_miss(
     function: Any,
     signature: TraceSignature,
     known: Collection[TraceSignature],
-    names: Sequence[str],
 ) -> Miss | None:
     """Explain why a function has to be traced, if an option asks for it.
 
@@ -78,8 +79,7 @@ def explain_miss(
         name: the function's name.
         function: the function.
         signature: the signature of this call.
-        known: the signatures of earlier calls.
-        names: names of the array arguments.
+        known: the signatures of earlier calls, the first of them first.
 
     Raises:
         RuntimeError: the option ``no_tracing`` is on.
@@ -87,7 +87,7 @@ def explain_miss(
     if not (config.explain_cache_misses.value or config.no_tracing.value):
         return None
     code = getattr(function, "__code__", None)
-    reason = _reason(signature, known, names, code in _traced_code if code else False)
+    reason = _reason(function, signature, known, code in _traced_code if code else False)
     miss = Miss(name, source.describe(get_traceback()), reason)
     if config.no_tracing.value:
         raise RuntimeError(
@@ -99,7 +99,9 @@ def explain_miss(
     return miss if config.explain_cache_misses.value else None
 
 
-def log_compiled(name: str, what: str, device: Any, seconds: float) -> None:
+def log_compiled(
+    name: str, what: str, device: Any, seconds: float, others: Iterable[Any] = ()
+) -> None:
     """Log a new program if the option ``explain_cache_misses`` is on.
 
     Args:
@@ -107,21 +109,42 @@ def log_compiled(name: str, what: str, device: Any, seconds: float) -> None:
         what: what the program is for.
         device: where it runs.
         seconds: the time for lowering and compiling, or for reading it from the disk cache.
+        others: where there were programs for the same.
     """
     if config.explain_cache_misses.value:
         where = source.describe(get_traceback())
+        elsewhere = ", ".join(map(str, others))
         _logger.warning(
-            "compiling %s, called at %s, took %.1f ms: there was no program for %s on %s",
+            "compiling %s, called at %s, took %.1f ms: there was no program for %s on %s%s",
             name,
             where,
             seconds * 1e3,
             what,
             device,
+            f"; there was one for {elsewhere}. To avoid it, place the arguments where those of "
+            "earlier calls were"
+            if elsewhere
+            else "",
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """A difference between two calls.
+
+    Attributes:
+        weight: how large it is: 1 for a dtype or a value, 2 for a change of structure.
+        text: returns a sentence that says what has changed.
+        advice: how to avoid it.
+    """
+
+    weight: float
+    text: Callable[[], str]
+    advice: tuple[str, ...]
+
+
 def _reason(
-    signature: TraceSignature, known: Collection[TraceSignature], names: Sequence[str], seen: bool
+    function: Any, signature: TraceSignature, known: Collection[TraceSignature], seen: bool
 ) -> str:
     if not known:
         if seen:
@@ -130,55 +153,165 @@ def _reason(
                 "and jit it once, outside of the loop or function that makes it"
             )
         return "it was not called before (a function that is made anew is another function)"
-    # The nearest agrees in the most fields and, among those, in the most arguments.
-    nearest = max(known, key=lambda other: _agreement(signature, other))
-    reasons: list[str] = []
-    advice: list[str] = []
-    if signature.in_tree != nearest.in_tree:
-        reasons.append(
-            f"the arguments are {signature.in_tree}; in an earlier call they were {nearest.in_tree}"
-        )
-        advice.append("pass arguments of one structure, by position or by keyword in every call")
-    else:
-        changed = [
-            (name, new, old)
-            for name, new, old in zip(names, signature.avals, nearest.avals, strict=True)
-            if new != old
-        ]
-        reasons += [
-            f"{name} is {new.short_name()}{_weak(new)}; it was {old.short_name()}{_weak(old)}"
-            for name, new, old in changed
-        ]
-        advice += dict.fromkeys(_advice(new, old) for _, new, old in changed)
-    if signature.statics != nearest.statics:
-        before = {where: value for where, _, value in nearest.statics}
-        for where, _, value in signature.statics:
-            if where not in before or before[where] != value:
-                was = f"; it was {before[where]!r:.80}" if where in before else ""
-                reasons.append(f"the static argument {where!r} is {value!r:.80}{was}")
-        advice.append("make an argument that takes many values dynamic")
-    if signature.context != nearest.context:
-        reasons.append("an option that affects tracing has another value")
-        advice.append("set options once, before the first call")
-    if not reasons:
-        reasons.append("it is compiled with other options of jit")
-        advice.append("keep one jitted function")
+    # The nearest has the fewest changes; among several, the latest.
+    changes = min(
+        (list(_changes(function, signature, other)) for other in reversed(list(known))),
+        key=lambda changes: sum(change.weight for change in changes),
+    )
+    texts = "; ".join(change.text() for change in changes)
+    advice = "; ".join(dict.fromkeys(line for change in changes for line in change.advice))
     count = len(known)
     more = f" (nearest of {count} earlier signatures)" if count > 1 else ""
-    return f"{'; '.join(reasons)}{more}. To avoid it, {'; '.join(advice)}"
+    return f"{texts}{more}. To avoid it, {advice}"
 
 
-def _advice(new: Any, old: Any) -> str:
+def _changes(function: Any, new: TraceSignature, old: TraceSignature) -> Iterator[_Change]:
+    """All that differs between a call and an earlier one."""
+    now, before = _Arguments(function, new), _Arguments(function, old)
+    if new.in_tree != old.in_tree:
+        yield from _changes_of_structure(now, before)
+    for name, aval in now.avals.items():
+        if name in before.avals and aval != before.avals[name]:
+            yield _change_of_type(name, aval, before.avals[name])
+    if new.statics != old.statics:
+        yield from _changes_of_statics(new, old)
+    yield from _changes_of_options(new, old)
+
+
+class _Arguments:
+    """The array arguments of a call, by name.
+
+    Attributes:
+        nodes: the structure of each argument.
+        keywords: the arguments that were passed by keyword.
+        avals: the aval of each leaf.
+    """
+
+    __slots__ = ("avals", "keywords", "nodes")
+
+    def __init__(self, function: Any, signature: TraceSignature) -> None:
+        args, kwargs = Node.of_definition(signature.in_tree).children()
+        positional, keywords = args.children(), kwargs.children()
+        static = {where for where, _, _ in signature.statics}
+        numbers = [n for n in range(len(positional) + len(static)) if n not in static]
+        numbers = numbers[: len(positional)]
+        parameters = parameter_names(function, max(numbers, default=-1) + 1)
+        self.nodes = {parameters[n]: node for n, node in zip(numbers, positional, strict=True)}
+        named = {key.key: node for key, node in zip(kwargs.keys(), keywords, strict=True)}
+        self.keywords = set(named)
+        self.nodes.update(named)
+        leaves = [leaf for name, node in self.nodes.items() for leaf in _leaves(node, name)]
+        self.avals = dict(zip(leaves, signature.avals, strict=True))
+
+
+def _leaves(node: Node, name: str) -> Iterator[str]:
+    """The names of the leaves of an argument."""
+    if node.kind is None:
+        yield name
+    for key, child in zip(node.keys(), node.children(), strict=True):
+        yield from _leaves(child, name + pytree.keystr((key,)))
+
+
+def _changes_of_structure(now: _Arguments, before: _Arguments) -> Iterator[_Change]:
+    advice = ("pass arguments of one structure, by position or by keyword in every call",)
+    for name in dict.fromkeys((*now.nodes, *before.nodes)):
+        if name not in before.nodes:
+            yield _Change(2, lambda name=name: f"{name} is passed; it was not", advice)
+        elif name not in now.nodes:
+            yield _Change(2, lambda name=name: f"{name} is not passed; it was", advice)
+        else:
+            yield from _changes_of_argument(name, now, before, advice)
+
+
+def _changes_of_argument(
+    name: str, now: _Arguments, before: _Arguments, advice: tuple[str, ...]
+) -> Iterator[_Change]:
+    if (name in now.keywords) != (name in before.keywords):
+        new, old = "keyword", "position"
+        if name in before.keywords:
+            new, old = old, new
+        yield _Change(2, lambda: f"{name} is passed by {new}; it was passed by {old}", advice)
+    for found in differences_between(now.nodes[name], before.nodes[name], prefix=False):
+        yield _Change(
+            2,
+            lambda found=found: (
+                f"{name}{pytree.keystr(found.path)} is {found.first}; it was {found.second}"
+            ),
+            advice,
+        )
+
+
+def _change_of_type(name: str, new: Any, old: Any) -> _Change:
+    weight, advice = 0.0, []
     if new.shape != old.shape:
-        return "pad arrays to one shape, or to few"
+        rank = len(new.shape) != len(old.shape)
+        sizes = rank or sum(a != b for a, b in zip(new.shape, old.shape, strict=True))
+        weight += 1 + min(sizes, 99) / 1000 + rank / 10
+        advice.append("pad arrays to one shape, or to few")
     if new.dtype != old.dtype:
-        return "convert arrays to one dtype before the call"
-    return "pass an array in every call, or a Python scalar in every call"
+        weight += 1
+        advice.append("convert arrays to one dtype before the call")
+    if _weak(new) != _weak(old):
+        weight += 1
+        advice.append("pass an array in every call, or a Python scalar in every call")
+    return _Change(
+        weight or 1,
+        lambda: f"{name} is {new.short_name()}{_weak(new)}; it was {old.short_name()}{_weak(old)}",
+        tuple(advice) or ("pass arguments of one type in every call",),
+    )
 
 
-def _agreement(one: TraceSignature, other: TraceSignature) -> tuple[int, int]:
-    parts = sum(a == b for a, b in zip(one, other, strict=True))
-    return parts, sum(a == b for a, b in zip(one.avals, other.avals, strict=False))
+def _changes_of_statics(new: TraceSignature, old: TraceSignature) -> Iterator[_Change]:
+    advice = ("make an argument that takes many values dynamic",)
+    now = {where: (kind, value) for where, kind, value in new.statics}
+    before = {where: (kind, value) for where, kind, value in old.statics}
+
+    def text(where: Any) -> str:
+        if where not in now:
+            return f"the static argument {where!r} is not passed; it was {before[where][1]!r:.80}"
+        kind, value = now[where]
+        if where not in before:
+            return f"the static argument {where!r} is {value!r:.80}; it was not passed"
+        old_kind, old_value = before[where]
+        types = ("", "") if kind is old_kind else (f" ({kind.__name__})", f" ({old_kind.__name__})")
+        return (
+            f"the static argument {where!r} is {value!r:.80}{types[0]}; it was "
+            f"{old_value!r:.80}{types[1]}"
+        )
+
+    for where in dict.fromkeys((*now, *before)):
+        if now.get(where) != before.get(where):
+            yield _Change(1, lambda where=where: text(where), advice)
+
+
+def _changes_of_options(new: TraceSignature, old: TraceSignature) -> Iterator[_Change]:
+    if new.options != old.options:
+        for field in fields(new.options):
+            pair = getattr(new.options, field.name), getattr(old.options, field.name)
+            if pair[0] != pair[1]:
+                yield _Change(
+                    1,
+                    lambda name=field.name, pair=pair: (
+                        f"the option {name} of jit is {pair[0]!r:.80}; it was {pair[1]!r:.80}"
+                    ),
+                    ("keep one jitted function",),
+                )
+    if new.context == old.context:
+        return
+    names = config.names_in_trace_key()
+    advice = ("set options once, before the first call",)
+    if len(names) != len(new.context):  # jax is in the process, and its options are among them
+        yield _Change(1, lambda: "an option that affects tracing has another value", advice)
+        return
+    for name, value, was in zip(names, new.context, old.context, strict=True):
+        if value != was:
+            yield _Change(
+                1,
+                lambda name=name, value=value, was=was: (
+                    f"the option {name} is {value!r:.80}; it was {was!r:.80}"
+                ),
+                advice,
+            )
 
 
 def _weak(aval: Any) -> str:

@@ -278,7 +278,7 @@ class JitFunction:
         staged: StagedProgram | None = entries.get(key)
         if staged is None:
             names = self._leaf_names(arguments)
-            missed = explain_miss(self.options.name, self.function, key, entries.keys(), names)
+            missed = explain_miss(self.options.name, self.function, key, entries.keys())
             start = time.perf_counter()
             staged = self._stage(arguments, avals, names)
             if missed is not None:

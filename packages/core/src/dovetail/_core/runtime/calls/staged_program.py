@@ -175,13 +175,14 @@ class StagedProgram:
             compiled = self.compile(lowered, sharding, dict(self.options.compiler_options))
             assert isinstance(compiled, LoadedProgram), "the device is there"
             program = compiled
-            self.programs[sharding] = program
             log_compiled(
                 self.options.name,
                 "these arguments",
                 sharding._device,
                 time.perf_counter() - start,
+                [place._device for place in self.programs],
             )
+            self.programs[sharding] = program
         return program
 
     def own(self, operands: list[Any], references: Sequence[tuple[Ref, RefState]]) -> list[Any]:
