@@ -210,6 +210,83 @@ def maps(ref: Any, x: Any) -> Any:
     return lax.map(each, x).sum()
 
 
+@program
+def elements(ref: Any, x: Any) -> Any:
+    def body(carry: Any, element: Any) -> Any:
+        place, factor = element["place"], element["factor"]
+        place[...] = place[...] * factor + carry
+        return carry + place[...], place[...] * x[0]
+
+    first = {"place": ref, "factor": x[jnp.array([0, 2, 1, 0])]}
+    total, outs = lax.scan(body, 1.0, first)
+    back, _ = lax.scan(body, total, first, reverse=True, unroll=2)
+    return back + outs.sum()
+
+
+@program
+def rows(ref: Any, x: Any) -> Any:
+    table = dt.new_ref(ref[...].reshape(2, 2))
+
+    def change(row: Any) -> Any:
+        row[1] = row[0] * x[1]
+        row.at[0].addupdate(x[2])
+        return row[...].sum()
+
+    total = lax.map(change, table)
+    ref[...] = dt.freeze(table).ravel()
+    return total @ x[:2]
+
+
+@program
+def read_elements(ref: Any, x: Any) -> Any:
+    return lax.scan(lambda c, e: (c * e[...], e[...] + x[0]), 1.0, ref)[1].sum()
+
+
+@program
+def checkpointed(ref: Any, x: Any) -> Any:
+    @dt.checkpoint
+    def given(r: Any, y: Any) -> Any:
+        r[0] = jnp.sin(r[1]) * y
+        return r[0] * r[2]
+
+    @dt.checkpoint
+    def outside(y: Any) -> Any:
+        ref[3] += jnp.cos(ref[0]) * y
+        return ref[3]
+
+    first = given(ref, x[0]) + outside(x[1])
+    return first * given(ref, first) + outside(x[2])
+
+
+@program
+def checkpointed_in_a_loop(ref: Any, x: Any) -> Any:
+    @dt.checkpoint
+    def body(carry: Any, element: Any) -> Any:
+        ref[1] = jnp.sin(ref[1] * carry)
+        return carry * element, ref[1]
+
+    return lax.scan(body, 1.5, x)[1].sum()
+
+
+@program
+def parts_as_arguments(ref: Any, x: Any) -> Any:
+    @dt.jit
+    def change(part: Any, y: Any) -> Any:
+        part[0] = y * part[1]
+        return part[...].sum()
+
+    @dt.checkpoint
+    def kept(part: Any, y: Any) -> Any:
+        part[...] = jnp.sin(part[...] * y)
+        return part[...].prod()
+
+    first = change(ref.at[1:], x[0]) + change(ref.at[jnp.array([3, 0])], x[1])
+    second = lax.cond(
+        first > 0.0, lambda p, y: change(p.at[::-1], y), lambda p, y: kept(p, y), ref.at[:3], x[2]
+    )
+    return second + kept(ref.at[2:].at[1], x[1]) + kept(ref.at[..., None, -2:], first)
+
+
 def closed_over(run: Program) -> Callable[..., Any]:
     """Result and last value, the reference being made outside of what is transformed."""
 
@@ -623,11 +700,11 @@ def _custom(ref: Any) -> Any:
 
 
 MISUSES: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
-    "returned": (dt.jit(lambda r: r), NonArrayArgumentError, "cannot return references"),
-    "returned in a tree": (dt.jit(lambda r: {"a": r}), NonArrayArgumentError, r"at \['a'\]"),
+    "returned": (dt.jit(lambda r: r), ValueError, "cannot return references"),
+    "returned in a tree": (dt.jit(lambda r: {"a": r}), ValueError, r"at \['a'\]"),
     "returned by a scan": (
         lambda r: lax.scan(lambda c, _: (c, r), 0.0, length=2),
-        NonArrayArgumentError,
+        ValueError,
         "cannot return references",
     ),
     "passed twice": (
@@ -700,10 +777,47 @@ MISUSES: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
         ValueError,
         "a condition may read references",
     ),
-    "checkpointed": (
-        lambda r: dt.checkpoint(lambda x: r[0] * x)(1.0),
+    "checkpointed twice": (
+        lambda r: dt.checkpoint(lambda a, x: a[0] * r[0] * x)(r, 1.0),
         ValueError,
-        "cannot be used within <lambda>, which is traced for checkpoint",
+        "is the argument a of checkpoint of <lambda>, which also uses it from outside",
+    ),
+    "two parts": (
+        lambda r: dt.jit(lambda a, b: a.set(0, b[0]))(r.at[:1], r.at[1:]),
+        ValueError,
+        r"is the argument b\.ref of <lambda>, which gets it for another argument too",
+    ),
+    "elements and captured": (
+        lambda r: lax.scan(lambda c, e: (c + e[...] + r[0], None), 0.0, r),
+        ValueError,
+        "was passed to lax.scan of <lambda> .*Use the argument",
+    ),
+    "elements twice": (
+        lambda r: lax.scan(lambda c, e: (c, None), 0.0, (r, r)),
+        ValueError,
+        "was passed .* twice",
+    ),
+    "elements of a part": (
+        lambda r: lax.scan(lambda c, e: (c, None), 0.0, r.at[1:]),
+        TypeError,
+        "cannot go through a part of the mutable reference .* pass the whole reference",
+    ),
+    "a part mapped": (
+        lambda r: dt.vmap(lambda e: e[...])(r.at[1:]),
+        TypeError,
+        "vmap of <lambda> cannot go through a part of",
+    ),
+    "elements that are returned": (
+        lambda r: lax.map(lambda e: e, r),
+        ValueError,
+        "cannot return references",
+    ),
+    "elements written what varies": (
+        lambda r: dt.grad(lambda x: lax.scan(lambda c, e: (e.set(None, c), (c, c))[1], x, r)[0])(
+            1.0
+        ),
+        ValueError,
+        "stop_gradient",
     ),
     "in a function with rules": (_custom, ValueError, "cannot be used within f"),
     "differentiated": (dt.grad(lambda r: r[0]), TypeError, "with_refs"),

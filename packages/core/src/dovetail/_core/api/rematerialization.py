@@ -14,6 +14,7 @@ from dovetail._core.ir.avals import AbstractValue, aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo
 from dovetail._core.ops.checkpoint.policies import Policy, check_policy
 from dovetail._core.ops.checkpoint.remat import origin, remat_p
+from dovetail._core.trace.mutable_references import Ref
 from dovetail._core.trace.tracer import Tracer
 from dovetail._core.transform.derived import hoist_consts
 from dovetail._core.transform.flattening import (
@@ -27,6 +28,7 @@ from dovetail._core.transform.flattening import (
     name_of,
 )
 from dovetail._core.transform.linearize import linearize_flat
+from dovetail._core.transform.referencing import RefEffects, stage_using_references
 from dovetail._core.transform.stage import stage
 
 P = ParamSpec("P")
@@ -65,11 +67,19 @@ class _Arguments(NamedTuple):
 
 
 class _Body(NamedTuple):
-    """A traced function: jaxpr without constants, captured values, structure of the result."""
+    """A traced function.
+
+    Attributes:
+        closed: its jaxpr, without constants.
+        captured: the values that it has captured, its leading arguments.
+        out_tree: the structure of its result.
+        uses: its use of mutable references.
+    """
 
     closed: ClosedJaxpr
     captured: list[Any]
     out_tree: Any
+    uses: RefEffects
 
 
 # Traced bodies by function. Their number is bounded: a function called with ever new shapes must
@@ -153,14 +163,22 @@ def checkpoint(
             leaves,
             lambda: leaf_names(fun, dynamic, call.keywords, call.positions),
             f"checkpoint of {name_of(fun)}",
+            references=True,
         )
         if config.disable_jit.value:
             return fun(*args, **kwargs)
-        operands = [as_operand(leaf, "checkpoint") for leaf in leaves]
-        body = _body(fun, call, in_tree, tuple([aval_of(x) for x in operands]))
+        operands = [x if type(x) is Ref else as_operand(x, "checkpoint") for x in leaves]
+        avals = tuple([x.aval if type(x) is Ref else aval_of(x) for x in operands])
+        body = _body(fun, call, in_tree, avals)
+        uses = body.uses
+        references: list[Any] = []
+        if uses:
+            names_of_leaves = leaf_names(fun, dynamic, call.keywords, call.positions)
+            references = uses.references(leaves, f"checkpoint of {name_of(fun)}", names_of_leaves)
+            operands = uses.operands(operands, references)
         barriers: Any = prevent_cse
         if not isinstance(barriers, bool):
-            barriers = _for_operands(fun, barriers, dynamic, len(leaves), len(body.captured))
+            barriers = _for_operands(fun, barriers, dynamic, len(operands), len(body.captured))
         outs = remat_p.bind(
             *body.captured,
             *operands,
@@ -169,6 +187,8 @@ def checkpoint(
             differentiated=False,
             policy=policy,
         )
+        if uses:
+            outs = uses.finish(outs, references)
         result: R = body.out_tree.unflatten(outs)
         return result
 
@@ -251,7 +271,7 @@ def _body(
     if body is None:
         body = _trace(fun, given, in_tree, avals)
         # A captured tracer belongs to one trace of the caller: the next call may capture another.
-        if not any(isinstance(c, Tracer) for c in body.captured):
+        if body.uses.stay and not any(isinstance(c, Tracer) for c in body.captured):
             if len(bodies) >= _MAX_SIGNATURES:
                 del bodies[next(iter(bodies))]
             bodies[key] = body
@@ -266,7 +286,8 @@ def _trace(
     flat = FlatFunction(given.within(fun), in_tree, keywords=True)
     info = DebugInfo("checkpoint", name_of(fun), location_of(fun), names)
     try:
-        closed, captured = hoist_consts(stage(flat, avals, info))
+        staged, uses = stage_using_references(flat, avals, info)
+        closed, captured = hoist_consts(staged)
     except ConcretizationTypeError as error:
         hint = (
             "If the value comes from an argument that decides what the function does, rather than "
@@ -275,7 +296,7 @@ def _trace(
         if hint not in getattr(error, "__notes__", ()):
             error.add_note(hint)
         raise
-    return _Body(closed, captured, flat.out_tree)
+    return _Body(closed, captured, flat.out_tree, uses)
 
 
 def _for_operands(

@@ -9,7 +9,7 @@ from typing import Any, ParamSpec, TypeVar
 from dovetail._core.base import pytree
 from dovetail._core.base.typing import PyTree
 from dovetail._core.ir.avals import shape_of
-from dovetail._core.trace.mutable_references import Ref
+from dovetail._core.trace.mutable_references import Ref, refuse_parts
 from dovetail._core.transform.batch import batch_flat, place_batch
 from dovetail._core.transform.flattening import (
     FlatFunction,
@@ -83,6 +83,9 @@ def vmap(
                 "always mapped over axis 0)"
             )
         leaves, tree = pytree.flatten((args, kwargs))
+        lends = any(type(leaf) is Ref for leaf in leaves)
+        if lends:
+            refuse_parts((args, kwargs), f"vmap of {name}")
         dims = [
             *pytree.flatten_up_to_prefix(
                 f"in_axes of vmap of {name}", in_axes, pytree.structure(args)
@@ -93,7 +96,7 @@ def vmap(
             leaves, dims, axis_size, lambda: leaf_names(fun, args, kwargs), name
         )
         flat = FlatFunction(fun, tree, keywords=True)
-        if any(type(leaf) is Ref for leaf in leaves):
+        if lends:
             outs, out_dims = _batch_references(flat, leaves, dims, size, axis_name)
         else:
             outs, out_dims = batch_flat(flat, leaves, dims, size, axis_name)

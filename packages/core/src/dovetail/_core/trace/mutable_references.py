@@ -8,7 +8,7 @@ transformation works on functions that use references inside.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -403,6 +403,66 @@ class TransformedRef(RefView):
 
     def __repr__(self) -> str:
         return f"{self.ref!r}.at[{self.index!r}]"
+
+
+#: In the key of an index, what stands for a number or an array.
+_CHILD: Final = ()
+
+
+def _flatten_index(index: Index) -> tuple[list[Any], tuple[Any, ...]]:
+    """The numbers and arrays of an index, and all else, as a key."""
+    children: list[Any] = []
+
+    def key(part: Any, *, in_slice: bool = False) -> Any:
+        if type(part) is slice:
+            bounds = (part.start, part.stop, part.step)
+            return (slice, *(key(bound, in_slice=True) for bound in bounds))
+        if part is None or part is ... or type(part) is bool or (in_slice and type(part) is int):
+            return (part,)
+        children.append(part)
+        return _CHILD
+
+    items = index if isinstance(index, tuple) else (index,)
+    return children, (isinstance(index, tuple), *map(key, items))
+
+
+def _unflatten_index(key: tuple[Any, ...], children: Sequence[Any]) -> Index:
+    """The index that `_flatten_index` has taken apart."""
+    remaining = iter(children)
+
+    def part(key: Any) -> Any:
+        if not key:
+            return next(remaining)
+        return key[0] if len(key) == 1 else slice(*map(part, key[1:]))
+
+    items = tuple(map(part, key[1:]))
+    return items if key[0] else items[0]
+
+
+def _flatten_part(view: TransformedRef) -> tuple[tuple[tuple[Any, Any], ...], tuple[Any, ...]]:
+    children, key = _flatten_index(view.index)
+    return (
+        (pytree.GetAttrKey("ref"), view.ref),
+        (pytree.GetAttrKey("index"), children),
+    ), key
+
+
+def _unflatten_part(key: tuple[Any, ...], children: Sequence[Any]) -> TransformedRef:
+    return TransformedRef(children[0], _unflatten_index(key, children[1]))
+
+
+# The reference is a leaf, and so are the numbers and arrays of the index.
+pytree.register_pytree_with_keys(TransformedRef, _flatten_part, _unflatten_part)
+
+
+def refuse_parts(tree: Any, function: str) -> None:
+    """Raise TypeError if a tree holds parts of references, whose leaves are no elements of them."""
+    for leaf in pytree.leaves(tree, is_leaf=lambda node: type(node) is TransformedRef):
+        if type(leaf) is TransformedRef:
+            raise TypeError(
+                f"{function} cannot go through {leaf.described()} element by element: pass the "
+                "whole reference, or read the part, ref.at[index][...]"
+            )
 
 
 class _Parts:

@@ -77,7 +77,7 @@ class FlatFunction:
                     what = f"the result of {name_of(self.function)}{f' at {path}' if path else ''}"
                     raise NonArrayArgumentError(numpy_refusal(result, what))
                 if type(result) is Ref:
-                    raise NonArrayArgumentError(
+                    raise ValueError(
                         f"{name_of(self.function)} returned {result.described()}"
                         f"{f' at {path} of its result' if path else ''}: transformed functions "
                         "cannot return references. Return the value, ref[...]"

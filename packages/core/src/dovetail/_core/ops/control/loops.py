@@ -29,9 +29,11 @@ from dovetail._core.ops.elementwise.arithmetic import add
 from dovetail._core.ops.elementwise.comparison import lt
 from dovetail._core.ops.shape.joining import concatenate_p
 from dovetail._core.ops.shape.slicing import slice_dimension
+from dovetail._core.trace.mutable_references import Ref, refuse_parts
 from dovetail._core.transform.batch import batch_flat, place_batch
 from dovetail._core.transform.flattening import FlatFunction, check_callable, leaf_names
 from dovetail._core.transform.interning import interned
+from dovetail._core.transform.referencing import Lending
 from dovetail._core.transform.stage import stage
 
 C = TypeVar("C")
@@ -90,7 +92,8 @@ def scan(
             structure, shapes and dtypes, and a result for this element, a tree of arrays.
         init: the initial carry, a tree of arrays. A Python number in it takes the dtype that `f`
             returns.
-        xs: a tree of arrays of the same size along axis 0; None if there are none.
+        xs: a tree of arrays of the same size along axis 0; None if there are none. Of a mutable
+            reference in it, each call of `f` gets a reference to its own element.
         length: the number of elements; needed only if `xs` has no arrays.
         reverse: whether to start with the last element.
         unroll: the number of calls of `f` per iteration of the compiled loop; True to unroll fully.
@@ -127,27 +130,58 @@ def scan(
         (6, [1, 3, 6])
     """
     check_callable(f, "lax.scan")
-    elements = operands_of(xs, "lax.scan", "xs")
+    elements = operands_of(_values_of(xs, "lax.scan"), "lax.scan", "xs")
     length = _length(elements, "lax.scan", length)
     unroll = _unroll(unroll, length)
     carry = operands_of(init, "lax.scan", "init")
     if config.disable_jit.value and length:
-        return _step_by_step(f, init, elements, length, bool(reverse))
+        return _step_by_step(f, init, xs, elements, length, bool(reverse))
     flat = FlatFunction(
         f, pytree.structure((init, pytree.unflatten(elements.tree, elements.leaves)))
     )
+    lent = _lending(flat, carry.leaves, xs, "lax.scan")
     carry, body = stage_loop(
         "lax.scan",
         flat,
         leaf_names(f, (init, xs)),
         carry,
         elements=_elements(elements),
+        turn=lent,
         carried=lambda out_tree: _parts_of_pair(f, out_tree)[0],
     )
     count = len(carry.leaves)
     outs = _scan(body, carry.leaves, elements, length, reverse, unroll, _split_transpose)
     ys_tree = _parts_of_pair(f, body.out_tree)[1]
+    outs = _write_back(lent, outs, count + ys_tree.num_leaves)
     return pytree.unflatten(carry.tree, outs[:count]), pytree.unflatten(ys_tree, outs[count:])
+
+
+def _values_of(xs: Any, caller: str) -> Any:
+    """A tree with values in place of its references."""
+    if not any(type(leaf) is Ref for leaf in pytree.leaves(xs)):
+        return xs
+    refuse_parts(xs, caller)
+    return pytree.map(lambda leaf: leaf.get() if type(leaf) is Ref else leaf, xs)
+
+
+def _lending(
+    flat: FlatFunction, carry: Sequence[Any], xs: Any, caller: str
+) -> Callable[..., list[Any]] | None:
+    """The function, lent references to its elements of the references in `xs`, if any are there.
+
+    Its last results are what it leaves in those that it changes.
+    """
+    leaves = [*carry, *pytree.leaves(xs)]
+    numbers = [i for i, leaf in enumerate(leaves) if type(leaf) is Ref]
+    return Lending(flat, leaves, numbers, f"{caller} of {named(flat.function)}") if numbers else None
+
+
+def _write_back(lent: Any, outs: list[Any], count: int) -> list[Any]:
+    """Write what a loop leaves in references, and return its `count` results."""
+    if lent is not None:
+        for number, value in zip(lent.changed, outs[count:], strict=True):
+            lent.leaves[number].write(value)
+    return outs[:count]
 
 
 def _elements(xs: Operands) -> list[Any]:
@@ -237,13 +271,18 @@ def _unroll(unroll: Any, length: int) -> int:
 
 
 def _step_by_step(
-    f: Callable[..., Any], init: Any, elements: Operands, length: int, reverse: bool
+    f: Callable[..., Any], init: Any, xs: Any, elements: Operands, length: int, reverse: bool
 ) -> Any:
     """The loop in Python, for `disable_jit`."""
     carry = init
     results: list[Any] = []
     for i in reversed(range(length)) if reverse else range(length):
-        parts = [reshape(slice_dimension(x, i, i + 1, 0), shape_of(x)[1:]) for x in elements.leaves]
+        parts = [
+            x.at[i]
+            if type(x) is Ref
+            else reshape(slice_dimension(value, i, i + 1, 0), shape_of(value)[1:])
+            for x, value in zip(pytree.leaves(xs), elements.leaves, strict=True)
+        ]
         out = f(carry, pytree.unflatten(elements.tree, parts))
         _parts_of_pair(f, pytree.structure(out))  # raises unless it is a pair
         carry, y = out
@@ -432,17 +471,21 @@ def map(f: Callable[[X], Y], xs: X, *, batch_size: int | None = None) -> Y:
     check_callable(f, "lax.map")
     if batch_size is not None and (type(batch_size) is not int or batch_size < 1):
         raise ValueError(f"lax.map: batch_size must be a positive integer, got {batch_size!r}")
-    elements = operands_of(xs, "lax.map", "xs")
+    if batch_size is None:
+        elements = operands_of(_values_of(xs, "lax.map"), "lax.map", "xs")
+    else:
+        elements = operands_of(xs, "lax.map", "xs")
     length = _length(elements, "lax.map")
     flat = FlatFunction(f, pytree.structure((pytree.unflatten(elements.tree, elements.leaves),)))
     names = leaf_names(f, (xs,))
     if config.disable_jit.value and length:
-        _, each = _step_by_step(lambda _, x: ((), f(x)), (), elements, length, False)
+        _, each = _step_by_step(lambda _, x: ((), f(x)), (), xs, elements, length, False)
         return each
     if batch_size is None:
-        body = stage_body("lax.map", flat, _elements(elements), names)
+        lent = _lending(flat, [], xs, "lax.map")
+        body = stage_body("lax.map", flat, _elements(elements), names, lent)
         outs = _scan(body, [], elements, length)
-        return pytree.unflatten(body.out_tree, outs)
+        return pytree.unflatten(body.out_tree, _write_back(lent, outs, body.out_tree.num_leaves))
 
     def batched(*values: Any) -> list[Any]:
         size = shape_of(values[0])[0]
