@@ -173,7 +173,9 @@ def _lending(
     """
     leaves = [*carry, *pytree.leaves(xs)]
     numbers = [i for i, leaf in enumerate(leaves) if type(leaf) is Ref]
-    return Lending(flat, leaves, numbers, f"{caller} of {named(flat.function)}") if numbers else None
+    return (
+        Lending(flat, leaves, numbers, f"{caller} of {named(flat.function)}") if numbers else None
+    )
 
 
 def _write_back(lent: Any, outs: list[Any], count: int) -> list[Any]:
