@@ -693,10 +693,33 @@ def _leaked() -> Any:
 def _custom(ref: Any) -> Any:
     @dt.custom_jvp
     def f(x: Any) -> Any:
+        ref[0] = x
         return ref[0] * x
 
     f.defjvp(lambda primals, tangents: (f(*primals), tangents[0]))
     return dt.jit(f)(1.0)
+
+
+def _written_by_a_rule(ref: Any) -> Any:
+    @dt.custom_vjp
+    def f(x: Any) -> Any:
+        return ref[0] * x
+
+    def forward(x: Any) -> Any:
+        ref[0] = x
+        return x, None
+
+    f.defvjp(forward, lambda _, g: (g,))
+    return dt.grad(dt.jit(f))(1.0)
+
+
+def _with_a_value_that_varies(_: Any) -> Any:
+    @dt.custom_jvp
+    def f(r: Any, x: Any) -> Any:
+        return r[...] * x
+
+    f.defjvp(lambda primals, tangents: (f(*primals), tangents[1]))
+    return dt.grad(lambda x: dt.jit(lambda y: f(dt.new_ref(y), 2.0))(x))(1.0)
 
 
 MISUSES: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
@@ -819,7 +842,13 @@ MISUSES: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
         ValueError,
         "stop_gradient",
     ),
-    "in a function with rules": (_custom, ValueError, "cannot be used within f"),
+    "written in a function with rules": (_custom, ValueError, "cannot be written to within f"),
+    "written by a rule": (_written_by_a_rule, ValueError, "written to within a rule of f"),
+    "read by a function with rules": (
+        _with_a_value_that_varies,
+        ValueError,
+        "f has a derivative rule .* which it reads, holds a value that is being differentiated",
+    ),
     "differentiated": (dt.grad(lambda r: r[0]), TypeError, "with_refs"),
     "carried": (
         lambda r: lax.scan(lambda c, _: (c, None), r, length=1),

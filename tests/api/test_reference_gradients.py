@@ -350,3 +350,80 @@ def test_errors(name: str) -> None:
     run, kind, message = ERRORS[name]
     with pytest.raises(kind, match=message):
         run()
+
+
+# ------------------------------------------------------- functions with rules that read references
+
+
+def _with_jvp(ref: Any) -> Any:
+    @dt.custom_jvp
+    def f(r: Any, x: Any) -> Any:
+        return jnp.sin((ref if r is None else r)[1] * x)
+
+    def rule(primals: Any, tangents: Any) -> Any:
+        r, x = primals
+        return f(r, x), 7.0 * (ref if r is None else r)[1] * x * tangents[1]
+
+    f.defjvp(rule)
+    return f
+
+
+def _with_vjp(ref: Any) -> Any:
+    @dt.custom_vjp
+    def f(r: Any, x: Any) -> Any:
+        return jnp.sin((ref if r is None else r)[1] * x)
+
+    def forward(r: Any, x: Any) -> Any:
+        return f(r, x), ((ref if r is None else r)[1], x)
+
+    f.defvjp(forward, lambda kept, g: (None, 7.0 * g * kept[0] * kept[1]))
+    return f
+
+
+def _in_a_loop(f: Any) -> Any:
+    return lambda x: lax.scan(lambda c, y: (c + f(x * y), None), 0.0, jnp.arange(1.0, 3.0))[0]
+
+
+#: What is done to `sin(k * x)`, whose derivative the rules say is `7 * k * x`.
+READING: dict[str, tuple[Callable[[Any], Any], Callable[[float], float]]] = {
+    "eager": (lambda f: f(0.5), lambda k: np.sin(k * 0.5)),
+    "jit": (lambda f: dt.jit(f)(0.5), lambda k: np.sin(k * 0.5)),
+    "loop": (lambda f: _in_a_loop(f)(0.5), lambda k: np.sin(k * 0.5) + np.sin(k)),
+    "vmap": (lambda f: dt.jit(dt.vmap(f))(jnp.arange(2.0))[1], np.sin),
+    "grad": (lambda f: dt.grad(f)(0.5), lambda k: 3.5 * k),
+    "jit of grad": (lambda f: dt.jit(dt.grad(f))(0.5), lambda k: 3.5 * k),
+    "grad of jit": (lambda f: dt.grad(dt.jit(f))(0.5), lambda k: 3.5 * k),
+    "grad of jit of jit": (lambda f: dt.grad(dt.jit(dt.jit(f)))(0.5), lambda k: 3.5 * k),
+    "jit of grad of jit": (lambda f: dt.jit(dt.grad(dt.jit(f)))(0.5), lambda k: 3.5 * k),
+    "grad of checkpoint": (lambda f: dt.grad(dt.checkpoint(f))(0.5), lambda k: 3.5 * k),
+    "grad of cond": (
+        lambda f: dt.grad(lambda x: lax.cond(x > 0.0, f, lambda x: x, x))(0.5),
+        lambda k: 3.5 * k,
+    ),
+    "grad of a loop": (lambda f: dt.grad(_in_a_loop(f))(0.5), lambda k: 3.5 * k + 14.0 * k),
+    "vmap of grad of jit": (
+        lambda f: dt.vmap(dt.grad(dt.jit(f)))(jnp.arange(2.0))[1],
+        lambda k: 7.0 * k,
+    ),
+    "grad of jit of vmap": (
+        lambda f: dt.grad(lambda x: dt.jit(dt.vmap(f))(x * jnp.arange(2.0)).sum())(1.0),
+        lambda k: 7.0 * k,
+    ),
+}
+
+
+@pytest.mark.parametrize("make", [_with_jvp, _with_vjp], ids=["jvp", "vjp"])
+@pytest.mark.parametrize("passed", [True, False], ids=["passed", "captured"])
+@pytest.mark.parametrize("name", READING)
+def test_functions_with_rules_read_references(name: str, passed: bool, make: Any) -> None:
+    transform, expected = READING[name]
+    ref = dt.new_ref(jnp.arange(4.0))
+    function = make(ref)
+    given = ref if passed else None
+
+    def run() -> Any:
+        return transform(lambda x: function(given, x))
+
+    np.testing.assert_allclose(run(), expected(1.0), 1e-5)
+    ref[1] = 2.0
+    np.testing.assert_allclose(run(), expected(2.0), 1e-5)

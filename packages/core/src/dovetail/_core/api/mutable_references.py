@@ -32,14 +32,18 @@ def new_ref(
     A function that creates its references itself is pure and can be transformed like any other.
     With a reference from outside,
 
-    - `jit`, `scan`, `while_loop`, `fori_loop`, `cond`, `switch` and `map` read and write in the
-      order that Python would. Compiled functions update the memory in place;
+    - `jit`, `checkpoint`, `scan`, `while_loop`, `fori_loop`, `cond`, `switch` and `map` read and
+      write in the order that Python would. Compiled functions update the memory in place. Among
+      the `xs` of `scan` and `map` it is taken apart: each call gets a reference to its element;
     - `grad`, `vjp` and `jvp` treat it as constant: values written to it may depend on
       differentiated values only through `lax.stop_gradient`. As an argument of `vjp` it is
       differentiated, and its gradient is added to another reference;
     - `vmap` can only read it. To write to it, pass it as an argument with an axis: each element of
       the batch then has its own part;
-    - `checkpoint` and functions with custom rules do not accept it.
+    - functions with custom rules may read it; they may write to it while they are not traced.
+
+    Wherever a reference is an argument, a part of it can be one, ``ref.at[index]``, except where
+    it would be taken apart.
 
     Args:
         init_val: the initial value, an array or number. It is never changed.

@@ -25,6 +25,7 @@ from dovetail._core.ops.custom.arguments import (
     users_code,
 )
 from dovetail._core.ops.custom.batching import Batch, batched_rule
+from dovetail._core.ops.custom.reading import reading_rule, stage_reading
 from dovetail._core.ops.custom.symbolic import SymbolicZero, for_rule
 from dovetail._core.ops.elementwise.conversion import stop_gradient
 from dovetail._core.trace.custom_rules import CustomRuleCall, Dims, Run
@@ -34,7 +35,6 @@ from dovetail._core.trace.tracer import Tracer
 from dovetail._core.trace.zeros import Zero
 from dovetail._core.transform.derived import batch_of, hoist_consts
 from dovetail._core.transform.flattening import check_callable, name_of
-from dovetail._core.transform.stage import stage
 
 if TYPE_CHECKING:
     pass
@@ -179,6 +179,8 @@ class CustomLiveCall(CustomRuleCall):
     """
 
     primitive: ClassVar[CustomCall]
+    #: The name of the rule that takes the arguments of the function.
+    primal_rule: ClassVar[str]
 
     def __init__(
         self,
@@ -218,15 +220,22 @@ class CustomLiveCall(CustomRuleCall):
 
     def record(self, args: Sequence[Any]) -> list[Any]:
         info = self.info()
-        closed, captured = hoist_consts(stage(self.function, [aval_of(a) for a in args], info))
+        staged, refs = stage_reading(self.function, [aval_of(a) for a in args], info)
+        closed, captured = hoist_consts(staged)
+        rules = dict(self.rules)
+        if refs:
+            rule = rules[self.primal_rule]
+            run = reading_rule(rule.rule, refs, info.function)
+            rules[self.primal_rule] = NamedRule(rule.__name__, run)
         outs: list[Any] = self.primitive.bind(
             *captured,
+            *(ref.get() for ref in refs),
             *args,
             name=info.function,
             call_jaxpr=closed,
             num_consts=len(captured),
             symbolic_zeros=self.symbolic_zeros,
-            **self.rules,
+            **rules,
         )
         return outs
 
@@ -235,6 +244,7 @@ class _JVPCall(CustomLiveCall):
     """A call of a `custom_jvp` function."""
 
     primitive = custom_jvp_call_p
+    primal_rule = "jvp"
 
     def differentiate(
         self, primals: Sequence[Any], tangents: Sequence[Any]

@@ -243,6 +243,7 @@ class _VJPCall(CustomLiveCall):
     """A call of a `custom_vjp` function."""
 
     primitive = custom_vjp_call_p
+    primal_rule = "fwd"
 
     def differentiate(
         self, primals: Sequence[Any], tangents: Sequence[Any]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, fields
+from functools import partial
 from types import CodeType
 from typing import Any, Final, NamedTuple
 from weakref import WeakSet
@@ -216,9 +217,9 @@ def _changes_of_structure(now: _Arguments, before: _Arguments) -> Iterator[_Chan
     advice = ("pass arguments of one structure, by position or by keyword in every call",)
     for name in dict.fromkeys((*now.nodes, *before.nodes)):
         if name not in before.nodes:
-            yield _Change(2, lambda name=name: f"{name} is passed; it was not", advice)
+            yield _Change(2, partial("{} is passed; it was not".format, name), advice)
         elif name not in now.nodes:
-            yield _Change(2, lambda name=name: f"{name} is not passed; it was", advice)
+            yield _Change(2, partial("{} is not passed; it was".format, name), advice)
         else:
             yield from _changes_of_argument(name, now, before, advice)
 
@@ -234,8 +235,12 @@ def _changes_of_argument(
     for found in differences_between(now.nodes[name], before.nodes[name], prefix=False):
         yield _Change(
             2,
-            lambda found=found: (
-                f"{name}{pytree.keystr(found.path)} is {found.first}; it was {found.second}"
+            partial(
+                "{}{} is {}; it was {}".format,
+                name,
+                pytree.keystr(found.path),
+                found.first,
+                found.second,
             ),
             advice,
         )
@@ -266,7 +271,7 @@ def _changes_of_statics(new: TraceSignature, old: TraceSignature) -> Iterator[_C
     now = {where: (kind, value) for where, kind, value in new.statics}
     before = {where: (kind, value) for where, kind, value in old.statics}
 
-    def text(where: Any) -> str:
+    def said(where: Any) -> str:
         if where not in now:
             return f"the static argument {where!r} is not passed; it was {before[where][1]!r:.80}"
         kind, value = now[where]
@@ -281,7 +286,7 @@ def _changes_of_statics(new: TraceSignature, old: TraceSignature) -> Iterator[_C
 
     for where in dict.fromkeys((*now, *before)):
         if now.get(where) != before.get(where):
-            yield _Change(1, lambda where=where: text(where), advice)
+            yield _Change(1, partial(said, where), advice)
 
 
 def _changes_of_options(new: TraceSignature, old: TraceSignature) -> Iterator[_Change]:
@@ -291,8 +296,10 @@ def _changes_of_options(new: TraceSignature, old: TraceSignature) -> Iterator[_C
             if pair[0] != pair[1]:
                 yield _Change(
                     1,
-                    lambda name=field.name, pair=pair: (
-                        f"the option {name} of jit is {pair[0]!r:.80}; it was {pair[1]!r:.80}"
+                    partial(
+                        "the option {} of jit is {!r:.80}; it was {!r:.80}".format,
+                        field.name,
+                        *pair,
                     ),
                     ("keep one jitted function",),
                 )
@@ -305,13 +312,8 @@ def _changes_of_options(new: TraceSignature, old: TraceSignature) -> Iterator[_C
         return
     for name, value, was in zip(names, new.context, old.context, strict=True):
         if value != was:
-            yield _Change(
-                1,
-                lambda name=name, value=value, was=was: (
-                    f"the option {name} is {value!r:.80}; it was {was!r:.80}"
-                ),
-                advice,
-            )
+            said = partial("the option {} is {!r:.80}; it was {!r:.80}".format, name, value, was)
+            yield _Change(1, said, advice)
 
 
 def _weak(aval: Any) -> str:

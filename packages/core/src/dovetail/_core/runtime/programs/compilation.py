@@ -473,8 +473,8 @@ def with_own_names(
     )
     with _lock:
         entry = _table.get((lowered.key(), option_bytes, id(client)))
-    shared = entry is not None and entry.executable is executable
-    if shared and entry.names == lowered.names_key():
+    names = entry.names if entry is not None and entry.executable is executable else None
+    if names is not None and names == lowered.names_key():
         return executable
     return _compile(lowered, platform, client, device_list, options, compiler_options)
 
