@@ -215,7 +215,8 @@ def test_after_an_error_calls_become_fast_again(slow):
 def test_the_table_is_bounded(monkeypatch):
     monkeypatch.setattr(compilation, "_MAX_EXECUTABLES", 3)
     for number in range(6):
-        assert compilation._once(("a test", number), lambda number=number: [number]) == [number]
+        made = ([number], None)
+        assert compilation._once(("a test", number), lambda made=made: made) == [number]
     kept = [key for key in compilation._table if key[0] == "a test"]
     assert kept == [("a test", number) for number in (3, 4, 5)]
     compilation.clear()
@@ -224,10 +225,10 @@ def test_the_table_is_bounded(monkeypatch):
 
 def test_compiling_inside_the_compiler_does_not_wait_for_itself():
     def inner():
-        return ["inner"]
+        return ["inner"], None
 
     def outer():
-        return compilation._once("a recursive key", inner)
+        return compilation._once("a recursive key", inner), None
 
     assert compilation._once("a recursive key", outer) == ["inner"]
     compilation.clear()
