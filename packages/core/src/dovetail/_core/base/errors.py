@@ -110,7 +110,6 @@ class ConcretizationTypeError(JAXTypeError):
         `int(x)`, `x.item()` and `arange(x)` of a value that is being differentiated are errors, as
         `float(x)` is. JAX computes them, and their derivatives are silently zero.
 
-        >>> from dovetail import lax
         >>> def f(x):
         ...     return x * int(x)
         >>> try:
