@@ -68,8 +68,8 @@ def _with_values(refs: Sequence[Ref], values: Sequence[Any], function: str) -> I
     try:
         yield
     finally:
-        for ref, ref_state, holder in outside:
-            ref._ref_state, ref._holder = ref_state, holder
+        for ref, previous, holder in outside:
+            ref._ref_state, ref._holder = previous, holder
     for ref, ref_state in zip(refs, inside, strict=True):
         if ref_state.changed:
             raise _refusal(ref, f"a rule of {function}", "custom rules")
