@@ -204,6 +204,24 @@ def test_static_positions_do_not_shift_names(caplog):
     assert ": rest[0] is i32[]; it was f32[]; the static argument 3 is 4; it was 3. " in message
 
 
+def test_one_name_for_two_arguments(caplog):
+    f = dt.jit(lambda x, /, **others: x)
+    f(F(1), x=F(2))
+    with dt.explain_cache_misses(True), caplog.at_level(logging.WARNING):
+        f(F(1), x=np.int32(2))
+    message, _ = caplog.messages
+    assert ": x= is i32[]; it was f32[]. " in message
+
+
+def test_values_that_do_not_equal_themselves(caplog):
+    f = dt.jit(lambda x, flag: x, static_argnums=1)
+    with dt.explain_cache_misses(True), caplog.at_level(logging.WARNING):
+        f(F(1), float("nan"))
+        f(F(1), float("nan"))
+    _, _, message, *_ = caplog.messages
+    assert "the static argument 1 is nan; it was nan. " in message
+
+
 def test_another_device(caplog):
     f = doubled()
     here, there = dt.devices()[:2]

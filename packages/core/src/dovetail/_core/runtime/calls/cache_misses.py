@@ -159,8 +159,9 @@ def _reason(
         (list(_changes(function, signature, other)) for other in reversed(list(known))),
         key=lambda changes: sum(change.weight for change in changes),
     )
-    texts = "; ".join(change.text() for change in changes)
+    texts = "; ".join(change.text() for change in changes) or "what it got is not equal to itself"
     advice = "; ".join(dict.fromkeys(line for change in changes for line in change.advice))
+    advice = advice or "pass static values and static data of trees that equal themselves"
     count = len(known)
     more = f" (nearest of {count} earlier signatures)" if count > 1 else ""
     return f"{texts}{more}. To avoid it, {advice}"
@@ -200,7 +201,8 @@ class _Arguments:
         self.nodes = {parameters[n]: node for n, node in zip(numbers, positional, strict=True)}
         named = {key.key: node for key, node in zip(kwargs.keys(), keywords, strict=True)}
         self.keywords = set(named)
-        self.nodes.update(named)
+        # A positional argument and one among `**kwargs` may have the same name.
+        self.nodes.update({f"{k}=" if k in self.nodes else k: node for k, node in named.items()})
         leaves = [leaf for name, node in self.nodes.items() for leaf in _leaves(node, name)]
         self.avals = dict(zip(leaves, signature.avals, strict=True))
 
