@@ -24,7 +24,7 @@ from dovetail.extend.arrays import (
     checked_ndarray,
     is_foreign_buffer,
 )
-from dovetail.extend.avals import ArrayClass, aval_of
+from dovetail.extend.avals import ArrayClass, array_conversion, aval_of
 from dovetail.lax import broadcast_in_dim_p
 from dovetail.typing import ArrayLike, DeviceLike, DTypeLike, NestedArrayLike, ShapeLike, Sharding
 
@@ -193,11 +193,11 @@ def _converted(value: Any, dtype: Any) -> Any:
         return _cast(
             broadcast_in_dim_p.bind(value, shape=(), broadcast_dimensions=(), sharding=None), dtype
         )
+    convert_self = None if kind is list or kind is tuple else array_conversion(value)
+    if convert_self is not None:
+        return _converted(convert_self(), dtype)
     if isinstance(value, (list, tuple)):
         return _from_sequence(value, dtype)
-    convert_self = getattr(value, "__dovetail_array__", None)
-    if convert_self is not None:
-        return _cast(convert_self(), dtype)
     if is_foreign_buffer(value):
         from dovetail.extend.arrays import array_from_foreign  # deferred: needs another framework
 

@@ -9,7 +9,13 @@ import numpy as np
 from dovetail._core.base import bindings, pytree
 from dovetail._core.base.errors import NonArrayArgumentError
 from dovetail._core.base.typing import ArrayLike, DeviceLike, PyTree
-from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval
+from dovetail._core.ir.avals import (
+    ShapedArray,
+    array_conversion,
+    as_array,
+    aval_of,
+    make_aval,
+)
 from dovetail._core.ir.jaxpr import Literal
 from dovetail._core.ops.calls.placement import device_put_p, set_placement
 from dovetail._core.runtime.arrays import buffers
@@ -107,7 +113,7 @@ def _placed(leaf: Any, sharding: Any, donate: bool, may_alias: bool | None, what
                 f"is of type {type(leaf).__name__}"
             )
         elif not isinstance(leaf, _HOST_TYPES):
-            leaf = _converted(leaf)
+            leaf = np.asarray(as_array(leaf))
         if isinstance(leaf, (np.ndarray, np.generic)):
             leaf = checked_ndarray(leaf, what)
         aval = aval_of(leaf)
@@ -121,14 +127,11 @@ _HOST_TYPES: Final = (bool, int, float, complex, np.ndarray, np.generic)
 
 
 def _can_be_array(value: Any) -> bool:
-    return isinstance(value, _HOST_TYPES) or any(
-        hasattr(value, name) for name in ("__array__", "__dovetail_array__", "__array_interface__")
+    return (
+        isinstance(value, _HOST_TYPES)
+        or any(hasattr(value, name) for name in ("__array__", "__array_interface__"))
+        or array_conversion(value) is not None
     )
-
-
-def _converted(value: Any) -> Any:
-    convert = getattr(value, "__dovetail_array__", None)
-    return np.asarray(value) if convert is None else np.asarray(convert())
 
 
 def _spread(prefix: Any, tree: Any, argument: str) -> list[Any]:
@@ -283,7 +286,7 @@ def _on_host(leaf: Any) -> Any:
     if isinstance(leaf, KeyArray):
         return leaf  # the host has no form for keys
     if isinstance(leaf, ArrayClass) or hasattr(leaf, "__dovetail_array__"):
-        return np.asarray(leaf)
+        return np.asarray(as_array(leaf))
     return leaf
 
 
