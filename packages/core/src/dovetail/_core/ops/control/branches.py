@@ -238,8 +238,13 @@ class Cond(Primitive):
             results.append([to_front(o, d, size) for o, d in zip(outs, out_dims, strict=True)])
         if len(branches) == 2:
             index = ne(index, make_literal(0, _INDEX))
-        outs = [chosen(index, *cases) for cases in zip(*results, strict=True)]
-        return outs, [0] * len(outs)
+        outs: list[Any] = []
+        out_dims: list[int | None] = []
+        for number, cases in enumerate(zip(*results, strict=True)):
+            operand = _passed_through(branches, number)
+            outs.append(chosen(index, *cases) if operand is None else operands[operand])
+            out_dims.append(0 if operand is None else dims[operand])
+        return outs, out_dims
 
     def lower(
         self,
@@ -431,6 +436,15 @@ def pad_residuals(
         ]
 
     return stage(function, closed.in_avals, derived_info(closed, "linearize"))
+
+
+def _passed_through(branches: Branches, number: int) -> int | None:
+    """The operand that every branch returns as one of its results, if there is one."""
+    places = {
+        next((i for i, v in enumerate(b.jaxpr.invars) if v is b.jaxpr.outvars[number]), None)
+        for b in branches
+    }
+    return places.pop() if len(places) == 1 else None
 
 
 def _guarded(
