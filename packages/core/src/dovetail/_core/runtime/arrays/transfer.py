@@ -28,7 +28,7 @@ from dovetail._core.runtime.arrays.array import (
     wrap_as,
 )
 from dovetail._core.runtime.arrays.host import checked_ndarray, host_value
-from dovetail._core.runtime.devices.layout import Format
+from dovetail._core.runtime.devices.layout import AutoLayout, Format
 from dovetail._core.runtime.devices.sharding import as_sharding, default_sharding
 from dovetail._core.trace.tracer import ArrayClass, Tracer
 
@@ -146,6 +146,11 @@ def _place(given: Any, argument: str) -> Any:
         NotImplementedError: it is a format with an unsupported layout.
     """
     if type(given) is Format:
+        if isinstance(given.layout, AutoLayout):
+            raise ValueError(
+                f"device_put: Layout.AUTO leaves the layout to a compiler, and no program is "
+                f"compiled here; leave it out: {argument}=Format(sharding=...)"
+            )
         if given.layout is not None and not given.layout.is_default:
             raise NotImplementedError(
                 f"device_put places arrays in row-major order alone, got {given.layout}; leave the "

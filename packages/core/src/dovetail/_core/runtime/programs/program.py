@@ -17,6 +17,7 @@ from dovetail._core.runtime.arrays import buffers
 from dovetail._core.runtime.arrays.array import Array, KeyArray, array_from_buffer, wrap_value
 from dovetail._core.runtime.arrays.failures import original
 from dovetail._core.runtime.arrays.tokens import Token
+from dovetail._core.runtime.devices.layout import Format, Layout, layout_of
 from dovetail._core.runtime.programs import compilation, effects
 from dovetail._core.runtime.programs.arguments import argument_buffer
 from dovetail._core.runtime.programs.inspection import counted
@@ -101,6 +102,24 @@ class LoadedProgram:
     def device(self) -> Any:
         """The device that it runs on."""
         return self.sharding._device
+
+    def formats(self) -> tuple[list[Format], list[Format]]:
+        """The formats of the function's arguments and of the results.
+
+        An argument that the program does not take has neither layout nor sharding.
+        """
+        executable = self.executable
+        if hasattr(executable, "get_parameter_layouts"):
+            kept = map(layout_of, executable.get_parameter_layouts()[len(self.constants) :])
+            results = list(map(layout_of, executable.get_output_layouts()))
+        else:  # arrays of a backend in Python are in row-major order
+            avals = [a for a, taken in zip(self.in_avals, self.kept, strict=True) if taken]
+            kept = (Layout(tuple(range(physical_aval(a).ndim))) for a in avals)
+            results = [Layout(tuple(range(a.ndim))) for a in self.physical_out_avals]
+        return (
+            [Format(next(kept), self.sharding) if taken else Format() for taken in self.kept],
+            [Format(layout, self.sharding) for layout in results],
+        )
 
     def execute(self, arguments: Sequence[Any], committed: bool = False) -> list[Any]:
         """Run the program on buffers.
