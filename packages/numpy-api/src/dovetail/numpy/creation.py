@@ -225,6 +225,8 @@ def _through_numpy(value: Any) -> np.ndarray[Any, Any]:
 
 
 def _from_numpy(value: np.ndarray[Any, Any], dtype: Any) -> Any:
+    if value.dtype == dtypes.float0:
+        return value if dtype is None else _place(np.zeros(value.shape, dtype), False)
     if dtype is not None and value.dtype != dtype:
         if value.dtype.kind in "OSUmM":
             value = checked_ndarray(value, "the argument of array")
@@ -258,7 +260,7 @@ def _check_numbers(values: np.ndarray[Any, Any], dtype: Any) -> None:
 def _place(value: np.ndarray[Any, Any], weak: bool) -> Any:
     """A NumPy array of canonical dtype as an array; while tracing, a constant of the program."""
     if value.dtype == dtypes.float0:
-        raise NonArrayArgumentError("array: float0 is the dtype of tangents that hold nothing")
+        return value
     return host_array(value, weak)
 
 

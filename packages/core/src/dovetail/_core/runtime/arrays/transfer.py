@@ -6,7 +6,7 @@ from typing import Any, Final, TypeVar, overload
 
 import numpy as np
 
-from dovetail._core.base import bindings, pytree
+from dovetail._core.base import bindings, dtypes, pytree
 from dovetail._core.base.errors import NonArrayArgumentError
 from dovetail._core.base.typing import ArrayLike, DeviceLike, PyTree
 from dovetail._core.ir.avals import (
@@ -115,6 +115,8 @@ def _placed(leaf: Any, sharding: Any, donate: bool, may_alias: bool | None, what
         elif not isinstance(leaf, _HOST_TYPES):
             leaf = np.asarray(as_array(leaf))
         if isinstance(leaf, (np.ndarray, np.generic)):
+            if leaf.dtype == dtypes.float0:
+                return leaf  # holds no data
             leaf = checked_ndarray(leaf, what)
         aval = aval_of(leaf)
     place = default_sharding() if sharding is None else sharding

@@ -47,6 +47,7 @@ class LoadedProgram:
 
     __slots__ = (
         "__weakref__",
+        "_empty",
         "_handlers",
         "_key_dtypes",
         "_ordered",
@@ -88,6 +89,8 @@ class LoadedProgram:
         self._tokens = [i for i, aval in enumerate(self.out_avals) if type(aval) is AbstractToken]
         outer = list(map(outer_aval, self.out_avals))
         self.physical_out_avals = list(map(physical_aval, outer))
+        # Results of float0 hold no data, and stay on the host.
+        self._empty = [i for i, aval in enumerate(outer) if aval.dtype == dtypes.float0]
         self._key_dtypes = [
             aval.dtype if isinstance(aval.dtype, dtypes.ExtendedDType) else None for aval in outer
         ]
@@ -95,8 +98,8 @@ class LoadedProgram:
 
     @property
     def returns_arrays(self) -> bool:
-        """Whether all its results are arrays, not tokens."""
-        return not self._tokens
+        """Whether all its results are arrays on a device: no tokens, and nothing of float0."""
+        return not self._tokens and not self._empty
 
     @property
     def device(self) -> Any:
@@ -150,6 +153,8 @@ class LoadedProgram:
             check_special_values(outs, self.name)
         for number in self._tokens:
             outs[number] = Token(outs[number])
+        for number in self._empty:
+            outs[number] = np.zeros(outs[number].shape, dtypes.float0)
         return outs
 
     def _execute_with_effects(self, arguments: Sequence[Any], handlers: list[Any]) -> list[Any]:
