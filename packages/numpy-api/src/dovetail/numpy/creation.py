@@ -62,8 +62,8 @@ def array(
     single Python number gives a weakly typed array.
 
     Args:
-        object: array, scalar, nested sequence of these, or object with ``__array__`` or the buffer
-            protocol.
+        object: array, scalar, nested sequence of these, or object with ``__jax_array__``,
+            ``__array__`` or the buffer protocol.
         dtype: dtype of the result; by default the common one of the values.
         copy: whether the result gets its own memory even if `object` is an array already.
         order: "C" or "K" (or "A"); the compiler chooses the memory order.
@@ -129,8 +129,8 @@ def asarray(
     """Convert values to an array; an array that already has the dtype is returned itself.
 
     Args:
-        a: array, scalar, nested sequence of these, or object with ``__array__`` or the buffer
-            protocol.
+        a: array, scalar, nested sequence of these, or object with ``__jax_array__``,
+            ``__array__`` or the buffer protocol.
         dtype: dtype of the result; by default the common one of the values.
         order: "C" or "K" (or "A"); the compiler chooses the memory order.
         copy: True to get the array its own memory, False to raise if a copy is needed, None for

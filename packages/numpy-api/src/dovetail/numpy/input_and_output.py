@@ -453,8 +453,9 @@ def isscalar(element: object) -> bool:
     """
     if isinstance(element, (ArrayClass, np.ndarray)):
         return element.ndim == 0
-    if array_conversion(element) is not None:
-        return bool(array(element).ndim == 0)
+    convert = array_conversion(element)
+    if convert is not None:
+        return bool(array(convert()).ndim == 0)
     return bool(np.isscalar(element))
 
 

@@ -65,7 +65,7 @@ def as_operand(x: Any, function: str, argument: str = "x") -> Array:
             f"{function} requires its argument {argument} to be an array or a scalar, got "
             f"{named_kind(x)}{hint}"
         )
-    return x  # type: ignore[no-any-return]
+    return x
 
 
 def _aval_of_scalar(x: Any) -> ShapedArray:

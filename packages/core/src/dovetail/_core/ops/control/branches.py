@@ -231,20 +231,26 @@ class Cond(Primitive):
         index = to_front(index, of_index, size)
         if len(branches) > 2:
             index = clamp(make_literal(0, _INDEX), index, make_literal(len(branches) - 1, _INDEX))
+        passed = [_passed_through(branches, n) for n in range(len(branches[0].out_avals))]
         results = []
         for i, branch in enumerate(branches):
             guarded = _guarded(branch, ne(index, make_literal(i, _INDEX)), operands, dims, size)
             outs, out_dims = batch_flat(function_of(branch), *guarded, size)
-            results.append([to_front(o, d, size) for o, d in zip(outs, out_dims, strict=True)])
+            results.append(
+                [
+                    to_front(o, d, size) if operand is None else None
+                    for o, d, operand in zip(outs, out_dims, passed, strict=True)
+                ]
+            )
         if len(branches) == 2:
             index = ne(index, make_literal(0, _INDEX))
-        outs: list[Any] = []
-        out_dims: list[int | None] = []
-        for number, cases in enumerate(zip(*results, strict=True)):
-            operand = _passed_through(branches, number)
-            outs.append(chosen(index, *cases) if operand is None else operands[operand])
-            out_dims.append(0 if operand is None else dims[operand])
-        return outs, out_dims
+        return (
+            [
+                chosen(index, *cases) if operand is None else operands[operand]
+                for operand, *cases in zip(passed, *results, strict=True)
+            ],
+            [0 if operand is None else dims[operand] for operand in passed],
+        )
 
     def lower(
         self,

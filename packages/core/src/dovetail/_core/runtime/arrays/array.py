@@ -245,7 +245,9 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
 
     def addressable_data(self, index: int) -> Array:
         """The part of the array on one of the addressable devices."""
-        return self.addressable_shards[index].data
+        data = self.addressable_shards[index].data
+        assert data is not None
+        return data
 
     def to_device(self, device: Any, *, stream: Any = None) -> Array:
         """The array on another device, committed to it.

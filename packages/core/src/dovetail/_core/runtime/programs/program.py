@@ -113,12 +113,14 @@ class LoadedProgram:
         """
         executable = self.executable
         if hasattr(executable, "get_parameter_layouts"):
-            kept = map(layout_of, executable.get_parameter_layouts()[len(self.constants) :])
+            given = executable.get_parameter_layouts()[len(self.constants) :]
+            arguments = list(map(layout_of, given))
             results = list(map(layout_of, executable.get_output_layouts()))
         else:  # arrays of a backend in Python are in row-major order
             avals = [a for a, taken in zip(self.in_avals, self.kept, strict=True) if taken]
-            kept = (Layout(tuple(range(physical_aval(a).ndim))) for a in avals)
+            arguments = [Layout(tuple(range(physical_aval(a).ndim))) for a in avals]
             results = [Layout(tuple(range(a.ndim))) for a in self.physical_out_avals]
+        kept = iter(arguments)
         return (
             [Format(next(kept), self.sharding) if taken else Format() for taken in self.kept],
             [Format(layout, self.sharding) for layout in results],
