@@ -16,6 +16,7 @@ import dovetail.numpy as jnp
 from dovetail import lax, stages
 from dovetail._core.api import serialization
 from dovetail.experimental import serialize_executable
+from dovetail.experimental.layout import Format, Layout
 from dovetail.experimental.serialize_executable import deserialize_and_load, serialize
 from dovetail.extend import Primitive
 from dovetail.sharding import SingleDeviceSharding
@@ -53,6 +54,63 @@ def test_the_names_of_stages() -> None:
         assert stage.in_tree == dt.tree.structure((({"w": 0}, 0), {}))
         assert stage.out_tree == dt.tree.structure({"product": 0, "sine": 0})
         assert stage.out_info == {"product": struct(2), "sine": struct(3)}
+
+
+def test_avals_of_the_result() -> None:
+    traced = dt.jit(model).trace({"w": struct(2, 3)}, struct(3))
+    assert {name: aval.shape for name, aval in traced.out_avals.items()} == {
+        "product": (2,),
+        "sine": (3,),
+    }
+
+
+def test_protocols_are_checked_at_run_time() -> None:
+    class Counter:
+        @dt.jit
+        def step(self, x: Any) -> Any:
+            return x
+
+    for function in (dt.jit(model), dt.jit(abs, static_argnums=0), jnp.linalg.norm, Counter.step):
+        assert isinstance(function, stages.Wrapped) == hasattr(function, "lower")
+    assert isinstance(dt.jit(model), stages.Wrapped)
+    for other in (model, dt.grad(model), dt.jit(model).lower({"w": W}, Y), 3):
+        assert not isinstance(other, stages.Wrapped)
+
+
+def test_formats() -> None:
+    function = dt.jit(lambda matrix, unused, key: {"rows": (matrix + 1, matrix.T), "key": key})
+    compiled = function.lower(W, Y, key=dt.random.key(0)).compile()
+    (of_matrix, of_unused), keywords = compiled.input_formats
+    place = SingleDeviceSharding(dt.devices()[0])
+    assert of_matrix == jnp.asarray(W).format == Format(Layout((0, 1), ()), place)
+    assert of_unused == Format()
+    assert keywords["key"].layout.major_to_minor == (0,)
+    results = compiled.output_formats
+    expected = function(W, Y, key=dt.random.key(0))
+    assert results["rows"] == tuple(x.format for x in expected["rows"])
+    assert results["key"].sharding == place
+
+
+@pytest.mark.parametrize("auto", [Format(Layout.AUTO), (Format(Layout.AUTO), None), None], ids=str)
+def test_layouts_that_the_compiler_chooses(auto: Any) -> None:
+    function = dt.jit(lambda x, y: x.T + y, in_shardings=auto, out_shardings=Format(Layout.AUTO))
+    compiled = function.lower(struct(2, 3), struct(3, 2)).compile()
+    placed = [dt.device_put(x, f) for x, f in zip((W, W.T), compiled.input_formats[0], strict=True)]
+    np.testing.assert_array_equal(compiled(*placed), 2 * W.T)
+    np.testing.assert_array_equal(function(W, W.T), 2 * W.T)
+    assert function(W, W.T).format == compiled.output_formats
+
+
+def test_a_choice_is_for_programs_alone() -> None:
+    place = SingleDeviceSharding(dt.devices()[0])
+    with pytest.raises(ValueError, match=r"device_put: Layout\.AUTO leaves the layout"):
+        dt.device_put(W, Format(Layout.AUTO, place))
+    with pytest.raises(TypeError, match="no choice of a compiler"):
+        dt.ShapeDtypeStruct((2,), F, sharding=Format(Layout.AUTO, place))
+    for option in ("in_shardings", "out_shardings"):
+        for places in (place, Format(Layout.AUTO, place), [Format(Layout.AUTO), place]):
+            with pytest.raises(NotImplementedError, match=option):
+                dt.jit(model, **{option: places})
 
 
 ABSTRACT: dict[str, Callable[[], Any]] = {

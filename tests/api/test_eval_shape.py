@@ -263,3 +263,49 @@ def test_errors(name: str) -> None:
     call, kind, message = ERRORS[name]
     with pytest.raises(kind, match=message):
         call()
+
+
+LIKE: dict[str, tuple[Callable[[], Any], dt.ShapeDtypeStruct]] = {
+    "array": (lambda: jnp.ones((2, 3)), S((2, 3), "float32")),
+    "weak array": (lambda: jnp.asarray(1.0), S((), "float32", weak_type=True)),
+    "array of NumPy": (lambda: np.ones(2, np.int16), S((2,), "int16")),
+    "float": (lambda: 1.5, S((), "float32", weak_type=True)),
+    "struct": (lambda: S((2,), "int8", weak_type=True), S((2,), "int8", weak_type=True)),
+    "aval": (lambda: dt.typeof(jnp.ones(2, bool)), S((2,), "bool")),
+    "reference": (lambda: dt.ref.new_ref(jnp.ones(2)), S((2,), "float32", is_ref=True)),
+    "key": (lambda: dt.random.key(0), S((), dt.random.key_dtype())),
+    "committed array": (
+        lambda: dt.device_put(jnp.ones(2), dt.devices()[0]),
+        S((2,), "float32", sharding=jnp.ones(2).format),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LIKE)
+def test_structs_like_a_value(name: str) -> None:
+    make, expected = LIKE[name]
+    assert dt.ShapeDtypeStruct.like(make()) == expected
+    assert S((7,), "int8").like(make()) == expected
+    assert expected.update() == expected
+
+
+def test_structs_like_a_tracer() -> None:
+    seen: list[Any] = []
+    dt.vmap(lambda x: seen.append(dt.ShapeDtypeStruct.like(x)) or x)(jnp.ones((2, 3)))
+    assert seen == [S((3,), "float32")]
+    with pytest.raises(TypeError, match="list"):
+        dt.ShapeDtypeStruct.like([1, 2])
+
+
+def test_the_format_of_a_struct() -> None:
+    committed = dt.device_put(jnp.ones((2, 3)), dt.devices()[0])
+    struct = S((2, 3), "float32", sharding=committed.format)
+    assert struct.format == committed.format
+    assert struct.sharding == committed.sharding
+    assert struct.update(shape=(3, 2)).format == committed.format
+    assert struct != S((2, 3), "float32", sharding=committed.sharding)
+    assert "layout=Layout(" in repr(struct)
+    assert S((2, 3), "float32").format.sharding is None
+    assert struct.manual_axis_type is None
+    with pytest.raises(NotImplementedError, match="manual_axis_type"):
+        S((2,), "float32", manual_axis_type="x")

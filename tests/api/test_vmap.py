@@ -10,6 +10,7 @@ import pytest
 
 import dovetail as dt
 import dovetail.numpy as jnp
+from dovetail import lax
 
 A = np.arange(24.0, dtype=np.float32).reshape(2, 3, 4)
 B = np.cos(np.arange(12.0, dtype=np.float32)).reshape(3, 4)
@@ -154,3 +155,80 @@ ERRORS: list[tuple[str, Callable[[], Any], type[Exception], str]] = [
 def test_errors(call: Callable[[], Any], error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         call()
+
+
+# Functions of a mapped and a constant value that return the constant one first, as it is; the rest
+# of the result is mapped.
+PASSING_THROUGH: dict[str, Callable[[Any, Any], Any]] = {
+    "cond": lambda y, c: lax.cond(y > 1, lambda y: (c, y), lambda y: (c, 2 * y), y),
+    "cond of operands": lambda y, c: lax.cond(
+        y > 1, lambda c, y: (c, y), lambda c, y: (c, 2 * y), c, y
+    ),
+    "cond, one predicate": lambda y, c: lax.cond(
+        jnp.sum(c) > 0, lambda y: (c, y), lambda y: (c, 2 * y), y
+    ),
+    "switch": lambda y, c: lax.switch(
+        y.astype(int), [lambda y: (c, y), lambda y: (c, -y), lambda y: (c, 2 * y)], y
+    ),
+    "while_loop": lambda y, c: lax.while_loop(
+        lambda s: s[1] < 5, lambda s: (s[0], 2 * s[1]), (c, y)
+    ),
+    "fori_loop": lambda y, c: lax.fori_loop(
+        0, y.astype(int), lambda i, s: (s[0], s[1] + jnp.sum(s[0])), (c, y)
+    ),
+    "scan": lambda y, c: lax.scan(lambda s, _: ((s[0], 2 * s[1]), None), (c, y), length=2)[0],
+    "jit": lambda y, c: dt.jit(lambda c, y: (c, 2 * y))(c, y),
+    "checkpoint": lambda y, c: dt.checkpoint(lambda c, y: (c, 2 * y))(c, y),
+    "where": lambda y, c: (jnp.where(jnp.sum(c) > 0, c, -c), y),
+}
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, dt.jit], ids=["eager", "jit"])
+@pytest.mark.parametrize("name", PASSING_THROUGH)
+def test_what_is_passed_through_has_no_batch(name: str, transform: Any) -> None:
+    function = PASSING_THROUGH[name]
+    y, c = jnp.arange(1.0, 4.0), jnp.array([2.0, 3.0])
+
+    @transform
+    def mapped(y: Any, c: Any) -> Any:
+        return dt.vmap(function, in_axes=(0, None), out_axes=(None, 0))(y, c)
+
+    constant, values = mapped(y, c)
+    np.testing.assert_array_equal(constant, c)
+    expected = jnp.stack([function(element, c)[1] for element in y])
+    np.testing.assert_array_equal(values, expected)
+    everywhere, _ = dt.vmap(function, in_axes=(0, None))(y, c)
+    np.testing.assert_array_equal(everywhere, jnp.stack([c] * 3))
+
+
+@pytest.mark.parametrize("name", ["cond", "cond of operands", "switch", "scan", "jit", "where"])
+def test_the_gradient_of_what_is_passed_through(name: str) -> None:
+    function = PASSING_THROUGH[name]
+    y, c = jnp.arange(1.0, 4.0), jnp.array([2.0, 3.0])
+
+    def total(y: Any, c: Any) -> Any:
+        constant, values = dt.vmap(function, in_axes=(0, None), out_axes=(None, 0))(y, c)
+        return jnp.sum(constant**2) + jnp.sum(values)
+
+    of_y, of_c = dt.grad(total, argnums=(0, 1))(y, c)
+    np.testing.assert_array_equal(of_c, 2 * c)
+    np.testing.assert_array_equal(of_y, [dt.grad(lambda e: function(e, c)[1])(e) for e in y])
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda y, c: lax.cond(y > 1, lambda: c, lambda: c + 1),
+        lambda y, c: lax.cond(y > 1, lambda c, d: (c, d), lambda c, d: (d, c), c, c + 1)[0],
+        lambda y, c: lax.while_loop(lambda s: s[0] < 5, lambda s: (2 * s[0], s[1] + 1), (y, c))[1],
+        lambda y, c: lax.while_loop(lambda s: s[0] < 5, lambda s: (s[0] + 1, *s[:0:-1]), (y, c, c))[
+            1
+        ],
+    ],
+)
+def test_what_differs_between_elements_has_a_batch(function: Any) -> None:
+    y, c = jnp.arange(1.0, 4.0), jnp.array([2.0, 3.0])
+    with pytest.raises(ValueError, match=r"out_axes of vmap of .* is None"):
+        dt.vmap(function, in_axes=(0, None), out_axes=None)(y, c)
+    expected = jnp.stack([function(e, c) for e in y])
+    np.testing.assert_array_equal(dt.vmap(function, in_axes=(0, None))(y, c), expected)

@@ -242,7 +242,7 @@ def test_options_are_not_assigned() -> None:
 
 
 def test_scope() -> None:
-    with options.enable_x64(True):
+    with options.enable_x64(new_val=True):
         assert config.enable_x64
         with options.enable_x64(False):
             assert not config.enable_x64

@@ -417,6 +417,15 @@ def test_limits() -> None:
     assert dtypes.finfo(np.float64).bits == 64
     assert float(dtypes.finfo("float8_e4m3fn").max) == 448
     assert (dtypes.iinfo("int4").min, dtypes.iinfo(np.uint8).max) == (-8, 255)
+    for module in (dtypes, jnp):
+        for name in ("float16", "bfloat16", "float32", "complex64", "float8_e5m2"):
+            assert isinstance(module.finfo(name), module.finfo)
+            assert not isinstance(module.finfo(name), module.iinfo)
+        for name in ("int4", "int8", "uint64"):
+            assert isinstance(module.iinfo(name), module.iinfo)
+            assert not isinstance(module.iinfo(name), module.finfo)
+    assert isinstance(np.finfo(np.float32), public.finfo)
+    assert not isinstance(np.float32(1), dtypes.finfo)
     with pytest.raises(ValueError, match="use iinfo"):
         dtypes.finfo("int32")
     with pytest.raises(ValueError, match="use finfo"):

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import functools
 import operator
 import pickle
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+import dovetail as dt
 import dovetail.tree as tree
 import dovetail.tree_util as tree_util
 from dovetail._core.base import pytree
@@ -99,6 +102,105 @@ def test_dataclass_errors() -> None:
 def test_types_are_registered_once(kind: type) -> None:
     with pytest.raises(ValueError, match=rf"{kind.__name__} is already a node of trees"):
         tree_util.register_pytree_node(kind, lambda x: ((), None), lambda data, children: None)
+
+
+@dataclasses.dataclass
+class Holder:
+    weight: Any
+    name: str
+
+
+# Types with a handling of their own, or below one, and how one is made of a weight and a name.
+SPECIAL: dict[str, tuple[Callable[[], Any], Callable[[Any, Any, str], Any]]] = {
+    "namedtuple": (
+        lambda: type("Pair", (collections.namedtuple("Pair", "weight name"),), {}),
+        lambda kind, weight, name: kind(weight, name),
+    ),
+    "tuple": (lambda: type("Row", (tuple,), {}), lambda kind, *parts: kind(parts)),
+    "list": (lambda: type("Rows", (list,), {}), lambda kind, *parts: kind(parts)),
+    **{
+        base.__name__: (
+            functools.partial(type, base.__name__.title(), (base,), {}),
+            lambda kind, weight, name: kind(weight=weight, name=name),
+        )
+        for base in (dict, collections.OrderedDict)
+    },
+    "defaultdict": (
+        lambda: type("Counts", (collections.defaultdict,), {}),
+        lambda kind, weight, name: kind(int, weight=weight, name=name),
+    ),
+    "dataclass": (
+        lambda: type("Own", (Holder,), {}),
+        lambda kind, weight, name: kind(weight, name),
+    ),
+}
+
+
+def _parts(value: Any) -> tuple[Any, str]:
+    if isinstance(value, Holder):
+        return value.weight, value.name
+    return tuple(value.values() if isinstance(value, dict) else value)
+
+
+@pytest.mark.parametrize("used_before", [False, True])
+@pytest.mark.parametrize("special", SPECIAL)
+def test_types_with_a_handling_of_their_own(special: str, used_before: bool) -> None:
+    create, make = SPECIAL[special]
+    kind = create()
+    value = make(kind, 2.0, "a")
+    if used_before:
+        before = tree.structure(value)
+    tree_util.register_pytree_with_keys(
+        kind,
+        lambda value: (((GetAttrKey("only"), _parts(value)[0]),), _parts(value)[1]),
+        lambda name, children: make(kind, *children, name),
+    )
+    if used_before:
+        assert tree.structure(value) != before
+    assert tree.leaves_with_path(value) == [((GetAttrKey("only"),), 2.0)]
+    assert tree_util.flatten_one_level(value) == ((2.0,), "a")
+    assert tree_util.flatten_one_level_with_keys(value) == (((GetAttrKey("only"), 2.0),), "a")
+    changed = tree.map(operator.add, [value], [make(kind, 1.0, "a")])[0]
+    assert type(changed) is kind
+    assert _parts(changed) == (3.0, "a")
+    assert "static data" in pytree.structure_difference(value, make(kind, 2.0, "b"))
+    computed = dt.jit(lambda value: value)(value)
+    assert type(computed) is kind
+    assert _parts(dt.grad(lambda value: _parts(value)[0] ** 2)(value)) == (4.0, "a")
+    with pytest.raises(ValueError, match="already a node"):
+        tree_util.register_pytree_node(kind, lambda x: ((), None), lambda data, children: None)
+
+
+def test_a_registered_named_tuple_by_decorator() -> None:
+    @tree_util.register_pytree_node_class
+    class Pair(collections.namedtuple("Pair", "weight name")):
+        def tree_flatten(self) -> Any:
+            return (self.weight,), self.name
+
+        @classmethod
+        def tree_unflatten(cls, name: str, children: Any) -> Pair:
+            return cls(*children, name)
+
+    @tree_util.register_static
+    class Names(collections.namedtuple("Names", "first last")):
+        pass
+
+    class Below(Pair):
+        pass
+
+    assert tree.leaves([Pair(1, "a"), Names("a", "b"), Below(2, 3)]) == [1, 2, 3]
+
+
+def test_a_refused_registration_leaves_no_trace() -> None:
+    pair = collections.namedtuple("Pair", "left right")
+    with pytest.raises(TypeError, match="unflatten_func must be a function"):
+        tree_util.register_pytree_node(pair, lambda x: ((), None), 4)  # type: ignore[arg-type]
+    paths = [tree_util.keystr(path) for path, _ in tree.leaves_with_path(pair(1, 2))]
+    assert paths == [".left", ".right"]
+    assert tree_util.flatten_one_level_with_keys(pair(1, 2))[0] == (
+        (GetAttrKey("left"), 1),
+        (GetAttrKey("right"), 2),
+    )
 
 
 def test_registration_wants_classes_and_functions() -> None:

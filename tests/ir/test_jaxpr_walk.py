@@ -427,3 +427,28 @@ def test_inlining_deep_calls() -> None:
     assert names_of(single.jaxpr) == "neg"
     shared = nested(60, calls=2)
     assert walk.inline_single_calls(shared) is shared
+
+
+def test_a_closed_jaxpr_shows_what_its_jaxpr_has() -> None:
+    closed = dovetail.make_jaxpr(lambda x, y: (lax.mul(x, y), 2.0))(1.0, np.ones((), F32))
+    for name in ("constvars", "invars", "outvars", "eqns", "effects", "debug_info", "in_avals"):
+        assert getattr(closed, name) == getattr(closed.jaxpr, name)
+    assert [v.aval for v in closed.invars] == closed.in_avals == closed.jaxpr.in_avals
+    assert [v.aval for v in closed.outvars] == closed.out_avals == closed.jaxpr.out_avals
+
+
+def test_an_equation_tells_where_it_came_from() -> None:
+    def function(x: Any) -> Any:
+        with dovetail.named_scope("outer"), dovetail.named_scope("inner"):
+            x = lax.sin(x)
+        return lax.cos(x)
+
+    inside, outside = dovetail.make_jaxpr(function)(1.0).eqns
+    assert inside.source_info.name_stack == "outer/inner"
+    assert outside.source_info.name_stack == ""
+    for eqn in (inside, outside):
+        frames = eqn.source_info.traceback.frames
+        assert any(frame.function_name.endswith("function") for frame in frames)
+        with eqn.ctx.manager:
+            assert eqn.ctx.compute_type is None
+    assert inside.replace(traceback=None).source_info.traceback is None

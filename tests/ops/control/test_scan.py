@@ -122,7 +122,7 @@ WEAK: dict[str, tuple[Any, Any]] = {
         (("float16", False), ("int32", True)),
     ),
     "fori with a typed index": (
-        lambda: lax.fori_loop(np.int8(0), np.int8(3), lambda i, c: i, np.int8(0)),
+        lambda: lax.fori_loop(np.int8(0), np.int8(3), lambda i, c: c + i, np.int8(0)),
         ("int8", False),
     ),
     "a number returned for an array": (
@@ -331,7 +331,16 @@ ERRORS: list[tuple[Any, Any, str]] = [
     (lambda: lax.scan(lambda c, x: (c, x), 0, None, 2, unroll=0), ValueError, "unroll"),
     (lambda: lax.scan(lambda c, x: ("no", x), 0, None, 2), TypeError, "<lambda> returned .* str"),
     (lambda: lax.scan(lambda c, x: (c, x), "no", None, 2), TypeError, "init"),
-    (lambda: lax.fori_loop(0, 2.5, lambda i, c: c, 0), TypeError, "upper must be a scalar int"),
+    (lambda: lax.fori_loop(0, 2j, lambda i, c: c, 0), TypeError, "upper must be a scalar int"),
+    (lambda: lax.fori_loop(0, 2.0, lambda i, c: c, 0), TypeError, "one dtype"),
+    (lambda: lax.fori_loop(True, 2, lambda i, c: c, 0), TypeError, "one dtype"),
+    (lambda: lax.fori_loop(0.0, 2.5, lambda i, c: c, 0), ValueError, "upper must be a whole"),
+    (lambda: lax.fori_loop(0.0, np.inf, lambda i, c: c, 0), ValueError, "upper must be a whole"),
+    (
+        lambda: dt.jit(lambda end: lax.fori_loop(False, end, lambda i, c: c, 0))(True),
+        TypeError,
+        "lower must be a scalar integer",
+    ),
     (lambda: lax.fori_loop(np.ones(2, int), 2, lambda i, c: c, 0), TypeError, "lower must be"),
     (lambda: lax.fori_loop(np.int8(0), np.int16(2), lambda i, c: c, 0), TypeError, "one dtype"),
     (lambda: lax.fori_loop(0, 2, lambda i, c: (c, c), 0), TypeError, "lax.fori_loop.*<lambda>"),
@@ -347,3 +356,47 @@ ERRORS: list[tuple[Any, Any, str]] = [
 def test_errors(function: Any, kind: Any, message: str) -> None:
     with pytest.raises(kind, match=message):
         function()
+
+
+BOUNDS: dict[str, tuple[Any, Any, int]] = {
+    "integers": (1, 4, 3),
+    "floats": (1.0, 4.0, 3),
+    "floats of NumPy": (np.float32(0), np.float32(3), 3),
+    "arrays of floats": (jnp.float16(0), jnp.float16(3), 3),
+    "bools": (False, True, 1),
+    "small integers": (jnp.int8(0), 3, 3),
+    "small and large integers": (jnp.int8(0), 200, 200),
+    "unsigned integers": (jnp.uint8(2), jnp.uint8(5), 3),
+    "no iteration": (3.0, 0.0, 0),
+}
+
+
+@pytest.mark.parametrize("disabled", [False, True])
+@pytest.mark.parametrize("name", BOUNDS)
+def test_bounds_of_all_dtypes(name: str, disabled: bool) -> None:
+    lower, upper, count = BOUNDS[name]
+    with dt.disable_jit(disabled):
+        numbers = lax.fori_loop(lower, upper, lambda i, c: c.at[i].add(1), jnp.zeros(200, int))
+    assert numbers.sum() == count
+    start = int(lower)
+    np.testing.assert_array_equal(numbers[start : start + count], np.ones(count))
+
+
+@pytest.mark.parametrize("name", ["integers", "floats", "unsigned integers", "no iteration"])
+def test_bounds_that_are_traced(name: str) -> None:
+    lower, upper, count = BOUNDS[name]
+    seen: list[Any] = []
+
+    def body(i: Any, total: Any) -> Any:
+        seen.append(i.dtype)
+        return total + 1
+
+    assert dt.jit(lambda a, b: lax.fori_loop(a, b, body, 0))(lower, upper) == count
+    assert seen[-1] == jnp.asarray(lower).dtype
+
+
+def test_numbers_of_a_known_range_are_weak() -> None:
+    total = lax.fori_loop(np.int32(0), np.int32(3), lambda i, c: c + i, np.int8(0))
+    assert (total, total.dtype) == (3, np.int8)
+    large = lax.fori_loop(np.uint32(2**31), np.uint32(2**31 + 2), lambda i, c: i, np.uint32(0))
+    assert large == 2**31 + 1

@@ -6,6 +6,7 @@ tell the two apart; and where it computes something else, it is the rule that vm
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -408,3 +409,47 @@ def test_errors(case: str) -> None:
         call()
     for part in parts:
         assert part in str(caught.value)
+
+
+#: How each decorator's rule is defined; as no rule of mathematics would be, so that its use shows.
+DECORATORS: dict[str, tuple[Any, Callable[[Any], Any]]] = {
+    "custom_jvp": (
+        dt.custom_jvp,
+        lambda f: f.defjvp(lambda primals, tangents: (f(*primals), 10 * tangents[0])),
+    ),
+    "custom_vjp": (
+        dt.custom_vjp,
+        lambda f: f.defvjp(lambda x: (f(x), None), lambda _, cotangent: (20 * cotangent,)),
+    ),
+    "custom_vmap": (
+        custom_vmap,
+        lambda f: f.def_vmap(lambda size, batched, x: (x + 100, True)),
+    ),
+}
+
+
+@pytest.mark.parametrize("inner", DECORATORS)
+@pytest.mark.parametrize("outer", DECORATORS)
+def test_rules_of_the_function_inside_are_defined_on_the_one_outside(
+    outer: str, inner: str
+) -> None:
+    (decorate, define), (decorate_inner, define_inner) = DECORATORS[outer], DECORATORS[inner]
+    function = decorate(decorate_inner(lambda x: 3 * x))
+    define(function)
+    if outer != inner:
+        define_inner(function)
+        assert type(function.fun) is decorate_inner
+    else:
+        define_inner(function.fun)
+    assert float(function(2.0)) == 6.0
+    if "custom_vmap" in (outer, inner):
+        assert list(dt.vmap(function)(jnp.ones(2))) == [101.0, 101.0]
+    factors = {"custom_jvp": 10.0, "custom_vjp": 20.0}
+    expected = [factors[name] for name in (outer, inner) if name in factors]
+    if expected:
+        assert float(dt.grad(function)(2.0)) == expected[0]
+        assert float(dt.jit(dt.grad(function))(2.0)) == expected[0]
+    with pytest.raises(AttributeError, match=f"'{inner}' object has no attribute 'nothing'"):
+        _ = function.nothing
+    copied = copy.copy(function)
+    assert float(copied(2.0)) == 6.0

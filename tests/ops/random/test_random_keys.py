@@ -97,6 +97,7 @@ class TestDType:
 
     def test_equal_and_hashable(self) -> None:
         assert KEY.dtype == random.key_dtype() == random.key_dtype("threefry2x32")
+        assert random.key_dtype(impl_spec="rbg") == random.key(0, impl="rbg").dtype
         assert len({KEY.dtype, random.key_dtype()}) == 1
         assert KEY.dtype != np.dtype(np.uint32)
         assert pickle.loads(pickle.dumps(KEY.dtype)) == KEY.dtype

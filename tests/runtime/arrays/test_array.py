@@ -83,6 +83,11 @@ def test_attributes():
     (shard,) = x.addressable_shards
     assert shard.device is x.device
     assert shard.index == (slice(None), slice(None))
+    assert shard.replica_id == 0
+    assert shard.data is x
+    assert shard == dt.Shard(x.device, x.sharding, x.shape, x)
+    assert "index=(slice(None, None, None), slice(None, None, None))" in repr(shard)
+    assert dt.Shard(x.device, x.sharding, x.shape).data is None
     assert x.addressable_data(0) is x
 
 

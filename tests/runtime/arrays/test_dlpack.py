@@ -55,7 +55,7 @@ def test_to_numpy(dtype, shape):
 def test_from_another_library(dtype, versioned):
     value = np.arange(6).reshape(2, 3).astype(dtype)
     external = External(value, versioned)
-    x = from_dlpack(external)
+    x = from_dlpack(external_array=external)
     assert external.exports == 1
     np.testing.assert_array_equal(np.asarray(x), value)
     assert x.dtype == value.dtype

@@ -27,6 +27,8 @@ def test_devices():
     assert dt.devices("cpu") == devices
     assert dt.local_devices() == devices
     assert dt.local_devices(process_index=0, backend="cpu") == devices
+    with pytest.warns(UserWarning, match="old name of process_index"):
+        assert dt.local_devices(host_id=0) == devices
     assert dt.device_count() == dt.local_device_count() == len(devices)
     assert dt.default_backend() == "cpu"
     assert (dt.process_index(), dt.process_count()) == (0, 1)
@@ -47,6 +49,7 @@ def test_the_list_is_the_callers():
         (lambda: dt.devices("cpux"), BackendUnavailableError, "Did you mean 'cpu'"),
         (lambda: dt.devices(3), TypeError, "platform's name"),
         (lambda: dt.local_devices(process_index=5), ValueError, "no process 5"),
+        (lambda: dt.local_devices(0, host_id=0), ValueError, "not both"),
     ],
 )
 def test_what_is_not_there(call, error, message):

@@ -12,6 +12,7 @@ arrays and tracers, `Tracer` that of values whose elements are unknown under a t
 from __future__ import annotations
 
 from dovetail._core.ir.avals import ShapedArray as ShapedArray
+from dovetail._core.ir.avals import array_conversion as array_conversion
 from dovetail._core.ir.avals import as_array as as_array
 from dovetail._core.ir.avals import aval_of as aval_of
 from dovetail._core.ir.avals import make_aval as make_aval
@@ -23,6 +24,7 @@ __all__ = [
     "ArrayClass",
     "ShapedArray",
     "Tracer",
+    "array_conversion",
     "as_array",
     "aval_of",
     "make_aval",

@@ -18,6 +18,9 @@ from __future__ import annotations
 from dovetail._core.base.caches import lru_cache as lru_cache
 from dovetail._core.base.caches import register as register_cache
 from dovetail._core.runtime.calls.dispatch import compile_eager as compile_eager
+from dovetail._core.runtime.calls.eager_functions import (
+    unsupported_operands as unsupported_operands,
+)
 from dovetail._core.trace.state import evaluation_trace as evaluation_trace
 from dovetail._core.trace.state import state as trace_state
 from dovetail._core.trace.state import use_trace as use_trace
@@ -28,5 +31,6 @@ __all__ = [
     "lru_cache",
     "register_cache",
     "trace_state",
+    "unsupported_operands",
     "use_trace",
 ]

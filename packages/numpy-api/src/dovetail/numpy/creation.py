@@ -24,7 +24,7 @@ from dovetail.extend.arrays import (
     checked_ndarray,
     is_foreign_buffer,
 )
-from dovetail.extend.avals import ArrayClass, aval_of
+from dovetail.extend.avals import ArrayClass, array_conversion, aval_of
 from dovetail.lax import broadcast_in_dim_p
 from dovetail.typing import ArrayLike, DeviceLike, DTypeLike, NestedArrayLike, ShapeLike, Sharding
 
@@ -62,8 +62,8 @@ def array(
     single Python number gives a weakly typed array.
 
     Args:
-        object: array, scalar, nested sequence of these, or object with ``__array__`` or the buffer
-            protocol.
+        object: array, scalar, nested sequence of these, or object with ``__jax_array__``,
+            ``__array__`` or the buffer protocol.
         dtype: dtype of the result; by default the common one of the values.
         copy: whether the result gets its own memory even if `object` is an array already.
         order: "C" or "K" (or "A"); the compiler chooses the memory order.
@@ -129,8 +129,8 @@ def asarray(
     """Convert values to an array; an array that already has the dtype is returned itself.
 
     Args:
-        a: array, scalar, nested sequence of these, or object with ``__array__`` or the buffer
-            protocol.
+        a: array, scalar, nested sequence of these, or object with ``__jax_array__``,
+            ``__array__`` or the buffer protocol.
         dtype: dtype of the result; by default the common one of the values.
         order: "C" or "K" (or "A"); the compiler chooses the memory order.
         copy: True to get the array its own memory, False to raise if a copy is needed, None for
@@ -193,11 +193,11 @@ def _converted(value: Any, dtype: Any) -> Any:
         return _cast(
             broadcast_in_dim_p.bind(value, shape=(), broadcast_dimensions=(), sharding=None), dtype
         )
+    convert_self = None if kind is list or kind is tuple else array_conversion(value)
+    if convert_self is not None:
+        return _converted(convert_self(), dtype)
     if isinstance(value, (list, tuple)):
         return _from_sequence(value, dtype)
-    convert_self = getattr(value, "__dovetail_array__", None)
-    if convert_self is not None:
-        return _cast(convert_self(), dtype)
     if is_foreign_buffer(value):
         from dovetail.extend.arrays import array_from_foreign  # deferred: needs another framework
 
@@ -225,6 +225,8 @@ def _through_numpy(value: Any) -> np.ndarray[Any, Any]:
 
 
 def _from_numpy(value: np.ndarray[Any, Any], dtype: Any) -> Any:
+    if value.dtype == dtypes.float0:
+        return value if dtype is None else _place(np.zeros(value.shape, dtype), False)
     if dtype is not None and value.dtype != dtype:
         if value.dtype.kind in "OSUmM":
             value = checked_ndarray(value, "the argument of array")
@@ -258,7 +260,7 @@ def _check_numbers(values: np.ndarray[Any, Any], dtype: Any) -> None:
 def _place(value: np.ndarray[Any, Any], weak: bool) -> Any:
     """A NumPy array of canonical dtype as an array; while tracing, a constant of the program."""
     if value.dtype == dtypes.float0:
-        raise NonArrayArgumentError("array: float0 is the dtype of tangents that hold nothing")
+        return value
     return host_array(value, weak)
 
 

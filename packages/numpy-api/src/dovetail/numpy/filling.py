@@ -54,6 +54,8 @@ def _constant(
     target = (
         dtypes.default_dtype("f") if dtype is None else dtypes.check_user_dtype(dtype, function)
     )
+    if target == dtypes.float0:
+        return np.zeros(sizes, target)
     aval = make_aval(sizes, target)
     if key is not None and aval.size <= SMALL:
         if len(_host_constants) > 1024:
@@ -186,6 +188,8 @@ def full(
 
 def _full(function: str, sizes: Shape, fill_value: Any, dtype: Any, weak: bool | None) -> Any:
     """`fill_value` in a canonical dtype (None: its own), broadcast to a shape."""
+    if dtype == dtypes.float0:
+        return np.zeros(sizes, dtype)
     if isinstance(fill_value, (list, tuple)):
         fill_value = asarray(fill_value)
     value: Any = array_like(fill_value, function, "fill_value")

@@ -13,7 +13,7 @@ from typing import IO, Any
 import numpy as np
 from dovetail import dlpack
 from dovetail.extend import dtypes
-from dovetail.extend.avals import ArrayClass
+from dovetail.extend.avals import ArrayClass, array_conversion
 from dovetail.numpy.creation import array
 from dovetail.typing import Array, ArrayLike, DeviceLike, DTypeLike, SupportsDLPack
 
@@ -453,8 +453,9 @@ def isscalar(element: object) -> bool:
     """
     if isinstance(element, (ArrayClass, np.ndarray)):
         return element.ndim == 0
-    if hasattr(element, "__dovetail_array__"):
-        return bool(array(element).ndim == 0)
+    convert = array_conversion(element)
+    if convert is not None:
+        return bool(array(convert()).ndim == 0)
     return bool(np.isscalar(element))
 
 

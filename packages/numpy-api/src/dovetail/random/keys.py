@@ -141,11 +141,11 @@ def PRNGKey(seed: ArrayLike, *, impl: str | None = None) -> Array:
     return _raw_key_of_seed(_seed("PRNGKey", seed), _implementation(impl))
 
 
-def key_dtype(impl: str | None = None) -> Any:
+def key_dtype(impl_spec: str | None = None) -> Any:
     """The dtype of the keys of a generator.
 
     Args:
-        impl: name of the generator; the option ``default_prng_impl`` by default.
+        impl_spec: name of the generator; the option ``default_prng_impl`` by default.
 
     Returns:
         A dtype, a subtype of `dovetail.dtypes.prng_key`.
@@ -158,7 +158,7 @@ def key_dtype(impl: str | None = None) -> Any:
         >>> random.key_dtype()
         key<fry>
     """
-    return random_keys.key_dtype(_implementation(impl))
+    return random_keys.key_dtype(_implementation(impl_spec))
 
 
 def key_impl(keys: KeyLike) -> str:

@@ -132,7 +132,7 @@ def value(x: Any) -> Array:
     """A checked operand as a value that users can hold: an array or tracer."""
     if type(x) is Literal:
         return broadcast_in_dim(x, (), ())
-    if isinstance(x, np.ndarray):
+    if isinstance(x, np.ndarray) and x.dtype != dtypes.float0:
         return host_array(checked_ndarray(x, "the argument"))
     return x
 

@@ -14,11 +14,14 @@ from dovetail._core.base import dtypes, pytree
 from dovetail._core.base.typing import ArrayLike, PyTree
 from dovetail._core.ir.avals import AbstractToken, ShapedArray, aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr
-from dovetail._core.runtime.devices.layout import Format
+from dovetail._core.runtime.arrays.array import Array
+from dovetail._core.runtime.devices.layout import AutoLayout, Format
 from dovetail._core.runtime.devices.sharding import Sharding
+from dovetail._core.trace.mutable_references import AbstractRef
 from dovetail._core.trace.state import KnownValuesTrace, evaluation_trace, state, use_trace
 from dovetail._core.transform.flattening import (
     FlatFunction,
+    abstract,
     abstract_leaves,
     check_callable,
     debug_info,
@@ -33,22 +36,24 @@ class ShapeDtypeStruct:
     Args:
         shape: sizes of the dimensions.
         dtype: the dtype.
-        sharding: where the array would be placed; `jit(f).lower(...).compile()` compiles for its
-            device, which need not be present.
+        sharding: where the array would be placed, a sharding or a `Format`;
+            `jit(f).lower(...).compile()` compiles for its device, which need not be present.
         weak_type: whether the dtype gives way to others in promotion.
+        manual_axis_type: for arrays over several devices, which this version does not have.
         is_ref: whether it describes a mutable reference to such an array.
 
     Raises:
         TypeError: a size is not an integer, `dtype` is not a dtype, or `sharding` is not a
-            sharding.
+            sharding, or has the layout ``Layout.AUTO``.
         ValueError: a size is negative.
+        NotImplementedError: `manual_axis_type` is given.
 
     Example:
         >>> ShapeDtypeStruct((2, 3), "float32")
         ShapeDtypeStruct(shape=(2, 3), dtype=float32)
     """
 
-    __slots__ = ("dtype", "is_ref", "shape", "sharding", "weak_type")
+    __slots__ = ("_layout", "dtype", "is_ref", "shape", "sharding", "weak_type")
 
     def __init__(
         self,
@@ -57,8 +62,14 @@ class ShapeDtypeStruct:
         *,
         sharding: Any = None,
         weak_type: bool = False,
+        manual_axis_type: None = None,
         is_ref: bool = False,
     ) -> None:
+        if manual_axis_type is not None:
+            raise NotImplementedError(
+                "ShapeDtypeStruct: manual_axis_type needs arrays over several devices, which this "
+                "version does not have"
+            )
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be given")
         try:
@@ -75,9 +86,54 @@ class ShapeDtypeStruct:
                 "ShapeDtypeStruct: sharding must be a sharding, such as "
                 f"dovetail.sharding.SingleDeviceSharding(device), or None; got {sharding!r}"
             )
+        self._layout = None
+        if isinstance(sharding, Format):
+            if isinstance(sharding.layout, AutoLayout):
+                raise TypeError(
+                    "ShapeDtypeStruct describes one array, whose layout is no choice of a "
+                    f"compiler; got {sharding}"
+                )
+            self._layout, sharding = sharding.layout, sharding.sharding
         self.sharding = sharding
         self.weak_type = weak_type
         self.is_ref = is_ref
+
+    @classmethod
+    def like(cls, x: Any) -> ShapeDtypeStruct:
+        """The struct that describes a value.
+
+        Args:
+            x: an array, tracer, NumPy value, Python scalar, mutable reference, or anything with a
+                shape and a dtype. Only of an array that is committed to its device, the struct has
+                the sharding and the layout.
+
+        Raises:
+            NonArrayArgumentError: it is none of these.
+
+        Example:
+            >>> ShapeDtypeStruct.like(np.ones((2, 3), "float32"))
+            ShapeDtypeStruct(shape=(2, 3), dtype=float32)
+        """
+        if isinstance(x, ShapeDtypeStruct):
+            return x
+        aval = abstract(x)
+        place = x.format if type(x) is Array and x.committed else None
+        return cls(
+            aval.shape,
+            aval.dtype,
+            sharding=place,
+            weak_type=aval.weak_type,
+            is_ref=type(aval) is AbstractRef,
+        )
+
+    @property
+    def format(self) -> Format:
+        """The sharding and the memory layout."""
+        return Format(self._layout, self.sharding)
+
+    @property
+    def manual_axis_type(self) -> None:
+        """None: no array is over several devices."""
 
     @property
     def ndim(self) -> int:
@@ -98,6 +154,8 @@ class ShapeDtypeStruct:
             "weak_type": self.weak_type,
             "is_ref": self.is_ref,
         }
+        if "sharding" not in changes:
+            fields["sharding"] = self.format if self._layout is not None else self.sharding
         unknown = set(changes) - set(fields)
         if unknown:
             raise TypeError(f"ShapeDtypeStruct has no field {sorted(unknown)}")
@@ -116,14 +174,15 @@ class ShapeDtypeStruct:
         return hash(self._key())
 
     def _key(self) -> tuple[Any, ...]:
-        return (self.shape, self.dtype, self.sharding, self.weak_type, self.is_ref)
+        return (self.shape, self.dtype, self.format, self.weak_type, self.is_ref)
 
     def __repr__(self) -> str:
         name = self.dtype.name if isinstance(self.dtype, np.dtype) else str(self.dtype)
         sharding = "" if self.sharding is None else f", sharding={self.sharding}"
         weak = ", weak_type=True" if self.weak_type else ""
         ref = ", is_ref=True" if self.is_ref else ""
-        return f"ShapeDtypeStruct(shape={self.shape}, dtype={name}{sharding}{weak}{ref})"
+        layout = "" if self._layout is None else f", layout={self._layout}"
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={name}{sharding}{layout}{weak}{ref})"
 
 
 def struct_of(aval: Any) -> Any:

@@ -8,12 +8,13 @@ from functools import partial
 from typing import Any, ParamSpec, TypeVar, cast, overload
 
 from dovetail._core.api.stages import Lowered, Traced, Wrapped
-from dovetail._core.base import caches
+from dovetail._core.base import caches, pytree
 from dovetail._core.base.typing import Device, PyTree
 from dovetail._core.base.unspecified import UNSPECIFIED
 from dovetail._core.runtime.calls.jit import JitFunction
 from dovetail._core.runtime.calls.staged_program import JitOptions
 from dovetail._core.runtime.devices import clients
+from dovetail._core.runtime.devices.layout import AutoLayout, Format
 from dovetail._core.transform.flattening import abstract, check_callable, name_of
 
 P = ParamSpec("P")
@@ -76,8 +77,10 @@ def jit(
     Args:
         fun: a pure function of arrays and pytrees of them. If left out, a decorator with these
             options is returned.
-        in_shardings: where arguments are placed; unspecified: where they are.
-        out_shardings: where results are placed; unspecified: the compiler's choice.
+        in_shardings: where arguments are placed; unspecified: where they are. Only a `Format` whose
+            layout is ``Layout.AUTO``, or a tree of them, can be given in this version.
+        out_shardings: where results are placed; unspecified: the compiler's choice. As for
+            `in_shardings`.
         static_argnums: positional arguments that are part of the program. They must be hashable;
             each new value is compiled anew.
         static_argnames: keyword arguments that are part of the program. Numbers and names imply
@@ -117,7 +120,7 @@ def jit(
         Array([0.  , 1.05, 2.1 ], dtype=float32)
     """
     for name, value in (("in_shardings", in_shardings), ("out_shardings", out_shardings)):
-        if value is not UNSPECIFIED and value is not None:
+        if value is not UNSPECIFIED and not all(map(_leaves_the_choice, pytree.leaves(value))):
             raise NotImplementedError(
                 f"{name} of jit needs arrays over several devices, which this version does not "
                 "have; place arguments with device_put, or use device="
@@ -270,6 +273,15 @@ def _arguments(
     return (
         tuple(sorted({*positions, *implied_numbers})),
         tuple(sorted({*argnames, *implied_names})),
+    )
+
+
+def _leaves_the_choice(place: Any) -> bool:
+    """Whether a sharding asked of `jit` is what it does anyhow."""
+    return (
+        type(place) is Format
+        and place.sharding is None
+        and (place.layout is None or isinstance(place.layout, AutoLayout))
     )
 
 

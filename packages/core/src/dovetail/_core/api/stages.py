@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import compress
-from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar, overload
+from typing import (
+    Any,
+    Concatenate,
+    ParamSpec,
+    Protocol,
+    Self,
+    TypeVar,
+    overload,
+    runtime_checkable,
+)
 
 from dovetail._core.api.inspection import ShapeDtypeStruct, struct_of
 from dovetail._core.base import pytree
@@ -129,6 +138,12 @@ class Traced(Stage):
     def jaxpr(self) -> ClosedJaxpr:
         """The jaxpr."""
         return self._staged.closed
+
+    @property
+    def out_avals(self) -> Any:
+        """Avals of the result, in its structure."""
+        staged = self._staged
+        return staged.out_tree.unflatten(staged.out_avals)
 
     @property
     def fun_name(self) -> str:
@@ -321,6 +336,19 @@ class Compiled(Stage):
         sharding = self._program.sharding
         return self.out_tree.unflatten([sharding] * self.out_tree.num_leaves)
 
+    @property
+    def input_formats(self) -> Any:
+        """The sharding and memory layout of each argument, in their structure.
+
+        An argument that the program does not use has neither.
+        """
+        return self.in_tree.unflatten(self._program.formats()[0][: self.in_tree.num_leaves])
+
+    @property
+    def output_formats(self) -> Any:
+        """The sharding and memory layout of each part of the result, in its structure."""
+        return self.out_tree.unflatten(self._program.formats()[1][: self.out_tree.num_leaves])
+
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """Run the program.
 
@@ -391,8 +419,15 @@ class Compiled(Stage):
         return staged.result(outs, references)
 
 
+@runtime_checkable
 class Wrapped(Protocol[P, R_co]):
-    """A jitted function: called like the function, with the steps of compilation as methods."""
+    """A jitted function: called like the function, with the steps of compilation as methods.
+
+    Example:
+        >>> import dovetail as dt
+        >>> isinstance(dt.jit(abs), dt.stages.Wrapped), isinstance(abs, dt.stages.Wrapped)
+        (True, False)
+    """
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
         """Run the function, compiled."""

@@ -153,11 +153,11 @@ class Option(_Cell[T]):
         """Set the value for every thread without a value of its own."""
         super().set_global(self.checked(value))
 
-    def __call__(self, new_value: T = _MISSING) -> OptionScope[T]:
-        """A scope in which the option has ``new_value`` for the current thread.
+    def __call__(self, new_val: T = _MISSING) -> OptionScope[T]:
+        """A scope in which the option has ``new_val`` for the current thread.
 
         Args:
-            new_value: the value; without it, a boolean option is switched on.
+            new_val: the value; without it, a boolean option is switched on.
 
         Returns:
             A context manager, which is also a decorator.
@@ -173,14 +173,14 @@ class Option(_Cell[T]):
             >>> widest(), enable_x64.value
             (True, False)
         """
-        if new_value is _MISSING:
+        if new_val is _MISSING:
             if not isinstance(self.kind, Bool):
                 raise TypeError(
                     f"{self.name}() needs a value: {self.kind.description}. "
                     f"Write for example: with dovetail.{self.name}({self.default!r}): ..."
                 )
             return OptionScope(self, True)  # type: ignore[arg-type]
-        return OptionScope(self, self.checked(new_value))
+        return OptionScope(self, self.checked(new_val))
 
     def __repr__(self) -> str:
         return f"<option {self.name} = {self.value!r}>"

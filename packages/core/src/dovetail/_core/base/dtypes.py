@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, cast
+from typing import Any, ClassVar, Self, cast
 
 import ml_dtypes
 import numpy as np
@@ -531,34 +531,91 @@ _ABSTRACT = frozenset(
 )
 
 
-def finfo(dtype: DTypeLike) -> np.finfo[Any]:
+class _Limits(type):
+    """Makes the limits that NumPy and ml_dtypes give instances of `finfo` and `iinfo`."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, cls.kinds)  # type: ignore[attr-defined]
+
+
+class finfo(metaclass=_Limits):
     """The limits of a dtype of floats or complex numbers: ``eps``, ``max``, ``tiny``, ``bits`` ...
 
+    What it gives are objects of NumPy or ml_dtypes, and instances of this class.
+
+    Args:
+        dtype: the dtype.
+
+    Raises:
+        ValueError: it is not a dtype of floats or complex numbers.
+
     Example:
         >>> import dovetail.dtypes
-        >>> float(dovetail.dtypes.finfo("bfloat16").eps)
-        0.0078125
+        >>> limits = dovetail.dtypes.finfo("bfloat16")
+        >>> float(limits.eps), isinstance(limits, dovetail.dtypes.finfo)
+        (0.0078125, True)
     """
-    resolved = _number_dtype("finfo", dtype)
-    if promotion.kind_of(resolved) not in ("f", "c"):
-        raise ValueError(f"finfo: {resolved} is not a dtype of floats; use iinfo for integers")
-    info: np.finfo[Any] = _finfo(resolved)
-    return info
+
+    kinds: ClassVar[tuple[type, ...]] = (np.finfo, ml_dtypes.finfo)
+    bits: int
+    dtype: np.dtype[Any]
+    eps: Any
+    epsneg: Any
+    iexp: int
+    machep: int
+    max: Any
+    maxexp: int
+    min: Any
+    minexp: int
+    negep: int
+    nexp: int
+    nmant: int
+    precision: int
+    resolution: Any
+    smallest_normal: Any
+    smallest_subnormal: Any
+    tiny: Any
+
+    def __new__(cls, dtype: DTypeLike) -> Self:
+        resolved = _number_dtype("finfo", dtype)
+        if promotion.kind_of(resolved) not in ("f", "c"):
+            raise ValueError(f"finfo: {resolved} is not a dtype of floats; use iinfo for integers")
+        limits: Self = _finfo(resolved)
+        return limits
 
 
-def iinfo(int_type: DTypeLike) -> np.iinfo[Any]:
+class iinfo(metaclass=_Limits):
     """The limits of a dtype of integers: ``min``, ``max``, ``bits``.
 
+    What it gives are objects of NumPy or ml_dtypes, and instances of this class.
+
+    Args:
+        int_type: the dtype.
+
+    Raises:
+        ValueError: it is not a dtype of integers.
+
     Example:
         >>> import dovetail.dtypes
-        >>> dovetail.dtypes.iinfo("int4").max
-        7
+        >>> limits = dovetail.dtypes.iinfo("int4")
+        >>> limits.max, isinstance(limits, dovetail.dtypes.iinfo)
+        (7, True)
     """
-    resolved = _number_dtype("iinfo", int_type)
-    if promotion.kind_of(resolved) not in ("i", "u"):
-        raise ValueError(f"iinfo: {resolved} is not a dtype of integers; use finfo for floats")
-    info: np.iinfo[Any] = _iinfo(resolved)
-    return info
+
+    kinds: ClassVar[tuple[type, ...]] = (np.iinfo, ml_dtypes.iinfo)
+    bits: int
+    dtype: np.dtype[Any]
+    key: str
+    kind: str
+    max: int
+    min: int
+
+    def __new__(cls, int_type: DTypeLike) -> Self:
+        resolved = _number_dtype("iinfo", int_type)
+        if promotion.kind_of(resolved) not in ("i", "u"):
+            raise ValueError(f"iinfo: {resolved} is not a dtype of integers; use finfo for floats")
+        limits: Self = _iinfo(resolved)
+        return limits
 
 
 def _number_dtype(name: str, dtype: Any) -> DType:

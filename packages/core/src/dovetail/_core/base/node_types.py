@@ -26,6 +26,7 @@ __all__ = [
     "dispatch_registry",
     "flatten_one_level",
     "flatten_one_level_with_keys",
+    "is_plain_named_tuple",
     "is_tree_node",
     "keystr",
     "register_dataclass",
@@ -58,6 +59,9 @@ _registries = (registry, dispatch_registry)
 # data, by type.
 _keys_of: dict[type, Callable[[Any], Sequence[Any]]] = {}
 
+# The registered types. Named tuples are nodes without that, and get other rules by it.
+_with_rules: set[type] = set()
+
 
 def register_pytree_node(
     nodetype: type[T],
@@ -68,7 +72,8 @@ def register_pytree_node(
     """Make a type a node of trees.
 
     Args:
-        nodetype: the type; its subclasses are not included.
+        nodetype: the type; its subclasses are not included. A named tuple, which is a node without
+            being registered, gets these functions in place of its own.
         flatten_func: maps an object to ``(children, static_data)``. The static data is part of the
             structure: it should be hashable, and is compared with ``==``.
         unflatten_func: maps the static data and the children to an object. It is also called with
@@ -100,6 +105,7 @@ def register_pytree_node(
             raise TypeError(
                 f"register_pytree_node: {argument} must be a function, got {function!r}"
             )
+    _with_rules.add(nodetype)
     for each in _registries:
         each.register_node(nodetype, flatten_func, unflatten_func, flatten_with_keys_func)
 
@@ -281,6 +287,7 @@ def register_dataclass(
                 f"{nodetype.__name__}: {' and '.join(problems)}. Leave out fields with drop_fields."
             )
     _check_new("register_dataclass", nodetype)
+    _with_rules.add(nodetype)
     for each in _registries:
         each.register_dataclass_node(nodetype, data_names, meta_names)
     keys = tuple(GetAttrKey(name) for name in data_names)
@@ -336,7 +343,7 @@ def static(**kwargs: Any) -> Any:
 def _check_new(name: str, nodetype: Any) -> None:
     if not isinstance(nodetype, type):
         raise TypeError(f"{name}: expected a class, got {nodetype!r}")
-    if registry.is_node(nodetype):
+    if registry.is_node(nodetype) and not is_plain_named_tuple(nodetype):
         raise ValueError(
             f"{name}: {nodetype.__module__}.{nodetype.__qualname__} is already a node of trees; a "
             "type is registered once, where it is defined"
@@ -379,6 +386,11 @@ def _simple_key(key: Any) -> str:
         case GetAttrKey():
             return str(key.name)
     return str(key)
+
+
+def is_plain_named_tuple(kind: type) -> bool:
+    """Whether a type is a named tuple whose children are its fields."""
+    return issubclass(kind, tuple) and hasattr(kind, "_fields") and kind not in _with_rules
 
 
 def is_tree_node(typ: type) -> bool:
@@ -430,7 +442,7 @@ def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[tuple[Any, Any]], H
             "node"
         )
     pairs, static_data = flattened
-    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
+    if is_plain_named_tuple(type(tree)):
         # jaxlib before 0.11 gives every field of a named tuple the name of the first.
         pairs = zip([GetAttrKey(name) for name in tree._fields], tree, strict=True)
     return tuple(pairs), static_data
@@ -485,8 +497,8 @@ def child_keys(kind: type, static_data: Any, count: int) -> list[Any]:
         return [DictKey(key) for key in static_data]
     if kind in _keys_of:
         return list(_keys_of[kind](static_data))
-    if issubclass(kind, tuple) and hasattr(kind, "_fields"):
-        return [GetAttrKey(name) for name in kind._fields]
+    if is_plain_named_tuple(kind):
+        return [GetAttrKey(name) for name in kind._fields]  # type: ignore[attr-defined]
     return [FlattenedIndexKey(index) for index in range(count)]
 
 

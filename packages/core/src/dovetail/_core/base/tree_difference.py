@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from dovetail._core.base.bindings import PyTreeDef
-from dovetail._core.base.node_types import KeyPath, child_keys, keystr, registry
+from dovetail._core.base.node_types import (
+    KeyPath,
+    child_keys,
+    is_plain_named_tuple,
+    keystr,
+    registry,
+)
 
 __all__ = [
     "Difference",
@@ -79,8 +85,9 @@ class Node:
         name = self.kind.__name__
         if self.kind is dict:
             return f"a dict with keys {list(self.static_data)}"
-        if issubclass(self.kind, tuple) and hasattr(self.kind, "_fields"):
-            return f"a named tuple {name}({', '.join(self.kind._fields)})"
+        if is_plain_named_tuple(self.kind):
+            fields: tuple[str, ...] = self.kind._fields  # type: ignore[attr-defined]
+            return f"a named tuple {name}({', '.join(fields)})"
         if self.kind in (tuple, list):
             return f"a {name} of length {count}"
         children = "1 child" if count == 1 else f"{count} children"

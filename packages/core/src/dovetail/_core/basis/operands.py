@@ -11,7 +11,7 @@ from dovetail._core.base.errors import NonArrayArgumentError
 from dovetail._core.base.typing import Array
 from dovetail._core.ir.avals import (
     ShapedArray,
-    as_array,
+    array_conversion,
     aval_of,
     is_array_like,
     make_aval,
@@ -53,6 +53,9 @@ def as_operand(x: Any, function: str, argument: str = "x") -> Array:
             return Literal(np.asarray(x, aval.dtype)[()], aval)  # type: ignore[return-value]
         return np.asarray(x)  # type: ignore[return-value]
     if not is_array_like(x):
+        convert = array_conversion(x)
+        if convert is not None:
+            return as_operand(convert(), function, argument)
         hint = (
             f"; write dovetail.numpy.asarray({argument}) first"
             if isinstance(x, (list, tuple))
@@ -62,7 +65,7 @@ def as_operand(x: Any, function: str, argument: str = "x") -> Array:
             f"{function} requires its argument {argument} to be an array or a scalar, got "
             f"{named_kind(x)}{hint}"
         )
-    return as_operand(as_array(x), function, argument) if hasattr(x, "__dovetail_array__") else x
+    return x
 
 
 def _aval_of_scalar(x: Any) -> ShapedArray:

@@ -329,6 +329,8 @@ def reduce_sum(x: Any, axes: tuple[int, ...]) -> Any:
 
 def full(shape: Shape, value: Any, dtype: Any) -> Any:
     """An array of one repeated value."""
+    if dtype == dtypes.float0:
+        return np.zeros(shape, dtype)
     scalar = Literal(np.asarray(value, dtype)[()], make_aval((), dtype))
     return broadcast_in_dim_p.bind(scalar, shape=shape, broadcast_dimensions=(), sharding=None)
 

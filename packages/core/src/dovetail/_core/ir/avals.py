@@ -264,7 +264,7 @@ def aval_of(x: Any) -> Any:
         return _numpy_aval(x)
     if isinstance(x, (bool, int, float, complex)):
         return _scalar_aval(x)
-    if hasattr(x, "__array__") or hasattr(x, "__dovetail_array__"):
+    if hasattr(x, "__array__") or array_conversion(x) is not None:
         return aval_of(as_array(x))
     raise NonArrayArgumentError(
         f"expected an array or a scalar, got {type(x).__name__}: {_excerpt(x)}"
@@ -296,13 +296,27 @@ def is_array_like(x: Any) -> bool:
     aval = getattr(x, "aval", None)
     if isinstance(aval, AbstractValue):
         return not isinstance(x, AbstractValue)
-    return isinstance(x, (bool, int, float, complex)) or hasattr(x, "__dovetail_array__")
+    return isinstance(x, (bool, int, float, complex))
 
 
 def as_array(x: Any) -> Any:
-    """The array behind an object with ``__dovetail_array__`` or ``__array__``."""
-    convert = getattr(x, "__dovetail_array__", None)
+    """The array behind an object that converts itself, or has ``__array__``."""
+    convert = array_conversion(x)
     return convert() if convert is not None else np.asarray(x)
+
+
+def array_conversion(x: Any) -> Callable[[], Any] | None:
+    """The method by which an object that is no array makes one of itself; None if it has none.
+
+    Example:
+        >>> class Celsius:
+        ...     def __jax_array__(self):
+        ...         return np.float32(20.0)
+        >>> array_conversion(Celsius())()
+        np.float32(20.0)
+    """
+    method: Callable[[], Any] | None = getattr(x, "__dovetail_array__", None)
+    return getattr(x, "__jax_array__", None) if method is None else method
 
 
 def _excerpt(x: Any) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from dovetail._core.base.caches import Memory
+from dovetail._core.base.source import SourceLocation
 from dovetail._core.ir.avals import AbstractValue
 
 if TYPE_CHECKING:
@@ -82,6 +84,45 @@ class Literal:
 Atom = Var | Literal
 
 
+@dataclass(frozen=True, slots=True)
+class SourceInfo:
+    """Where an equation came from.
+
+    Attributes:
+        traceback: jaxlib's traceback of the line of the user's code; None if it is unknown.
+        name_stack: the names of the scopes around it (`dovetail.named_scope`), joined by slashes.
+    """
+
+    traceback: Any
+    name_stack: str
+
+    @classmethod
+    def of_place(cls, place: Any) -> SourceInfo:
+        """The place of an equation, which is a traceback or one inside scopes."""
+        if type(place) is SourceLocation:
+            return cls(place.traceback, place.prefix.rstrip("/"))
+        return cls(place, "")
+
+
+@dataclass(frozen=True, slots=True)
+class JaxprEqnContext:
+    """What was in force when an equation was traced.
+
+    Options that programs depend on are parameters of equations, so this holds nothing that differs
+    between equations; interpreters of jaxprs may enter it, as they do in JAX.
+
+    Attributes:
+        compute_type: where the equation runs; None: where the program does.
+    """
+
+    compute_type: None = None
+
+    @property
+    def manager(self) -> AbstractContextManager[None]:
+        """A context in which the equation can be bound again."""
+        return nullcontext()
+
+
 class JaxprEqn:
     """One application of a primitive: ``outvars = primitive[params] invars``."""
 
@@ -102,6 +143,16 @@ class JaxprEqn:
         self.params = params
         self.effects = effects
         self.traceback = traceback
+
+    @property
+    def source_info(self) -> SourceInfo:
+        """Where the equation came from."""
+        return SourceInfo.of_place(self.traceback)
+
+    @property
+    def ctx(self) -> JaxprEqnContext:
+        """What was in force when the equation was traced."""
+        return JaxprEqnContext()
 
     def replace(self, **changes: Any) -> JaxprEqn:
         """A copy with some fields replaced."""
@@ -173,6 +224,16 @@ class Jaxpr:
         self.effects = effects
         self.debug_info = debug_info
 
+    @property
+    def in_avals(self) -> list[Any]:
+        """Avals of the parameters."""
+        return [v.aval for v in self.invars]
+
+    @property
+    def out_avals(self) -> list[Any]:
+        """Avals of the results."""
+        return [v.aval for v in self.outvars]
+
     def replace(self, **changes: Any) -> Jaxpr:
         """A copy with some fields replaced."""
         fields = {
@@ -231,6 +292,26 @@ class ClosedJaxpr:
     def literals(self) -> list[Any]:
         """The constants, under the name they once had."""
         return self.consts
+
+    @property
+    def constvars(self) -> list[Var]:
+        """The variables bound to the constants."""
+        return self.jaxpr.constvars
+
+    @property
+    def invars(self) -> list[Var]:
+        """The parameters of the jaxpr."""
+        return self.jaxpr.invars
+
+    @property
+    def outvars(self) -> list[Atom]:
+        """The results of the jaxpr."""
+        return self.jaxpr.outvars
+
+    @property
+    def debug_info(self) -> DebugInfo | None:
+        """Where the jaxpr came from."""
+        return self.jaxpr.debug_info
 
     @property
     def eqns(self) -> list[JaxprEqn]:

@@ -14,6 +14,7 @@ from dovetail._core.base.errors import NonArrayArgumentError
 from dovetail._core.ir.avals import (
     AbstractValue,
     ShapedArray,
+    array_conversion,
     aval_of,
     is_array_like,
     numpy_refusal,
@@ -252,6 +253,13 @@ def check_array_leaves(
                 )
             if isinstance(leaf, (np.ndarray, np.generic)):
                 raise NonArrayArgumentError(numpy_refusal(leaf, f"Argument {name} of {context}"))
+            if array_conversion(leaf) is not None:
+                raise NonArrayArgumentError(
+                    f"Argument {name} of {context} is {leaf!r:.80} of type {type(leaf)}, which "
+                    "functions of arrays convert, and transformations do not: pass "
+                    "dovetail.numpy.asarray(...) of it, or register its type as a pytree "
+                    "(dovetail.tree_util.register_pytree_node_class)"
+                )
             raise NonArrayArgumentError(
                 f"Argument {name} of {context} is {leaf!r:.80} of type {type(leaf)}, which is not "
                 "a valid array type. Pass an array or scalar, mark the argument static "

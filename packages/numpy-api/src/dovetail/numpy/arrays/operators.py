@@ -12,7 +12,8 @@ from typing import Any, Final
 import numpy as np
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import fits, literal
-from dovetail.extend.avals import ArrayClass
+from dovetail.extend.avals import ArrayClass, array_conversion
+from dovetail.extend.eager import unsupported_operands
 from dovetail.extend.unchecked import AnyPrimitive
 from dovetail.lax import (
     add_p,
@@ -100,7 +101,9 @@ def _binary(
                     if number is not None:
                         return bind(self, number)  # type: ignore[misc]
                 return function(self, other)
-            return function(self, other) if _is_operand(other) else _refused(self, other)
+            if _is_operand(other):
+                return function(self, other)
+            return unsupported_operands(name, (other,))
         if a is b and direct(a.dtype):
             return bind(self, other)  # type: ignore[misc]
         return function(self, other)
@@ -114,7 +117,7 @@ def _binary(
             return function(other, self)
         if isinstance(other, ArrayClass) or _is_operand(other):
             return function(other, self)
-        return _refused(self, other)
+        return unsupported_operands(f"r{name}", (other,))
 
     operator.__name__ = operator.__qualname__ = f"__{name}__"
     reflected.__name__ = reflected.__qualname__ = f"__r{name}__"
@@ -124,21 +127,7 @@ def _binary(
 
 
 def _is_operand(other: Any) -> bool:
-    return (
-        isinstance(other, _HOST) or hasattr(other, "__dovetail_array__") or hasattr(other, "aval")
-    )
-
-
-def _refused(self: Any, other: Any) -> Any:
-    """For other operands Python tries their own operator, and raises an error if there is none."""
-    if isinstance(other, (list, tuple, set, dict)):
-        kind = type(other).__name__
-        raise TypeError(
-            f"unsupported operand types: an array and a {kind}; write dovetail.numpy.asarray(...) "
-            f"around "
-            f"the {kind} first"
-        )
-    return NotImplemented
+    return isinstance(other, _HOST) or hasattr(other, "aval") or array_conversion(other) is not None
 
 
 def _power(x: Any, y: Any) -> Any:

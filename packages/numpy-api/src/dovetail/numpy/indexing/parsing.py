@@ -11,7 +11,7 @@ import numpy as np
 from dovetail import enable_x64
 from dovetail.errors import NonConcreteBooleanIndexError
 from dovetail.extend import dtypes
-from dovetail.extend.avals import ArrayClass, Tracer, as_array
+from dovetail.extend.avals import ArrayClass, Tracer, array_conversion, as_array
 from dovetail.extend.dtypes import dtype_name
 from dovetail.extend.unchecked import convert_element_type
 from dovetail.lax import stack
@@ -214,7 +214,7 @@ def _entry(entry: Any, number: int) -> Any:
             )
         if hasattr(entry, "__index__"):
             return operator.index(entry)
-        if not (hasattr(entry, "__dovetail_array__") or hasattr(entry, "__array__")):
+        if not (hasattr(entry, "__array__") or array_conversion(entry) is not None):
             if isinstance(entry, (float, complex)):
                 raise _wrong_type(type(entry).__name__, number)
             raise IndexError(

@@ -231,15 +231,26 @@ class Cond(Primitive):
         index = to_front(index, of_index, size)
         if len(branches) > 2:
             index = clamp(make_literal(0, _INDEX), index, make_literal(len(branches) - 1, _INDEX))
+        passed = [_passed_through(branches, n) for n in range(len(branches[0].out_avals))]
         results = []
         for i, branch in enumerate(branches):
             guarded = _guarded(branch, ne(index, make_literal(i, _INDEX)), operands, dims, size)
             outs, out_dims = batch_flat(function_of(branch), *guarded, size)
-            results.append([to_front(o, d, size) for o, d in zip(outs, out_dims, strict=True)])
+            results.append(
+                [
+                    to_front(o, d, size) if operand is None else None
+                    for o, d, operand in zip(outs, out_dims, passed, strict=True)
+                ]
+            )
         if len(branches) == 2:
             index = ne(index, make_literal(0, _INDEX))
-        outs = [chosen(index, *cases) for cases in zip(*results, strict=True)]
-        return outs, [0] * len(outs)
+        return (
+            [
+                chosen(index, *cases) if operand is None else operands[operand]
+                for operand, *cases in zip(passed, *results, strict=True)
+            ],
+            [0 if operand is None else dims[operand] for operand in passed],
+        )
 
     def lower(
         self,
@@ -431,6 +442,15 @@ def pad_residuals(
         ]
 
     return stage(function, closed.in_avals, derived_info(closed, "linearize"))
+
+
+def _passed_through(branches: Branches, number: int) -> int | None:
+    """The operand that every branch returns as one of its results, if there is one."""
+    places = {
+        next((i for i, v in enumerate(b.jaxpr.invars) if v is b.jaxpr.outvars[number]), None)
+        for b in branches
+    }
+    return places.pop() if len(places) == 1 else None
 
 
 def _guarded(

@@ -341,10 +341,11 @@ def fori_loop(
     mode only.
 
     Args:
-        lower: the first integer.
-        upper: the end of the range, exclusive.
+        lower: the first integer, or a float that is whole.
+        upper: the end of the range, exclusive; of the dtype of `lower`.
         body_fun: maps an integer and the carry to the new carry, a tree of arrays with the same
-            structure, shapes and dtypes.
+            structure, shapes and dtypes. The integer is weakly typed if both bounds are concrete,
+            else it has their dtype.
         init_val: the initial carry, a tree of arrays. A Python number in it takes the dtype that
             `body_fun` returns.
         unroll: the number of calls per iteration of the compiled loop; True to unroll fully. For
@@ -354,9 +355,10 @@ def fori_loop(
         The final carry; `init_val` if the range is empty.
 
     Raises:
-        TypeError: a bound is not a scalar integer, the bounds have different dtypes, or `body_fun`
-            returns another type than that of `init_val`.
-        ValueError: `unroll` is given, but the bounds are not concrete.
+        TypeError: a bound is not a scalar, the bounds have different dtypes, or `body_fun` returns
+            another type than that of `init_val`.
+        ValueError: a bound is known and not whole, or `unroll` is given, but the bounds are not
+            concrete.
 
     Differs:
         A loop that is called eagerly traces its body at every call, and finds what was compiled
@@ -371,6 +373,13 @@ def fori_loop(
         >>> print(first, lax.fori_loop(0, 3, body, 0))
         3 30
 
+        A bound that is not whole is refused, where JAX drops its fraction in some cases.
+
+        >>> lax.fori_loop(0.5, 3.0, lambda i, total: total + i, 0)
+        Traceback (most recent call last):
+            ...
+        ValueError: lax.fori_loop: lower must be a whole number, got 0.5
+
     Example:
         >>> from dovetail import lax
         >>> int(lax.fori_loop(1, 5, lambda i, product: i * product, 1))
@@ -380,30 +389,33 @@ def fori_loop(
     bounds = [as_operand(b, "lax.fori_loop", n) for b, n in ((lower, "lower"), (upper, "upper"))]
     for bound, name in zip(bounds, ("lower", "upper"), strict=True):
         aval = aval_of(bound)
-        if aval.shape or dtypes.kind_of(aval.dtype) not in ("i", "u"):
+        if aval.shape or dtypes.kind_of(aval.dtype) not in ("b", "i", "u", "f"):
             raise TypeError(
                 f"lax.fori_loop: {name} must be a scalar integer, got {aval.short_name()}"
             )
     first, last = aval_of(bounds[0]), aval_of(bounds[1])
     dtype = dtypes.result_type(*bounds)
-    if first.dtype != last.dtype and not (first.weak_type or last.weak_type):
+    integers = {dtypes.kind_of(aval.dtype) in ("i", "u") for aval in (first, last)} == {True}
+    if first.dtype != last.dtype and not (integers and (first.weak_type or last.weak_type)):
         raise TypeError(
             "lax.fori_loop: lower and upper must have one dtype, got "
             f"{first.short_name()} and {last.short_name()}"
         )
-    try:
-        start, stop = operator.index(lower), operator.index(upper)
-    except TypeError:
-        concrete = False
-    else:
-        concrete = True
+    start, stop = _known(lower, "lower"), _known(upper, "upper")
+    concrete = start is not None and stop is not None
+    weak = first.weak_type and last.weak_type
+    if concrete:
+        limits = dtypes.iinfo(dtypes.default_dtype("i"))
+        if all(limits.min <= n <= limits.max for n in (start, stop)):
+            dtype, weak = dtypes.default_dtype("i"), True
+    elif dtypes.kind_of(dtype) == "b":
+        raise TypeError(f"lax.fori_loop: lower must be a scalar integer, got {first.short_name()}")
     if config.disable_jit.value and concrete:
         value: Any = init_val
         for i in range(start, stop):
             value = body_fun(np.asarray(i, dtype)[()], value)
         return value
 
-    weak = first.weak_type and last.weak_type
     index = (
         make_literal(start, dtype, weak)
         if concrete
@@ -446,6 +458,24 @@ def fori_loop(
     )
     outs = run_while(Body(interned(proceed), [], None), body, leaves)
     return pytree.unflatten(carry.tree, outs[2:])
+
+
+def _known(bound: Any, name: str) -> Any:
+    """The integer that a bound of `fori_loop` is, if its value is known, else None.
+
+    Raises:
+        ValueError: it is a number that is not whole.
+    """
+    try:
+        return operator.index(bound)
+    except TypeError:
+        try:
+            number = float(bound)
+        except TypeError:
+            return None
+    if not number.is_integer():
+        raise ValueError(f"lax.fori_loop: {name} must be a whole number, got {number}")
+    return int(number)
 
 
 def map(f: Callable[[X], Y], xs: X, *, batch_size: int | None = None) -> Y:

@@ -78,6 +78,12 @@ class WhileParams(NamedTuple):
         first, second = self.cond_nconsts, self.cond_nconsts + self.body_nconsts
         return list(values[:first]), list(values[first:second]), list(values[second:])
 
+    def unchanged(self) -> list[bool]:
+        """Which parts of the carry the body returns as it got them."""
+        body = self.body_jaxpr.jaxpr
+        before = body.invars[self.body_nconsts :]
+        return [a is b for a, b in zip(before, body.outvars, strict=True)]
+
 
 def bind_while(
     condition: ClosedJaxpr,
@@ -197,8 +203,10 @@ class While(Primitive):
                     f"happen for all: {sorted(map(str, self.effects(**params)))}"
                 )
             if of_condition is not None:
-                # Elements whose loop has ended keep their values.
-                flags, at = [True] * len(carry), [0] * len(carry)
+                # Elements whose loop has ended keep their values. What the body does not change is
+                # the same for all.
+                flags = [f or not k for f, k in zip(flags, loop.unchanged(), strict=True)]
+                at = [0 if b else None for b in flags]
             body, after = batch_of(loop.body_jaxpr, size, (*body_dims, *at), tuple(flags))
             grown = [a or d is not None for a, d in zip(flags, after, strict=True)]
             if grown == flags:

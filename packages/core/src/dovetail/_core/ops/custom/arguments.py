@@ -6,11 +6,12 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dovetail._core.base import dtypes, pytree
+from dovetail._core.base.caches import HasMemory
 from dovetail._core.base.errors import UnexpectedTracerError
 from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import make_literal
@@ -28,6 +29,21 @@ from dovetail._core.transform.flattening import (
     location_of,
     name_of,
 )
+
+
+class HasRules(HasMemory):
+    """A function with rules of its own.
+
+    If it is made of another such function, what defines the other's rules is found on it too.
+    """
+
+    if not TYPE_CHECKING:  # type checkers must report undeclared attributes
+
+        def __getattr__(self, name: str) -> Any:
+            inner = self.__dict__.get("fun")
+            if isinstance(inner, HasRules) and not name.startswith("_"):
+                return getattr(inner, name)
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
 class NondiffSignature:

@@ -7,7 +7,7 @@ from functools import partial, update_wrapper
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, ParamSpec, TypeVar
 
 from dovetail._core.base import pytree
-from dovetail._core.base.caches import HasMemory, Memory
+from dovetail._core.base.caches import Memory
 from dovetail._core.base.errors import UnexpectedTracerError
 from dovetail._core.basis.elementwise import add_tangents
 from dovetail._core.basis.structural import batch_size, instantiate_zeros
@@ -16,6 +16,7 @@ from dovetail._core.ir.jaxpr import DebugInfo
 from dovetail._core.ir.shown_params import ShownParams, never
 from dovetail._core.ops.calls.jit import RuleCall
 from dovetail._core.ops.custom.arguments import (
+    HasRules,
     NondiffSignature,
     UserFunction,
     described,
@@ -314,7 +315,7 @@ def _checked_tangents(
     return checked
 
 
-class custom_jvp(HasMemory, Generic[P, R]):
+class custom_jvp(HasRules, Generic[P, R]):
     """A function with a custom derivative rule for forward mode.
 
     All kinds of differentiation use the rule. It is linear in the tangents, and reverse mode

@@ -16,7 +16,7 @@ from typing import (
 )
 
 from dovetail._core.base import dtypes, pytree
-from dovetail._core.base.caches import HasMemory, Memory
+from dovetail._core.base.caches import Memory
 from dovetail._core.base.errors import UnexpectedTracerError
 from dovetail._core.base.flags import merge, partition
 from dovetail._core.basis.operands import as_operand
@@ -25,6 +25,7 @@ from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import Literal
 from dovetail._core.ir.shown_params import ShownParams, never
 from dovetail._core.ops.custom.arguments import (
+    HasRules,
     NondiffSignature,
     UserFunction,
     converted,
@@ -413,7 +414,7 @@ def _up_to_none(tree: Any, given: Any) -> list[Any] | None:
     return out if walk(tree, structure) else None
 
 
-class custom_vjp(HasMemory, Generic[P, R]):
+class custom_vjp(HasRules, Generic[P, R]):
     """A function with a custom derivative rule for reverse mode.
 
     Under `grad` and `vjp`, the forward rule replaces the function, and the backward rule later uses

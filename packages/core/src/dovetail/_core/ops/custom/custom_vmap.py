@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar
 import numpy as np
 
 from dovetail._core.base import config, dtypes, pytree
-from dovetail._core.base.caches import HasMemory, Memory
+from dovetail._core.base.caches import Memory
 from dovetail._core.base.flags import Flags, merge, partition
 from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import as_operand
@@ -21,6 +21,7 @@ from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo
 from dovetail._core.ops.calls.program_primitive import ProgramPrimitive
 from dovetail._core.ops.control.bodies import Body, operands_of
 from dovetail._core.ops.control.loops import map as sequential_map
+from dovetail._core.ops.custom.arguments import HasRules
 from dovetail._core.trace.scopes import at_own_lines
 from dovetail._core.trace.tracer import Tracer
 from dovetail._core.trace.zeros import Zero, with_zeros, without_zeros
@@ -413,7 +414,7 @@ def _differentiable(call: ClosedJaxpr) -> Flags:
     return tuple([a.tangent().dtype != dtypes.float0 for a in call.out_avals])
 
 
-class custom_vmap(HasMemory, Generic[P, R]):
+class custom_vmap(HasRules, Generic[P, R]):
     """A function with a custom rule for `vmap`.
 
     Outside `vmap`, the function itself runs; it is traced once for each signature. It is
@@ -454,9 +455,9 @@ class custom_vmap(HasMemory, Generic[P, R]):
 
     def __init__(self, fun: Callable[P, R]) -> None:
         check_callable(fun, "custom_vmap")
+        update_wrapper(self, fun)
         self.fun = fun
         self.vmap_rule: Callable[..., Any] | None = None
-        update_wrapper(self, fun)
         self._memory = Memory()
 
     def def_vmap(self, vmap_rule: F) -> F:

@@ -14,7 +14,14 @@ from dovetail._core.basis.elementwise import Elementwise, convert_element_type_p
 from dovetail._core.basis.families import NoGradient, Unary
 from dovetail._core.basis.operands import as_operand as _operand
 from dovetail._core.basis.structural import full, is_linear, move_dimension
-from dovetail._core.ir.avals import ShapedArray, aval_of, is_array_like, make_aval
+from dovetail._core.ir.avals import (
+    ShapedArray,
+    array_conversion,
+    as_array,
+    aval_of,
+    is_array_like,
+    make_aval,
+)
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.tracer import ArrayClass
 from dovetail._core.trace.zeros import Zero
@@ -326,6 +333,8 @@ def stop_gradient(x: T) -> T:
     """
 
     def stop(leaf: Any) -> Any:
+        if array_conversion(leaf) is not None and not is_array_like(leaf):
+            leaf = as_array(leaf)  # it may hold what depends on an argument
         if not is_array_like(leaf) or dtypes.kind_of(aval_of(leaf).dtype) not in ("f", "c"):
             return leaf
         return stop_gradient_p.bind(_operand(leaf, "lax.stop_gradient"))

@@ -175,6 +175,8 @@ def full(
     """
     refuse_sharding(sharding, "full", "sharding")
     sizes = canonical_shape(shape, "full")
+    if dtype == dtypes.float0:
+        return np.zeros(sizes, dtypes.float0)  # type: ignore[return-value]
     value = as_operand(fill_value, "lax.full", "fill_value")
     if value.ndim:
         raise TypeError(
@@ -222,6 +224,8 @@ def full_like(
         aval = aval_of(as_operand(x, "lax.full_like"))
         like_shape, like_dtype, weak = aval.shape, aval.dtype, aval.weak_type
     sizes = like_shape if shape is None else canonical_shape(shape, "full_like")
+    if (like_dtype if dtype is None else dtype) == dtypes.float0:
+        return np.zeros(sizes, dtypes.float0)  # type: ignore[return-value]
     value = as_operand(fill_value, "lax.full_like", "fill_value")
     if value.ndim:
         raise TypeError(

@@ -49,21 +49,38 @@ class Retired(NamedTuple):
     traceback: Any
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Shard:
     """The part of an array that one device holds.
 
     Attributes:
         device: the device.
-        index: the part's position in the whole array: one slice for each dimension.
-        replica_id: the index of this copy among the copies of the same part.
-        data: the part, as an array on that device.
+        sharding: the sharding of the whole array.
+        global_shape: the shape of the whole array.
+        data: the part, as an array on that device; None if this process does not hold it.
     """
 
     device: Any
-    index: tuple[slice, ...]
-    replica_id: int
-    data: Array
+    sharding: Any
+    global_shape: tuple[int, ...]
+    data: Array | None = None
+
+    @property
+    def index(self) -> tuple[slice, ...]:
+        """The part's position in the whole array: one slice for each dimension."""
+        index: tuple[slice, ...] = self.sharding.devices_indices_map(self.global_shape)[self.device]
+        return index
+
+    @property
+    def replica_id(self) -> int:
+        """The index of this copy among the copies of the same part."""
+        return 0  # arrays are on one device
+
+    def __repr__(self) -> str:
+        return (
+            f"Shard(device={self.device}, index={self.index}, replica_id={self.replica_id}, "
+            f"data={self.data})"
+        )
 
 
 class _ArrayMeta(type):
@@ -219,16 +236,18 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
     @property
     def addressable_shards(self) -> list[Shard]:
         """The parts of the array on devices that this process can address."""
-        indices = self.sharding.addressable_devices_indices_map(self.shape)
+        sharding = self.sharding
         self._check()
         # A single device holds the whole array.
-        return [Shard(device, index, 0, self) for device, index in indices.items()]
+        return [Shard(d, sharding, self.shape, self) for d in sharding.addressable_devices]
 
     global_shards = addressable_shards
 
     def addressable_data(self, index: int) -> Array:
         """The part of the array on one of the addressable devices."""
-        return self.addressable_shards[index].data
+        data = self.addressable_shards[index].data
+        assert data is not None
+        return data
 
     def to_device(self, device: Any, *, stream: Any = None) -> Array:
         """The array on another device, committed to it.

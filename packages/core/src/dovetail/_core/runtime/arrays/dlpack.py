@@ -224,14 +224,15 @@ def address(buffer: Any) -> int:
 # import
 
 
-def from_dlpack(external: Any, device: Any = None, copy: bool | None = None) -> Array:
+def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = None) -> Array:
     """An array with the data of another library's array.
 
     The data is copied, because its owner could write to it later. ``copy=False`` shares the memory
     instead; the owner must not write to it then.
 
     Args:
-        external: an object with ``__dlpack__`` and ``__dlpack_device__``, such as a PyTorch tensor.
+        external_array: an object with ``__dlpack__`` and ``__dlpack_device__``, such as a PyTorch
+            tensor.
         device: where to place the result: a device or a sharding. If None, the device that the data
             is on; for data on the host, the default device if the host is not a device of this
             process (``DOVETAIL_PLATFORMS`` leaves out ``"cpu"``).
@@ -241,7 +242,7 @@ def from_dlpack(external: Any, device: Any = None, copy: bool | None = None) -> 
         The array; 64-bit numbers become 32-bit ones unless ``enable_x64`` is on.
 
     Raises:
-        TypeError: ``external`` is not such an object.
+        TypeError: ``external_array`` is not such an object.
         BufferError: its dtype or device is not supported, or ``copy=False`` and sharing is
             impossible.
 
@@ -261,25 +262,27 @@ def from_dlpack(external: Any, device: Any = None, copy: bool | None = None) -> 
         >>> from_dlpack(np.arange(3, dtype="float32"))
         Array([0., 1., 2.], dtype=float32)
     """
-    if isinstance(external, Tracer):
-        raise TracerArrayConversionError(external)
-    if not hasattr(external, "__dlpack__") or not hasattr(external, "__dlpack_device__"):
+    if isinstance(external_array, Tracer):
+        raise TracerArrayConversionError(external_array)
+    if not hasattr(external_array, "__dlpack__") or not hasattr(
+        external_array, "__dlpack_device__"
+    ):
         hint = (
             "; pass the array itself instead of a capsule"
-            if type(external).__name__ == "PyCapsule"
+            if type(external_array).__name__ == "PyCapsule"
             else ""
         )
         raise TypeError(
             "from_dlpack takes an object with __dlpack__ and __dlpack_device__, such as a PyTorch "
-            f"tensor; got {type(external).__name__}{hint}"
+            f"tensor; got {type(external_array).__name__}{hint}"
         )
     target = None if device is None else as_sharding(device)
-    if isinstance(external, Array):
-        return _from_own(external, target, copy)
-    kind, number = (int(part) for part in external.__dlpack_device__())
+    if isinstance(external_array, Array):
+        return _from_own(external_array, target, copy)
+    kind, number = (int(part) for part in external_array.__dlpack_device__())
     if kind in (CPU, CUDA_HOST):
-        return _from_host(external, target, copy)
-    return _from_accelerator(external, kind, number, target, copy)
+        return _from_host(external_array, target, copy)
+    return _from_accelerator(external_array, kind, number, target, copy)
 
 
 def _from_own(array: Array, target: Any, copy: bool | None) -> Array:

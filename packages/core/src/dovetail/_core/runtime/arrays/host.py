@@ -8,7 +8,7 @@ import numpy as np
 
 from dovetail._core.base import dtypes
 from dovetail._core.base.errors import NonArrayArgumentError
-from dovetail._core.ir.avals import ShapedArray, make_aval, numpy_refusal
+from dovetail._core.ir.avals import ShapedArray, as_array, make_aval, numpy_refusal
 
 __all__ = ["checked_ndarray", "host_value", "numpy_aval"]
 
@@ -80,7 +80,8 @@ def host_value(value: Any, aval: Any, what: str = "the value") -> Any:
     """Convert a host value to a NumPy array for transfer.
 
     Args:
-        value: a NumPy array or scalar, a Python scalar, or an object with ``__array__``.
+        value: a NumPy array or scalar, a Python scalar, or an object that converts itself to
+            an array.
         aval: its abstract value.
         what: a phrase for the value, for messages.
 
@@ -103,7 +104,7 @@ def host_value(value: Any, aval: Any, what: str = "the value") -> Any:
                 )
             ) from None
     if not isinstance(value, (np.ndarray, np.generic)):
-        value = np.asarray(value)
+        value = np.asarray(as_array(value))
     return checked_ndarray(value, what)
 
 

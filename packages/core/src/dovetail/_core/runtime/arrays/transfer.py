@@ -6,10 +6,16 @@ from typing import Any, Final, TypeVar, overload
 
 import numpy as np
 
-from dovetail._core.base import bindings, pytree
+from dovetail._core.base import bindings, dtypes, pytree
 from dovetail._core.base.errors import NonArrayArgumentError
 from dovetail._core.base.typing import ArrayLike, DeviceLike, PyTree
-from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval
+from dovetail._core.ir.avals import (
+    ShapedArray,
+    array_conversion,
+    as_array,
+    aval_of,
+    make_aval,
+)
 from dovetail._core.ir.jaxpr import Literal
 from dovetail._core.ops.calls.placement import device_put_p, set_placement
 from dovetail._core.runtime.arrays import buffers
@@ -22,7 +28,7 @@ from dovetail._core.runtime.arrays.array import (
     wrap_as,
 )
 from dovetail._core.runtime.arrays.host import checked_ndarray, host_value
-from dovetail._core.runtime.devices.layout import Format
+from dovetail._core.runtime.devices.layout import AutoLayout, Format
 from dovetail._core.runtime.devices.sharding import as_sharding, default_sharding
 from dovetail._core.trace.tracer import ArrayClass, Tracer
 
@@ -107,8 +113,10 @@ def _placed(leaf: Any, sharding: Any, donate: bool, may_alias: bool | None, what
                 f"is of type {type(leaf).__name__}"
             )
         elif not isinstance(leaf, _HOST_TYPES):
-            leaf = _converted(leaf)
+            leaf = np.asarray(as_array(leaf))
         if isinstance(leaf, (np.ndarray, np.generic)):
+            if leaf.dtype == dtypes.float0:
+                return leaf  # holds no data
             leaf = checked_ndarray(leaf, what)
         aval = aval_of(leaf)
     place = default_sharding() if sharding is None else sharding
@@ -121,14 +129,11 @@ _HOST_TYPES: Final = (bool, int, float, complex, np.ndarray, np.generic)
 
 
 def _can_be_array(value: Any) -> bool:
-    return isinstance(value, _HOST_TYPES) or any(
-        hasattr(value, name) for name in ("__array__", "__dovetail_array__", "__array_interface__")
+    return (
+        isinstance(value, _HOST_TYPES)
+        or any(hasattr(value, name) for name in ("__array__", "__array_interface__"))
+        or array_conversion(value) is not None
     )
-
-
-def _converted(value: Any) -> Any:
-    convert = getattr(value, "__dovetail_array__", None)
-    return np.asarray(value) if convert is None else np.asarray(convert())
 
 
 def _spread(prefix: Any, tree: Any, argument: str) -> list[Any]:
@@ -143,6 +148,11 @@ def _place(given: Any, argument: str) -> Any:
         NotImplementedError: it is a format with an unsupported layout.
     """
     if type(given) is Format:
+        if isinstance(given.layout, AutoLayout):
+            raise ValueError(
+                f"device_put: Layout.AUTO leaves the layout to a compiler, and no program is "
+                f"compiled here; leave it out: {argument}=Format(sharding=...)"
+            )
         if given.layout is not None and not given.layout.is_default:
             raise NotImplementedError(
                 f"device_put places arrays in row-major order alone, got {given.layout}; leave the "
@@ -283,7 +293,7 @@ def _on_host(leaf: Any) -> Any:
     if isinstance(leaf, KeyArray):
         return leaf  # the host has no form for keys
     if isinstance(leaf, ArrayClass) or hasattr(leaf, "__dovetail_array__"):
-        return np.asarray(leaf)
+        return np.asarray(as_array(leaf))
     return leaf
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from dovetail._core.base import config, dtypes, pytree
 from dovetail._core.basis.elementwise import convert_element_type_p
 from dovetail._core.basis.structural import broadcast_in_dim_p, reshape_p
+from dovetail._core.ir.avals import array_conversion
 from dovetail._core.ir.jaxpr import Jaxpr, Literal, Var
 from dovetail._core.runtime.arrays import buffers
 from dovetail._core.runtime.arrays.array import Array
@@ -30,6 +31,7 @@ _MAX_LIMITS: Final = 256
 _BITS_OF_INTEGERS: Final = {False: 32, True: 64}
 _PYTHON_NUMBERS: Final = frozenset({bool, int, float, complex})
 _HOST_TYPES: Final = (bool, int, float, complex, np.ndarray, np.generic)
+_CONTAINERS: Final = frozenset({list, tuple, set, dict})
 _ARRAY_TYPES: Final = (*_HOST_TYPES, Array)
 
 
@@ -96,7 +98,7 @@ class EagerFunction:
     def inline(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function itself; NotImplemented if an operator does not support an operand."""
         if self.is_operator and not all(map(_is_operand, args)):
-            return _refused(self.options.name, args)
+            return unsupported_operands(self.options.name, args)
         return self.function(*args, **kwargs)
 
     def miss(self, *args: Any, **kwargs: Any) -> Missed:
@@ -121,7 +123,7 @@ class EagerFunction:
 
     def _dispatch(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Missed:
         if self.is_operator and not all(map(_is_operand, args)):
-            return _refused(self.options.name, args), None, True
+            return unsupported_operands(self.options.name, args), None, True
         options = self.options
         dynamic = [arg for i, arg in enumerate(args) if i not in options.static_argnums]
         keywords = [arg for name, arg in kwargs.items() if name not in options.static_argnames]
@@ -253,18 +255,28 @@ def _hashable(value: Any, name: str) -> Any:
     return value
 
 
-def _refused(name: str, args: Sequence[Any]) -> Any:
+def unsupported_operands(name: str, args: Sequence[Any]) -> Any:
     """The result of an operator for unsupported operands: NotImplemented.
+
+    Python then tries the operator of the other operand, which may be that of a user's class.
+
+    Args:
+        name: the operator, without underscores.
+        args: its operands.
 
     Raises:
         TypeError: one is a container, whose own operator would be wrong: ``[1] * scalar`` repeats.
     """
     for value in args:
-        if isinstance(value, (list, tuple, set, dict)):
-            kind = type(value).__name__
+        kind = type(value)
+        if kind in _CONTAINERS or (
+            isinstance(value, (list, tuple))
+            and name in ("mul", "rmul")
+            and kind.__rmul__ in (list.__rmul__, tuple.__rmul__)
+        ):
             raise TypeError(
-                f"unsupported operand types for {name}: an array and a {kind}; write "
-                f"dovetail.numpy.asarray(...) around the {kind} first"
+                f"unsupported operand types for {name}: an array and a {kind.__name__}; write "
+                f"dovetail.numpy.asarray(...) around the {kind.__name__} first"
             )
     return NotImplemented
 
@@ -274,7 +286,7 @@ def _is_operand(value: Any) -> bool:
     return (
         isinstance(value, (ArrayClass, *_HOST_TYPES))
         or buffers.is_buffer(value)
-        or hasattr(value, "__dovetail_array__")
+        or array_conversion(value) is not None
     )
 
 

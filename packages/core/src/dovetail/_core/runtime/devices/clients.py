@@ -285,21 +285,32 @@ def devices(backend: str | Client | None = None) -> list[Device]:
 
 
 def local_devices(
-    process_index: int | None = None, backend: str | Client | None = None
+    process_index: int | None = None,
+    backend: str | Client | None = None,
+    host_id: int | None = None,
 ) -> list[Device]:
     """The devices that one process can address.
 
     Args:
         process_index: the number of the process; this one if None.
         backend: the platform's name; the default platform if None.
+        host_id: the old name of `process_index`.
 
     Returns:
         The devices, by increasing id.
 
     Raises:
         BackendUnavailableError: the platform is not installed, or cannot run here.
-        ValueError: there is no such process.
+        ValueError: there is no such process, or both of its names are given.
     """
+    if host_id is not None:
+        if process_index is not None:
+            raise ValueError(
+                "local_devices takes process_index or host_id, its old name, not both; got "
+                f"{process_index=} and {host_id=}"
+            )
+        source.warn("host_id of local_devices is the old name of process_index; write that")
+        process_index = host_id
     client = _backend(backend)
     if process_index is None:
         return list(client.local_devices())

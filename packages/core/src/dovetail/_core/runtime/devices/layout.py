@@ -4,17 +4,32 @@ from __future__ import annotations
 
 import operator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Final
 
 from dovetail._core.runtime.devices.plugin_buffers import PluginBuffer
 from dovetail._core.runtime.devices.sharding import Sharding
 
-__all__ = ["Format", "Layout", "format_of"]
+__all__ = ["AutoLayout", "Format", "Layout", "format_of", "layout_of"]
+
+
+class AutoLayout:
+    """The type of `Layout.AUTO`, which leaves the order of elements to the compiler."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "Layout.AUTO"
+
+
+_AUTO: Final = AutoLayout()
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
     """The order of an array's elements in memory.
+
+    ``Layout.AUTO``, in a `Format` for the arguments or results of `jit`, leaves the choice to the
+    compiler.
 
     Attributes:
         major_to_minor: the dimensions, from the one with the largest stride to the one with the
@@ -32,6 +47,8 @@ class Layout:
         >>> Layout((1, 0)).major_to_minor
         (1, 0)
     """
+
+    AUTO: ClassVar[AutoLayout] = _AUTO
 
     major_to_minor: tuple[int, ...]
     tiling: tuple[tuple[int, ...], ...] | None = None
@@ -65,7 +82,8 @@ class Format:
     """An array's sharding and memory layout; ``x.format`` for an array ``x``.
 
     Attributes:
-        layout: the order of elements; None for the device's default.
+        layout: the order of elements; None for the device's default, ``Layout.AUTO`` for the
+            compiler's choice.
         sharding: the devices; None for where the value is.
 
     Raises:
@@ -78,15 +96,15 @@ class Format:
         (0, 1)
     """
 
-    layout: Layout | None = None
+    layout: Layout | AutoLayout | None = None
     sharding: Any = None
 
     def __post_init__(self) -> None:
-        if self.layout is not None and not isinstance(self.layout, Layout):
+        if self.layout is not None and not isinstance(self.layout, (Layout, AutoLayout)):
             raise TypeError(f"Format takes a Layout or None as layout, got {self.layout!r}")
         if self.sharding is not None and not isinstance(self.sharding, Sharding):
             raise TypeError(f"Format takes a sharding or None as sharding, got {self.sharding!r}")
-        if self.layout is not None and self.sharding is None:
+        if isinstance(self.layout, Layout) and self.sharding is None:
             raise ValueError(
                 "Format: a layout needs a sharding beside it, such as "
                 "SingleDeviceSharding(dovetail.devices()[0])"
@@ -97,7 +115,12 @@ def format_of(buffer: Any, sharding: Any) -> Format:
     """The format of an array's buffer."""
     if type(buffer) is PluginBuffer:
         return Format(Layout(tuple(range(len(buffer.aval.shape)))), sharding)
-    layout = buffer._pjrt_layout._xla_layout()
+    return Format(layout_of(buffer._pjrt_layout), sharding)
+
+
+def layout_of(pjrt_layout: Any) -> Layout:
+    """A layout of jaxlib's."""
+    layout = pjrt_layout._xla_layout()
     bits = int(layout.element_size_in_bits())
     tiles = tuple(tuple(sizes) for sizes in layout.tiling())
-    return Format(Layout(tuple(reversed(layout.minor_to_major())), tiles, bits), sharding)
+    return Layout(tuple(reversed(layout.minor_to_major())), tiles, bits)

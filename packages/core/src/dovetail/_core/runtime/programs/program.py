@@ -17,6 +17,7 @@ from dovetail._core.runtime.arrays import buffers
 from dovetail._core.runtime.arrays.array import Array, KeyArray, array_from_buffer, wrap_value
 from dovetail._core.runtime.arrays.failures import original
 from dovetail._core.runtime.arrays.tokens import Token
+from dovetail._core.runtime.devices.layout import Format, Layout, layout_of
 from dovetail._core.runtime.programs import compilation, effects
 from dovetail._core.runtime.programs.arguments import argument_buffer
 from dovetail._core.runtime.programs.inspection import counted
@@ -46,6 +47,7 @@ class LoadedProgram:
 
     __slots__ = (
         "__weakref__",
+        "_empty",
         "_handlers",
         "_key_dtypes",
         "_ordered",
@@ -87,6 +89,8 @@ class LoadedProgram:
         self._tokens = [i for i, aval in enumerate(self.out_avals) if type(aval) is AbstractToken]
         outer = list(map(outer_aval, self.out_avals))
         self.physical_out_avals = list(map(physical_aval, outer))
+        # Results of float0 hold no data, and stay on the host.
+        self._empty = [i for i, aval in enumerate(outer) if aval.dtype == dtypes.float0]
         self._key_dtypes = [
             aval.dtype if isinstance(aval.dtype, dtypes.ExtendedDType) else None for aval in outer
         ]
@@ -94,13 +98,33 @@ class LoadedProgram:
 
     @property
     def returns_arrays(self) -> bool:
-        """Whether all its results are arrays, not tokens."""
-        return not self._tokens
+        """Whether all its results are arrays on a device: no tokens, and nothing of float0."""
+        return not self._tokens and not self._empty
 
     @property
     def device(self) -> Any:
         """The device that it runs on."""
         return self.sharding._device
+
+    def formats(self) -> tuple[list[Format], list[Format]]:
+        """The formats of the function's arguments and of the results.
+
+        An argument that the program does not take has neither layout nor sharding.
+        """
+        executable = self.executable
+        if hasattr(executable, "get_parameter_layouts"):
+            given = executable.get_parameter_layouts()[len(self.constants) :]
+            arguments = list(map(layout_of, given))
+            results = list(map(layout_of, executable.get_output_layouts()))
+        else:  # arrays of a backend in Python are in row-major order
+            avals = [a for a, taken in zip(self.in_avals, self.kept, strict=True) if taken]
+            arguments = [Layout(tuple(range(physical_aval(a).ndim))) for a in avals]
+            results = [Layout(tuple(range(a.ndim))) for a in self.physical_out_avals]
+        kept = iter(arguments)
+        return (
+            [Format(next(kept), self.sharding) if taken else Format() for taken in self.kept],
+            [Format(layout, self.sharding) for layout in results],
+        )
 
     def execute(self, arguments: Sequence[Any], committed: bool = False) -> list[Any]:
         """Run the program on buffers.
@@ -131,6 +155,8 @@ class LoadedProgram:
             check_special_values(outs, self.name)
         for number in self._tokens:
             outs[number] = Token(outs[number])
+        for number in self._empty:
+            outs[number] = np.zeros(outs[number].shape, dtypes.float0)
         return outs
 
     def _execute_with_effects(self, arguments: Sequence[Any], handlers: list[Any]) -> list[Any]:
