@@ -21,10 +21,13 @@ from dovetail.extend.arguments import (
 )
 from dovetail.extend.arrays import (
     Array,
+    array_from_buffer,
     checked_ndarray,
     is_foreign_buffer,
+    put_buffer,
 )
-from dovetail.extend.avals import ArrayClass, aval_of
+from dovetail.extend.avals import ArrayClass, aval_of, make_aval
+from dovetail.extend.eager import evaluation_trace, trace_state
 from dovetail.lax import broadcast_in_dim_p
 from dovetail.typing import ArrayLike, DeviceLike, DTypeLike, NestedArrayLike, ShapeLike, Sharding
 
@@ -41,6 +44,22 @@ def on_device(x: Any, device: Any) -> Any:
     from dovetail import device_put  # deferred: rarely used
 
     return device_put(x, device)
+
+
+def place_of(*operands: Any) -> Sharding | None:
+    """Where the first operand is that is committed to a device; None while a program is traced."""
+    if trace_state.trace is evaluation_trace:
+        for x in operands:
+            if isinstance(x, Array) and x.committed:
+                return x.sharding
+    return None
+
+
+def host_array_on(place: Sharding | None, x: np.ndarray[Any, Any], weak: bool = False) -> Array:
+    """A NumPy array of a canonical dtype as an array, committed to a place if one is given."""
+    if place is None:
+        return host_array(x, weak)
+    return array_from_buffer(put_buffer(x, make_aval(x.shape, x.dtype, weak), place, True))
 
 
 # --------------------------------------------------------------------------------- from values

@@ -9,6 +9,7 @@ import numpy as np
 from dovetail._core.base import dtypes
 from dovetail._core.base.errors import NonArrayArgumentError
 from dovetail._core.base.typing import Array
+from dovetail._core.basis.structural import broadcast_in_dim_p, instantiate_zeros
 from dovetail._core.ir.avals import (
     ShapedArray,
     as_array,
@@ -63,6 +64,23 @@ def as_operand(x: Any, function: str, argument: str = "x") -> Array:
             f"{named_kind(x)}{hint}"
         )
     return as_operand(as_array(x), function, argument) if hasattr(x, "__dovetail_array__") else x
+
+
+def as_result(x: Any) -> Any:
+    """A result of a transformation as users hold it: an array or tracer, also of a zero.
+
+    A function that returns its argument may return a number of Python's, or a value of NumPy's.
+    """
+    if isinstance(x, ArrayClass):
+        return x
+    x = instantiate_zeros(x)
+    if isinstance(x, ArrayClass) or aval_of(x).dtype == dtypes.float0:
+        return x
+    operand = as_operand(x, "a transformed function", "result")
+    shape = aval_of(operand).shape
+    return broadcast_in_dim_p.bind(
+        operand, shape=shape, broadcast_dimensions=tuple(range(len(shape))), sharding=None
+    )
 
 
 def _aval_of_scalar(x: Any) -> ShapedArray:
