@@ -258,6 +258,8 @@ def _checked_scalar(value: Any, dtype: Any) -> np.ndarray[Any, Any]:
     _check_numbers(np.asarray(value), dtype)
     if type(value) is float and dtypes.kind_of(dtype) in ("i", "u"):
         value = int(value)
+    if type(value) is int and dtypes.kind_of(dtype) in ("i", "u"):
+        dtypes.check_fits(value, dtype, "array")
     return np.asarray(value, dtype)
 
 
@@ -302,7 +304,9 @@ def _from_sequence(values: Any, dtype: Any) -> Any:
                     dtypes.check_python_int(int(extreme))
             return _place(wide.astype(target, copy=False), False)
         if dtypes.kind_of(dtype) in ("i", "u") and wide.dtype.kind in "iu":
-            # NumPy then checks that every integer fits.
+            if wide.size:
+                for extreme in (wide.min(), wide.max()):
+                    dtypes.check_fits(int(extreme), dtype, "array")
             return _place(np.array(values, dtype), False)
         _check_numbers(wide, dtype)
         return _from_numpy(wide, dtype)

@@ -83,6 +83,17 @@ def as_result(x: Any) -> Any:
     )
 
 
+def number_of(number: Literal, dtype: Any, function: str) -> Any:
+    """A weakly typed scalar in the dtype of the arrays that it is combined with.
+
+    Raises:
+        OverflowError: it is an integer that the dtype cannot hold.
+    """
+    if type(number.val) is int and dtypes.kind_of(dtype) in ("i", "u"):
+        dtypes.check_fits(number.val, dtype, function)
+    return make_literal(number.val, dtype)
+
+
 def _aval_of_scalar(x: Any) -> ShapedArray:
     if type(x) is int and x.bit_length() >= 32:
         unsigned = dtypes.default_dtype("u")
@@ -138,7 +149,7 @@ def equal_dtypes(function: str, *args: Any) -> list[Any]:
             return [
                 v
                 if a.dtype == dtype
-                else make_literal(v.val, dtype)
+                else number_of(v, dtype, f"lax.{function}")
                 if type(v) is Literal
                 else primitive("convert_element_type").bind(
                     v, new_dtype=dtype, weak_type=False, sharding=None

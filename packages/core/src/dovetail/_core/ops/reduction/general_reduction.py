@@ -11,7 +11,7 @@ from dovetail._core.base import dtypes, pytree
 from dovetail._core.base.typing import Array, ArrayLike, PyTree, Sharding
 from dovetail._core.basis import structural
 from dovetail._core.basis.elementwise import convert_element_type, dtype_name, mul_p
-from dovetail._core.basis.operands import as_operand, make_literal
+from dovetail._core.basis.operands import as_operand, make_literal, number_of
 from dovetail._core.basis.structural import batch_size, reduce_sum_p, reduced_aval, to_front
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Literal
@@ -351,6 +351,7 @@ def starting_value(scalar: Any, dtype: Any, function: str) -> Any:
 
     Raises:
         TypeError: it is not a scalar, or has another dtype.
+        OverflowError: it is an integer that the dtype cannot hold.
     """
     if aval_of(scalar).ndim:
         raise TypeError(
@@ -368,7 +369,7 @@ def starting_value(scalar: Any, dtype: Any, function: str) -> Any:
             f"operand of dtype {dtype_name(dtype)}; convert one with lax.convert_element_type"
         )
     if type(scalar) is Literal:
-        return make_literal(scalar.val, dtype)
+        return number_of(scalar, dtype, f"lax.{function}")
     return convert_element_type(scalar, dtype)
 
 
