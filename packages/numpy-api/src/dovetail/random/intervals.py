@@ -254,7 +254,8 @@ def randint(
         The upper end may be one more than the dtype's largest number, and an unsigned dtype takes
         its large numbers, as Python's or NumPy's.
 
-        >>> int(random.randint(random.key(0), (1000,), 2**31, 2**32, "uint32").min()) >= 2**31
+        >>> numbers = dt.random.randint(dt.random.key(0), (1000,), 2**31, 2**32, "uint32")
+        >>> int(numbers.min()) >= 2**31
         True
 
     Example:
