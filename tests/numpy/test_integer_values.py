@@ -13,6 +13,7 @@ import pytest
 
 import dovetail as dt
 import dovetail.numpy as jnp
+from dovetail import lax
 
 pytestmark = pytest.mark.tables
 
@@ -222,6 +223,33 @@ BY_VALUE: dict[str, tuple[Callable[[], Any], Any]] = {
     "unravel_index": (lambda: jnp.unravel_index(X8, 300)[0], X8),
     "polyint": (lambda: jnp.polyint(X8, 1, 300), [1 / 3, 1.5, 200, 300]),
 }
+
+
+BYTES = np.arange(3, dtype=np.int8)
+
+TOO_LARGE: dict[str, Callable[[], Any]] = {
+    "lax.add": lambda: lax.add(BYTES, 300),
+    "lax.max": lambda: lax.max(300, BYTES),
+    "lax.clamp": lambda: lax.clamp(0, BYTES, 300),
+    "lax.select": lambda: lax.select(BYTES > 0, BYTES, 300),
+    "lax.reduce": lambda: lax.reduce(BYTES, 300, lax.add, (0,)),
+    "lax.reduce_window": lambda: lax.reduce_window(BYTES, 300, lax.add, (2,)),
+    "array": lambda: jnp.array(300, jnp.int8),
+    "array of a list": lambda: jnp.array([1, 300], jnp.int8),
+    "array of a scalar type": lambda: jnp.uint8(-1),
+    "full": lambda: jnp.full((2,), 300, jnp.int8),
+    "full_like": lambda: jnp.full_like(BYTES, 300),
+    "where": lambda: jnp.where(BYTES > 0, jnp.asarray(BYTES), 300),
+    "select": lambda: jnp.select([BYTES > 0], [jnp.asarray(BYTES)], 300),
+    "pad": lambda: jnp.pad(BYTES, 1, constant_values=300),
+}
+
+
+@pytest.mark.parametrize("name", TOO_LARGE)
+def test_integers_that_the_dtype_cannot_hold(name: str) -> None:
+    message = f"{name.split()[0]}: the Python integer (300|-1) does not fit"
+    with pytest.raises(OverflowError, match=message):
+        TOO_LARGE[name]()
 
 
 @pytest.mark.parametrize("name", BY_VALUE)

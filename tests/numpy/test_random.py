@@ -457,6 +457,42 @@ class TestArguments:
         with pytest.raises(TypeError, match="maxval"):
             random.randint(KEY, (3,), 0, "a")
 
+    @pytest.mark.parametrize(
+        ("low", "high", "dtype", "argument"),
+        [
+            (0, 2**40, None, "maxval is 1099511627776, and int32 holds"),
+            (-(2**40), 0, None, "minval is -1099511627776, and int32 holds"),
+            (0, np.int64(2**40), None, "maxval is 1099511627776"),
+            (np.int64(-(2**40)), 0, "int8", "minval is -1099511627776, and int8 holds"),
+            (0, 2**31 + 1, None, "maxval"),
+            (2**31, 2**31 + 5, None, "minval"),
+            (0, 3 * 10**9, "int32", "a wider dtype, with 64-bit types switched on"),
+            (0, 2**32 + 1, "uint32", "maxval"),
+            (0, 2**70, "uint8", "maxval"),
+        ],
+    )
+    def test_bounds_that_no_dtype_holds(
+        self, low: Any, high: Any, dtype: Any, argument: str
+    ) -> None:
+        with pytest.raises(OverflowError, match=f"random.randint: .*{argument}"):
+            random.randint(KEY, (2,), low, high, dtype)
+        with pytest.raises(OverflowError, match=argument):
+            dt.jit(lambda k: random.randint(k, (2,), low, high, dtype))(KEY)
+
+    def test_bounds_that_wider_types_hold(self) -> None:
+        assert 0 <= int(random.randint(KEY, (), 0, 2**31)) < 2**31
+        assert 0 <= int(random.randint(KEY, (), 0, 3 * 10**9, "uint32")) < 3 * 10**9
+        with pytest.raises(OverflowError, match=r"random.choice: a is 1099511627776"):
+            random.choice(KEY, 2**40)
+        with dt.enable_x64(True):
+            numbers = random.randint(KEY, (100,), 0, 2**40)
+            assert numbers.dtype == np.int64
+            assert 2**31 < int(numbers.max()) < 2**40
+            assert int(random.randint(KEY, (), 2**40, 2**41, "uint8")) == 255
+            assert 0 <= int(random.choice(KEY, 2**40)) < 2**40
+            with pytest.raises(OverflowError, match=r"or a wider dtype$"):
+                random.randint(KEY, (), 0, 2**64)
+
     def test_changed_bounds_compile_nothing(self) -> None:
         random.randint(KEY, (3,), 0, 10)
         random.uniform(KEY, (3,), minval=-1.0, maxval=1.0)

@@ -135,6 +135,30 @@ def test_svd(dtype: str, algorithm: Any) -> None:
         assert_near(alone, want, x)
 
 
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+@pytest.mark.parametrize("rows", [1, 3, 8])
+@pytest.mark.parametrize("columns", [1, 4, 20])
+def test_vectors_have_the_signs_of_numpy(rows: int, columns: int, dtype: str) -> None:
+    x = matrices(2, rows, columns, dtype=dtype)
+    for full in (False, True):
+        for got, want in zip(
+            results(linalg.svd, x, full_matrices=full), np.linalg.svd(x, full), strict=True
+        ):
+            np.testing.assert_allclose(got, want, atol=1e-9)
+        mode: Any = "complete" if full else "reduced"
+        for got, want in zip(
+            results(linalg.qr, x, full_matrices=full), np.linalg.qr(x, mode), strict=True
+        ):
+            np.testing.assert_allclose(got, want, atol=1e-9)
+    if rows <= columns:
+        square = hermitian(2, rows, rows, dtype=dtype)
+        np.testing.assert_allclose(
+            results(linalg.eigh, square)[0], np.linalg.eigh(square)[1], atol=1e-9
+        )
+        x = x[..., :rows]
+        np.testing.assert_allclose(results(linalg.eig, x)[2], np.linalg.eig(x)[1], atol=1e-9)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_eig(dtype: str) -> None:
     for shape in ((1, 1), (2, 2), (7, 7), (2, 3, 5, 5)):

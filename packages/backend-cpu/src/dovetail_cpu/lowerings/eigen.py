@@ -105,21 +105,21 @@ def svd(
     subset_by_index: tuple[int, int] | None,
     algorithm: Any,
 ) -> Any:
-    """``gesdd``, or ``gesvd`` for the algorithm QR, of matrices with at least as many rows as
-    columns, which take it two thirds of the time of others.
+    """``gesdd``, or ``gesvd`` for the algorithm QR.
 
-    Transposing swaps left and right vectors, and saves copies: rows of XLA's arrays are LAPACK's
-    columns.
+    Values alone are those of a matrix with at least as many rows as columns, which take two thirds
+    of the time of others. Vectors would get other signs than NumPy's.
     """
     (aval,), outs = context.avals_in, context.avals_out
     if not aval.size or (algorithm is not None and algorithm.name in ("JACOBI", "POLAR")):
         return NotImplemented
-    turned = aval.shape[-2] <= aval.shape[-1]
+    turned = not compute_uv and aval.shape[-2] <= aval.shape[-1]
     matrix_aval = transposed(aval) if turned else aval
     *batch, rows, columns = matrix_aval.shape
-    values = outs[0].update(shape=(*batch, columns))
-    u = aval.update(shape=(*batch, rows, rows if full_matrices else columns))
-    vh = aval.update(shape=(*batch, columns, columns))
+    rank = min(rows, columns)
+    values = outs[0].update(shape=(*batch, rank))
+    u = aval.update(shape=(*batch, rows, rows if full_matrices else rank))
+    vh = aval.update(shape=(*batch, columns if full_matrices else rank, columns))
     if not compute_uv:
         u, vh = u.update(shape=(*batch, rows, 1)), vh.update(shape=(*batch, 1, columns))
     _, *outputs = _iterated(
@@ -132,12 +132,6 @@ def svd(
     )
     if not compute_uv:
         outputs = outputs[:1]
-    elif turned:
-        outputs = [
-            outputs[0],
-            transpose(context, outputs[2], vh),
-            transpose(context, outputs[1], u),
-        ]
     if subset_by_index is None:
         return outputs
     start = subset_by_index[0]

@@ -21,10 +21,13 @@ from dovetail.extend.arguments import (
 )
 from dovetail.extend.arrays import (
     Array,
+    array_from_buffer,
     checked_ndarray,
     is_foreign_buffer,
+    put_buffer,
 )
-from dovetail.extend.avals import ArrayClass, array_conversion, aval_of
+from dovetail.extend.avals import ArrayClass, array_conversion, aval_of, make_aval
+from dovetail.extend.eager import evaluation_trace, trace_state
 from dovetail.lax import broadcast_in_dim_p
 from dovetail.typing import ArrayLike, DeviceLike, DTypeLike, NestedArrayLike, ShapeLike, Sharding
 
@@ -41,6 +44,22 @@ def on_device(x: Any, device: Any) -> Any:
     from dovetail import device_put  # deferred: rarely used
 
     return device_put(x, device)
+
+
+def place_of(*operands: Any) -> Sharding | None:
+    """Where the first operand is that is committed to a device; None while a program is traced."""
+    if trace_state.trace is evaluation_trace:
+        for x in operands:
+            if isinstance(x, Array) and x.committed:
+                return x.sharding
+    return None
+
+
+def host_array_on(place: Sharding | None, x: np.ndarray[Any, Any], weak: bool = False) -> Array:
+    """A NumPy array of a canonical dtype as an array, committed to a place if one is given."""
+    if place is None:
+        return host_array(x, weak)
+    return array_from_buffer(put_buffer(x, make_aval(x.shape, x.dtype, weak), place, True))
 
 
 # --------------------------------------------------------------------------------- from values
@@ -241,6 +260,8 @@ def _checked_scalar(value: Any, dtype: Any) -> np.ndarray[Any, Any]:
     _check_numbers(np.asarray(value), dtype)
     if type(value) is float and dtypes.kind_of(dtype) in ("i", "u"):
         value = int(value)
+    if type(value) is int and dtypes.kind_of(dtype) in ("i", "u"):
+        dtypes.check_fits(value, dtype, "array")
     return np.asarray(value, dtype)
 
 
@@ -285,7 +306,9 @@ def _from_sequence(values: Any, dtype: Any) -> Any:
                     dtypes.check_python_int(int(extreme))
             return _place(wide.astype(target, copy=False), False)
         if dtypes.kind_of(dtype) in ("i", "u") and wide.dtype.kind in "iu":
-            # NumPy then checks that every integer fits.
+            if wide.size:
+                for extreme in (wide.min(), wide.max()):
+                    dtypes.check_fits(int(extreme), dtype, "array")
             return _place(np.array(values, dtype), False)
         _check_numbers(wide, dtype)
         return _from_numpy(wide, dtype)

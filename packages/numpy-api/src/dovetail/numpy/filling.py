@@ -12,7 +12,6 @@ from dovetail.extend.arguments import (
     array_like,
     canonical_shape,
     convert,
-    host_array,
     literal,
     no_sharding,
     shape_of_argument,
@@ -26,7 +25,14 @@ from dovetail.extend.arrays import (
 from dovetail.extend.avals import aval_of, make_aval
 from dovetail.extend.eager import evaluation_trace, register_cache, trace_state
 from dovetail.lax import broadcast_in_dim_p
-from dovetail.numpy.creation import SMALL, Shape, asarray, on_device
+from dovetail.numpy.creation import (
+    SMALL,
+    Shape,
+    asarray,
+    host_array_on,
+    on_device,
+    place_of,
+)
 from dovetail.typing import ArrayLike, DeviceLike, DTypeLike, ShapeLike, Sharding
 
 _host_constants: Final[dict[Any, tuple[np.ndarray[Any, Any], Any]]] = {}
@@ -186,8 +192,15 @@ def full(
     return on_device(_full("full", sizes, fill_value, target, None), device)
 
 
-def _full(function: str, sizes: Shape, fill_value: Any, dtype: Any, weak: bool | None) -> Any:
-    """`fill_value` in a canonical dtype (None: its own), broadcast to a shape."""
+def _full(
+    function: str,
+    sizes: Shape,
+    fill_value: Any,
+    dtype: Any,
+    weak: bool | None,
+    place: Sharding | None = None,
+) -> Any:
+    """`fill_value` in a canonical dtype (None: its own), broadcast to a shape, and placed."""
     if dtype == dtypes.float0:
         return np.zeros(sizes, dtype)
     if isinstance(fill_value, (list, tuple)):
@@ -203,12 +216,12 @@ def _full(function: str, sizes: Shape, fill_value: Any, dtype: Any, weak: bool |
             dtypes.check_fits(value.val, dtype, function)
         value = convert(value, dtype, bool(weak))
     result = make_aval(sizes, aval_of(value).dtype, aval_of(value).weak_type)
-    if type(value) is Literal:
-        if result.size <= SMALL and trace_state.trace is evaluation_trace:
-            return host_array(np.full(sizes, value.val, result.dtype), result.weak_type)
-        return filled(sizes, value)
+    small = result.size <= SMALL and trace_state.trace is evaluation_trace
+    if type(value) is Literal and small:
+        host = np.full(sizes, value.val, result.dtype)
+        return host_array_on(place, host, result.weak_type)
     if not aval.shape:
-        return filled(sizes, value)
+        return filled(sizes, on_device(value, place))
     pairs = zip(reversed(aval.shape), reversed(sizes), strict=False)
     if aval.ndim > len(sizes) or any(have not in (1, wanted) for have, wanted in pairs):
         raise ValueError(
@@ -216,7 +229,7 @@ def _full(function: str, sizes: Shape, fill_value: Any, dtype: Any, weak: bool |
         )
     from dovetail.numpy.shapes import broadcast_to  # deferred: needed only to fill with arrays
 
-    return broadcast_to(value, sizes)
+    return broadcast_to(on_device(value, place), sizes)
 
 
 def _like(
@@ -228,7 +241,7 @@ def _like(
     device: Any,
     argument: str = "a",
 ) -> Any:
-    """Create an array filled with one value, with the shape and dtype of another array."""
+    """Create an array filled with one value, like another array."""
     sizes = (
         shape_of_argument(a, function, argument)
         if shape is None
@@ -245,7 +258,8 @@ def _like(
             array_like(a, function, argument)
         target = dtypes.canonicalize_dtype(own_dtype)
         weak = dtypes.is_weakly_typed(a)
-    return on_device(_full(function, sizes, fill_value, target, weak), device)
+    place = place_of(a) if device is None else None
+    return on_device(_full(function, sizes, fill_value, target, weak, place), device)
 
 
 def zeros_like(
@@ -262,7 +276,8 @@ def zeros_like(
         a: array, scalar, or object with ``shape`` and ``dtype``.
         dtype: dtype of the result; that of `a` if None.
         shape: shape of the result; that of `a` if None.
-        device: device on which the array is placed and stays.
+        device: device on which the array is placed and stays; if None, the device
+            that `a` is committed to.
         out_sharding: not supported.
 
     Returns:
@@ -291,7 +306,8 @@ def ones_like(
         a: array, scalar, or object with ``shape`` and ``dtype``.
         dtype: dtype of the result; that of `a` if None.
         shape: shape of the result; that of `a` if None.
-        device: device on which the array is placed and stays.
+        device: device on which the array is placed and stays; if None, the device
+            that `a` is committed to.
         out_sharding: not supported.
 
     Returns:
@@ -319,7 +335,8 @@ def empty_like(
         prototype: array, scalar, or object with ``shape`` and ``dtype``.
         dtype: dtype of the result; that of `prototype` if None.
         shape: shape of the result; that of `prototype` if None.
-        device: device on which the array is placed and stays.
+        device: device on which the array is placed and stays; if None, the device
+            that `prototype` is committed to.
 
     Returns:
         An array.
@@ -348,7 +365,8 @@ def full_like(
         fill_value: scalar, or an array that broadcasts to the shape.
         dtype: dtype of the result; that of `a` if None.
         shape: shape of the result; that of `a` if None.
-        device: device on which the array is placed and stays.
+        device: device on which the array is placed and stays; if None, the device
+            that `a` is committed to.
         out_sharding: not supported yet.
 
     Returns:

@@ -9,10 +9,11 @@ import numpy as np
 from dovetail import lax
 from dovetail.errors import ConcretizationTypeError
 from dovetail.extend import dtypes
-from dovetail.extend.arguments import array_like, convert, host_array, integer, literal, value
+from dovetail.extend.arguments import array_like, convert, integer, literal, value
 from dovetail.extend.avals import Tracer, aval_of
 from dovetail.numpy.compiled import compiled_with
 from dovetail.numpy.conditions import pick, truth
+from dovetail.numpy.creation import host_array_on, place_of
 from dovetail.numpy.shapes import reshaped
 
 
@@ -39,9 +40,9 @@ def indices_of_nonzero(x: Any, size: int | None = None, fill_value: Any = None) 
                 "the number of non-zero elements, which is the size of what nonzero (or where with "
                 "one argument) returns; give size=",
             )
-        default = dtypes.default_dtype("i")
+        default, place = dtypes.default_dtype("i"), place_of(x)
         return tuple(
-            host_array(np.ascontiguousarray(positions, default))
+            host_array_on(place, np.ascontiguousarray(positions, default))
             for positions in np.nonzero(np.asarray(concrete))
         )
     count = integer("nonzero", "size", size)

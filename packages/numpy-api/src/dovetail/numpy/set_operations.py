@@ -18,7 +18,6 @@ from dovetail.extend.arguments import (
     array_like,
     canonical_axis,
     convert,
-    host_array,
     integer,
     literal,
     same_dtype,
@@ -29,6 +28,7 @@ from dovetail.extend.eager import evaluation_trace, use_trace
 from dovetail.lax import sort_p
 from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.conditions import pick
+from dovetail.numpy.creation import host_array_on, place_of
 from dovetail.numpy.gathering import take
 from dovetail.numpy.lookups import isin
 from dovetail.numpy.reductions import strong
@@ -114,7 +114,8 @@ def _select(
         flags, columns, whole = _marks(tuple(concrete), mark, options)
         places = np.flatnonzero(np.asarray(flags))
         if not any(isinstance(x, Tracer) for x in operands):
-            return [host_array(np.asarray(c)[places]) for c in columns], whole
+            place = place_of(*operands)
+            return [host_array_on(place, np.asarray(c)[places]) for c in columns], whole
     return _entries(operands, fill_value, function, mark, options, len(places))
 
 

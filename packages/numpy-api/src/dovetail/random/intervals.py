@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dovetail import lax
+from dovetail import enable_x64, lax
 from dovetail.extend import dtypes, random_keys
 from dovetail.extend.arguments import Literal, array_like, with_rank
 from dovetail.extend.avals import aval_of
@@ -236,7 +236,7 @@ def randint(
         key: a key, typed or raw.
         shape: shape of the result.
         minval: lower end; a scalar or an array that can be broadcast to `shape`. A value that the
-            dtype cannot hold becomes the nearest one that it can.
+            dtype cannot hold, but the default integer dtype can, becomes the nearest one.
         maxval: upper end, likewise; it may be one more than the dtype's largest number. Where it is
             not above `minval`, the result is `minval`.
         dtype: an integer dtype; the default one if None.
@@ -248,6 +248,15 @@ def randint(
     Raises:
         TypeError: `key` is not a key, `shape` is not a shape, or `dtype` is not an integer dtype.
         ValueError: `key` is an array of several keys, or a bound does not fit the shape.
+        OverflowError: neither the dtype nor the default integer dtype can hold a bound.
+
+    Differs:
+        The upper end may be one more than the dtype's largest number, and an unsigned dtype takes
+        its large numbers, as Python's or NumPy's.
+
+        >>> numbers = dt.random.randint(dt.random.key(0), (1000,), 2**31, 2**32, "uint32")
+        >>> int(numbers.min()) >= 2**31
+        True
 
     Example:
         >>> from dovetail import random
@@ -280,6 +289,15 @@ def _bound_argument(argument: str, x: Any, dtype: Any) -> tuple[Any, bool]:
         x = value.val
     low, high, work = _range(dtype, argument)
     number = int(x)
+    if not low <= number <= high + (argument == "maxval"):
+        limits = dtypes.iinfo(dtypes.default_dtype("i"))
+        if not limits.min <= number <= limits.max and not isinstance(x, float):
+            wider = "" if enable_x64.value else ", with 64-bit types switched on (enable_x64)"
+            raise OverflowError(
+                f"random.randint: {argument} is {number}, and {dtype} holds numbers from "
+                f"{dtypes.iinfo(dtype).min} to {dtypes.iinfo(dtype).max}; give a smaller one, or "
+                f"a wider dtype{wider}"
+            )
     return np.asarray(min(max(number, low), high), work)[()], number > high and work == dtype
 
 

@@ -302,6 +302,12 @@ def choice(
             size, source = aval.shape[axis], a
         else:
             size, axis, source = integer("random.choice", "a", a), 0, None
+    default = dtypes.default_dtype("i")
+    if size > dtypes.iinfo(default).max:
+        raise OverflowError(
+            f"random.choice: a is {size}, and the numbers below it do not fit {default}, "
+            "the default integer type; give a smaller one"
+        )
     draws = math.prod(shape)
     if draws and size <= 0:
         raise ValueError(

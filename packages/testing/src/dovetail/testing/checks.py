@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from dovetail._core.api.backward_passes import vjp
-from dovetail._core.api.derivatives import jvp, linear_transpose
+from dovetail._core.api.derivatives import jvp, linear_transpose, linearize
 from dovetail._core.api.inspection import make_jaxpr
 from dovetail._core.api.jit import jit
 from dovetail._core.api.vectorization import vmap
@@ -83,7 +83,12 @@ WIDE: Final = Floats(np.dtype(np.float64), 1e-9, 0.0)
 NARROW: Final = Floats(np.dtype(np.float32), 1e-3, 2e-3)
 
 #: The checks of derivatives, which receive the floats to compute them in.
-OF_DERIVATIVES: Final = ("derivatives_agree", "transformations_commute", "transpose_is_adjoint")
+OF_DERIVATIVES: Final = (
+    "derivatives_agree",
+    "transformations_commute",
+    "transpose_is_adjoint",
+    "values_are_kept",
+)
 
 #: The checks of transformation rules. Their programs are compiled for speed of compilation.
 LAWS: Final = ("batch_is_loop", *OF_DERIVATIVES)
@@ -405,6 +410,46 @@ def _derivatives(primitive: Primitive, sample: Sample) -> Callable[..., Any]:
 
 
 @_checked
+def values_are_kept(
+    primitive: Primitive, samples: Sequence[Sample], floats: Floats
+) -> Iterable[str]:
+    """The values that jvp, vjp and linearize return are those of the primitive, bit for bit.
+
+    A derivative needs another computation of some values, such as the vectors of a decomposition:
+    a sample says so by `derivative_value`.
+    """
+    chosen = smooth_samples(samples, floats)
+    if not chosen:
+        return
+    results = _together(
+        [_values(primitive, sample) for sample, _ in chosen], [(wide,) for _, wide in chosen]
+    )
+    for (sample, _), (wants, *others) in zip(chosen, results, strict=True):
+        for name, gots in zip(("jvp", "vjp", "linearize"), others, strict=True):
+            for got, want in zip(map(as_numpy, gots), map(as_numpy, wants), strict=True):
+                if sample.derivative_value:
+                    if wrong := far(got, want, sample.derivative_value):
+                        yield f"{sample}: the value of {name}: {wrong}"
+                elif got.dtype != want.dtype or got.tobytes() != want.tobytes():
+                    yield f"{sample}: the value of {name} is {got}, and not {want}"
+
+
+def _values(primitive: Primitive, sample: Sample) -> Callable[..., Any]:
+    """The values of a sample, alone and as each transformation computes them."""
+    positions = sample.differentiable_positions()
+
+    def compute(args: Any) -> Any:
+        function = _differentiated(primitive, sample, args)
+        at = tuple(args[p] for p in positions)
+        forward: Any = jvp(function, at, at)
+        reverse: Any = vjp(function, *at)
+        linear: Any = linearize(function, *at)
+        return function(*at), forward[0], reverse[0], linear[0]
+
+    return compute
+
+
+@_checked
 def transpose_is_adjoint(
     primitive: Primitive, samples: Sequence[Sample], floats: Floats
 ) -> Iterable[str]:
@@ -577,6 +622,7 @@ CHECKS: dict[str, Check] = {
         lowering_agrees,
         jit_is_eager,
         derivatives_agree,
+        values_are_kept,
         transpose_is_adjoint,
         batch_is_loop,
         transformations_commute,

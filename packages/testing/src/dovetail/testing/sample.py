@@ -57,6 +57,8 @@ class Sample:
         absolute: the same in units of the dtype's epsilon, for sums whose terms cancel.
         derivative_tolerance: the allowed relative error of a derivative compared with finite
             differences.
+        derivative_value: the allowed relative error of the value that a derivative returns; 0 if
+            it is the primitive's, bit for bit.
         signed_zeros: whether the sign of a zero result is compared.
         observe: if results are not unique, such as the signs of eigenvectors: a function from them
             (a list of arrays, possibly traced) to a list of arrays that are unique, which are
@@ -77,6 +79,7 @@ class Sample:
     tolerance: float = 4.0
     absolute: float = 0.0
     derivative_tolerance: float = 1e-5
+    derivative_value: float = 0.0
     signed_zeros: bool = True
     observe: Callable[[list[Any]], list[Any]] | None = None
     needs: str | None = None

@@ -20,7 +20,7 @@ from dovetail._core.api.derivatives import (
 from dovetail._core.api.jit import jit
 from dovetail._core.base import dtypes, pytree
 from dovetail._core.base.typing import PyTree
-from dovetail._core.basis.structural import instantiate_zeros
+from dovetail._core.basis.operands import as_result
 from dovetail._core.ir.avals import aval_of, is_array_like
 from dovetail._core.ir.jaxpr import DebugInfo
 from dovetail._core.trace.mutable_references import Ref
@@ -345,7 +345,7 @@ class Pullback:
         for i in static.changed:
             ref = bound[i]
             if ref is not None:
-                ref[...] = instantiate_zeros(gradients[i])
+                ref[...] = as_result(gradients[i])
         results: list[Any] = []
         for i, (wish, ref) in enumerate(zip(wishes, bound, strict=True)):
             if wish is DontWant:
@@ -355,7 +355,7 @@ class Pullback:
                     ref.addupdate(gradients[i])
                 results.append(GradRef())
             else:
-                results.append(match_weak_type(instantiate_zeros(gradients[i]), static.in_avals[i]))
+                results.append(match_weak_type(as_result(gradients[i]), static.in_avals[i]))
         unflattened: tuple[Any, ...] = static.in_tree.unflatten(results)
         return unflattened
 
@@ -588,7 +588,7 @@ def _vjp(
     )
     opaque = [r for i, r in zip(forwarded, residuals, strict=True) if i is None]
     pullback = Pullback(list(args_res), opaque, static)
-    result = flat.out_tree.unflatten(outs[:count])
+    result = flat.out_tree.unflatten(map(as_result, outs[:count]))
     return (result, pullback, released(flat.aux)) if has_aux else (result, pullback)
 
 

@@ -13,8 +13,7 @@ from dovetail._core.base import dtypes, pytree
 from dovetail._core.base.flags import merge, partition
 from dovetail._core.base.typing import PyTree
 from dovetail._core.basis.elementwise import convert_element_type
-from dovetail._core.basis.operands import make_literal
-from dovetail._core.basis.structural import instantiate_zeros
+from dovetail._core.basis.operands import as_result, make_literal
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, Literal
 from dovetail._core.ir.walk import dce, eval_jaxpr
@@ -111,8 +110,8 @@ def jvp(
     ]
     flat = FlatFunction(fun, tree, has_aux=has_aux)
     outs, out_tangents = jvp_flat(flat, leaves, flat_tangents)
-    result = flat.out_tree.unflatten(outs)
-    tangent = flat.out_tree.unflatten([instantiate_zeros(t) for t in out_tangents])
+    result = flat.out_tree.unflatten(map(as_result, outs))
+    tangent = flat.out_tree.unflatten(map(as_result, out_tangents))
     return (result, tangent, released(flat.aux)) if has_aux else (result, tangent)
 
 
@@ -162,7 +161,7 @@ def released(aux: Any) -> Any:
 
     def release(x: Any) -> Any:
         primal = getattr(x, "primal", None)
-        return x if primal is None or not x._trace.finished else release(primal)
+        return x if primal is None or not x._trace.finished else as_result(release(primal))
 
     return pytree.map(release, aux)
 
@@ -277,7 +276,7 @@ class LinearFunction:
             found = eval_jaxpr(program.closed.jaxpr, [], *operands, before=replay.at)
         _, zero_avals = partition(program.nonzero_out, program.out_avals)
         outs = merge(program.nonzero_out, found, map(Zero, zero_avals))
-        return self.out_tree.unflatten(map(instantiate_zeros, outs))
+        return self.out_tree.unflatten(map(as_result, outs))
 
 
 @overload
@@ -341,7 +340,7 @@ def linearize(
     flags = nonzero_leaves(in_nzs, "linearize", tree)
     nonzero = [f and is_differentiable(x) for f, x in zip(flags, leaves, strict=True)]
     outs, program = linearize_flat(flat, leaves, nonzero, debug_info("linearize", fun, primals))
-    result = flat.out_tree.unflatten(outs)
+    result = flat.out_tree.unflatten(map(as_result, outs))
     in_avals = tuple([aval_of(x).tangent() for x in leaves])
     linear = LinearFunction(hoist_residuals(program), program, tree, flat.out_tree, in_avals)
     return (result, linear, released(flat.aux)) if has_aux else (result, linear)
@@ -469,12 +468,12 @@ def value_and_grad(
         cotangents = pull_back(program, program.closed.consts, [seed], in_avals)
         gradients = tree.unflatten(
             [
-                match_weak_type(instantiate_zeros(ct), aval)
+                match_weak_type(as_result(ct), aval)
                 for ct, aval in zip(cotangents, in_avals, strict=True)
             ]
         )
         gradient = gradients if isinstance(argnums, (tuple, list)) else gradients[0]
-        (value,) = outs
+        value = as_result(outs[0])
         return ((value, released(flat.aux)), gradient) if has_aux else (value, gradient)
 
     return value_and_grad_fun
@@ -687,7 +686,7 @@ def linear_transpose(
                     f"{aval.short_name()}, got {ct_aval.short_name()}"
                 )
         results = transpose_jaxpr(closed.jaxpr, closed.consts, cts, [True] * len(leaves))
-        unflattened: tuple[Any, ...] = tree.unflatten([instantiate_zeros(r) for r in results])
+        unflattened: tuple[Any, ...] = tree.unflatten(map(as_result, results))
         return unflattened
 
     return transposed

@@ -9,8 +9,8 @@ import numpy as np
 
 from dovetail._core.base import dtypes, pytree
 from dovetail._core.basis.elementwise import convert_element_type, mul_p
-from dovetail._core.basis.operands import as_operand, literal_like
-from dovetail._core.basis.structural import broadcast_to, instantiate_zeros
+from dovetail._core.basis.operands import as_operand, as_result, literal_like
+from dovetail._core.basis.structural import broadcast_to
 from dovetail._core.ir.avals import aval_of, is_array_like, shape_of
 from dovetail._core.ops.elementwise.arithmetic import div_p
 from dovetail._core.trace.primitive import Primitive
@@ -121,8 +121,8 @@ def jet(
         for same in coefficients
     ]
     return (
-        flat.out_tree.unflatten(outs),
-        flat.out_tree.unflatten([[instantiate_zeros(t) for t in same] for same in results]),
+        flat.out_tree.unflatten(map(as_result, outs)),
+        flat.out_tree.unflatten([list(map(as_result, same)) for same in results]),
     )
 
 

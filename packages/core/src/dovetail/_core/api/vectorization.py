@@ -8,6 +8,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from dovetail._core.base import pytree
 from dovetail._core.base.typing import PyTree
+from dovetail._core.basis.operands import as_result
 from dovetail._core.ir.avals import shape_of
 from dovetail._core.trace.mutable_references import Ref, refuse_parts
 from dovetail._core.transform.batch import batch_flat, place_batch
@@ -220,11 +221,11 @@ def _placed(
                 f"out_axes of vmap of {function} is None for the result{path}, but that depends "
                 "on a mapped argument; give it an axis"
             )
-        return value
+        return as_result(value)
     rank = len(shape_of(value)) + (dim is None)
     if not -rank <= destination < rank:
         raise ValueError(
             f"out_axes of vmap of {function} has {destination} for a result of rank {rank} (the "
             "mapped axis included)"
         )
-    return place_batch(value, dim, size, destination % rank)
+    return as_result(place_batch(value, dim, size, destination % rank))

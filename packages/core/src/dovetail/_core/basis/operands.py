@@ -9,6 +9,7 @@ import numpy as np
 from dovetail._core.base import dtypes
 from dovetail._core.base.errors import NonArrayArgumentError
 from dovetail._core.base.typing import Array
+from dovetail._core.basis.structural import broadcast_in_dim_p, instantiate_zeros
 from dovetail._core.ir.avals import (
     ShapedArray,
     array_conversion,
@@ -68,6 +69,34 @@ def as_operand(x: Any, function: str, argument: str = "x") -> Array:
     return x
 
 
+def as_result(x: Any) -> Any:
+    """A result of a transformation as users hold it: an array or tracer, also of a zero.
+
+    A function that returns its argument may return a number of Python's, or a value of NumPy's.
+    """
+    if isinstance(x, ArrayClass):
+        return x
+    x = instantiate_zeros(x)
+    if isinstance(x, ArrayClass) or aval_of(x).dtype == dtypes.float0:
+        return x
+    operand = as_operand(x, "a transformed function", "result")
+    shape = aval_of(operand).shape
+    return broadcast_in_dim_p.bind(
+        operand, shape=shape, broadcast_dimensions=tuple(range(len(shape))), sharding=None
+    )
+
+
+def number_of(number: Literal, dtype: Any, function: str) -> Any:
+    """A weakly typed scalar in the dtype of the arrays that it is combined with.
+
+    Raises:
+        OverflowError: it is an integer that the dtype cannot hold.
+    """
+    if type(number.val) is int and dtypes.kind_of(dtype) in ("i", "u"):
+        dtypes.check_fits(number.val, dtype, function)
+    return make_literal(number.val, dtype)
+
+
 def _aval_of_scalar(x: Any) -> ShapedArray:
     if type(x) is int and x.bit_length() >= 32:
         unsigned = dtypes.default_dtype("u")
@@ -123,7 +152,7 @@ def equal_dtypes(function: str, *args: Any) -> list[Any]:
             return [
                 v
                 if a.dtype == dtype
-                else make_literal(v.val, dtype)
+                else number_of(v, dtype, f"lax.{function}")
                 if type(v) is Literal
                 else primitive("convert_element_type").bind(
                     v, new_dtype=dtype, weak_type=False, sharding=None

@@ -140,7 +140,16 @@ def _observe_svd(results: Arrays) -> Arrays:
 
 
 def _singular(x: Any, note: str = "", **params: Any) -> Sample:
-    return Sample((x,), _svd(**params), absolute=256, observe=_observe_svd, note=note)
+    # Derivatives need vectors, with which the values are found by another algorithm.
+    rounded = 0.0 if params.get("vectors", True) else 1e-5
+    return Sample(
+        (x,),
+        _svd(**params),
+        absolute=256,
+        observe=_observe_svd,
+        derivative_value=rounded,
+        note=note,
+    )
 
 
 def _qdwh(

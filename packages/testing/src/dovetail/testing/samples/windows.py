@@ -10,7 +10,12 @@ import numpy as np
 from dovetail._core.ir.avals import make_aval
 from dovetail._core.ir.jaxpr import DebugInfo, Jaxpr
 from dovetail._core.ops.elementwise.arithmetic import add, mul
+from dovetail._core.ops.elementwise.bitwise import bitwise_and as and_
+from dovetail._core.ops.elementwise.bitwise import bitwise_or as or_
+from dovetail._core.ops.elementwise.bitwise import bitwise_xor as xor
 from dovetail._core.ops.elementwise.comparison import ge_p, gt, le_p
+from dovetail._core.ops.elementwise.extrema import max as larger
+from dovetail._core.ops.elementwise.extrema import min as smaller
 from dovetail._core.transform.stage import stage
 from dovetail.testing.sample import (
     ALL_DTYPES,
@@ -177,6 +182,33 @@ def _general() -> list[Sample]:
             batched=(0, 1),
         ),
         Sample((SMALL.astype(np.int8), np.int8(1)), {**_function(_product, np.int8), **ALL[1]}),
+        # Values that are not neutral are combined once, and not with padding.
+        *(
+            Sample(
+                (numbers(3, 5, dtype=np.float64), np.float64(2.5)),
+                {**_function(lambda x, y, of=of: [of(x, y)], np.float64), **window},
+                differentiable=None if of in (add, mul) else (),
+            )
+            for of in (add, mul, larger, smaller)
+            for window in (ALL[1], *DILATED[1:])
+        ),
+        *(
+            Sample(
+                (SMALL.astype(np.int32), np.int32(5)),
+                {**_function(lambda x, y, of=of: [of(x, y)], np.int32), **DILATED[1]},
+            )
+            for of in (add, mul, larger, smaller, and_, or_, xor)
+        ),
+        Sample(
+            (numbers(100, dtype=np.float64), np.float64(3)),
+            {
+                **_function(lambda x, y: [add(x, y)], np.float64),
+                **_window((90,), (1,), (89, 0)),
+            },
+            batched=(),
+            order=1,
+            note="cumulative",
+        ),
         Sample((numbers(3, 5), np.float64(1)), {**product, **ALL[0]}, raises=TypeError),
         Sample((numbers(3, 5), numbers(3)), {**product, **ALL[0]}, raises=TypeError),
         Sample((np.zeros((3, 5)), np.float64(1)), {**product, **WRONG[0]}, raises=TypeError),

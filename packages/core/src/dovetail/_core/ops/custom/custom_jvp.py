@@ -10,6 +10,7 @@ from dovetail._core.base import pytree
 from dovetail._core.base.caches import Memory
 from dovetail._core.base.errors import UnexpectedTracerError
 from dovetail._core.basis.elementwise import add_tangents
+from dovetail._core.basis.operands import as_result
 from dovetail._core.basis.structural import batch_size, instantiate_zeros
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import DebugInfo
@@ -449,7 +450,7 @@ class custom_jvp(HasRules, Generic[P, R]):
         rule = _rule_of(function, self.jvp, self.symbolic_zeros)
         call = _JVPCall(function, {"jvp": rule}, function.debug_info, self.symbolic_zeros)
         outs = state.trace.process_custom_rule(call, leaves)
-        result: R = function.out_tree.unflatten(outs)
+        result: R = function.out_tree.unflatten(map(as_result, outs))
         return result
 
 

@@ -19,7 +19,7 @@ from dovetail._core.base import dtypes, pytree
 from dovetail._core.base.caches import Memory
 from dovetail._core.base.errors import UnexpectedTracerError
 from dovetail._core.base.flags import merge, partition
-from dovetail._core.basis.operands import as_operand
+from dovetail._core.basis.operands import as_operand, as_result
 from dovetail._core.basis.structural import batch_size, is_linear
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import Literal
@@ -542,7 +542,7 @@ class custom_vjp(HasRules, Generic[P, R]):
             self.symbolic_zeros,
         )
         outs = state.trace.process_custom_rule(call, leaves)
-        result: R = function.out_tree.unflatten(outs)
+        result: R = function.out_tree.unflatten(map(as_result, outs))
         return result
 
     def _check_not_traced(self, number: int, value: Any) -> None:

@@ -11,7 +11,7 @@ from dovetail._core.base import dtypes, pytree
 from dovetail._core.base.typing import Array, ArrayLike, PyTree, Sharding
 from dovetail._core.basis import structural
 from dovetail._core.basis.elementwise import convert_element_type, dtype_name, mul_p
-from dovetail._core.basis.operands import as_operand, make_literal
+from dovetail._core.basis.operands import as_operand, make_literal, number_of
 from dovetail._core.basis.structural import batch_size, reduce_sum_p, reduced_aval, to_front
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Literal
@@ -92,7 +92,9 @@ class Reduce(Primitive):
         if all(type(t) is Zero for t in tangents):
             outs = self.bind(*primals, **params)
             return outs, [Zero.of(o) for o in outs]
-        return jvp_flat(lambda *args: _in_pairs(args, **params), primals, tangents)
+        # The result is the reduction itself: pairs are combined in another order.
+        outs = self.bind(*primals, **params)
+        return outs, jvp_flat(lambda *args: _in_pairs(args, **params), primals, tangents)[1]
 
     def batch(
         self,
@@ -114,6 +116,13 @@ class Reduce(Primitive):
 
     def lower(self, context: Builder, *values: Any, jaxpr: ClosedJaxpr, dimensions: Axes) -> Any:
         count = len(values) // 2
+        monoid = monoid_of(jaxpr, context.avals_in[0].dtype) if count == 1 else None
+        if monoid is not None:
+
+            def from_neutral(x: Any, start: Any) -> list[Any]:
+                return [combined_with(start, monoid.reduced(x, dimensions), monoid)]
+
+            return context.lower_function(from_neutral, context.avals_in)(*values)
         return context.reduce(
             values[:count],
             values[count:],
@@ -197,6 +206,11 @@ class Monoid(NamedTuple):
     neutral: Callable[[Any], Any]
     of_bools: bool = True
 
+    def reduced(self, x: Any, axes: Axes) -> Any:
+        """The elements of an array combined along some dimensions."""
+        sharding = {"out_sharding": None} if self.reduction is reduce_sum_p else {}
+        return self.reduction.bind(x, axes=axes, **sharding)
+
 
 _MONOIDS: Final = (
     Monoid(add_p, reduce_sum_p, lambda dtype: 0, of_bools=False),
@@ -209,13 +223,11 @@ _MONOIDS: Final = (
 )
 
 
-def known_monoid(closed: ClosedJaxpr, start: Any, dtype: Any) -> Monoid | None:
-    """The monoid that a function of two scalars computes, if it is a known one.
+def monoid_of(closed: ClosedJaxpr, dtype: Any) -> Monoid | None:
+    """The monoid that a function of two scalars of a dtype computes, if it is a known one.
 
-    Args:
-        closed: the function.
-        start: the initial value; it must be known, and neutral.
-        dtype: the dtype of the elements.
+    XLA may combine the initial value with elements several times; the rules start from the neutral
+    element of a known monoid instead.
     """
     jaxpr = closed.jaxpr
     if len(jaxpr.eqns) != 1 or len(jaxpr.outvars) != 1:
@@ -225,9 +237,24 @@ def known_monoid(closed: ClosedJaxpr, start: Any, dtype: Any) -> Monoid | None:
     same = set(map(id, eqn.invars)) == set(map(id, jaxpr.invars))
     if monoid is None or not same or jaxpr.outvars[0] is not eqn.outvars[0]:
         return None
-    if isinstance(start, Tracer) or start.ndim:
-        return None
-    if dtypes.kind_of(dtype) == "b" and not monoid.of_bools:
+    return monoid if monoid.of_bools or dtypes.kind_of(dtype) != "b" else None
+
+
+def combined_with(start: Any, x: Any, monoid: Monoid) -> Any:
+    """The initial value of a reduction, combined with its result from the neutral element."""
+    return monoid.operation.bind(structural.broadcast_in_dim(start, shape_of(x), ()), x)
+
+
+def known_monoid(closed: ClosedJaxpr, start: Any, dtype: Any) -> Monoid | None:
+    """The monoid that a function of two scalars computes from a known, neutral initial value.
+
+    Args:
+        closed: the function.
+        start: the initial value.
+        dtype: the dtype of the elements.
+    """
+    monoid = monoid_of(closed, dtype)
+    if monoid is None or isinstance(start, Tracer) or start.ndim:
         return None
     value = np.asarray(start.val if type(start) is Literal else start)
     return monoid if value == monoid.neutral(dtype) else None
@@ -261,7 +288,8 @@ def reduce(
     Args:
         operands: an array, or a tree of arrays of one shape that are reduced together.
         init_values: a scalar, or a tree of scalars like `operands`. It has to be neutral for the
-            function, as it may be combined with elements any number of times.
+            function, as it may be combined with elements any number of times. Sums, products,
+            ``max``, ``min`` and bitwise operations combine any other once.
         computation: a function from two scalars (or two trees of them, like `operands`) to one. It
             has to be associative: the grouping of elements is not specified.
         dimensions: the dimensions to reduce; negative ones count from the end.
@@ -276,8 +304,11 @@ def reduce(
         ValueError: a dimension is out of bounds or repeated.
 
     Differs:
-        The derivative starts from the initial value, as the result does.
+        An initial value that is not neutral is combined once with the elements, however many there
+        are. The derivative starts from it, as the result does.
 
+        >>> print(lax.reduce(jnp.ones(1000), 1.0, lax.add, (0,)))
+        1001.0
         >>> import operator
         >>> product = lambda init: lax.reduce(jnp.array([2.0, 3.0]), init, operator.mul, (0,))
         >>> print(dt.grad(product)(5.0))
@@ -304,9 +335,7 @@ def reduce(
     closed = combination(computation, tree, avals, "reduce")
     monoid = known_monoid(closed, starts[0], avals[0].dtype) if len(arrays) == 1 else None
     if monoid is not None:
-        primitive = monoid.reduction
-        sharding = {"out_sharding": None} if primitive is reduce_sum_p else {}
-        return pytree.unflatten(tree, [primitive.bind(arrays[0], axes=axes, **sharding)])
+        return pytree.unflatten(tree, [monoid.reduced(arrays[0], axes)])
     scalars = [starting_value(s, a.dtype, "reduce") for s, a in zip(starts, avals, strict=True)]
     outs = reduce_p.bind(*arrays, *scalars, dimensions=axes, jaxpr=closed)
     return pytree.unflatten(tree, outs)
@@ -322,6 +351,7 @@ def starting_value(scalar: Any, dtype: Any, function: str) -> Any:
 
     Raises:
         TypeError: it is not a scalar, or has another dtype.
+        OverflowError: it is an integer that the dtype cannot hold.
     """
     if aval_of(scalar).ndim:
         raise TypeError(
@@ -339,7 +369,7 @@ def starting_value(scalar: Any, dtype: Any, function: str) -> Any:
             f"operand of dtype {dtype_name(dtype)}; convert one with lax.convert_element_type"
         )
     if type(scalar) is Literal:
-        return make_literal(scalar.val, dtype)
+        return number_of(scalar, dtype, f"lax.{function}")
     return convert_element_type(scalar, dtype)
 
 

@@ -20,6 +20,8 @@ from dovetail._core.ops.shape.dimensions import (
     canonical_shape,
     refuse_sharding,
 )
+from dovetail._core.trace.primitive import primitive
+from dovetail._core.trace.state import evaluation_trace, state
 
 if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder
@@ -195,7 +197,7 @@ def full_like(
     shape: ShapeLike | None = None,
     sharding: Sharding | None = None,
 ) -> Array:
-    """An array filled with one value, with the shape and dtype of another array.
+    """An array filled with one value, with the shape, dtype and device of another array.
 
     Args:
         x: an array, a scalar, or anything with a shape and a dtype.
@@ -242,6 +244,9 @@ def full_like(
             f"lax.full_like: an array of {dtype_name(like_dtype)} is filled with a value of that "
             f"dtype, got {dtype_name(aval_of(value).dtype)}"
         )
+    if state.trace is evaluation_trace and getattr(x, "committed", False):
+        place = primitive("device_put")
+        value = place.bind(value, device=x.sharding, src=None, may_alias=None)  # type: ignore[union-attr]
     return broadcast_in_dim_p.bind(value, shape=sizes, broadcast_dimensions=(), sharding=None)
 
 

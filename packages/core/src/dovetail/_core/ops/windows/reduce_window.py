@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, overload
 
 import numpy as np
@@ -12,18 +13,23 @@ from dovetail._core.base import dtypes, pytree
 from dovetail._core.base.typing import Array, ArrayLike, PyTree
 from dovetail._core.basis import structural
 from dovetail._core.basis.elementwise import dtype_name
-from dovetail._core.basis.operands import as_operand
+from dovetail._core.basis.operands import as_operand, make_literal
 from dovetail._core.basis.structural import Linear, batch_size, is_linear, to_front
 from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval, shape_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, Jaxpr
 from dovetail._core.ops.elementwise.arithmetic import add_p
+from dovetail._core.ops.elementwise.bitwise import or_p
 from dovetail._core.ops.elementwise.comparison import ge_p, le_p
 from dovetail._core.ops.elementwise.extrema import max_p, min_p
+from dovetail._core.ops.elementwise.selection import select
 from dovetail._core.ops.reduction.general_reduction import (
+    Monoid,
     combination,
+    combined_with,
     elementwise,
     evaluated,
     known_monoid,
+    monoid_of,
     starting_value,
 )
 from dovetail._core.ops.reduction.reductions import KINDS, before, highest, lowest
@@ -40,7 +46,11 @@ from dovetail._core.transform.jvp import jvp_flat
 if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder
 
+BOOL: Final = np.dtype(bool)
 FLOAT32: Final = np.dtype(np.float32)
+
+#: Combines arrays with as many others, element by element.
+Combination = Callable[[Sequence[Any], Sequence[Any]], list[Any]]
 
 T = TypeVar("T")
 
@@ -49,7 +59,7 @@ class ReduceWindow(Primitive):
     """Reduces several arrays together with an associative function of scalars, window by window.
 
     Half of the operands are arrays; the others are the scalars that the reductions start with.
-    These also stand for padding, and for the holes between elements.
+    Padding, and the holes between elements, are skipped.
     """
 
     name = "reduce_window"
@@ -79,9 +89,11 @@ class ReduceWindow(Primitive):
             np.broadcast_to(np.asarray(start, x.dtype), shape)
             for x, start in zip(arrays, args[count:], strict=True)
         ]
+        there = slides.views(np.ones(arrays[0].shape, bool), False)
         views = [slides.views(x, start) for x, start in zip(arrays, args[count:], strict=True)]
-        for elements in zip(*views, strict=True):
-            results = evaluated(closed, [*results, *elements])
+        for present, *elements in zip(there, *views, strict=True):
+            combined = evaluated(closed, [*results, *elements])
+            results = [np.where(present, c, r) for c, r in zip(combined, results, strict=True)]
         return results
 
     def jvp(
@@ -90,7 +102,9 @@ class ReduceWindow(Primitive):
         if all(type(t) is Zero for t in tangents):
             outs = self.bind(*primals, **params)
             return outs, [Zero.of(o) for o in outs]
-        return jvp_flat(lambda *args: _by_dimensions(args, **params), primals, tangents)
+        # The result is the reduction itself: parts of windows are combined in another order.
+        outs = self.bind(*primals, **params)
+        return outs, jvp_flat(lambda *args: _by_dimensions(args, **params), primals, tangents)[1]
 
     def batch(
         self,
@@ -125,6 +139,9 @@ class ReduceWindow(Primitive):
     ) -> Any:
         count = len(values) // 2
         closed = ClosedJaxpr(jaxpr, consts)
+        monoid = monoid_of(closed, context.avals_in[0].dtype) if count == 1 else None
+        if monoid is not None:
+            return self._lower_from_neutral(context, values, monoid, closed, window)
         return context.reduce_window(
             values[:count],
             values[count:],
@@ -132,6 +149,33 @@ class ReduceWindow(Primitive):
             lambda *scalars: context.inline_jaxpr(closed, scalars),
             **Window(**window).attributes(),
         )
+
+    def _lower_from_neutral(
+        self,
+        context: Builder,
+        values: Sequence[Any],
+        monoid: Monoid,
+        closed: ClosedJaxpr,
+        window: dict[str, Any],
+    ) -> Any:
+        """The reduction by a known operation, combined once with the initial value."""
+        x, start = values
+        (aval, scalar), (out,) = context.avals_in, context.avals_out
+        known = next((r for r in _KNOWN if r.operation is monoid.operation), None)
+        if known is not None:
+            (whole,) = context.lower_function(lambda x: [known.bind(x, **window)], [aval])(x)
+        else:
+            neutral = np.asarray(monoid.neutral(aval.dtype), aval.dtype)[()]
+            (whole,) = context.reduce_window(
+                [x],
+                [context.constant(neutral, scalar)],
+                [out],
+                lambda *scalars: context.inline_jaxpr(closed, scalars),
+                **Window(**window).attributes(),
+            )
+        return context.lower_function(
+            lambda start, whole: [combined_with(start, whole, monoid)], [scalar, out]
+        )(start, whole)
 
 
 reduce_window_p: Final = ReduceWindow()
@@ -148,15 +192,49 @@ def _by_dimensions(
     results = [structural.broadcast_in_dim(start, shape, ()) for start in starts]
     if 0 in shape:
         return results
+
+    def combine(first: Sequence[Any], second: Sequence[Any]) -> list[Any]:
+        return elementwise(closed, [*first, *second])
+
+    def along_all(combine: Combination, xs: list[Any]) -> list[Any]:
+        # The last dimension first, to combine elements in order.
+        for dimension in reversed(range(len(shape))):
+            xs = _along(xs, combine, slides, dimension, shape[dimension])
+        return xs
+
+    aval = aval_of(arrays[0])
+    monoid = monoid_of(closed, aval.dtype) if count == 1 else None
+    if monoid is not None or not slides.has_gaps:
+        fills = starts if monoid is None else [make_literal(monoid.neutral(aval.dtype), aval.dtype)]
+        xs = [spread(x, fill, slides) for x, fill in zip(arrays, fills, strict=True)]
+        return combine(results, along_all(combine, xs))
+    there = spread(structural.full(aval.shape, True, BOOL), make_literal(False, BOOL), slides)
     xs = [spread(x, start, slides) for x, start in zip(arrays, starts, strict=True)]
-    # The last dimension first, to combine elements in order.
-    for dimension in reversed(range(len(shape))):
-        xs = _along(xs, closed, slides, dimension, shape[dimension])
-    return elementwise(closed, [*results, *xs])
+    present, *xs = along_all(partial(_combine_present, combine), [there, *xs])
+    return [
+        select(present, new, old) for new, old in zip(combine(results, xs), results, strict=True)
+    ]
+
+
+def _combine_present(
+    combine: Combination, first: Sequence[Any], second: Sequence[Any]
+) -> list[Any]:
+    """Elements combined where both are present, and otherwise the one that is.
+
+    The first array of each sequence says where the elements of the others are present.
+    """
+    (there, *xs), (there_too, *ys) = first, second
+    return [
+        or_p.bind(there, there_too),
+        *[
+            select(there, select(there_too, both, x), y)
+            for both, x, y in zip(combine(xs, ys), xs, ys, strict=True)
+        ],
+    ]
 
 
 def _along(
-    xs: list[Any], closed: ClosedJaxpr, window: Window, dimension: int, count: int
+    xs: list[Any], combine: Combination, window: Window, dimension: int, count: int
 ) -> list[Any]:
     """The elements of each window along one dimension, combined."""
     size, step = window.window_dimensions[dimension], window.window_strides[dimension]
@@ -173,21 +251,21 @@ def _along(
     if size - 1 <= step * doublings:
         results = part(xs, 0, step)
         for place in range(1, size):
-            results = elementwise(closed, [*results, *part(xs, place, step)])
+            results = combine(results, part(xs, place, step))
         return results
     # Runs of 1, 2, 4, ... elements, from which the window is assembled.
     results, covered, run = [], 0, 1
     while True:
         if size & run:
             added = part(xs, covered)
-            results = elementwise(closed, [*results, *added]) if covered else added
+            results = combine(results, added) if covered else added
             covered += run
         if covered == size:
             return [slice_dimension(x, 0, length, dimension, step) for x in results]
         have = shape_of(xs[0])[dimension] - run * distance
         first = [slice_dimension(x, 0, have, dimension) for x in xs]
         second = [slice_dimension(x, run * distance, have + run * distance, dimension) for x in xs]
-        xs = elementwise(closed, [*first, *second])
+        xs = combine(first, second)
         run *= 2
 
 
@@ -418,8 +496,9 @@ def reduce_window(
     Args:
         operand: an array, or a tree of arrays of one shape that are reduced together.
         init_value: a scalar, or a tree of scalars like `operand`. It has to be neutral for the
-            function: it may be combined with elements any number of times, and is the value of
-            padding.
+            function, as it may be combined with elements any number of times. Sums, products,
+            ``max``, ``min`` and bitwise operations combine any other once with the elements of each
+            window, and not with padding.
         computation: a function from two scalars (or two trees of them, like `operand`) to one. It
             has to be associative: the grouping of elements is not specified.
         window_dimensions: the number of elements in a window, for each dimension.
@@ -445,8 +524,12 @@ def reduce_window(
     Differs:
         The derivative of an extreme goes to the first nan of a window that has one, as the
         result does, and never to padding. Windows that are dilated, and functions other than
-        sums and extremes, have derivatives too.
+        sums and extremes, have derivatives too. An initial value that is not neutral is combined
+        once with a window of any size.
 
+        >>> window = lax.reduce_window(jnp.ones(1000), 1.0, lax.add, (300,), padding=((299, 0),))
+        >>> print(window[0], window[-1])
+        2.0 301.0
         >>> x = jnp.array([1.0, jnp.nan, 2.0])
         >>> f = lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (3,), (1,), "valid").sum()
         >>> print(dt.grad(f)(x))

@@ -98,6 +98,12 @@ class Window:
         """The number of elements from the first to the last in the window, gaps included."""
         return dilated_size(self.window_dimensions[dimension], self.window_dilation[dimension])
 
+    @property
+    def has_gaps(self) -> bool:
+        """Whether windows may see padding, or holes between elements."""
+        pads = (pad for pair in self.padding for pad in pair)
+        return any(pad > 0 for pad in pads) or any(d > 1 for d in self.base_dilation)
+
     def padded(self, shape: Shape) -> Shape:
         """The shape of an array, dilated and padded."""
         return tuple(
