@@ -44,7 +44,8 @@ def einsum(
 
     Each letter names a dimension. Dimensions with the same letter are paired; letters missing after
     ``->`` are summed over. Without ``->`` the result has the letters that occur once, in
-    alphabetical order. ``...`` stands for further dimensions, which are broadcast.
+    alphabetical order. ``...`` stands for further dimensions, which are broadcast; they come first
+    in a result without ``->``, and are summed over where they are missing after it.
 
     Args:
         subscripts: subscripts such as ``"ij,jk->ik"``; or operands and lists of integers in turn,
@@ -180,11 +181,6 @@ def _terms(text: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[tuple[str, .
         count = len(shape) - len(term.replace("...", ""))
         inputs.append(term.replace("...", letters[longest - count :] if count else ""))
     if arrow:
-        if longest and "..." not in right:
-            raise ValueError(
-                f"einsum: the result {right!r} has no ..., and operands have {longest} further "
-                "dimensions"
-            )
         output = right.replace("...", letters)
     else:
         counts = Counter("".join(t.replace("...", "") for t in terms))

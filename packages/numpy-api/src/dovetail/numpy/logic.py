@@ -437,14 +437,18 @@ def isclose(
         equal_nan: whether to treat nan as equal to nan.
 
     Returns:
-        A boolean array of the common shape. Infinities are only close to themselves.
+        A boolean array of the common shape. Infinities are only close to themselves, and so are
+        random keys.
 
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.isclose(jnp.array([1., 2.]), jnp.array([1.000001, 2.1])))
         [ True False]
     """
-    x, y = inexact_pair("isclose", a, b)
+    first, second = array_like(a, "isclose", "a"), array_like(b, "isclose", "b")
+    if any(dtypes.is_extended(aval_of(v).dtype) for v in (first, second)):
+        return _compared("isclose", lax.eq_p, first, second)
+    x, y = inexact_pair("isclose", first, second)
     dtype = x.dtype
     kind = dtypes.kind_of(dtype)
     real = dtypes.finfo(dtype).dtype if kind == "c" else dtype

@@ -75,6 +75,10 @@ class ExtendedDType:
         """The shape and dtype of the numbers that store an array of the given shape."""
         raise NotImplementedError(f"the dtype {self.name} does not say how it is held")
 
+    def of_physical(self, numbers: Any) -> Any:
+        """The array of this dtype that is stored as an array of numbers."""
+        raise NotImplementedError(f"the dtype {self.name} cannot be made from numbers")
+
     @property
     def itemsize(self) -> int:
         """The size of one element in bytes."""

@@ -90,6 +90,9 @@ class KeyDType(dtypes.ExtendedDType):
     def physical(self, shape: Shape) -> tuple[Shape, np.dtype[Any]]:
         return (*shape, *self.implementation.key_shape), np.dtype(np.uint32)
 
+    def of_physical(self, numbers: Any) -> Any:
+        return random_wrap_p.bind(numbers, impl=self.implementation)
+
     @property
     def numpy(self) -> np.dtype[Any]:
         """The NumPy dtype that references use for keys: one field with the raw key."""
