@@ -23,7 +23,7 @@ from dovetail.extend.avals import aval_of
 from dovetail.extend.eager import lru_cache
 from dovetail.numpy.compiled import compiled_with
 from dovetail.numpy.conditions import pick
-from dovetail.numpy.contraction import contracted
+from dovetail.numpy.contraction import combined, contracted
 from dovetail.numpy.shapes import permuted, reshaped
 from dovetail.typing import Array, ArrayLike, DTypeLike, Sharding
 
@@ -249,7 +249,7 @@ def _einsum(
     precision: Any,
     target: Any,
 ) -> Any:
-    values = [value(v) for v in same_dtype(operands)]
+    values = [value(v) for v in (same_dtype if target is None else combined)(operands)]
     terms = list(inputs)
     sizes: dict[str, int] = {}
     for term, x in zip(terms, values, strict=True):

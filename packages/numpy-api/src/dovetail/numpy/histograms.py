@@ -334,7 +334,7 @@ def _made_edges(function: str, x: Any, count: int | None, edges: Any, limits: An
     dtype = inexact_dtype(aval_of(x).dtype)
     if edges is not None:
         refuse_complex(function, edges)
-        dtype = dtypes.promote_types(dtype, inexact_dtype(aval_of(edges).dtype))
+        dtype = dtypes.common_dtype(dtype, inexact_dtype(aval_of(edges).dtype))
         return value(strong(convert(edges, dtype)))
     assert count is not None
     wide = computed_in(dtype)
@@ -404,9 +404,9 @@ def _histogram(
     kinds = [inexact_dtype(aval_of(x).dtype) for x in columns]
     if density or floating:
         # Counts in 16-bit floats would stop at 2,048.
-        out = computed_in(dtypes.result_type(*kinds))
+        out = computed_in(dtypes.common_dtype(*kinds))
         if weights is not None:
-            out = dtypes.promote_types(out, inexact_dtype(aval_of(weights).dtype))
+            out = dtypes.common_dtype(out, inexact_dtype(aval_of(weights).dtype))
         sums = convert(sums, out)
         if density:
             sums = _density(sums, all_edges)
