@@ -91,8 +91,9 @@ def key(seed: ArrayLike, *, impl: str | None = None, dtype: DTypeLike | None = N
 
     Args:
         seed: an integer. Only its low 32 bits count unless ``enable_x64`` is on.
-        impl: the name of the generator, ``"threefry2x32"``, ``"rbg"`` or ``"unsafe_rbg"``; the
-            option ``default_prng_impl`` by default.
+        impl: the name of the generator, ``"threefry2x32"``, ``"threefry4x32"``, ``"philox2x32"``,
+            ``"philox4x32"``, ``"rbg"`` or ``"unsafe_rbg"``; the option ``default_prng_impl`` by
+            default.
         dtype: a key dtype, or a name, as an alternative way to choose the generator.
 
     Returns:
@@ -128,7 +129,8 @@ def PRNGKey(seed: ArrayLike, *, impl: str | None = None) -> Array:
         impl: the name of the generator; the option ``default_prng_impl`` by default.
 
     Returns:
-        A uint32 array, of shape (2,) for ``threefry2x32``, (4,) for ``rbg`` and ``unsafe_rbg``.
+        A uint32 array, of shape (1,) for ``philox2x32``, (2,) for ``threefry2x32`` and
+        ``philox4x32``, (4,) for the others.
 
     Raises:
         TypeError: `seed` is not an integer scalar.
