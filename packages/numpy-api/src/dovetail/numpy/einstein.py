@@ -168,7 +168,10 @@ def _terms(text: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[tuple[str, .
     spare = [chr(c) for c in range(0x3B1, 0x3B1 + 64)]
     longest = 0
     for i, (term, shape) in enumerate(zip(terms, shapes, strict=True)):
-        named = len(term.replace("...", ""))
+        letters = term.replace("...", "", 1)
+        if "." in letters:
+            raise ValueError(f"einsum: the term {term!r} may have one ..., and no other dots")
+        named = len(letters)
         if "..." in term:
             longest = max(longest, len(shape) - named)
         if named > len(shape) or ("..." not in term and named != len(shape)):
