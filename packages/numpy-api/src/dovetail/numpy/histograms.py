@@ -100,6 +100,13 @@ def histogram(
         >>> print(counts, counts.dtype)
         [   0. 3000.] float32
 
+        Complex numbers lie in no bin, and are refused.
+
+        >>> jnp.histogram(jnp.array([1j, 2.0]))
+        Traceback (most recent call last):
+            ...
+        TypeError: histogram is defined for real numbers only, got dtype complex64; ...
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> counts, edges = jnp.histogram(jnp.array([1., 2., 2., 7.]), bins=3)
