@@ -93,6 +93,9 @@ def test_options_of_array() -> None:
     assert jnp.asarray(x) is x
     assert jnp.array(x) is not x
     assert jnp.array(x, copy=False) is x
+    assert jnp.asarray(x, copy=False) is x
+    for values in ([1, 2], np.arange(2), np.arange(2.0, dtype="float32"), 3, np.float32(1)):
+        same(jnp.asarray(values, copy=False), jnp.asarray(values))
     same(jnp.array(x, float), np.arange(3.0))
     assert jnp.array(1.0, ndmin=2).shape == (1, 1)
     assert jnp.array([1, 2], device=dt.devices()[0]).devices() == {dt.devices()[0]}
@@ -135,7 +138,15 @@ def test_options_of_array() -> None:
         (lambda: jnp.array([1], "O"), TypeError, "array"),
         (lambda: jnp.array([1], "foo"), TypeError, "foo"),
         (lambda: jnp.array([1], order="F"), NotImplementedError, "order"),
-        (lambda: jnp.asarray([1], copy=False), ValueError, "copy"),
+        (lambda: jnp.array("one", int), ValueError, "a text spells no number of int32"),
+        (lambda: jnp.array(["300"], "uint8"), OverflowError, "300"),
+        (lambda: jnp.array(np.array([{}]), int), TypeError, "object"),
+        (lambda: jnp.array([1, None]), ValueError, "None"),
+        (lambda: jnp.array(np.ma.array([1, 2], mask=[0, 1])), ValueError, "masked"),
+        (lambda: jnp.arange(3)[np.ma.array([1])], ValueError, "masked"),
+        (lambda: jnp.full_like(dt.random.key(0), 0.5), TypeError, "integer scalar"),
+        (lambda: dt.jit(lambda k: jnp.tri(2, k=k))(0.5), TypeError, "tri.*integer"),
+        (lambda: dt.jit(lambda k: jnp.tri(2, k=k))(np.arange(2)), ValueError, "scalar"),
         (lambda: jnp.zeros(3, "foo"), TypeError, "foo"),
         (lambda: jnp.zeros(-1), ValueError, "negative"),
         (lambda: jnp.zeros(2.5), TypeError, "shape.*integer"),

@@ -177,7 +177,7 @@ M = np.ones((2, 3))
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: jnp.polyadd(M, P), ValueError, "polyadd: a1.*vector"),
+        (lambda: jnp.polyadd(M, P), ValueError, "polyadd: a1 and a2 must have the same rank"),
         (lambda: jnp.polyadd(P > 0, P > 0), TypeError, "polyadd.*booleans"),
         (lambda: jnp.polysub([1], P), TypeError, "a1.*list"),
         (lambda: jnp.polymul(P, M), ValueError, "polymul: a2.*vector"),
@@ -185,11 +185,10 @@ M = np.ones((2, 3))
         (lambda: dt.jit(lambda p: jnp.polymul(p, p, trim_leading_zeros=True))(P), Concrete, "trim"),
         (lambda: dt.jit(lambda p: jnp.polydiv(p, p, trim_leading_zeros=True))(P), Concrete, "trim"),
         (lambda: jnp.polyder(P, -1), ValueError, "polyder: m.*negative"),
-        (lambda: jnp.polyder(M), ValueError, "polyder: p.*vector"),
         (lambda: jnp.polyint(P, -1), ValueError, "polyint: m.*negative"),
         (lambda: jnp.polyint(P, 1, np.ones(2)), ValueError, "k must hold"),
         (lambda: jnp.polyint(P, 1, [1]), TypeError, "k.*list"),
-        (lambda: jnp.polyval(M, 1.0), ValueError, "vector"),
+        (lambda: jnp.polyval(2.0, 1.0), ValueError, "vector"),
         (lambda: jnp.poly(M), ValueError, "square"),
         (lambda: jnp.roots(M), ValueError, "roots: p.*vector"),
         (lambda: dt.jit(jnp.roots)(P), Concrete, "strip_zeros=False"),

@@ -681,7 +681,7 @@ class TestKeys:
             assert raw(dt.jit(random.key)(4)) == [0, 7]
 
     def test_default_implementation(self) -> None:
-        for name in ("rbg", "unsafe_rbg", "threefry2x32"):
+        for name in ("rbg", "unsafe_rbg", "threefry2x32", "threefry4x32", "philox2x32"):
             with config.default_prng_impl(name):
                 assert random.key_impl(random.key(0)) == name
 

@@ -20,6 +20,7 @@ from dovetail._core.base.errors import KeyReuseError as KeyReuseError
 from dovetail._core.base.errors import MissingRuleError as MissingRuleError
 from dovetail._core.base.errors import NonArrayArgumentError as NonArrayArgumentError
 from dovetail._core.base.errors import NonConcreteBooleanIndexError as NonConcreteBooleanIndexError
+from dovetail._core.base.errors import NoValueError as NoValueError
 from dovetail._core.base.errors import TracerArrayConversionError as TracerArrayConversionError
 from dovetail._core.base.errors import TracerBoolConversionError as TracerBoolConversionError
 from dovetail._core.base.errors import TracerIntegerConversionError as TracerIntegerConversionError
@@ -41,6 +42,7 @@ __all__ = [
     "JaxprTypeError",
     "KeyReuseError",
     "MissingRuleError",
+    "NoValueError",
     "NonArrayArgumentError",
     "NonConcreteBooleanIndexError",
     "TracerArrayConversionError",

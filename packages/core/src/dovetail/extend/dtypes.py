@@ -12,6 +12,7 @@ from dovetail._core.base.dtypes import canonicalize_dtype as canonicalize_dtype
 from dovetail._core.base.dtypes import check_fits as check_fits
 from dovetail._core.base.dtypes import check_python_int as check_python_int
 from dovetail._core.base.dtypes import check_user_dtype as check_user_dtype
+from dovetail._core.base.dtypes import common_dtype as common_dtype
 from dovetail._core.base.dtypes import default_dtype as default_dtype
 from dovetail._core.base.dtypes import dtype_of as dtype_of
 from dovetail._core.base.dtypes import finfo as finfo
@@ -36,6 +37,7 @@ __all__ = [
     "check_fits",
     "check_python_int",
     "check_user_dtype",
+    "common_dtype",
     "default_dtype",
     "dtype_name",
     "dtype_of",

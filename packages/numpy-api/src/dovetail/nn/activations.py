@@ -38,8 +38,11 @@ def _number(value: float, x: Any) -> Any:
 
 
 def _parameter(function: str, name: str, given: Any, x: Any) -> tuple[Any, Any]:
-    """The operand and a parameter of the function, in a common dtype."""
-    return promoted_pair(function, x, array_like(given, function, name))
+    """A real operand and a parameter of the function, in a common inexact dtype."""
+    x, parameter = array_like(x, function), array_like(given, function, name)
+    if dtypes.kind_of(aval_of(x).dtype) != "f":
+        parameter = inexact(function, parameter, name)
+    return promoted_pair(function, _real(function, x), parameter)
 
 
 @compiled
@@ -295,7 +298,7 @@ def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
         >>> print(dovetail.nn.elu(jnp.array([-jnp.inf, 0., 2.])))
         [-1.  0.  2.]
     """
-    x, a = _parameter("elu", "alpha", alpha, _real("elu", x))
+    x, a = _parameter("elu", "alpha", alpha, x)
     zero = _number(0, x)
     positive = lax.gt(x, zero)
     # Keep large numbers away from the exponential: its derivative would be infinite.
@@ -319,7 +322,7 @@ def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
         >>> print(dovetail.nn.celu(jnp.array([-jnp.inf, 0., 2.]), alpha=0.5))
         [-0.5  0.   2. ]
     """
-    x, a = _parameter("celu", "alpha", alpha, _real("celu", x))
+    x, a = _parameter("celu", "alpha", alpha, x)
     zero = _number(0, x)
     positive = lax.gt(x, zero)
     safe = pick(positive, zero, x)
@@ -368,7 +371,7 @@ def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 0.01) -> Array:
         >>> print(dovetail.nn.leaky_relu(jnp.array([-1., 2.]), 0.5))
         [-0.5  2. ]
     """
-    x, slope = _parameter("leaky_relu", "negative_slope", negative_slope, _real("leaky_relu", x))
+    x, slope = _parameter("leaky_relu", "negative_slope", negative_slope, x)
     return pick(lax.ge(x, _number(0, x)), x, lax.mul(slope, x))
 
 
@@ -454,7 +457,7 @@ def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
         >>> print(dovetail.nn.squareplus(jnp.array([-1.5, 0., 1.5])))
         [0.5 1.  2. ]
     """
-    x, b = _parameter("squareplus", "b", b, _real("squareplus", x))
+    x, b = _parameter("squareplus", "b", b, x)
     root = lax.sqrt(lax.add(lax.square(x), b))
     return lax.mul(lax.add(x, root), _number(0.5, x))
 

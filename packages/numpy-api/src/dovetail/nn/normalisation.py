@@ -42,7 +42,7 @@ def _prepared(function: str, x: Any, where: Any) -> tuple[Any, Any]:
     if where is None:
         return x, None
     mask = as_mask(function, where)
-    shape = broadcast_result(function, (aval_of(x).shape, aval_of(mask).shape))
+    shape = broadcast_result(function, (aval_of(x).shape, aval_of(mask).shape), explicit=True)
     rank = len(shape)
     spread = [
         lax.broadcast_in_dim(v, shape, tuple(range(rank - aval_of(v).ndim, rank)))

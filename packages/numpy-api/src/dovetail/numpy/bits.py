@@ -9,6 +9,7 @@ from dovetail.extend import dtypes
 from dovetail.extend.arguments import (
     array_like,
     canonical_axis,
+    convert,
     integer,
     literal,
     promoted_pair,
@@ -109,12 +110,12 @@ def left_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Shift the bits of integers to the left, which multiplies by powers of two.
 
     Args:
-        x1: array or scalar of integers.
+        x1: array or scalar of integers; booleans count as 0 and 1.
         x2: array or scalar that broadcasts with `x1`: number of places; a shift by the width or
             more gives 0.
 
     Returns:
-        An array of the common shape and dtype.
+        An array of the common shape and dtype (int for booleans).
 
     Raises:
         TypeError: the operands are floats or complex numbers.
@@ -124,8 +125,7 @@ def left_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         >>> print(jnp.left_shift(jnp.arange(4), 2))
         [ 0  4  8 12]
     """
-    x, y = promoted_pair("left_shift", x1, x2)
-    require_kind("left_shift", x, "iu", "integers")
+    x, y = _shift_operands("left_shift", x1, x2)
     return lax.shift_left_p.bind(x, y)
 
 
@@ -134,11 +134,11 @@ def right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Shift the bits of integers to the right, which divides by powers of two, rounding down.
 
     Args:
-        x1: array or scalar of integers; negative ones stay negative.
+        x1: array or scalar of integers; negative ones stay negative, booleans count as 0 and 1.
         x2: array or scalar that broadcasts with `x1`: number of places.
 
     Returns:
-        An array of the common shape and dtype.
+        An array of the common shape and dtype (int for booleans).
 
     Raises:
         TypeError: the operands are not integers.
@@ -148,11 +148,20 @@ def right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         >>> print(jnp.right_shift(jnp.array([-8, 8, 9]), 2))
         [-2  2  2]
     """
-    x, y = promoted_pair("right_shift", x1, x2)
-    require_kind("right_shift", x, "iu", "integers")
+    x, y = _shift_operands("right_shift", x1, x2)
     if dtypes.kind_of(x.dtype) == "u":
         return lax.shift_right_logical(x, y)
     return lax.shift_right_arithmetic(x, y)
+
+
+def _shift_operands(function: str, x1: Any, x2: Any) -> tuple[Any, Any]:
+    """Two operands in their common integer dtype: the default one for booleans."""
+    x, y = promoted_pair(function, x1, x2)
+    require_kind(function, x, "biu", "integers")
+    if dtypes.kind_of(x.dtype) == "b":
+        integers = dtypes.default_dtype("i")
+        return convert(x, integers), convert(y, integers)
+    return x, y
 
 
 @compiled

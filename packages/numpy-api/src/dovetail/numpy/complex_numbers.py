@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
 from dovetail import lax
+from dovetail.errors import NonArrayArgumentError
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import array_like, inexact_dtype, literal, value
 from dovetail.extend.avals import aval_of
@@ -135,21 +137,33 @@ def iscomplexobj(x: object) -> bool:
     """Check whether an array has a complex dtype, whatever its values.
 
     Args:
-        x: array or scalar.
+        x: array, scalar, dtype, or nested sequence of these; nothing else is complex.
 
     Example:
         >>> import dovetail.numpy as jnp
         >>> jnp.iscomplexobj(jnp.array([1j])), jnp.iscomplexobj(2.)
         (True, False)
     """
-    return dtypes.kind_of(aval_of(array_like(x, "iscomplexobj")).dtype) == "c"
+    if isinstance(x, (list, tuple)):
+        return any(map(iscomplexobj, x))
+    if x is None or isinstance(x, (str, bytes, int, float)):
+        return False
+    dtype = x if isinstance(x, np.dtype) else getattr(x, "dtype", None)
+    if isinstance(dtype, np.dtype):
+        return dtypes.kind_of(dtype) == "c"
+    if isinstance(x, type):
+        return issubclass(x, (complex, np.complexfloating))
+    try:
+        return dtypes.kind_of(aval_of(array_like(x, "iscomplexobj")).dtype) == "c"
+    except NonArrayArgumentError:
+        return False
 
 
 def isrealobj(x: object) -> bool:
     """Check whether an array has a dtype that is not complex.
 
     Args:
-        x: array or scalar.
+        x: array, scalar, dtype, or nested sequence of these; anything else is not complex.
 
     Example:
         >>> import dovetail.numpy as jnp

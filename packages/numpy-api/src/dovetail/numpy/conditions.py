@@ -13,10 +13,10 @@ from dovetail.extend.avals import aval_of
 _BOOL: Final = np.dtype(bool)
 
 
-def pick(condition: Any, where_true: Any, where_false: Any) -> Any:
+def pick(condition: Any, where_true: Any, where_false: Any, function: str = "where") -> Any:
     """Elements of one of two checked operands of one dtype; both broadcast."""
     shapes = [aval_of(v).shape for v in (condition, where_true, where_false)]
-    shape = broadcast_result("where", shapes)
+    shape = broadcast_result(function, shapes, explicit=True)
     cases = [spread(v, shape) for v in (where_false, where_true)]
     # A scalar condition chooses one of two whole arrays.
     which = spread(condition, shape) if shapes[0] or type(condition) is Literal else condition

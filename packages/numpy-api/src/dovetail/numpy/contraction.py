@@ -53,12 +53,26 @@ def contracted(
     )
 
 
-def _pair(function: str, a: Any, b: Any, first: str, second: str) -> tuple[Any, Any, bool]:
-    """Two operands of one dtype, and whether the result is weakly typed."""
+def _pair(
+    function: str, a: Any, b: Any, first: str, second: str, out: Any = None
+) -> tuple[Any, Any, bool]:
+    """Two operands of one dtype, and whether the result is weakly typed.
+
+    If its dtype `out` was asked for, the operands may differ whatever the mode of promotion is.
+    """
     x, y = array_like(a, function, first), array_like(b, function, second)
     weak = aval_of(x).weak_type and aval_of(y).weak_type
-    x, y = same_dtype([x, y])
+    x, y = same_dtype([x, y]) if out is None else combined([x, y])
     return value(x), value(y), bool(weak)
+
+
+def combined(values: Sequence[Any]) -> list[Any]:
+    """Checked operands in their common dtype, whatever the mode of promotion is."""
+    try:
+        return same_dtype(values)
+    except dtypes.TypePromotionError:
+        dtype = dtypes.common_dtype(*[aval_of(v).dtype for v in values])
+        return [convert(v, dtype) for v in values]
 
 
 def _mismatch(function: str, x: Any, y: Any, dimensions: tuple[int, int]) -> TypeError:
@@ -103,7 +117,7 @@ def matmul(
         [3 7]
     """
     no_sharding("matmul", out_sharding)
-    x, y, _ = _pair("matmul", a, b, "a", "b")
+    x, y, _ = _pair("matmul", a, b, "a", "b", preferred_element_type)
     out = requested_dtype("matmul", preferred_element_type)
     left, right = aval_of(x).shape, aval_of(y).shape
     for i, shape in enumerate((left, right)):
@@ -191,7 +205,7 @@ def dot(
         32
     """
     no_sharding("dot", out_sharding)
-    x, y, _ = _pair("dot", a, b, "a", "b")
+    x, y, _ = _pair("dot", a, b, "a", "b", preferred_element_type)
     out = requested_dtype("dot", preferred_element_type)
     left, right = aval_of(x).shape, aval_of(y).shape
     if not left or not right:
@@ -227,7 +241,7 @@ def vdot(
         >>> print(jnp.vdot(jnp.array([1j, 2]), jnp.array([1j, 3])))
         (7+0j)
     """
-    x, y, _ = _pair("vdot", a, b, "a", "b")
+    x, y, _ = _pair("vdot", a, b, "a", "b", preferred_element_type)
     if dtypes.kind_of(aval_of(x).dtype) == "c":
         x = lax.conj(x)
     x, y = (reshaped(v, (math.prod(aval_of(v).shape),)) for v in (x, y))
@@ -262,7 +276,7 @@ def inner(
         >>> print(jnp.inner(jnp.array([[1, 2], [3, 4]]), jnp.array([10, 1])))
         [12 34]
     """
-    x, y, _ = _pair("inner", a, b, "a", "b")
+    x, y, _ = _pair("inner", a, b, "a", "b", preferred_element_type)
     out = requested_dtype("inner", preferred_element_type)
     left, right = aval_of(x).shape, aval_of(y).shape
     if not left or not right:
@@ -341,7 +355,7 @@ def tensordot(
 
 @compiled_with("axes", "precision", "preferred_element_type")
 def _tensordot(a: Any, b: Any, axes: Any, precision: Any, preferred_element_type: Any) -> Any:
-    x, y, _ = _pair("tensordot", a, b, "a", "b")
+    x, y, _ = _pair("tensordot", a, b, "a", "b", preferred_element_type)
     left, right = aval_of(x).shape, aval_of(y).shape
     if isinstance(axes, tuple):
         first = canonical_axes("tensordot", axes[0], len(left), "axes")
@@ -390,7 +404,7 @@ def vecdot(
         >>> print(jnp.vecdot(jnp.array([[1, 2], [3, 4]]), jnp.array([10, 1])))
         [12 34]
     """
-    x, y, _ = _pair("vecdot", x1, x2, "x1", "x2")
+    x, y, _ = _pair("vecdot", x1, x2, "x1", "x2", preferred_element_type)
     dims = [canonical_axis("vecdot", axis, aval_of(v).ndim) for v in (x, y)]
     sizes = [aval_of(v).shape[d] for v, d in zip((x, y), dims, strict=True)]
     if sizes[0] != sizes[1]:

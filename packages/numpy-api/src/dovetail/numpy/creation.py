@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 from dovetail import lax
-from dovetail.errors import NonArrayArgumentError
+from dovetail.errors import NonArrayArgumentError, NoValueError
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import (
     Literal,
@@ -82,7 +82,7 @@ def array(
 
     Args:
         object: array, scalar, nested sequence of these, or object with ``__jax_array__``,
-            ``__array__`` or the buffer protocol.
+            ``__array__`` or the buffer protocol; with a dtype, also texts that spell numbers.
         dtype: dtype of the result; by default the common one of the values.
         copy: whether the result gets its own memory even if `object` is an array already.
         order: "C" or "K" (or "A"); the compiler chooses the memory order.
@@ -95,7 +95,8 @@ def array(
 
     Raises:
         TypeError: the values cannot be in an array.
-        ValueError: nested sequences have rows of different lengths.
+        ValueError: nested sequences have rows of different lengths, elements are masked or None, or
+            a text spells no number.
         OverflowError: a Python integer does not fit the dtype.
 
     Differs:
@@ -152,8 +153,8 @@ def asarray(
             ``__array__`` or the buffer protocol.
         dtype: dtype of the result; by default the common one of the values.
         order: "C" or "K" (or "A"); the compiler chooses the memory order.
-        copy: True to get the array its own memory, False to raise if a copy is needed, None for
-            either.
+        copy: True to get the array its own memory. False and None let it share that of `a` where
+            that can be; values of the host are copied to the device, whatever `copy` says.
         device: device on which the array is placed and stays.
         out_sharding: not supported.
 
@@ -161,7 +162,8 @@ def asarray(
         An array.
 
     Raises:
-        ValueError: `copy` is False and the values are not yet in an array.
+        TypeError: the values cannot be in an array.
+        ValueError: nested sequences have rows of different lengths.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -169,11 +171,6 @@ def asarray(
         >>> jnp.asarray(x) is x, jnp.asarray(2.5).dtype
         (True, dtype('float32'))
     """
-    if copy is False and not isinstance(a, ArrayClass):
-        raise ValueError(
-            f"asarray with copy=False takes arrays only: a {type(a).__name__} has to be copied to "
-            "the device"
-        )
     return array(a, dtype, copy=bool(copy), order=order, device=device, out_sharding=out_sharding)
 
 
@@ -222,7 +219,9 @@ def _converted(value: Any, dtype: Any) -> Any:
 
         return _cast(array_from_foreign(value), dtype)
     if value is None:
-        raise NonArrayArgumentError("array: None is no number, and has no place in an array")
+        raise NoValueError("array: None is no number, and has no place in an array")
+    if dtype is not None and isinstance(value, (str, bytes)):
+        value = np.asarray(value)
     host = value if isinstance(value, np.ndarray) else _through_numpy(value)
     return _from_numpy(host, dtype)
 
@@ -248,12 +247,46 @@ def _from_numpy(value: np.ndarray[Any, Any], dtype: Any) -> Any:
         return value if dtype is None else _place(np.zeros(value.shape, dtype), False)
     if dtype is not None and value.dtype != dtype:
         if value.dtype.kind in "OSUmM":
-            value = checked_ndarray(value, "the argument of array")
+            return _place(_numbers_of(value, dtype), False)
         if dtypes.kind_of(dtype) not in ("c", "b") and value.dtype.kind == "c":
             value = value.real
         with np.errstate(invalid="ignore", over="ignore"):
             value = value.astype(dtype)
     return _place(checked_ndarray(value, "the argument of array"), False)
+
+
+def _numbers_of(value: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:
+    """The numbers that texts spell, and that objects and dates are, as NumPy reads them.
+
+    Raises:
+        ValueError: a text spells no number of this kind.
+        OverflowError: a number does not fit the dtype.
+        NonArrayArgumentError: an object is no number.
+    """
+    wide = _WIDEST[dtypes.kind_of(dtype)]
+    try:
+        numbers = value.astype(wide)
+    except (TypeError, ValueError, OverflowError) as error:
+        if value.dtype.kind in "SU":
+            raise type(error)(
+                f"array: the text does not spell numbers of {dtype}: {error}"
+            ) from None
+        numbers = checked_ndarray(value, "the argument of array")
+    if wide in (np.int64, np.uint64) and numbers.size:
+        for extreme in (numbers.min(), numbers.max()):
+            dtypes.check_fits(int(extreme), dtype, "array")
+    with np.errstate(over="ignore"):
+        return numbers.astype(dtype)
+
+
+#: The dtypes in which NumPy reads numbers of each kind.
+_WIDEST: Final[dict[str, Any]] = {
+    "b": np.bool_,
+    "i": np.int64,
+    "u": np.uint64,
+    "f": np.float64,
+    "c": np.complex128,
+}
 
 
 def _checked_scalar(value: Any, dtype: Any) -> np.ndarray[Any, Any]:
@@ -294,6 +327,8 @@ def _cast(x: Any, dtype: Any) -> Any:
 def _from_sequence(values: Any, dtype: Any) -> Any:
     found: set[type] = set()
     _leaf_types(values, found)
+    if dtype is not None and any(issubclass(kind, (str, bytes)) for kind in found):
+        return _from_numpy(np.array(values), dtype)
     if found <= _PYTHON_NUMBERS:
         wide = np.array(values) if found else np.array(values, dtypes.default_dtype("f"))
         if wide.dtype == object:  # integers beyond 64 bits

@@ -250,6 +250,8 @@ def unwrap(
     if not aval_of(x).ndim:
         raise ValueError("unwrap needs an array of rank 1 or more, got a scalar")
     dimension = canonical_axis("unwrap", axis, aval_of(x).ndim)
+    if type(period) is float and dtypes.kind_of(aval_of(x).dtype) in ("b", "i", "u"):
+        x = convert(x, dtypes.default_dtype("f"), True)
     x, cycle = same_dtype([x, value(array_like(period, "unwrap", "period"))])
     dtype = aval_of(x).dtype
     kind = dtypes.kind_of(dtype)

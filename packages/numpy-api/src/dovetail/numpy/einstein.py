@@ -23,7 +23,7 @@ from dovetail.extend.avals import aval_of
 from dovetail.extend.eager import lru_cache
 from dovetail.numpy.compiled import compiled_with
 from dovetail.numpy.conditions import pick
-from dovetail.numpy.contraction import contracted
+from dovetail.numpy.contraction import combined, contracted
 from dovetail.numpy.shapes import permuted, reshaped
 from dovetail.typing import Array, ArrayLike, DTypeLike, Sharding
 
@@ -44,7 +44,8 @@ def einsum(
 
     Each letter names a dimension. Dimensions with the same letter are paired; letters missing after
     ``->`` are summed over. Without ``->`` the result has the letters that occur once, in
-    alphabetical order. ``...`` stands for further dimensions, which are broadcast.
+    alphabetical order. ``...`` stands for further dimensions, which are broadcast; they come first
+    in a result without ``->``, and are summed over where they are missing after it.
 
     Args:
         subscripts: subscripts such as ``"ij,jk->ik"``; or operands and lists of integers in turn,
@@ -167,7 +168,10 @@ def _terms(text: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[tuple[str, .
     spare = [chr(c) for c in range(0x3B1, 0x3B1 + 64)]
     longest = 0
     for i, (term, shape) in enumerate(zip(terms, shapes, strict=True)):
-        named = len(term.replace("...", ""))
+        letters = term.replace("...", "", 1)
+        if "." in letters:
+            raise ValueError(f"einsum: the term {term!r} may have one ..., and no other dots")
+        named = len(letters)
         if "..." in term:
             longest = max(longest, len(shape) - named)
         if named > len(shape) or ("..." not in term and named != len(shape)):
@@ -180,11 +184,6 @@ def _terms(text: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[tuple[str, .
         count = len(shape) - len(term.replace("...", ""))
         inputs.append(term.replace("...", letters[longest - count :] if count else ""))
     if arrow:
-        if longest and "..." not in right:
-            raise ValueError(
-                f"einsum: the result {right!r} has no ..., and operands have {longest} further "
-                "dimensions"
-            )
         output = right.replace("...", letters)
     else:
         counts = Counter("".join(t.replace("...", "") for t in terms))
@@ -253,7 +252,7 @@ def _einsum(
     precision: Any,
     target: Any,
 ) -> Any:
-    values = [value(v) for v in same_dtype(operands)]
+    values = [value(v) for v in (same_dtype if target is None else combined)(operands)]
     terms = list(inputs)
     sizes: dict[str, int] = {}
     for term, x in zip(terms, values, strict=True):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from dovetail import lax
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import (
-    float_pair,
     inexact,
     inexact_pair,
     literal,
@@ -149,11 +149,18 @@ def log10(x: ArrayLike, /) -> Array:
 def _log_to_base(x: Any, log_of_base: float) -> Any:
     result = lax.log(x)
     if _is_complex(x):
-        # Divide each part: complex division would turn the infinite logarithm of 0 into nan.
-        parts = (lax.real(result), lax.imag(result))
-        divisor = literal(log_of_base, parts[0].dtype)
-        return lax.complex(*(lax.div(part, divisor) for part in parts))
+        return _by_parts(lax.div, result, log_of_base)
     return lax.div(result, literal(log_of_base, x.dtype, weak_of(x)))
+
+
+def _by_parts(scale: Callable[[Any, Any], Any], x: Any, factor: float) -> Any:
+    """A complex operand multiplied or divided by a real number.
+
+    Complex arithmetic would turn infinite parts into nan.
+    """
+    parts = (lax.real(x), lax.imag(x))
+    number = literal(factor, parts[0].dtype)
+    return lax.complex(*(scale(part, number) for part in parts))
 
 
 @universal(2, -math.inf)
@@ -184,18 +191,22 @@ def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """``log2(2**x1 + 2**x2)`` without overflow.
 
     Args:
-        x1: array or scalar of a real dtype.
+        x1: array or scalar.
         x2: array or scalar that broadcasts with `x1`.
 
     Returns:
-        A float array of the common shape.
+        A float or complex array of the common shape. Imaginary parts of complex results are at most
+        ``pi / log(2)``.
 
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.logaddexp2(3., jnp.array([3., -jnp.inf])))
         [4. 3.]
     """
-    x, y = float_pair("logaddexp2", x1, x2)
+    x, y = inexact_pair("logaddexp2", x1, x2)
+    if _is_complex(x):
+        natural = _complex_logaddexp(*(_by_parts(lax.mul, v, _LOG_2) for v in (x, y)))
+        return _by_parts(lax.div, natural, _LOG_2)
     log_2 = literal(_LOG_2, x.dtype, weak_of(x))
     return lax.div(_log_of_sum(lax.mul(x, log_2), lax.mul(y, log_2)), log_2)
 

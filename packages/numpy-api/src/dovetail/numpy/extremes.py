@@ -88,6 +88,13 @@ def top_k(
         TypeError: `a` is complex.
         ValueError: the dimension has fewer than `k` elements.
 
+    Differs:
+        The pair is a tuple, as the array API standard says. That of `dovetail.lax.top_k` is a
+        list, as in JAX.
+
+        >>> type(jnp.top_k(jnp.arange(3), 2)).__name__, type(lax.top_k(jnp.arange(3), 2)).__name__
+        ('tuple', 'list')
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> values, positions = jnp.top_k(jnp.array([1, 4, 3, 0]), 2)
@@ -112,7 +119,8 @@ def top_k(
         if dtypes.kind_of(aval_of(x).dtype) == "f":
             # lax.top_k orders nan by its sign, and the nan of 0 / 0 may have one.
             x = pick(lax.ne(x, x), literal(math.nan, aval_of(x).dtype), x)
-        return lax.top_k(x, count, axis=dimension)
+        largest, order = lax.top_k(x, count, axis=dimension)
+        return largest, order
     places = iota_p.bind(dtype=np.dtype(np.int32), shape=shape, dimension=dimension, sharding=None)
     values, order = sort_p.bind(x, places, dimension=dimension, is_stable=True, num_keys=1)
     return (

@@ -35,6 +35,8 @@ from dovetail.numpy.creation import (
 )
 from dovetail.typing import ArrayLike, DeviceLike, DTypeLike, ShapeLike, Sharding
 
+_UINT32: Final = np.dtype(np.uint32)
+
 _host_constants: Final[dict[Any, tuple[np.ndarray[Any, Any], Any]]] = {}
 register_cache(_host_constants.clear)
 
@@ -63,6 +65,8 @@ def _constant(
     if target == dtypes.float0:
         return np.zeros(sizes, target)
     aval = make_aval(sizes, target)
+    if dtypes.is_extended(target):
+        return on_device(_of_numbers(function, sizes, literal(number, _UINT32), target), device)
     if key is not None and aval.size <= SMALL:
         if len(_host_constants) > 1024:
             _host_constants.clear()
@@ -70,6 +74,18 @@ def _constant(
         _host_constants[key] = value, aval
         return array_from_buffer(put_buffer(value, aval, default_sharding()))
     return on_device(filled(sizes, literal(number, target)), device)
+
+
+def _of_numbers(function: str, sizes: Shape, value: Any, dtype: Any) -> Any:
+    """An array of random keys, which are stored as numbers that all have one value."""
+    aval = aval_of(value)
+    if dtypes.kind_of(aval.dtype) not in ("i", "u") or aval.shape:
+        raise TypeError(
+            f"{function}: an array of dtype {dtype} is filled with a key of that dtype, or with an "
+            f"integer scalar, of which the keys then consist; got {aval.short_name()}"
+        )
+    shape, numbers = dtype.physical(sizes)
+    return dtype.of_physical(filled(shape, convert(value, numbers)))
 
 
 def filled(shape: Shape, value: Any) -> Any:
@@ -207,7 +223,10 @@ def _full(
         fill_value = asarray(fill_value)
     value: Any = array_like(fill_value, function, "fill_value")
     aval = aval_of(value)
-    if dtype is not None:
+    if dtype is not None and dtypes.is_extended(dtype):
+        if aval.dtype != dtype:
+            return _of_numbers(function, sizes, value, dtype)
+    elif dtype is not None:
         if (
             type(value) is Literal
             and type(value.val) is int
@@ -256,7 +275,8 @@ def _like(
             own_dtype = aval_of(array_like(a, function, argument)).dtype
         if isinstance(a, np.ndarray) and not dtypes.kind_of(own_dtype):
             array_like(a, function, argument)
-        target = dtypes.canonicalize_dtype(own_dtype)
+        extended = dtypes.is_extended(own_dtype)
+        target = own_dtype if extended else dtypes.canonicalize_dtype(own_dtype)
         weak = dtypes.is_weakly_typed(a)
     place = place_of(a) if device is None else None
     return on_device(_full(function, sizes, fill_value, target, weak, place), device)

@@ -11,6 +11,7 @@ from dovetail.extend.arguments import (
     array_like,
     broadcast_result,
     canonical_axis,
+    convert,
     literal,
     no_out,
     require_kind,
@@ -19,6 +20,7 @@ from dovetail.extend.arguments import (
 from dovetail.extend.avals import aval_of
 from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.conditions import pick
+from dovetail.numpy.indexing.plan import index_dtype, normalized
 from dovetail.numpy.indexing.reading import get
 from dovetail.numpy.nonzeros import indices_of_nonzero
 from dovetail.numpy.shapes import broadcast_to, operand, reshaped
@@ -54,7 +56,7 @@ def take(
     Args:
         a: array.
         indices: integer array of any shape; negative ones count from the end, except in mode
-            "clip".
+            "clip". Booleans are the positions 0 and 1; `compress` takes a mask.
         axis: dimension; None to flatten the array first.
         out: not supported, since arrays are immutable.
         mode: what to return for positions out of bounds: "fill" (the default) for `fill_value`,
@@ -97,7 +99,9 @@ def _take(
 ) -> Any:
     x = operand(a, "take")
     where = array_like(indices, "take", "indices")
-    require_kind("take", where, "iu", "integer indices")
+    require_kind("take", where, "biu", "integer indices")
+    if dtypes.kind_of(where.dtype) == "b":
+        where = convert(where, dtypes.default_dtype("i"))
     if axis is None:
         x, dimension = reshaped(x, (aval_of(x).size,)), 0
     else:
@@ -148,8 +152,10 @@ def take_along_axis(
             dimensions.
         axis: dimension; None to flatten the array first.
         mode: what to return for positions out of bounds: "fill" (the default) for `fill_value`,
-            "clip" for the nearest element.
-        fill_value: by default nan, or the smallest (unsigned: largest) integer.
+            "clip" for the nearest element. "one_hot" gives zero there, and finds elements by
+            comparing all positions, which is faster than looking them up on some devices.
+        fill_value: for the mode "fill"; by default nan, or the smallest (unsigned: largest)
+            integer.
         wrap_negative_indices: whether negative positions count from the end.
 
     Returns:
@@ -158,6 +164,13 @@ def take_along_axis(
     Raises:
         TypeError: the indices are not integers.
         ValueError: the ranks differ.
+
+    Differs:
+        In the mode "one_hot", nan and infinities reach only those who ask for them.
+
+        >>> x = jnp.array([jnp.nan, 2.0])
+        >>> print(jnp.take_along_axis(x, jnp.array([1, 5]), 0, mode="one_hot"))
+        [2. 0.]
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -191,6 +204,8 @@ def take_along_axis(
     x = broadcast_to(x, before + (shape[dimension],) + after)
     full = before + (places[dimension],) + after
     where = broadcast_to(where, full)
+    if mode == "one_hot":
+        return _by_comparison(x, where, dimension, wrap_negative_indices)
     index = tuple(where if d == dimension else _open(n, d, len(full)) for d, n in enumerate(full))
     return get(
         x,
@@ -201,6 +216,24 @@ def take_along_axis(
         unique_indices=False,
         wrap_negative_indices=wrap_negative_indices,
     )
+
+
+def _by_comparison(x: Any, where: Any, dimension: int, wrap_negative_indices: bool) -> Any:
+    """Sums along a dimension in which one element is left at most: that at the position."""
+    shape, places = aval_of(x).shape, aval_of(where).shape
+    # Both get a dimension that the other one has: that of the positions, and that of the elements.
+    full = (*places[: dimension + 1], shape[dimension], *places[dimension + 1 :])
+    without = [tuple(d for d in range(len(full)) if d != new) for new in (dimension, dimension + 1)]
+    dtype = index_dtype(shape, [where])
+    where = normalized(where, shape[dimension], not wrap_negative_indices, dtype)
+    found = lax.eq(
+        lax.broadcast_in_dim(where, full, without[1]),
+        lax.broadcasted_iota(dtype, full, dimension + 1),
+    )
+    x = lax.broadcast_in_dim(x, full, without[0])
+    x = pick(found, x, literal(0, aval_of(x).dtype))
+    reduce = lax.reduce_or if dtypes.kind_of(aval_of(x).dtype) == "b" else lax.reduce_sum
+    return reduce(x, (dimension + 1,))
 
 
 def _open(size: int, dimension: int, rank: int) -> Any:

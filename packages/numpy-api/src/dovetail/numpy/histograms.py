@@ -100,6 +100,13 @@ def histogram(
         >>> print(counts, counts.dtype)
         [   0. 3000.] float32
 
+        Complex numbers lie in no bin, and are refused.
+
+        >>> jnp.histogram(jnp.array([1j, 2.0]))
+        Traceback (most recent call last):
+            ...
+        TypeError: histogram is defined for real numbers only, got dtype complex64; ...
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> counts, edges = jnp.histogram(jnp.array([1., 2., 2., 7.]), bins=3)
@@ -334,7 +341,7 @@ def _made_edges(function: str, x: Any, count: int | None, edges: Any, limits: An
     dtype = inexact_dtype(aval_of(x).dtype)
     if edges is not None:
         refuse_complex(function, edges)
-        dtype = dtypes.promote_types(dtype, inexact_dtype(aval_of(edges).dtype))
+        dtype = dtypes.common_dtype(dtype, inexact_dtype(aval_of(edges).dtype))
         return value(strong(convert(edges, dtype)))
     assert count is not None
     wide = computed_in(dtype)
@@ -404,9 +411,9 @@ def _histogram(
     kinds = [inexact_dtype(aval_of(x).dtype) for x in columns]
     if density or floating:
         # Counts in 16-bit floats would stop at 2,048.
-        out = computed_in(dtypes.result_type(*kinds))
+        out = computed_in(dtypes.common_dtype(*kinds))
         if weights is not None:
-            out = dtypes.promote_types(out, inexact_dtype(aval_of(weights).dtype))
+            out = dtypes.common_dtype(out, inexact_dtype(aval_of(weights).dtype))
         sums = convert(sums, out)
         if density:
             sums = _density(sums, all_edges)

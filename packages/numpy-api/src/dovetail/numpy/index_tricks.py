@@ -9,10 +9,10 @@ import numpy as np
 from dovetail.errors import ConcretizationTypeError
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import (
+    convert,
     integer,
     require_callable,
     require_kind,
-    same_dtype,
 )
 from dovetail.extend.avals import Tracer, aval_of
 from dovetail.numpy.creation import array
@@ -51,7 +51,10 @@ def _numbers(name: str, entry: Any) -> Any:
 
 
 def _grids(name: str, key: Any, sparse: bool) -> list[Any]:
-    axes = same_dtype([_numbers(name, entry) for entry in key]) if key else []
+    axes = [_numbers(name, entry) for entry in key]
+    if axes:
+        dtype = dtypes.common_dtype(*[aval_of(axis).dtype for axis in axes])
+        axes = [convert(axis, dtype) for axis in axes]
     return list(meshgrid(*axes, indexing="ij", sparse=sparse))
 
 

@@ -10,7 +10,6 @@ from dovetail.extend import dtypes
 from dovetail.extend.arguments import (
     array_like,
     broadcast_ranks,
-    broadcast_result,
     convert,
     inexact_pair,
     literal,
@@ -22,8 +21,9 @@ from dovetail.extend.arguments import (
 from dovetail.extend.avals import aval_of
 from dovetail.extend.unchecked import AnyPrimitive
 from dovetail.numpy.compiled import compiled, compiled_with, plain
-from dovetail.numpy.conditions import pick, truth
+from dovetail.numpy.conditions import pick, spread, truth
 from dovetail.numpy.creation import asarray
+from dovetail.numpy.shapes import broadcast_shapes
 from dovetail.numpy.ufuncs import universal
 from dovetail.typing import Array, ArrayLike
 
@@ -437,14 +437,18 @@ def isclose(
         equal_nan: whether to treat nan as equal to nan.
 
     Returns:
-        A boolean array of the common shape. Infinities are only close to themselves.
+        A boolean array of the common shape. Infinities are only close to themselves, and so are
+        random keys.
 
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.isclose(jnp.array([1., 2.]), jnp.array([1.000001, 2.1])))
         [ True False]
     """
-    x, y = inexact_pair("isclose", a, b)
+    first, second = array_like(a, "isclose", "a"), array_like(b, "isclose", "b")
+    if any(dtypes.is_extended(aval_of(v).dtype) for v in (first, second)):
+        return _compared("isclose", lax.eq_p, first, second)
+    x, y = inexact_pair("isclose", first, second)
     dtype = x.dtype
     kind = dtypes.kind_of(dtype)
     real = dtypes.finfo(dtype).dtype if kind == "c" else dtype
@@ -532,9 +536,10 @@ def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     """
     x, y = _as_arrays("array_equiv", a1, a2)
     try:
-        broadcast_result("array_equiv", (aval_of(x).shape, aval_of(y).shape))
-    except TypeError:
+        shape = broadcast_shapes(aval_of(x).shape, aval_of(y).shape)
+    except ValueError:
         return value(literal(False, dtypes.default_dtype("b")))
+    x, y = (spread(v, shape) for v in (x, y))
     return _all_equal(x, y, False)
 
 

@@ -412,7 +412,7 @@ def ravel_multi_index(
         require_kind("ravel_multi_index", part, "iu", "integer indices")
     if mode == "raise":
         for number, (part, size) in enumerate(zip(parts, sizes, strict=True)):
-            concrete = part.concrete() if isinstance(part, Tracer) else part
+            concrete = part.concrete() if isinstance(part, Tracer) else value(part)
             if concrete is None:
                 raise ConcretizationTypeError(
                     part, "whether an index is in bounds; give mode='clip' or mode='wrap'"

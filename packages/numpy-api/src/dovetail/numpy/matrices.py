@@ -15,6 +15,7 @@ from dovetail.extend.arguments import (
     literal,
     no_out,
     requested_dtype,
+    require_kind,
     shape_of_argument,
 )
 from dovetail.extend.avals import Tracer, aval_of
@@ -33,6 +34,19 @@ def _size(function: str, argument: str, value: Any) -> int:
     if size < 0:
         raise ValueError(f"{function}: {argument} must not be negative, got {size}")
     return size
+
+
+def _is_unknown(k: Any) -> bool:
+    """Whether a diagonal is traced, so that the program computes where it is."""
+    return isinstance(k, Tracer) and k.concrete() is None
+
+
+def _traced_offset(function: str, argument: str, k: Any) -> Any:
+    """A traced diagonal: an integer scalar."""
+    require_kind(function, k, "iu", f"an integer as {argument}")
+    if aval_of(k).shape:
+        raise ValueError(f"{function}: {argument} must be a scalar, got shape {aval_of(k).shape}")
+    return k
 
 
 def _offsets(shape: tuple[int, ...], k: Any) -> tuple[Any, Any]:
@@ -75,8 +89,8 @@ def eye(
     rows = _size("eye", "N", N)
     columns = rows if M is None else _size("eye", "M", M)
     target = requested_dtype("eye", dtype) or dtypes.default_dtype("f")
-    if isinstance(k, Tracer) and k.concrete() is None:
-        moved, numbers = _offsets((rows, columns), k)
+    if _is_unknown(k):
+        moved, numbers = _offsets((rows, columns), _traced_offset("eye", "k", k))
         return on_device(convert(lax.eq(moved, numbers), target), device)
     offset = integer("eye", "k", k)
     if rows * columns <= SMALL and trace_state.trace is evaluation_trace:
@@ -105,13 +119,15 @@ def identity(n: IntLike, dtype: DTypeLike | None = None) -> Array:
     return eye(n, dtype=dtype)
 
 
-def tri(N: IntLike, M: IntLike | None = None, k: int = 0, dtype: DTypeLike | None = None) -> Array:
+def tri(
+    N: IntLike, M: IntLike | None = None, k: IntLike = 0, dtype: DTypeLike | None = None
+) -> Array:
     """Create a matrix with ones on and below a diagonal, and zeros above it.
 
     Args:
         N: number of rows.
         M: number of columns; `N` if None.
-        k: which diagonal: 0 is the main one, positive values are above it.
+        k: which diagonal: 0 is the main one, positive values are above it. It may be traced.
         dtype: dtype of the result; the default float if None.
 
     Example:
@@ -124,13 +140,19 @@ def tri(N: IntLike, M: IntLike | None = None, k: int = 0, dtype: DTypeLike | Non
     rows = _size("tri", "N", N)
     columns = rows if M is None else _size("tri", "M", M)
     target = requested_dtype("tri", dtype) or dtypes.default_dtype("f")
+    if _is_unknown(k):
+        return _below((rows, columns), _traced_offset("tri", "k", k), target)
     return _tri((rows, columns), integer("tri", "k", k), target)
 
 
 @compiled_with("shape", "k", "dtype")
 def _tri(shape: tuple[int, int], k: int, dtype: Any) -> Any:
-    moved, columns = _offsets(shape, k)
-    return convert(lax.ge(moved, columns), dtype)
+    return _below(shape, k, dtype)
+
+
+def _below(shape: tuple[int, ...], k: Any, dtype: Any) -> Any:
+    """Ones on and below the diagonal `k`, and zeros above it."""
+    return convert(lax.ge(*_offsets(shape, k)), dtype)
 
 
 def _triangle(function: str, m: Any, k: int, lower: bool) -> Any:
@@ -348,7 +370,7 @@ def _matrices_last(function: str, x: Any, axis1: int, axis2: int) -> Any:
 @compiled_with("offset", "axis1", "axis2", "dtype", "out")
 def trace(
     a: ArrayLike,
-    offset: int = 0,
+    offset: IntLike = 0,
     axis1: int = 0,
     axis2: int = 1,
     dtype: DTypeLike | None = None,
@@ -358,7 +380,8 @@ def trace(
 
     Args:
         a: array of rank 2 or more.
-        offset: which diagonal: 0 is the main one, positive values are above it.
+        offset: which diagonal: 0 is the main one, positive values are above it. It may be
+            traced.
         axis1: the dimension of the rows.
         axis2: the dimension of the columns.
         dtype: dtype of the result, in which the sum is computed.
@@ -375,7 +398,12 @@ def trace(
     no_out("trace", out)
     from dovetail.numpy.reductions import sum as total  # deferred: it imports this module
 
-    return total(diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype)
+    if not _is_unknown(offset):
+        return total(diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype)
+    x = _matrices_last("trace", operand(a, "trace"), axis1, axis2)
+    on_diagonal = lax.eq(*_offsets(aval_of(x).shape, _traced_offset("trace", "offset", offset)))
+    # Of a sum over both dimensions only one diagonal is left.
+    return total(pick(on_diagonal, x, literal(0, aval_of(x).dtype)), axis=(-2, -1), dtype=dtype)
 
 
 @compiled_with("N", "increasing")

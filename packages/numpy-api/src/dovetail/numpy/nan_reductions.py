@@ -11,8 +11,9 @@ from dovetail.extend.arguments import Axis, array_like, literal, no_out, value
 from dovetail.extend.avals import aval_of
 from dovetail.lax import reduce_prod_p, reduce_sum_p
 from dovetail.numpy.compiled import compiled_with, plain
-from dovetail.numpy.conditions import as_mask, pick
+from dovetail.numpy.conditions import as_mask, pick, spread
 from dovetail.numpy.reductions import accumulated, extreme, mean_of, variance
+from dovetail.numpy.shapes import broadcast_shapes
 from dovetail.typing import Array, ArrayLike, DTypeLike
 
 
@@ -25,9 +26,9 @@ def _numbers(function: str, a: Any) -> tuple[Any, Any]:
 def _counting(function: str, is_number: Any, where: Any) -> Any:
     if where is None:
         return is_number
-    from dovetail.numpy.logic import logical_and  # deferred: needed only with where
-
-    return plain(logical_and)(is_number, as_mask(function, where))
+    mask = as_mask(function, where)
+    shape = broadcast_shapes(aval_of(is_number).shape, aval_of(mask).shape)
+    return lax.bitwise_and(spread(is_number, shape), spread(mask, shape))
 
 
 @compiled_with("axis", "dtype", "keepdims")

@@ -15,6 +15,7 @@ from dovetail.extend.arguments import (
     inexact_dtype,
     integer,
     literal,
+    promoted_pair,
     same_dtype,
     value,
 )
@@ -25,18 +26,18 @@ from dovetail.numpy.conditions import pick, spread
 from dovetail.numpy.correlations import convolve
 from dovetail.numpy.joining import concatenate
 from dovetail.numpy.matrices import vander
-from dovetail.numpy.shapes import operand, reshaped
+from dovetail.numpy.shapes import broadcast_shapes, broadcast_to, operand, reshaped
 from dovetail.typing import Array, ArrayLike
 
 #: Degrees up to which Horner's rule is unrolled.
 _WRITTEN_OUT: Final = 16
 
 
-def _coefficients(function: str, argument: str, p: Any) -> Any:
-    """A vector of coefficients; a scalar counts as a vector of one."""
+def _coefficients(function: str, argument: str, p: Any, several: bool = False) -> Any:
+    """A vector of coefficients, or several side by side; a scalar counts as a vector of one."""
     x = operand(p, function, argument)
     shape = aval_of(x).shape
-    if len(shape) > 1:
+    if len(shape) > 1 and not several:
         raise ValueError(
             f"{function}: {argument} must be a vector of coefficients, got shape {shape}"
         )
@@ -47,8 +48,8 @@ def _size(p: Any) -> int:
     return int(aval_of(p).shape[0])
 
 
-def _inexact_vector(function: str, argument: str, p: Any) -> Any:
-    return inexact(function, _coefficients(function, argument, p), argument)
+def _inexact_vector(function: str, argument: str, p: Any, several: bool = False) -> Any:
+    return inexact(function, _coefficients(function, argument, p, several), argument)
 
 
 def _inexact_vectors(function: str, names: tuple[str, str], a: Any, b: Any) -> list[Any]:
@@ -64,7 +65,8 @@ def _with_size(p: Any, size: int) -> Any:
     missing = size - _size(p)
     if not missing:
         return p
-    return lax.pad(p, literal(0, aval_of(p).dtype), [(missing, 0, 0)])
+    beside = [(0, 0, 0)] * (aval_of(p).ndim - 1)
+    return lax.pad(p, literal(0, aval_of(p).dtype), [(missing, 0, 0), *beside])
 
 
 def _concrete(function: str, argument: str, x: Any, remedy: str) -> np.ndarray[Any, Any]:
@@ -89,7 +91,8 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int | None = None) -> Array:
     """Evaluate a polynomial by Horner's rule.
 
     Args:
-        p: vector of coefficients, highest power first.
+        p: vector of coefficients, highest power first; or an array whose first dimension is that
+            of the powers, and whose others broadcast with `x`.
         x: array or scalar: where to evaluate.
         unroll: number of steps of the loop over the coefficients to unroll; if None, all of them up
             to 16.
@@ -98,7 +101,7 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int | None = None) -> Array:
         An array of the shape of `x` and the common dtype.
 
     Raises:
-        ValueError: `p` is not a vector.
+        ValueError: `p` is a scalar, or its other dimensions do not broadcast with `x`.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -106,12 +109,17 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int | None = None) -> Array:
         [-2  7]
     """
     coefficients = operand(p, "polyval", "p")
-    if aval_of(coefficients).ndim != 1:
-        raise ValueError(
-            f"polyval needs a vector of coefficients, got shape {aval_of(coefficients).shape}"
-        )
+    if not aval_of(coefficients).ndim:
+        raise ValueError("polyval needs a vector of coefficients, got a scalar")
     coefficients, points = same_dtype([coefficients, operand(x, "polyval", "x")])
     points = value(points)
+    if aval_of(coefficients).ndim > 1:
+        each = aval_of(coefficients).shape[1:]
+        shape = broadcast_shapes(each, aval_of(points).shape)
+        points = broadcast_to(points, shape)
+        beside = (1,) * (len(shape) - len(each))
+        coefficients = reshaped(coefficients, (_size(coefficients), *beside, *each))
+        coefficients = broadcast_to(coefficients, (_size(coefficients), *shape))
     zero = lax.full_like(points, 0)
     truth = dtypes.kind_of(aval_of(points).dtype) == "b"
     add, multiply = (lax.bitwise_or, lax.bitwise_and) if truth else (lax.add, lax.mul)
@@ -134,14 +142,15 @@ def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The sum of two polynomials.
 
     Args:
-        a1: vector of coefficients, highest power first.
-        a2: vector of coefficients, likewise.
+        a1: vector of coefficients, highest power first; or an array whose first dimension is that
+            of the powers, and whose others broadcast with those of `a2`.
+        a2: coefficients, likewise; an array of the same rank.
 
     Returns:
-        A vector of the larger size and the common dtype.
+        An array of the larger size along the first dimension and of the common dtype.
 
     Raises:
-        ValueError: an argument is not a vector.
+        ValueError: the ranks differ, or the other dimensions do not broadcast.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -156,14 +165,15 @@ def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The difference of two polynomials.
 
     Args:
-        a1: vector of coefficients, highest power first.
-        a2: vector of coefficients, likewise.
+        a1: vector of coefficients, highest power first; or an array whose first dimension is that
+            of the powers, and whose others broadcast with those of `a2`.
+        a2: coefficients, likewise; an array of the same rank.
 
     Returns:
-        A vector of the larger size and the common dtype.
+        An array of the larger size along the first dimension and of the common dtype.
 
     Raises:
-        ValueError: an argument is not a vector.
+        ValueError: the ranks differ, or the other dimensions do not broadcast.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -174,11 +184,18 @@ def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
 
 
 def _sum(function: str, compute: Any, a1: Any, a2: Any) -> Any:
-    x, y = same_dtype([_coefficients(function, "a1", a1), _coefficients(function, "a2", a2)])
+    x, y = same_dtype(
+        [_coefficients(function, name, p, several=True) for name, p in (("a1", a1), ("a2", a2))]
+    )
     if dtypes.kind_of(aval_of(x).dtype) == "b":
         raise TypeError(f"{function} does not accept booleans; write a1.astype(int)")
+    if aval_of(x).ndim != aval_of(y).ndim:
+        raise ValueError(
+            f"{function}: a1 and a2 must have the same rank, got shapes {aval_of(x).shape} and "
+            f"{aval_of(y).shape}"
+        )
     size = max(_size(x), _size(y))
-    return compute(_with_size(x, size), _with_size(y, size))
+    return compute(*promoted_pair(function, _with_size(x, size), _with_size(y, size)))
 
 
 def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -> Array:
@@ -318,14 +335,15 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
     """Differentiate a polynomial.
 
     Args:
-        p: vector of coefficients, highest power first.
+        p: vector of coefficients, highest power first; or an array whose first dimension is that
+            of the powers.
         m: order of the derivative.
 
     Returns:
-        A vector of floats or complex numbers, with `m` elements less.
+        An array of floats or complex numbers, with `m` elements less along the first dimension.
 
     Raises:
-        ValueError: `m` is negative, or `p` is not a vector.
+        ValueError: `m` is negative.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -333,11 +351,13 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
         [2. 2.]
     """
     order = _order("polyder", m, "derivatives")
-    x = _inexact_vector("polyder", "p", p)
+    x = _inexact_vector("polyder", "p", p, several=True)
     if not order:
         return x
     size = max(_size(x) - order, 0)
-    return lax.mul(slice_dimension(x, 0, size, 0), _factors(_falling(size, order), x.dtype))
+    kept = slice_dimension(x, 0, size, 0)
+    factors = _factors(_falling(size, order), x.dtype)
+    return lax.mul(kept, factors.reshape(size, *(1,) * (aval_of(x).ndim - 1)))
 
 
 @compiled_with("m")

@@ -241,7 +241,7 @@ def _linspace(
     start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis: int, retstep: bool
 ) -> Any:
     first, last = inexact_pair("linspace", start, stop, _ENDS)
-    computed = inexact_dtype(dtypes.result_type(aval_of(first).dtype, *([dtype] if dtype else [])))
+    computed = inexact_dtype(dtypes.common_dtype(aval_of(first).dtype, *([dtype] if dtype else [])))
     out = dtype or inexact_dtype(aval_of(first).dtype)
     first, last = convert(first, computed), convert(last, computed)
     shape = broadcast_result("linspace", (aval_of(first).shape, aval_of(last).shape))
@@ -374,7 +374,7 @@ def geomspace(
 @compiled_with("num", "endpoint", "dtype", "axis")
 def _geomspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis: int) -> Any:
     first, last = inexact_pair("geomspace", start, stop, _ENDS)
-    computed = inexact_dtype(dtypes.result_type(aval_of(first).dtype, *([dtype] if dtype else [])))
+    computed = inexact_dtype(dtypes.common_dtype(aval_of(first).dtype, *([dtype] if dtype else [])))
     first, last = convert(first, computed), convert(last, computed)
     shape = broadcast_result("geomspace", (aval_of(first).shape, aval_of(last).shape))
     first, last = broadcast_to(first, shape), broadcast_to(last, shape)

@@ -53,7 +53,7 @@ def masked(function: str, x: Any, where: Any, identity: Any) -> Any:
     """The operand, with the identity of the reduction where a mask is false."""
     mask = as_mask(function, where)
     shape = aval_of(x).shape
-    common = broadcast_result(function, (shape, aval_of(mask).shape))
+    common = broadcast_result(function, (shape, aval_of(mask).shape), explicit=True)
     if common != shape:
         x = lax.broadcast_in_dim(x, common, tuple(range(len(common) - len(shape), len(common))))
     return pick(mask, x, literal(identity, aval_of(x).dtype))
@@ -569,7 +569,7 @@ def _common_shape(function: str, x: Any, where: Any) -> Shape:
     shapes = [aval_of(x).shape]
     if where is not None:
         shapes.append(aval_of(array_like(where, function, "where")).shape)
-    return broadcast_result(function, shapes)
+    return broadcast_result(function, shapes, explicit=True)
 
 
 @compiled_with("axis", "dtype", "keepdims")
@@ -645,7 +645,7 @@ def variance(
     ):
         target = requested
     computed = computed_in(
-        dtypes.promote_types(inexact, target) if requested is not None else inexact
+        dtypes.common_dtype(inexact, target) if requested is not None else inexact
     )
     shape = _common_shape(function, x, where)
     axes = canonical_axes(function, axis, len(shape))

@@ -112,7 +112,7 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     """Round to a number of decimals; halves go to the even neighbour.
 
     Args:
-        a: array or scalar.
+        a: array or scalar; complex numbers are rounded in both parts.
         decimals: number of decimals to keep; a negative number rounds to tens, hundreds ...
         out: not supported, since arrays are immutable.
 
@@ -139,6 +139,8 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
         return _round_integers(x, 10**-decimals)
     if decimals == 0:
         return _to_nearest(x)
+    if kind == "c":
+        return lax.complex(*(_round_scaled(part, decimals) for part in (lax.real(x), lax.imag(x))))
     if dtypes.itemsize_bits(dtype) == 16:
         # The scaled value overflows or loses digits in 16 bits.
         wide = lax.convert_element_type(x, "float32")

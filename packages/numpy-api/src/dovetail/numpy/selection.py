@@ -100,8 +100,9 @@ def chosen(condition: Any, x: Any, y: Any, function: str = "where") -> Any:
     test = as_condition(function, condition)
     x, y = array_like(x, function, "x"), array_like(y, function, "y")
     x, y = same_dtype([x, y], function)
-    test, x, y = broadcast_ranks(function, [test, x, y])
-    return pick(test, x, y)
+    # Only between the choices is a difference of ranks promotion.
+    x, y = broadcast_ranks(function, [x, y])
+    return pick(test, x, y, function)
 
 
 @compiled

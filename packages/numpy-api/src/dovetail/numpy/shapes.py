@@ -8,6 +8,7 @@ from typing import Any, overload
 
 import numpy as np
 from dovetail import lax
+from dovetail.errors import NonArrayArgumentError
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import (
     Literal,
@@ -27,7 +28,7 @@ from dovetail.extend.avals import Tracer, aval_of
 from dovetail.extend.unchecked import broadcast_in_dim, slice_dimension
 from dovetail.lax import concatenate_p, reshape_p, rev_p, squeeze_p, transpose_p
 from dovetail.numpy.compiled import compiled_with
-from dovetail.typing import Array, ArrayLike, ShapeLike, Sharding
+from dovetail.typing import Array, ArrayLike, NestedArrayLike, ShapeLike, Sharding
 
 Shape = tuple[int, ...]
 
@@ -37,47 +38,72 @@ def operand(x: Any, function: str, argument: str = "a") -> Any:
     return value(array_like(x, function, argument))
 
 
-def ndim(a: ArrayLike) -> int:
+def _shape_of(function: str, x: Any) -> Shape:
+    """The shape of a value, or of a nested sequence of values."""
+    if isinstance(x, (list, tuple)) and not isinstance(getattr(x, "shape", None), tuple):
+        inner = {_shape_of(function, element) for element in x}
+        if len(inner) > 1:
+            raise ValueError(
+                f"{function}: the elements of a sequence must have equal shapes, got "
+                f"{' and '.join(map(str, sorted(inner)))}"
+            )
+        return (len(x), *(next(iter(inner)) if inner else ()))
+    try:
+        return shape_of_argument(x, function, "a")
+    except NonArrayArgumentError:
+        return ()
+
+
+def ndim(a: NestedArrayLike) -> int:
     """The number of dimensions of an array.
 
     Args:
-        a: array or scalar.
+        a: array, scalar, or nested sequence of these; anything else counts as a scalar.
+
+    Raises:
+        ValueError: the elements of a sequence have different shapes.
 
     Example:
         >>> import dovetail.numpy as jnp
         >>> jnp.ndim(jnp.ones((2, 3)))
         2
     """
-    return len(shape_of_argument(a, "ndim", "a"))
+    return len(_shape_of("ndim", a))
 
 
-def shape(a: ArrayLike) -> Shape:
+def shape(a: NestedArrayLike) -> Shape:
     """The shape of an array.
 
     Args:
-        a: array or scalar.
+        a: array, scalar, or nested sequence of these; anything else counts as a scalar.
+
+    Raises:
+        ValueError: the elements of a sequence have different shapes.
 
     Example:
         >>> import dovetail.numpy as jnp
         >>> jnp.shape(jnp.ones((2, 3))), jnp.shape(1.5)
         ((2, 3), ())
     """
-    return shape_of_argument(a, "shape", "a")
+    return _shape_of("shape", a)
 
 
-def size(a: ArrayLike, axis: int | Sequence[int] | None = None) -> int:
+def size(a: NestedArrayLike, axis: int | Sequence[int] | None = None) -> int:
     """The number of elements of an array, or along some of its dimensions.
 
     Args:
-        a: array or scalar.
+        a: array, scalar, or nested sequence of these; anything else counts as a scalar.
         axis: dimension or dimensions; all if None.
+
+    Raises:
+        ValueError: the elements of a sequence have different shapes, or an axis is out of bounds.
 
     Example:
         >>> import dovetail.numpy as jnp
         >>> jnp.size(jnp.ones((2, 3))), jnp.size(jnp.ones((2, 3)), axis=1)
         (6, 3)
     """
-    sizes = shape_of_argument(a, "size", "a")
+    sizes = _shape_of("size", a)
     return math.prod(sizes[d] for d in canonical_axes("size", axis, len(sizes)))
 
 

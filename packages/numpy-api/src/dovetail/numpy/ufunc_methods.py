@@ -113,7 +113,7 @@ def reduce(ufunc: Any) -> Function:
             axis = ()
         if where is not None:
             where = as_mask(name, where)
-            common = broadcast_result(name, (shape_of(x), shape_of(where)))
+            common = broadcast_result(name, (shape_of(x), shape_of(where)), explicit=True)
             x, where = spread(x, common), spread(where, common)
         shape = shape_of(x)
         axes = canonical_axes(name, axis, len(shape))

@@ -62,7 +62,7 @@ def put(
 
     Args:
         a: array.
-        ind: integer array of positions.
+        ind: integer array of positions. Booleans are the positions 0 and 1.
         v: values, repeated if there are fewer of them than positions; surplus ones are ignored. If
             a position occurs several times, it gets one of its values.
         mode: what to do with positions out of bounds: None takes the nearest one, and negative
@@ -94,7 +94,9 @@ def put(
 @compiled_with("mode")
 def _put(a: Any, ind: Any, v: Any, mode: str | None) -> Any:
     x, where, values = operand(a, "put"), operand(ind, "put", "ind"), operand(v, "put", "v")
-    require_kind("put", where, "iu", "integer positions")
+    require_kind("put", where, "biu", "integer positions")
+    if dtypes.kind_of(aval_of(where).dtype) == "b":
+        where = convert(where, dtypes.default_dtype("i"))
     shape = aval_of(x).shape
     size, count = math.prod(shape), aval_of(where).size
     if not size or not count or not aval_of(values).size:

@@ -12,10 +12,11 @@ Split a key to get independent numbers, and use each key only once::
 Keys made by `key` are arrays of dtype ``key<fry>``. `PRNGKey` makes raw keys, arrays of two uint32:
 every function accepts them too, and for them `split` and `fold_in` return raw keys.
 
-There are three generators (``random.key(0, impl=name)``, or the option ``default_prng_impl``).
+There are six generators (``random.key(0, impl=name)``, or the option ``default_prng_impl``).
 Their streams equal those of `jax.random` for the same seeds:
 
 - ``threefry2x32``, the default: the same numbers on every backend.
+- ``threefry4x32``, ``philox2x32``, ``philox4x32``: likewise, with keys of 128, 32 and 64 bits.
 - ``rbg``: bits from the backend's own generator: Philox on CPUs, possibly another one elsewhere.
   Keys are made by Threefry.
 - ``unsafe_rbg``: keys, too, are made by the backend's generator; their independence has not been

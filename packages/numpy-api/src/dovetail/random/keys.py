@@ -27,10 +27,12 @@ from dovetail.typing import Array, ArrayLike, DTypeLike, KeyLike
 _UINT32 = np.dtype(np.uint32)
 
 
-def _implementation(impl: Any, dtype: Any = None) -> random_keys.KeyImplementation:
+def _implementation(
+    impl: Any, dtype: Any = None, function: str = "key"
+) -> random_keys.KeyImplementation:
     if dtype is not None:
         if impl is not None:
-            raise TypeError("random.key takes impl or dtype, not both")
+            raise ValueError(f"random.{function} takes impl or dtype, not both")
         return random_keys.implementation_of(dtype)
     return default_implementation() if impl is None else random_keys.implementation_of(impl)
 
@@ -89,16 +91,17 @@ def key(seed: ArrayLike, *, impl: str | None = None, dtype: DTypeLike | None = N
 
     Args:
         seed: an integer. Only its low 32 bits count unless ``enable_x64`` is on.
-        impl: the name of the generator, ``"threefry2x32"``, ``"rbg"`` or ``"unsafe_rbg"``; the
-            option ``default_prng_impl`` by default.
-        dtype: a key dtype, as an alternative way to name the generator.
+        impl: the name of the generator, ``"threefry2x32"``, ``"threefry4x32"``, ``"philox2x32"``,
+            ``"philox4x32"``, ``"rbg"`` or ``"unsafe_rbg"``; the option ``default_prng_impl`` by
+            default.
+        dtype: a key dtype, or a name, as an alternative way to choose the generator.
 
     Returns:
         An array of rank 0 whose dtype is that of the generator's keys.
 
     Raises:
         TypeError: `seed` is not an integer scalar.
-        ValueError: there is no generator of that name.
+        ValueError: there is no generator of that name, or both `impl` and `dtype` are given.
         OverflowError: `seed` has more than 64 bits.
 
     Differs:
@@ -126,7 +129,8 @@ def PRNGKey(seed: ArrayLike, *, impl: str | None = None) -> Array:
         impl: the name of the generator; the option ``default_prng_impl`` by default.
 
     Returns:
-        A uint32 array, of shape (2,) for ``threefry2x32``, (4,) for ``rbg`` and ``unsafe_rbg``.
+        A uint32 array, of shape (1,) for ``philox2x32``, (2,) for ``threefry2x32`` and
+        ``philox4x32``, (4,) for the others.
 
     Raises:
         TypeError: `seed` is not an integer scalar.
@@ -209,20 +213,23 @@ def _data(key: Any) -> Any:
     return random_keys.unwrap(typed(key))
 
 
-def wrap_key_data(key_bits_array: ArrayLike, *, impl: str | None = None) -> Array:
+def wrap_key_data(
+    key_bits_array: ArrayLike, *, impl: str | None = None, dtype: DTypeLike | None = None
+) -> Array:
     """Typed keys made from raw ones.
 
     Args:
         key_bits_array: a uint32 array whose shape ends with that of a raw key, (2,) for
             ``threefry2x32``.
         impl: the name of the generator; the option ``default_prng_impl`` by default.
+        dtype: a key dtype, or a name, as an alternative way to choose the generator.
 
     Returns:
         An array of keys.
 
     Raises:
         TypeError: the array has a different dtype or shape.
-        ValueError: there is no generator of that name.
+        ValueError: there is no generator of that name, or both `impl` and `dtype` are given.
 
     Example:
         >>> from dovetail import random
@@ -230,7 +237,7 @@ def wrap_key_data(key_bits_array: ArrayLike, *, impl: str | None = None) -> Arra
         Array((), dtype=key<fry>) overlaying:
         [ 0 42]
     """
-    implementation = _implementation(impl)
+    implementation = _implementation(impl, dtype, "wrap_key_data")
     raw = key_bits_array
     if isinstance(getattr(raw, "dtype", None), random_keys.KeyDType):
         raise TypeError("random.wrap_key_data takes raw keys, and was given typed ones")

@@ -312,7 +312,7 @@ index_mode = Option(
 # Random numbers.
 default_prng_impl = Option(
     "default_prng_impl",
-    Choice("threefry2x32", "rbg", "unsafe_rbg"),
+    Choice("threefry2x32", "threefry4x32", "philox2x32", "philox4x32", "rbg", "unsafe_rbg"),
     "threefry2x32",
     "The generator behind random.key and random.PRNGKey where none is named.",
     affects_tracing=True,

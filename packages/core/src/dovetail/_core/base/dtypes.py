@@ -20,6 +20,7 @@ __all__ = [
     "bfloat16",
     "canonicalize_dtype",
     "check_user_dtype",
+    "common_dtype",
     "default_dtype",
     "dtype_of",
     "extended",
@@ -74,6 +75,10 @@ class ExtendedDType:
     def physical(self, shape: tuple[int, ...]) -> tuple[tuple[int, ...], DType]:
         """The shape and dtype of the numbers that store an array of the given shape."""
         raise NotImplementedError(f"the dtype {self.name} does not say how it is held")
+
+    def of_physical(self, numbers: Any) -> Any:
+        """The array of this dtype that is stored as an array of numbers."""
+        raise NotImplementedError(f"the dtype {self.name} cannot be made from numbers")
 
     @property
     def itemsize(self) -> int:
@@ -378,6 +383,24 @@ def result_of_pair(dtype_a: Any, weak_a: bool, dtype_b: Any, weak_b: bool) -> tu
     except KeyError:
         result = _pairs[key] = promotion.join(((dtype_a, weak_a), (dtype_b, weak_b)))
         return result
+
+
+def common_dtype(*dtypes: Any) -> DType:
+    """The dtype that canonical dtypes are promoted to, whatever ``numpy_dtype_promotion`` is.
+
+    For what the user did not leave to promotion: dtypes that were asked for, and those that a
+    function chooses itself.
+
+    Raises:
+        TypePromotionError: they do not combine.
+
+    Example:
+        >>> import numpy as np
+        >>> from dovetail._core.base import dtypes
+        >>> dtypes.common_dtype(np.dtype("int8"), np.dtype("uint8"))
+        dtype('int16')
+    """
+    return promotion.join([(dtype, False) for dtype in dtypes], "standard")[0]
 
 
 def promote_types(a: DTypeLike, b: DTypeLike) -> DType:

@@ -315,5 +315,13 @@ class NonArrayArgumentError(TypeError):
     """
 
 
+class NoValueError(NonArrayArgumentError, ValueError):
+    """An array was needed, and elements of what was passed have no value: some are masked or None.
+
+    Args:
+        message: the text of the error, which names the argument.
+    """
+
+
 class CompilationCacheWarning(UserWarning):
     """The disk cache of compiled programs could not be read or written."""

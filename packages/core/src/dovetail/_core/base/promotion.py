@@ -160,16 +160,19 @@ def kind_of(dtype: Any) -> str:
     return _KIND.get(dtype, "")
 
 
-def join(arguments: Iterable[tuple[Any, bool]]) -> tuple[np.dtype[Any], bool]:
+def join(
+    arguments: Iterable[tuple[Any, bool]], mode: str | None = None
+) -> tuple[np.dtype[Any], bool]:
     """The dtype that arguments are promoted to, and whether it is weak.
 
     Args:
         arguments: at least one pair of a dtype and whether it is weak.
+        mode: "standard" or "strict"; the option ``numpy_dtype_promotion`` if None.
 
     Raises:
         TypePromotionError: the dtypes do not combine.
     """
-    return _join(frozenset(arguments), enable_x64.value, numpy_dtype_promotion.value)
+    return _join(frozenset(arguments), enable_x64.value, mode or numpy_dtype_promotion.value)
 
 
 @lru_cache(maxsize=8192)

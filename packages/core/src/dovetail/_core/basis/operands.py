@@ -48,7 +48,7 @@ def as_operand(x: Any, function: str, argument: str = "x") -> Array:
     if isinstance(x, (np.ndarray, np.generic)):
         refusal = numpy_refusal(x, f"{function}: the argument {argument}")
         if refusal:
-            raise NonArrayArgumentError(refusal)
+            raise refusal
         if x.ndim == 0 and x.dtype != dtypes.float0:
             aval = aval_of(x)
             return Literal(np.asarray(x, aval.dtype)[()], aval)  # type: ignore[return-value]

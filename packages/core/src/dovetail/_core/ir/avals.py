@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from dovetail._core.base import dtypes
-from dovetail._core.base.errors import NonArrayArgumentError
+from dovetail._core.base.errors import NonArrayArgumentError, NoValueError
 
 Shape = tuple[int, ...]
 
@@ -196,12 +196,12 @@ def _scalar_aval(x: Any) -> ShapedArray:
 def _numpy_aval(x: Any) -> ShapedArray:
     refusal = numpy_refusal(x, "the value")
     if refusal:
-        raise NonArrayArgumentError(refusal)
+        raise refusal
     return make_aval(x.shape, dtypes.canonicalize_dtype(x.dtype))
 
 
-def numpy_refusal(value: Any, what: str) -> str:
-    """Why a NumPy value is unfit to compute with; empty for numbers, booleans and float0.
+def numpy_refusal(value: Any, what: str) -> NonArrayArgumentError | None:
+    """Why a NumPy value is unfit to compute with; None for numbers, booleans and float0.
 
     Args:
         value: a NumPy array or scalar.
@@ -209,12 +209,12 @@ def numpy_refusal(value: Any, what: str) -> str:
     """
     dtype = value.dtype
     if type(value) is not np.ndarray and isinstance(value, np.ma.MaskedArray):
-        return (
+        return NoValueError(
             f"{what} is a masked array, and its mask would be lost; fill it first, "
             "with value.filled(number)"
         )
     if dtypes.kind_of(dtypes.canonicalize_dtype(dtype)) or dtype == dtypes.float0:
-        return ""
+        return None
     advice = {
         "O": "a list of rows of different lengths becomes such an array, for one",
         "U": "text stays on the host",
@@ -224,7 +224,7 @@ def numpy_refusal(value: Any, what: str) -> str:
         "f": "convert it first, with value.astype('float64')",
         "c": "convert it first, with value.astype('complex128')",
     }.get(dtype.kind, "take a field of it" if dtype.names else "convert it to another dtype first")
-    return (
+    return NonArrayArgumentError(
         f"{what} is a NumPy array of dtype {dtype}, and arrays hold numbers and booleans, of "
         f"dtypes that devices have; {advice}"
     )

@@ -76,7 +76,8 @@ class FlatFunction:
                 path = pytree.keystr(pytree.flatten_with_path(out)[0][i][0])
                 if isinstance(result, (np.ndarray, np.generic)):
                     what = f"the result of {name_of(self.function)}{f' at {path}' if path else ''}"
-                    raise NonArrayArgumentError(numpy_refusal(result, what))
+                    if refusal := numpy_refusal(result, what):
+                        raise refusal
                 if type(result) is Ref:
                     raise ValueError(
                         f"{name_of(self.function)} returned {result.described()}"
@@ -252,7 +253,9 @@ def check_array_leaves(
                     "its value first, with ref[...]"
                 )
             if isinstance(leaf, (np.ndarray, np.generic)):
-                raise NonArrayArgumentError(numpy_refusal(leaf, f"Argument {name} of {context}"))
+                refusal = numpy_refusal(leaf, f"Argument {name} of {context}")
+                if refusal:
+                    raise refusal
             if array_conversion(leaf) is not None:
                 raise NonArrayArgumentError(
                     f"Argument {name} of {context} is {leaf!r:.80} of type {type(leaf)}, which "

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 from dovetail import enable_x64
-from dovetail.errors import NonConcreteBooleanIndexError
+from dovetail.errors import NonConcreteBooleanIndexError, NoValueError
 from dovetail.extend import dtypes
 from dovetail.extend.avals import ArrayClass, Tracer, array_conversion, as_array
 from dovetail.extend.dtypes import dtype_name
@@ -206,6 +206,11 @@ def _entry(entry: Any, number: int) -> Any:
         entry = _from_sequence(entry, number)
     elif isinstance(entry, np.generic):
         entry = np.asarray(entry)
+    elif type(entry) is not np.ndarray and isinstance(entry, np.ma.MaskedArray):
+        raise NoValueError(
+            f"position {number} of the index is a masked array, and its mask would be lost; fill "
+            "it first, with value.filled(number)"
+        )
     elif not isinstance(entry, (ArrayClass, np.ndarray)):
         if isinstance(entry, (str, bytes)):
             raise TypeError(

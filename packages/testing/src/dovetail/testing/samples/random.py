@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from dovetail._core.ops.random.keys import (
+    implementation_of,
     rbg_implementation,
     threefry_implementation,
     unsafe_rbg_implementation,
@@ -59,6 +60,14 @@ STATES = [
     for shape in ((), (2,))
 ]
 
+#: Keys of the generators on counters, whose raw keys have one, two and four words.
+COUNTED = [
+    key_array(raw(*shape, 2).reshape(*shape, 4)[..., : implementation.key_shape[0]], name)
+    for name in ("philox2x32", "philox4x32", "threefry4x32")
+    for implementation in [implementation_of(name)]
+    for shape in ((), (2,))
+]
+
 FRACTIONS = np.array([-0.9, -0.75, -0.5, -0.1, 0.0, 1e-3, 0.25, 0.6, 0.875])
 
 SHAPES: tuple[tuple[int, ...], ...] = ((), (3,), (2, 2), (0,))
@@ -108,6 +117,11 @@ SAMPLES: dict[str, list[Sample]] = {
         ),
         key_samples(np.int64(2**40 + 7), impl=rbg_implementation),
         key_samples(np.array([-3, 5], np.int8), impl=unsafe_rbg_implementation),
+        *(
+            key_samples(np.array(seeds, "int64"), impl=implementation_of(name))
+            for name in ("philox2x32", "philox4x32", "threefry4x32")
+            for seeds in (-1, [3, 2**40 + 7])
+        ),
         Sample((np.float32(1),), {"impl": threefry_implementation}, raises=TypeError),
         Sample((keys(),), {"impl": threefry_implementation}, raises=TypeError),
     ],
@@ -129,12 +143,12 @@ SAMPLES: dict[str, list[Sample]] = {
             for shape in SHAPES
             for into in ((2,), (), (3, 2), (0,))
         ),
-        *(key_samples(states, shape=(3,)) for states in STATES),
+        *(key_samples(states, shape=(3,)) for states in STATES + COUNTED),
         Sample((raw(),), {"shape": (2,)}, raises=TypeError),
     ],
     "random_fold_in": [
         *(key_samples(keys(*shape), np.full(shape, 2**32 - 2, np.uint32)) for shape in SHAPES),
-        *(key_samples(states, np.full(states.shape, 7, np.uint32)) for states in STATES),
+        *(key_samples(states, np.full(states.shape, 7, np.uint32)) for states in STATES + COUNTED),
         Sample((raw(), np.uint32(1)), {}, raises=TypeError),
         Sample((keys(), np.int32(1)), {}, raises=TypeError),
         Sample((keys(2), np.uint32(1)), {}, raises=TypeError),
@@ -147,6 +161,11 @@ SAMPLES: dict[str, list[Sample]] = {
             for out in ((), (5,), (2, 3), (0, 2))
         ),
         *(key_samples(STATES[i], bit_width=w, shape=(5,)) for i, w in ((0, 8), (1, 32), (3, 64))),
+        *(
+            key_samples(states, bit_width=w, shape=(2, 3))
+            for states in COUNTED
+            for w in (16, 32, 64)
+        ),
         Sample((raw(),), {"bit_width": 32, "shape": ()}, raises=TypeError),
         Sample((keys(),), {"bit_width": 24, "shape": ()}, raises=TypeError),
     ],

@@ -260,7 +260,8 @@ def product_dtype(x: ShapedArray, y: ShapedArray) -> tuple[Any, bool]:
         return dtypes.result_of_pair(x.dtype, x.weak_type, y.dtype, y.weak_type)
     except dtypes.TypePromotionError:
         if not (_is_narrow(x.dtype) or _is_narrow(y.dtype)):
-            raise
+            # Products take any two dtypes, whatever numpy_dtype_promotion is.
+            return dtypes.common_dtype(x.dtype, y.dtype), False
         sizes = [_magnitude(a.dtype) for a in (x, y)]
         if sizes[0] == sizes[1]:
             raise

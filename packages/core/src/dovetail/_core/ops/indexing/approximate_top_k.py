@@ -141,7 +141,7 @@ def approx_max_k(
     recall_target: float = 0.95,
     reduction_input_size_override: int = -1,
     aggregate_to_topk: bool = True,
-) -> tuple[Array, Array]:
+) -> list[Array]:
     """The largest elements along a dimension, and their positions; a few may be missed.
 
     A backend may miss a few if that is faster; the others find all.
@@ -157,7 +157,7 @@ def approx_max_k(
             there may be more, in any order.
 
     Returns:
-        The elements, and their positions as int32. NaN is the largest.
+        A list of the elements, and their positions as int32. NaN is the largest.
 
     Raises:
         TypeError: the dtype is not floating point, or `k` is not an integer.
@@ -190,7 +190,7 @@ def approx_min_k(
     recall_target: float = 0.95,
     reduction_input_size_override: int = -1,
     aggregate_to_topk: bool = True,
-) -> tuple[Array, Array]:
+) -> list[Array]:
     """The smallest elements along a dimension, and their positions; a few may be missed.
 
     A backend may miss a few if that is faster; the others find all.
@@ -206,7 +206,7 @@ def approx_min_k(
             there may be more, in any order.
 
     Returns:
-        The elements, and their positions as int32. NaN is the largest.
+        A list of the elements, and their positions as int32. NaN is the largest.
 
     Raises:
         TypeError: the dtype is not floating point, or `k` is not an integer.
@@ -240,19 +240,20 @@ def _approximate(
     recall_target: Any,
     reduction_input_size_override: Any,
     aggregate_to_topk: Any,
-) -> tuple[Any, Any]:
+) -> list[Array]:
     x = as_operand(operand, f"lax.{function}", "operand")
     (count,) = integers((k,), function, "k")
     (total,) = integers((reduction_input_size_override,), function, "reduction_input_size_override")
-    values, order = approx_top_k_p.bind(
-        x,
-        aggregate_to_topk=bool(aggregate_to_topk),
-        is_max_k=function == "approx_max_k",
-        k=count,
-        recall_target=float(recall_target),
-        reduction_dimension=canonical_dimension(
-            reduction_dimension, len(shape_of(x)), function, "reduction_dimension"
-        ),
-        reduction_input_size_override=total,
+    return list(
+        approx_top_k_p.bind(
+            x,
+            aggregate_to_topk=bool(aggregate_to_topk),
+            is_max_k=function == "approx_max_k",
+            k=count,
+            recall_target=float(recall_target),
+            reduction_dimension=canonical_dimension(
+                reduction_dimension, len(shape_of(x)), function, "reduction_dimension"
+            ),
+            reduction_input_size_override=total,
+        )
     )
-    return values, order

@@ -378,9 +378,7 @@ def sort_key_val(
     return sorted_keys, sorted_values
 
 
-def top_k(
-    operand: ArrayLike, k: int, *, axis: int = -1, is_stable: bool = True
-) -> tuple[Array, Array]:
+def top_k(operand: ArrayLike, k: int, *, axis: int = -1, is_stable: bool = True) -> list[Array]:
     """The largest elements along a dimension, and their positions.
 
     Args:
@@ -391,7 +389,8 @@ def top_k(
             They always are.
 
     Returns:
-        The `k` largest elements, largest first, and their positions as int32. NaN is the largest.
+        A list of the `k` largest elements, largest first, and their positions as int32. NaN is
+        the largest.
 
     Raises:
         TypeError: the dtype is not supported, or `k` is not an integer.
@@ -413,5 +412,4 @@ def top_k(
     x = as_operand(operand, "lax.top_k", "operand")
     count = integer(k, "top_k", "k")
     axis = canonical_dimension(axis, len(shape_of(x)), "top_k")
-    values, order = top_k_p.bind(x, k=count, axis=axis)
-    return values, order
+    return list(top_k_p.bind(x, k=count, axis=axis))

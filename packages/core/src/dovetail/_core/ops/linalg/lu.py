@@ -225,16 +225,16 @@ lu_pivots_to_permutation_p: Final = LuPivotsToPermutation()
 # Public functions
 
 
-def lu(x: ArrayLike) -> tuple[Array, Array, Array]:
+def lu(x: ArrayLike) -> list[Array]:
     """The LU factorisation of matrices with partial pivoting: ``x[permutation] = l @ u``.
 
     Args:
         x: matrices of shape ``(..., m, n)``, of dtype float32, float64, complex64 or complex128.
 
     Returns:
-        Three arrays: ``(..., m, n)`` with ``u`` in the upper triangles and ``l``, without its unit
-        diagonal, below; int32 of shape ``(..., min(m, n))``, for each row in turn, the row it is
-        swapped with; int32 of shape ``(..., m)``, the permutation of the rows. For singular
+        A list of three arrays: ``(..., m, n)`` with ``u`` in the upper triangles and ``l``, without
+        its unit diagonal, below; int32 of shape ``(..., min(m, n))``, for each row in turn, the row
+        it is swapped with; int32 of shape ``(..., m)``, the permutation of the rows. For singular
         matrices, the diagonal of ``u`` contains zeros.
 
     Raises:
@@ -247,8 +247,7 @@ def lu(x: ArrayLike) -> tuple[Array, Array, Array]:
         >>> packed.tolist(), pivots.tolist(), permutation.tolist()
         ([[4.0, 4.0], [0.25, 1.0]], [1, 1], [1, 0])
     """
-    packed, pivots, permutation = lu_p.bind(as_operand(x, "lax.linalg.lu", "x"))
-    return packed, pivots, permutation
+    return list(lu_p.bind(as_operand(x, "lax.linalg.lu", "x")))
 
 
 def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:

@@ -44,6 +44,7 @@ from dovetail._core.ops.linalg.matrices import (
 from dovetail._core.ops.linalg.triangular import solve_triangular
 from dovetail._core.ops.reduction.reductions import argmax, reduce_max, reduce_sum
 from dovetail._core.ops.shape.creation import iota_like
+from dovetail._core.ops.shape.joining import concatenate_p
 from dovetail._core.ops.shape.reshaping import add_dimensions, squeeze_dimensions
 from dovetail._core.ops.shape.slicing import pad_with
 from dovetail._core.trace.primitive import Primitive
@@ -300,18 +301,16 @@ class Qr(Primitive):
         use_magma: bool | None = None,
     ) -> tuple[Any, Any]:
         (x,), (t,) = primals, tangents
-        rows, columns = shape_of(x)[-2:]
-        if full_matrices and rows > columns:
-            raise NotImplementedError(
-                f"qr of matrices with more rows than columns, as in the shape {shape_of(x)}, has "
-                "no derivative with full_matrices=True: the columns of q beyond the first "
-                f"{columns} are not determined by the matrix. Use full_matrices=False"
-            )
         outs = self.bind(x, full_matrices=full_matrices, pivoting=pivoting, use_magma=use_magma)
         q, r, *order = outs
         if order:
             t = matrix_transpose(rows_in_order(matrix_transpose(t), order[0]))
-        return outs, [*_changed_factors(q, r, t), *map(Zero.of, order)]
+        rows, columns = shape_of(x)[-2:]
+        if full_matrices and rows > columns:
+            changes = _changed_full_factors(q, r, t)
+        else:
+            changes = _changed_factors(q, r, t)
+        return outs, [*changes, *map(Zero.of, order)]
 
     def batch(
         self, args: Sequence[Any], dims: Sequence[int | None], **params: Any
@@ -369,6 +368,36 @@ def _changed_factors(q: Any, r: Any, change: Any) -> tuple[Any, Any]:
     return dq, dr
 
 
+def _changed_full_factors(q: Any, r: Any, change: Any) -> tuple[Any, Any]:
+    """The derivatives of both factors of matrices with more rows than columns, for a square ``q``.
+
+    The columns of ``q`` beyond those of the matrix follow from the others, because ``q`` is a
+    product of reflections: ``I - V T V^H``, where the n columns of ``V`` are a unit lower triangle
+    over a rectangle. Written in blocks of n and of the other rows and columns, this says
+    ``q_2 = E_2 + (q_1 - E_1) g`` with ``g = (q_11 - I)^-H q_21^H``.
+    """
+    rows, columns = shape_of(change)[-2:]
+    rest, dtype = slice(columns, rows), aval_of(q).dtype
+    first, triangle = part(q, columns=columns), part(r, rows=columns)
+    d_first, d_triangle = _changed_factors(first, triangle, change)
+    moved = where_mask(on_diagonal(rows, columns), sub(first, _filled(first, 1)), first)
+    corner, below = matrix_adjoint(part(moved, rows=columns)), part(first, rows=rest)
+    d_corner, d_below = part(d_first, rows=columns), part(d_first, rows=rest)
+    g = _solved(corner, matrix_adjoint(below))
+    dg = _solved(corner, sub(matrix_adjoint(d_below), product(matrix_adjoint(d_corner), g)))
+    d_rest = add(product(d_first, g), product(moved, dg))
+    missing = full((*shape_of(q)[:-2], rows - columns, columns), 0, dtype)
+    rank = len(shape_of(q))
+    dq = concatenate_p.bind(d_first, d_rest, dimension=rank - 1)
+    return dq, concatenate_p.bind(d_triangle, missing, dimension=rank - 2)
+
+
+def _solved(a: Any, b: Any) -> Any:
+    """The solution ``x`` of ``a @ x = b`` for square matrices."""
+    q, r = qr_p.bind(a, full_matrices=False, pivoting=False, use_magma=None)
+    return solve_triangular(r, product(matrix_adjoint(q), b), left_side=True, lower=False)
+
+
 # Public functions
 
 
@@ -396,7 +425,8 @@ def qr(
         n)``: ``x[:, order] = q @ r``.
 
         They are differentiable if the first min(m, n) columns (after permuting) are linearly
-        independent, but not with `full_matrices` and m > n.
+        independent; with `full_matrices` and m > n, also no column may be zero below the diagonal
+        already.
 
     Raises:
         TypeError: `x` is not a stack of matrices, or has an unsupported dtype.

@@ -80,7 +80,7 @@ def schur(
     compute_schur_vectors: bool = True,
     sort_eig_vals: bool = False,
     select_callable: Selection = None,
-) -> tuple[Array, ...]:
+) -> list[Array]:
     """The Schur decomposition of square matrices: ``x = z @ t @ z^H``.
 
     Args:
@@ -90,7 +90,7 @@ def schur(
         select_callable: which eigenvalues would come first if they were sorted; ignored.
 
     Returns:
-        The pair of ``t`` and ``z``, each of the shape of `x`; ``(t,)`` without
+        A list of ``t`` and ``z``, each of the shape of `x`; of ``t`` alone without
         `compute_schur_vectors`. The columns of ``z`` are orthonormal. For complex matrices, ``t``
         is upper triangular, with the eigenvalues on its diagonal. For real ones, ``t`` is real, and
         a pair of complex eigenvalues is a block of two rows and columns on the diagonal. Results
@@ -115,7 +115,7 @@ def schur(
             "lax.linalg.schur: sort_eig_vals=True is not available, because the eigenvalues cannot "
             "be compared by a Python function inside LAPACK; sort those of lax.linalg.eig instead"
         )
-    return tuple(
+    return list(
         schur_p.bind(
             as_operand(x, "lax.linalg.schur"),
             compute_schur_vectors=bool(compute_schur_vectors),

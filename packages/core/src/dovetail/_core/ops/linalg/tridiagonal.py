@@ -165,18 +165,18 @@ tridiagonal_p: Final = Tridiagonal()
 # Public functions
 
 
-def hessenberg(a: ArrayLike) -> tuple[Array, Array]:
+def hessenberg(a: ArrayLike) -> list[Array]:
     """The Hessenberg form of square matrices: ``a = q @ h @ q^H``.
 
     Args:
         a: square matrices of shape ``(..., n, n)``, floating point or complex.
 
     Returns:
-        A pair of arrays: one of the shape of `a`, with ``h`` in the upper triangle and the first
-        subdiagonal and, below that, the vectors of the reflections whose product is ``q``; and
-        their factors, of shape ``(..., n - 1)``. ``q`` has a one at the top left of its otherwise
-        zero first row and column. `householder_product` makes the rest from the first array without
-        its first row and last column.
+        A list of two arrays: one of the shape of `a`, with ``h`` in the upper triangle and the
+        first subdiagonal and, below that, the vectors of the reflections whose product is ``q``;
+        and their factors, of shape ``(..., n - 1)``. ``q`` has a one at the top left of its
+        otherwise zero first row and column. `householder_product` makes the rest from the first
+        array without its first row and last column.
 
     Raises:
         TypeError: the dtype is not float32, float64, complex64 or complex128, or `a` is not a
@@ -190,11 +190,10 @@ def hessenberg(a: ArrayLike) -> tuple[Array, Array]:
         >>> packed.tolist(), taus.tolist()
         ([[1.0, 2.0], [3.0, 4.0]], [0.0])
     """
-    packed, taus = hessenberg_p.bind(as_operand(a, "lax.linalg.hessenberg", "a"))
-    return packed, taus
+    return list(hessenberg_p.bind(as_operand(a, "lax.linalg.hessenberg", "a")))
 
 
-def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Array, Array, Array, Array]:
+def tridiagonal(a: ArrayLike, *, lower: bool = True) -> list[Array]:
     """The tridiagonal form of Hermitian (or real symmetric) matrices: ``a = q @ t @ q^H``.
 
     Args:
@@ -202,11 +201,11 @@ def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Array, Array, Arra
         lower: which triangle of `a` is read.
 
     Returns:
-        An array of the shape of `a`, with ``t`` and the vectors of the reflections whose product is
-        ``q`` in the triangle that is read, and the other triangle of `a`; the diagonal of ``t``, of
-        shape ``(..., n)``, and its off-diagonal, of shape ``(..., n - 1)``, both real; and the
-        factors of the reflections, of shape ``(..., n - 1)``. With `lower`, `householder_product`
-        makes ``q`` from them as for `hessenberg`.
+        A list: an array of the shape of `a`, with ``t`` and the vectors of the reflections whose
+        product is ``q`` in the triangle that is read, and the other triangle of `a`; the diagonal
+        of ``t``, of shape ``(..., n)``, and its off-diagonal, of shape ``(..., n - 1)``, both
+        real; and the factors of the reflections, of shape ``(..., n - 1)``. With `lower`,
+        `householder_product` makes ``q`` from them as for `hessenberg`.
 
     Raises:
         TypeError: the dtype is not float32, float64, complex64 or complex128, or `a` is not a
@@ -220,7 +219,4 @@ def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Array, Array, Arra
         >>> diagonal.tolist(), beside.tolist()
         ([1.0, 3.0], [2.0])
     """
-    packed, values, beside, taus = tridiagonal_p.bind(
-        as_operand(a, "lax.linalg.tridiagonal", "a"), lower=bool(lower)
-    )
-    return packed, values, beside, taus
+    return list(tridiagonal_p.bind(as_operand(a, "lax.linalg.tridiagonal", "a"), lower=bool(lower)))

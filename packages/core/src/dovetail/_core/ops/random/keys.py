@@ -15,6 +15,8 @@ from dovetail._core.basis.families import NoGradient
 from dovetail._core.basis.structural import batch_size, move_dimension, reshape
 from dovetail._core.ir.avals import ShapedArray, make_aval, shape_of
 from dovetail._core.ops.random import rbg, threefry, threefry_reference
+from dovetail._core.ops.random.counter_arithmetic import OnArrays, OnNumpy
+from dovetail._core.ops.random.counter_generators import Philox2x32, Philox4x32, Threefry4x32
 from dovetail._core.ops.special.error_functions import ErfInv
 from dovetail._core.transform.batch import batch_flat, place_batch
 
@@ -89,6 +91,9 @@ class KeyDType(dtypes.ExtendedDType):
 
     def physical(self, shape: Shape) -> tuple[Shape, np.dtype[Any]]:
         return (*shape, *self.implementation.key_shape), np.dtype(np.uint32)
+
+    def of_physical(self, numbers: Any) -> Any:
+        return random_wrap_p.bind(numbers, impl=self.implementation)
 
     @property
     def numpy(self) -> np.dtype[Any]:
@@ -173,6 +178,21 @@ unsafe_rbg_implementation: Final = define_implementation(
         reference=rbg.UnsafeRbgReference(),
     )
 )
+
+for _name, _tag, _generator in (
+    ("threefry4x32", "fry4", Threefry4x32),
+    ("philox2x32", "phx2", Philox2x32),
+    ("philox4x32", "phx4", Philox4x32),
+):
+    define_implementation(
+        KeyImplementation(
+            name=_name,
+            tag=_tag,
+            key_shape=(_generator.key_size,),
+            functions=_generator(OnArrays()),
+            reference=_generator(OnNumpy()),
+        )
+    )
 
 
 def keys_of_numpy(array: Any) -> KeyDType | None:

@@ -139,6 +139,23 @@ def _converted(function: str, value: Any, dtype: Any, weak_type: bool = False) -
         ) from None
 
 
+def _extended(function: str, sizes: Shape, value: Any, dtype: Any) -> Any:
+    """An array of an extended dtype, filled with a value of it, or stored as equal integers."""
+    given = aval_of(value).dtype
+    if given == dtype:
+        return broadcast_in_dim_p.bind(value, shape=sizes, broadcast_dimensions=(), sharding=None)
+    shape, numbers = dtype.physical(sizes)
+    if dtypes.kind_of(given) not in ("i", "u"):
+        raise TypeError(
+            f"{function}: an array of {dtype_name(dtype)} is filled with a value of that dtype, or "
+            f"with an integer of which it then consists, got {dtype_name(given)}"
+        )
+    value = _converted(function, value, numbers)
+    return dtype.of_physical(
+        broadcast_in_dim_p.bind(value, shape=shape, broadcast_dimensions=(), sharding=None)
+    )
+
+
 def full(
     shape: ShapeLike,
     fill_value: ArrayLike,
@@ -186,7 +203,10 @@ def full(
             "repeat an array write lax.broadcast_in_dim or dovetail.numpy.broadcast_to"
         )
     if dtype is not None:
-        value = _converted("lax.full", value, dtypes.check_user_dtype(dtype, "lax.full"))
+        target = dtypes.check_user_dtype(dtype, "lax.full")
+        if dtypes.is_extended(target):
+            return _extended("lax.full", sizes, value, target)
+        value = _converted("lax.full", value, target)
     return broadcast_in_dim_p.bind(value, shape=sizes, broadcast_dimensions=(), sharding=None)
 
 
@@ -234,16 +254,10 @@ def full_like(
             f"lax.full_like: fill_value must be a scalar, got an array of shape {value.shape}"
         )
     if dtype is not None:
-        result_dtype = dtypes.check_user_dtype(dtype, "lax.full_like")
-        value = _converted("lax.full_like", value, result_dtype)
-    elif isinstance(like_dtype, np.dtype):
-        result_dtype = dtypes.canonicalize_dtype(like_dtype)
-        value = _converted("lax.full_like", value, result_dtype, weak)
-    elif aval_of(value).dtype != like_dtype:
-        raise TypeError(
-            f"lax.full_like: an array of {dtype_name(like_dtype)} is filled with a value of that "
-            f"dtype, got {dtype_name(aval_of(value).dtype)}"
-        )
+        like_dtype, weak = dtypes.check_user_dtype(dtype, "lax.full_like"), False
+    if dtypes.is_extended(like_dtype):
+        return _extended("lax.full_like", sizes, value, like_dtype)
+    value = _converted("lax.full_like", value, dtypes.canonicalize_dtype(like_dtype), weak)
     if state.trace is evaluation_trace and getattr(x, "committed", False):
         place = primitive("device_put")
         value = place.bind(value, device=x.sharding, src=None, may_alias=None)  # type: ignore[union-attr]

@@ -53,8 +53,9 @@ def checked_ndarray(value: Any, what: str = "the value") -> np.ndarray[Any, Any]
             f"{what} has the dtype float0, which holds nothing and has no place on a device"
         )
     refusal = numpy_refusal(value, what)
-    if canonical is None or refusal:
-        raise NonArrayArgumentError(refusal)
+    if refusal:
+        raise refusal
+    assert canonical is not None
     array = np.asarray(value)
     if array.dtype == canonical:
         # Equal but not identical: dtypes of ml_dtypes, views of NumPy's dtypes, or another byte
