@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from dovetail import enable_custom_prng
 from dovetail.extend import dtypes, random_keys
 from dovetail.extend.arguments import array_like
 from dovetail.extend.avals import ArrayClass, aval_of
@@ -126,7 +127,8 @@ def PRNGKey(seed: ArrayLike, *, impl: str | None = None) -> Array:
         impl: the name of the generator; the option ``default_prng_impl`` by default.
 
     Returns:
-        A uint32 array, of shape (2,) for ``threefry2x32``, (4,) for ``rbg`` and ``unsafe_rbg``.
+        A uint32 array, of shape (2,) for ``threefry2x32``, (4,) for ``rbg`` and ``unsafe_rbg``;
+        with the option ``enable_custom_prng`` a typed key, as from `key`.
 
     Raises:
         TypeError: `seed` is not an integer scalar.
@@ -138,7 +140,8 @@ def PRNGKey(seed: ArrayLike, *, impl: str | None = None) -> Array:
         >>> print(random.PRNGKey(42))
         [ 0 42]
     """
-    return _raw_key_of_seed(_seed("PRNGKey", seed), _implementation(impl))
+    make = _key_of_seed if enable_custom_prng.value else _raw_key_of_seed
+    return make(_seed("PRNGKey", seed), _implementation(impl))
 
 
 def key_dtype(impl: str | None = None) -> Any:
