@@ -1,4 +1,4 @@
-"""Options as flags of absl's, which is no dependency: ``--jax_<name>`` and ``--dovetail_<name>``."""
+"""Options as flags of absl, which is no dependency: ``--jax_<name>``, ``--dovetail_<name>``."""
 
 from __future__ import annotations
 
@@ -52,12 +52,14 @@ def define(options: Mapping[str, Option[Any]]) -> None:
             continue
         defined = True
         option = options.get(name)
+        # jax defines flags of the same names, perhaps later.
         if option is None:
-            flags.DEFINE_string(flag, None, UNAVAILABLE[name].reason)
+            flags.DEFINE_string(flag, None, UNAVAILABLE[name].reason, allow_override=True)
         elif isinstance(option.kind, Bool):
-            flags.DEFINE_boolean(flag, None, option.help)
+            flags.DEFINE_boolean(flag, None, option.help, allow_override=True)
         else:
-            flags.DEFINE_string(flag, None, f"{option.help} Takes {option.kind.description}.")
+            text = f"{option.help} Takes {option.kind.description}."
+            flags.DEFINE_string(flag, None, text, allow_override=True)
     if defined:
         app.call_after_init(lambda: _apply(options, flags.FLAGS))
 

@@ -137,7 +137,7 @@ allow_f16_reductions = Option(
     "allow_f16_reductions",
     BOOL,
     True,
-    "Let sums be accumulated in float16 and bfloat16; when off, lax.reduce_sum of them is an error.",
+    "Let lax.reduce_sum add up float16 and bfloat16; when off, that is an error.",
     affects_tracing=True,
 )
 softmax_custom_jvp = Option(
@@ -270,6 +270,7 @@ transfer_guard_device_to_device = Guard(
     "device_to_device",
     bindings.guards.TransferGuardLevel,
     "Whether data may move from device to device: as `transfer_guard`, for this direction.",
+    affects_calls=True,  # C++ moves arguments of calls that it knows without asking the guard
 )
 transfer_guard_device_to_host = Guard(
     "transfer_guard_device_to_host",

@@ -23,10 +23,20 @@ class Guard(Option[Any]):
         attribute: jaxlib's name for what is guarded.
         levels: jaxlib's enumeration of the levels.
         help: what it does.
+        affects_calls: whether compiled calls must be kept apart by the level.
     """
 
-    def __init__(self, name: str, kind: Choice, attribute: str, levels: Any, help: str) -> None:
-        super().__init__(name, kind, None, help)
+    def __init__(
+        self,
+        name: str,
+        kind: Choice,
+        attribute: str,
+        levels: Any,
+        help: str,
+        *,
+        affects_calls: bool = False,
+    ) -> None:
+        super().__init__(name, kind, None, help, affects_calls=affects_calls)
         self._attribute = attribute
         self._levels = levels
         if self.value is not None:
