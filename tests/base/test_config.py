@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import pickle
 import subprocess
@@ -490,6 +491,36 @@ def test_options_are_free_until_a_backend_starts() -> None:
         DOVETAIL_PLATFORMS="cpu",
     )
     assert result.stdout.split() == ["2", "True", "3"], result.stderr
+
+
+def test_levels_of_loggers() -> None:
+    ours, misses = logging.getLogger("dovetail"), logging.getLogger("dovetail.cache_misses")
+    before = ours.level, misses.level
+    config.update("logging_level", "ERROR")
+    assert ours.level == logging.ERROR
+    config.update("logging_level", "INFO")
+    assert ours.level == logging.INFO
+    config.update("debug_log_modules", "dovetail.cache_misses,other.module")
+    assert (ours.level, misses.level) == (logging.INFO, logging.DEBUG)
+    assert logging.getLogger("other.module").level == logging.DEBUG
+    config.update("debug_log_modules", "")
+    config.update("logging_level", "NOTSET")
+    assert (ours.level, misses.level) == before
+    assert logging.getLogger("other.module").level == logging.NOTSET
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "logged"),
+    [
+        ("JAX_LOGGING_LEVEL", "DEBUG", True),
+        ("DOVETAIL_DEBUG_LOG_MODULES", "jax", True),
+        ("DOVETAIL_LOGGING_LEVEL", "WARNING", False),
+    ],
+)
+def test_logs_are_written_without_a_handler(variable: str, value: str, logged: bool) -> None:
+    code = "import dovetail as dt; dt.jit(lambda x: x + 1)(1.0)"
+    result = run(code, DOVETAIL_PLATFORMS="cpu", **{variable: value})
+    assert ("DEBUG:dovetail:compiled" in result.stderr) is logged
 
 
 def test_options_are_not_assigned() -> None:

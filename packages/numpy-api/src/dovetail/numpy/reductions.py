@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Literal, overload
 
 import numpy as np
-from dovetail import allow_f16_reductions, lax
+from dovetail import lax
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import (
     Axis,
@@ -66,15 +66,8 @@ def kept(x: Any, shape: Shape, axes: Shape) -> Any:
 
 
 def summed(x: Any, axes: Shape) -> Any:
-    """The sum over dimensions, which the option ``allow_f16_reductions`` does not refuse."""
-    if not axes:
-        return x
-    dtype = aval_of(x).dtype
-    if not allow_f16_reductions.value and dtype in ("float16", "bfloat16"):
-        wide = convert_element_type(x, np.dtype(np.float32), False)
-        total = reduce_sum_p.bind(wide, axes=axes, out_sharding=None)
-        return convert_element_type(total, dtype, False)
-    return reduce_sum_p.bind(x, axes=axes, out_sharding=None)
+    """The sum over dimensions."""
+    return reduce_sum_p.bind(x, axes=axes, out_sharding=None) if axes else x
 
 
 def _finish(x: Any, shape: Shape, axes: Shape, keepdims: bool) -> Any:

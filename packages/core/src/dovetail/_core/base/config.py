@@ -140,6 +140,17 @@ allow_f16_reductions = Option(
     "Let lax.reduce_sum add up float16 and bfloat16; when off, that is an error.",
     affects_tracing=True,
 )
+"""Differs:
+    Floats of 16 bits are added in 32 bits anyway. When the option is off, `lax.reduce_sum` and
+    `lax.reduce` refuse them; sums that derivatives and functions of NumPy's make are left alone.
+
+    >>> with dt.allow_f16_reductions(False):
+    ...     print(jnp.sum(jnp.ones(3, "float16")))
+    ...     dt.lax.reduce_sum(jnp.ones(3, "float16"), (0,))
+    Traceback (most recent call last):
+        ...
+    ValueError: reduce_sum of f16[3] is refused, since the option allow_f16_reductions ...
+"""
 softmax_custom_jvp = Option(
     "softmax_custom_jvp",
     BOOL,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
-from dovetail._core.base import config, dtypes
+from dovetail._core.base import dtypes
 from dovetail._core.ir.avals import ShapedArray, make_aval, shape_of
 from dovetail._core.ir.jaxpr import Literal
 from dovetail._core.ir.shown_params import ShownParams, is_given, never
@@ -233,11 +233,6 @@ class ReduceSum(Linear):
     name = "reduce_sum"
 
     def abstract(self, x: Any, *, axes: tuple[int, ...], out_sharding: Any = None) -> Any:
-        if not config.allow_f16_reductions.value and x.dtype.name in ("float16", "bfloat16"):
-            raise ValueError(
-                f"reduce_sum of {x.short_name()} is refused, since the option allow_f16_reductions "
-                "is off; convert the operand first: x.astype('float32')"
-            )
         return reduced_aval(self.name, x, axes)
 
     def reference(self, x: Any, *, axes: tuple[int, ...], out_sharding: Any = None) -> Any:

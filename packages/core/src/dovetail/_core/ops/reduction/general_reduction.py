@@ -20,6 +20,7 @@ from dovetail._core.ops.elementwise.arithmetic import add_p
 from dovetail._core.ops.elementwise.bitwise import and_p, or_p, xor_p
 from dovetail._core.ops.elementwise.extrema import max_p, min_p
 from dovetail._core.ops.reduction.reductions import (
+    check_sum,
     highest,
     lowest,
     merge_dimensions,
@@ -305,7 +306,10 @@ def reduce(
     monoid = known_monoid(closed, starts[0], avals[0].dtype) if len(arrays) == 1 else None
     if monoid is not None:
         primitive = monoid.reduction
-        sharding = {"out_sharding": None} if primitive is reduce_sum_p else {}
+        sharding: dict[str, Any] = {}
+        if primitive is reduce_sum_p:
+            check_sum(aval_of(arrays[0]))
+            sharding = {"out_sharding": None}
         return pytree.unflatten(tree, [primitive.bind(arrays[0], axes=axes, **sharding)])
     scalars = [starting_value(s, a.dtype, "reduce") for s, a in zip(starts, avals, strict=True)]
     outs = reduce_p.bind(*arrays, *scalars, dimensions=axes, jaxpr=closed)

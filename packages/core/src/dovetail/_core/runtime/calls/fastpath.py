@@ -122,8 +122,7 @@ def fastpath(
     if config.debug_nans.value or config.debug_infs.value:
         return None
     if config.transfer_guard_device_to_device.value is not None and any(
-        type(leaf) in (Array, KeyArray) and leaf.sharding is not program.sharding
-        for leaf in leaves
+        type(leaf) in (Array, KeyArray) and leaf.sharding is not program.sharding for leaf in leaves
     ):
         return None  # C++ would move it without a look at the guard
     layouts: list[Any] = [None] * len(program.constants)
