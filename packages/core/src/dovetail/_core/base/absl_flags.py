@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from dovetail._core.base.option_kinds import Bool
@@ -17,16 +18,14 @@ __all__ = ["define", "parse"]
 _PREFIXES: Final = ("jax_", "dovetail_")
 
 
-def _absl() -> Any:
+def _absl() -> tuple[Any, Any]:
     try:
-        # deferred: it need not be installed
-        from absl import app, flags  # type: ignore[import-not-found,import-untyped,unused-ignore]
+        return import_module("absl.app"), import_module("absl.flags")
     except ImportError as error:
         raise ImportError(
             "options are read from flags by absl, which is not installed: pip install absl-py, or "
             "set them by config.update or by variables such as DOVETAIL_ENABLE_X64=1"
         ) from error
-    return app, flags
 
 
 def _names(options: Mapping[str, Option[Any]]) -> Iterator[tuple[str, str]]:

@@ -260,8 +260,7 @@ def _canonical_name(name: str) -> str:
 
 def _unavailable(name: str) -> Unavailable | None:
     """An option of JAX's that dovetail does not have."""
-    # deferred: the table is read only for such names
-    from dovetail._core.base.unavailable_options import UNAVAILABLE
+    from dovetail._core.base.unavailable_options import UNAVAILABLE  # deferred: rarely asked for
 
     return UNAVAILABLE.get(name)
 
