@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -205,17 +204,17 @@ def _softmax(shifted: Any, axes: Shape) -> Any:
     return lax.div(terms, kept(summed(terms, axes), aval_of(terms).shape, axes))
 
 
-@partial(custom_jvp, nondiff_argnums=(1,))
-def _softmax_with_rule(shifted: Any, axes: Shape) -> Any:
-    return _softmax(shifted, axes)
+_softmax_with_rule: Any = custom_jvp(_softmax, nondiff_argnums=(1,))
 
 
-@_softmax_with_rule.defjvp
 def _softmax_jvp(axes: Shape, primals: Any, tangents: Any) -> Any:
     result = _softmax_with_rule(*primals, axes)
     weighted = lax.mul(result, tangents[0])
     total = kept(summed(weighted, axes), aval_of(weighted).shape, axes)
     return result, lax.sub(weighted, lax.mul(result, total))
+
+
+_softmax_with_rule.defjvp(_softmax_jvp)
 
 
 @compiled_with("axis")

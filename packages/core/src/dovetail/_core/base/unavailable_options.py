@@ -174,7 +174,6 @@ def _table() -> dict[str, Unavailable]:
         captured_constants_report_frames=0,
         debug_leaked_clients_on_clear_backends=False,
         hlo_source_file_canonicalization_regex=None,
-        pprint_use_color=True,
         send_traceback_to_runtime="off",
         source_url_schema=None,
         tracer_error_num_traceback_frames=5,
@@ -197,7 +196,7 @@ def _table() -> dict[str, Unavailable]:
     )
     refuse("proxies matter to TPUs on other hosts alone", check_proxy_envs=True)
     refuse(
-        "constants are arguments of programs from 32 bytes on; pass yours as arguments",
+        "constants of more than 4096 bytes are arguments of programs, others are part of them",
         embedded_constants_max_bytes=32,
     )
     table["cpu_collectives_implementation"] = Unavailable(
@@ -210,6 +209,9 @@ def _table() -> dict[str, Unavailable]:
         "XLA's caches are chosen by its own options, such as "
         "jit(f, compiler_options={'xla_gpu_per_fusion_autotune_cache_dir': folder})",
         also=("", None, "xla_gpu_per_fusion_autotune_cache_dir"),
+    )
+    table["pprint_use_color"] = Unavailable(
+        False, "jaxprs are printed without colours", also=(True,)
     )
     table["traceback_filtering"] = Unavailable(
         "off",

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from dovetail._core.base import config
 from dovetail._core.base.bindings import JaxRuntimeError, guards
-from dovetail._core.trace.state import state
+from dovetail._core.trace.state import Trace, state
 from dovetail._core.transform.stage import StageTrace
 
 __all__ = ["check", "explicit", "is_none", "suspended"]
@@ -64,7 +64,7 @@ def suspended() -> AbstractContextManager[None]:
 
 
 def _is_staging() -> bool:
-    trace = state.trace
+    trace: Trace | None = state.trace
     while trace is not None and not isinstance(trace, StageTrace):
         trace = trace.parent
     return trace is not None

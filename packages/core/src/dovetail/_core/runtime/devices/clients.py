@@ -12,6 +12,7 @@ from dovetail._core.base import caches, config, source
 from dovetail._core.base.bindings import _jax
 from dovetail._core.base.errors import BackendUnavailableError
 from dovetail._core.base.option_kinds import Pairs
+from dovetail._core.base.process_options import StartupOption
 from dovetail._core.plugins.loading import plugin_lock
 from dovetail._core.plugins.manager import manager
 from dovetail._core.plugins.protocols import is_pjrt
@@ -69,7 +70,7 @@ def _release_host_memory(phase: str, info: Mapping[str, int]) -> None:
 
 
 # The framework's options for creating clients, by platform and by the backend's name for them.
-_CLIENT_OPTIONS: Final[Mapping[str, Mapping[str, config.StartupOption[Any]]]] = {
+_CLIENT_OPTIONS: Final[Mapping[str, Mapping[str, StartupOption[Any]]]] = {
     "cpu": {
         "asynchronous": config.cpu_enable_async_dispatch,
         "num_devices": config.num_cpu_devices,
