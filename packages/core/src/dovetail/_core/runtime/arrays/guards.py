@@ -17,16 +17,19 @@ from dovetail._core.base.bindings import JaxRuntimeError, guards
 from dovetail._core.trace.state import Trace, state
 from dovetail._core.transform.stage import StageTrace
 
-__all__ = ["check", "explicit", "is_none", "suspended"]
+__all__ = ["check", "explicit", "is_idle", "is_none", "suspended"]
 
 _thread_state: Final = guards.thread_local_state
 _logger: Final = logging.getLogger("dovetail")
 _NOTHING: Final = contextlib.nullcontext()
 
+_host_to_device: Final = config.transfer_guard_host_to_device
+_device_to_device: Final = config.transfer_guard_device_to_device
+_device_to_host: Final = config.transfer_guard_device_to_host
 _GUARDS: Final = {
-    "host-to-device": (config.transfer_guard_host_to_device, "explicit_device_put"),
-    "device-to-device": (config.transfer_guard_device_to_device, "explicit_device_put"),
-    "device-to-host": (config.transfer_guard_device_to_host, "explicit_device_get"),
+    "host-to-device": (_host_to_device, "explicit_device_put"),
+    "device-to-device": (_device_to_device, "explicit_device_put"),
+    "device-to-host": (_device_to_host, "explicit_device_get"),
 }
 _ADVICE: Final = (
     "The option transfer_guard refuses it. Write dovetail.device_put(x, device) or "
@@ -35,16 +38,21 @@ _ADVICE: Final = (
 )
 
 
-class explicit:
-    """A scope in which transfers are asked for by name.
+def is_idle() -> bool:
+    """Whether no transfer is refused or logged."""
+    return (
+        _host_to_device.value is None
+        and _device_to_device.value is None
+        and _device_to_host.value is None
+    )
 
-    Args:
-        kind: jaxlib's name for them: ``explicit_device_put`` or ``explicit_device_get``.
-    """
+
+class _Explicit:
+    """A scope in which jaxlib takes transfers of a kind for explicit ones."""
 
     __slots__ = ("_before", "_kind", "_state")
 
-    def __init__(self, kind: str = "explicit_device_put") -> None:
+    def __init__(self, kind: str) -> None:
         self._kind = kind
 
     def __enter__(self) -> None:
@@ -56,11 +64,18 @@ class explicit:
         setattr(self._state, self._kind, self._before)
 
 
+def explicit(kind: str = "explicit_device_put") -> AbstractContextManager[None]:
+    """A scope in which transfers are asked for by name.
+
+    Args:
+        kind: jaxlib's name for them: ``explicit_device_put`` or ``explicit_device_get``.
+    """
+    return _NOTHING if is_idle() else _Explicit(kind)
+
+
 def suspended() -> AbstractContextManager[None]:
     """A scope in which nothing is refused or logged: what moves is part of a program."""
-    if all(guard.value is None for guard, _ in _GUARDS.values()):
-        return _NOTHING
-    return config.transfer_guard("allow")
+    return _NOTHING if is_idle() else config.transfer_guard("allow")
 
 
 def _is_staging() -> bool:

@@ -273,10 +273,16 @@ def device_get(x: PyTree) -> PyTree:
         {'a': array(1.5, dtype=float32), 'b': 'text'}
     """
     leaves, tree = pytree.flatten(x)
-    with guards.explicit("explicit_device_get"):
-        if len(leaves) > 1:
-            copy_to_host_async(leaves)
-        return tree.unflatten([_on_host(leaf) for leaf in leaves])
+    if not guards.is_idle():
+        with guards.explicit("explicit_device_get"):
+            return tree.unflatten(_fetched(leaves))
+    return tree.unflatten(_fetched(leaves))
+
+
+def _fetched(leaves: list[Any]) -> list[Any]:
+    if len(leaves) > 1:
+        copy_to_host_async(leaves)
+    return [_on_host(leaf) for leaf in leaves]
 
 
 def _on_host(leaf: Any) -> Any:
