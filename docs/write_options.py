@@ -17,7 +17,7 @@ HEAD = """# Options
 An option has the value that was given to it in the first of these places:
 
 1. the thread: `with dovetail.enable_x64(True): ...`, which is a decorator, too; for options that
-   are not names of `dovetail`, `with dovetail.config.option("dump_ir_to")("/tmp/programs"): ...`;
+   are not names of `dovetail`, `with dovetail.config.option("dump_ir_to")("programs"): ...`;
 2. the process: `dovetail.config.update("enable_x64", True)`, or a flag of absl,
    `--jax_enable_x64` or `--dovetail_enable_x64`, in programs that call
    `dovetail.config.parse_flags_with_absl()` or, before `absl.app.run`,
