@@ -262,7 +262,7 @@ def compile_ahead_of_time(session: nox.Session, family: str, more: str) -> None:
     pytest = ("python", "-m", "pytest")
     session.run(*pytest, more)
     words = ("-m", "aot", f"tests/aot/test_{family}.py", "--durations=10")
-    session.run(*pytest, *words, *session.posargs, env={"DOVETAIL_AOT_REPORT": str(report)})
+    session.run(*pytest, *words, *session.posargs, env={"DOVETAIL_TESTING_AOT_REPORT": str(report)})
 
 
 @nox.session

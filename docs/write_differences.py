@@ -185,7 +185,7 @@ def place_of(value: Any) -> tuple[str, str] | None:
 
 def public_names() -> dict[tuple[str, str], tuple[str, str]]:
     """For each place of a definition the public module and name by which users know it."""
-    options = type(dt.config.option("enable_x64")).__module__
+    options = "dovetail._core.base.config"
     names = {}
     for name in dt.config:
         shown = name if hasattr(dt, name) else f"config.{name}"

@@ -17,7 +17,7 @@ from dovetail.extend import manager
 from dovetail.testing.ahead_of_time import compile_primitive, compiled_primitives
 from dovetail.testing.levels import ESSENTIAL
 
-REPORT = "DOVETAIL_AOT_REPORT"
+REPORT = "DOVETAIL_TESTING_AOT_REPORT"
 """The variable that names a file for the results."""
 
 Gaps = Sequence[tuple[str, str, str]]

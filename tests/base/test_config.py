@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import logging
 import os
 import pickle
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -16,11 +18,17 @@ import pytest
 from dovetail import config
 from dovetail._core.base import bindings
 from dovetail._core.base import config as options
+from dovetail._core.base.process_options import StartupOption
+from dovetail._core.base.unavailable_options import UNAVAILABLE
 
 
 @pytest.fixture(autouse=True)
-def restored() -> Iterator[None]:
-    before = dict(config.values())
+def restored(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    before = dict(config.values)
+    for name in before:
+        if isinstance(config.option(name), StartupOption):
+            # What a backend has read may be changed here, where nothing is computed.
+            monkeypatch.setattr(config.option(name), "reader", None)
     yield
     for name, value in before.items():
         config.update(name, value)
@@ -42,97 +50,234 @@ def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-DEFAULTS = {
-    "enable_x64": False,
-    "disable_jit": False,
-    "platforms": None,
-    "default_device": None,
-    "default_matmul_precision": None,
-    "numpy_dtype_promotion": "standard",
-    "numpy_rank_promotion": "allow",
-    "index_mode": "allow",
-    "default_prng_impl": "threefry2x32",
-    "threefry_partitionable": True,
-    "threefry_gpu_kernel_lowering": False,
-    "optimization_level": "UNKNOWN",
-    "debug_nans": False,
-    "debug_infs": False,
-    "debug_checks": True,
-    "check_tracer_leaks": False,
-    "enable_checks": False,
-    "log_compiles": False,
-    "explain_cache_misses": False,
-    "no_tracing": False,
-    "compilation_cache_dir": None,
-    "enable_compilation_cache": True,
-    "compilation_cache_max_size": 1 << 30,
-    "persistent_cache_min_compile_time_secs": 0.0,
-    "raise_persistent_cache_errors": False,
-    "captured_constants_warn_bytes": 2_000_000_000,
-    "num_cpu_devices": -1,
-    "cpu_asynchronous_dispatch": True,
-    "cuda_visible_devices": "all",
-    "cpu_retained_memory": 1 << 30,
-    "legacy_prng_key": "allow",
-    "random_seed_offset": 0,
+class Row(NamedTuple):
+    """An option: its default, another value, and that value as the environment writes it."""
+
+    default: Any
+    other: Any
+    text: str
+
+
+ON = Row(False, True, "1")
+OFF = Row(True, False, "no")
+
+OPTIONS: dict[str, Row] = {
+    "allow_f16_reductions": OFF,
+    "array_garbage_collection_guard": Row(None, "log", "log"),
+    "captured_constants_warn_bytes": Row(2_000_000_000, -1, "-1"),
+    "check_tracer_leaks": ON,
+    "compilation_cache_dir": Row(None, "/elsewhere", "/elsewhere"),
+    "compilation_cache_max_size": Row(1 << 30, 1_000_000, "1_000_000"),
+    "cpu_enable_async_dispatch": OFF,
+    "cpu_retained_memory": Row(1 << 30, 0, "0"),
+    "cuda_visible_devices": Row("all", "0,2", "0,2"),
+    "debug_checks": OFF,
+    "debug_infs": ON,
+    "debug_log_modules": Row(None, "dovetail.debug", "dovetail.debug"),
+    "debug_nans": ON,
+    "default_device": Row(None, "cpu", "cpu"),
+    "default_matmul_precision": Row(None, "high", "high"),
+    "default_prng_impl": Row("threefry2x32", "rbg", "rbg"),
+    "disable_jit": ON,
+    "dump_ir_to": Row(None, "/elsewhere", "/elsewhere"),
+    "enable_checks": ON,
+    "enable_compilation_cache": OFF,
+    "enable_custom_prng": ON,
+    "enable_x64": ON,
+    "explain_cache_misses": ON,
+    "include_debug_info_in_dumps": OFF,
+    "include_full_tracebacks_in_locations": OFF,
+    "index_mode": Row("allow", "raise", "raise"),
+    "legacy_prng_key": Row("allow", "error", "error"),
+    "log_checkpoint_residuals": ON,
+    "log_compiles": ON,
+    "logging_level": Row("NOTSET", "ERROR", "ERROR"),
+    "memory_fitting_level": Row("O2", "O0", "O0"),
+    "no_execution": ON,
+    "no_tracing": ON,
+    "num_cpu_devices": Row(-1, 8, "8"),
+    "numpy_dtype_promotion": Row("standard", "strict", "strict"),
+    "numpy_rank_promotion": Row("allow", "raise", "raise"),
+    "optimization_level": Row("UNKNOWN", "O0", "O0"),
+    "persistent_cache_min_compile_time_secs": Row(0.0, 1.5, "1.5"),
+    "persistent_cache_min_entry_size_bytes": Row(0, 4096, "4096"),
+    "pjrt_client_create_options": Row(None, "a:1;b:yes", "a:1;b:yes"),
+    "platform_name": Row(None, "cpu", "cpu"),
+    "platforms": Row(None, "cuda,cpu", "cuda, cpu"),
+    "raise_persistent_cache_errors": ON,
+    "random_seed_offset": Row(0, 3, "3"),
+    "softmax_custom_jvp": ON,
+    "thread_guard": ON,
+    "threefry_gpu_kernel_lowering": ON,
+    "threefry_partitionable": OFF,
+    "traceback_in_locations_limit": Row(10, -1, "-1"),
+    "transfer_guard": Row(None, "log", "log"),
+    "transfer_guard_device_to_device": Row(None, "log", "log"),
+    "transfer_guard_device_to_host": Row(None, "log", "log"),
+    "transfer_guard_host_to_device": Row(None, "log", "log"),
 }
+OURS = {"cpu_retained_memory", "debug_checks", "index_mode"}
+AFFECTING = {
+    "allow_f16_reductions",
+    "check_tracer_leaks",
+    "debug_checks",
+    "debug_infs",
+    "debug_nans",
+    "default_device",
+    "default_matmul_precision",
+    "default_prng_impl",
+    "disable_jit",
+    "enable_checks",
+    "enable_custom_prng",
+    "enable_x64",
+    "index_mode",
+    "memory_fitting_level",
+    "numpy_dtype_promotion",
+    "numpy_rank_promotion",
+    "optimization_level",
+    "random_seed_offset",
+    "softmax_custom_jvp",
+    "threefry_gpu_kernel_lowering",
+    "threefry_partitionable",
+}
+STARTUP = {
+    "cpu_enable_async_dispatch",
+    "cpu_retained_memory",
+    "cuda_visible_devices",
+    "num_cpu_devices",
+    "pjrt_client_create_options",
+    "platform_name",
+}
+OF_THE_PROCESS = {"debug_log_modules", "logging_level"}
+
+every_option = pytest.mark.parametrize("name", OPTIONS)
 
 
-def test_every_option_has_a_default_and_help() -> None:
-    for name, default in DEFAULTS.items():
-        option = config.option(name)
-        assert option.default == default, name
-        assert option.help.endswith("."), name
-        assert option.__doc__ == option.help
-        assert option is getattr(options, name), name
-        assert option.environment[0] == f"DOVETAIL_{name.upper()}"
+def test_the_table_has_every_option() -> None:
+    assert sorted(OPTIONS) == sorted(config)
+
+
+@every_option
+def test_every_option_has_a_default_and_help(name: str) -> None:
+    option = config.option(name)
+    assert option.default == OPTIONS[name].default
+    assert type(option.default) is type(OPTIONS[name].default)
+    assert option.help.endswith(".")
+    assert option.__doc__ == option.help
+    assert option is getattr(options, name)
+    jax = () if name in OURS else (f"JAX_{name.upper()}",)
+    assert option.environment == (f"DOVETAIL_{name.upper()}", *jax)
+
+
+def values_in_a_process(**environment: str) -> dict[str, Any]:
+    result = run("import json; print(json.dumps(dict(config.values)))", **environment)
+    assert result.returncode == 0, result.stderr
+    assert result.stderr == ""
+    values: dict[str, Any] = json.loads(result.stdout)
+    return values
 
 
 def test_defaults_in_a_fresh_process() -> None:
-    result = run("import json; print(json.dumps(dict(config.values())))")
-    assert result.returncode == 0, result.stderr
-    import json
-
-    assert json.loads(result.stdout).items() >= DEFAULTS.items()
+    expected = {name: row.default for name, row in OPTIONS.items()}
+    assert values_in_a_process() == expected
 
 
-@pytest.mark.parametrize("name", DEFAULTS)
+@pytest.mark.parametrize("prefix", ["DOVETAIL_", "JAX_"])
+def test_every_variable_is_read(prefix: str) -> None:
+    variables = {prefix + name.upper(): row.text for name, row in OPTIONS.items()}
+    ignored = OURS if prefix == "JAX_" else set()
+    assert values_in_a_process(**variables) == {
+        name: row.default if name in ignored else row.other for name, row in OPTIONS.items()
+    }
+
+
+def test_our_variables_come_before_those_of_jax() -> None:
+    defaults = {
+        "DOVETAIL_" + name.upper(): "" if row.default is None else str(row.default)
+        for name, row in OPTIONS.items()
+    }
+    others = {"JAX_" + name.upper(): row.text for name, row in OPTIONS.items()}
+    expected = {name: row.default for name, row in OPTIONS.items()}
+    assert values_in_a_process(**defaults, **others) == expected
+
+
+@every_option
 def test_the_prefix_of_jax_is_an_alias(name: str) -> None:
-    assert getattr(config, name) == getattr(config, f"jax_{name}") == config.option(name).value
+    value = config.option(name).value
+    assert getattr(config, name) == getattr(config, f"jax_{name}") == value
+    assert config.read(name) == config.read(f"jax_{name}") == value
+    assert config.values[name] == config.values[f"jax_{name}"] == value
+
+
+@every_option
+def test_every_option_is_updated(name: str) -> None:
+    row = OPTIONS[name]
+    config.update(f"jax_{name}", row.other)
+    assert getattr(config, name) == row.other
+    assert type(getattr(config, name)) is type(row.other)
+    config.update(name, row.default)
+    assert getattr(config, name) == row.default
+
+
+@every_option
+def test_every_option_has_a_scope(name: str) -> None:
+    row = OPTIONS[name]
+    option = config.option(name)
+    before = option.value
+    if name in OF_THE_PROCESS:
+        with pytest.raises(TypeError, match=r"config\.update"):
+            option(row.other)
+        return
+
+    @option(row.other)
+    def value() -> Any:
+        return getattr(config, name)
+
+    seen = []
+    with option(row.other):
+        assert getattr(config, name) == row.other
+        thread = threading.Thread(target=lambda: seen.append(getattr(config, name)))
+        thread.start()
+        thread.join()
+        with option(row.default):
+            assert getattr(config, name) == row.default
+        assert getattr(config, name) == row.other
+    assert seen == [before]
+    assert option.value == before
+    assert value() == row.other
+    assert option.value == before
+
+
+@every_option
+@pytest.mark.parametrize("wrong", [object(), b"bytes", [1]])
+def test_every_option_refuses_what_it_is_not(name: str, wrong: Any) -> None:
+    before = getattr(config, name)
+    with pytest.raises(TypeError, match=name) as caught:
+        config.update(name, wrong)
+    assert repr(wrong) in str(caught.value)
+    with pytest.raises(TypeError, match=name):
+        config.option(name)(wrong)
+    assert getattr(config, name) == before
 
 
 @pytest.mark.parametrize(
     ("name", "text", "value"),
     [
-        ("ENABLE_X64", "1", True),
-        ("ENABLE_X64", "True", True),
-        ("ENABLE_X64", "yes", True),
-        ("ENABLE_X64", "on", True),
-        ("THREEFRY_PARTITIONABLE", "0", False),
-        ("THREEFRY_PARTITIONABLE", "false", False),
-        ("THREEFRY_PARTITIONABLE", "Off", False),
-        ("NUM_CPU_DEVICES", "8", 8),
-        ("COMPILATION_CACHE_MAX_SIZE", "-1", -1),
-        ("PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "1.5", 1.5),
-        ("NUMPY_RANK_PROMOTION", "raise", "raise"),
-        ("DEFAULT_MATMUL_PRECISION", "none", None),
-        ("DEFAULT_MATMUL_PRECISION", "high", "high"),
-        ("COMPILATION_CACHE_DIR", "/elsewhere", "/elsewhere"),
-        ("PLATFORMS", "cuda, cpu", "cuda,cpu"),
-        ("PLATFORMS", "", None),
-        ("DEFAULT_DEVICE", "cpu", "cpu"),
+        ("enable_x64", "True", True),
+        ("enable_x64", "yes", True),
+        ("enable_x64", "on", True),
+        ("threefry_partitionable", "0", False),
+        ("threefry_partitionable", "false", False),
+        ("threefry_partitionable", "Off", False),
+        ("compilation_cache_max_size", "-1", -1),
+        ("default_matmul_precision", "none", None),
+        ("platforms", "", None),
+        ("transfer_guard", "", None),
+        ("pjrt_client_create_options", "", None),
     ],
 )
-def test_environment_variables_are_parsed(name: str, text: str, value: Any) -> None:
-    option = config.option(name.lower())
-    parsed = options._from_environment((f"DOVETAIL_{name}_TEST",), option.kind, option.default)
-    assert parsed == option.default
-    variable = f"DOVETAIL_{name}_TEST"
-    os.environ[variable] = text
-    try:
-        assert options._from_environment((variable,), option.kind, option.default) == value
-    finally:
-        del os.environ[variable]
+def test_values_are_parsed(name: str, text: str, value: Any) -> None:
+    assert config.option(name).kind.parse(text) == value
 
 
 def test_environment_is_read_at_import_and_jax_platforms_counts_second() -> None:
@@ -234,6 +379,150 @@ def test_unknown_options(name: str, hint: str) -> None:
     assert not hasattr(config, name)
 
 
+@pytest.mark.parametrize("name", UNAVAILABLE)
+def test_options_of_jax_that_there_are_not(name: str) -> None:
+    unavailable = UNAVAILABLE[name]
+    full = name if name.startswith(("jax2tf", "mock")) else f"jax_{name}"
+    for accepted in (unavailable.default, *unavailable.also):
+        config.update(full, accepted)
+    assert config.read(full) == config.values[full] == getattr(config, name) == unavailable.default
+    with pytest.raises(NotImplementedError) as caught:
+        config.update(full, another(unavailable.default))
+    assert repr(full) in str(caught.value)
+    assert unavailable.reason in str(caught.value)
+    assert name not in config
+    with pytest.raises(AttributeError, match="there is no option"):
+        config.option(name)
+
+
+def another(value: Any) -> Any:
+    return not value if isinstance(value, bool) else "something else"
+
+
+def test_variables_for_options_that_there_are_not() -> None:
+    code = "import warnings; print(config.enable_x64)"
+    accepted = {f"JAX_{name.upper()}": str(u.default) for name, u in UNAVAILABLE.items()}
+    accepted |= {f"DOVETAIL_{name.upper()}": str(u.default) for name, u in UNAVAILABLE.items()}
+    silent = run(code, **accepted)
+    assert (silent.stdout, silent.stderr) == ("False\n", "")
+    result = run(code, JAX_USE_SHARDY_PARTITIONER="0", JAX_DUMP_IR_MODES="jaxpr", JAX_SCAN3="0")
+    assert result.stdout == "False\n"
+    assert result.stderr.count("Warning") == 1
+    assert "JAX_USE_SHARDY_PARTITIONER=0 has no effect: Shardy is" in result.stderr
+    assert "JAX_DUMP_IR_MODES=jaxpr has no effect: dump_ir_to" in result.stderr
+    assert "SCAN3" not in result.stderr
+    refused = run(code, DOVETAIL_USE_SHARDY_PARTITIONER="0")
+    assert refused.returncode != 0
+    assert "NotImplementedError: DOVETAIL_USE_SHARDY_PARTITIONER=0" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("variable", "hint"),
+    [
+        ("DOVETAIL_ENABLE_X46", "did you mean DOVETAIL_ENABLE_X64?"),
+        ("DOVETAIL_PLATFORM", "did you mean DOVETAIL_PLATFORMS?"),
+        ("DOVETAIL_DEBUG_NAN", "did you mean DOVETAIL_DEBUG_NANS?"),
+        ("DOVETAIL_QQQQ", "has no effect\n"),
+    ],
+)
+def test_unknown_variables_give_a_warning(variable: str, hint: str) -> None:
+    result = run("print(config.enable_x64)", **{variable: "1"})
+    assert result.stdout == "False\n"
+    assert result.stderr.count("RuntimeWarning") == 1
+    assert f"the environment variable {variable} is unknown" in result.stderr
+    assert hint in result.stderr
+
+
+def test_several_unknown_variables_give_one_warning() -> None:
+    result = run("import dovetail.numpy", DOVETAIL_X="1", DOVETAIL_Y="1")
+    assert result.stderr.count("RuntimeWarning") == 1
+    assert result.stderr.count("is unknown") == 2
+
+
+@pytest.mark.parametrize(
+    "variable", ["JAX_ENABLE_X46", "JAX_QQQQ", "DOVETAIL_PLUGIN_ACME", "DOVETAIL_TESTING_REPORT"]
+)
+def test_variables_of_others_are_left_alone(variable: str) -> None:
+    assert run("", **{variable: "1"}).stderr == ""
+
+
+def test_values_are_a_mapping_of_the_present() -> None:
+    values = config.values
+    assert len(values) == len(list(values)) == len(OPTIONS)
+    with options.enable_x64(True):
+        assert values["enable_x64"] is values["jax_enable_x64"] is True
+        assert config.x64_enabled is True
+    assert config.x64_enabled is False
+    assert "jax_debug_nans" in values
+    assert "jax_debug_nan" not in values
+    with pytest.raises(KeyError, match="debug_nans"):
+        values["jax_debug_nan"]
+    assert repr(values) == repr(dict(values))
+
+
+@pytest.mark.parametrize("name", sorted(STARTUP))
+def test_what_a_backend_has_read_is_not_changed(name: str) -> None:
+    option = config.option(name)
+    assert isinstance(option, StartupOption)
+    option.reader = "cpu"  # the fixture puts back what there was
+    config.update(name, option.value)
+    other = "tpu" if name == "platform_name" else OPTIONS[name].other
+    before = option.value
+    with pytest.raises(RuntimeError, match="before the first computation") as caught:
+        config.update(name, other)
+    assert f"DOVETAIL_{name.upper()}" in str(caught.value)
+    assert option.value == before
+
+
+def test_options_are_free_until_a_backend_starts() -> None:
+    result = run(
+        "import dovetail as dt\n"
+        "config.update('num_cpu_devices', 2)\n"
+        "print(len(dt.devices()))\n"
+        "config.update('platform_name', 'cpu')\n"
+        "try:\n"
+        "    config.update('jax_num_cpu_devices', 3)\n"
+        "except RuntimeError as error:\n"
+        "    print('which it did with 2' in str(error))\n"
+        "from dovetail._core.runtime.devices.clients import clear_backends\n"
+        "clear_backends()\n"
+        "config.update('num_cpu_devices', 3)\n"
+        "print(len(dt.devices()))",
+        DOVETAIL_PLATFORMS="cpu",
+    )
+    assert result.stdout.split() == ["2", "True", "3"], result.stderr
+
+
+def test_levels_of_loggers() -> None:
+    ours, misses = logging.getLogger("dovetail"), logging.getLogger("dovetail.cache_misses")
+    before = ours.level, misses.level
+    config.update("logging_level", "ERROR")
+    assert ours.level == logging.ERROR
+    config.update("logging_level", "INFO")
+    assert ours.level == logging.INFO
+    config.update("debug_log_modules", "dovetail.cache_misses,other.module")
+    assert (ours.level, misses.level) == (logging.INFO, logging.DEBUG)
+    assert logging.getLogger("other.module").level == logging.DEBUG
+    config.update("debug_log_modules", "")
+    config.update("logging_level", "NOTSET")
+    assert (ours.level, misses.level) == before
+    assert logging.getLogger("other.module").level == logging.NOTSET
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "logged"),
+    [
+        ("JAX_LOGGING_LEVEL", "DEBUG", True),
+        ("DOVETAIL_DEBUG_LOG_MODULES", "jax", True),
+        ("DOVETAIL_LOGGING_LEVEL", "WARNING", False),
+    ],
+)
+def test_logs_are_written_without_a_handler(variable: str, value: str, logged: bool) -> None:
+    code = "import dovetail as dt; dt.jit(lambda x: x + 1)(1.0)"
+    result = run(code, DOVETAIL_PLATFORMS="cpu", **{variable: value})
+    assert ("DEBUG:dovetail:compiled" in result.stderr) is logged
+
+
 def test_options_are_not_assigned() -> None:
     with pytest.raises(AttributeError, match=r"config\.update\('enable_x64', True\)"):
         config.enable_x64 = True
@@ -315,23 +604,12 @@ def test_repr_shows_values_and_defaults() -> None:
 
 
 def test_trace_key_changes_with_the_options_that_affect_tracing() -> None:
-    alternatives: dict[str, Any] = {
-        "default_matmul_precision": "high",
-        "numpy_dtype_promotion": "strict",
-        "numpy_rank_promotion": "raise",
-        "index_mode": "raise",
-        "optimization_level": "O0",
-        "default_prng_impl": "rbg",
-        "default_device": "cpu",
-        "random_seed_offset": 3,
-    }
     base = options.trace_key()
-    affecting = [name for name in config if config.option(name).affects_tracing]
-    assert {"enable_x64", "disable_jit", *alternatives} <= set(affecting)
+    affecting = {name for name in config if config.option(name).affects_tracing}
+    assert affecting == AFFECTING
     seen = {base}
     for name in affecting:
-        value = alternatives.get(name, not config.option(name).default)
-        with config.option(name)(value):
+        with config.option(name)(OPTIONS[name].other):
             assert options.trace_key() not in seen, name
             seen.add(options.trace_key())
         assert options.trace_key() == base

@@ -215,6 +215,40 @@ def test_masks() -> None:
     np.testing.assert_allclose(np.asarray(nn.logmeanexp(Y, 1, where=MASK)), expected, rtol=1e-5)
 
 
+@pytest.mark.parametrize("axis", [-1, 0, None, ()])
+@pytest.mark.parametrize("where", [None, MASK])
+def test_the_rule_of_softmax_gives_the_same(axis: Any, where: Any) -> None:
+    def function(y: Any) -> Any:
+        return nn.softmax(y, axis, where)
+
+    transformations: list[Callable[[Any], Any]] = [
+        lambda f: f,
+        dt.jit,
+        dt.jacfwd,
+        dt.jacrev,
+        dt.hessian,
+        lambda f: dt.jit(dt.jacrev(f)),
+    ]
+    expected = [np.asarray(transform(function)(Y)) for transform in transformations]
+    with dt.softmax_custom_jvp(True):
+        found = [np.asarray(transform(function)(Y)) for transform in transformations]
+        batched = dt.vmap(lambda y: nn.softmax(y))(Y)
+    for a, b in zip(expected, found, strict=True):
+        np.testing.assert_allclose(a, b, atol=2e-6)
+    np.testing.assert_array_equal(expected[0], found[0])
+    np.testing.assert_array_equal(np.asarray(batched), np.asarray(nn.softmax(Y)))
+
+
+def test_the_rule_of_softmax_keeps_less() -> None:
+    def kept() -> int:
+        _, pull_back = dt.vjp(nn.softmax, jnp.asarray(Y))
+        return sum(leaf.size for leaf in dt.tree.leaves(pull_back) if hasattr(leaf, "size"))
+
+    without = kept()
+    with dt.softmax_custom_jvp(True):
+        assert Y.size <= kept() < without
+
+
 def test_extremes_of_softmax() -> None:
     assert nn.softmax(jnp.array([1e4, 1e4, -1e4])).tolist() == [0.5, 0.5, 0.0]
     assert nn.softmax(jnp.array([-np.inf, 0.0])).tolist() == [0.0, 1.0]

@@ -596,6 +596,17 @@ class TestKeys:
             with pytest.raises(TypeError, match=r"Raw keys of threefry2x32 .* \(2,\)"):
                 dt.jit(function)(key)
 
+    def test_the_older_form_of_keys_can_be_typed(self) -> None:
+        seeded = dt.jit(random.PRNGKey)
+        assert random.PRNGKey(3).dtype == seeded(3).dtype == np.uint32
+        with dt.enable_custom_prng(True):
+            for make in (random.PRNGKey, seeded):
+                key = make(3)
+                assert key.dtype == random.key(3).dtype
+                assert random.key_data(key).tolist() == random.key_data(random.key(3)).tolist()
+            assert random.key_impl(random.PRNGKey(3, impl="rbg")) == "rbg"
+        assert random.PRNGKey(3).dtype == seeded(3).dtype == np.uint32
+
     @pytest.mark.parametrize("make", [random.key, random.PRNGKey])
     def test_no_seeds(self, make: Any) -> None:
         for seed in (1.5, np.float32(1), 1j, np.True_):

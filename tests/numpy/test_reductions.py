@@ -529,3 +529,28 @@ def test_axes_without_a_hash(axis, meant):
 def test_axes_that_are_none(axis):
     with pytest.raises(TypeError, match=r"sum got .*unhashable type.*pass a number, a string or a"):
         jnp.sum(jnp.ones(3), axis=axis)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_sums_in_16_bits_can_be_refused(dtype: str) -> None:
+    x = jnp.asarray(make(dtype))
+    functions: list[Callable[[Any], Any]] = [
+        jnp.sum,
+        jnp.mean,
+        jnp.var,
+        jnp.nansum,
+        lambda v: dt.nn.softmax(v, 0),
+        lambda v: jnp.sum(v, axis=(0, 2), where=v > 2),
+    ]
+    expected = [np.asarray(function(x)) for function in functions]
+    with dt.allow_f16_reductions(False):
+        for function, value in zip(functions, expected, strict=True):
+            result = np.asarray(function(x))
+            assert result.dtype == dtype
+            np.testing.assert_array_equal(result, value)
+        assert jnp.max(x).dtype == dtype
+        for refused in (dt.lax.reduce_sum, dt.jit(dt.lax.reduce_sum, static_argnums=1)):
+            with pytest.raises(ValueError, match=r"reduce_sum of b?f16\[2,3,4\] is refused"):
+                refused(x, (0,))
+        assert dt.lax.reduce_sum(x.astype("float32"), (0,)).dtype == "float32"
+    assert dt.lax.reduce_sum(x, (0,)).dtype == dtype

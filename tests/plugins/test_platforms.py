@@ -114,6 +114,7 @@ def test_a_request_loads_nothing_else(install, manager, source):
         ({"DOVETAIL_PLATFORMS": "cuda,cpu"}, "DOVETAIL_PLATFORMS=cuda,cpu: platform 'cuda' cannot"),
         ({"JAX_PLATFORMS": "gpu"}, "JAX_PLATFORMS=gpu: platform 'cuda' cannot run"),
         ({"DOVETAIL_PLATFORMS": "gup"}, "unknown platform 'gup'"),
+        ({"JAX_PLATFORM_NAME": "cpu"}, "the option platform_name='cpu' names it"),
     ],
 )
 def test_environment_variables(variables, expected):
@@ -126,6 +127,23 @@ def test_environment_variables(variables, expected):
         [sys.executable, "-c", code], capture_output=True, text=True, env={**variables, "PATH": ""}
     )
     assert expected in answer.stdout, answer.stderr
+
+
+def test_the_option_platform_name_chooses_the_default(alone):
+    made = alone(Backend("a", 3), Backend("b", 2, aliases=("bee",)), Backend("c", 1, probe="no."))
+    assert made.resolve_platforms() == ["a", "b"]
+    for name in ("b", "bee"):
+        with config.platform_name(name):
+            assert made.resolve_platforms() == ["b", "a"]
+            assert made.choose().reason == f"the option platform_name={name!r} names it"
+            assert made.resolve_platforms("a,b") == ["b", "a"]
+            with pytest.raises(BackendUnavailableError, match="among those in use, a: "):
+                made.resolve_platforms("a")
+    with config.platform_name("c"), pytest.raises(BackendUnavailableError, match=r"a, b: no\."):
+        made.resolve_platforms()
+    with config.platform_name("q"), pytest.raises(BackendUnavailableError, match="unknown platfo"):
+        made.resolve_platforms()
+    assert made.resolve_platforms() == ["a", "b"]
 
 
 def test_an_explicit_request_never_falls_back(alone):

@@ -14,7 +14,7 @@ import pytest
 
 import dovetail as dt
 import dovetail.numpy as jnp
-from dovetail import lax
+from dovetail import config, lax
 from dovetail._core.plugins.doctor import examine
 from dovetail._core.plugins.manager import PluginManager
 from dovetail._core.plugins.new_backend import new_backend
@@ -107,6 +107,54 @@ def test_each_device_has_programs_of_its_own(example, register):
     for device in both:
         assert function(dt.device_put(np.float32(2), device)).device is device
     assert compiled_for == [[device] for device in both]
+
+
+def test_transfer_guards(devices, caplog):
+    first, second = devices
+    x = dt.device_put(np.arange(3.0), first)
+    calls = {
+        "host-to-device": lambda: x + np.ones(3, np.float32),
+        "device-to-device": lambda: dt.device_put(x, second),
+        "device-to-host": lambda: np.asarray(x + x),
+    }
+    for direction, call in calls.items():
+        option = config.option(f"transfer_guard_{direction.replace('-', '_')}")
+        with option("disallow_explicit"):
+            with pytest.raises(RuntimeError, match=f"Disallowed {direction} transfer") as caught:
+                call()
+            assert "dovetail.device_put" in caught.value.__notes__[0]
+        caplog.clear()
+        with option("log_explicit"):
+            call()
+        assert [record.getMessage()[: len(direction)] for record in caplog.records] == [direction]
+        with option("allow"):
+            call()
+    with dt.transfer_guard("disallow"):
+        assert dt.device_get(dt.device_put(x, second)).tolist() == [0, 1, 2]
+        with pytest.raises(RuntimeError, match="Disallowed device-to-host"):
+            str(x + x)
+
+
+def test_options_for_clients(register):
+    class Plugin:
+        @hookimpl
+        def dovetail_backend_info(self):
+            return BackendInfo("optioned", api=(1, 1), priority=-1)
+
+        @hookimpl
+        def dovetail_make_client(self, platform, options):
+            seen.append(dict(options))
+            raise OSError("enough")
+
+    seen = []
+    register(Plugin(), "optioned")
+    text = "memory_fraction:0.5;preallocate:false;count:3;name:a b"
+    with config.option("pjrt_client_create_options")(text), pytest.raises(BackendUnavailableError):
+        dt.devices("optioned")
+    assert seen == [{"memory_fraction": 0.5, "preallocate": False, "count": 3, "name": "a b"}]
+    for wrong in ("memory_fraction", ":1", "a=1"):
+        with pytest.raises(ValueError, match="pjrt_client_create_options"):
+            config.update("pjrt_client_create_options", wrong)
 
 
 def test_the_example_is_what_new_backend_writes(tmp_path):

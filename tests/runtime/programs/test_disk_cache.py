@@ -57,6 +57,17 @@ def test_store_and_read(cache, folder):
     assert DiskCache(folder).read(key(1)) == b"one"
 
 
+def test_small_programs_are_not_stored(cache):
+    with config.persistent_cache_min_entry_size_bytes(4):
+        cache.store(key(1), Program(b"one"), "p")
+        cache.store(key(2), Program(b"four"), "p")
+    assert cache.read(key(1)) is None
+    assert cache.read(key(2)) == b"four"
+    with config.persistent_cache_min_entry_size_bytes(-1):
+        cache.store(key(1), Program(b"one"), "p")
+    assert cache.read(key(1)) == b"one"
+
+
 DAMAGE = {
     "empty": lambda data: b"",
     "cut in the header": lambda data: data[:10],

@@ -48,6 +48,10 @@ from dovetail._core.api.named_scopes import named_call as named_call
 from dovetail._core.api.named_scopes import named_scope as named_scope
 from dovetail._core.api.rematerialization import checkpoint as checkpoint
 from dovetail._core.api.vectorization import vmap as vmap
+from dovetail._core.base.config import allow_f16_reductions as allow_f16_reductions
+from dovetail._core.base.config import (
+    array_garbage_collection_guard as array_garbage_collection_guard,
+)
 from dovetail._core.base.config import check_tracer_leaks as check_tracer_leaks
 from dovetail._core.base.config import config as config
 from dovetail._core.base.config import debug_checks as debug_checks
@@ -58,16 +62,30 @@ from dovetail._core.base.config import default_matmul_precision as default_matmu
 from dovetail._core.base.config import default_prng_impl as default_prng_impl
 from dovetail._core.base.config import disable_jit as disable_jit
 from dovetail._core.base.config import enable_checks as enable_checks
+from dovetail._core.base.config import enable_custom_prng as enable_custom_prng
 from dovetail._core.base.config import enable_x64 as enable_x64
 from dovetail._core.base.config import explain_cache_misses as explain_cache_misses
 from dovetail._core.base.config import index_mode as index_mode
 from dovetail._core.base.config import legacy_prng_key as legacy_prng_key
 from dovetail._core.base.config import log_compiles as log_compiles
+from dovetail._core.base.config import no_execution as no_execution
 from dovetail._core.base.config import no_tracing as no_tracing
 from dovetail._core.base.config import numpy_dtype_promotion as numpy_dtype_promotion
 from dovetail._core.base.config import numpy_rank_promotion as numpy_rank_promotion
 from dovetail._core.base.config import optimization_level as optimization_level
+from dovetail._core.base.config import softmax_custom_jvp as softmax_custom_jvp
+from dovetail._core.base.config import thread_guard as thread_guard
 from dovetail._core.base.config import threefry_partitionable as threefry_partitionable
+from dovetail._core.base.config import transfer_guard as transfer_guard
+from dovetail._core.base.config import (
+    transfer_guard_device_to_device as transfer_guard_device_to_device,
+)
+from dovetail._core.base.config import (
+    transfer_guard_device_to_host as transfer_guard_device_to_host,
+)
+from dovetail._core.base.config import (
+    transfer_guard_host_to_device as transfer_guard_host_to_device,
+)
 from dovetail._core.base.dtypes import float0 as float0
 from dovetail._core.ops.callbacks.values import pure_callback as pure_callback
 from dovetail._core.ops.checkpoint.policies import checkpoint_policies as checkpoint_policies

@@ -7,7 +7,7 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from dovetail import lax
+from dovetail import custom_jvp, lax, softmax_custom_jvp
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import (
     Axis,
@@ -25,10 +25,10 @@ from dovetail.extend.arguments import (
     value,
 )
 from dovetail.extend.avals import aval_of
-from dovetail.lax import iota_p, reduce_max_p, reduce_sum_p
+from dovetail.lax import iota_p, reduce_max_p
 from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.conditions import as_mask, pick
-from dovetail.numpy.reductions import count_of, kept, strong
+from dovetail.numpy.reductions import count_of, kept, strong, summed
 from dovetail.numpy.reductions import mean as mean_of
 from dovetail.numpy.shapes import expand_dims, operand
 from dovetail.typing import Array, ArrayLike, DTypeLike, Sharding
@@ -66,10 +66,6 @@ def _shifted_to_zero(x: Any, mask: Any, axes: Shape) -> Any:
     """The numbers minus the largest of them; -inf where `mask` is false."""
     shifted = _shifted(x, _largest(x, mask, axes))
     return shifted if mask is None else pick(mask, shifted, literal(-math.inf, aval_of(x).dtype))
-
-
-def _sum(x: Any, axes: Shape) -> Any:
-    return reduce_sum_p.bind(x, axes=axes, out_sharding=None) if axes else x
 
 
 def _shifted(x: Any, shift: Any) -> Any:
@@ -156,7 +152,7 @@ def logsumexp(
         terms = lax.mul(terms, factors)
     if mask is not None:
         terms = pick(mask, terms, zero)
-    total = kept(_sum(terms, axes), shape, axes)
+    total = kept(summed(terms, axes), shape, axes)
     shift = convert(shift, dtype)
     if return_sign:
         sign = lax.sign(total)
@@ -203,6 +199,24 @@ def logmeanexp(
     return result if keepdims or not axes else lax.squeeze(result, axes)
 
 
+def _softmax(shifted: Any, axes: Shape) -> Any:
+    terms = lax.exp(shifted)
+    return lax.div(terms, kept(summed(terms, axes), aval_of(terms).shape, axes))
+
+
+_softmax_with_rule: Any = custom_jvp(_softmax, nondiff_argnums=(1,))
+
+
+def _softmax_jvp(axes: Shape, primals: Any, tangents: Any) -> Any:
+    result = _softmax_with_rule(*primals, axes)
+    weighted = lax.mul(result, tangents[0])
+    total = kept(summed(weighted, axes), aval_of(weighted).shape, axes)
+    return result, lax.sub(weighted, lax.mul(result, total))
+
+
+_softmax_with_rule.defjvp(_softmax_jvp)
+
+
 @compiled_with("axis")
 def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
     """Exponentials divided by their sum along dimensions: positive numbers that add up to 1.
@@ -231,9 +245,8 @@ def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Ar
     x, mask = _prepared("softmax", x, where)
     shape = aval_of(x).shape
     axes = canonical_axes("softmax", axis, len(shape))
-    terms = lax.exp(_shifted_to_zero(x, mask, axes))
-    total = kept(_sum(terms, axes), shape, axes)
-    result = lax.div(terms, total)
+    compute = _softmax_with_rule if softmax_custom_jvp.value else _softmax
+    result = compute(_shifted_to_zero(x, mask, axes), axes)
     return result if mask is None else pick(mask, result, literal(0, aval_of(x).dtype))
 
 
@@ -259,7 +272,7 @@ def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -
     shape = aval_of(x).shape
     axes = canonical_axes("log_softmax", axis, len(shape))
     shifted = _shifted_to_zero(x, mask, axes)
-    total = kept(lax.log(_sum(lax.exp(shifted), axes)), shape, axes)
+    total = kept(lax.log(summed(lax.exp(shifted), axes)), shape, axes)
     result = lax.sub(shifted, total)
     return result if mask is None else pick(mask, result, literal(-math.inf, aval_of(x).dtype))
 

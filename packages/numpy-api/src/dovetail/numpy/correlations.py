@@ -23,7 +23,7 @@ from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.conditions import pick
 from dovetail.numpy.contraction import contracted
 from dovetail.numpy.matrices import diagonal
-from dovetail.numpy.reductions import computed_in, strong
+from dovetail.numpy.reductions import computed_in, strong, summed
 from dovetail.numpy.shapes import operand, reshaped
 from dovetail.typing import Array, ArrayLike, DTypeLike
 
@@ -180,12 +180,12 @@ def _covariances(
     shape = aval_of(x).shape
     if weights is None:
         counted = x
-        sums = lax.div(lax.reduce_sum(x, (1,)), literal(count, work))
+        sums = lax.div(summed(x, (1,)), literal(count, work))
     else:
         weights = convert(weights, work)
         counted = lax.mul(x, lax.broadcast_in_dim(weights, shape, (1,)))
-        total = lax.reduce_sum(weights, (0,))
-        sums = lax.reduce_sum(counted, (1,))
+        total = summed(weights, (0,))
+        sums = summed(counted, (1,))
         sums = lax.div(sums, lax.broadcast_in_dim(total, aval_of(sums).shape, ()))
     mean = lax.broadcast_in_dim(sums, shape, (0,))
     centred = lax.sub(x, mean)
@@ -222,10 +222,10 @@ def _observation_weights(
     if not factors:
         return None, convert(literal(max(count - freedom, 0), real), work)
     weights = factors[0] if len(factors) == 1 else lax.mul(*factors)
-    total = lax.reduce_sum(weights, (0,))
+    total = summed(weights, (0,))
     lost = literal(freedom, real)
     if aweights is not None and freedom:
-        squares = lax.reduce_sum(lax.mul(weights, factors[-1]), (0,))
+        squares = summed(lax.mul(weights, factors[-1]), (0,))
         lost = lax.div(lax.mul(lost, squares), total)
     return weights, convert(lax.max(lax.sub(total, lost), zero), work)
 

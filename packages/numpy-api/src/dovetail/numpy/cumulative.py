@@ -23,6 +23,7 @@ from dovetail.extend.unchecked import slice_dimension
 from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.conditions import pick
 from dovetail.numpy.joining import concatenate
+from dovetail.numpy.reductions import summed
 from dovetail.numpy.shapes import operand, reshaped
 from dovetail.typing import Array, ArrayLike, DTypeLike
 
@@ -327,4 +328,4 @@ def trapezoid(
         width = convert(width, out)
     sums, width = promoted_pair("trapezoid", sums, width)
     areas = lax.mul(lax.mul(sums, width), literal(0.5, sums.dtype))
-    return lax.reduce_sum(areas, (dimension,))
+    return summed(areas, (dimension,))

@@ -65,6 +65,11 @@ def kept(x: Any, shape: Shape, axes: Shape) -> Any:
     return broadcast_in_dim(x, sizes, tuple(d for d in range(len(shape)) if d not in axes))
 
 
+def summed(x: Any, axes: Shape) -> Any:
+    """The sum over dimensions."""
+    return reduce_sum_p.bind(x, axes=axes, out_sharding=None) if axes else x
+
+
 def _finish(x: Any, shape: Shape, axes: Shape, keepdims: bool) -> Any:
     return kept(x, shape, axes) if keepdims else x
 
@@ -102,14 +107,14 @@ def accumulated(
         x = masked(function, x, where, identity)
     shape = aval_of(x).shape
     axes = canonical_axes(function, axis, len(shape))
-    parameters: dict[str, Any] = {"axes": axes}
-    if primitive is reduce_sum_p:
-        parameters["out_sharding"] = None
     if dtypes.kind_of(target) == "b":
         # A sum of booleans in bool is a disjunction, a product a conjunction.
-        primitive, parameters = (reduce_or_p if identity == 0 else reduce_and_p), {"axes": axes}
+        primitive = reduce_or_p if identity == 0 else reduce_and_p
         combine = lax.bitwise_or if identity == 0 else lax.bitwise_and
-    result = primitive.bind(x, **parameters) if axes else x
+    if primitive is reduce_sum_p:
+        result = summed(x, axes)
+    else:
+        result = primitive.bind(x, axes=axes) if axes else x
     if initial is not None:
         result = combine(_initial(function, initial, target), result)
     return _finish(result, shape, axes, keepdims)
@@ -512,7 +517,7 @@ def _mean(function: str, x: Any, axes: Shape, where: Any, computed: Any) -> Any:
     if where is not None:
         x = masked(function, x, where, 0)
     shape = aval_of(x).shape
-    total = reduce_sum_p.bind(x, axes=axes, out_sharding=None) if axes else x
+    total = summed(x, axes)
     count = convert(count_of(function, x, axes, where, real_dtype(computed)), computed)
     return lax.div(kept(total, shape, axes), count)
 
@@ -662,7 +667,7 @@ def variance(
         squares = lax.square(centred)
     if where is not None:
         squares = masked(function, squares, where, 0)
-    total = reduce_sum_p.bind(squares, axes=axes, out_sharding=None) if axes else squares
+    total = summed(squares, axes)
     real = aval_of(squares).dtype
     count = count_of(function, squares, axes, where, real)
     fewer = array_like(ddof, function, "ddof" if correction is None else "correction")

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from dovetail import enable_custom_prng
 from dovetail.extend import dtypes, random_keys
 from dovetail.extend.arguments import array_like
 from dovetail.extend.avals import ArrayClass, aval_of
@@ -130,7 +131,8 @@ def PRNGKey(seed: ArrayLike, *, impl: str | None = None) -> Array:
 
     Returns:
         A uint32 array, of shape (1,) for ``philox2x32``, (2,) for ``threefry2x32`` and
-        ``philox4x32``, (4,) for the others.
+        ``philox4x32``, (4,) for the others; with the option ``enable_custom_prng`` a typed key, as
+        from `key`.
 
     Raises:
         TypeError: `seed` is not an integer scalar.
@@ -142,7 +144,8 @@ def PRNGKey(seed: ArrayLike, *, impl: str | None = None) -> Array:
         >>> print(random.PRNGKey(42))
         [ 0 42]
     """
-    return _raw_key_of_seed(_seed("PRNGKey", seed), _implementation(impl))
+    make = _key_of_seed if enable_custom_prng.value else _raw_key_of_seed
+    return make(_seed("PRNGKey", seed), _implementation(impl))
 
 
 def key_dtype(impl_spec: str | None = None) -> Any:

@@ -45,6 +45,7 @@ __all__ = [
     "check_version",
     "copy_to_host_async",
     "get_traceback",
+    "guards",
     "host_copy",
     "is_unreadable",
     "jax_owns_jit_state",
@@ -254,6 +255,9 @@ unset: Any = _jax.config.unset
 
 get_traceback: Callable[[], Traceback] = Traceback.get_traceback
 """Capture the stack of the caller: well under a microsecond, no line is looked up."""
+
+guards: Any = _jax.guard_lib
+"""What C++ refuses or logs: transfers, arrays that the garbage collector frees, threads."""
 
 trace_context: Callable[[], tuple[Any, ...]] = _jax.config.trace_context
 """The values of all `Config` objects made with ``include_in_trace_context``, in this process."""

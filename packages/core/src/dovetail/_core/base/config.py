@@ -1,198 +1,36 @@
-"""The framework's options: typed, readable from C++, global or scoped to a thread.
+"""The framework's options: one `Option` each, with its default and its documentation.
 
-Each option is an `Option` object, declared once below. Its value comes from the first of these that
-is set: the thread (inside ``with option(value):``), the process (`config.update`), the environment
-variable ``DOVETAIL_<NAME>``, the default.
+How options get their values is in `base/options.py`; what of JAX's there is none of, in
+`base/unavailable_options.py`.
 """
 
 from __future__ import annotations
 
-import functools
-import os
-import typing
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import Callable
+from typing import Any
 
 from dovetail._core.base import bindings
-from dovetail._core.base.errors import close_matches
 from dovetail._core.base.option_kinds import (
     Bool,
     Choice,
     DeviceName,
     Float,
     Int,
-    Kind,
+    Pairs,
     Platforms,
     Text,
 )
+from dovetail._core.base.options import Option, Options, OptionScope, check_environment
+from dovetail._core.base.options import config as config
+from dovetail._core.base.process_options import (
+    Guard,
+    LoggerOption,
+    StartupOption,
+    ThreadGuard,
+    TransferGuards,
+)
 
 __all__ = ["Option", "Options", "config", "names_in_trace_key", "trace_key", "trace_state"]
-
-T = TypeVar("T")
-R = TypeVar("R")
-P = ParamSpec("P")
-
-_registry: dict[str, Option[Any]] = {}
-
-
-class _Missing:
-    def __repr__(self) -> str:
-        return "<no value>"
-
-
-_MISSING: Any = _Missing()
-
-
-class OptionScope(typing.Generic[T]):
-    """Sets an option for one thread, as a context manager or a decorator."""
-
-    __slots__ = ("_option", "_previous", "_value")
-
-    def __init__(self, option: Option[T], value: T) -> None:
-        self._option = option
-        self._value = value
-        self._previous: list[Any] = []
-
-    def __enter__(self) -> None:
-        self._previous.append(self._option.swap_local(self._value))
-
-    def __exit__(self, *exception: object) -> None:
-        self._option.set_local(self._previous.pop())
-
-    def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
-        """Run every call of ``function`` with the option at this value."""
-        option, value = self._option, self._value
-
-        @functools.wraps(function)
-        def with_option(*args: P.args, **kwargs: P.kwargs) -> R:
-            previous = option.swap_local(value)
-            try:
-                return function(*args, **kwargs)
-            finally:
-                option.set_local(previous)
-
-        return with_option
-
-    def __repr__(self) -> str:
-        return f"{self._option.name}({self._value!r})"
-
-
-if typing.TYPE_CHECKING:
-
-    class _Cell(bindings.Config[T], typing.Generic[T]):
-        """The C++ object that holds the values."""
-
-else:
-
-    class _Cell(bindings.Config):
-        # The C++ class cannot have `Generic` as a second base.
-        def __class_getitem__(cls, _):
-            return cls
-
-
-class Option(_Cell[T]):
-    """An option: its name, kind, default, help and value.
-
-    Reading ``option.value`` is one attribute access in C++. Calling an option, ``option(value)``,
-    returns a scope for the current thread that is a context manager and a decorator.
-    """
-
-    kind: Kind[T]
-    default: T
-    help: str
-    affects_tracing: bool
-    environment: tuple[str, ...]
-
-    def __init__(
-        self,
-        name: str,
-        kind: Kind[T],
-        default: T,
-        help: str,
-        *,
-        affects_tracing: bool = False,
-        environment: tuple[str, ...] = (),
-    ) -> None:
-        variables = (f"DOVETAIL_{name.upper()}", *environment)
-        super().__init__(
-            name,
-            _from_environment(variables, kind, default),
-            include_in_jit_key=affects_tracing,
-            include_in_trace_context=affects_tracing,
-        )
-        self.kind = kind
-        self.default = default
-        self.help = help
-        self.affects_tracing = affects_tracing
-        self.environment = variables
-        self.__doc__ = help
-        _registry[name] = self
-
-    def checked(self, value: Any) -> T:
-        """Convert ``value`` to its stored form.
-
-        Raises:
-            TypeError: it has the wrong type.
-            ValueError: it is not among the allowed values.
-        """
-        try:
-            return self.kind.check(value)
-        except (TypeError, ValueError) as error:
-            close = ""
-            if isinstance(value, str) and isinstance(self.kind, Choice):
-                names = [choice for choice in self.kind.choices if choice is not None]
-                matches = close_matches(value, names, 1)
-                close = f" Did you mean {matches[0]!r}?" if matches else ""
-            kind = TypeError if isinstance(error, TypeError) else ValueError
-            raise kind(
-                f"the option {self.name!r} takes {self.kind.description}; "
-                f"got {value!r} of type {type(value).__name__}.{close}"
-            ) from None
-
-    def set_global(self, value: T) -> None:
-        """Set the value for every thread without a value of its own."""
-        super().set_global(self.checked(value))
-
-    def __call__(self, new_val: T = _MISSING) -> OptionScope[T]:
-        """A scope in which the option has ``new_val`` for the current thread.
-
-        Args:
-            new_val: the value; without it, a boolean option is switched on.
-
-        Returns:
-            A context manager, which is also a decorator.
-
-        Example:
-            >>> from dovetail._core.base.config import enable_x64
-            >>> with enable_x64(True):
-            ...     enable_x64.value
-            True
-            >>> @enable_x64(True)
-            ... def widest():
-            ...     return enable_x64.value
-            >>> widest(), enable_x64.value
-            (True, False)
-        """
-        if new_val is _MISSING:
-            if not isinstance(self.kind, Bool):
-                raise TypeError(
-                    f"{self.name}() needs a value: {self.kind.description}. "
-                    f"Write for example: with dovetail.{self.name}({self.default!r}): ..."
-                )
-            return OptionScope(self, True)  # type: ignore[arg-type]
-        return OptionScope(self, self.checked(new_val))
-
-    def __repr__(self) -> str:
-        return f"<option {self.name} = {self.value!r}>"
-
-    def __reduce__(self) -> str:
-        return self.name
-
-    def __bool__(self) -> bool:
-        raise TypeError(
-            f"the option {self.name} is an object, which is neither true nor false; "
-            f"read dovetail.config.{self.name}"
-        )
 
 
 class _DisableJit(Option[bool]):
@@ -205,21 +43,6 @@ class _DisableJit(Option[bool]):
             disable: whether to run operation by operation.
         """
         return super().__call__(disable)
-
-
-def _from_environment(variables: tuple[str, ...], kind: Kind[T], default: T) -> T:
-    """The value of the first variable that is set, else the default."""
-    for variable in variables:
-        text = os.environ.get(variable)
-        if text is None:
-            continue
-        try:
-            return kind.parse(text)
-        except (TypeError, ValueError):
-            raise ValueError(
-                f"the environment variable {variable} is {text!r}, which is not {kind.description}"
-            ) from None
-    return default
 
 
 BOOL = Bool()
@@ -297,6 +120,7 @@ index_mode = Option(
     "moved into bounds where elements are read, and left out where elements are written; "
     '"raise" is an IndexError, which a compiled program raises when it runs.',
     affects_tracing=True,
+    ours=True,
 )
 """Differs:
     JAX has no such option. An index that names no mode can be made to raise where it is out
@@ -308,6 +132,32 @@ index_mode = Option(
         ...
     IndexError: index 7 is out of bounds for axis 0 with size 3, and index_mode ...
 """
+
+allow_f16_reductions = Option(
+    "allow_f16_reductions",
+    BOOL,
+    True,
+    "Let lax.reduce_sum add up float16 and bfloat16; when off, that is an error.",
+    affects_tracing=True,
+)
+"""Differs:
+    Floats of 16 bits are added in 32 bits anyway. When the option is off, `lax.reduce_sum` and
+    `lax.reduce` refuse them; sums that derivatives and functions of NumPy's make are left alone.
+
+    >>> with dt.allow_f16_reductions(False):
+    ...     print(jnp.sum(jnp.ones(3, "float16")))
+    ...     dt.lax.reduce_sum(jnp.ones(3, "float16"), (0,))
+    Traceback (most recent call last):
+        ...
+    ValueError: reduce_sum of f16[3] is refused, since the option allow_f16_reductions ...
+"""
+softmax_custom_jvp = Option(
+    "softmax_custom_jvp",
+    BOOL,
+    False,
+    "Differentiate nn.softmax by a rule that keeps its result alone for the backward pass.",
+    affects_tracing=True,
+)
 
 # Random numbers.
 default_prng_impl = Option(
@@ -338,6 +188,13 @@ legacy_prng_key = Option(
     "allow",
     "What to do when a raw uint32 array is used as a random key.",
 )
+enable_custom_prng = Option(
+    "enable_custom_prng",
+    BOOL,
+    False,
+    "Let random.PRNGKey make typed keys, as random.key does.",
+    affects_tracing=True,
+)
 random_seed_offset = Option(
     "random_seed_offset",
     Int(),
@@ -353,7 +210,12 @@ platforms = Option(
     None,
     "The platforms that may be used, most wanted first; None lets every installed backend take "
     "part.",
-    environment=("JAX_PLATFORMS",),
+)
+platform_name = StartupOption(
+    "platform_name",
+    Text(),
+    None,
+    "The default platform, among those that may be used; read when the first backend starts.",
 )
 default_device = Option(
     "default_device",
@@ -362,24 +224,25 @@ default_device = Option(
     "Where data that is committed to no device is placed.",
     affects_tracing=True,
 )
-num_cpu_devices = Option(
+num_cpu_devices = StartupOption(
     "num_cpu_devices",
     Int("a number of devices, or -1 to leave it to XLA_FLAGS", minimum=-1, refused=0),
     -1,
     "How many devices the CPU appears as; read when the CPU backend starts.",
 )
-cpu_asynchronous_dispatch = Option(
-    "cpu_asynchronous_dispatch",
+cpu_enable_async_dispatch = StartupOption(
+    "cpu_enable_async_dispatch",
     BOOL,
     True,
     "Let programs run on the CPU while Python goes on; read when the CPU backend starts.",
 )
-cpu_retained_memory = Option(
+cpu_retained_memory = StartupOption(
     "cpu_retained_memory",
     Int("a number of bytes, or 0 to leave the C library's allocator as it is", minimum=0),
     1 << 30,
     "How much freed memory the process keeps for later arrays on the CPU, rather than have the "
     "system map and clear fresh pages for each; read when the CPU backend starts.",
+    ours=True,
 )
 """Differs:
     JAX has no such option. Without it glibc maps and clears fresh pages for every large
@@ -388,13 +251,84 @@ cpu_retained_memory = Option(
     >>> print(dt.config.option("cpu_retained_memory").default)
     1073741824
 """
-cuda_visible_devices = Option(
+cuda_visible_devices = StartupOption(
     "cuda_visible_devices",
     Text(),
     "all",
     'The GPUs that this process uses, such as "0,2", counted among those that CUDA_VISIBLE_DEVICES '
     "leaves; read when the CUDA backend starts.",
-    environment=("JAX_CUDA_VISIBLE_DEVICES",),
+)
+pjrt_client_create_options = StartupOption(
+    "pjrt_client_create_options",
+    Pairs(),
+    None,
+    "Further options for a backend on a PJRT library other than the CPU's, such as "
+    '"memory_fraction:0.5;preallocate:false"; read when the backend starts.',
+)
+
+# What moves between the host and devices.
+_GUARD_LEVELS = Choice(None, "allow", "log", "disallow", "log_explicit", "disallow_explicit")
+transfer_guard_host_to_device = Guard(
+    "transfer_guard_host_to_device",
+    _GUARD_LEVELS,
+    "host_to_device",
+    bindings.guards.TransferGuardLevel,
+    "Whether data may move from the host to devices: as `transfer_guard`, for this direction.",
+)
+transfer_guard_device_to_device = Guard(
+    "transfer_guard_device_to_device",
+    _GUARD_LEVELS,
+    "device_to_device",
+    bindings.guards.TransferGuardLevel,
+    "Whether data may move from device to device: as `transfer_guard`, for this direction.",
+    affects_calls=True,  # C++ moves arguments of calls that it knows without asking the guard
+)
+transfer_guard_device_to_host = Guard(
+    "transfer_guard_device_to_host",
+    _GUARD_LEVELS,
+    "device_to_host",
+    bindings.guards.TransferGuardLevel,
+    "Whether data may move from devices to the host: as `transfer_guard`, for this direction. "
+    "Reading arrays on the CPU moves nothing.",
+)
+transfer_guard = TransferGuards(
+    "transfer_guard",
+    _GUARD_LEVELS,
+    (
+        transfer_guard_host_to_device,
+        transfer_guard_device_to_device,
+        transfer_guard_device_to_host,
+    ),
+    'Whether data may move without being asked to: "log" and "disallow" concern implicit '
+    "transfers, such as a NumPy array in an addition; "
+    '"log_explicit" and "disallow_explicit" concern device_put and device_get as well.',
+)
+"""Differs:
+    Constants that a program is traced or compiled with are part of it: they may move.
+
+    >>> import numpy as np
+    >>> with dt.transfer_guard("disallow"):
+    ...     print(dt.jit(lambda x: x + jnp.asarray(np.ones(2)))(dt.device_put(np.zeros(2))))
+    ...     try:
+    ...         jnp.asarray(np.ones(2))
+    ...     except RuntimeError as error:
+    ...         print("Disallowed host-to-device transfer" in str(error))
+    [1. 1.]
+    True
+"""
+array_garbage_collection_guard = Guard(
+    "array_garbage_collection_guard",
+    Choice(None, "allow", "log", "fatal"),
+    "garbage_collect_array",
+    bindings.guards.GarbageCollectionGuardLevel,
+    "What to do when an array is freed by the garbage collector, late, since it was part of a "
+    'reference cycle: nothing, "log" an error, or end the process ("fatal").',
+)
+thread_guard = ThreadGuard(
+    "thread_guard",
+    BOOL,
+    False,
+    "Refuse programs of several processes in any thread but the one that switched this on.",
 )
 
 # How programs are compiled.
@@ -415,6 +349,40 @@ optimization_level = Option(
     ...     print(double(3))
     6
 """
+
+memory_fitting_level = Option(
+    "memory_fitting_level",
+    Choice("UNKNOWN", "O0", "O1", "O2", "O3"),
+    "O2",
+    "How much compilers do to make programs fit into the memory.",
+    affects_tracing=True,
+)
+include_full_tracebacks_in_locations = Option(
+    "include_full_tracebacks_in_locations",
+    BOOL,
+    True,
+    "Write with each operation of a lowered program the calls in the user's code that led to it, "
+    "and not only the innermost.",
+)
+traceback_in_locations_limit = Option(
+    "traceback_in_locations_limit",
+    Int("a number of calls, or -1 for all", minimum=-1),
+    10,
+    "How many of these calls are written; deeper ones cost time and space in every program.",
+)
+dump_ir_to = Option(
+    "dump_ir_to",
+    Text(),
+    None,
+    "A folder into which every program that is compiled is written as StableHLO; "
+    '"sponge" for the folder that TEST_UNDECLARED_OUTPUTS_DIR names.',
+)
+include_debug_info_in_dumps = Option(
+    "include_debug_info_in_dumps",
+    BOOL,
+    True,
+    "Write the lines of the user's code into what `dump_ir_to` writes.",
+)
 
 # Finding mistakes.
 disable_jit = _DisableJit(
@@ -462,6 +430,7 @@ debug_checks = Option(
     True,
     "Run the checks of dovetail.debug.check; off, they are no part of programs.",
     affects_tracing=True,
+    ours=True,
 )
 check_tracer_leaks = Option(
     "check_tracer_leaks",
@@ -539,11 +508,34 @@ no_tracing = Option(
         ...
     RuntimeError: <lambda>, called at ... would have to be traced, and ...
 """
+no_execution = Option(
+    "no_execution",
+    BOOL,
+    False,
+    "Refuse to run programs; they are traced and compiled, and data may be moved.",
+    affects_calls=True,
+)
 captured_constants_warn_bytes = Option(
     "captured_constants_warn_bytes",
     Int("a number of bytes, or -1 for no warning", minimum=-1),
     2_000_000_000,
     "Warn when a compiled function has captured at least this many bytes of constants.",
+)
+
+# Messages.
+logging_level = LoggerOption(
+    "logging_level",
+    Choice(None, "NOTSET", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"),
+    "NOTSET",
+    lambda level: {} if level in (None, "NOTSET") else {"dovetail": level},
+    "The level of the loggers of dovetail.",
+)
+debug_log_modules = LoggerOption(
+    "debug_log_modules",
+    Text(),
+    None,
+    lambda names: {"dovetail" if n == "jax" else n: "DEBUG" for n in (names or "").split(",") if n},
+    'Loggers that log everything, such as "dovetail" or "dovetail.cache_misses,dovetail.debug".',
 )
 
 # Compiled programs on disk.
@@ -578,6 +570,12 @@ persistent_cache_min_compile_time_secs = Option(
     Float(),
     0.0,
     "Programs that compile in less than this many seconds are not written to disk.",
+)
+persistent_cache_min_entry_size_bytes = Option(
+    "persistent_cache_min_entry_size_bytes",
+    Int("a number of bytes, or -1 for no limit", minimum=-1),
+    0,
+    "Programs that take fewer bytes than this are not written to disk.",
 )
 raise_persistent_cache_errors = Option(
     "raise_persistent_cache_errors",
@@ -620,96 +618,7 @@ part of it.
 
 def names_in_trace_key() -> list[str]:
     """The names of the options whose values `trace_key` gives, in its order."""
-    return [name for name, option in _registry.items() if option.affects_tracing]
+    return [name for name in config if config.option(name).affects_tracing]
 
 
-def _canonical_name(name: str) -> str:
-    return name[4:] if name.startswith("jax_") and name not in _registry else name
-
-
-class Options:
-    """All options: read one as an attribute, set one with `update`.
-
-    Differs:
-        An option can be looked up with its help and its default, and options have no prefix;
-        `jax_` before a name is accepted.
-
-        >>> option = dt.config.option("jax_enable_x64")
-        >>> print(option.name, option.default)
-        enable_x64 False
-
-    Example:
-        >>> from dovetail._core.base.config import config
-        >>> config.enable_x64
-        False
-        >>> config.update("numpy_rank_promotion", "warn")
-        >>> config.numpy_rank_promotion, config.jax_numpy_rank_promotion
-        ('warn', 'warn')
-        >>> config.update("numpy_rank_promotion", "allow")
-    """
-
-    __slots__ = ()
-
-    def __getattr__(self, name: str) -> Any:
-        option = _registry.get(_canonical_name(name))
-        if option is None:
-            raise AttributeError(_unknown(name))
-        return option.value
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if _canonical_name(name) not in _registry:
-            raise AttributeError(_unknown(name))
-        raise AttributeError(
-            f"options are not set by assignment; write config.update({name!r}, {value!r}), "
-            f"or for one block: with dovetail.{_canonical_name(name)}({value!r}): ..."
-        )
-
-    def __dir__(self) -> list[str]:
-        return sorted({*object.__dir__(self), *_registry})
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(_registry)
-
-    def update(self, name: str, value: Any) -> None:
-        """Set an option for the whole process.
-
-        Args:
-            name: the option's name, with or without the prefix ``jax_``.
-            value: its new value.
-
-        Raises:
-            AttributeError: there is no such option; the message suggests similar names.
-            TypeError: the value has the wrong type.
-            ValueError: the value is not among those allowed.
-        """
-        self.option(name).set_global(value)
-
-    def option(self, name: str) -> Option[Any]:
-        """The option of that name, with its help, default and allowed values."""
-        option = _registry.get(_canonical_name(name))
-        if option is None:
-            raise AttributeError(_unknown(name))
-        return option
-
-    def values(self) -> Mapping[str, Any]:
-        """The current value of every option, by name."""
-        return {name: option.value for name, option in _registry.items()}
-
-    def __repr__(self) -> str:
-        width = max(len(name) for name in _registry)
-        lines = []
-        for name, option in _registry.items():
-            changed = "" if option.value == option.default else f"  (default {option.default!r})"
-            lines.append(f"  {name:<{width}} = {option.value!r}{changed}")
-        return "config:\n" + "\n".join(lines)
-
-
-def _unknown(name: str) -> str:
-    canonical = _canonical_name(name)
-    matches = close_matches(canonical, _registry, 3)
-    matches += [known for known in _registry if canonical in known and known not in matches]
-    hint = f"; did you mean {' or '.join(map(repr, matches[:3]))}?" if matches else ""
-    return f"there is no option {name!r}{hint or '; print(dovetail.config) lists them'}"
-
-
-config = Options()
+check_environment()

@@ -6,7 +6,7 @@ import os
 import typing
 from typing import Any, TypeVar
 
-__all__ = ["Bool", "Choice", "DeviceName", "Float", "Int", "Kind", "Platforms", "Text"]
+__all__ = ["Bool", "Choice", "DeviceName", "Float", "Int", "Kind", "Pairs", "Platforms", "Text"]
 
 T = TypeVar("T")
 
@@ -123,6 +123,45 @@ class Text(Kind[str | None]):
         if isinstance(value, str | os.PathLike):
             return os.fspath(value)
         raise TypeError(value)
+
+
+class Pairs(Kind[Any]):
+    """Names with values, in one string."""
+
+    description = 'names with values such as "name:value;name:value", or None'
+
+    def parse(self, text: str) -> str | None:
+        return self.check(text)
+
+    def check(self, value: Any) -> str | None:
+        if value is None or value == "":
+            return None
+        if not isinstance(value, str):
+            raise TypeError(value)
+        self.pairs(value)
+        return value
+
+    @staticmethod
+    def pairs(text: str | None) -> dict[str, bool | int | float | str]:
+        """The values by name: numbers and booleans where they look like them."""
+        result: dict[str, bool | int | float | str] = {}
+        for entry in filter(None, (text or "").split(";")):
+            name, colon, value = entry.partition(":")
+            if not colon or not name.strip():
+                raise ValueError(text)
+            result[name.strip()] = _number_or_text(value.strip())
+        return result
+
+
+def _number_or_text(text: str) -> bool | int | float | str:
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    for convert in (int, float):
+        try:
+            return convert(text)
+        except ValueError:
+            continue
+    return text
 
 
 class Platforms(Text):

@@ -6,7 +6,7 @@ import io
 from types import CodeType
 from typing import Any, Final
 
-from dovetail._core.base import source
+from dovetail._core.base import config, source
 from dovetail._core.hlo.mlir import (
     Context,
     Location,
@@ -33,8 +33,7 @@ __all__ = [
 _registry: Final = ir.DialectRegistry()
 extension.register_dialects(_registry)
 
-# Deeper frames add nothing useful, and cost time and space in every module.
-_FRAME_LIMIT: Final = 10
+_ALL_FRAMES: Final = 2**31 - 1
 
 
 def make_context() -> Context:
@@ -71,6 +70,13 @@ def _file_of_user_code(code: CodeType) -> str | None:
     return None if source.is_internal(filename) else filename
 
 
+def _frame_limit() -> int:
+    if not config.include_full_tracebacks_in_locations.value:
+        return 1
+    limit = config.traceback_in_locations_limit.value
+    return _ALL_FRAMES if limit < 0 else limit
+
+
 class Locations:
     """Turns the tracebacks of equations into locations of one context.
 
@@ -87,7 +93,7 @@ class Locations:
 
     def __init__(self, context: Context) -> None:
         self._cache = extension.TracebackToLocationCache(
-            code_to_filename=_file_of_user_code, frame_limit=_FRAME_LIMIT, context=context
+            code_to_filename=_file_of_user_code, frame_limit=_frame_limit(), context=context
         )
         self.name = ir.Location.name
         self.of_traceback = self._cache.get

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from dovetail._core.base.config import platforms
+from dovetail._core.base.config import platform_name, platforms
 from dovetail._core.base.errors import BackendUnavailableError, close_matches
 from dovetail._core.base.source import warn
 from dovetail._core.plugins.discovery import PluginSource
@@ -30,6 +30,7 @@ from dovetail._core.plugins.platforms import (
     configured_request,
     install_hint,
     parse_request,
+    with_default,
 )
 from dovetail._core.plugins.protocols import (
     Client,
@@ -186,7 +187,9 @@ class PluginManager(PluginLoader):
             if request not in self._choices:
                 choose = self._choose_requested if request.names else self._choose_by_priority
                 self._choices[request] = choose(request)
-            return self._choices[request]
+            choice = self._choices[request]
+            default = platform_name.value
+            return with_default(choice, self.canonical(default)) if default else choice
 
     def is_requested(self, platform: str) -> bool:
         """Whether a platform may be used: yes, unless the option `platforms` excludes it."""

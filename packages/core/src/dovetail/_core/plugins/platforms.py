@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from dovetail._core.base.config import platforms
+from dovetail._core.base.config import platform_name, platforms
+from dovetail._core.base.errors import BackendUnavailableError
 
 _INSTALL: Final[Mapping[str, str]] = {
     "cpu": 'pip install "dovetail-core[cpu]"',
@@ -74,6 +75,27 @@ def configured_request() -> PlatformRequest:
                 return parse_request(names, f"{variable}={text}")
             break
     return parse_request(names, f"the option platforms={names!r}")
+
+
+def with_default(choice: PlatformChoice, platform: str) -> PlatformChoice:
+    """The same platforms, with the one first that the option `platform_name` names.
+
+    Args:
+        choice: the platforms.
+        platform: the platform's own name.
+
+    Raises:
+        BackendUnavailableError: it is not among them.
+    """
+    if platform not in choice.platforms:
+        raise BackendUnavailableError(
+            f"the option platform_name={platform_name.value!r}: the platform is not among those in "
+            f"use, {', '.join(choice.platforms)}"
+            + (f": {choice.refused[platform]}" if platform in choice.refused else "")
+        )
+    others = tuple([name for name in choice.platforms if name != platform])
+    reason = f"the option platform_name={platform_name.value!r} names it"
+    return PlatformChoice((platform, *others), reason, choice.refused)
 
 
 def install_hint(platform: str) -> str:

@@ -12,7 +12,7 @@ from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.conditions import pick
 from dovetail.numpy.linalg.decompositions import checked_matrices, factored, rounded
 from dovetail.numpy.linalg.solvers import inverse, squares
-from dovetail.numpy.reductions import kept
+from dovetail.numpy.reductions import kept, summed
 from dovetail.numpy.reductions import max as largest
 from dovetail.numpy.reductions import min as smallest
 from dovetail.numpy.reductions import sum as total
@@ -70,7 +70,7 @@ def _finish(result: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
 
 
 def _root_of_squares(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
-    return _finish(lax.sqrt(lax.reduce_sum(squares(x), axes)), x, axes, keepdims)
+    return _finish(lax.sqrt(summed(squares(x), axes)), x, axes, keepdims)
 
 
 def _extreme(function: str, x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
@@ -109,7 +109,7 @@ def _vector(function: str, x: Any, ord: Any, axes: tuple[int, ...], keepdims: bo
         )
     if ord == 1:
         return plain(total)(size, axes, None, None, keepdims)
-    power = lax.reduce_sum(lax.pow(size, literal(ord, dtype)), axes)
+    power = summed(lax.pow(size, literal(ord, dtype)), axes)
     zero, one = literal(0, dtype), literal(1, dtype)
     # At zero, the infinite derivative of the root would meet the zero derivative of the power.
     is_zero = lax.eq(power, zero)

@@ -20,6 +20,7 @@ from dovetail._core.ops.elementwise.arithmetic import add_p
 from dovetail._core.ops.elementwise.bitwise import and_p, or_p, xor_p
 from dovetail._core.ops.elementwise.extrema import max_p, min_p
 from dovetail._core.ops.reduction.reductions import (
+    check_sum,
     highest,
     lowest,
     merge_dimensions,
@@ -208,7 +209,10 @@ class Monoid(NamedTuple):
 
     def reduced(self, x: Any, axes: Axes) -> Any:
         """The elements of an array combined along some dimensions."""
-        sharding = {"out_sharding": None} if self.reduction is reduce_sum_p else {}
+        sharding: dict[str, Any] = {}
+        if self.reduction is reduce_sum_p:
+            check_sum(aval_of(x))
+            sharding = {"out_sharding": None}
         return self.reduction.bind(x, axes=axes, **sharding)
 
 

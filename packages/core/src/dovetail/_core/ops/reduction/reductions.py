@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
-from dovetail._core.base import dtypes
+from dovetail._core.base import config, dtypes
 from dovetail._core.base.typing import Array, ArrayLike, DTypeLike, Sharding
 from dovetail._core.basis import structural
 from dovetail._core.basis.elementwise import add_tangents, convert_element_type, dtype_name, mul
@@ -411,6 +411,19 @@ def _reduced(primitive: Primitive, x: Any, axes: Any) -> Any:
     return primitive.bind(x, axes=canonical_dimensions(axes, len(shape_of(x)), name, "axes"))
 
 
+def check_sum(aval: Any) -> None:
+    """Refuse a sum that the user writes in 16 bits, if the option says so.
+
+    Raises:
+        ValueError: `allow_f16_reductions` is off, and the dtype is float16 or bfloat16.
+    """
+    if not config.allow_f16_reductions.value and aval.dtype.name in ("float16", "bfloat16"):
+        raise ValueError(
+            f"reduce_sum of {aval.short_name()} is refused, since the option allow_f16_reductions "
+            "is off; convert the operand first: x.astype('float32')"
+        )
+
+
 def reduce_sum(
     operand: ArrayLike, axes: Sequence[int], *, out_sharding: Sharding | None = None
 ) -> Array:
@@ -427,7 +440,8 @@ def reduce_sum(
 
     Raises:
         TypeError: the dtype is not supported.
-        ValueError: an axis is out of bounds or repeated.
+        ValueError: an axis is out of bounds or repeated; or the dtype is a float of 16 bits, and
+            the option ``allow_f16_reductions`` is off.
 
     Example:
         >>> import numpy as np
@@ -443,6 +457,7 @@ def reduce_sum(
             f"reduce_sum does not accept dtype {dtype_name(aval.dtype)}; it takes integers, "
             "floating point and complex numbers: convert with lax.convert_element_type first"
         )
+    check_sum(aval)
     dims = canonical_dimensions(axes, aval.ndim, "reduce_sum", "axes")
     return structural.reduce_sum_p.bind(x, axes=dims, out_sharding=None)
 

@@ -19,7 +19,7 @@ from dovetail._core.base.bindings import JaxRuntimeError, PyTreeDef, get_traceba
 from dovetail._core.base.errors import DeletedArrayError
 from dovetail._core.base.pytree import dispatch_registry
 from dovetail._core.ir.avals import ShapedArray, make_aval, physical_aval
-from dovetail._core.runtime.arrays import buffers
+from dovetail._core.runtime.arrays import buffers, guards
 from dovetail._core.runtime.arrays.host import numpy_aval
 from dovetail._core.runtime.arrays.text import array_text, short_type
 from dovetail._core.runtime.devices import clients, sharding
@@ -259,7 +259,8 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
         if stream is not None:
             raise NotImplementedError("to_device takes no stream")
         target = sharding.as_sharding(device)
-        return wrap_as(self, buffers.move(self._buffer, target, True))
+        with guards.explicit():
+            return wrap_as(self, buffers.move(self._buffer, target, True))
 
     def on_device_size_in_bytes(self) -> int:
         """The size in bytes on the device."""

@@ -22,6 +22,7 @@ from dovetail._core.base.bindings import (
     xla_client,
 )
 from dovetail._core.plugins import protocols
+from dovetail._core.runtime.arrays import guards
 from dovetail._core.runtime.arrays.failures import original
 from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices.plugin_buffers import PluginBuffer
@@ -109,6 +110,7 @@ def put(value: Any, aval: Any, sharding: Any, committed: bool = False) -> Buffer
     """
     if sharding._plugin_client is not None:
         clients.check_runs(sharding._device, *_NO_MEMORY)
+        guards.check("host-to-device", aval, sharding)
         data = sharding._plugin_client.put(np.asarray(value, aval.dtype), sharding._device)
         return _from_backend([data], aval, sharding, committed, "Client.put")
     try:
@@ -122,8 +124,11 @@ def put(value: Any, aval: Any, sharding: Any, committed: bool = False) -> Buffer
             _COPY_DURING_CALL,
             True,
         )
-    except JaxRuntimeError:
+    except JaxRuntimeError as error:
         clients.check_runs(sharding._device, *_NO_MEMORY)
+        if guards.is_none(error):
+            with guards.suspended():
+                return put(value, aval, sharding, committed)
         raise
 
 
@@ -154,9 +159,18 @@ def move(buffer: Buffer, sharding: Any, committed: bool) -> Buffer:
     if present._device.client is not sharding._device.client:
         return put(read(buffer), buffer.aval, sharding, committed)
     if sharding._plugin_client is not None:
+        guards.check("device-to-device", buffer.aval, sharding)
         data = sharding._plugin_client.copy(buffer.data, sharding._device)
         return _from_backend([data], buffer.aval, sharding, committed, "Client.copy")
-    (moved,) = _batched_copy([buffer], [sharding._internal_device_list], [sharding], [_ALWAYS_COPY])
+    try:
+        (moved,) = _batched_copy(
+            [buffer], [sharding._internal_device_list], [sharding], [_ALWAYS_COPY]
+        )
+    except JaxRuntimeError as error:
+        if guards.is_none(error):
+            with guards.suspended():
+                return move(buffer, sharding, committed)
+        raise
     return rewrap(moved, buffer.aval, sharding, committed)
 
 
@@ -166,9 +180,10 @@ def copy(buffer: Buffer) -> Buffer:
     if sharding._plugin_client is not None:
         data = sharding._plugin_client.copy(buffer.data, sharding._device)
         return _from_backend([data], buffer.aval, sharding, buffer._committed, "Client.copy")
-    (copied,) = _batched_copy(
-        [buffer], [sharding._internal_device_list], [sharding], [_ALWAYS_COPY]
-    )
+    with guards.suspended():  # nothing leaves the device
+        (copied,) = _batched_copy(
+            [buffer], [sharding._internal_device_list], [sharding], [_ALWAYS_COPY]
+        )
     return rewrap(copied, buffer.aval, sharding, buffer._committed)
 
 
@@ -188,6 +203,7 @@ def read(buffer: Buffer) -> np.ndarray[Any, Any]:
         host_value: np.ndarray[Any, Any] = cached
         return host_value
     if type(buffer) is PluginBuffer:
+        guards.check("device-to-host", buffer.aval, buffer._sharding)
         value, copied = buffer.read(), True
     elif is_unreadable(buffer.aval.dtype):
         value, copied = _read_converted(buffer), True

@@ -22,7 +22,7 @@ from dovetail._core.base.bindings import (
 )
 from dovetail._core.base.errors import BackendUnavailableError, TracerArrayConversionError
 from dovetail._core.ir.avals import make_aval
-from dovetail._core.runtime.arrays import buffers
+from dovetail._core.runtime.arrays import buffers, guards
 from dovetail._core.runtime.arrays.array import Array, array_from_buffer, wrap_as
 from dovetail._core.runtime.arrays.host import checked_ndarray, numpy_aval
 from dovetail._core.runtime.devices import clients
@@ -277,12 +277,13 @@ def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = Non
             f"tensor; got {type(external_array).__name__}{hint}"
         )
     target = None if device is None else as_sharding(device)
-    if isinstance(external_array, Array):
-        return _from_own(external_array, target, copy)
-    kind, number = (int(part) for part in external_array.__dlpack_device__())
-    if kind in (CPU, CUDA_HOST):
-        return _from_host(external_array, target, copy)
-    return _from_accelerator(external_array, kind, number, target, copy)
+    with guards.explicit():
+        if isinstance(external_array, Array):
+            return _from_own(external_array, target, copy)
+        kind, number = (int(part) for part in external_array.__dlpack_device__())
+        if kind in (CPU, CUDA_HOST):
+            return _from_host(external_array, target, copy)
+        return _from_accelerator(external_array, kind, number, target, copy)
 
 
 def _from_own(array: Array, target: Any, copy: bool | None) -> Array:

@@ -18,7 +18,7 @@ from dovetail._core.ir.avals import (
 )
 from dovetail._core.ir.jaxpr import Literal
 from dovetail._core.ops.calls.placement import device_put_p, set_placement
-from dovetail._core.runtime.arrays import buffers
+from dovetail._core.runtime.arrays import buffers, guards
 from dovetail._core.runtime.arrays.array import (
     Array,
     KeyArray,
@@ -227,16 +227,17 @@ def device_put(
     donations = _spread(donate, tree, "donate")
     aliases = _spread(may_alias, tree, "may_alias")
     results = []
-    for i, leaf in enumerate(leaves):
-        if isinstance(leaf, Tracer):
-            if places[i] is not None:
-                leaf = device_put_p.bind(
-                    leaf, device=places[i], src=sources[i], may_alias=aliases[i]
-                )
-            results.append(leaf)
-        else:
-            what = "x" if count == 1 else _Path(x, i)
-            results.append(_placed(leaf, places[i], bool(donations[i]), aliases[i], str(what)))
+    with guards.explicit():
+        for i, leaf in enumerate(leaves):
+            if isinstance(leaf, Tracer):
+                if places[i] is not None:
+                    leaf = device_put_p.bind(
+                        leaf, device=places[i], src=sources[i], may_alias=aliases[i]
+                    )
+                results.append(leaf)
+            else:
+                what = "x" if count == 1 else _Path(x, i)
+                results.append(_placed(leaf, places[i], bool(donations[i]), aliases[i], str(what)))
     return tree.unflatten(results)
 
 
@@ -282,9 +283,16 @@ def device_get(x: PyTree) -> PyTree:
         {'a': array(1.5, dtype=float32), 'b': 'text'}
     """
     leaves, tree = pytree.flatten(x)
+    if not guards.is_idle():
+        with guards.explicit("explicit_device_get"):
+            return tree.unflatten(_fetched(leaves))
+    return tree.unflatten(_fetched(leaves))
+
+
+def _fetched(leaves: list[Any]) -> list[Any]:
     if len(leaves) > 1:
         copy_to_host_async(leaves)
-    return tree.unflatten([_on_host(leaf) for leaf in leaves])
+    return [_on_host(leaf) for leaf in leaves]
 
 
 def _on_host(leaf: Any) -> Any:

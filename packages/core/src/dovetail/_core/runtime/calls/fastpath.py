@@ -121,6 +121,10 @@ def fastpath(
         return None
     if config.debug_nans.value or config.debug_infs.value:
         return None
+    if config.transfer_guard_device_to_device.value is not None and any(
+        type(leaf) in (Array, KeyArray) and leaf.sharding is not program.sharding for leaf in leaves
+    ):
+        return None  # C++ would move it without a look at the guard
     layouts: list[Any] = [None] * len(program.constants)
     on_host = False
     for number, (leaf, keep) in enumerate(zip(leaves, program.kept, strict=True)):

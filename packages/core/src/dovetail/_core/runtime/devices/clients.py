@@ -11,6 +11,8 @@ from typing import Any, Final, NamedTuple
 from dovetail._core.base import caches, config, source
 from dovetail._core.base.bindings import _jax
 from dovetail._core.base.errors import BackendUnavailableError
+from dovetail._core.base.option_kinds import Pairs
+from dovetail._core.base.process_options import StartupOption
 from dovetail._core.plugins.loading import plugin_lock
 from dovetail._core.plugins.manager import manager
 from dovetail._core.plugins.protocols import is_pjrt
@@ -68,21 +70,35 @@ def _release_host_memory(phase: str, info: Mapping[str, int]) -> None:
 
 
 # The framework's options for creating clients, by platform and by the backend's name for them.
-# An option whose value is None is not passed.
-_CLIENT_OPTIONS: Final[Mapping[str, Mapping[str, Callable[[], object]]]] = {
+_CLIENT_OPTIONS: Final[Mapping[str, Mapping[str, StartupOption[Any]]]] = {
     "cpu": {
-        "asynchronous": lambda: config.cpu_asynchronous_dispatch.value,
-        "num_devices": lambda: max(config.num_cpu_devices.value, 0) or None,
-        "retained_memory": lambda: config.cpu_retained_memory.value,
+        "asynchronous": config.cpu_enable_async_dispatch,
+        "num_devices": config.num_cpu_devices,
+        "retained_memory": config.cpu_retained_memory,
     },
-    "cuda": {"visible_devices": lambda: config.cuda_visible_devices.value},
+    "cuda": {"visible_devices": config.cuda_visible_devices},
 }
 
 
 def _client_options(platform: str) -> dict[str, object]:
     """The framework's options for creating a platform's client."""
-    options = {name: read() for name, read in _CLIENT_OPTIONS.get(platform, {}).items()}
-    return {name: value for name, value in options.items() if value is not None}
+    options: dict[str, object] = {}
+    if platform != "cpu":
+        options |= Pairs.pairs(config.pjrt_client_create_options.value)
+    options |= {name: option.value for name, option in _CLIENT_OPTIONS.get(platform, {}).items()}
+    if options.get("num_devices") == config.num_cpu_devices.default:
+        del options["num_devices"]
+    return options
+
+
+def _fix_options(platform: str, *, started: bool) -> None:
+    """Refuse later changes of the options that a client was made with, or allow them again."""
+    options = list(_CLIENT_OPTIONS.get(platform, {}).values())
+    if platform != "cpu":
+        options.append(config.pjrt_client_create_options)
+    for option in options:
+        option.reader = platform if started else None
+    config.platform_name.reader = _platforms()[0] if started else None
 
 
 def _platforms() -> list[str]:
@@ -109,6 +125,7 @@ def _client(platform: str) -> Client:
         if _release_host_memory not in gc.callbacks:
             gc.callbacks.append(_release_host_memory)
         _clients[platform] = client
+        _fix_options(platform, started=True)
         if _clients.get(platform_of(client)) is not client:  # if it is, it serves two platforms
             _note(client, platform)
         return client
@@ -399,6 +416,8 @@ def clear_backends() -> None:
         caches.clear_all()
         for function in _clear_functions:
             function()
+        for platform in _clients:
+            _fix_options(platform, started=False)
         _clients.clear()
         _failures.clear()
         _default_device = None

@@ -27,6 +27,7 @@ from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices.plugin_buffers import PluginProgram
 from dovetail._core.runtime.programs import disk_cache
 from dovetail._core.runtime.programs.callbacks import on_host
+from dovetail._core.runtime.programs.dumps import dump
 
 if TYPE_CHECKING:
     from dovetail._core.lower.equations import EquationProgram
@@ -109,7 +110,10 @@ _EFFORTS: Final = {"UNKNOWN": 0, "O0": 9, "O1": 19, "O2": 29, "O3": 39}
 
 @caches.lru_cache(maxsize=256)
 def _compile_options(
-    platform: str, device_ids: tuple[int, ...], wanted: tuple[tuple[str, OptionValue], ...]
+    platform: str,
+    device_ids: tuple[int, ...],
+    wanted: tuple[tuple[str, OptionValue], ...],
+    memory_fitting: int,
 ) -> tuple[Any, bytes]:
     options = xla_client.CompileOptions()
     build = options.executable_build_options
@@ -117,6 +121,7 @@ def _compile_options(
     options.num_partitions = build.num_partitions = len(device_ids)
     build.use_spmd_partitioning = len(device_ids) > 1
     build.use_shardy_partitioner = True
+    build.memory_fitting_level = memory_fitting
     options.device_assignment = xla_client.DeviceAssignment.create(
         np.array(device_ids, np.int32).reshape(1, -1)
     )
@@ -220,7 +225,10 @@ def compile_options(
     ids = tuple([device.id for device in devices])
     if not is_pjrt(devices[0].client):
         return merged, repr((ids, sorted(merged.items()))).encode()
-    result: tuple[Any, bytes] = _compile_options(platform, ids, tuple(sorted(merged.items())))
+    fitting = _EFFORTS[config.memory_fitting_level.value]
+    result: tuple[Any, bytes] = _compile_options(
+        platform, ids, tuple(sorted(merged.items())), fitting
+    )
     return result
 
 
@@ -317,6 +325,8 @@ def compile_executable(
     platform = clients.platform_of(client)
     operations = lowered.operations()
     options, option_bytes = compile_options(platform, devices, compiler_options, operations)
+
+    dump(lowered)
 
     def make() -> tuple[Any, bytes | None]:
         return _load_or_compile(

@@ -236,6 +236,8 @@ class DiskCache:
             if config.raise_persistent_cache_errors.value:
                 raise RuntimeError(f"the program {name} cannot be written down: {error}") from error
             return
+        if len(payload) < config.persistent_cache_min_entry_size_bytes.value:
+            return
         header = _HEADER.pack(_MAGIC, len(payload), hashlib.sha256(payload).digest())
         try:
             self._write(self._path(key), header + payload)

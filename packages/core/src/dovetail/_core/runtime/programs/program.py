@@ -13,7 +13,7 @@ from dovetail._core.base.bindings import JaxRuntimeError
 from dovetail._core.ir.avals import AbstractToken, outer_aval, physical_aval, runtime_token
 from dovetail._core.ir.effects import host_effects
 from dovetail._core.ir.jaxpr import ordered_effects
-from dovetail._core.runtime.arrays import buffers
+from dovetail._core.runtime.arrays import buffers, guards
 from dovetail._core.runtime.arrays.array import Array, KeyArray, array_from_buffer, wrap_value
 from dovetail._core.runtime.arrays.failures import original
 from dovetail._core.runtime.arrays.tokens import Token
@@ -82,10 +82,13 @@ class LoadedProgram:
         self._ordered = bool(ordered_effects(frozenset(seen)))
         donation = lowered.donation
         self.donated = tuple(sorted((*donation.aliases, *donation.donors)))
-        self.constants = [
-            argument_buffer(constant, sharding, "a constant of the program")
-            for constant in lowered.hoisted
-        ]
+        self.constants = []
+        if lowered.hoisted:
+            with guards.suspended():
+                self.constants = [
+                    argument_buffer(constant, sharding, "a constant of the program")
+                    for constant in lowered.hoisted
+                ]
         self._tokens = [i for i, aval in enumerate(self.out_avals) if type(aval) is AbstractToken]
         outer = list(map(outer_aval, self.out_avals))
         self.physical_out_avals = list(map(physical_aval, outer))
@@ -141,6 +144,11 @@ class LoadedProgram:
             handlers = self._handlers[committed] = [
                 buffers.handler(aval, self.sharding, committed) for aval in self.physical_out_avals
             ]
+        if config.no_execution.value:
+            raise RuntimeError(
+                f"the program {self.name} would be run, which the option no_execution forbids; "
+                "lower(...).compile() only compiles it"
+            )
         if self.constants:
             arguments = [*self.constants, *arguments]
         if self.calls_host or self._seen:
