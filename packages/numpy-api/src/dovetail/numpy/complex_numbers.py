@@ -6,7 +6,7 @@ import numpy as np
 from dovetail import lax
 from dovetail.errors import NonArrayArgumentError
 from dovetail.extend import dtypes
-from dovetail.extend.arguments import array_like, inexact_dtype, literal, value
+from dovetail.extend.arguments import array_like, literal, value
 from dovetail.extend.avals import aval_of
 from dovetail.numpy.compiled import compiled, compiled_with, plain
 from dovetail.typing import Array, ArrayLike
@@ -47,7 +47,7 @@ def imag(val: ArrayLike, /) -> Array:
         [2. 0.]
     """
     x = array_like(val, "imag", "val")
-    return lax.imag(x) if dtypes.kind_of(x.dtype) == "c" else lax.full_like(x, 0)
+    return lax.imag(x) if dtypes.kind_of(x.dtype) == "c" else lax.full_like(value(x), 0)
 
 
 @compiled
@@ -89,7 +89,8 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
     if dtypes.kind_of(z.dtype) == "c":
         result = lax.atan2(lax.imag(z), lax.real(z))
     else:
-        z = lax.convert_element_type(z, inexact_dtype(z.dtype))
+        if dtypes.kind_of(z.dtype) != "f":
+            z = lax.convert_element_type(z, dtypes.default_dtype("f"))
         zero = lax.full_like(z, 0)
         result = lax.atan2(zero, z)
     return lax.mul(result, literal(57.29577951308232, result.dtype)) if deg else result

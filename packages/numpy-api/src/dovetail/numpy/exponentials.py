@@ -8,14 +8,10 @@ from typing import Any
 
 from dovetail import lax
 from dovetail.extend import dtypes
-from dovetail.extend.arguments import (
-    inexact,
-    inexact_pair,
-    literal,
-    weak_of,
-)
+from dovetail.extend.arguments import convert, inexact, inexact_pair, literal, weak_of
+from dovetail.extend.avals import aval_of
 from dovetail.numpy.compiled import compiled
-from dovetail.numpy.conditions import pick
+from dovetail.numpy.conditions import literal_beside, pick
 from dovetail.numpy.ufuncs import universal
 from dovetail.typing import Array, ArrayLike
 
@@ -143,7 +139,8 @@ def log10(x: ArrayLike, /) -> Array:
         >>> print(jnp.log10(jnp.array([1., 1000.])))
         [0. 3.]
     """
-    return _log_to_base(inexact("log10", x), _LOG_10)
+    x = inexact("log10", x)
+    return convert(_log_to_base(x, _LOG_10), x.dtype)
 
 
 def _log_to_base(x: Any, log_of_base: float) -> Any:
@@ -159,7 +156,7 @@ def _by_parts(scale: Callable[[Any, Any], Any], x: Any, factor: float) -> Any:
     Complex arithmetic would turn infinite parts into nan.
     """
     parts = (lax.real(x), lax.imag(x))
-    number = literal(factor, parts[0].dtype)
+    number = literal(factor, parts[0].dtype, weak_of(x))
     return lax.complex(*(scale(part, number) for part in parts))
 
 
@@ -208,7 +205,9 @@ def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         natural = _complex_logaddexp(*(_by_parts(lax.mul, v, _LOG_2) for v in (x, y)))
         return _by_parts(lax.div, natural, _LOG_2)
     log_2 = literal(_LOG_2, x.dtype, weak_of(x))
-    return lax.div(_log_of_sum(lax.mul(x, log_2), lax.mul(y, log_2)), log_2)
+    result = lax.div(_log_of_sum(lax.mul(x, log_2), lax.mul(y, log_2)), log_2)
+    weak = weak_of(result) and not aval_of(result).ndim
+    return convert(result, aval_of(result).dtype, weak)
 
 
 def _log_of_sum(x: Any, y: Any) -> Any:
@@ -230,10 +229,11 @@ def _complex_logaddexp(x: Any, y: Any) -> Any:
     first = lax.ge(lax.real(x), lax.real(y))
     larger, smaller = pick(first, x, y), pick(first, y, x)
     infinite = lax.eq(lax.real(larger), literal(float("-inf"), lax.real(x).dtype))
-    difference = pick(infinite, literal(0, x.dtype), lax.sub(smaller, larger))
+    weak = weak_of(x) and not (aval_of(x).ndim or aval_of(y).ndim)
+    difference = pick(infinite, literal(0, x.dtype, weak), lax.sub(smaller, larger))
     result = lax.add(larger, lax.log1p(lax.exp(difference)))
-    pi = literal(_PI, lax.real(x).dtype)
-    two_pi = literal(2 * _PI, lax.real(x).dtype)
+    pi = literal(_PI, lax.real(x).dtype, weak)
+    two_pi = literal(2 * _PI, lax.real(x).dtype, weak)
     angle = lax.imag(result)
     turned = lax.sub(angle, lax.mul(two_pi, lax.ceil(lax.div(lax.sub(angle, pi), two_pi))))
     wrapped = lax.complex(lax.real(result), turned)
@@ -261,16 +261,16 @@ def sinc(x: ArrayLike, /) -> Array:
         0.6366
     """
     x = inexact("sinc", x)
-    scaled = lax.mul(x, literal(_PI, x.dtype, weak_of(x)))
+    scaled = lax.mul(x, literal_beside(_PI, x))
     # Near 0 use the Taylor series: the derivatives of the quotient are 0 / 0 there.
     squared = lax.square(scaled)
     near = lax.lt(
         lax.abs(scaled), literal(_SERIES_BELOW, lax.real(x).dtype if _is_complex(x) else x.dtype)
     )
-    series = literal(0, x.dtype, weak_of(x))
+    series = literal_beside(0, scaled)
     for coefficient in _SINC_SERIES:
-        series = lax.add(lax.mul(series, squared), literal(coefficient, x.dtype, weak_of(x)))
-    safe = pick(near, literal(1, x.dtype, weak_of(x)), scaled)
+        series = lax.add(lax.mul(series, squared), literal_beside(coefficient, scaled))
+    safe = pick(near, literal_beside(1, scaled), scaled)
     return pick(near, series, lax.div(lax.sin(safe), safe))
 
 

@@ -16,6 +16,7 @@ from dovetail.extend.arguments import (
     no_out,
     refuse_complex,
     value,
+    weak_of,
 )
 from dovetail.extend.avals import aval_of
 from dovetail.lax import iota_p, sort_p
@@ -118,7 +119,7 @@ def top_k(
     if mode == "largest":
         if dtypes.kind_of(aval_of(x).dtype) == "f":
             # lax.top_k orders nan by its sign, and the nan of 0 / 0 may have one.
-            x = pick(lax.ne(x, x), literal(math.nan, aval_of(x).dtype), x)
+            x = pick(lax.ne(x, x), literal(math.nan, aval_of(x).dtype, weak_of(x)), x)
         largest, order = lax.top_k(x, count, axis=dimension)
         return largest, order
     places = iota_p.bind(dtype=np.dtype(np.int32), shape=shape, dimension=dimension, sharding=None)

@@ -17,6 +17,7 @@ from dovetail.extend.arguments import (
     refuse_complex,
     require_kind,
     value,
+    weak_of,
 )
 from dovetail.extend.avals import aval_of
 from dovetail.numpy.compiled import compiled
@@ -77,6 +78,7 @@ def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """
     x, y = float_pair("copysign", x1, x2)
     x, y = value(x), value(y)
+    x = convert(x, aval_of(x).dtype, weak_of(x) and weak_of(y))
     return pick(lax.ne(_is_negative(x), _is_negative(y)), lax.neg(x), x)
 
 
@@ -119,7 +121,7 @@ def spacing(x: ArrayLike, /) -> Array:
     refuse_complex("spacing", x)
     infinity = lax.full_like(x, float("inf"))
     towards = pick(lax.lt(x, literal(0, aval_of(x).dtype)), lax.neg(infinity), infinity)
-    return lax.sub(lax.nextafter(x, towards), x)
+    return convert(lax.sub(lax.nextafter(x, towards), x), aval_of(x).dtype)
 
 
 def _layout(dtype: Any) -> tuple[int, int, Any]:

@@ -282,7 +282,8 @@ def compress(
         (places,) = indices_of_nonzero(test)
         return take(x, places, axis=dimension)
     (places,) = indices_of_nonzero(test, size, count)
-    return take(x, places, axis=dimension, mode="fill", fill_value=fill_value)
+    taken = take(x, places, axis=dimension, mode="fill", fill_value=fill_value)
+    return convert(taken, aval_of(x).dtype)
 
 
 def extract(

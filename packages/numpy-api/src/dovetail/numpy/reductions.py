@@ -78,7 +78,7 @@ def sum_dtype(dtype: Any, promote_integers: bool) -> Any:
     """The dtype of a sum: booleans are counted, narrow integers added in the default dtype."""
     kind = dtypes.kind_of(dtype)
     if kind == "b":
-        return dtypes.default_dtype("i")
+        return dtypes.default_dtype("i") if promote_integers else np.dtype("int32")
     if promote_integers and kind in ("i", "u"):
         default = dtypes.default_dtype(kind)
         return default if dtypes.itemsize_bits(dtype) < dtypes.itemsize_bits(default) else dtype
@@ -608,6 +608,12 @@ def var(
 
     Raises:
         ValueError: both `ddof` and `correction` are given.
+
+    Differs:
+        A `dtype` of integers is that of the result.
+
+        >>> print(jnp.var(jnp.arange(5), dtype="int8").dtype)
+        int8
 
     Example:
         >>> import dovetail.numpy as jnp

@@ -9,6 +9,7 @@ from dovetail import lax
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import (
     array_like,
+    convert,
     inexact,
     integer,
     literal,
@@ -18,7 +19,7 @@ from dovetail.extend.arguments import (
     weak_of,
 )
 from dovetail.numpy.compiled import compiled, compiled_with, plain
-from dovetail.numpy.conditions import pick
+from dovetail.numpy.conditions import literal_beside, pick
 from dovetail.numpy.float_parts import signbit
 from dovetail.typing import Array, ArrayLike
 
@@ -104,6 +105,9 @@ def rint(x: ArrayLike, /) -> Array:
         >>> print(jnp.rint(jnp.array([0.5, 1.5, -1.7])))
         [ 0.  2. -2.]
     """
+    x = array_like(x, "rint")
+    if dtypes.kind_of(x.dtype) in ("b", "i", "u"):
+        x = convert(x, dtypes.default_dtype("f"))
     return _to_nearest(inexact("rint", x))
 
 
@@ -140,7 +144,12 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     if decimals == 0:
         return _to_nearest(x)
     if kind == "c":
-        return lax.complex(*(_round_scaled(part, decimals) for part in (lax.real(x), lax.imag(x))))
+        return lax.complex(*(_to_decimals(part(x), decimals) for part in (lax.real, lax.imag)))
+    return _to_decimals(x, decimals)
+
+
+def _to_decimals(x: Any, decimals: int) -> Any:
+    dtype = x.dtype
     if dtypes.itemsize_bits(dtype) == 16:
         # The scaled value overflows or loses digits in 16 bits.
         wide = lax.convert_element_type(x, "float32")
@@ -154,8 +163,8 @@ def _round_scaled(x: Any, decimals: int) -> Any:
     if 10 ** builtins.abs(decimals) > 1 / float(dtypes.finfo(x.dtype).tiny):
         if decimals > 0:
             return value(x)
-        return pick(lax.is_finite(x), lax.mul(x, literal(0, x.dtype)), x)
-    factor = literal(10.0 ** builtins.abs(decimals), x.dtype)
+        return pick(lax.is_finite(x), lax.mul(x, literal_beside(0, x)), x)
+    factor = literal_beside(10.0 ** builtins.abs(decimals), x)
     if decimals > 0:
         scaled = lax.mul(x, factor)
         return pick(lax.is_finite(scaled), lax.div(_to_nearest(scaled), factor), x)

@@ -31,7 +31,6 @@ from dovetail.numpy.conditions import pick
 from dovetail.numpy.creation import host_array_on, place_of
 from dovetail.numpy.gathering import take
 from dovetail.numpy.lookups import isin
-from dovetail.numpy.reductions import strong
 from dovetail.numpy.searching import nonzero
 from dovetail.numpy.shapes import moveaxis, reshaped
 from dovetail.typing import Array, ArrayLike
@@ -156,7 +155,7 @@ def _filled(column: Any, places: Any, found: Any, fill: Any) -> Any:
     aval = aval_of(column)
     (size,) = aval_of(places).shape
     shape = (size, *aval.shape[1:])
-    zero = literal(0, aval.dtype)
+    zero = literal(0, aval.dtype, aval.weak_type)
     if not math.prod(shape):
         return lax.full(shape, 0, aval.dtype)
     if not aval.shape[0]:
@@ -168,7 +167,7 @@ def _filled(column: Any, places: Any, found: Any, fill: Any) -> Any:
         one = lax.broadcast_in_dim(lax.slice_in_dim(found, 0, 1), aval_of(first).shape, (0,))
         fill = pick(one, first, zero)
     else:
-        fill = convert(fill, aval.dtype)
+        fill = convert(fill, aval.dtype, aval.weak_type)
     return pick(lax.broadcast_in_dim(found, shape, (0,)), entries, fill)
 
 
@@ -177,7 +176,7 @@ def _filled(column: Any, places: Any, found: Any, fill: Any) -> Any:
 
 def _flat(x: Any, function: str, argument: str) -> Any:
     """A checked argument as a vector."""
-    x = value(strong(array_like(x, function, argument)))
+    x = value(array_like(x, function, argument))
     return reshaped(x, (aval_of(x).size,))
 
 
@@ -279,7 +278,7 @@ def _unique(
     argument: str = "x",
 ) -> list[Any]:
     """The unique elements, then the other requested outputs, in the order of the arguments."""
-    x = value(strong(array_like(ar, function, argument)))
+    x = value(array_like(ar, function, argument))
     shape = aval_of(x).shape
     dimension = None if axis is None else canonical_axis(function, axis, len(shape))
     count = math.prod(shape) if dimension is None else shape[dimension]
@@ -523,10 +522,12 @@ def unique_values(
 # ------------------------------------------------------------------------------------ two arrays
 
 
-def _pair(function: str, ar1: Any, ar2: Any) -> tuple[Any, Any]:
+def _pair(function: str, ar1: Any, ar2: Any, keeps_weak: bool = True) -> tuple[Any, Any]:
     """Two arguments as vectors of one dtype."""
     x, y = same_dtype([_flat(ar1, function, "ar1"), _flat(ar2, function, "ar2")])
-    return x, y
+    if keeps_weak:
+        return x, y
+    return convert(x, aval_of(x).dtype), convert(y, aval_of(y).dtype)
 
 
 def _joined(x: Any, y: Any, nan_of_each: bool) -> tuple[Any, Any, Any, Any]:
@@ -656,7 +657,7 @@ def intersect1d(
         >>> print(values, first, second)
         [3 5] [1 0] [2 1]
     """
-    operands = _pair("intersect1d", ar1, ar2)
+    operands = _pair("intersect1d", ar1, ar2, keeps_weak=False)
     with_indices = bool(return_indices)
     outputs, _ = _select("intersect1d", _mark_common, operands, size, fill_value, with_indices)
     return tuple(outputs) if with_indices else outputs[0]
@@ -757,5 +758,5 @@ def setxor1d(
         >>> print(jnp.setxor1d(jnp.array([3, 1, 2]), jnp.array([2, 4])))
         [1 3 4]
     """
-    operands = _pair("setxor1d", ar1, ar2)
+    operands = _pair("setxor1d", ar1, ar2, keeps_weak=False)
     return _select("setxor1d", _mark_different, operands, size, fill_value)[0][0]

@@ -108,6 +108,14 @@ def argsort(
         TypeError: `dtype` is not an integer dtype.
         ValueError: `dtype` cannot hold every position.
 
+    Differs:
+        Positions are integers that hold every position.
+
+        >>> jnp.argsort(jnp.ones(2), dtype="float32")
+        Traceback (most recent call last):
+            ...
+        TypeError: argsort: dtype must be one of integers, got float32
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.argsort(jnp.array([30, 10, 20])))
@@ -248,8 +256,9 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
         1
     """
     x, dimension = _prepared("argpartition", a, axis, None, None)
-    _check_nth("argpartition", kth, aval_of(x).shape[dimension])
-    return plain(argsort)(x, dimension)
+    size = aval_of(x).shape[dimension]
+    _check_nth("argpartition", kth, size)
+    return plain(argsort)(x, dimension, dtype=np.dtype("int32" if size <= 2**31 else "int64"))
 
 
 @compiled

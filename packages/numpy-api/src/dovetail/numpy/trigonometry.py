@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dovetail import lax
-from dovetail.extend.arguments import float_pair, inexact, literal, refuse_complex, weak_of
+from dovetail.extend.arguments import float_pair, inexact, refuse_complex
 from dovetail.numpy.compiled import compiled
+from dovetail.numpy.conditions import literal_beside
 from dovetail.typing import Array, ArrayLike
 
 
@@ -254,6 +255,14 @@ def deg2rad(x: ArrayLike, /) -> Array:
     Returns:
         A float array of the shape of `x`.
 
+    Differs:
+        Complex numbers are refused, as in NumPy, here and by `rad2deg`.
+
+        >>> jnp.deg2rad(1j)
+        Traceback (most recent call last):
+            ...
+        TypeError: deg2rad is defined for real numbers only, got dtype complex64; ...
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.deg2rad(jnp.array([0., 180.])))
@@ -261,7 +270,7 @@ def deg2rad(x: ArrayLike, /) -> Array:
     """
     x = inexact("deg2rad", x)
     refuse_complex("deg2rad", x)
-    return lax.mul(x, literal(_RADIANS_PER_DEGREE, x.dtype, weak_of(x)))
+    return lax.mul(x, literal_beside(_RADIANS_PER_DEGREE, x))
 
 
 @compiled
@@ -281,7 +290,7 @@ def rad2deg(x: ArrayLike, /) -> Array:
     """
     x = inexact("rad2deg", x)
     refuse_complex("rad2deg", x)
-    return lax.div(x, literal(_RADIANS_PER_DEGREE, x.dtype, weak_of(x)))
+    return lax.div(x, literal_beside(_RADIANS_PER_DEGREE, x))
 
 
 _RADIANS_PER_DEGREE = 0.017453292519943295

@@ -271,7 +271,7 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
 def _place(x: Any, where: Any, values: Any) -> Any:
     aval = aval_of(x)
     chosen = _flat(truth(where))
-    values = convert(_flat(values), aval.dtype)
+    values = convert(_flat(values), aval.dtype, aval.weak_type)
     (size,) = aval_of(values).shape
     if not aval.size:
         return x
@@ -418,7 +418,9 @@ def _insert(x: Any, where: Any, values: Any, axis: int) -> Any:
         raise ValueError(
             f"insert: values of shape {actual} have more dimensions than the array of shape {shape}"
         )
-    values = reshaped(convert(values, aval_of(x).dtype), (1,) * (len(shape) - len(actual)) + actual)
+    aval = aval_of(x)
+    values = convert(values, aval.dtype, aval.weak_type)
+    values = reshaped(values, (1,) * (len(shape) - len(actual)) + actual)
     if is_single:
         # Several slices for one position are stacked along the first dimension.
         values = moveaxis(values, 0, axis)

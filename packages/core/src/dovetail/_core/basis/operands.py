@@ -86,7 +86,7 @@ def as_result(x: Any) -> Any:
     )
 
 
-def number_of(number: Literal, dtype: Any, function: str) -> Any:
+def number_of(number: Literal, dtype: Any, function: str, weak_type: bool = False) -> Any:
     """A weakly typed scalar in the dtype of the arrays that it is combined with.
 
     Raises:
@@ -94,7 +94,7 @@ def number_of(number: Literal, dtype: Any, function: str) -> Any:
     """
     if type(number.val) is int and dtypes.kind_of(dtype) in ("i", "u"):
         dtypes.check_fits(number.val, dtype, function)
-    return make_literal(number.val, dtype)
+    return make_literal(number.val, dtype, weak_type)
 
 
 def _aval_of_scalar(x: Any) -> ShapedArray:
@@ -143,6 +143,7 @@ def equal_dtypes(function: str, *args: Any) -> list[Any]:
     strong = {a.dtype for a in avals if not (a.weak_type and a.ndim == 0)}
     if len(strong) == 1:
         (dtype,) = strong
+        weak = all(a.weak_type for a in avals)
         if isinstance(dtype, np.dtype) and (
             dtypes.result_type(
                 *(v if a.weak_type else a.dtype for v, a in zip(values, avals, strict=True))
@@ -152,10 +153,10 @@ def equal_dtypes(function: str, *args: Any) -> list[Any]:
             return [
                 v
                 if a.dtype == dtype
-                else number_of(v, dtype, f"lax.{function}")
+                else number_of(v, dtype, f"lax.{function}", weak)
                 if type(v) is Literal
                 else primitive("convert_element_type").bind(
-                    v, new_dtype=dtype, weak_type=False, sharding=None
+                    v, new_dtype=dtype, weak_type=weak, sharding=None
                 )
                 for v, a in zip(values, avals, strict=True)
             ]

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from dovetail._core.base import dtypes
 from dovetail._core.base.typing import Array, ArrayLike
 from dovetail._core.basis.elementwise import convert_element_type, neg
 from dovetail._core.basis.operands import as_operand
@@ -46,6 +45,7 @@ from dovetail._core.ops.linalg.matrices import (
     check_factored,
     check_matrices,
     complex_conjugate,
+    floating,
     hermitian,
     is_complex,
     matrix_adjoint,
@@ -102,8 +102,8 @@ class Eigh(Primitive):
         start, stop = subset_range(subset_by_index, x.shape[-1])
         count = stop - start
         return [
-            make_aval((*x.shape[:-1], count), x.dtype),
-            make_aval((*x.shape[:-2], count), real_dtype(x.dtype)),
+            make_aval((*x.shape[:-1], count), x.dtype, x.weak_type),
+            make_aval((*x.shape[:-2], count), real_dtype(x.dtype), x.weak_type),
         ]
 
     def reference(self, x: Any, *, lower: bool, subset_by_index: Subset, **params: Any) -> Any:
@@ -232,9 +232,9 @@ class Eig(Primitive):
         check_factored(self.name, x)
         check_matrices(self.name, x, "x", square=True)
         dtype = complex_of(x.dtype)
-        vectors = make_aval(x.shape, dtype)
+        vectors = make_aval(x.shape, dtype, x.weak_type)
         count = compute_left_eigenvectors + compute_right_eigenvectors
-        return [make_aval(x.shape[:-1], dtype), *[vectors] * count]
+        return [make_aval(x.shape[:-1], dtype, x.weak_type), *[vectors] * count]
 
     def reference(
         self,
@@ -421,10 +421,8 @@ def eigh(
             f"{implementation!r}"
         )
     x = as_operand(x, "lax.linalg.eigh")
+    x = floating(x)
     aval = aval_of(x)
-    if dtypes.kind_of(aval.dtype) in ("b", "i", "u"):
-        aval = aval.update(dtype=dtypes.canonicalize_dtype(np.float64))
-        x = convert_element_type(x, aval.dtype)
     check_factored("eigh", aval)
     check_matrices("eigh", aval, "x", square=True)
     if symmetrize_input:
