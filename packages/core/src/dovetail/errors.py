@@ -10,9 +10,11 @@ from dovetail._core.base.errors import CompilationCacheWarning as CompilationCac
 from dovetail._core.base.errors import ConcretizationTypeError as ConcretizationTypeError
 from dovetail._core.base.errors import DeletedArrayError as DeletedArrayError
 from dovetail._core.base.errors import DeviceMismatchError as DeviceMismatchError
+from dovetail._core.base.errors import DTypeError as DTypeError
 from dovetail._core.base.errors import (
     InconclusiveDimensionOperation as InconclusiveDimensionOperation,
 )
+from dovetail._core.base.errors import IndexShapeError as IndexShapeError
 from dovetail._core.base.errors import JAXIndexError as JAXIndexError
 from dovetail._core.base.errors import JaxprTypeError as JaxprTypeError
 from dovetail._core.base.errors import JAXTypeError as JAXTypeError
@@ -20,7 +22,9 @@ from dovetail._core.base.errors import KeyReuseError as KeyReuseError
 from dovetail._core.base.errors import MissingRuleError as MissingRuleError
 from dovetail._core.base.errors import NonArrayArgumentError as NonArrayArgumentError
 from dovetail._core.base.errors import NonConcreteBooleanIndexError as NonConcreteBooleanIndexError
+from dovetail._core.base.errors import ShapeError as ShapeError
 from dovetail._core.base.errors import TracerArrayConversionError as TracerArrayConversionError
+from dovetail._core.base.errors import TracerAttributeError as TracerAttributeError
 from dovetail._core.base.errors import TracerBoolConversionError as TracerBoolConversionError
 from dovetail._core.base.errors import TracerIntegerConversionError as TracerIntegerConversionError
 from dovetail._core.base.errors import UnexpectedTracerError as UnexpectedTracerError
@@ -32,9 +36,11 @@ __all__ = [
     "BackendUnavailableError",
     "CompilationCacheWarning",
     "ConcretizationTypeError",
+    "DTypeError",
     "DeletedArrayError",
     "DeviceMismatchError",
     "InconclusiveDimensionOperation",
+    "IndexShapeError",
     "JAXIndexError",
     "JAXTypeError",
     "JaxRuntimeError",
@@ -43,7 +49,9 @@ __all__ = [
     "MissingRuleError",
     "NonArrayArgumentError",
     "NonConcreteBooleanIndexError",
+    "ShapeError",
     "TracerArrayConversionError",
+    "TracerAttributeError",
     "TracerBoolConversionError",
     "TracerIntegerConversionError",
     "UnexpectedTracerError",

@@ -213,7 +213,7 @@ def _observation_weights(
         kinds, description = ("biu", "integers") if name == "fweights" else ("biuf", "real numbers")
         require_kind(f"cov: {name}", w, kinds, description)
         if aval_of(w).shape != (count,):
-            raise ValueError(
+            raise RuntimeError(
                 f"cov: {name} must be a vector with an entry for each of {count} observations, got "
                 f"shape {aval_of(w).shape}"
             )

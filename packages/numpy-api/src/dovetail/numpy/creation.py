@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 from dovetail import lax
-from dovetail.errors import NonArrayArgumentError
+from dovetail.errors import NonArrayArgumentError, ShapeError
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import (
     Literal,
@@ -297,7 +297,7 @@ def _from_sequence(values: Any, dtype: Any) -> Any:
     inner = items[0].shape
     for item in items:
         if item.shape != inner:
-            raise ValueError(
+            raise ShapeError(
                 "array: the elements of a sequence must have equal shapes, got "
                 f"{inner} and {item.shape}"
             )

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from dovetail import lax
+from dovetail.errors import ShapeError
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import (
     canonical_axes,
@@ -31,7 +32,7 @@ _INT32 = np.dtype("int32")
 def _size(function: str, argument: str, value: Any) -> int:
     size = integer(function, argument, value)
     if size < 0:
-        raise ValueError(f"{function}: {argument} must not be negative, got {size}")
+        raise ShapeError(f"{function}: {argument} must not be negative, got {size}")
     return size
 
 
@@ -202,9 +203,9 @@ def tril_indices(n: IntLike, k: IntLike = 0, m: IntLike | None = None) -> tuple[
         [0 1 1] [0 0 1]
     """
     rows, columns = np.tril_indices(
-        integer("tril_indices", "n", n),
+        _size("tril_indices", "n", n),
         integer("tril_indices", "k", k),
-        None if m is None else integer("tril_indices", "m", m),
+        None if m is None else _size("tril_indices", "m", m),
     )
     return _index_array(rows), _index_array(columns)
 
@@ -227,9 +228,9 @@ def triu_indices(n: IntLike, k: IntLike = 0, m: IntLike | None = None) -> tuple[
         [0 0 1] [0 1 1]
     """
     rows, columns = np.triu_indices(
-        integer("triu_indices", "n", n),
+        _size("triu_indices", "n", n),
         integer("triu_indices", "k", k),
-        None if m is None else integer("triu_indices", "m", m),
+        None if m is None else _size("triu_indices", "m", m),
     )
     return _index_array(rows), _index_array(columns)
 

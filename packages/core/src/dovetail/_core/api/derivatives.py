@@ -440,7 +440,9 @@ def value_and_grad(
 
     @wraps(fun)
     def value_and_grad_fun(*args: Any, **kwargs: Any) -> Any:
-        numbers = normalized_argnums(argnums, len(args), f"grad of {name_of(fun)}")
+        numbers = normalized_argnums(
+            argnums, len(args), f"grad of {name_of(fun)}", missing=TypeError
+        )
         chosen = tuple(args[i] for i in numbers)
 
         def function(*differentiated: Any) -> Any:

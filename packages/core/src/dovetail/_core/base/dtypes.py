@@ -10,7 +10,7 @@ import numpy as np
 
 from dovetail._core.base import promotion, source
 from dovetail._core.base.config import enable_x64, numpy_dtype_promotion
-from dovetail._core.base.errors import NonArrayArgumentError
+from dovetail._core.base.errors import DTypeError, NonArrayArgumentError
 from dovetail._core.base.promotion import TypePromotionError as TypePromotionError
 from dovetail._core.base.typing import DTypeLike
 
@@ -192,7 +192,7 @@ def check_user_dtype(dtype: Any, function_name: str) -> Any:
         TypeError: it is not a dtype, or not one that arrays can have.
     """
     if isinstance(dtype, np.ndarray) or hasattr(dtype, "aval"):
-        raise TypeError(
+        raise DTypeError(
             f"{function_name}: the argument dtype is an array; for the dtype of an array x write "
             "dtype=x.dtype"
         )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
 from dovetail._core.base.errors import (
     ConcretizationTypeError,
     TracerArrayConversionError,
+    TracerAttributeError,
     TracerBoolConversionError,
     TracerIntegerConversionError,
 )
@@ -192,11 +193,7 @@ class _OfValues:
     def __get__(self, tracer: Any, owner: type) -> Any:
         if tracer is None:
             raise AttributeError(f"{owner.__name__} has no attribute {self.name!r}")
-        raise AttributeError(
-            f"{self.name} is there for arrays alone, and this is a tracer, whose value is not "
-            f"known while tracing: {tracer.origin()}. Use it on the result, outside of the "
-            "transformed function"
-        )
+        raise TracerAttributeError(tracer, self.name)
 
 
 class Tracer(ArrayClass):

@@ -9,12 +9,14 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from dovetail._core.base import dtypes, pytree
+from dovetail._core.base.errors import DTypeError
 from dovetail._core.base.typing import Array, ArrayLike, DType, DTypeLike
 from dovetail._core.basis.elementwise import Elementwise, convert_element_type_p, dtype_name
 from dovetail._core.basis.families import NoGradient, Unary
 from dovetail._core.basis.operands import as_operand as _operand
 from dovetail._core.basis.structural import full, is_linear, move_dimension
 from dovetail._core.ir.avals import ShapedArray, aval_of, is_array_like, make_aval
+from dovetail._core.ops.shape.dimensions import integer
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.tracer import ArrayClass
 from dovetail._core.trace.zeros import Zero
@@ -32,11 +34,11 @@ class BitcastConvertType(NoGradient):
     def abstract(self, x: Any, *, new_dtype: Any) -> Any:
         old, new = x.dtype, new_dtype
         if dtypes.kind_of(old) == "" or dtypes.kind_of(new) == "":
-            raise TypeError(
+            raise DTypeError(
                 f"bitcast_convert_type does not take {dtype_name(old)} to {dtype_name(new)}"
             )
         if old != new and (dtypes.kind_of(old) in "bc" or dtypes.kind_of(new) in "bc"):
-            raise TypeError(
+            raise DTypeError(
                 "bitcast_convert_type takes bool and complex dtypes to themselves only, "
                 f"got {dtype_name(old)} and the new dtype {dtype_name(new)}"
             )
@@ -230,6 +232,8 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
         -2
     """
     x = _operand(operand, "lax.convert_element_type", "operand")
+    if new_dtype is None:
+        raise ValueError("lax.convert_element_type: new_dtype must be a dtype, got None")
     aval = aval_of(x)
     new = dtypes.canonicalize_dtype(new_dtype, allow_extended_dtype=True)
     if aval.dtype == new and not aval.weak_type and isinstance(x, ArrayClass):
@@ -297,8 +301,8 @@ def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int)
     """
     return reduce_precision_p.bind(
         _operand(operand, "lax.reduce_precision", "operand"),
-        exponent_bits=int(exponent_bits),
-        mantissa_bits=int(mantissa_bits),
+        exponent_bits=integer(exponent_bits, "reduce_precision", "exponent_bits"),
+        mantissa_bits=integer(mantissa_bits, "reduce_precision", "mantissa_bits"),
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, overload
 import numpy as np
 
 from dovetail._core.base import dtypes, pytree
+from dovetail._core.base.errors import ShapeError
 from dovetail._core.base.typing import Array, ArrayLike, PyTree, Sharding
 from dovetail._core.basis import structural
 from dovetail._core.basis.elementwise import convert_element_type, dtype_name, mul_p
@@ -64,7 +65,7 @@ class Reduce(Primitive):
         arrays, starts = avals[:count], avals[count:]
         for x, start in zip(arrays, starts, strict=True):
             if x.shape != arrays[0].shape or start.ndim or start.dtype != x.dtype:
-                raise TypeError(
+                raise ShapeError(
                     "reduce requires operands of one shape, and for each a scalar of its dtype to "
                     f"start with, got {', '.join(a.short_name() for a in avals)}"
                 )
@@ -293,7 +294,7 @@ def reduce(
     leaves, tree = pytree.flatten(operands)
     starts, start_tree = pytree.flatten(init_values)
     if start_tree != tree or not leaves:
-        raise TypeError(
+        raise ValueError(
             f"lax.reduce: operands and init_values must be trees of one structure, got {tree} and "
             f"{start_tree}"
         )
@@ -324,7 +325,7 @@ def starting_value(scalar: Any, dtype: Any, function: str) -> Any:
         TypeError: it is not a scalar, or has another dtype.
     """
     if aval_of(scalar).ndim:
-        raise TypeError(
+        raise ShapeError(
             f"lax.{function}: init_values must be scalars, got an array of shape {scalar.shape}"
         )
     if scalar.dtype == dtype:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from dovetail._core.base.errors import ShapeError
 from dovetail._core.ops.shape.dimensions import integers
 
 Pads = tuple[tuple[int, int], ...]
@@ -47,9 +48,9 @@ def pads_of(
     except TypeError:
         pairs = [()]
     if any(len(pair) != 2 for pair in pairs):
-        raise TypeError(_message(function, "or a sequence of pairs (low, high)", padding))
+        raise ValueError(_message(function, "or a sequence of pairs (low, high)", padding))
     if len(pairs) != len(sizes):
-        raise ValueError(
+        raise ShapeError(
             f"lax.{function}: padding must have a pair (low, high) for each of {len(sizes)} "
             f"dimensions, got {len(pairs)}: {padding!r}"
         )

@@ -464,7 +464,7 @@ def reduce_window(
     leaves, tree = pytree.flatten(operand)
     starts, start_tree = pytree.flatten(init_value)
     if start_tree != tree or not leaves:
-        raise TypeError(
+        raise ValueError(
             "lax.reduce_window: operand and init_value must be trees of one structure, got "
             f"{tree} and {start_tree}"
         )
