@@ -24,7 +24,7 @@ from dovetail.extend.arrays import (
     checked_ndarray,
     is_foreign_buffer,
 )
-from dovetail.extend.avals import ArrayClass, aval_of
+from dovetail.extend.avals import ArrayClass, Tracer, aval_of
 from dovetail.lax import broadcast_in_dim_p
 from dovetail.typing import ArrayLike, DeviceLike, DTypeLike, NestedArrayLike, ShapeLike, Sharding
 
@@ -108,7 +108,7 @@ def array(
     no_sharding("array", out_sharding)
     requested = None if dtype is None else dtypes.check_user_dtype(dtype, "array")
     result = _converted(object, requested)
-    if copy and type(result) is Array and result is object:
+    if copy and result is object and not isinstance(result, Tracer):
         result = duplicate(result)
     if ndmin > result.ndim:
         from dovetail.numpy.shapes import reshape  # deferred: needed only with ndmin

@@ -157,6 +157,13 @@ def tril(m: ArrayLike, k: int = 0) -> Array:
         m: array of rank 2 or more: matrices in its last two dimensions.
         k: last diagonal to keep: 0 is the main one, positive values are above it.
 
+    Differs:
+        A vector stands for the matrix whose rows are all equal to it, as in NumPy; so in `triu`.
+
+        >>> print(jnp.tril(jnp.arange(1, 3)))
+        [[1 0]
+         [1 2]]
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.tril(jnp.ones((3, 3), int)))

@@ -83,6 +83,12 @@ def jvp(
     Raises:
         TypeError: primals and tangents do not match.
 
+    Differs:
+        An integer of Python is a tangent of a float, too; so are cotangents of `vjp`.
+
+        >>> print(*dt.jvp(lambda x: x * x, (3.0,), (1,)))
+        9.0 6.0
+
     Example:
         >>> import dovetail as dt
         >>> import dovetail.numpy as jnp

@@ -184,9 +184,12 @@ class TracerAttributeError(ConcretizationTypeError, AttributeError):
         self.tracer = tracer
         TypeError.__init__(
             self,
-            f"{name} is there for arrays alone, and this is a tracer, whose value is not known "
-            f"while tracing: {tracer.origin()}. Use it on the result, outside of the transformed "
-            "function",
+            _about(
+                tracer,
+                f"{name} is there for arrays alone, and a tracer stands for values that are not "
+                "known yet",
+                "Use it on the result, outside of the transformed function.",
+            ),
         )
 
 

@@ -352,6 +352,12 @@ def dynamic_slice(
         TypeError: start indices are not integers or have different dtypes, or a size is too large.
         ValueError: the number of start indices is not the rank.
 
+    Differs:
+        An integer of Python goes with start indices of any dtype.
+
+        >>> print(lax.dynamic_slice(jnp.ones((2, 2)), (0, jnp.int8(1)), (1, 1)))
+        [[1.]]
+
     Example:
         >>> import numpy as np
         >>> from dovetail import lax

@@ -292,6 +292,12 @@ def pad(
         ValueError: `padding_config` does not have one entry for each dimension, has a negative
             number between neighbours, or crops more than there is.
 
+    Differs:
+        A number of Python takes the dtype of the array; so in `clamp`.
+
+        >>> print(lax.pad(jnp.ones(1), 0, [(1, 0, 0)]), lax.clamp(0, jnp.array([1.5]), 1))
+        [0. 1.] [1.]
+
     Example:
         >>> import numpy as np
         >>> from dovetail import lax
