@@ -284,8 +284,11 @@ def _start_indices(
                 f"lax.{function}: allow_negative_indices must be a bool, or one for each of the "
                 f"{len(shape)} dimensions of the operand"
             )
-    operands = [as_operand(i, f"lax.{function}", "start_indices") for i in indices]
-    given = {aval_of(o).dtype for o in operands if not aval_of(o).weak_type}
+    operands: list[Any] = [
+        i if type(i) is int else as_operand(i, f"lax.{function}", "start_indices") for i in indices
+    ]
+    avals = [aval_of(o) for o in operands if type(o) is not int]
+    given = {a.dtype for a in avals if not a.weak_type}
     if len(given) > 1:
         raise TypeError(
             f"lax.{function}: start indices must be of one integer dtype, got "
@@ -311,6 +314,8 @@ def _start_indices(
 
 def _scalar_index(value: Any, function: str) -> Any:
     """A checked start index: a Python int if static, otherwise an array of 32 or 64 bits."""
+    if type(value) is int:
+        return value
     if value.ndim or dtypes.kind_of(value.dtype) not in ("i", "u"):
         raise TypeError(
             f"lax.{function}: each start index must be an integer scalar, got "
