@@ -6,6 +6,7 @@ import math
 from typing import Any, Final
 
 from dovetail import lax
+from dovetail.errors import ShapeError
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import (
     array_like,
@@ -65,6 +66,7 @@ def cov(
     Raises:
         TypeError: `fweights` are not integers, or `dtype` is not a float or complex dtype.
         ValueError: an array has more than two dimensions, or the numbers of observations differ.
+        RuntimeError: weights are no vectors with an entry for each observation.
 
     Differs:
         Of floats of 16 bits it is computed in float32. With no more observations than `ddof` it
@@ -170,7 +172,7 @@ def _covariances(
     ]
     count = aval_of(rows[0]).shape[1]
     if aval_of(rows[-1]).shape[1] != count:
-        raise ValueError(
+        raise ShapeError(
             f"{function}: {first} and y must have equally many observations, got {count} and "
             f"{aval_of(rows[-1]).shape[1]}"
         )

@@ -415,7 +415,7 @@ def canonical_dimension_numbers(
     try:
         (xc, yc), (xb, yb) = numbers
     except (TypeError, ValueError):
-        raise ValueError(
+        raise ShapeError(
             f"lax.{function}: {argument} must be ((lhs_contracting, rhs_contracting), (lhs_batch, "
             f"rhs_batch)), four sequences of integers, got {numbers!r}"
         ) from None

@@ -234,6 +234,7 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     x = _operand(operand, "lax.convert_element_type", "operand")
     if new_dtype is None:
         raise ValueError("lax.convert_element_type: new_dtype must be a dtype, got None")
+    dtypes.refuse_array(new_dtype, "lax.convert_element_type", "new_dtype")
     aval = aval_of(x)
     new = dtypes.canonicalize_dtype(new_dtype, allow_extended_dtype=True)
     if aval.dtype == new and not aval.weak_type and isinstance(x, ArrayClass):
@@ -273,6 +274,7 @@ def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
         '0x3f800000'
     """
     x = _operand(operand, "lax.bitcast_convert_type", "operand")
+    dtypes.refuse_array(new_dtype, "lax.bitcast_convert_type", "new_dtype")
     return bitcast_convert_type_p.bind(x, new_dtype=dtypes.canonicalize_dtype(new_dtype))
 
 

@@ -272,9 +272,10 @@ def reduce(
         Arrays without these dimensions, as a tree like `operands`.
 
     Raises:
-        TypeError: dtypes, shapes or trees are incompatible, `computation` does not return scalars
+        TypeError: dtypes or shapes are incompatible, `computation` does not return scalars
             of the dtypes of its arguments, or it uses traced values from outside.
-        ValueError: a dimension is out of bounds or repeated.
+        ValueError: the trees have different structures, or a dimension is out of bounds or
+            repeated.
 
     Differs:
         The derivative starts from the initial value, as the result does.

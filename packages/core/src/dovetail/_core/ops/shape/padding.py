@@ -36,8 +36,8 @@ def pads_of(
         function: the name of the user's function, for messages.
 
     Raises:
-        TypeError: `padding` is neither a string nor pairs.
-        ValueError: the name is unknown, or there are too few or too many pairs.
+        ValueError: the name is unknown.
+        ShapeError: `padding` is neither a string nor pairs, or has too few or too many of them.
     """
     if isinstance(padding, str):
         if padding.upper() not in _NAMES:
@@ -48,7 +48,7 @@ def pads_of(
     except TypeError:
         pairs = [()]
     if any(len(pair) != 2 for pair in pairs):
-        raise ValueError(_message(function, "or a sequence of pairs (low, high)", padding))
+        raise ShapeError(_message(function, "or a sequence of pairs (low, high)", padding))
     if len(pairs) != len(sizes):
         raise ShapeError(
             f"lax.{function}: padding must have a pair (low, high) for each of {len(sizes)} "

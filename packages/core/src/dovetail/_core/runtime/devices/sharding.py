@@ -244,7 +244,7 @@ def as_sharding(place: Any, argument: str = "device") -> Any:
         argument: the argument's name, for the message.
 
     Raises:
-        TypeError: it is neither.
+        ValueError: it is neither.
     """
     if isinstance(place, Sharding):
         return place
