@@ -275,7 +275,7 @@ def test_reduce_knows_common_functions() -> None:
 
 REDUCE_ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: lax.reduce(X, 0.0, lax.add, (2,)), ValueError, "out of bounds"),
-    (lambda: lax.reduce((X, X), (0.0,), lax.add, (0,)), TypeError, "trees of one structure"),
+    (lambda: lax.reduce((X, X), (0.0,), lax.add, (0,)), ValueError, "trees of one structure"),
     (lambda: lax.reduce(X, X, lax.add, (0,)), TypeError, "must be scalars"),
     (lambda: lax.reduce(X.astype(int), 0.5, lax.add, (0,)), TypeError, "init value of dtype"),
     (lambda: lax.reduce(X, np.int32(5), lax.add, (0,)), TypeError, "init value of dtype"),

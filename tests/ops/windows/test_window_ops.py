@@ -237,8 +237,8 @@ ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: best(X, (2, 2), padding=((0, 0), (0,))), TypeError, "padding must be"),
     (lambda: lax.reduce_window(X, X, lax.add, (2, 2)), TypeError, "must be scalars"),
     (lambda: lax.reduce_window(X, np.int32(1), lax.add, (2, 2)), TypeError, "init value of dtype"),
-    (lambda: lax.reduce_window((X, X), 0.0, lax.add, (2, 2)), TypeError, "trees of one structure"),
-    (lambda: lax.reduce_window((), (), lax.add, (2, 2)), TypeError, "trees of one structure"),
+    (lambda: lax.reduce_window((X, X), 0.0, lax.add, (2, 2)), ValueError, "trees of one structure"),
+    (lambda: lax.reduce_window((), (), lax.add, (2, 2)), ValueError, "trees of one structure"),
     (
         lambda: lax.reduce_window((X, X[0]), (0.0, 0.0), lambda a, b: a, (2, 2)),
         TypeError,

@@ -159,7 +159,7 @@ def test_scalars():
         (hash, 1.0, TypeError, "unhashable"),
         (lambda x: f"{x:.2f}", [1.0], TypeError, "one number"),
         (lambda x: x.__setitem__(0, 1), [1.0], TypeError, r"x\.at\[index\]\.set"),
-        (lambda x: x.to_device("cpu"), 1.0, TypeError, r"devices\('cpu'\)"),
+        (lambda x: x.to_device("cpu"), 1.0, ValueError, r"devices\('cpu'\)"),
     ],
 )
 def test_refusals(convert, value, error, message):

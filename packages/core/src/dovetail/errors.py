@@ -10,9 +10,11 @@ from dovetail._core.base.errors import CompilationCacheWarning as CompilationCac
 from dovetail._core.base.errors import ConcretizationTypeError as ConcretizationTypeError
 from dovetail._core.base.errors import DeletedArrayError as DeletedArrayError
 from dovetail._core.base.errors import DeviceMismatchError as DeviceMismatchError
+from dovetail._core.base.errors import DTypeError as DTypeError
 from dovetail._core.base.errors import (
     InconclusiveDimensionOperation as InconclusiveDimensionOperation,
 )
+from dovetail._core.base.errors import IndexShapeError as IndexShapeError
 from dovetail._core.base.errors import JAXIndexError as JAXIndexError
 from dovetail._core.base.errors import JaxprTypeError as JaxprTypeError
 from dovetail._core.base.errors import JAXTypeError as JAXTypeError
@@ -21,7 +23,9 @@ from dovetail._core.base.errors import MissingRuleError as MissingRuleError
 from dovetail._core.base.errors import NonArrayArgumentError as NonArrayArgumentError
 from dovetail._core.base.errors import NonConcreteBooleanIndexError as NonConcreteBooleanIndexError
 from dovetail._core.base.errors import NoValueError as NoValueError
+from dovetail._core.base.errors import ShapeError as ShapeError
 from dovetail._core.base.errors import TracerArrayConversionError as TracerArrayConversionError
+from dovetail._core.base.errors import TracerAttributeError as TracerAttributeError
 from dovetail._core.base.errors import TracerBoolConversionError as TracerBoolConversionError
 from dovetail._core.base.errors import TracerIntegerConversionError as TracerIntegerConversionError
 from dovetail._core.base.errors import UnexpectedTracerError as UnexpectedTracerError
@@ -33,9 +37,11 @@ __all__ = [
     "BackendUnavailableError",
     "CompilationCacheWarning",
     "ConcretizationTypeError",
+    "DTypeError",
     "DeletedArrayError",
     "DeviceMismatchError",
     "InconclusiveDimensionOperation",
+    "IndexShapeError",
     "JAXIndexError",
     "JAXTypeError",
     "JaxRuntimeError",
@@ -45,7 +51,9 @@ __all__ = [
     "NoValueError",
     "NonArrayArgumentError",
     "NonConcreteBooleanIndexError",
+    "ShapeError",
     "TracerArrayConversionError",
+    "TracerAttributeError",
     "TracerBoolConversionError",
     "TracerIntegerConversionError",
     "UnexpectedTracerError",

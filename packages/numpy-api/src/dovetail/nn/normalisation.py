@@ -8,6 +8,7 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from dovetail import custom_jvp, lax, softmax_custom_jvp
+from dovetail.errors import ShapeError
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import (
     Axis,
@@ -379,7 +380,7 @@ def one_hot(
     no_sharding("one_hot", out_sharding)
     count = integer("one_hot", "num_classes", num_classes)
     if count < 0:
-        raise ValueError(f"one_hot: num_classes must not be negative, got {count}")
+        raise ShapeError(f"one_hot: num_classes must not be negative, got {count}")
     target = requested_dtype("one_hot", dtype) or dtypes.default_dtype("f")
     if isinstance(x, (list, tuple)):
         from dovetail.numpy.creation import asarray  # deferred: needed only for lists

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 from dovetail import lax
+from dovetail.errors import DTypeError
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import Literal, array_like, broadcast_result, literal
 from dovetail.extend.avals import aval_of
@@ -55,7 +56,7 @@ def as_mask(function: str, where: Any) -> Any:
     """
     mask = array_like(where, function, "where")
     if dtypes.kind_of(mask.dtype) != "b":
-        raise TypeError(
+        raise DTypeError(
             f"{function} requires where to hold booleans, got dtype {mask.dtype}; write where != 0"
         )
     return mask

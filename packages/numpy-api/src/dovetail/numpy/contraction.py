@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dovetail import lax
+from dovetail.errors import ShapeError
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import (
     array_like,
@@ -77,10 +78,10 @@ def combined(values: Sequence[Any]) -> list[Any]:
         return [convert(v, dtype) for v in values]
 
 
-def _mismatch(function: str, x: Any, y: Any, dimensions: tuple[int, int]) -> TypeError:
+def _mismatch(function: str, x: Any, y: Any, dimensions: tuple[int, int]) -> ShapeError:
     shapes = aval_of(x).shape, aval_of(y).shape
     sizes = [s[d] for s, d in zip(shapes, dimensions, strict=True)]
-    return TypeError(
+    return ShapeError(
         f"{function}: dimension {dimensions[0]} of the first operand, of shape {shapes[0]}, and "
         "dimension "
         f"{dimensions[1]} of the second, of shape {shapes[1]}, must have equal sizes, got "
@@ -349,7 +350,7 @@ def tensordot(
     no_sharding("tensordot", out_sharding)
     if isinstance(axes, (tuple, list)):
         if len(axes) != 2:
-            raise ValueError(f"tensordot: axes must be a number or a pair, got {axes}")
+            raise ShapeError(f"tensordot: axes must be a number or a pair, got {axes}")
         first, second = (tuple(d) if isinstance(d, (tuple, list)) else (d,) for d in axes)
         axes = first, second
     return _tensordot(a, b, axes, precision, preferred_element_type)
@@ -365,13 +366,13 @@ def _tensordot(a: Any, b: Any, axes: Any, precision: Any, preferred_element_type
     else:
         axes = integer("tensordot", "axes (or a pair of sequences)", axes)
         if not 0 <= axes <= min(len(left), len(right)):
-            raise ValueError(
+            raise ShapeError(
                 f"tensordot: axes={axes} does not fit arrays of ranks {len(left)} and {len(right)}"
             )
         first = tuple(range(len(left) - axes, len(left)))
         second = tuple(range(axes))
     if len(first) != len(second):
-        raise ValueError(f"tensordot: axes must name equally many dimensions, got {axes}")
+        raise ShapeError(f"tensordot: axes must name equally many dimensions, got {axes}")
     for d, e in zip(first, second, strict=True):
         if left[d] != right[e]:
             raise _mismatch("tensordot", x, y, (d, e))

@@ -6,6 +6,7 @@ import math
 from typing import Any, Final
 
 from dovetail import lax
+from dovetail.errors import ShapeError
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import (
     array_like,
@@ -66,6 +67,7 @@ def cov(
     Raises:
         TypeError: `fweights` are not integers, or `dtype` is not a float or complex dtype.
         ValueError: an array has more than two dimensions, or the numbers of observations differ.
+        RuntimeError: weights are no vectors with an entry for each observation.
 
     Differs:
         Of floats of 16 bits it is computed in float32. With no more observations than `ddof` it
@@ -171,7 +173,7 @@ def _covariances(
     ]
     count = aval_of(rows[0]).shape[1]
     if aval_of(rows[-1]).shape[1] != count:
-        raise ValueError(
+        raise ShapeError(
             f"{function}: {first} and y must have equally many observations, got {count} and "
             f"{aval_of(rows[-1]).shape[1]}"
         )
@@ -214,7 +216,7 @@ def _observation_weights(
         kinds, description = ("biu", "integers") if name == "fweights" else ("biuf", "real numbers")
         require_kind(f"cov: {name}", w, kinds, description)
         if aval_of(w).shape != (count,):
-            raise ValueError(
+            raise RuntimeError(
                 f"cov: {name} must be a vector with an entry for each of {count} observations, got "
                 f"shape {aval_of(w).shape}"
             )

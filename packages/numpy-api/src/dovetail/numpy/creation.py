@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 from dovetail import lax
-from dovetail.errors import NonArrayArgumentError, NoValueError
+from dovetail.errors import NonArrayArgumentError, NoValueError, ShapeError
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import (
     Literal,
@@ -26,7 +26,7 @@ from dovetail.extend.arrays import (
     is_foreign_buffer,
     put_buffer,
 )
-from dovetail.extend.avals import ArrayClass, array_conversion, aval_of, make_aval
+from dovetail.extend.avals import ArrayClass, Tracer, array_conversion, aval_of, make_aval
 from dovetail.extend.eager import evaluation_trace, trace_state
 from dovetail.lax import broadcast_in_dim_p
 from dovetail.typing import ArrayLike, DeviceLike, DTypeLike, NestedArrayLike, ShapeLike, Sharding
@@ -128,7 +128,7 @@ def array(
     no_sharding("array", out_sharding)
     requested = None if dtype is None else dtypes.check_user_dtype(dtype, "array")
     result = _converted(object, requested)
-    if copy and type(result) is Array and result is object:
+    if copy and result is object and not isinstance(result, Tracer):
         result = duplicate(result)
     if ndmin > result.ndim:
         from dovetail.numpy.shapes import reshape  # deferred: needed only with ndmin
@@ -357,7 +357,7 @@ def _from_sequence(values: Any, dtype: Any) -> Any:
     inner = items[0].shape
     for item in items:
         if item.shape != inner:
-            raise ValueError(
+            raise ShapeError(
                 "array: the elements of a sequence must have equal shapes, got "
                 f"{inner} and {item.shape}"
             )

@@ -52,6 +52,7 @@ def signbit(x: ArrayLike, /) -> Array:
     """
     x = array_like(x, "signbit")
     refuse_complex("signbit", x)
+    require_kind("signbit", x, "biuf", "real numbers")
     kind = dtypes.kind_of(aval_of(x).dtype)
     if kind == "f":
         return _is_negative(value(x))

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from dovetail import index_mode, lax
+from dovetail.errors import IndexShapeError
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import (
     array_like,
@@ -280,6 +281,11 @@ def compress(
     count = aval_of(x).shape[dimension]
     if size is None:
         (places,) = indices_of_nonzero(test)
+        if aval_of(test).size > count and aval_of(places).size and int(places[-1]) >= count:
+            raise IndexShapeError(
+                f"compress: condition has {aval_of(test).size} elements and holds at position "
+                f"{int(places[-1])}, which is out of bounds for axis {dimension} of size {count}"
+            )
         return take(x, places, axis=dimension)
     (places,) = indices_of_nonzero(test, size, count)
     taken = take(x, places, axis=dimension, mode="fill", fill_value=fill_value)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dovetail import lax
+from dovetail.errors import ShapeError
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import (
     array_like,
@@ -169,7 +170,7 @@ def histogram2d(
     columns = operand(x, "histogram2d", "x"), operand(y, "histogram2d", "y")
     shapes = [aval_of(c).shape for c in columns]
     if len(shapes[0]) != 1 or shapes[0] != shapes[1]:
-        raise ValueError(
+        raise ShapeError(
             "histogram2d needs vectors of equal size as x and y, got shapes "
             f"{shapes[0]} and {shapes[1]}"
         )

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from dovetail import lax
+from dovetail.errors import ShapeError
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import (
     array_like,
@@ -82,7 +83,7 @@ def concatenate(
         return _concatenated(values, 0)
     rank = len(shapes[0])
     if not rank or any(len(s) != rank for s in shapes):
-        raise TypeError(
+        raise ShapeError(
             "concatenate needs arrays of equal rank, of one dimension at least, got shapes "
             f"{', '.join(map(str, shapes))}; stack joins along a new dimension"
         )
@@ -559,7 +560,7 @@ def repeat(
 @compiled_with("count", "dimension")
 def _repeat_each(x: Any, count: int, dimension: int | None) -> Any:
     if count < 0:
-        raise ValueError(f"repeat: repeats must not be negative, got {count}")
+        raise ShapeError(f"repeat: repeats must not be negative, got {count}")
     if dimension is None:
         x, dimension = reshaped(x, (aval_of(x).size,)), 0
     x_shape = aval_of(x).shape

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 from dovetail import lax
-from dovetail.errors import ConcretizationTypeError
+from dovetail.errors import ConcretizationTypeError, ShapeError
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import (
     array_like,
@@ -186,7 +186,7 @@ def bincount(
     else:
         size = integer("bincount", "length", length)
         if size < 0:
-            raise ValueError(f"bincount: length must not be negative, got {size}")
+            raise ShapeError(f"bincount: length must not be negative, got {size}")
     return _bincount(numbers, weights, size)
 
 

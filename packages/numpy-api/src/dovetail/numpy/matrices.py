@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from dovetail import lax
+from dovetail.errors import ShapeError
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import (
     canonical_axes,
@@ -33,7 +34,7 @@ _INT32 = np.dtype("int32")
 def _size(function: str, argument: str, value: Any) -> int:
     size = integer(function, argument, value)
     if size < 0:
-        raise ValueError(f"{function}: {argument} must not be negative, got {size}")
+        raise ShapeError(f"{function}: {argument} must not be negative, got {size}")
     return size
 
 
@@ -179,6 +180,13 @@ def tril(m: ArrayLike, k: int = 0) -> Array:
         m: array of rank 2 or more: matrices in its last two dimensions.
         k: last diagonal to keep: 0 is the main one, positive values are above it.
 
+    Differs:
+        A vector stands for the matrix whose rows are all equal to it, as in NumPy; so in `triu`.
+
+        >>> print(jnp.tril(jnp.arange(1, 3)))
+        [[1 0]
+         [1 2]]
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.tril(jnp.ones((3, 3), int)))
@@ -225,9 +233,9 @@ def tril_indices(n: IntLike, k: IntLike = 0, m: IntLike | None = None) -> tuple[
         [0 1 1] [0 0 1]
     """
     rows, columns = np.tril_indices(
-        integer("tril_indices", "n", n),
+        _size("tril_indices", "n", n),
         integer("tril_indices", "k", k),
-        None if m is None else integer("tril_indices", "m", m),
+        None if m is None else _size("tril_indices", "m", m),
     )
     return _index_array(rows), _index_array(columns)
 
@@ -250,9 +258,9 @@ def triu_indices(n: IntLike, k: IntLike = 0, m: IntLike | None = None) -> tuple[
         [0 0 1] [0 1 1]
     """
     rows, columns = np.triu_indices(
-        integer("triu_indices", "n", n),
+        _size("triu_indices", "n", n),
         integer("triu_indices", "k", k),
-        None if m is None else integer("triu_indices", "m", m),
+        None if m is None else _size("triu_indices", "m", m),
     )
     return _index_array(rows), _index_array(columns)
 

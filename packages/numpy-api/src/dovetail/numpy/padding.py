@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 from dovetail import lax
+from dovetail.errors import DTypeError
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import array_like, canonical_axis, convert, literal, value, weak_of
 from dovetail.extend.avals import ArrayClass, aval_of
@@ -132,7 +133,7 @@ def _pairs(argument: str, given: Any, rank: int) -> Pairs:
         return ((given, given),) * rank
     table = np.asarray(given)
     if table.dtype.kind not in "iu":
-        raise TypeError(f"pad: {argument} must hold integers, got {given!r}")
+        raise DTypeError(f"pad: {argument} must hold integers, got {given!r}")
     return tuple([(int(a), int(b)) for a, b in _spread(argument, table, rank)])
 
 

@@ -173,6 +173,12 @@ def quantile(
         >>> print(jnp.quantile(jnp.arange(11.0), 0.7, method="inverted_cdf"))
         7.0
 
+        Shares may be an array of any rank, as in NumPy.
+
+        >>> print(jnp.quantile(jnp.arange(11.0), jnp.array([[0.1, 0.5], [0.7, 0.9]])))
+        [[1. 5.]
+         [7. 9.]]
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.quantile(jnp.arange(5.), jnp.array([0.1, 0.5])))

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, overload
 
 import numpy as np
 from dovetail import lax
-from dovetail.errors import ConcretizationTypeError
+from dovetail.errors import ConcretizationTypeError, DTypeError, ShapeError
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import (
     array_like,
@@ -106,6 +106,8 @@ def arange(
             values = np.arange(length) * difference + first
         return on_device(host_array(values.astype(target)), device)
     kind = dtypes.kind_of(target)
+    if kind == "b" and length > 2:
+        raise TypeError(f"arange: booleans cannot count to {length}; there are two of them")
     if kind in ("i", "u", "f"):
         result = _counted(length, target, first, difference)
     else:
@@ -144,9 +146,9 @@ def _number(function: str, argument: str, value: Any) -> Any:
         raise ConcretizationTypeError(value, f"the argument {argument} of {function}")
     checked = aval_of(array_like(value, function, argument))
     if checked.shape:
-        raise TypeError(f"{function}: {argument} must be a scalar, got shape {checked.shape}")
+        raise ShapeError(f"{function}: {argument} must be a scalar, got shape {checked.shape}")
     if dtypes.kind_of(checked.dtype) == "c":
-        raise TypeError(f"{function}: {argument} must be a real number, got {checked.dtype}")
+        raise DTypeError(f"{function}: {argument} must be a real number, got {checked.dtype}")
     scalar = np.asarray(value, checked.dtype)[()]
     return scalar.item() if checked.weak_type else scalar
 

@@ -8,6 +8,7 @@ from typing import Any, Literal, overload
 
 import numpy as np
 from dovetail import lax
+from dovetail.errors import DTypeError, ShapeError
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import (
     Axis,
@@ -123,7 +124,7 @@ def accumulated(
 def _initial(function: str, initial: Any, dtype: Any) -> Any:
     start = array_like(initial, function, "initial")
     if aval_of(start).shape:
-        raise TypeError(
+        raise ShapeError(
             f"{function}: initial must be a scalar, got an array of shape {aval_of(start).shape}"
         )
     return convert(start, dtype)
@@ -246,6 +247,7 @@ def extreme(
 ) -> Any:
     """`max`, `min` or one of their relatives, with the name `function`."""
     x = value(strong(array_like(a, function, "a")))
+    require_kind(function, x, "biufc", "numbers and booleans")
     shape = aval_of(x).shape
     axes = canonical_axes(function, axis, len(shape))
     if where is not None:
@@ -652,9 +654,12 @@ def variance(
     if (
         requested is not None
         and dtypes.kind_of(inexact) == "c"
-        and dtypes.kind_of(requested) != "c"
+        and dtypes.kind_of(requested) in ("b", "i", "u")
     ):
-        target = requested
+        raise DTypeError(
+            f"{function}: the variance of complex numbers is a real number, which {requested} does "
+            "not hold; give a floating-point dtype, or take x.real first"
+        )
     computed = computed_in(
         dtypes.common_dtype(inexact, target) if requested is not None else inexact
     )

@@ -15,6 +15,7 @@ from dovetail.extend.arguments import (
     literal,
     no_out,
     refuse_complex,
+    require_kind,
     value,
     weak_of,
 )
@@ -41,6 +42,7 @@ def floor(x: ArrayLike, /) -> Array:
     """
     x = array_like(x, "floor")
     refuse_complex("floor", x)
+    require_kind("floor", x, "biuf", "real numbers")
     if dtypes.kind_of(x.dtype) != "f":
         return value(x)
     return lax.floor(x)
@@ -63,6 +65,7 @@ def ceil(x: ArrayLike, /) -> Array:
     """
     x = array_like(x, "ceil")
     refuse_complex("ceil", x)
+    require_kind("ceil", x, "biuf", "real numbers")
     if dtypes.kind_of(x.dtype) != "f":
         return value(x)
     return lax.ceil(x)
@@ -85,6 +88,7 @@ def trunc(x: ArrayLike) -> Array:
     """
     x = array_like(x, "trunc")
     refuse_complex("trunc", x)
+    require_kind("trunc", x, "biuf", "real numbers")
     if dtypes.kind_of(x.dtype) != "f":
         return value(x)
     return _towards_zero(x)

@@ -203,11 +203,20 @@ def isdtype(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> bool:
         if isinstance(option, str) and option in _KINDS:
             if found_kind in _KINDS[option]:
                 return True
-        elif isinstance(option, str) and " " in option:
-            raise ValueError(f"isdtype: kind must be one of {', '.join(_KINDS)}, got {option!r}")
-        elif found == dtypes.as_dtype(option):
+        elif found == _as_kind(option):
             return True
     return False
+
+
+def _as_kind(option: Any) -> Any:
+    try:
+        return dtypes.as_dtype(option)
+    except TypeError:
+        if not isinstance(option, str):
+            raise
+        raise ValueError(
+            f"isdtype: kind must be a dtype or one of {', '.join(_KINDS)}, got {option!r}"
+        ) from None
 
 
 _KINDS: dict[str, tuple[str, ...]] = {

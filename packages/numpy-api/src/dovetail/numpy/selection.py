@@ -7,7 +7,7 @@ from typing import Any, overload
 
 import numpy as np
 from dovetail import lax
-from dovetail.errors import ConcretizationTypeError
+from dovetail.errors import ConcretizationTypeError, DTypeError, NonArrayArgumentError
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import (
     array_like,
@@ -84,7 +84,10 @@ def where(
     if x is None and y is None:
         return indices_of_nonzero(operand(condition, "where", "condition"), size, fill_value)
     if x is None or y is None:
-        raise ValueError("where takes either a condition alone, or both x and y")
+        raise NonArrayArgumentError(
+            "where takes either a condition alone, or both x and y; got None as "
+            + ("x" if x is None else "y")
+        )
     if size is not None or fill_value is not None:
         raise ValueError("where takes size and fill_value only with a condition alone")
     return _where(condition, x, y)
@@ -262,7 +265,7 @@ def _clip(arr: Any, min: Any, max: Any) -> Any:
             dtypes.kind_of(aval_of(result).dtype) == "c"
             or dtypes.kind_of(aval_of(bound).dtype) == "c"
         ):
-            raise TypeError(
+            raise DTypeError(
                 "clip takes no complex numbers: they have no order; clip x.real and x.imag"
             )
         result, bound = promoted_pair("clip", result, bound)

@@ -8,7 +8,7 @@ from typing import Any, overload
 
 import numpy as np
 from dovetail import lax
-from dovetail.errors import NonArrayArgumentError
+from dovetail.errors import NonArrayArgumentError, ShapeError
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import (
     Literal,
@@ -484,7 +484,7 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
         return _transposed(x)
     permutation = canonical_axes("transpose", axes, rank, "axes")
     if len(permutation) != rank:
-        raise ValueError(f"transpose: axes {axes} must name each of the {rank} dimensions once")
+        raise ShapeError(f"transpose: axes {axes} must name each of the {rank} dimensions once")
     return permuted(x, permutation)
 
 
@@ -715,6 +715,8 @@ def roll(
         axis = axis.tolist()
     axes = tuple(axis) if isinstance(axis, (tuple, list)) else (0 if axis is None else axis,)
     axes = tuple(canonical_axis("roll", d, len(sizes)) for d in axes)
+    if getattr(shift, "ndim", 0) > 1:
+        raise ValueError(f"roll: shift must be a scalar or a vector, got shape {shape(shift)}")
     if type(shift) is int:
         entries: list[Any] = [shift]
     elif isinstance(shift, (tuple, list)):

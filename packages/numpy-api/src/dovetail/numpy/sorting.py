@@ -27,9 +27,9 @@ from dovetail.typing import Array, ArrayLike, DTypeLike
 
 def _prepared(function: str, a: Any, axis: Any, kind: Any, order: Any) -> tuple[Any, int]:
     if kind is not None:
-        raise ValueError(f"{function}: kind cannot be chosen; give stable=True or False instead")
+        raise TypeError(f"{function}: kind cannot be chosen; give stable=True or False instead")
     if order is not None:
-        raise ValueError(f"{function}: order is for arrays with fields, which there are none of")
+        raise TypeError(f"{function}: order is for arrays with fields, which there are none of")
     x = value(array_like(a, function, "a"))
     if axis is None:
         return reshaped(x, (aval_of(x).size,)), 0
@@ -170,7 +170,7 @@ def lexsort(
     """
     values = [value(k) for k in array_sequence(keys, "lexsort", "keys")]
     if not values:
-        raise ValueError("lexsort needs at least one key")
+        raise TypeError("lexsort needs at least one key")
     shape = aval_of(values[0]).shape
     if any(aval_of(v).shape != shape for v in values):
         raise ValueError(

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 from dovetail import ShapeDtypeStruct, eval_shape, lax
+from dovetail.errors import DTypeError, ShapeError
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import (
     Literal,
@@ -93,7 +94,7 @@ def _scalar(x: Any, function: str, argument: str) -> Any:
     """A checked operand of rank 0."""
     x = array_like(x, function, argument)
     if shape_of(x):
-        raise TypeError(
+        raise ShapeError(
             f"{function}: {argument} must be a scalar, got an array of shape {shape_of(x)}"
         )
     return x
@@ -340,7 +341,7 @@ def reduceat(ufunc: Any) -> Function:
         items = plain(shapes.moveaxis)(x, axis, 0)
         starts = value(array_like(indices, name, "indices"))
         if dtypes.kind_of(starts.dtype) not in ("i", "u"):
-            raise TypeError(f"{name} requires indices to be integers, got dtype {starts.dtype}")
+            raise DTypeError(f"{name} requires indices to be integers, got dtype {starts.dtype}")
         if len(shape_of(starts)) != 1:
             raise ValueError(
                 f"{name} requires indices to have one dimension, got shape {shape_of(starts)}"

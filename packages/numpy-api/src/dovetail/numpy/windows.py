@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dovetail import lax
+from dovetail.errors import ShapeError
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import (
     array_like,
@@ -26,7 +27,7 @@ from dovetail.typing import Array, ArrayLike
 def _size(function: str, M: Any) -> int:
     count = integer(function, "M", M)
     if count < 0:
-        raise ValueError(f"{function}: M, the number of points, must not be negative, got {count}")
+        raise ShapeError(f"{function}: M, the number of points, must not be negative, got {count}")
     return count
 
 

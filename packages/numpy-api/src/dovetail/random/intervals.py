@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dovetail import enable_x64, lax
+from dovetail.errors import ShapeError
 from dovetail.extend import dtypes, random_keys
 from dovetail.extend.arguments import Literal, array_like, with_rank
 from dovetail.extend.avals import aval_of
@@ -51,7 +52,7 @@ def spread(function: str, argument: str, x: Any, shape: Shape) -> Any:
     if len(x_shape) > len(shape) or any(
         n not in (1, m) for n, m in zip(x_shape, aligned, strict=True)
     ):
-        raise ValueError(
+        raise ShapeError(
             f"random.{function}: {argument} of shape {x_shape} cannot be broadcast to shape {shape}"
         )
     return with_rank(x, x_shape, len(shape))

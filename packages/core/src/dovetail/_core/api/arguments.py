@@ -13,7 +13,12 @@ import numpy as np
 
 from dovetail._core.base import dtypes, source
 from dovetail._core.base.config import numpy_rank_promotion
-from dovetail._core.base.errors import ConcretizationTypeError, NonArrayArgumentError
+from dovetail._core.base.errors import (
+    ConcretizationTypeError,
+    DTypeError,
+    NonArrayArgumentError,
+    ShapeError,
+)
 from dovetail._core.base.typing import Array
 from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import as_operand
@@ -285,7 +290,7 @@ def broadcast_result(function: str, shapes: Sequence[Shape], explicit: bool = Fa
     for sizes in zip(*padded, strict=True):
         size = next((n for n in sizes if n != 1), 1)
         if any(n not in (1, size) for n in sizes):
-            raise TypeError(
+            raise ShapeError(
                 f"{function} got incompatible shapes for broadcasting: "
                 f"{', '.join(map(str, shapes))}. Sizes are compared from the last dimension on, "
                 "and "
@@ -373,7 +378,7 @@ def float_pair(function: str, x: Any, y: Any) -> tuple[Array, Array]:
 def refuse_complex(function: str, x: Any) -> None:
     """Raise for a complex operand of a function of real numbers."""
     if dtypes.kind_of(x.dtype) == "c":
-        raise TypeError(
+        raise DTypeError(
             f"{function} is defined for real numbers only, got dtype {x.dtype}; "
             "take x.real, x.imag or abs(x) first"
         )
@@ -382,7 +387,7 @@ def refuse_complex(function: str, x: Any) -> None:
 def require_kind(function: str, x: Any, kinds: str, wanted: str) -> None:
     """Raise unless the dtype of an operand has one of the kinds given, of b, i, u, f, c."""
     if (dtypes.kind_of(x.dtype) or "?") not in kinds:
-        raise TypeError(f"{function} does not accept dtype {x.dtype}; it takes {wanted}")
+        raise DTypeError(f"{function} does not accept dtype {x.dtype}; it takes {wanted}")
 
 
 def require_callable(function: str, argument: str, given: Any) -> None:
@@ -449,7 +454,7 @@ def canonical_axes(function: str, axis: Any, ndim: int, argument: str = "axis") 
     if isinstance(axis, (tuple, list)):
         axes = tuple(canonical_axis(function, a, ndim, argument) for a in axis)
         if len(set(axes)) != len(axes):
-            raise ValueError(f"{function}: duplicate value in {argument}: {tuple(axis)}")
+            raise ShapeError(f"{function}: duplicate value in {argument}: {tuple(axis)}")
         return axes
     return (canonical_axis(function, axis, ndim, argument),)
 
@@ -472,7 +477,7 @@ def canonical_shape(function: str, shape: Any, argument: str = "shape") -> Shape
         sizes = (integer(function, argument, shape),)
     for n in sizes:
         if n < 0:
-            raise ValueError(f"{function}: sizes must not be negative, got {argument} {sizes}")
+            raise ShapeError(f"{function}: sizes must not be negative, got {argument} {sizes}")
     return sizes
 
 

@@ -82,6 +82,12 @@ def jvp(
     Raises:
         TypeError: primals and tangents do not match.
 
+    Differs:
+        An integer of Python is a tangent of a float, too; so are cotangents of `vjp`.
+
+        >>> print(*dt.jvp(lambda x: x * x, (3.0,), (1,)))
+        9.0 6.0
+
     Example:
         >>> import dovetail as dt
         >>> import dovetail.numpy as jnp
@@ -439,7 +445,9 @@ def value_and_grad(
 
     @wraps(fun)
     def value_and_grad_fun(*args: Any, **kwargs: Any) -> Any:
-        numbers = normalized_argnums(argnums, len(args), f"grad of {name_of(fun)}")
+        numbers = normalized_argnums(
+            argnums, len(args), f"grad of {name_of(fun)}", missing=TypeError
+        )
         chosen = tuple(args[i] for i in numbers)
 
         def function(*differentiated: Any) -> Any:

@@ -172,6 +172,8 @@ def _jit(
         raise TypeError(
             f"device of jit must be a device, such as dovetail.devices()[0], got {device!r}"
         )
+    if not isinstance(inline, bool):
+        raise ValueError(f"inline of jit must be True or False, got {inline!r}")
     options = JitOptions(
         name=name,
         static_argnums=statics[0],
@@ -179,7 +181,7 @@ def _jit(
         donate_argnums=donated[0],
         donate_argnames=donated[1],
         keep_unused=bool(keep_unused),
-        inline=bool(inline),
+        inline=inline,
         device=device,
         compiler_options=tuple(sorted((compiler_options or {}).items())),
     )

@@ -10,7 +10,7 @@ import numpy as np
 
 from dovetail._core.base import promotion, source
 from dovetail._core.base.config import enable_x64, numpy_dtype_promotion
-from dovetail._core.base.errors import NonArrayArgumentError
+from dovetail._core.base.errors import DTypeError, NonArrayArgumentError
 from dovetail._core.base.promotion import TypePromotionError as TypePromotionError
 from dovetail._core.base.typing import DTypeLike
 
@@ -184,6 +184,19 @@ def _canonicalized(dtype: Any, x64: bool, allow_extended: bool) -> Any:
     return exact if x64 or isinstance(exact, ExtendedDType) else promotion.narrowed(exact)
 
 
+def refuse_array(dtype: Any, function_name: str, argument: str = "dtype") -> None:
+    """Raise for an array in place of a dtype.
+
+    Raises:
+        DTypeError: it is one.
+    """
+    if isinstance(dtype, np.ndarray) or hasattr(dtype, "aval"):
+        raise DTypeError(
+            f"{function_name}: the argument {argument} is an array; for the dtype of an array x "
+            f"write {argument}=x.dtype"
+        )
+
+
 def check_user_dtype(dtype: Any, function_name: str) -> Any:
     """Canonicalize a dtype that a user requested, with a warning if that changes it.
 
@@ -196,11 +209,7 @@ def check_user_dtype(dtype: Any, function_name: str) -> Any:
     Raises:
         TypeError: it is not a dtype, or not one that arrays can have.
     """
-    if isinstance(dtype, np.ndarray) or hasattr(dtype, "aval"):
-        raise TypeError(
-            f"{function_name}: the argument dtype is an array; for the dtype of an array x write "
-            "dtype=x.dtype"
-        )
+    refuse_array(dtype, function_name)
     try:
         asked = as_dtype(dtype)
     except TypeError as error:

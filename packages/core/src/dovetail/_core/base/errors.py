@@ -211,6 +211,29 @@ class TracerBoolConversionError(ConcretizationTypeError):
         )
 
 
+class TracerAttributeError(ConcretizationTypeError, AttributeError):
+    """An attribute was read of a tracer that only arrays have, such as their devices.
+
+    It is an AttributeError, too, so that `hasattr` is false.
+
+    Args:
+        tracer: the tracer.
+        name: the name of the attribute.
+    """
+
+    def __init__(self, tracer: TracerLike, name: str) -> None:
+        self.tracer = tracer
+        TypeError.__init__(
+            self,
+            _about(
+                tracer,
+                f"{name} is there for arrays alone, and a tracer stands for values that are not "
+                "known yet",
+                "Use it on the result, outside of the transformed function.",
+            ),
+        )
+
+
 class NonConcreteBooleanIndexError(JAXIndexError):
     """An array was indexed with a traced mask, so the size of the result is unknown.
 
@@ -256,6 +279,36 @@ class UnexpectedTracerError(JAXTypeError):
         )
 
 
+class ShapeError(ValueError, TypeError):
+    """Shapes, sizes or axes do not fit each other, or a size is negative.
+
+    NumPy raises a ValueError for most of these mistakes, and JAX now that, now a TypeError: this is
+    both.
+
+    Args:
+        message: the text of the error.
+    """
+
+
+class IndexShapeError(ShapeError, IndexError):
+    """Arrays of indices do not broadcast: an IndexError in NumPy, a ValueError in JAX, here both.
+
+    Args:
+        message: the text of the error.
+    """
+
+
+class DTypeError(TypeError, ValueError):
+    """A function does not take the dtype of an argument.
+
+    NumPy raises a TypeError for most of these mistakes, and JAX now that, now a ValueError: this is
+    both.
+
+    Args:
+        message: the text of the error.
+    """
+
+
 class KeyReuseError(RuntimeError):
     """A random key was used twice.
 
@@ -272,8 +325,10 @@ class InconclusiveDimensionOperation(Exception):
     """Two symbolic dimensions cannot be compared."""
 
 
-class DeletedArrayError(RuntimeError):
+class DeletedArrayError(RuntimeError, ValueError):
     """An array was used after it was deleted or donated.
+
+    JAX raises a RuntimeError or a ValueError, by the function that finds it out: this is both.
 
     Args:
         message: the text of the error.
@@ -307,8 +362,10 @@ class DeviceMismatchError(ValueError):
     """
 
 
-class NonArrayArgumentError(TypeError):
+class NonArrayArgumentError(TypeError, ValueError):
     """A value that is not an array and cannot become one was passed as an array.
+
+    It is a TypeError; of None and of text JAX makes a ValueError, so that it is that, too.
 
     Args:
         message: the text of the error, which names the argument.

@@ -17,6 +17,7 @@ import ml_dtypes
 import numpy as np
 
 from dovetail._core.base.config import enable_x64, numpy_dtype_promotion
+from dovetail._core.base.errors import DTypeError
 
 __all__ = ["TypePromotionError", "join", "widest"]
 
@@ -25,7 +26,7 @@ Node = "np.dtype[Any] | str"
 WEAK_INT, WEAK_FLOAT, WEAK_COMPLEX = "int*", "float*", "complex*"
 
 
-class TypePromotionError(ValueError):
+class TypePromotionError(DTypeError):
     """Arguments have dtypes that do not combine.
 
     Args:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 
 from dovetail._core.base import dtypes
+from dovetail._core.base.errors import DTypeError, ShapeError
 from dovetail._core.basis.structural import (
     broadcast_in_dim,
     broadcast_to,
@@ -56,7 +57,7 @@ def broadcast_shapes(name: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int,
         out = tuple(next((n for n in sizes if n != 1), 1) for sizes in zip(*ranked, strict=True))
         if all(n in (1, m) for s in ranked for n, m in zip(s, out, strict=True)):
             return out
-    raise TypeError(
+    raise ShapeError(
         f"{name} got incompatible shapes for broadcasting: {', '.join(map(str, shapes))}; ranks "
         "must be equal (or zero), and sizes equal or one"
     )
@@ -221,7 +222,7 @@ class ConvertElementType(Elementwise):
         self, x: Any, *, new_dtype: Any, weak_type: bool = False, sharding: Any = None
     ) -> Any:
         if dtypes.kind_of(x.dtype) == "" or dtypes.kind_of(new_dtype) == "":
-            raise TypeError(
+            raise DTypeError(
                 f"convert_element_type cannot convert {dtype_name(x.dtype)} to "
                 f"{dtype_name(new_dtype)}"
             )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 
 from dovetail._core.base import dtypes
+from dovetail._core.base.errors import ShapeError
 from dovetail._core.ir.avals import ShapedArray, make_aval, shape_of
 from dovetail._core.ir.jaxpr import Literal
 from dovetail._core.ir.shown_params import ShownParams, is_given, never
@@ -75,19 +76,19 @@ class BroadcastInDim(Linear):
         self, x: Any, *, shape: Shape, broadcast_dimensions: tuple[int, ...], sharding: Any = None
     ) -> Any:
         if len(broadcast_dimensions) != x.ndim:
-            raise TypeError(
+            raise ShapeError(
                 f"broadcast_in_dim: broadcast_dimensions {broadcast_dimensions} must name one "
                 f"result dimension for each of the {x.ndim} dimensions of the operand of shape "
                 f"{x.shape}"
             )
         if any(a >= b for a, b in pairwise(broadcast_dimensions)):
-            raise TypeError(
+            raise ShapeError(
                 "broadcast_in_dim: broadcast_dimensions must be strictly increasing, got "
                 f"{broadcast_dimensions}"
             )
         for size, d in zip(x.shape, broadcast_dimensions, strict=True):
             if not 0 <= d < len(shape) or size not in (1, shape[d]):
-                raise TypeError(
+                raise ShapeError(
                     f"broadcast_in_dim: an operand of shape {x.shape} does not go to shape "
                     f"{shape} with broadcast_dimensions {broadcast_dimensions}: each of its "
                     "dimensions must have size 1 or the size of its result dimension"

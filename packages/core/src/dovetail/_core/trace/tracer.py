@@ -14,6 +14,7 @@ from dovetail._core.base.dtypes import kind_of
 from dovetail._core.base.errors import (
     ConcretizationTypeError,
     TracerArrayConversionError,
+    TracerAttributeError,
     TracerBoolConversionError,
     TracerIntegerConversionError,
 )
@@ -184,19 +185,6 @@ for _name in OPERATORS:
     setattr(ArrayClass, _name, _stub(_name))
 
 
-class _AbsentAttributeError(ConcretizationTypeError, AttributeError):
-    """An attribute of arrays was asked of a tracer: JAX's error, with which hasattr is False."""
-
-    def __init__(self, tracer: Tracer, name: str) -> None:
-        self.tracer = tracer
-        TypeError.__init__(
-            self,
-            f"{name} is there for arrays alone, and this is a tracer, whose value is not "
-            f"known while tracing: {tracer.origin()}. Use it on the result, outside of the "
-            "transformed function",
-        )
-
-
 class _OfValues:
     """An attribute that arrays have and tracers lack; its error says where a tracer came from."""
 
@@ -206,7 +194,7 @@ class _OfValues:
     def __get__(self, tracer: Any, owner: type) -> Any:
         if tracer is None:
             raise AttributeError(f"{owner.__name__} has no attribute {self.name!r}")
-        raise _AbsentAttributeError(tracer, self.name)
+        raise TracerAttributeError(tracer, self.name)
 
 
 class Tracer(ArrayClass):

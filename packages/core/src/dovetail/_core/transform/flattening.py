@@ -272,9 +272,20 @@ def check_array_leaves(
 
 
 def normalized_argnums(
-    argnums: Any, count: int, function: str, name: str = "argnums"
+    argnums: Any,
+    count: int,
+    function: str,
+    name: str = "argnums",
+    missing: type[Exception] = ValueError,
 ) -> tuple[int, ...]:
     """Non-negative argument numbers.
+
+    Args:
+        argnums: an integer or a sequence of them; negative ones count from the end.
+        count: how many positional arguments the call has.
+        function: what they are for, for the message.
+        name: the name of the user's argument, for the message.
+        missing: what to raise where the call has too few arguments.
 
     Raises:
         ValueError: a number is out of range or repeated.
@@ -291,7 +302,7 @@ def normalized_argnums(
                 f"{argnums!r}"
             ) from None
         if not -count <= index < count:
-            raise ValueError(
+            raise (ValueError if index < 0 else missing)(
                 f"{name}={argnums!r} of {function}: there is no positional argument {index}, the "
                 f"call has {count}; arguments to transform must be passed by position"
             )

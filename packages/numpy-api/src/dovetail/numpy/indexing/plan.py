@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 from dovetail import enable_x64
+from dovetail.errors import IndexShapeError
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import Literal
 from dovetail.extend.avals import aval_of, make_aval, shape_of
@@ -154,7 +155,7 @@ class Plan:
         try:
             return np.broadcast_shapes(*shapes)
         except ValueError:
-            raise IndexError(
+            raise IndexShapeError(
                 "shape mismatch: indexing arrays could not be broadcast together with shapes "
                 f"{' '.join(map(str, shapes))}"
             ) from None

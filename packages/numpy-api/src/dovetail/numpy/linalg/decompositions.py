@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 from dovetail import lax
+from dovetail.errors import ShapeError
 from dovetail.extend.arguments import array_like, convert, inexact, integer, literal, value
 from dovetail.extend.avals import aval_of
 from dovetail.extend.indexing import take_along
@@ -104,12 +105,12 @@ def checked_matrices(function: str, x: Any, argument: str, square: bool = False)
     """
     shape = aval_of(x).shape
     if len(shape) < 2:
-        raise ValueError(
+        raise ShapeError(
             f"{function}: {argument} must have two dimensions or more, those of a matrix last, got "
             f"the shape {shape}"
         )
     if square and shape[-1] != shape[-2]:
-        raise ValueError(
+        raise ShapeError(
             f"{function}: the matrices in {argument} must be square, got the shape {shape}"
         )
     return x

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from dovetail import lax
+from dovetail.errors import ConcretizationTypeError
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import (
     array_like,
@@ -16,7 +17,7 @@ from dovetail.extend.arguments import (
     value,
     weak_of,
 )
-from dovetail.extend.avals import aval_of
+from dovetail.extend.avals import Tracer, aval_of
 from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.conditions import pick
 from dovetail.numpy.linalg.decompositions import checked_matrices, factored, rounded
@@ -102,6 +103,8 @@ def _vector(function: str, x: Any, ord: Any, axes: tuple[int, ...], keepdims: bo
         raise ValueError(
             f"{function}: ord {ord!r} is a norm of matrices, and the array has vectors"
         )
+    if isinstance(ord, Tracer):
+        raise ConcretizationTypeError(ord, f"the argument ord of {function}")
     if ord is not None and not isinstance(ord, (int, float, np.integer, np.floating)):
         raise TypeError(
             f"{function}: ord of vectors must be a real number, got {type(ord).__name__}"

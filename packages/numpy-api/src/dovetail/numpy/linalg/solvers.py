@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from dovetail import custom_jvp, lax
-from dovetail.errors import ConcretizationTypeError
+from dovetail.errors import ConcretizationTypeError, ShapeError
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import (
     array_like,
@@ -482,7 +482,7 @@ def _least_squares(a: Any, b: Any, rcond: Any) -> tuple[Any, Any, Any, Any]:
     right, _ = factored(function, right, "b")
     shape, right_shape = aval_of(left).shape, aval_of(right).shape
     if len(shape) != 2 or len(right_shape) not in (1, 2) or right_shape[0] != shape[0]:
-        raise ValueError(
+        raise ShapeError(
             f"{function}: a must be a matrix, and b a vector or a matrix with as many rows, got "
             f"the shapes {shape} and {right_shape}; for stacks of them use dovetail.vmap"
         )

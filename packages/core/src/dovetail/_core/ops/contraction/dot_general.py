@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 
 from dovetail._core.base import config, dtypes
+from dovetail._core.base.errors import ShapeError
 from dovetail._core.base.typing import Array, ArrayLike, DTypeLike, Sharding
 from dovetail._core.basis import structural
 from dovetail._core.basis.elementwise import add_tangents, convert_element_type, dtype_name
@@ -414,7 +415,7 @@ def canonical_dimension_numbers(
     try:
         (xc, yc), (xb, yb) = numbers
     except (TypeError, ValueError):
-        raise TypeError(
+        raise ShapeError(
             f"lax.{function}: {argument} must be ((lhs_contracting, rhs_contracting), (lhs_batch, "
             f"rhs_batch)), four sequences of integers, got {numbers!r}"
         ) from None
@@ -519,7 +520,7 @@ def dot(
     if dimension_numbers is None:
         x, y = shape_of(lhs), shape_of(rhs)
         if len(x) not in (1, 2) or len(y) not in (1, 2) or x[-1] != y[0]:
-            raise TypeError(
+            raise ShapeError(
                 f"lax.dot: operands of shapes {x} and {y} are no matrices or vectors of which the "
                 "last size of the first is the first size of the second; give dimension_numbers, "
                 "or use dovetail.numpy.matmul for stacks of matrices"
@@ -560,7 +561,7 @@ def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None
     rhs = as_operand(rhs, "lax.batch_matmul", "rhs")
     x, y = shape_of(lhs), shape_of(rhs)
     if len(x) < 2 or len(x) != len(y):
-        raise TypeError(
+        raise ShapeError(
             "lax.batch_matmul: operands must have one rank, of at least 2, got shapes "
             f"{x} and {y}; dovetail.numpy.matmul broadcasts"
         )

@@ -9,6 +9,7 @@ from typing import Any, TypeVar, overload
 import numpy as np
 
 from dovetail._core.base import config, dtypes, pytree
+from dovetail._core.base.errors import ConcretizationTypeError
 from dovetail._core.base.typing import Array, ArrayLike, IntLike, PyTree
 from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import as_operand, literal_like, make_literal
@@ -27,9 +28,11 @@ from dovetail._core.ops.control.scan import ScanParams
 from dovetail._core.ops.control.while_loop import run_while
 from dovetail._core.ops.elementwise.arithmetic import add
 from dovetail._core.ops.elementwise.comparison import lt
+from dovetail._core.ops.shape.dimensions import integer
 from dovetail._core.ops.shape.joining import concatenate_p
 from dovetail._core.ops.shape.slicing import slice_dimension
 from dovetail._core.trace.mutable_references import Ref, refuse_parts
+from dovetail._core.trace.tracer import Tracer
 from dovetail._core.transform.batch import batch_flat, place_batch
 from dovetail._core.transform.flattening import FlatFunction, check_callable, leaf_names
 from dovetail._core.transform.interning import interned
@@ -233,6 +236,12 @@ def _length(xs: Operands, caller: str, length: Any = None) -> int:
         try:
             length = operator.index(length)
         except TypeError:
+            if isinstance(length, Tracer):
+                raise ConcretizationTypeError(
+                    length,
+                    f"the argument length of {caller}; where the number of turns is known only at "
+                    "run time, use lax.fori_loop or lax.while_loop",
+                ) from None
             raise TypeError(
                 f"{caller}: length must be an integer known while tracing, got "
                 f"{length!r:.80}; where the number of turns is known only at run time, use "
@@ -266,7 +275,7 @@ def _unroll(unroll: Any, length: int) -> int:
     try:
         number = operator.index(unroll)
     except TypeError:
-        number = 0
+        raise TypeError(f"unroll of a loop must be a bool or an integer, got {unroll!r}") from None
     if number < 1:
         raise ValueError(f"unroll of a loop must be a bool or a positive integer, got {unroll!r}")
     return number
@@ -501,7 +510,7 @@ def map(f: Callable[[X], Y], xs: X, *, batch_size: int | None = None) -> Y:
         [1, 4, 9]
     """
     check_callable(f, "lax.map")
-    if batch_size is not None and (type(batch_size) is not int or batch_size < 1):
+    if batch_size is not None and integer(batch_size, "map", "batch_size") < 1:
         raise ValueError(f"lax.map: batch_size must be a positive integer, got {batch_size!r}")
     if batch_size is None:
         elements = operands_of(_values_of(xs, "lax.map"), "lax.map", "xs")

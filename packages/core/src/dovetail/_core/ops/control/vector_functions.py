@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 from dovetail._core.base import dtypes, pytree
+from dovetail._core.base.errors import ShapeError
 from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Effects, JaxprEqn
@@ -134,7 +135,7 @@ class Vector(NamedTuple):
     def _check(self, user: Callable[..., Any], what: str, out_tree: Any, body: Body) -> None:
         if out_tree != self.tree:
             difference = pytree.structure_difference(self.tree, out_tree, self.name, "the result")
-            raise TypeError(
+            raise ShapeError(
                 f"{self.caller}: {what} {_placed(user)} must return a tree of the structure of "
                 f"{self.name}:\n{difference}"
             )
@@ -148,7 +149,7 @@ class Vector(NamedTuple):
             if not same_type(before, after)
         ]
         if wrong:
-            raise TypeError(
+            raise ShapeError(
                 f"{self.caller}: {what} {_placed(user)} must return the shapes and dtypes of "
                 f"{self.name}:{''.join(wrong)}"
             )

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from dovetail._core.base import dtypes, pytree
+from dovetail._core.base.errors import DTypeError
 from dovetail._core.base.typing import Array, ArrayLike, DType, DTypeLike
 from dovetail._core.basis.elementwise import Elementwise, convert_element_type_p, dtype_name
 from dovetail._core.basis.families import NoGradient, Unary
@@ -22,6 +23,7 @@ from dovetail._core.ir.avals import (
     is_array_like,
     make_aval,
 )
+from dovetail._core.ops.shape.dimensions import integer
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.tracer import ArrayClass
 from dovetail._core.trace.zeros import Zero
@@ -39,11 +41,11 @@ class BitcastConvertType(NoGradient):
     def abstract(self, x: Any, *, new_dtype: Any) -> Any:
         old, new = x.dtype, new_dtype
         if dtypes.kind_of(old) == "" or dtypes.kind_of(new) == "":
-            raise TypeError(
+            raise DTypeError(
                 f"bitcast_convert_type does not take {dtype_name(old)} to {dtype_name(new)}"
             )
         if old != new and (dtypes.kind_of(old) in "bc" or dtypes.kind_of(new) in "bc"):
-            raise TypeError(
+            raise DTypeError(
                 "bitcast_convert_type takes bool and complex dtypes to themselves only, "
                 f"got {dtype_name(old)} and the new dtype {dtype_name(new)}"
             )
@@ -237,6 +239,9 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
         -2
     """
     x = _operand(operand, "lax.convert_element_type", "operand")
+    if new_dtype is None:
+        raise ValueError("lax.convert_element_type: new_dtype must be a dtype, got None")
+    dtypes.refuse_array(new_dtype, "lax.convert_element_type", "new_dtype")
     aval = aval_of(x)
     new = dtypes.canonicalize_dtype(new_dtype, allow_extended_dtype=True)
     if aval.dtype == new and not aval.weak_type and isinstance(x, ArrayClass):
@@ -276,6 +281,7 @@ def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
         '0x3f800000'
     """
     x = _operand(operand, "lax.bitcast_convert_type", "operand")
+    dtypes.refuse_array(new_dtype, "lax.bitcast_convert_type", "new_dtype")
     return bitcast_convert_type_p.bind(x, new_dtype=dtypes.canonicalize_dtype(new_dtype))
 
 
@@ -304,8 +310,8 @@ def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int)
     """
     return reduce_precision_p.bind(
         _operand(operand, "lax.reduce_precision", "operand"),
-        exponent_bits=int(exponent_bits),
-        mantissa_bits=int(mantissa_bits),
+        exponent_bits=integer(exponent_bits, "reduce_precision", "exponent_bits"),
+        mantissa_bits=integer(mantissa_bits, "reduce_precision", "mantissa_bits"),
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dovetail._core.base import dtypes
+from dovetail._core.base.errors import DTypeError
 from dovetail._core.base.typing import Array, ArrayLike
 from dovetail._core.basis.elementwise import convert_element_type, dtype_name, neg
 from dovetail._core.basis.operands import as_operand
@@ -47,7 +48,7 @@ class ApproxTopK(Primitive):
         aggregate_to_topk: bool,
     ) -> Any:
         if dtypes.kind_of(x.dtype) != "f":
-            raise TypeError(
+            raise DTypeError(
                 f"approx_top_k does not accept dtype {dtype_name(x.dtype)}; it takes floating "
                 "point (lax.top_k takes integers too)"
             )

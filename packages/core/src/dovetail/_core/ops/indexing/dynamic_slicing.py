@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dovetail._core.base import dtypes
+from dovetail._core.base.errors import DTypeError, ShapeError
 from dovetail._core.base.typing import Array, ArrayLike
 from dovetail._core.basis import structural
 from dovetail._core.basis.elementwise import convert_element_type, dtype_name
@@ -102,7 +103,7 @@ class DynamicSlice(Linear):
         if len(slice_sizes) != x.ndim or any(
             not 0 <= size <= n for size, n in zip(slice_sizes, x.shape, strict=False)
         ):
-            raise TypeError(
+            raise ShapeError(
                 f"dynamic_slice: slice_sizes {slice_sizes} must be one size for each dimension of "
                 f"the operand, from 0 to its size, for an operand of shape {x.shape}"
             )
@@ -283,20 +284,24 @@ def _start_indices(
                 f"lax.{function}: allow_negative_indices must be a bool, or one for each of the "
                 f"{len(shape)} dimensions of the operand"
             )
-    values = [_scalar_index(i, function) for i in indices]
+    operands: list[Any] = [
+        i if type(i) is int else as_operand(i, f"lax.{function}", "start_indices") for i in indices
+    ]
+    avals = [aval_of(o) for o in operands if type(o) is not int]
+    given = {a.dtype for a in avals if not a.weak_type}
+    if len(given) > 1:
+        raise TypeError(
+            f"lax.{function}: start indices must be of one integer dtype, got "
+            f"{', '.join(sorted(map(dtype_name, given)))}; convert with lax.convert_element_type"
+        )
+    values = [_scalar_index(o, function) for o in operands]
     for dim, (value, may_wrap) in enumerate(zip(values, wrap, strict=True)):
         if isinstance(value, int) and value < 0 and not may_wrap:
             raise ValueError(
                 f"lax.{function}: the start index {value} of dimension {dim} is below zero, which "
                 "allow_negative_indices=False rules out"
             )
-    distinct = {v.dtype for v in values if not isinstance(v, int)}
-    if len(distinct) > 1:
-        raise TypeError(
-            f"lax.{function}: start indices must be of one integer dtype, got "
-            f"{', '.join(sorted(map(dtype_name, distinct)))}; convert with lax.convert_element_type"
-        )
-    dtype = next(iter(distinct), INT32)
+    dtype = next((v.dtype for v in values if not isinstance(v, int)), INT32)
     return [
         make_literal(v + n if v < 0 and w else v, dtype)
         if isinstance(v, int)
@@ -307,11 +312,10 @@ def _start_indices(
     ]
 
 
-def _scalar_index(index: Any, function: str) -> Any:
-    """A start index: a Python int if static, otherwise an array of 32 or 64 bits."""
-    if type(index) is int:
-        return index
-    value: Any = as_operand(index, f"lax.{function}", "start_indices")
+def _scalar_index(value: Any, function: str) -> Any:
+    """A checked start index: a Python int if static, otherwise an array of 32 or 64 bits."""
+    if type(value) is int:
+        return value
     if value.ndim or dtypes.kind_of(value.dtype) not in ("i", "u"):
         raise TypeError(
             f"lax.{function}: each start index must be an integer scalar, got "
@@ -352,6 +356,12 @@ def dynamic_slice(
     Raises:
         TypeError: start indices are not integers or have different dtypes, or a size is too large.
         ValueError: the number of start indices is not the rank.
+
+    Differs:
+        An integer of Python goes with start indices of any dtype.
+
+        >>> print(lax.dynamic_slice(jnp.ones((2, 2)), (0, jnp.int8(1)), (1, 1)))
+        [[1.]]
 
     Example:
         >>> import numpy as np
@@ -608,7 +618,7 @@ def index_take(src: ArrayLike, idxs: Sequence[ArrayLike], axes: Sequence[int]) -
     for index, d in zip(indices, dims, strict=True):
         aval = aval_of(index)
         if dtypes.kind_of(aval.dtype) not in ("i", "u") or aval.shape != first:
-            raise TypeError(
+            raise DTypeError(
                 "lax.index_take: indices must be arrays of integers of one shape, got "
                 f"{', '.join(aval_of(i).short_name() for i in indices)}"
             )

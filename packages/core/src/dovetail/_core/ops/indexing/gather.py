@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from dovetail._core.base import dtypes
+from dovetail._core.base.errors import DTypeError
 from dovetail._core.base.typing import Array, ArrayLike
 from dovetail._core.basis.elementwise import dtype_name
 from dovetail._core.basis.operands import as_operand
@@ -151,7 +152,7 @@ def canonical_numbers(numbers: Any, kind: type[Any], function: str) -> Any:
 def check_indices(name: str, indices: Any) -> None:
     """Raise TypeError unless `indices` is an array of index vectors."""
     if dtypes.kind_of(indices.dtype) not in ("i", "u"):
-        raise TypeError(f"{name}: indices must be integers, got dtype {dtype_name(indices.dtype)}")
+        raise DTypeError(f"{name}: indices must be integers, got dtype {dtype_name(indices.dtype)}")
     if not indices.ndim:
         raise TypeError(
             f"{name}: indices must have at least one dimension, the last of which holds index "

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, overload
 import numpy as np
 
 from dovetail._core.base import dtypes
+from dovetail._core.base.errors import DTypeError
 from dovetail._core.base.typing import Array, ArrayLike
 from dovetail._core.basis import structural
 from dovetail._core.basis.elementwise import dtype_name
@@ -225,7 +226,7 @@ class TopK(Primitive):
 
     def abstract(self, x: Any, *, k: int, axis: int) -> Any:
         if dtypes.kind_of(x.dtype) in ("", "c"):
-            raise TypeError(
+            raise DTypeError(
                 f"top_k does not accept dtype {dtype_name(x.dtype)}; it takes bool, integers and "
                 "floating point"
             )

@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from dovetail._core.base import dtypes
+from dovetail._core.base.errors import ShapeError
 from dovetail._core.basis.elementwise import convert_element_type, dtype_name
 from dovetail._core.basis.structural import (
     batch_size,
@@ -98,7 +99,7 @@ def check_matrices(name: str, aval: ShapedArray, argument: str, square: bool = F
         ValueError: the matrices are not square.
     """
     if aval.ndim < 2:
-        raise TypeError(
+        raise ShapeError(
             f"{name}: {argument} must be a matrix or a stack of them, got the shape {aval.shape}"
         )
     if square and aval.shape[-1] != aval.shape[-2]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dovetail._core.base import dtypes
+from dovetail._core.base.errors import ShapeError
 from dovetail._core.base.typing import Array, ArrayLike, DTypeLike, ShapeLike, Sharding
 from dovetail._core.basis.elementwise import dtype_name
 from dovetail._core.basis.families import NoGradient
@@ -146,7 +147,7 @@ class RngUniform(Primitive):
 
     def abstract(self, low: Any, high: Any, *, shape: Shape) -> Any:
         if low.ndim or high.ndim:
-            raise TypeError(
+            raise ShapeError(
                 f"{self.name}: bounds must be scalars, got shapes {low.shape} and {high.shape}"
             )
         if low.dtype != high.dtype:

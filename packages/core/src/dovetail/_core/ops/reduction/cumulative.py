@@ -435,6 +435,14 @@ def cumsum(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
         TypeError: the dtype is bool or not numeric.
         ValueError: the axis is out of bounds.
 
+    Differs:
+        A negative axis counts from the end; so in the other functions of running results and in
+        `broadcasted_iota`.
+
+        >>> print(lax.cumsum(jnp.ones((2, 2)), axis=-1))
+        [[1. 2.]
+         [1. 2.]]
+
     Example:
         >>> import numpy as np
         >>> from dovetail import lax

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, overload
 import numpy as np
 
 from dovetail._core.base import dtypes, pytree
+from dovetail._core.base.errors import ShapeError
 from dovetail._core.base.typing import Array, ArrayLike, PyTree, Sharding
 from dovetail._core.basis import structural
 from dovetail._core.basis.elementwise import convert_element_type, dtype_name, mul_p
@@ -65,7 +66,7 @@ class Reduce(Primitive):
         arrays, starts = avals[:count], avals[count:]
         for x, start in zip(arrays, starts, strict=True):
             if x.shape != arrays[0].shape or start.ndim or start.dtype != x.dtype:
-                raise TypeError(
+                raise ShapeError(
                     "reduce requires operands of one shape, and for each a scalar of its dtype to "
                     f"start with, got {', '.join(a.short_name() for a in avals)}"
                 )
@@ -303,9 +304,10 @@ def reduce(
         Arrays without these dimensions, as a tree like `operands`.
 
     Raises:
-        TypeError: dtypes, shapes or trees are incompatible, `computation` does not return scalars
+        TypeError: dtypes or shapes are incompatible, `computation` does not return scalars
             of the dtypes of its arguments, or it uses traced values from outside.
-        ValueError: a dimension is out of bounds or repeated.
+        ValueError: the trees have different structures, or a dimension is out of bounds or
+            repeated.
 
     Differs:
         An initial value that is not neutral is combined once with the elements, however many there
@@ -328,7 +330,7 @@ def reduce(
     leaves, tree = pytree.flatten(operands)
     starts, start_tree = pytree.flatten(init_values)
     if start_tree != tree or not leaves:
-        raise TypeError(
+        raise ValueError(
             f"lax.reduce: operands and init_values must be trees of one structure, got {tree} and "
             f"{start_tree}"
         )
@@ -358,7 +360,7 @@ def starting_value(scalar: Any, dtype: Any, function: str) -> Any:
         OverflowError: it is an integer that the dtype cannot hold.
     """
     if aval_of(scalar).ndim:
-        raise TypeError(
+        raise ShapeError(
             f"lax.{function}: init_values must be scalars, got an array of shape {scalar.shape}"
         )
     if scalar.dtype == dtype:

@@ -6,6 +6,7 @@ import operator
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from dovetail._core.base.errors import ShapeError
 from dovetail._core.trace.tracer import Tracer
 
 Shape = tuple[int, ...]
@@ -64,7 +65,7 @@ def canonical_shape(shape: Any, function: str, argument: str = "shape") -> Shape
         shape = (shape,)
     sizes = integers(shape, function, argument)
     if any(n < 0 for n in sizes):
-        raise TypeError(
+        raise ShapeError(
             f"lax.{function}: the sizes in {argument} must not be negative, got {sizes}"
         )
     return sizes
@@ -80,7 +81,7 @@ def canonical_dimension(dimension: Any, rank: int, function: str, argument: str 
     d = integer(dimension, function, argument)
     if -rank <= d < rank:
         return d + rank if d < 0 else d
-    raise ValueError(f"lax.{function}: {argument} {d} is out of bounds for an array of rank {rank}")
+    raise ShapeError(f"lax.{function}: {argument} {d} is out of bounds for an array of rank {rank}")
 
 
 def canonical_dimensions(
@@ -106,7 +107,7 @@ def canonical_dimensions(
         ]
     )
     if len(set(canonical)) != len(canonical):
-        raise ValueError(f"lax.{function}: a dimension is named twice in {argument} {dimensions}")
+        raise ShapeError(f"lax.{function}: a dimension is named twice in {argument} {dimensions}")
     return canonical
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from dovetail._core.base.errors import ShapeError
 from dovetail._core.base.typing import Array, ArrayLike
 from dovetail._core.basis import structural
 from dovetail._core.basis.elementwise import dtype_name
@@ -70,12 +71,12 @@ class Concatenate(Join):
         shapes = [a.shape for a in avals]
         first = shapes[0]
         if not 0 <= dimension < len(first) or any(len(s) != len(first) for s in shapes):
-            raise TypeError(
+            raise ShapeError(
                 f"concatenate: operands of shapes {', '.join(map(str, shapes))} cannot be joined "
                 f"along dimension {dimension}: all must have one rank, and that dimension"
             )
         if any(without(s, (dimension,)) != without(first, (dimension,)) for s in shapes):
-            raise TypeError(
+            raise ShapeError(
                 f"concatenate: operands of shapes {', '.join(map(str, shapes))} may differ only in "
                 f"the size of dimension {dimension}"
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from dovetail._core.base.errors import ShapeError
 from dovetail._core.ops.shape.dimensions import integers
 
 Pads = tuple[tuple[int, int], ...]
@@ -35,8 +36,8 @@ def pads_of(
         function: the name of the user's function, for messages.
 
     Raises:
-        TypeError: `padding` is neither a string nor pairs.
-        ValueError: the name is unknown, or there are too few or too many pairs.
+        ValueError: the name is unknown.
+        ShapeError: `padding` is neither a string nor pairs, or has too few or too many of them.
     """
     if isinstance(padding, str):
         if padding.upper() not in _NAMES:
@@ -47,9 +48,9 @@ def pads_of(
     except TypeError:
         pairs = [()]
     if any(len(pair) != 2 for pair in pairs):
-        raise TypeError(_message(function, "or a sequence of pairs (low, high)", padding))
+        raise ShapeError(_message(function, "or a sequence of pairs (low, high)", padding))
     if len(pairs) != len(sizes):
-        raise ValueError(
+        raise ShapeError(
             f"lax.{function}: padding must have a pair (low, high) for each of {len(sizes)} "
             f"dimensions, got {len(pairs)}: {padding!r}"
         )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from dovetail._core.base.errors import ShapeError
 from dovetail._core.base.typing import Array, ArrayLike, ShapeLike, Sharding
 from dovetail._core.basis import structural
 from dovetail._core.basis.operands import as_operand
@@ -100,7 +101,7 @@ class Tile(Linear):
 
     def abstract(self, x: Any, *, reps: tuple[int, ...]) -> Any:
         if len(reps) != x.ndim or any(r < 0 for r in reps):
-            raise ValueError(
+            raise ShapeError(
                 f"tile: reps {reps} must be one non-negative integer for each dimension of the "
                 f"operand of shape {x.shape}"
             )
@@ -383,7 +384,7 @@ def reshape(
     sizes = integers(new_sizes, "reshape", "new_sizes")
     shape = shape_of(x)
     if any(n < 0 for n in sizes):
-        raise TypeError(
+        raise ShapeError(
             f"lax.reshape: new_sizes must not be negative, got {sizes} for an operand of shape "
             f"{shape}; dovetail.numpy.reshape infers one size given as -1"
         )
@@ -398,7 +399,7 @@ def reshape(
     elif sizes == shape and isinstance(x, ArrayClass):
         return x
     if prod(sizes) != prod(shape):
-        raise TypeError(
+        raise ShapeError(
             f"lax.reshape: an operand of shape {shape} has {prod(shape)} elements, new_sizes "
             f"{sizes} has {prod(sizes)}"
         )

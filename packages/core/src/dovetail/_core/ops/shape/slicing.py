@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dovetail._core.base import dtypes
+from dovetail._core.base.errors import ShapeError
 from dovetail._core.base.typing import Array, ArrayLike
 from dovetail._core.basis import structural
 from dovetail._core.basis.elementwise import dtype_name
@@ -41,7 +42,7 @@ class Slice(Linear):
     ) -> Any:
         steps = (1,) * x.ndim if strides is None else strides
         if not len(start_indices) == len(limit_indices) == len(steps) == x.ndim:
-            raise TypeError(
+            raise ShapeError(
                 f"slice: start_indices {start_indices}, limit_indices {limit_indices} and strides "
                 f"{strides} must have one integer for each dimension of an operand of shape "
                 f"{x.shape}"
@@ -145,7 +146,7 @@ class Pad(Primitive):
                 f"each dimension of the operand of shape {x.shape}"
             )
         if value.ndim:
-            raise TypeError(f"pad: padding_value must be a scalar, got shape {value.shape}")
+            raise ShapeError(f"pad: padding_value must be a scalar, got shape {value.shape}")
         if value.dtype != x.dtype:
             raise TypeError(
                 f"pad: operand and padding_value must have one dtype, got {dtype_name(x.dtype)} "
@@ -291,6 +292,12 @@ def pad(
         ValueError: `padding_config` does not have one entry for each dimension, has a negative
             number between neighbours, or crops more than there is.
 
+    Differs:
+        A number of Python takes the dtype of the array; so in `clamp`.
+
+        >>> print(lax.pad(jnp.ones(1), 0, [(1, 0, 0)]), lax.clamp(0, jnp.array([1.5]), 1))
+        [0. 1.] [1.]
+
     Example:
         >>> import numpy as np
         >>> from dovetail import lax
@@ -305,7 +312,7 @@ def pad(
         value = _weak_scalar(value, dtype)
     config = tuple([integers(c, "pad", "each entry of padding_config") for c in padding_config])
     if any(len(c) != 3 for c in config):
-        raise TypeError(
+        raise ShapeError(
             "lax.pad: each entry of padding_config must be three integers (low, high, interior), "
             f"got {padding_config}"
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from dovetail._core.base.errors import ShapeError
 from dovetail._core.ops.shape.dimensions import canonical_shape, integer, integers
 from dovetail._core.ops.shape.padding import Pads, dilated_size, pads_of
 from dovetail._core.ops.windows.convolution import (
@@ -104,7 +105,7 @@ def entries(
         return (1,) * count
     checked = integers(values, function, argument)
     if len(checked) != count:
-        raise ValueError(
+        raise ShapeError(
             f"lax.{function}: {argument} must have one integer for each of the {count} spatial "
             f"dimensions, got {checked}"
         )

@@ -515,11 +515,12 @@ def reduce_window(
         + high - (window - 1) * e - 1) // stride + 1`` windows.
 
     Raises:
-        TypeError: dtypes, shapes or trees are incompatible, `computation` does not return scalars
+        TypeError: dtypes or shapes are incompatible, `computation` does not return scalars
             of the dtypes of its arguments, or it uses traced values from outside; or the number of
             window dimensions, strides or dilations is not the rank of the operand, or one is not
             positive.
-        ValueError: `padding` is an unknown name, or does not have a pair for each dimension.
+        ValueError: the trees have different structures, or `padding` is an unknown name or does
+            not have a pair for each dimension.
 
     Differs:
         The derivative of an extreme goes to the first nan of a window that has one, as the
@@ -547,7 +548,7 @@ def reduce_window(
     leaves, tree = pytree.flatten(operand)
     starts, start_tree = pytree.flatten(init_value)
     if start_tree != tree or not leaves:
-        raise TypeError(
+        raise ValueError(
             "lax.reduce_window: operand and init_value must be trees of one structure, got "
             f"{tree} and {start_tree}"
         )

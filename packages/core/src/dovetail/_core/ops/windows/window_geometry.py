@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from dovetail._core.base.errors import ShapeError
 from dovetail._core.ir.avals import shape_of
 from dovetail._core.ops.shape.padding import Pads, dilated_size
 from dovetail._core.ops.shape.slicing import pad_with, static_slice
@@ -87,7 +88,7 @@ class Window:
         """
         for field, values in self.params().items():
             if len(values) != len(shape):
-                raise TypeError(
+                raise ShapeError(
                     f"{name}: {field} must have an entry for each dimension of an operand of shape "
                     f"{shape}, got {values}"
                 )

@@ -244,14 +244,14 @@ def as_sharding(place: Any, argument: str = "device") -> Any:
         argument: the argument's name, for the message.
 
     Raises:
-        TypeError: it is neither.
+        ValueError: it is neither.
     """
     if isinstance(place, Sharding):
         return place
     if clients.is_device(place):
         return SingleDeviceSharding(place)
     hint = f"; write dovetail.devices({place!r})[0]" if isinstance(place, str) else ""
-    raise TypeError(
+    raise ValueError(
         f"{argument} must be a device (from dovetail.devices()), a sharding or None; "
         f"got {place!r}{hint}"
     )
