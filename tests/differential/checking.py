@@ -25,8 +25,12 @@ class Libraries(Protocol):
 def check(libraries: Libraries, program: Program) -> tuple[list[Difference], list[Outcome]]:
     """The differences of a program, and what the other library has for each operation.
 
-    What differs operation by operation, or fails, is left out of what is transformed.
+    What differs operation by operation, or fails, is left out of what is transformed. A program
+    with the mode `types` is traced, and nothing else.
     """
+    if program["mode"] == "types":
+        ours, theirs = libraries.run(program, ["types"])
+        return differences(libraries, program, "types", ours["types"], theirs["types"]), []
     ours, theirs = libraries.run(program, ["eager"])
     found = differences(libraries, program, "eager", ours["eager"], theirs["eager"])
     rest = restricted(program, ours["eager"], theirs["eager"], {d.operation for d in found})

@@ -57,6 +57,7 @@ def main() -> int:
     parser.add_argument("--programs", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--no-shrinking", action="store_true", help="print causes alone")
+    parser.add_argument("--types", action="store_true", help="trace only: types and errors, soon")
     parser.add_argument("--output", type=Path, help="write what is found to a file, too")
     options = parser.parse_args()
 
@@ -66,6 +67,8 @@ def main() -> int:
     purposes: Counter[str] = Counter()
     for number in range(options.programs):
         program = generate(options.seed + number)
+        if options.types:
+            program["mode"] = "types"
         found, outcomes = check(libraries, program)
         for difference in found:
             reason = reason_for(difference)

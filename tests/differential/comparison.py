@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -142,7 +143,8 @@ def compare_outcomes(ours: Outcome, theirs: Outcome) -> tuple[str, str, str] | N
         if same_class(ours["error"], theirs["error"]):
             return None
         return "error", told(ours), told(theirs)
-    if ours["structure"] != theirs["structure"]:
+    # Classes of named tuples are private in JAX.
+    if ours["structure"] != re.sub(r"\b_(?=[A-Z])", "", theirs["structure"]):
         return "structure", told(ours), told(theirs)
     pairs = list(zip(ours["leaves"], theirs["leaves"], strict=True))
     for field, get in (
@@ -162,24 +164,24 @@ def compare(
     program: Program, mode: str, ours: list[Outcome], theirs: list[Outcome]
 ) -> list[tuple[int, Difference]]:
     """The differences of a program in one mode, without those that follow from others."""
+    if not ours or not theirs:  # nothing to map, or no gradient to take
+        return []
     differing: set[str] = set()
     found = []
-    if len(ours) != len(theirs) or mode == "grad":
-        names = ["gradient"] * max(len(ours), len(theirs))
-        functions = names
-    else:
-        names = [operation["result"] for operation in program["operations"]][: len(ours)]
-        functions = [operation["function"] for operation in program["operations"]]
+    operations = program["operations"]
+    if mode != "grad" and len(ours) == len(theirs) == len(operations):
+        names = [operation["result"] for operation in operations]
+        functions = [operation["function"] for operation in operations]
+    else:  # gradients, or a failure as a whole
+        names = functions = [mode] * max(len(ours), len(theirs))
     if len(ours) != len(theirs):  # one failed as a whole
-        pairs = [(0, next((o for o in ours if "error" in o), ours[0]), theirs[0])]
+        pairs = [(0, next((one for one in ours if "error" in one), ours[0]), theirs[0])]
     else:
-        pairs = [(i, a, b) for i, (a, b) in enumerate(zip(ours, theirs, strict=True))]
+        pairs = [(i, one, other) for i, (one, other) in enumerate(zip(ours, theirs, strict=True))]
     for number, a, b in pairs:
-        if names[number] != "gradient":
-            uses = operands(program["operations"][number])
-            if not differing.isdisjoint(uses):
-                differing.add(names[number])
-                continue
+        if functions is not names and not differing.isdisjoint(operands(operations[number])):
+            differing.add(names[number])
+            continue
         different = compare_outcomes(a, b)
         if different:
             differing.add(names[number])

@@ -10,7 +10,7 @@ from source import Operation
 
 Body = dict[str, Any]
 
-UNARY = ("jnp.sin", "jnp.tanh", "jnp.negative", "jnp.abs", "jnp.square", "lax.neg", "nn.relu")
+UNARY = ("jnp.sin", "jnp.tanh", "jnp.negative", "jnp.abs", "jnp.square", "lax.neg", "jnp.cos")
 BINARY = ("jnp.add", "jnp.multiply", "jnp.maximum", "jnp.subtract", "jnp.minimum")
 
 

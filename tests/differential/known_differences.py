@@ -40,6 +40,27 @@ ANY = ".*"
 INSIDE = r"^(Assertion|Attribute|Key|NotImplemented|XlaRuntime|JaxRuntime|ZeroDivision|Unbound)"
 """Errors that no documentation names: they come from inside of JAX."""
 
+MERELY_REFUSED = "|".join(
+    (
+        r"zero-size array to reduction operation",  # an empty set, rank or histogram
+        r"in gather op is out of range",  # the median of no elements
+        r"index is out of bounds for axis 0 with size 0",
+        r"RFFT input must be float32 or float64",  # 16 bits are transformed in float32
+        r"logical reduction requires operand dtype bool or int, got u?int[24]",
+        r"no available implicit dtype promotion path",  # results that are floats in any case
+        r"Sizes passed to split must be nonnegative",  # NumPy's parts beyond the end are empty
+        r"`preferred_element_type` must not be narrower",  # of what JAX itself converted
+        r"(neg|logistic|lu) does not accept dtype",  # a sort of bools, a sigmoid of integers
+        r"data type <class 'numpy\.\w+'> not inexact",  # a fit to integers
+        r"Attempted boolean conversion of traced array",  # a mask that is known
+    )
+)
+"""What JAX refuses in these words has one meaning, which it has here."""
+
+EQUAL_DTYPES = (
+    r"arguments to have the same dtypes|inconsistent dtypes|dtypes should match corresponding"
+)
+
 DIVISIONS = r"jnp\.(floor_divide|mod|remainder|divmod|fmod)|operator (//|%)"
 
 KNOWN = (
@@ -49,6 +70,32 @@ KNOWN = (
         _of("accepted|error", ANY, theirs=r"^AttributeError: (module|'\w+' object has no)"),
     ),
     Known("JAX fails inside", None, _of("accepted|error", ANY, theirs=INSIDE)),
+    Known("JAX merely refuses it", None, _of("accepted", ANY, theirs=MERELY_REFUSED)),
+    Known(
+        "JAX refuses it later, when it is compiled",
+        None,
+        _of("refused", r"lax\.linalg\..*", ours=r"does not accept dtype b?float(16|8)"),
+    ),
+    Known(
+        "weakly typed scalars take the dtype of the other operand",
+        "dovetail.lax: add",
+        _of("accepted", r"lax\..*", theirs=EQUAL_DTYPES),
+    ),
+    Known(
+        "a scalar has no dimensions to keep",
+        "dovetail.numpy: quantile",
+        _of("shape", r"jnp\.(nan)?(quantile|percentile|median)", r"^\[\]$", r"^\[1\]$"),
+    ),
+    Known(
+        "there are zeros below the diagonal",
+        "dovetail.lax.linalg: cholesky_update",
+        _of("value", r"lax\.linalg\.cholesky_update"),
+    ),
+    Known(
+        "what a group holds never reaches another",
+        "dovetail.lax: ragged_dot",
+        _of("value", r"lax\.ragged_dot", theirs="nan"),
+    ),
     Known(
         "integers of Python must fit the dtype",
         "dovetail.numpy: add",

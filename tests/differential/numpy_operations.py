@@ -571,7 +571,7 @@ def odds_and_ends(draw: Draw, function: str) -> Made:
         axis = draw.own_axis(len(x.shape))
         words = (["name", draw.pick(("jnp.sum", "jnp.max", "jnp.sort"))], axis, x)
         if name == "apply_over_axes":
-            words = (["name", "jnp.sum"], x, axis)
+            words = (["name", "jnp.sum"], x, tupled([axis]))
         return call(function, *words), None
     if name == "piecewise":
         x = draw.value("f")
@@ -773,7 +773,7 @@ NUMPY: dict[Maker, list[str]] = {
         "lexsort minmax top_k unique_all unique_inverse unpackbits polydiv polyfit "
         "histogram_bin_edges histogram2d histogramdd promote_types can_cast issubdtype isdtype "
         "broadcast_shapes einsum_path linalg.multi_dot linalg.tensorsolve linalg.tensorinv "
-        "linalg.eigvals iterable array_repr empty",
+        "linalg.eigvals iterable empty",
     ),
     reading: ["getitem"] * 12,
     updating: _names(UPDATE, "set add multiply min max subtract divide power get apply mul"),

@@ -147,13 +147,17 @@ class Library:
             return found
         leaves, structure = found
         try:
-            told = [
-                {"value": np.asarray(leaf), "weak_type": bool(leaf.aval.weak_type)}
-                for leaf in leaves
-            ]
+            told = [self.leaf(leaf) for leaf in leaves]
         except Exception as error:
             return error_outcome(error)
         return {"structure": structure, "leaves": told}
+
+    def leaf(self, leaf: Any) -> dict[str, Any]:
+        """What is told of an array, or of the type of one, whose elements are zeros here."""
+        if isinstance(leaf, self.package.Array):
+            return {"value": np.asarray(leaf), "weak_type": bool(leaf.aval.weak_type)}
+        zeros = np.broadcast_to(np.zeros((), leaf.dtype), leaf.shape)
+        return {"value": zeros, "weak_type": bool(leaf.weak_type)}
 
     def eager(self, program: Program, inputs: dict[str, Any], factors: Factors) -> list[Any]:
         """Operation by operation."""
@@ -182,6 +186,14 @@ class Library:
             for one in found
         ]
 
+    def types(self, program: Program, inputs: dict[str, Any], factors: Factors) -> list[Any]:
+        """Types alone: nothing is compiled."""
+
+        def transformation(function: Callable[..., Any]) -> Callable[..., Any]:
+            return lambda *arguments: self.package.eval_shape(function, *arguments)
+
+        return self.traced(program, inputs, factors, transformation)
+
     def jit(self, program: Program, inputs: dict[str, Any], factors: Factors) -> list[Any]:
         """Under `jit`."""
         return self.traced(program, inputs, factors, self.package.jit)
@@ -201,15 +213,19 @@ class Library:
         return self.traced(program, stacked, factors, transformation)
 
     def grad(self, program: Program, inputs: dict[str, Any], factors: Factors) -> list[Any]:
-        """The gradients of the sum of the results that the program names as its loss."""
+        """The gradients of the sum of the results that the program names as its loss, or the first
+        error of an operation that has none.
+        """
         numbers = [i for i, entry in enumerate(program["inputs"]) if differentiable(entry)]
         if not numbers or not program.get("loss"):
             return []
         jnp = self.names["jnp"]
         wanted = [tuple(place) for place in program["loss"]]
+        failed: list[Any] = []
 
         def loss(factors: Factors, *arguments: Any) -> Any:
             found = self.execute(program, dict(zip(inputs, arguments, strict=True)), factors)
+            failed[:] = [one for one in found if isinstance(one, dict) and "error" in one]
             total: Any = 0.0
             for operation, one in zip(program["operations"], found, strict=True):
                 leaves = one[0] if isinstance(one, tuple) else ()
@@ -224,7 +240,7 @@ class Library:
             results = function(factors, *inputs.values())
         except Exception as error:
             return [error_outcome(error)]
-        return [self.outcome(([one], "*")) for one in results]
+        return failed[:1] or [self.outcome(([one], "*")) for one in results]
 
 
 def main() -> None:

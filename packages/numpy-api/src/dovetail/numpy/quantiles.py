@@ -173,6 +173,11 @@ def quantile(
         >>> print(jnp.quantile(jnp.arange(11.0), 0.7, method="inverted_cdf"))
         7.0
 
+        Of a scalar no dimension is kept, as in NumPy; JAX makes one.
+
+        >>> print(jnp.quantile(2.0, 0.5, keepdims=True).shape)
+        ()
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.quantile(jnp.arange(5.), jnp.array([0.1, 0.5])))
