@@ -170,16 +170,16 @@ class Draw:
             )
             if kind == "b" and flavour == "weak":
                 flavour = "array"
-        elif flavour == "numpy" and not self.x64 and self.chance(0.3):
+        data = self.data(dtype, math.prod(shape))
+        if flavour == "numpy" and not self.x64 and self.chance(0.3):
             dtype = {"int32": "int64", "float32": "float64"}.get(dtype, dtype)
-        count = math.prod(shape)
         self.inputs.append(
             {
                 "name": f"x{len(self.inputs)}",
                 "flavour": flavour,
                 "dtype": dtype,
                 "shape": list(shape),
-                "values": self.data(dtype, count),
+                "values": data,
                 "batched": flavour != "python" and self.chance(0.7),
             }
         )

@@ -50,7 +50,7 @@ MERELY_REFUSED = "|".join(
         r"no available implicit dtype promotion path",  # results that are floats in any case
         r"Sizes passed to split must be nonnegative",  # NumPy's parts beyond the end are empty
         r"`preferred_element_type` must not be narrower",  # of what JAX itself converted
-        r"(neg|logistic|lu) does not accept dtype",  # a sort of bools, a sigmoid of integers
+        r"(neg|logistic|lu|lt|gt) does not accept dtype",  # a sort of bools, an argmax of complex
         r"data type <class 'numpy\.\w+'> not inexact",  # a fit to integers
         r"Attempted boolean conversion of traced array",  # a mask that is known
     )
@@ -60,6 +60,8 @@ MERELY_REFUSED = "|".join(
 EQUAL_DTYPES = (
     r"arguments to have the same dtypes|inconsistent dtypes|dtypes should match corresponding"
 )
+
+ELEMENTARY = r"(jnp|lax|nn)\.(a?(rc)?(sin|cos|tan)h?|exp\w*|log\w*|\w*sqrt|square|power|pow)"
 
 DIVISIONS = r"jnp\.(floor_divide|mod|remainder|divmod|fmod)|operator (//|%)"
 
@@ -77,6 +79,21 @@ KNOWN = (
         _of("refused", r"lax\.linalg\..*", ours=r"does not accept dtype b?float(16|8)"),
     ),
     Known(
+        "JAX refuses another size later, when it is compiled",
+        None,
+        _of("refused|error", r"lax\.reshape", ours="elements, new_sizes"),
+    ),
+    Known(
+        "a position in a dimension without elements is out of bounds",
+        "dovetail: Array.at",
+        _of("refused|error", r"getitem|at .*", ours=r"^IndexError: .* with size 0 "),
+    ),
+    Known(
+        "all results of a loop are arrays",
+        "dovetail.lax: while_loop",
+        _of("structure", r"lax\.(while_loop|fori_loop)", theirs=r"(bool|int|float|complex) "),
+    ),
+    Known(
         "weakly typed scalars take the dtype of the other operand",
         "dovetail.lax: add",
         _of("accepted", r"lax\..*", theirs=EQUAL_DTYPES),
@@ -85,6 +102,16 @@ KNOWN = (
         "a scalar has no dimensions to keep",
         "dovetail.numpy: quantile",
         _of("shape", r"jnp\.(nan)?(quantile|percentile|median)", r"^\[\]$", r"^\[1\]$"),
+    ),
+    Known(
+        "special functions are exact, and infinite at every pole",
+        "dovetail.lax: zeta",
+        _of("value", r"lax\.(zeta|polygamma)"),
+    ),
+    Known(
+        "functions of complex numbers have the values of C99 where they are not finite",
+        "dovetail.lax: acos",
+        _of("value", ELEMENTARY, ours="complex", theirs="nan|inf"),
     ),
     Known(
         "there are zeros below the diagonal",

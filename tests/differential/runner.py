@@ -74,7 +74,10 @@ class Library:
     def run(self, program: Program, modes: list[str], noise: int | None) -> dict[str, Any]:
         """The outcomes of a program in each of the modes."""
         self.package.config.update("jax_enable_x64", program["x64"])
-        inputs = self.inputs(program["inputs"])
+        try:
+            inputs = self.inputs(program["inputs"])
+        except Exception as error:
+            return {mode: [error_outcome(error)] for mode in modes}
         factors = None
         if noise is not None:
             source = random.Random(noise)
