@@ -14,6 +14,7 @@ import argparse
 import sys
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 from checking import Libraries, check
@@ -35,6 +36,11 @@ def find_smallest(
         return any(other.key == difference.key for other in found)
 
     return shrink(program, difference.operation, outcomes, shows)
+
+
+def functions_of(program: Program) -> str:
+    """The functions of a program, each once."""
+    return " ".join(dict.fromkeys(operation["function"] for operation in program["operations"]))
 
 
 def report(program: Program, difference: Difference, small: Program | None) -> str:
@@ -75,11 +81,19 @@ def main() -> int:
             if reason is not None:
                 purposes[reason] += 1
                 continue
+            small = None
+            if difference.function == difference.mode and not options.no_shrinking:
+                # Of a whole program: what is left of it names the cause.
+                small = find_smallest(libraries, program, difference, outcomes)
+                difference = replace(difference, function=functions_of(small))
+                reason = reason_for(difference)
+                if reason is not None:
+                    purposes[reason] += 1
+                    continue
             causes[difference.key] += 1
             if causes[difference.key] > 1:
                 continue
-            small = None
-            if not options.no_shrinking:
+            if small is None and not options.no_shrinking:
                 small = find_smallest(libraries, program, difference, outcomes)
             text = report(program, difference, small)
             print(text, flush=True)

@@ -72,6 +72,11 @@ KNOWN = (
         _of("accepted|error", ANY, theirs=r"^AttributeError: (module|'\w+' object has no)"),
     ),
     Known("JAX fails inside", None, _of("accepted|error", ANY, theirs=INSIDE)),
+    Known(
+        "JAX never ends, or ends the process",
+        "dovetail.numpy: gcd",
+        _of("accepted|error", ANY, theirs=r"^(Hung|Crashed)"),
+    ),
     Known("JAX merely refuses it", None, _of("accepted", ANY, theirs=MERELY_REFUSED)),
     Known(
         "JAX refuses it later, when it is compiled",
@@ -112,6 +117,31 @@ KNOWN = (
         "functions of complex numbers have the values of C99 where they are not finite",
         "dovetail.lax: acos",
         _of("value", ELEMENTARY, ours="complex", theirs="nan|inf"),
+    ),
+    Known(
+        "imaginary numbers are true",
+        "dovetail.numpy: all",
+        _of("value", r"(jnp\.|method )(all|any|astype)|lax.convert_element_type", r"\* bool\["),
+    ),
+    Known(
+        "gradients pass through sets",
+        "dovetail.numpy: unique",
+        _of("value", r"jnp\.(unique\w*|union1d|intersect1d|setdiff1d|setxor1d)"),
+    ),
+    Known(
+        "gradients are weakly typed as their arguments are",
+        "dovetail: grad",
+        lambda d: d.mode == "grad" and d.field == "weak type" and d.ours.endswith("weak=True"),
+    ),
+    Known(
+        "the initial value of a reduction counts",
+        "dovetail.lax: reduce",
+        _of("value", r"lax\.reduce"),
+    ),
+    Known(
+        "the incomplete gamma functions are accurate for large arguments",
+        "dovetail.lax: igamma",
+        _of("value", r"lax\.igammac?"),
     ),
     Known(
         "there are zeros below the diagonal",
