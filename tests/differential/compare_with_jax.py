@@ -51,7 +51,7 @@ def report(program: Program, difference: Difference, small: Program | None) -> s
         f"    jax:      {difference.theirs}",
     ]
     if small is not None:
-        lines += ["", script(small, "jax", difference.mode)]
+        lines += ["# or with dovetail in the place of jax", script(small, "jax", difference.mode)]
     return "\n".join(lines)
 
 

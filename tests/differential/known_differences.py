@@ -50,7 +50,9 @@ MERELY_REFUSED = "|".join(
         r"no available implicit dtype promotion path",  # results that are floats in any case
         r"Sizes passed to split must be nonnegative",  # NumPy's parts beyond the end are empty
         r"`preferred_element_type` must not be narrower",  # of what JAX itself converted
-        r"(neg|logistic|lu|lt|gt) does not accept dtype",  # a sort of bools, an argmax of complex
+        r"(neg|logistic|lu|svd|lt|gt) does not accept dtype",  # bools are sorted, too
+        r"(Pred|Index) type must be .* got .*(int[24]|float8\w*)$",  # of any width
+        r"Invalid integer data type 'V'",  # the same
         r"data type <class 'numpy\.\w+'> not inexact",  # a fit to integers
         r"Attempted boolean conversion of traced array",  # a mask that is known
     )
@@ -58,7 +60,8 @@ MERELY_REFUSED = "|".join(
 """What JAX refuses in these words has one meaning, which it has here."""
 
 EQUAL_DTYPES = (
-    r"arguments to have the same dtypes|inconsistent dtypes|dtypes should match corresponding"
+    r"arguments to have the same dtypes|inconsistent dtypes|dtypes should match corresponding|"
+    r"padding_value must be same dtype|does not accept dtype int\d+ at position"
 )
 
 ELEMENTARY = r"(jnp|lax|nn)\.(a?(rc)?(sin|cos|tan)h?|exp\w*|log\w*|\w*sqrt|square|power|pow)"
