@@ -274,18 +274,25 @@ def coexistence(session: nox.Session) -> None:
     session.run("python", "-m", "pytest", *(session.posargs or EVERYTHING))
 
 
+def differential(session: nox.Session) -> None:
+    """Compare random programs with JAX at the same jaxlib; `-- --programs 20000 --seed 0`."""
+    install(session)
+    pythons = ("--dovetail", str(Path(session.bin) / "python"), "--jax", install_jax(session))
+    session.run("python", "tests/differential/compare_with_jax.py", *pythons, *session.posargs)
+
+
+nox.session(differential)
+for _version in PYTHONS:
+    nox.session(
+        differential, name=f"differential-{_version}", python=find_python(_version) or _version
+    )
+
+
 @nox.session
 def bench(session: nox.Session) -> None:
     """Measure against JAX at the same jaxlib, interleaved; `-- --rounds 1` for a first look."""
     install(session, *group("demo"))
-    theirs = Path(session.create_tmp()).resolve() / "jax"
-    if not theirs.exists():
-        session.run("python", "-m", "venv", str(theirs), external=True)
-    python = str(theirs / "bin" / "python")
-    version = jaxlib_version(session)
-    session.run(
-        python, "-m", "pip", "install", "-q", f"jax=={version}", f"jaxlib=={version}", external=True
-    )
+    python = install_jax(session)
     words = session.posargs or ["--output", "benchmarks/results.md"]
     own = str(Path(session.bin) / "python")
     session.run(own, "benchmarks/compare.py", "--dovetail", own, "--jax", python, *words)
@@ -316,17 +323,23 @@ def bench_operations(session: nox.Session) -> None:
 def bench_numpy(session: nox.Session) -> None:
     """Measure eager calls of the NumPy API against JAX at the same jaxlib, interleaved."""
     install(session)
-    theirs = Path(session.create_tmp()).resolve() / "jax"
-    version = jaxlib_version(session)
-    python = str(theirs / "bin" / "python")
-    if not theirs.exists():
-        session.run("python", "-m", "venv", str(theirs), external=True)
-    wanted = (f"jax=={version}", f"jaxlib=={version}")
-    session.run(python, "-m", "pip", "install", "-q", *wanted, external=True)
+    python = install_jax(session)
     words = session.posargs or ["--output", "benchmarks/numpy_functions.md"]
     own = str(Path(session.bin) / "python")
     pythons = ("--dovetail", own, "--jax", python)
     session.run(own, "benchmarks/compare_numpy_functions.py", *pythons, *words)
+
+
+def install_jax(session: nox.Session) -> str:
+    """The interpreter of an environment with JAX, on the jaxlib of the session's own."""
+    folder = Path(session.create_tmp()).resolve() / "jax"
+    python = str(folder / "bin" / "python")
+    if not folder.exists():
+        session.run("python", "-m", "venv", str(folder), external=True)
+    version = jaxlib_version(session)
+    wanted = (f"jax=={version}", f"jaxlib=={version}")
+    session.run(python, "-m", "pip", "install", "-q", *wanted, external=True)
+    return python
 
 
 def jaxlib_version(session: nox.Session) -> str:

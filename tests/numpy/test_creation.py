@@ -286,6 +286,8 @@ def test_negative_zero_is_kept() -> None:
         (5000, 0, -7),
         (0, 5000, 1.5),
         (True,),
+        (False, True),
+        (False, 3, True),
         (np.int8(4),),
         (np.uint8(3), 9),
     ],

@@ -179,6 +179,11 @@ def quantile(
         [[1. 5.]
          [7. 9.]]
 
+        Of a scalar no dimension is kept, as in NumPy; JAX makes one.
+
+        >>> print(jnp.quantile(2.0, 0.5, keepdims=True).shape)
+        ()
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.quantile(jnp.arange(5.), jnp.array([0.1, 0.5])))

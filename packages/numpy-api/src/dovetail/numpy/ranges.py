@@ -94,6 +94,8 @@ def arange(
     else:
         first, last = numbers[:2]
         difference = numbers[2] if step is not None else 1
+    ends_and_step = (first, last, difference)
+    first, last, difference = (int(n) if isinstance(n, np.bool_) else n for n in ends_and_step)
     if difference == 0:
         raise ZeroDivisionError("arange: step must not be zero")
     if any(n != n or n in (math.inf, -math.inf) for n in (first, last, difference)):

@@ -422,6 +422,13 @@ def all(
     Returns:
         A boolean array without these dimensions; True if there are no elements.
 
+    Differs:
+        Imaginary numbers are true, as in NumPy, here, in `any` and where numbers become
+        predicates; JAX looks at their real parts.
+
+        >>> print(jnp.all(jnp.array([1j])), jnp.array([1j]).astype(bool))
+        True [ True]
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.all(jnp.array([[True, False], [True, True]]), axis=1))

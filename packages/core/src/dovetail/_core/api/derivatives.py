@@ -610,6 +610,13 @@ def grad(
     Raises:
         TypeError: the result is not a scalar, or has a dtype that cannot be differentiated.
 
+    Differs:
+        A gradient is weakly typed where its argument is, whatever operations lie between.
+
+        >>> x = jnp.stack([jnp.asarray(1.0), jnp.asarray(2.0)])
+        >>> print(x.weak_type, dt.grad(lambda x: x[0])(x).weak_type)
+        True True
+
     Example:
         >>> import dovetail as dt
         >>> import dovetail.numpy as jnp

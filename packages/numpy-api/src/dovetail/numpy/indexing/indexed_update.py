@@ -77,6 +77,14 @@ def at(x: Any) -> IndexUpdateHelper:
             ...
         ValueError: unknown mode 'typo' for indices out of bounds: it must be one of ...
 
+        A position in a dimension without elements is out of bounds, as in NumPy, also where the
+        result has no elements.
+
+        >>> jnp.zeros((0, 2))[3, np.array([], int)]
+        Traceback (most recent call last):
+            ...
+        IndexError: index is out of bounds for axis 0 with size 0 ...
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> x = jnp.zeros(4)

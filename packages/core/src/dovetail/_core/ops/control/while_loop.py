@@ -494,6 +494,13 @@ def while_loop(
         TypeError: `body_fun` returns another type than that of `init_val`, or `cond_fun` does not
             return a scalar bool.
 
+    Differs:
+        All results are arrays; JAX returns a number that the body passes through as it is.
+
+        >>> total, flag = lax.while_loop(lambda s: s[0] < 2, lambda s: (s[0] + 1, s[1]), (0, True))
+        >>> print(flag.dtype)
+        bool
+
     Example:
         >>> from dovetail import lax
         >>> int(lax.while_loop(lambda n: n < 1000, lambda n: 2 * n, 1))

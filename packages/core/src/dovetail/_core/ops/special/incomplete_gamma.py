@@ -332,6 +332,12 @@ def igamma(a: ArrayLike, x: ArrayLike) -> Array:
     Raises:
         TypeError: dtypes differ or are not floating point, or shapes are incompatible.
 
+    Differs:
+        It is accurate for large arguments, too.
+
+        >>> print(lax.igamma(1e8, 1e8))
+        0.5000133
+
     Example:
         >>> from dovetail import lax
         >>> round(float(lax.igamma(1.0, 2.0)), 4)

@@ -1,0 +1,116 @@
+"""Compare with JAX on the same jaxlib, by random programs.
+
+    python compare_with_jax.py --dovetail PYTHON --jax PYTHON [--programs 20000] [--seed 0]
+
+Program number n is that of seed + n, so that one is run again by `--seed N --programs 1`. Each is
+run operation by operation, and under `jit`, `vmap` or `grad`, and compared in value, dtype, weak
+type, shape and class of error. Each difference that is not one on purpose is shrunk, one of
+each cause, and printed as Python; the exit code is 1 where there is one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+from checking import Libraries, check
+from comparison import Difference, Outcome
+from generation import generate
+from known_differences import reason_for
+from shrinking import shrink
+from source import Program, script
+from workers import Pair
+
+
+def find_smallest(
+    libraries: Libraries, program: Program, difference: Difference, outcomes: list[Outcome]
+) -> Program:
+    """The smallest program that was found to have a difference."""
+
+    def shows(candidate: Program) -> bool:
+        found, _ = check(libraries, candidate)
+        return any(other.key == difference.key for other in found)
+
+    return shrink(program, difference.operation, outcomes, shows)
+
+
+def functions_of(program: Program) -> str:
+    """The functions of a program, each once."""
+    return " ".join(dict.fromkeys(operation["function"] for operation in program["operations"]))
+
+
+def report(program: Program, difference: Difference, small: Program | None) -> str:
+    """What is printed of a difference."""
+    lines = [
+        f"--- {' | '.join(difference.key)} (seed {program['seed']})",
+        f"    dovetail: {difference.ours}",
+        f"    jax:      {difference.theirs}",
+    ]
+    if small is not None:
+        lines += ["# or with dovetail in the place of jax", script(small, "jax", difference.mode)]
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """Run the programs that the command line asks for."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--dovetail", default=sys.executable, help="Python that has dovetail")
+    parser.add_argument("--jax", required=True, help="Python that has JAX on the same jaxlib")
+    parser.add_argument("--programs", type=int, default=20_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--no-shrinking", action="store_true", help="print causes alone")
+    parser.add_argument("--types", action="store_true", help="trace only: types and errors, soon")
+    parser.add_argument("--output", type=Path, help="write what is found to a file, too")
+    options = parser.parse_args()
+
+    begin = time.monotonic()
+    libraries = Pair(options.dovetail, options.jax)
+    causes: Counter[tuple[str, ...]] = Counter()
+    purposes: Counter[str] = Counter()
+    for number in range(options.programs):
+        program = generate(options.seed + number)
+        if options.types:
+            program["mode"] = "types"
+        found, outcomes = check(libraries, program)
+        for difference in found:
+            reason = reason_for(difference)
+            if reason is not None:
+                purposes[reason] += 1
+                continue
+            small = None
+            if difference.function == difference.mode and not options.no_shrinking:
+                # Of a whole program: what is left of it names the cause.
+                small = find_smallest(libraries, program, difference, outcomes)
+                difference = replace(difference, function=functions_of(small))
+                reason = reason_for(difference)
+                if reason is not None:
+                    purposes[reason] += 1
+                    continue
+            causes[difference.key] += 1
+            if causes[difference.key] > 1:
+                continue
+            if small is None and not options.no_shrinking:
+                small = find_smallest(libraries, program, difference, outcomes)
+            text = report(program, difference, small)
+            print(text, flush=True)
+            if options.output:
+                with options.output.open("a", encoding="utf-8") as file:
+                    file.write(text + "\n")
+    libraries.close()
+    for reason, count in purposes.most_common():
+        print(f"{count:6} on purpose: {reason}")
+    for cause, count in causes.most_common():
+        print(f"{count:6} unexplained: {' | '.join(cause)}")
+    print(
+        f"{options.programs} programs from seed {options.seed}, {sum(causes.values())} unexplained "
+        f"differences of {len(causes)} causes, {time.monotonic() - begin:.0f} s"
+    )
+    return 1 if causes else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,148 @@
+"""How branches and loops are drawn, and the functions that they take."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drawing import Draw, Value
+from numpy_operations import Made, Maker, call, tupled
+from source import Operation
+
+Body = dict[str, Any]
+
+UNARY = ("jnp.sin", "jnp.tanh", "jnp.negative", "jnp.abs", "jnp.square", "lax.neg", "jnp.cos")
+BINARY = ("jnp.add", "jnp.multiply", "jnp.maximum", "jnp.subtract", "jnp.minimum")
+
+
+def _body(draw: Draw, parameters: int, results: int, depth: int = 0) -> Body:
+    """A function that computes element by element with its parameters and what is outside."""
+    draw.bodies += 1
+    number = draw.bodies
+    names = [f"p{number}_{i}" for i in range(parameters)]
+    known: list[list[Any]] = [["ref", name] for name in names]
+    if not known or draw.chance(0.2):
+        known.append(draw.value(shape=() if draw.chance(0.7) else None).reference)
+    operations: list[Operation] = []
+    for i in range(draw.integer(1, 3)):
+        operand = draw.pick(known)
+        if depth == 0 and draw.chance(0.15):
+            inner = [_body(draw, 1, 1, 1) for _ in range(2)]
+            words = [["name", body["name"]] for body in inner]
+            pred = ["call", "jnp.any", [["call", "jnp.greater", [operand, 0], {}]], {}]
+            operation = call("lax.cond", pred, *words, operand)
+            operation["bodies"] = inner
+        elif draw.chance(0.5):
+            operation = call(draw.pick(UNARY), operand)
+        else:
+            other = draw.scalar("f" if draw.mistake() else "i")
+            if draw.chance(0.5):
+                other = draw.pick(known)
+            operation = call(draw.pick(BINARY), operand, other)
+        operation["result"] = f"p{number}_{len(names) + i}"
+        operations.append(operation)
+        known.append(["ref", operation["result"]])
+    found = [draw.pick(known[-2:]) for _ in range(results)]
+    # Loops and branches need results of certain types; now and then they are left as they are.
+    if parameters >= results and not draw.chance(0.15):
+        found = [
+            [
+                "call",
+                "jnp.broadcast_to",
+                [
+                    ["like", ["call", "jnp.asarray", [value], {}], ["ref", name]],
+                    ["name", f"jnp.shape({name})"],
+                ],
+                {},
+            ]
+            for value, name in zip(found, names, strict=False)
+        ]
+    result = found[0] if results == 1 else tupled(found)
+    return {
+        "name": f"body{number}",
+        "parameters": names,
+        "operations": operations,
+        "result": result,
+    }
+
+
+def _with(operation: Operation, *bodies: Body) -> Operation:
+    return operation | {"bodies": list(bodies)}
+
+
+def _name(body: Body) -> list[Any]:
+    return ["name", body["name"]]
+
+
+def branches(draw: Draw, function: str) -> Made:
+    operand = draw.value()
+    if function == "lax.cond":
+        bodies = [_body(draw, 1, 1) for _ in range(2)]
+        pred: Any = draw.value("b", shape=()) if draw.chance(0.7) else draw.chance(0.5)
+        words = call(function, pred, *map(_name, bodies), operand)
+        return _with(words, *bodies), (operand.shape, operand.kind)
+    bodies = [_body(draw, 1, 1) for _ in range(draw.integer(1, 3))]
+    index: Any = draw.value("i", shape=()) if draw.chance(0.7) else draw.integer(-1, 3)
+    words = call(function, index, ["list", *map(_name, bodies)], operand)
+    return _with(words, *bodies), (operand.shape, operand.kind)
+
+
+def scanning(draw: Draw, function: str) -> Made:
+    if function == "lax.map":
+        body = _body(draw, 1, 1)
+        x = draw.value(least=1)
+        return _with(call(function, _name(body), x), body), (x.shape, x.kind)
+    if function == "lax.associative_scan":
+        x = draw.value("iff", least=1)
+        operation = ["name", draw.pick(("jnp.add", "jnp.maximum", "jnp.multiply"))]
+        keywords = {"reverse": True} if draw.chance(0.3) else {}
+        return call(function, operation, x, **keywords), (x.shape, x.kind)
+    x = draw.value(least=1)
+    carry: Any = draw.value(shape=x.shape[1:] if draw.chance(0.5) else ())
+    shape, kind = carry.shape, carry.kind
+    if draw.chance(0.3):
+        carry, shape, kind = draw.scalar(), (), "f"
+    body = _body(draw, 2, 2)
+    keywords = {"reverse": True} if draw.chance(0.2) else {}
+    words = call(function, _name(body), carry, x, **keywords)
+    return _with(words, body), [(shape, kind), (x.shape, x.kind)]
+
+
+def looping(draw: Draw, function: str) -> Made:
+    start: Any = draw.value()
+    shape, kind = start.shape, start.kind
+    if draw.chance(0.3):
+        start, shape, kind = draw.scalar(), (), "f"
+    if function == "lax.fori_loop":
+        body = _body(draw, 2, 1)
+        # The state of the loop is the second parameter.
+        body["parameters"].reverse()
+        upper: Any = draw.value("i", shape=()) if draw.chance(0.3) else draw.integer(0, 4)
+        words = call(function, 0, upper, _name(body), start)
+        return _with(words, body), (shape, kind)
+    body = _body(draw, 1, 1)
+    inner, draw.bodies = body["name"], draw.bodies + 1
+    test, step = f"test{draw.bodies}", f"body{draw.bodies}"
+    count: Body = {
+        "name": test,
+        "parameters": ["state"],
+        "operations": [],
+        "result": ["call", "jnp.less", [["ref", "state", 0], draw.integer(0, 3)], {}],
+    }
+    advance = ["call", "jnp.add", [["ref", "state", 0], 1], {}]
+    one: Body = {
+        "name": step,
+        "parameters": ["state"],
+        "operations": [],
+        "result": tupled([advance, ["call", inner, [["ref", "state", 1]], {}]]),
+    }
+    first = draw.pick((0, 0, ["call", "jnp.int32", [0], {}]))
+    state = tupled([first, start.reference if isinstance(start, Value) else start])
+    words = call(function, ["name", test], ["name", step], state)
+    return _with(words, body, count, one), [((), "i"), (shape, kind)]
+
+
+CONTROL_FLOW: dict[Maker, list[str]] = {
+    branches: ["lax.cond", "lax.switch"],
+    scanning: ["lax.scan", "lax.scan", "lax.map", "lax.associative_scan"],
+    looping: ["lax.while_loop", "lax.fori_loop"],
+}

@@ -1,0 +1,199 @@
+"""Differences on purpose, by predicate: few, each told in a section `Differs:`.
+
+`where` is the heading in docs/differences-from-jax.md that tells of it, or None for what that file
+leaves out, such as what JAX merely refuses.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from comparison import Difference
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A difference on purpose."""
+
+    reason: str
+    where: str | None
+    applies: Callable[[Difference], bool]
+
+
+def _of(fields: str, functions: str, ours: str = "", theirs: str = "") -> Callable[..., bool]:
+    """Differences in one of some fields, of functions and with outcomes that match patterns."""
+
+    def applies(difference: Difference) -> bool:
+        return (
+            difference.field in fields.split("|")
+            and re.fullmatch(functions, difference.function) is not None
+            and re.search(ours, difference.ours) is not None
+            and re.search(theirs, difference.theirs) is not None
+        )
+
+    return applies
+
+
+ANY = ".*"
+INSIDE = r"^(Assertion|Attribute|Key|NotImplemented|XlaRuntime|JaxRuntime|ZeroDivision|Unbound)"
+"""Errors that no documentation names: they come from inside of JAX."""
+
+MERELY_REFUSED = "|".join(
+    (
+        r"zero-size array to reduction operation",  # an empty set, rank or histogram
+        r"in gather op is out of range",  # the median of no elements
+        r"index is out of bounds for axis 0 with size 0",
+        r"RFFT input must be float32 or float64",  # 16 bits are transformed in float32
+        r"logical reduction requires operand dtype bool or int, got u?int[24]",
+        r"no available implicit dtype promotion path",  # results that are floats in any case
+        r"Sizes passed to split must be nonnegative",  # NumPy's parts beyond the end are empty
+        r"`preferred_element_type` must not be narrower",  # of what JAX itself converted
+        r"(neg|logistic|lu|svd|lt|gt) does not accept dtype",  # bools are sorted, too
+        r"(Pred|Index) type must be .* got .*(int[24]|float8\w*)$",  # of any width
+        r"Invalid integer data type 'V'",  # the same
+        r"data type <class 'numpy\.\w+'> not inexact",  # a fit to integers
+        r"Attempted boolean conversion of traced array",  # a mask that is known
+    )
+)
+"""What JAX refuses in these words has one meaning, which it has here."""
+
+EQUAL_DTYPES = (
+    r"arguments to have the same dtypes|inconsistent dtypes|dtypes should match corresponding|"
+    r"padding_value must be same dtype|does not accept dtype int\d+ at position"
+)
+
+ELEMENTARY = r"(jnp|lax|nn)\.(a?(rc)?(sin|cos|tan)h?|exp\w*|log\w*|\w*sqrt|square|power|pow)"
+
+DIVISIONS = r"jnp\.(floor_divide|mod|remainder|divmod|fmod)|operator (//|%)"
+
+KNOWN = (
+    Known(
+        "a function that this version of JAX does not have",
+        None,
+        _of("accepted|error", ANY, theirs=r"^AttributeError: (module|'\w+' object has no)"),
+    ),
+    Known("JAX fails inside", None, _of("accepted|error", ANY, theirs=INSIDE)),
+    Known(
+        "JAX never ends, or ends the process",
+        "dovetail.numpy: gcd",
+        _of("accepted|error", ANY, theirs=r"^(Hung|Crashed)"),
+    ),
+    Known("JAX merely refuses it", None, _of("accepted", ANY, theirs=MERELY_REFUSED)),
+    Known(
+        "JAX refuses it later, when it is compiled",
+        None,
+        _of("refused", r"lax\.linalg\..*", ours=r"does not accept dtype b?float(16|8)"),
+    ),
+    Known(
+        "JAX refuses another size later, when it is compiled",
+        None,
+        _of("refused|error", r"lax\.reshape", ours="elements, new_sizes"),
+    ),
+    Known(
+        "a position in a dimension without elements is out of bounds",
+        "dovetail: Array.at",
+        _of("refused|error", r"getitem|at .*", ours=r"^IndexError: .* with size 0 "),
+    ),
+    Known(
+        "all results of a loop are arrays",
+        "dovetail.lax: while_loop",
+        _of("structure", r"lax\.(while_loop|fori_loop)", theirs=r"(bool|int|float|complex) "),
+    ),
+    Known(
+        "weakly typed scalars take the dtype of the other operand",
+        "dovetail.lax: add",
+        _of("accepted", r"lax\..*", theirs=EQUAL_DTYPES),
+    ),
+    Known(
+        "a scalar has no dimensions to keep",
+        "dovetail.numpy: quantile",
+        _of("shape", r"jnp\.(nan)?(quantile|percentile|median)", r"^\[\]$", r"^\[1\]$"),
+    ),
+    Known(
+        "special functions are exact, and infinite at every pole",
+        "dovetail.lax: zeta",
+        _of("value", r"lax\.(zeta|polygamma)"),
+    ),
+    Known(
+        "functions of complex numbers have the values of C99 where they are not finite",
+        "dovetail.lax: acos",
+        _of("value", ELEMENTARY, ours="complex", theirs="nan|inf"),
+    ),
+    Known(
+        "imaginary numbers are true",
+        "dovetail.numpy: all",
+        _of("value", r"(jnp\.|method )(all|any|astype)|lax.convert_element_type", r"\* bool\["),
+    ),
+    Known(
+        "gradients pass through sets",
+        "dovetail.numpy: unique",
+        _of("value", r"jnp\.(unique\w*|union1d|intersect1d|setdiff1d|setxor1d)"),
+    ),
+    Known(
+        "gradients are weakly typed as their arguments are",
+        "dovetail: grad",
+        lambda d: d.mode == "grad" and d.field == "weak type" and d.ours.endswith("weak=True"),
+    ),
+    Known(
+        "the initial value of a reduction counts",
+        "dovetail.lax: reduce",
+        _of("value", r"lax\.reduce"),
+    ),
+    Known(
+        "the incomplete gamma functions are accurate for large arguments",
+        "dovetail.lax: igamma",
+        _of("value", r"lax\.igammac?"),
+    ),
+    Known(
+        "there are zeros below the diagonal",
+        "dovetail.lax.linalg: cholesky_update",
+        _of("value", r"lax\.linalg\.cholesky_update"),
+    ),
+    Known(
+        "what a group holds never reaches another",
+        "dovetail.lax: ragged_dot",
+        _of("value", r"lax\.ragged_dot", theirs="nan"),
+    ),
+    Known(
+        "integers of Python must fit the dtype",
+        "dovetail.numpy: add",
+        _of("refused|error", ANY, ours=r"^OverflowError: .*does not fit"),
+    ),
+    Known(
+        "64-bit integers that do not fit 32 bits raise",
+        "dovetail.numpy: array",
+        _of("refused|error", ANY, ours=r"^OverflowError"),
+    ),
+    Known(
+        "transforms of no points are refused",
+        "dovetail.numpy.fft: fft",
+        _of("refused|error", r"jnp\.fft\..*", ours="needs a signal of one point|no points"),
+    ),
+    Known(
+        "complex numbers have no order",
+        "dovetail.nn: relu",
+        _of("refused", r"nn\..*", ours="defined for real numbers only"),
+    ),
+    Known(
+        "an integer divided by zero is 0; infinities as in the array API standard",
+        "dovetail.numpy: floor_divide",
+        _of("value", DIVISIONS),
+    ),
+    Known(
+        "the result is sorted as a whole",
+        "dovetail.numpy: partition",
+        _of("value", r"jnp\.(arg)?partition"),
+    ),
+    Known(
+        "one zero is left of a remainder that vanishes, and roots that are zero come last",
+        "dovetail.numpy: polydiv",
+        _of("value|shape", r"jnp\.(polydiv|roots)"),
+    ),
+)
+
+
+def reason_for(difference: Difference) -> str | None:
+    """Why a difference is on purpose, or None."""
+    return next((known.reason for known in KNOWN if known.applies(difference)), None)
