@@ -102,7 +102,6 @@ def test_places_that_are_none(place):
         (np.array(["2020"], "M8[D]"), "datetime64"),
         (np.zeros(2, [("f", "i4")]), "take a field"),
         (np.ma.masked_array([1.0, 2.0], [True, False]), "masked"),
-        (np.zeros(2, dt.float0), "float0"),
     ],
 )
 def test_values_that_are_no_arrays(value, message):
