@@ -410,6 +410,7 @@ def trace(
     from dovetail.numpy.reductions import sum as total  # deferred: it imports this module
 
     if not _is_unknown(offset):
+        offset = integer("trace", "offset", offset)
         return total(diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype)
     x = _matrices_last("trace", operand(a, "trace"), axis1, axis2)
     on_diagonal = lax.eq(*_offsets(aval_of(x).shape, _traced_offset("trace", "offset", offset)))

@@ -40,7 +40,10 @@ def operand(x: Any, function: str, argument: str = "a") -> Any:
 
 def _shape_of(function: str, x: Any) -> Shape:
     """The shape of a value, or of a nested sequence of values."""
-    if isinstance(x, (list, tuple)) and not isinstance(getattr(x, "shape", None), tuple):
+    own = getattr(x, "shape", None)
+    if isinstance(own, tuple):
+        return own
+    if isinstance(x, (list, tuple)):
         inner = {_shape_of(function, element) for element in x}
         if len(inner) > 1:
             raise ValueError(

@@ -11,12 +11,12 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from dovetail._core.basis.elementwise import convert_element_type
+from dovetail._core.basis.elementwise import convert_element_type, mul_p
 from dovetail._core.basis.operands import make_literal
 from dovetail._core.basis.structural import broadcast_in_dim, reshape
 from dovetail._core.ir.avals import aval_of, shape_of
 from dovetail._core.ops.elementwise import bitwise
-from dovetail._core.ops.elementwise.arithmetic import add_p, mul_p
+from dovetail._core.ops.elementwise.arithmetic import add_p
 from dovetail._core.ops.random.threefry import UINT32, join_words
 from dovetail._core.ops.shape.creation import iota_like
 from dovetail._core.ops.shape.joining import concatenate_p
