@@ -19,7 +19,7 @@ from dovetail import config
 from dovetail._core.base import bindings
 from dovetail._core.base import config as options
 from dovetail._core.base.process_options import StartupOption
-from dovetail._core.base.unavailable_options import UNAVAILABLE
+from dovetail._core.base.unavailable_options import UNAVAILABLE, Unavailable
 
 
 @pytest.fixture(autouse=True)
@@ -387,7 +387,7 @@ def test_options_of_jax_that_there_are_not(name: str) -> None:
         config.update(full, accepted)
     assert config.read(full) == config.values[full] == getattr(config, name) == unavailable.default
     with pytest.raises(NotImplementedError) as caught:
-        config.update(full, another(unavailable.default))
+        config.update(full, another(unavailable))
     assert repr(full) in str(caught.value)
     assert unavailable.reason in str(caught.value)
     assert name not in config
@@ -395,8 +395,8 @@ def test_options_of_jax_that_there_are_not(name: str) -> None:
         config.option(name)
 
 
-def another(value: Any) -> Any:
-    return not value if isinstance(value, bool) else "something else"
+def another(unavailable: Unavailable) -> Any:
+    return next(v for v in (True, False, "something else") if not unavailable.accepts(v))
 
 
 def test_variables_for_options_that_there_are_not() -> None:

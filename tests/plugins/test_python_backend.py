@@ -135,23 +135,14 @@ def test_transfer_guards(devices, caplog):
             str(x + x)
 
 
-def test_options_for_clients(register):
-    class Plugin:
-        @hookimpl
-        def dovetail_backend_info(self):
-            return BackendInfo("optioned", api=(1, 1), priority=-1)
-
-        @hookimpl
-        def dovetail_make_client(self, platform, options):
-            seen.append(dict(options))
-            raise OSError("enough")
-
-    seen = []
-    register(Plugin(), "optioned")
+def test_options_for_clients():
     text = "memory_fraction:0.5;preallocate:false;count:3;name:a b"
-    with config.option("pjrt_client_create_options")(text), pytest.raises(BackendUnavailableError):
-        dt.devices("optioned")
-    assert seen == [{"memory_fraction": 0.5, "preallocate": False, "count": 3, "name": "a b"}]
+    with config.option("pjrt_client_create_options")(text):
+        expected = {"memory_fraction": 0.5, "preallocate": False, "count": 3, "name": "a b"}
+        assert clients._client_options("optioned") == expected
+        assert clients._client_options("cuda") == {**expected, "visible_devices": "all"}
+        assert clients._client_options("cpu").keys().isdisjoint(expected)
+    assert clients._client_options("optioned") == {}
     for wrong in ("memory_fraction", ":1", "a=1"):
         with pytest.raises(ValueError, match="pjrt_client_create_options"):
             config.update("pjrt_client_create_options", wrong)

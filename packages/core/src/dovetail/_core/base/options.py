@@ -310,6 +310,12 @@ class Options:
         >>> print(option.name, option.default)
         enable_x64 False
 
+        `read` gives the value of every option, those with a scope of their own included.
+
+        >>> with dt.enable_x64(True):
+        ...     print(dt.config.read("jax_enable_x64"))
+        True
+
     Example:
         >>> from dovetail._core.base.config import config
         >>> config.enable_x64
@@ -383,13 +389,6 @@ class Options:
 
         Raises:
             AttributeError: there is no such option; the message suggests similar names.
-
-        Differs:
-            Every option can be read so, those with a scope of their own included.
-
-            >>> with dt.enable_x64(True):
-            ...     print(dt.config.read("jax_enable_x64"))
-            True
         """
         try:
             return _value(name)

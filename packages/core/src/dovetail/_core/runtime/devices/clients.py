@@ -98,7 +98,6 @@ def _fix_options(platform: str, *, started: bool) -> None:
         options.append(config.pjrt_client_create_options)
     for option in options:
         option.reader = platform if started else None
-    config.platform_name.reader = _platforms()[0] if started else None
 
 
 def _platforms() -> list[str]:
@@ -395,7 +394,9 @@ def _find_default_device() -> Device:
     global _default_device
     with plugin_lock:
         if _default_device is None:
-            _default_device = _client(_platforms()[0]).local_devices()[0]
+            platform = _platforms()[0]
+            _default_device = _client(platform).local_devices()[0]
+            config.platform_name.reader = platform
         return _default_device
 
 
@@ -418,6 +419,7 @@ def clear_backends() -> None:
             function()
         for platform in _clients:
             _fix_options(platform, started=False)
+        config.platform_name.reader = None
         _clients.clear()
         _failures.clear()
         _default_device = None
