@@ -74,10 +74,11 @@ def relu(x: ArrayLike) -> Array:
     Differs:
         Complex numbers have no order, and are refused, as by the other functions that need one.
 
-        >>> dt.nn.relu(1j)
-        Traceback (most recent call last):
-            ...
-        dovetail._core.base.errors.DTypeError: relu is defined for real numbers only, ...
+        >>> try:
+        ...     dt.nn.relu(1j)
+        ... except TypeError as error:
+        ...     print(error)
+        relu is defined for real numbers only, got dtype complex64; take x.real, ...
 
     Example:
         >>> import dovetail.nn
