@@ -100,9 +100,9 @@ def relu(x: ArrayLike) -> Array:
 
         >>> try:
         ...     dt.nn.relu(1j)
-        ... except dt.errors.DTypeError as error:
-        ...     print(str(error)[:42])
-        relu is defined for real numbers only, got
+        ... except TypeError as error:
+        ...     print(error)
+        relu is defined for real numbers only, got dtype complex64; take x.real, ...
 
     Example:
         >>> import dovetail.nn

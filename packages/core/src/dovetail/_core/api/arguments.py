@@ -282,7 +282,7 @@ def broadcast_result(function: str, shapes: Sequence[Shape], explicit: bool = Fa
         explicit: whether the user asked for broadcasting; then different ranks are not a mistake.
 
     Raises:
-        TypeError: the shapes do not broadcast.
+        ShapeError: the shapes do not broadcast.
     """
     rank = max(map(len, shapes))
     padded = [(1,) * (rank - len(s)) + s for s in shapes]
@@ -465,7 +465,7 @@ def canonical_shape(function: str, shape: Any, argument: str = "shape") -> Shape
     Raises:
         ConcretizationTypeError: it holds a tracer.
         TypeError: it is not a shape.
-        ValueError: a size is negative.
+        ShapeError: a size is negative.
     """
     if type(shape) is int:
         sizes: Shape = (shape,)

@@ -46,7 +46,7 @@ def broadcast_shapes(name: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int,
     Scalars match any shape, and dimensions of size one match any size.
 
     Raises:
-        TypeError: the shapes are incompatible.
+        ShapeError: the shapes are incompatible.
     """
     first = shapes[0]
     if all(s == first for s in shapes):

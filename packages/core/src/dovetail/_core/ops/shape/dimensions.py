@@ -57,7 +57,8 @@ def canonical_shape(shape: Any, function: str, argument: str = "shape") -> Shape
     """A shape as a tuple of non-negative ints; a single integer means a shape of rank 1.
 
     Raises:
-        TypeError: it is not a sequence of integers, or one is negative.
+        TypeError: it is not a sequence of integers.
+        ShapeError: one is negative.
     """
     if getattr(shape, "ndim", None) == 0 or (
         hasattr(shape, "__index__") and not hasattr(shape, "__len__")
