@@ -13,6 +13,7 @@ from dovetail.extend import dtypes
 from dovetail.extend.arguments import (
     array_like,
     canonical_axis,
+    convert,
     inexact,
     literal,
     promoted_pair,
@@ -30,6 +31,22 @@ from dovetail.typing import Array, ArrayLike
 def _real(function: str, x: Any) -> Any:
     x = inexact(function, x)
     refuse_complex(function, x)
+    return x
+
+
+def _beside_float(function: str, x: Any) -> Any:
+    """A real operand of a function that combines it with floats of Python."""
+    x = array_like(x, function)
+    if dtypes.kind_of(aval_of(x).dtype) in ("b", "i", "u"):
+        return convert(x, dtypes.default_dtype("f"), weak=True)
+    return _real(function, x)
+
+
+def _beside_integer(function: str, x: Any) -> Any:
+    """An operand of a function that combines it with integers of Python."""
+    x = array_like(x, function)
+    if dtypes.kind_of(aval_of(x).dtype) == "b":
+        return convert(x, dtypes.default_dtype("i"), weak=True)
     return x
 
 
@@ -85,10 +102,8 @@ def relu(x: ArrayLike) -> Array:
         >>> print(dovetail.nn.relu(jnp.array([-1., 0., 2.])))
         [0. 0. 2.]
     """
-    x = array_like(x, "relu")
+    x = _beside_integer("relu", x)
     refuse_complex("relu", x)
-    if dtypes.kind_of(aval_of(x).dtype) == "b":
-        return value(x)
     zero = _number(0, x)
     # Not a maximum: its gradient at 0 would be split between both operands.
     return pick(lax.le(x, zero), zero, x)
@@ -102,7 +117,7 @@ def relu6(x: ArrayLike) -> Array:
         x: array or scalar of a real dtype.
 
     Returns:
-        An array of the shape and dtype of `x`.
+        A float array of the shape of `x`.
 
     Example:
         >>> import dovetail.nn
@@ -110,8 +125,7 @@ def relu6(x: ArrayLike) -> Array:
         >>> print(dovetail.nn.relu6(jnp.array([-1., 2., 9.])))
         [0. 2. 6.]
     """
-    x = array_like(x, "relu6")
-    refuse_complex("relu6", x)
+    x = _beside_float("relu6", x)
     six = _number(6, x)
     return pick(lax.ge(x, six), six, plain(relu)(x))
 
@@ -150,8 +164,7 @@ def softplus(x: ArrayLike) -> Array:
         >>> print(f"{dovetail.nn.softplus(0.):.4f} {dovetail.nn.softplus(1000.):.1f}")
         0.6931 1000.0
     """
-    x = inexact("softplus", x)
-    return plain(logaddexp)(x, _number(0, x))
+    return plain(logaddexp)(x, literal(0, dtypes.default_dtype("i"), weak=True))
 
 
 @compiled
@@ -170,7 +183,7 @@ def sparse_plus(x: ArrayLike) -> Array:
         >>> print(dovetail.nn.sparse_plus(jnp.array([-2., 0., 2.])))
         [0.   0.25 2.  ]
     """
-    x = _real("sparse_plus", x)
+    x = _beside_float("sparse_plus", x)
     one = _number(1, x)
     middle = lax.mul(_number(0.25, x), lax.square(lax.add(x, one)))
     below = lax.le(x, _number(-1, x))
@@ -193,7 +206,7 @@ def sparse_sigmoid(x: ArrayLike) -> Array:
         >>> print(dovetail.nn.sparse_sigmoid(jnp.array([-2., 0., 2.])))
         [0.  0.5 1. ]
     """
-    x = _real("sparse_sigmoid", x)
+    x = _beside_float("sparse_sigmoid", x)
     one = _number(1, x)
     limited = lax.max(lax.min(x, one), _number(-1, x))
     return lax.mul(_number(0.5, x), lax.add(limited, one))
@@ -215,7 +228,7 @@ def soft_sign(x: ArrayLike) -> Array:
         >>> print(dovetail.nn.soft_sign(jnp.array([-1., 0., 3.])))
         [-0.5   0.    0.75]
     """
-    x = _real("soft_sign", x)
+    x = _real("soft_sign", _beside_integer("soft_sign", x))
     zero, one = _number(0, x), _number(1, x)
     # Not abs: its derivative at 0 is 0, but that of this function is 1.
     magnitude = pick(lax.ge(x, zero), x, lax.neg(x))
@@ -256,7 +269,7 @@ def mish(x: ArrayLike) -> Array:
         >>> print(f"{dovetail.nn.mish(1.):.4f}")
         0.8651
     """
-    x = inexact("mish", x)
+    x = inexact("mish", _beside_integer("mish", x))
     return lax.mul(x, lax.tanh(plain(softplus)(x)))
 
 
@@ -295,7 +308,7 @@ def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
         >>> print(dovetail.nn.elu(jnp.array([-jnp.inf, 0., 2.])))
         [-1.  0.  2.]
     """
-    x, a = _parameter("elu", "alpha", alpha, _real("elu", x))
+    x, a = _parameter("elu", "alpha", alpha, _beside_float("elu", x))
     zero = _number(0, x)
     positive = lax.gt(x, zero)
     # Keep large numbers away from the exponential: its derivative would be infinite.
@@ -319,7 +332,7 @@ def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
         >>> print(dovetail.nn.celu(jnp.array([-jnp.inf, 0., 2.]), alpha=0.5))
         [-0.5  0.   2. ]
     """
-    x, a = _parameter("celu", "alpha", alpha, _real("celu", x))
+    x, a = _parameter("celu", "alpha", alpha, _beside_float("celu", x))
     zero = _number(0, x)
     positive = lax.gt(x, zero)
     safe = pick(positive, zero, x)
@@ -347,7 +360,7 @@ def selu(x: ArrayLike) -> Array:
         >>> print(f"{dovetail.nn.selu(1.):.4f}")
         1.0507
     """
-    x = _real("selu", x)
+    x = _beside_float("selu", x)
     return lax.mul(_number(_SELU_SCALE, x), plain(elu)(x, _number(_SELU_ALPHA, x)))
 
 
@@ -368,7 +381,9 @@ def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 0.01) -> Array:
         >>> print(dovetail.nn.leaky_relu(jnp.array([-1., 2.]), 0.5))
         [-0.5  2. ]
     """
-    x, slope = _parameter("leaky_relu", "negative_slope", negative_slope, _real("leaky_relu", x))
+    x, slope = _parameter(
+        "leaky_relu", "negative_slope", negative_slope, _beside_float("leaky_relu", x)
+    )
     return pick(lax.ge(x, _number(0, x)), x, lax.mul(slope, x))
 
 
@@ -388,7 +403,7 @@ def hard_tanh(x: ArrayLike) -> Array:
         >>> print(dovetail.nn.hard_tanh(jnp.array([-2., 0.5, 2.])))
         [-1.   0.5  1. ]
     """
-    x = array_like(x, "hard_tanh")
+    x = _beside_integer("hard_tanh", x)
     refuse_complex("hard_tanh", x)
     if dtypes.kind_of(aval_of(x).dtype) == "u":
         return lax.min(x, _number(1, x))
@@ -413,7 +428,7 @@ def hard_sigmoid(x: ArrayLike) -> Array:
         >>> print(dovetail.nn.hard_sigmoid(jnp.array([-4., 0., 4.])))
         [0.  0.5 1. ]
     """
-    x = _real("hard_sigmoid", x)
+    x = _beside_float("hard_sigmoid", x)
     return lax.div(plain(relu6)(lax.add(x, _number(3, x))), _number(6, x))
 
 
@@ -433,7 +448,7 @@ def hard_silu(x: ArrayLike) -> Array:
         >>> print(dovetail.nn.hard_silu(jnp.array([-4., 1.5, 4.])))
         [-0.     1.125  4.   ]
     """
-    x = _real("hard_silu", x)
+    x = _beside_float("hard_silu", x)
     return lax.mul(x, plain(hard_sigmoid)(x))
 
 
@@ -478,6 +493,8 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
         0.8412 0.8413
     """
     x = _real("gelu", x)
+    # The result has a dtype of its own, also where the operand is weakly typed.
+    x = convert(x, aval_of(x).dtype)
     half, one = _number(0.5, x), _number(1, x)
     if approximate:
         inner = lax.add(x, lax.mul(_number(0.044715, x), lax.integer_pow(x, 3)))

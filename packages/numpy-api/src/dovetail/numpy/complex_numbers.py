@@ -45,7 +45,7 @@ def imag(val: ArrayLike, /) -> Array:
         [2. 0.]
     """
     x = array_like(val, "imag", "val")
-    return lax.imag(x) if dtypes.kind_of(x.dtype) == "c" else lax.full_like(x, 0)
+    return lax.imag(x) if dtypes.kind_of(x.dtype) == "c" else lax.full_like(value(x), 0)
 
 
 @compiled
@@ -87,7 +87,8 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
     if dtypes.kind_of(z.dtype) == "c":
         result = lax.atan2(lax.imag(z), lax.real(z))
     else:
-        z = lax.convert_element_type(z, inexact_dtype(z.dtype))
+        if dtypes.kind_of(z.dtype) != "f":
+            z = lax.convert_element_type(z, inexact_dtype(z.dtype))
         zero = lax.full_like(z, 0)
         result = lax.atan2(zero, z)
     return lax.mul(result, literal(57.29577951308232, result.dtype)) if deg else result

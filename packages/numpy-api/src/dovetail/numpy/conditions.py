@@ -23,6 +23,15 @@ def pick(condition: Any, where_true: Any, where_false: Any) -> Any:
     return lax.select_n_p.bind(which, *cases)
 
 
+def literal_beside(number: float, x: Any) -> Any:
+    """A number to combine with a checked operand, weakly typed if that is a weakly typed scalar.
+
+    A weakly typed array takes the dtype of the number: the result has a dtype of its own.
+    """
+    aval = aval_of(x)
+    return literal(number, aval.dtype, aval.weak_type and not aval.ndim)
+
+
 def spread(x: Any, shape: tuple[int, ...]) -> Any:
     """A checked operand broadcast to a shape."""
     x_shape = aval_of(x).shape

@@ -22,6 +22,7 @@ from dovetail.extend.arguments import (
     require_kind,
     same_dtype,
     value,
+    weak_of,
 )
 from dovetail.extend.avals import aval_of
 from dovetail.extend.contractions import dot_precision
@@ -43,7 +44,7 @@ def contracted(
 ) -> Any:
     """Sums of products of two checked operands of one dtype, in the dtype `out` (None: theirs)."""
     dtype = aval_of(x).dtype if out is None else out
-    return dot_general_p.bind(
+    sums = dot_general_p.bind(
         x,
         y,
         dimension_numbers=(contracting, batch),
@@ -51,14 +52,13 @@ def contracted(
         preferred_element_type=dtype,
         out_sharding=None,
     )
+    return convert(sums, dtype, weak=out is None and weak_of(x) and weak_of(y))
 
 
-def _pair(function: str, a: Any, b: Any, first: str, second: str) -> tuple[Any, Any, bool]:
-    """Two operands of one dtype, and whether the result is weakly typed."""
-    x, y = array_like(a, function, first), array_like(b, function, second)
-    weak = aval_of(x).weak_type and aval_of(y).weak_type
-    x, y = same_dtype([x, y])
-    return value(x), value(y), bool(weak)
+def _pair(function: str, a: Any, b: Any, first: str, second: str) -> tuple[Any, Any]:
+    """Two operands of one dtype."""
+    x, y = same_dtype([array_like(a, function, first), array_like(b, function, second)])
+    return value(x), value(y)
 
 
 def _mismatch(function: str, x: Any, y: Any, dimensions: tuple[int, int]) -> TypeError:
@@ -103,7 +103,7 @@ def matmul(
         [3 7]
     """
     no_sharding("matmul", out_sharding)
-    x, y, _ = _pair("matmul", a, b, "a", "b")
+    x, y = _pair("matmul", a, b, "a", "b")
     out = requested_dtype("matmul", preferred_element_type)
     left, right = aval_of(x).shape, aval_of(y).shape
     for i, shape in enumerate((left, right)):
@@ -191,7 +191,7 @@ def dot(
         32
     """
     no_sharding("dot", out_sharding)
-    x, y, _ = _pair("dot", a, b, "a", "b")
+    x, y = _pair("dot", a, b, "a", "b")
     out = requested_dtype("dot", preferred_element_type)
     left, right = aval_of(x).shape, aval_of(y).shape
     if not left or not right:
@@ -227,7 +227,7 @@ def vdot(
         >>> print(jnp.vdot(jnp.array([1j, 2]), jnp.array([1j, 3])))
         (7+0j)
     """
-    x, y, _ = _pair("vdot", a, b, "a", "b")
+    x, y = _pair("vdot", a, b, "a", "b")
     if dtypes.kind_of(aval_of(x).dtype) == "c":
         x = lax.conj(x)
     x, y = (reshaped(v, (math.prod(aval_of(v).shape),)) for v in (x, y))
@@ -262,7 +262,7 @@ def inner(
         >>> print(jnp.inner(jnp.array([[1, 2], [3, 4]]), jnp.array([10, 1])))
         [12 34]
     """
-    x, y, _ = _pair("inner", a, b, "a", "b")
+    x, y = _pair("inner", a, b, "a", "b")
     out = requested_dtype("inner", preferred_element_type)
     left, right = aval_of(x).shape, aval_of(y).shape
     if not left or not right:
@@ -293,7 +293,7 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
          [20 40]]
     """
     no_out("outer", out)
-    x, y, _ = _pair("outer", a, b, "a", "b")
+    x, y = _pair("outer", a, b, "a", "b")
     x = reshaped(x, (math.prod(aval_of(x).shape), 1))
     y = reshaped(y, (1, math.prod(aval_of(y).shape)))
     return lax.mul(x, y)
@@ -341,7 +341,7 @@ def tensordot(
 
 @compiled_with("axes", "precision", "preferred_element_type")
 def _tensordot(a: Any, b: Any, axes: Any, precision: Any, preferred_element_type: Any) -> Any:
-    x, y, _ = _pair("tensordot", a, b, "a", "b")
+    x, y = _pair("tensordot", a, b, "a", "b")
     left, right = aval_of(x).shape, aval_of(y).shape
     if isinstance(axes, tuple):
         first = canonical_axes("tensordot", axes[0], len(left), "axes")
@@ -390,7 +390,7 @@ def vecdot(
         >>> print(jnp.vecdot(jnp.array([[1, 2], [3, 4]]), jnp.array([10, 1])))
         [12 34]
     """
-    x, y, _ = _pair("vecdot", x1, x2, "x1", "x2")
+    x, y = _pair("vecdot", x1, x2, "x1", "x2")
     dims = [canonical_axis("vecdot", axis, aval_of(v).ndim) for v in (x, y)]
     sizes = [aval_of(v).shape[d] for v, d in zip((x, y), dims, strict=True)]
     if sizes[0] != sizes[1]:
@@ -422,7 +422,7 @@ def kron(a: ArrayLike, b: ArrayLike) -> Array:
         >>> print(jnp.kron(jnp.array([1, 10]), jnp.array([1, 2])))
         [ 1  2 10 20]
     """
-    x, y, _ = _pair("kron", a, b, "a", "b")
+    x, y = _pair("kron", a, b, "a", "b")
     left, right = aval_of(x).shape, aval_of(y).shape
     rank = max(len(left), len(right))
     left = (1,) * (rank - len(left)) + left
@@ -463,7 +463,7 @@ def cross(
     """
     if axis is not None:
         axisa = axisb = axisc = axis
-    x, y, _ = _pair("cross", a, b, "a", "b")
+    x, y = (convert(v, v.dtype) for v in _pair("cross", a, b, "a", "b"))
     require_kind("cross", x, "iufc", "numbers; write a.astype(int)")
     x = moveaxis(x, canonical_axis("cross", axisa, aval_of(x).ndim, "axisa"), 0)
     y = moveaxis(y, canonical_axis("cross", axisb, aval_of(y).ndim, "axisb"), 0)

@@ -17,6 +17,7 @@ from dovetail.extend.arguments import (
     require_kind,
     same_dtype,
     value,
+    weak_of,
 )
 from dovetail.extend.avals import aval_of
 from dovetail.numpy.compiled import compiled_with, plain
@@ -314,7 +315,7 @@ def correlate(
 
 
 def _sequences(function: str, a: Any, v: Any, mode: Any, out: Any) -> tuple[Any, Any, Any]:
-    """Two vectors of one dtype, and the dtype of the result."""
+    """Two vectors of one dtype, and the dtype of the result, None for theirs."""
     if mode not in ("full", "same", "valid"):
         raise ValueError(f"{function}: mode must be 'full', 'same' or 'valid', got {mode!r}")
     operands = [operand(a, function, "a"), operand(v, function, "v")]
@@ -326,7 +327,8 @@ def _sequences(function: str, a: Any, v: Any, mode: Any, out: Any) -> tuple[Any,
             f"{function} needs vectors with one element at least, got shapes {shapes[0]} and "
             f"{shapes[1]}"
         )
-    x, y = same_dtype([strong(o) for o in operands])
+    x, y = same_dtype(operands)
+    weak = weak_of(x) and weak_of(y)
     dtype, target = aval_of(x).dtype, requested_dtype(function, out)
     kind = dtypes.kind_of(dtype)
     if kind in ("b", "i", "u") and dtypes.kind_of(target) in ("i", "u"):
@@ -339,7 +341,7 @@ def _sequences(function: str, a: Any, v: Any, mode: Any, out: Any) -> tuple[Any,
             f"{function}: products of {dtype} cannot be summed in preferred_element_type {target}; "
             f"write {function}(...).astype({target})"
         )
-    return convert(x, dtype), convert(y, dtype), target or dtype
+    return convert(x, dtype, weak), convert(y, dtype, weak), target
 
 
 def _moved_along(x: Any, kernel: Any, mode: str, precision: Any, out: Any) -> Any:

@@ -15,11 +15,13 @@ from dovetail.extend.arguments import (
     canonical_axis,
     convert,
     inexact,
+    inexact_dtype,
     literal,
     promoted_pair,
     refuse_complex,
     same_dtype,
     value,
+    weak_of,
 )
 from dovetail.extend.avals import aval_of
 from dovetail.extend.unchecked import slice_dimension
@@ -75,6 +77,7 @@ def gradient(
 
 @compiled_with("axis", "order")
 def _gradient(f: Any, varargs: tuple[Any, ...], axis: Any, order: int) -> list[Any]:
+    f = array_like(f, "gradient", "f")
     x = value(inexact("gradient", f, "f"))
     shape = aval_of(x).shape
     axes = canonical_axes("gradient", axis, len(shape))
@@ -103,14 +106,15 @@ def _gradient(f: Any, varargs: tuple[Any, ...], axis: Any, order: int) -> list[A
     results = []
     for h, dimension in zip(distances, axes, strict=True):
         if h is None:
-            results.append(_derivative(x, literal(1, dtype), dimension, order))
+            results.append(_derivative(x, literal(1, dtype, weak_of(x)), dimension, order))
             continue
         if aval_of(h).ndim:
             # Take differences of coordinates in their own dtype first, so that integers lose
             # nothing.
             h = plain(diff)(h)
-        h = value(inexact("gradient", h, "varargs"))
-        samples, h = same_dtype([x, h])
+        common, weak = dtypes.result_type(f, h, return_weak_type_flag=True)
+        target = inexact_dtype(common)
+        samples, h = value(convert(f, target, weak)), value(convert(h, target, weak))
         results.append(_derivative(samples, h, dimension, order))
     return results
 
@@ -137,7 +141,7 @@ def _derivative(x: Any, h: Any, dimension: int, order: int) -> Any:
 
     if is_even:
         across = lax.sub(points(2, size), points(0, size - 2)) if size > 2 else points(0, 0)
-        inner = lax.div(across, lax.mul(h, literal(2, aval_of(x).dtype)))
+        inner = lax.div(across, lax.mul(h, literal(2, aval_of(x).dtype, weak_of(h))))
     else:
         # The slope of the parabola through three points: the nearer neighbour has more weight.
         left, right = steps(0, size - 2), steps(1, size - 1)

@@ -7,15 +7,10 @@ from typing import Any
 
 from dovetail import lax
 from dovetail.extend import dtypes
-from dovetail.extend.arguments import (
-    float_pair,
-    inexact,
-    inexact_pair,
-    literal,
-    weak_of,
-)
+from dovetail.extend.arguments import convert, float_pair, inexact, inexact_pair, literal, weak_of
+from dovetail.extend.avals import aval_of
 from dovetail.numpy.compiled import compiled
-from dovetail.numpy.conditions import pick
+from dovetail.numpy.conditions import literal_beside, pick
 from dovetail.numpy.ufuncs import universal
 from dovetail.typing import Array, ArrayLike
 
@@ -143,7 +138,8 @@ def log10(x: ArrayLike, /) -> Array:
         >>> print(jnp.log10(jnp.array([1., 1000.])))
         [0. 3.]
     """
-    return _log_to_base(inexact("log10", x), _LOG_10)
+    x = inexact("log10", x)
+    return convert(_log_to_base(x, _LOG_10), x.dtype)
 
 
 def _log_to_base(x: Any, log_of_base: float) -> Any:
@@ -151,7 +147,7 @@ def _log_to_base(x: Any, log_of_base: float) -> Any:
     if _is_complex(x):
         # Divide each part: complex division would turn the infinite logarithm of 0 into nan.
         parts = (lax.real(result), lax.imag(result))
-        divisor = literal(log_of_base, parts[0].dtype)
+        divisor = literal(log_of_base, parts[0].dtype, weak_of(x))
         return lax.complex(*(lax.div(part, divisor) for part in parts))
     return lax.div(result, literal(log_of_base, x.dtype, weak_of(x)))
 
@@ -219,10 +215,11 @@ def _complex_logaddexp(x: Any, y: Any) -> Any:
     first = lax.ge(lax.real(x), lax.real(y))
     larger, smaller = pick(first, x, y), pick(first, y, x)
     infinite = lax.eq(lax.real(larger), literal(float("-inf"), lax.real(x).dtype))
-    difference = pick(infinite, literal(0, x.dtype), lax.sub(smaller, larger))
+    weak = weak_of(x) and not aval_of(x).ndim
+    difference = pick(infinite, literal(0, x.dtype, weak), lax.sub(smaller, larger))
     result = lax.add(larger, lax.log1p(lax.exp(difference)))
-    pi = literal(_PI, lax.real(x).dtype)
-    two_pi = literal(2 * _PI, lax.real(x).dtype)
+    pi = literal(_PI, lax.real(x).dtype, weak)
+    two_pi = literal(2 * _PI, lax.real(x).dtype, weak)
     angle = lax.imag(result)
     turned = lax.sub(angle, lax.mul(two_pi, lax.ceil(lax.div(lax.sub(angle, pi), two_pi))))
     wrapped = lax.complex(lax.real(result), turned)
@@ -250,16 +247,16 @@ def sinc(x: ArrayLike, /) -> Array:
         0.6366
     """
     x = inexact("sinc", x)
-    scaled = lax.mul(x, literal(_PI, x.dtype, weak_of(x)))
+    scaled = lax.mul(x, literal_beside(_PI, x))
     # Near 0 use the Taylor series: the derivatives of the quotient are 0 / 0 there.
     squared = lax.square(scaled)
     near = lax.lt(
         lax.abs(scaled), literal(_SERIES_BELOW, lax.real(x).dtype if _is_complex(x) else x.dtype)
     )
-    series = literal(0, x.dtype, weak_of(x))
+    series = literal_beside(0, scaled)
     for coefficient in _SINC_SERIES:
-        series = lax.add(lax.mul(series, squared), literal(coefficient, x.dtype, weak_of(x)))
-    safe = pick(near, literal(1, x.dtype, weak_of(x)), scaled)
+        series = lax.add(lax.mul(series, squared), literal_beside(coefficient, scaled))
+    safe = pick(near, literal_beside(1, scaled), scaled)
     return pick(near, series, lax.div(lax.sin(safe), safe))
 
 

@@ -16,6 +16,7 @@ from dovetail.extend.arguments import (
     no_out,
     refuse_complex,
     value,
+    weak_of,
 )
 from dovetail.extend.avals import aval_of
 from dovetail.lax import iota_p, sort_p
@@ -111,7 +112,7 @@ def top_k(
     if mode == "largest":
         if dtypes.kind_of(aval_of(x).dtype) == "f":
             # lax.top_k orders nan by its sign, and the nan of 0 / 0 may have one.
-            x = pick(lax.ne(x, x), literal(math.nan, aval_of(x).dtype), x)
+            x = pick(lax.ne(x, x), literal(math.nan, aval_of(x).dtype, weak_of(x)), x)
         return lax.top_k(x, count, axis=dimension)
     places = iota_p.bind(dtype=np.dtype(np.int32), shape=shape, dimension=dimension, sharding=None)
     values, order = sort_p.bind(x, places, dimension=dimension, is_stable=True, num_keys=1)

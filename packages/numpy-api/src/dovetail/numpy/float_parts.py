@@ -119,7 +119,7 @@ def spacing(x: ArrayLike, /) -> Array:
     refuse_complex("spacing", x)
     infinity = lax.full_like(x, float("inf"))
     towards = pick(lax.lt(x, literal(0, aval_of(x).dtype)), lax.neg(infinity), infinity)
-    return lax.sub(lax.nextafter(x, towards), x)
+    return convert(lax.sub(lax.nextafter(x, towards), x), aval_of(x).dtype)
 
 
 def _layout(dtype: Any) -> tuple[int, int, Any]:

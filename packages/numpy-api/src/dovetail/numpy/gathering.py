@@ -11,6 +11,7 @@ from dovetail.extend.arguments import (
     array_like,
     broadcast_result,
     canonical_axis,
+    convert,
     literal,
     no_out,
     require_kind,
@@ -249,7 +250,8 @@ def compress(
         (places,) = indices_of_nonzero(test)
         return take(x, places, axis=dimension)
     (places,) = indices_of_nonzero(test, size, count)
-    return take(x, places, axis=dimension, mode="fill", fill_value=fill_value)
+    taken = take(x, places, axis=dimension, mode="fill", fill_value=fill_value)
+    return convert(taken, aval_of(x).dtype)
 
 
 def extract(

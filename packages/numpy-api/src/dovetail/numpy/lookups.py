@@ -23,7 +23,6 @@ from dovetail.extend.arguments import (
     promoted_pair,
     refuse_complex,
     require_kind,
-    same_dtype,
     shape_of_argument,
     value,
 )
@@ -106,7 +105,7 @@ def digitize(
         method: as for `searchsorted`.
 
     Returns:
-        An integer array of the shape of `x`: 0 before the first edge, the number of edges after the
+        An array of the shape of `x`, of the dtype of `searchsorted`: 0 before the first edge, the number of edges after the
         last.
 
     Example:
@@ -120,14 +119,13 @@ def digitize(
     if aval_of(edges).ndim != 1:
         raise ValueError(f"digitize needs a vector of edges, got shape {aval_of(edges).shape}")
     (count,) = aval_of(edges).shape
-    default = dtypes.default_dtype("i")
     if not count:
-        return lax.full(aval_of(x).shape, 0, default)
+        return lax.full(aval_of(x).shape, 0, np.dtype("int32"))
     side = "right" if not right else "left"
     chosen = method or "scan"
     growing = searchsorted(edges, x, side, method=chosen)
     turned = searchsorted(lax.rev(edges, (0,)), x, side, method=chosen)
-    falling = lax.sub(literal(count, default), turned)
+    falling = lax.sub(literal(count, aval_of(turned).dtype), turned)
     first = lax.index_in_dim(edges, 0, keepdims=False)
     last = lax.index_in_dim(edges, count - 1, keepdims=False)
     return pick(lax.le(first, last), growing, falling)
@@ -213,16 +211,20 @@ def _bincount(numbers: Any, weights: Any, size: int) -> Any:
 def _interp(
     x: Any, xp: Any, fp: Any, low: Any, high: Any, left: str, right: str, period: Any
 ) -> Any:
-    x, xp = same_dtype([x, operand(xp, "interp", "xp")])
+    xp, fp = operand(xp, "interp", "xp"), operand(fp, "interp", "fp")
     refuse_complex("interp", x)
-    fp = operand(fp, "interp", "fp")
+    refuse_complex("interp", xp)
     if aval_of(xp).ndim != 1 or aval_of(xp).shape != aval_of(fp).shape or not aval_of(xp).size:
         raise ValueError(
             "interp needs vectors of equal size, of one element at least, as xp and fp; got shapes "
             f"{aval_of(xp).shape} and {aval_of(fp).shape}"
         )
-    places = inexact_dtype(aval_of(x).dtype)
-    out = inexact_dtype(aval_of(fp).dtype)
+    (places, weak), (values, also_weak) = _inexact_result(x, xp), _inexact_result(fp)
+    out, weak = dtypes.result_of_pair(places, weak, values, also_weak)
+    for rule, end in ((left, low), (right, high)):
+        if rule == "given":
+            aval = aval_of(array_like(end, "interp"))
+            out, weak = dtypes.result_of_pair(out, weak, aval.dtype, aval.weak_type)
     x, xp, fp = value(convert(x, places)), convert(xp, places), convert(fp, out)
     if period is not None:
         x, xp, fp = _periodic(
@@ -251,7 +253,13 @@ def _interp(
                 if rule == "given":
                     beyond = convert(array_like(given, "interp", name), out)
                 result = pick(is_beyond(x, point), beyond, result)
-    return result
+    return convert(result, out, weak)
+
+
+def _inexact_result(*operands: Any) -> tuple[Any, bool]:
+    """The dtype in which functions of floats take operands, and whether it is weak."""
+    dtype, weak = dtypes.result_type(*operands, return_weak_type_flag=True)
+    return inexact_dtype(dtype), weak and dtypes.kind_of(dtype) != "b"
 
 
 def _periodic(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:
@@ -329,7 +337,8 @@ def interp(
 
 @compiled_with("shape")
 def _unravelled(indices: Any, shape: tuple[int, ...]) -> list[Any]:
-    if dtypes.itemsize_bits(aval_of(indices).dtype) < 32:
+    own = aval_of(indices)
+    if dtypes.itemsize_bits(own.dtype) < 32:
         indices = convert(indices, np.dtype("int32"))
     dtype = aval_of(indices).dtype
     total = literal(math.prod(shape), dtype)
@@ -341,7 +350,9 @@ def _unravelled(indices: Any, shape: tuple[int, ...]) -> list[Any]:
         divisor = literal(max(size, 1), dtype)
         coordinates.append(lax.rem(rest, divisor))
         rest = lax.div(rest, divisor)
-    return coordinates[::-1]
+    if max(shape, default=0) - 1 > dtypes.iinfo(own.dtype).max:
+        return coordinates[::-1]
+    return [convert(places, own.dtype, own.weak_type) for places in reversed(coordinates)]
 
 
 def unravel_index(indices: ArrayLike, shape: ShapeLike) -> tuple[Array, ...]:
@@ -353,7 +364,13 @@ def unravel_index(indices: ArrayLike, shape: ShapeLike) -> tuple[Array, ...]:
         shape: shape of the array before flattening.
 
     Returns:
-        A tuple of integer arrays, one for each dimension.
+        A tuple of integer arrays, one for each dimension, of the dtype of `indices`.
+
+    Differs:
+        Where that dtype could not hold the size of a dimension, they are int32.
+
+        >>> print(*jnp.unravel_index(jnp.int8(-1), (2, 500)))
+        1 499
 
     Example:
         >>> import dovetail.numpy as jnp

@@ -16,6 +16,7 @@ from dovetail.extend.arguments import (
     no_out,
     requested_dtype,
     shape_of_argument,
+    weak_of,
 )
 from dovetail.extend.avals import Tracer, aval_of
 from dovetail.extend.eager import evaluation_trace, trace_state
@@ -142,7 +143,7 @@ def _triangle(function: str, m: Any, k: int, lower: bool) -> Any:
         # As in NumPy, a vector is repeated as the rows of a square matrix.
         shape = (*shape, *shape)
         x = lax.broadcast_in_dim(x, shape, (1,))
-    zero = literal(0, aval_of(x).dtype)
+    zero = literal(0, aval_of(x).dtype, weak_of(x))
     moved, columns = _offsets(shape, diagonal)
     keep = lax.ge(moved, columns) if lower else lax.le(moved, columns)
     return pick(keep, x, zero)
@@ -273,7 +274,7 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
 def _diagonal_matrix(x: Any, k: int) -> Any:
     (count,) = aval_of(x).shape
     size = count + abs(k)
-    zero = literal(0, aval_of(x).dtype)
+    zero = literal(0, aval_of(x).dtype, weak_of(x))
     # For k >= 0 the vector starts at column k; below the main diagonal it starts at column 0.
     padded = lax.pad(x, zero, [(max(k, 0), size - count - max(k, 0), 0)])
     spread = lax.broadcast_in_dim(padded, (size, size), (1,))
@@ -295,7 +296,8 @@ def diagflat(v: ArrayLike, k: int = 0) -> Array:
          [0 2]]
     """
     x = operand(v, "diagflat", "v")
-    return _diagonal_matrix(reshaped(x, (aval_of(x).size,)), integer("diagflat", "k", k))
+    x = convert(reshaped(x, (aval_of(x).size,)), aval_of(x).dtype)
+    return _diagonal_matrix(x, integer("diagflat", "k", k))
 
 
 def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
@@ -333,7 +335,8 @@ def _diagonal(x: Any, offset: int, axis1: int, axis2: int) -> Any:
     first = max(offset, 0) - min(offset, 0) * columns
     flat = reshaped(x, (*shape[:-2], rows * columns))
     last = first + (length - 1) * (columns + 1) + 1
-    return lax.slice_in_dim(flat, first, last, columns + 1, axis=len(shape) - 2)
+    picked = lax.slice_in_dim(flat, first, last, columns + 1, axis=len(shape) - 2)
+    return convert(picked, aval_of(x).dtype)
 
 
 def _matrices_last(function: str, x: Any, axis1: int, axis2: int) -> Any:
@@ -404,6 +407,7 @@ def vander(x: ArrayLike, N: IntLike | None = None, increasing: bool = False) -> 
         values = convert(values, dtypes.default_dtype("i"))
     rows = aval_of(values).size
     count = rows if N is None else _size("vander", "N", N)
+    values = convert(values, aval_of(values).dtype)
     ones = lax.full_like(values, 1, shape=(rows, min(count, 1)))
     factors = lax.broadcast_in_dim(values, (rows, max(count - 1, 0)), (0,))
     powers = lax.cumprod(lax.concatenate([ones, factors], 1), axis=1)

@@ -8,13 +8,7 @@ from typing import Any, Final
 import numpy as np
 from dovetail import lax
 from dovetail.extend import dtypes
-from dovetail.extend.arguments import (
-    array_like,
-    canonical_axis,
-    convert,
-    literal,
-    value,
-)
+from dovetail.extend.arguments import array_like, canonical_axis, convert, literal, value, weak_of
 from dovetail.extend.avals import ArrayClass, aval_of
 from dovetail.extend.unchecked import slice_dimension
 from dovetail.lax import pad_p
@@ -175,7 +169,8 @@ def _pad(
     dtype = aval_of(x).dtype
     if mode == "empty" or (mode == "constant" and len(values) == 1):
         fill = values[0] if values else literal(0, dtype)
-        fill = convert(array_like(fill, "pad", "constant_values"), dtype, function="pad")
+        weak = weak_of(x)
+        fill = convert(array_like(fill, "pad", "constant_values"), dtype, weak, function="pad")
         return pad_p.bind(value(x), fill, padding_config=tuple((a, b, 0) for a, b in widths))
     x = value(x)
     for dimension, (before, after) in enumerate(widths):
@@ -191,7 +186,8 @@ def _pad(
                 continue
             if mode in ("constant", "linear_ramp"):
                 end_value = values[0] if len(values) == 1 else values[2 * dimension + side]
-                end = convert(array_like(end_value, "pad", "values"), dtype, function="pad")
+                end = array_like(end_value, "pad", "values")
+                end = convert(end, dtype, weak_of(x), function="pad")
                 edge = slice_dimension(x, side * (size - 1), side * (size - 1) + 1, dimension)
                 part = (
                     _filled(x, end, dimension, width)
@@ -220,7 +216,7 @@ def _ramp(edge: Any, end: Any, dimension: int, width: int, side: int) -> Any:
     aval = aval_of(edge)
     edge = lax.squeeze(edge, (dimension,))
     ramp = linspace(value(end), edge, width, endpoint=False, dtype=aval.dtype)
-    ramp = moveaxis(ramp, 0, dimension)
+    ramp = moveaxis(convert(ramp, aval.dtype, aval.weak_type), 0, dimension)
     return flip(ramp, dimension) if side else ramp
 
 
@@ -237,7 +233,8 @@ def _statistic(counted: Any, dimension: int, width: int, mode: str) -> Any:
     statistic = plain(functions[mode])(counted, axis=dimension, keepdims=True)
     if dtypes.kind_of(aval.dtype) in ("i", "u") and mode in ("mean", "median"):
         statistic = lax.round(statistic, lax.RoundingMethod.TO_NEAREST_EVEN)
-    return _filled(counted, convert(statistic, aval.dtype), dimension, width)
+    statistic = convert(statistic, aval.dtype, aval.weak_type)
+    return _filled(counted, statistic, dimension, width)
 
 
 def _repeated(x: Any, dimension: int, before: int, after: int, mode: str, odd: bool) -> Any:

@@ -9,6 +9,7 @@ from dovetail import lax
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import (
     array_like,
+    convert,
     inexact,
     integer,
     literal,
@@ -18,7 +19,7 @@ from dovetail.extend.arguments import (
     weak_of,
 )
 from dovetail.numpy.compiled import compiled, compiled_with, plain
-from dovetail.numpy.conditions import pick
+from dovetail.numpy.conditions import literal_beside, pick
 from dovetail.numpy.float_parts import signbit
 from dovetail.typing import Array, ArrayLike
 
@@ -104,7 +105,9 @@ def rint(x: ArrayLike, /) -> Array:
         >>> print(jnp.rint(jnp.array([0.5, 1.5, -1.7])))
         [ 0.  2. -2.]
     """
-    return _to_nearest(inexact("rint", x))
+    given = array_like(x, "rint")
+    x = inexact("rint", given)
+    return _to_nearest(x if x is given else convert(x, x.dtype))
 
 
 @compiled_with("decimals")
@@ -152,8 +155,8 @@ def _round_scaled(x: Any, decimals: int) -> Any:
     if 10 ** builtins.abs(decimals) > 1 / float(dtypes.finfo(x.dtype).tiny):
         if decimals > 0:
             return value(x)
-        return pick(lax.is_finite(x), lax.mul(x, literal(0, x.dtype)), x)
-    factor = literal(10.0 ** builtins.abs(decimals), x.dtype)
+        return pick(lax.is_finite(x), lax.mul(x, literal_beside(0, x)), x)
+    factor = literal_beside(10.0 ** builtins.abs(decimals), x)
     if decimals > 0:
         scaled = lax.mul(x, factor)
         return pick(lax.is_finite(scaled), lax.div(_to_nearest(scaled), factor), x)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
+import numpy as np
 from dovetail import lax
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import (
@@ -262,7 +263,7 @@ def searchsorted(
             every element, fast for short vectors), "sort" (the same as "scan" here).
 
     Returns:
-        An integer array of the shape of `v`. nan counts as the largest number.
+        An array of the shape of `v`, of int32 if that holds the size of `a`. nan counts as the largest number.
 
     Raises:
         ValueError: `side` or `method` is not one of these, or `a` is not a vector.
@@ -288,9 +289,9 @@ def searchsorted(
 
 
 def _searchsorted(x: Any, v: Any, side: str, compare_all: bool) -> Any:
-    default = dtypes.default_dtype("i")
     shape = aval_of(v).shape
     (count,) = aval_of(x).shape
+    default = np.dtype("int32" if count < 2**31 else "int64")
     if not count:
         return lax.full(shape, 0, default)
     flat = reshaped(v, (math.prod(shape),))

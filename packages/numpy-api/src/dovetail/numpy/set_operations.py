@@ -31,7 +31,6 @@ from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.conditions import pick
 from dovetail.numpy.gathering import take
 from dovetail.numpy.lookups import isin
-from dovetail.numpy.reductions import strong
 from dovetail.numpy.searching import nonzero
 from dovetail.numpy.shapes import moveaxis, reshaped
 from dovetail.typing import Array, ArrayLike
@@ -155,7 +154,7 @@ def _filled(column: Any, places: Any, found: Any, fill: Any) -> Any:
     aval = aval_of(column)
     (size,) = aval_of(places).shape
     shape = (size, *aval.shape[1:])
-    zero = literal(0, aval.dtype)
+    zero = literal(0, aval.dtype, aval.weak_type)
     if not math.prod(shape):
         return lax.full(shape, 0, aval.dtype)
     if not aval.shape[0]:
@@ -167,7 +166,7 @@ def _filled(column: Any, places: Any, found: Any, fill: Any) -> Any:
         one = lax.broadcast_in_dim(lax.slice_in_dim(found, 0, 1), aval_of(first).shape, (0,))
         fill = pick(one, first, zero)
     else:
-        fill = convert(fill, aval.dtype)
+        fill = convert(fill, aval.dtype, aval.weak_type)
     return pick(lax.broadcast_in_dim(found, shape, (0,)), entries, fill)
 
 
@@ -176,7 +175,7 @@ def _filled(column: Any, places: Any, found: Any, fill: Any) -> Any:
 
 def _flat(x: Any, function: str, argument: str) -> Any:
     """A checked argument as a vector."""
-    x = value(strong(array_like(x, function, argument)))
+    x = value(array_like(x, function, argument))
     return reshaped(x, (aval_of(x).size,))
 
 
@@ -278,7 +277,7 @@ def _unique(
     argument: str = "x",
 ) -> list[Any]:
     """The unique elements, then the other requested outputs, in the order of the arguments."""
-    x = value(strong(array_like(ar, function, argument)))
+    x = value(array_like(ar, function, argument))
     shape = aval_of(x).shape
     dimension = None if axis is None else canonical_axis(function, axis, len(shape))
     count = math.prod(shape) if dimension is None else shape[dimension]

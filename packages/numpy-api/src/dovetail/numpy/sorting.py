@@ -248,8 +248,9 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
         1
     """
     x, dimension = _prepared("argpartition", a, axis, None, None)
-    _check_nth("argpartition", kth, aval_of(x).shape[dimension])
-    return plain(argsort)(x, dimension)
+    size = aval_of(x).shape[dimension]
+    _check_nth("argpartition", kth, size)
+    return plain(argsort)(x, dimension, dtype=np.dtype("int32" if size <= 2**31 else "int64"))
 
 
 @compiled

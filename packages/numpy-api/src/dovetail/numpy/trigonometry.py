@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dovetail import lax
-from dovetail.extend.arguments import float_pair, inexact, literal, refuse_complex, weak_of
+from dovetail.extend.arguments import float_pair, inexact, refuse_complex
 from dovetail.numpy.compiled import compiled
+from dovetail.numpy.conditions import literal_beside
 from dovetail.typing import Array, ArrayLike
 
 
@@ -261,7 +262,7 @@ def deg2rad(x: ArrayLike, /) -> Array:
     """
     x = inexact("deg2rad", x)
     refuse_complex("deg2rad", x)
-    return lax.mul(x, literal(_RADIANS_PER_DEGREE, x.dtype, weak_of(x)))
+    return lax.mul(x, literal_beside(_RADIANS_PER_DEGREE, x))
 
 
 @compiled
@@ -281,7 +282,7 @@ def rad2deg(x: ArrayLike, /) -> Array:
     """
     x = inexact("rad2deg", x)
     refuse_complex("rad2deg", x)
-    return lax.div(x, literal(_RADIANS_PER_DEGREE, x.dtype, weak_of(x)))
+    return lax.div(x, literal_beside(_RADIANS_PER_DEGREE, x))
 
 
 _RADIANS_PER_DEGREE = 0.017453292519943295

@@ -416,7 +416,9 @@ def _insert(x: Any, where: Any, values: Any, axis: int) -> Any:
         raise ValueError(
             f"insert: values of shape {actual} have more dimensions than the array of shape {shape}"
         )
-    values = reshaped(convert(values, aval_of(x).dtype), (1,) * (len(shape) - len(actual)) + actual)
+    aval = aval_of(x)
+    values = convert(values, aval.dtype, aval.weak_type)
+    values = reshaped(values, (1,) * (len(shape) - len(actual)) + actual)
     if is_single:
         # Several slices for one position are stacked along the first dimension.
         values = moveaxis(values, 0, axis)

@@ -357,7 +357,7 @@ def _weighted(key: Any, p: Any, draws: int, shape: Shape, replace: bool, mode: s
     sums = cumsum(p)
     total = reshape(slice_dimension(sums, size - 1, size, 0), ())
     places = mul(total, sub_p.bind(make_literal(1, dtype), unit_interval(key, shape, dtype)))
-    return searchsorted(sums, places)
+    return convert_element_type(searchsorted(sums, places), integers)
 
 
 def _in_place(x: Any, shape: Shape, axis: int) -> Any:

@@ -185,9 +185,8 @@ def _round(self: Any, ndigits: int | None = None) -> Any:
     if ndigits is not None:
         return rounded(self, ndigits)
     result = rounded(self)
-    return (
-        result.astype(dtypes.default_dtype("i")) if dtypes.kind_of(result.dtype) == "f" else result
-    )
+    whole = dtypes.kind_of(result.dtype) in ("i", "u", "f")
+    return result.astype(dtypes.default_dtype("i")) if whole else result
 
 
 def _contains(self: Any, other: Any) -> Any:

@@ -19,7 +19,6 @@ from dovetail.extend.matrices import (
 )
 from dovetail.numpy.compiled import compiled, compiled_with, plain
 from dovetail.numpy.conditions import pick
-from dovetail.numpy.reductions import strong
 from dovetail.numpy.sorting import argsort
 from dovetail.typing import Array, ArrayLike
 
@@ -118,7 +117,7 @@ def checked_matrices(function: str, x: Any, argument: str, square: bool = False)
 
 def factored(function: str, x: Any, argument: str = "a") -> tuple[Any, Any]:
     """A checked argument in a dtype for factorisation, and the dtype of results."""
-    x = value(strong(inexact(function, x, argument)))
+    x = value(inexact(function, x, argument))
     dtype = aval_of(x).dtype
     return (convert(x, _FLOAT32) if dtype.itemsize < 4 else x), dtype
 

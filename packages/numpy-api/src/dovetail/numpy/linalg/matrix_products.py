@@ -15,7 +15,6 @@ from dovetail.numpy.conditions import spread
 from dovetail.numpy.contraction import matmul
 from dovetail.numpy.linalg.decompositions import checked_matrices, factored, rounded
 from dovetail.numpy.linalg.solvers import inverse
-from dovetail.numpy.reductions import strong
 from dovetail.typing import Array, ArrayLike
 
 
@@ -44,7 +43,7 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
     function = "linalg.matrix_power"
     exponent = integer(function, "n", n)
     x = checked_matrices(function, array_like(a, function, "a"), "a", square=True)
-    x = value(strong(x))
+    x = value(x)
     if exponent < 0:
         x, dtype = factored(function, x)
         return rounded(_power(inverse(x), -exponent), dtype)

@@ -12,7 +12,7 @@ from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.conditions import pick
 from dovetail.numpy.linalg.decompositions import checked_matrices, factored, rounded
 from dovetail.numpy.linalg.solvers import inverse, squares
-from dovetail.numpy.reductions import kept
+from dovetail.numpy.reductions import kept, strong
 from dovetail.numpy.reductions import max as largest
 from dovetail.numpy.reductions import min as smallest
 from dovetail.numpy.reductions import sum as total
@@ -48,7 +48,7 @@ def norm(
         >>> print(jnp.linalg.norm(jnp.array([3., 4.])))
         5.0
     """
-    x = value(inexact("linalg.norm", array_like(x, "linalg.norm")))
+    x = value(strong(inexact("linalg.norm", array_like(x, "linalg.norm"))))
     shape = aval_of(x).shape
     if axis is None and ord is None:
         return _root_of_squares(x, tuple(range(len(shape))), keepdims)
@@ -166,7 +166,7 @@ def vector_norm(
 
 @compiled_with("axis", "keepdims", "ord")
 def _vector_norm(x: Any, axis: Any, keepdims: bool, ord: Any) -> Any:
-    x = value(inexact("linalg.vector_norm", array_like(x, "linalg.vector_norm")))
+    x = value(strong(inexact("linalg.vector_norm", array_like(x, "linalg.vector_norm"))))
     axes = canonical_axes("linalg.vector_norm", axis, aval_of(x).ndim)
     return _vector("linalg.vector_norm", x, ord, axes, keepdims)
 
@@ -194,7 +194,7 @@ def matrix_norm(
 
 @compiled_with("keepdims", "ord")
 def _matrix_norm(x: Any, keepdims: bool, ord: Any) -> Any:
-    x = value(inexact("linalg.matrix_norm", array_like(x, "linalg.matrix_norm")))
+    x = value(strong(inexact("linalg.matrix_norm", array_like(x, "linalg.matrix_norm"))))
     rank = aval_of(checked_matrices("linalg.matrix_norm", x, "x")).ndim
     return _matrix("linalg.matrix_norm", x, ord, (rank - 2, rank - 1), keepdims)
 

@@ -241,18 +241,17 @@ def _promoted(leaves: Sequence[Any], avals: Sequence[Any], outs: Sequence[Any]) 
             continue
         if dtypes.is_extended(after.dtype) or before.shape != after.shape:
             continue
-        weak = after.weak_type and before.dtype != after.dtype
         promoted = dtypes.result_type(before, after)
         if promoted == after.dtype:
-            converted[i] = _converted(leaf, after.dtype, weak)
+            converted[i] = _converted(leaf, after.dtype)
             changed = True
     return converted if changed else None
 
 
-def _converted(leaf: Any, dtype: Any, weak: bool) -> Any:
-    if type(leaf) is Literal and not weak:
+def _converted(leaf: Any, dtype: Any) -> Any:
+    if type(leaf) is Literal:
         return make_literal(leaf.val, dtype)
-    return convert_element_type(leaf, dtype, weak)
+    return convert_element_type(leaf, dtype)
 
 
 def same_type(first: Any, second: Any) -> bool:

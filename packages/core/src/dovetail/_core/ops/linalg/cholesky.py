@@ -58,7 +58,7 @@ class Cholesky(Primitive):
     def abstract(self, x: Any) -> Any:
         check_factored(self.name, x)
         check_matrices(self.name, x, "x", square=True)
-        return make_aval(x.shape, x.dtype)
+        return make_aval(x.shape, x.dtype, x.weak_type)
 
     def reference(self, x: Any) -> Any:
         x = np.asarray(x)
@@ -242,7 +242,7 @@ def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
     x = as_operand(x, "lax.linalg.cholesky", "x")
     aval = aval_of(x)
     if dtypes.kind_of(aval.dtype) in "biu" and aval.ndim:
-        x = convert_element_type(x, dtypes.canonicalize_dtype(np.float64))
+        x = convert_element_type(x, dtypes.canonicalize_dtype(np.float64), aval.weak_type)
     check_matrices("cholesky", aval, "x", square=True)
     if symmetrize_input:
         x = mul(add(x, matrix_adjoint(x)), 0.5)

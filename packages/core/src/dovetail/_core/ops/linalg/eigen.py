@@ -102,8 +102,8 @@ class Eigh(Primitive):
         start, stop = subset_range(subset_by_index, x.shape[-1])
         count = stop - start
         return [
-            make_aval((*x.shape[:-1], count), x.dtype),
-            make_aval((*x.shape[:-2], count), real_dtype(x.dtype)),
+            make_aval((*x.shape[:-1], count), x.dtype, x.weak_type),
+            make_aval((*x.shape[:-2], count), real_dtype(x.dtype), x.weak_type),
         ]
 
     def reference(self, x: Any, *, lower: bool, subset_by_index: Subset, **params: Any) -> Any:
@@ -232,9 +232,9 @@ class Eig(Primitive):
         check_factored(self.name, x)
         check_matrices(self.name, x, "x", square=True)
         dtype = complex_of(x.dtype)
-        vectors = make_aval(x.shape, dtype)
+        vectors = make_aval(x.shape, dtype, x.weak_type)
         count = compute_left_eigenvectors + compute_right_eigenvectors
-        return [make_aval(x.shape[:-1], dtype), *[vectors] * count]
+        return [make_aval(x.shape[:-1], dtype, x.weak_type), *[vectors] * count]
 
     def reference(
         self,

@@ -59,7 +59,7 @@ class Lu(Primitive):
         check_matrices(self.name, x, "x")
         *batch, rows, columns = x.shape
         return [
-            make_aval(x.shape, x.dtype),
+            make_aval(x.shape, x.dtype, x.weak_type),
             make_aval((*batch, min(rows, columns)), INT32),
             make_aval((*batch, rows), INT32),
         ]

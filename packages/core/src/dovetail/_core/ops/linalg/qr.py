@@ -274,8 +274,8 @@ class Qr(Primitive):
         *batch, rows, columns = x.shape
         inner = rows if full_matrices else min(rows, columns)
         outs = [
-            make_aval((*batch, rows, inner), x.dtype),
-            make_aval((*batch, inner, columns), x.dtype),
+            make_aval((*batch, rows, inner), x.dtype, x.weak_type),
+            make_aval((*batch, inner, columns), x.dtype, x.weak_type),
         ]
         return [*outs, make_aval((*batch, columns), INT32)] if pivoting else outs
 

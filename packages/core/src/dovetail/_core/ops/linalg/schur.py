@@ -43,7 +43,7 @@ class Schur(Primitive):
     ) -> Any:
         check_factored(self.name, x)
         check_matrices(self.name, x, "x", square=True)
-        return [make_aval(x.shape, x.dtype)] * (1 + compute_schur_vectors)
+        return [make_aval(x.shape, x.dtype, x.weak_type)] * (1 + compute_schur_vectors)
 
     def reference(self, x: Any, *, compute_schur_vectors: bool, **params: Any) -> Any:
         import scipy.linalg  # deferred: only references need it

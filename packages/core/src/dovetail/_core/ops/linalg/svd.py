@@ -105,14 +105,14 @@ class Svd(Primitive):
             )
         start, stop = subset_range(subset_by_index, rank)
         count = stop - start
-        values = make_aval((*batch, count), real_dtype(x.dtype))
+        values = make_aval((*batch, count), real_dtype(x.dtype), x.weak_type)
         if not compute_uv:
             return [values]
         left, right = (rows, cols) if full_matrices else (count, count)
         return [
             values,
-            make_aval((*batch, rows, left), x.dtype),
-            make_aval((*batch, right, cols), x.dtype),
+            make_aval((*batch, rows, left), x.dtype, x.weak_type),
+            make_aval((*batch, right, cols), x.dtype, x.weak_type),
         ]
 
     def reference(

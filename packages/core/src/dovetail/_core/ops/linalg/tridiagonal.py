@@ -56,7 +56,10 @@ class Hessenberg(ReflectionReduction):
         check_factored(self.name, a)
         check_matrices(self.name, a, "a", square=True)
         size = max(a.shape[-1] - 1, 0)
-        return [make_aval(a.shape, a.dtype), make_aval((*a.shape[:-2], size), a.dtype)]
+        return [
+            make_aval(a.shape, a.dtype, a.weak_type),
+            make_aval((*a.shape[:-2], size), a.dtype, a.weak_type),
+        ]
 
     def reference(self, a: Any) -> Any:
         import scipy.linalg  # deferred: only references need it
@@ -112,10 +115,10 @@ class Tridiagonal(ReflectionReduction):
         dtype = real_dtype(a.dtype)
         beside = max(size - 1, 0)
         return [
-            make_aval(a.shape, a.dtype),
-            make_aval((*batch, size), dtype),
-            make_aval((*batch, beside), dtype),
-            make_aval((*batch, beside), a.dtype),
+            make_aval(a.shape, a.dtype, a.weak_type),
+            make_aval((*batch, size), dtype, a.weak_type),
+            make_aval((*batch, beside), dtype, a.weak_type),
+            make_aval((*batch, beside), a.dtype, a.weak_type),
         ]
 
     def reference(self, a: Any, *, lower: bool) -> Any:

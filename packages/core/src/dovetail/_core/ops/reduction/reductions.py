@@ -275,6 +275,9 @@ class LogicalReduction(NoGradient, Reduction):
 
     kinds = "biu"
 
+    def abstract(self, x: Any, *, axes: Axes) -> Any:
+        return super().abstract(x, axes=axes).update(weak_type=False)
+
     def identity(self, dtype: Any) -> Any:
         return np.asarray(0, dtype)[()]
 
