@@ -17,6 +17,7 @@ from dovetail.extend.arguments import (
     canonical_axis,
     convert,
     inexact,
+    inexact_pair,
     integer,
     literal,
     no_sharding,
@@ -126,9 +127,7 @@ def logsumexp(
         1000.693
     """
     if b is not None:
-        first, factors = promoted_pair(
-            "logsumexp", inexact("logsumexp", a, "a"), array_like(b, "logsumexp", "b")
-        )
+        first, factors = inexact_pair("logsumexp", a, b, ("a", "b"))
         shape = broadcast_result("logsumexp", (aval_of(first).shape, aval_of(factors).shape))
         rank = len(shape)
         first, factors = (

@@ -469,7 +469,7 @@ def square(x: ArrayLike, /) -> Array:
     """
     x = array_like(x, "square")
     if x.dtype == bool:
-        x = convert(x, dtypes.default_dtype("i"))
+        x = convert(x, np.dtype("int32"))
     return lax.square_p.bind(x)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dovetail import lax
 from dovetail.extend import dtypes
-from dovetail.extend.arguments import array_like, inexact_dtype, literal, value
+from dovetail.extend.arguments import array_like, literal, value
 from dovetail.extend.avals import aval_of
 from dovetail.numpy.compiled import compiled, compiled_with, plain
 from dovetail.typing import Array, ArrayLike
@@ -88,7 +88,7 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
         result = lax.atan2(lax.imag(z), lax.real(z))
     else:
         if dtypes.kind_of(z.dtype) != "f":
-            z = lax.convert_element_type(z, inexact_dtype(z.dtype))
+            z = lax.convert_element_type(z, dtypes.default_dtype("f"))
         zero = lax.full_like(z, 0)
         result = lax.atan2(zero, z)
     return lax.mul(result, literal(57.29577951308232, result.dtype)) if deg else result

@@ -210,6 +210,12 @@ def cumulative_prod(
         dtype: dtype of the result; if None, that of `x`, but small integers become default ones.
         include_initial: whether to start the result with an additional 1.
 
+    Differs:
+        Small integers are multiplied in the default integer dtype, as in the array API standard.
+
+        >>> print(jnp.cumulative_prod(jnp.full(3, 100, "int8")))
+        [    100   10000 1000000]
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.cumulative_prod(jnp.array([1, 2, 3]), include_initial=True))

@@ -105,8 +105,8 @@ def digitize(
         method: as for `searchsorted`.
 
     Returns:
-        An array of the shape of `x`, of the dtype of `searchsorted`: 0 before the first edge, the number of edges after the
-        last.
+        An array of the shape of `x`, of the dtype of `searchsorted`: 0 before the first edge, the
+        number of edges after the last.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -408,6 +408,13 @@ def ravel_multi_index(
     Raises:
         ValueError: an index is out of bounds in the mode "raise", or the arguments do not fit
             together.
+
+    Differs:
+        Positions are integers of the default dtype, whatever the dtype of the indices, which could
+        be too small for them.
+
+        >>> print(jnp.ravel_multi_index(jnp.array([[20], [30]], "int8"), (40, 40), mode="clip"))
+        [830]
 
     Example:
         >>> import dovetail.numpy as jnp

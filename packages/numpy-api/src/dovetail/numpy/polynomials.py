@@ -369,7 +369,9 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
         )
     if not order:
         return x
-    x, constants = same_dtype([inexact("polyint", v) for v in (x, constants)])
+    common, weak = dtypes.result_type(x, constants, return_weak_type_flag=True)
+    dtype, weak = inexact_dtype(common), weak and dtypes.kind_of(common) != "b"
+    x, constants = convert(x, dtype, weak), convert(constants, dtype, weak)
     if _size(constants) != order:
         constants = lax.broadcast_in_dim(constants, (order,), (0,))
     scales = [*_falling(_size(x), order), *map(math.factorial, range(order - 1, -1, -1))]

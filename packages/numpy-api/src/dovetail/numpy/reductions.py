@@ -73,7 +73,7 @@ def sum_dtype(dtype: Any, promote_integers: bool) -> Any:
     """The dtype of a sum: booleans are counted, narrow integers added in the default dtype."""
     kind = dtypes.kind_of(dtype)
     if kind == "b":
-        return dtypes.default_dtype("i")
+        return dtypes.default_dtype("i") if promote_integers else np.dtype("int32")
     if promote_integers and kind in ("i", "u"):
         default = dtypes.default_dtype(kind)
         return default if dtypes.itemsize_bits(dtype) < dtypes.itemsize_bits(default) else dtype

@@ -105,9 +105,10 @@ def rint(x: ArrayLike, /) -> Array:
         >>> print(jnp.rint(jnp.array([0.5, 1.5, -1.7])))
         [ 0.  2. -2.]
     """
-    given = array_like(x, "rint")
-    x = inexact("rint", given)
-    return _to_nearest(x if x is given else convert(x, x.dtype))
+    x = array_like(x, "rint")
+    if dtypes.kind_of(x.dtype) in ("b", "i", "u"):
+        x = convert(x, dtypes.default_dtype("f"))
+    return _to_nearest(inexact("rint", x))
 
 
 @compiled_with("decimals")
@@ -142,6 +143,13 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
         return _round_integers(x, 10**-decimals)
     if decimals == 0:
         return _to_nearest(x)
+    if kind == "c":
+        return lax.complex(*(_to_decimals(part(x), decimals) for part in (lax.real, lax.imag)))
+    return _to_decimals(x, decimals)
+
+
+def _to_decimals(x: Any, decimals: int) -> Any:
+    dtype = x.dtype
     if dtypes.itemsize_bits(dtype) == 16:
         # The scaled value overflows or loses digits in 16 bits.
         wide = lax.convert_element_type(x, "float32")

@@ -263,7 +263,8 @@ def searchsorted(
             every element, fast for short vectors), "sort" (the same as "scan" here).
 
     Returns:
-        An array of the shape of `v`, of int32 if that holds the size of `a`. nan counts as the largest number.
+        An array of the shape of `v`, of int32 if that holds the size of `a`. nan counts as the
+        largest number.
 
     Raises:
         ValueError: `side` or `method` is not one of these, or `a` is not a vector.

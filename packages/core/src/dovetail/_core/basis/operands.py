@@ -111,6 +111,7 @@ def equal_dtypes(function: str, *args: Any) -> list[Any]:
     strong = {a.dtype for a in avals if not (a.weak_type and a.ndim == 0)}
     if len(strong) == 1:
         (dtype,) = strong
+        weak = all(a.weak_type for a in avals)
         if isinstance(dtype, np.dtype) and (
             dtypes.result_type(
                 *(v if a.weak_type else a.dtype for v, a in zip(values, avals, strict=True))
@@ -120,10 +121,10 @@ def equal_dtypes(function: str, *args: Any) -> list[Any]:
             return [
                 v
                 if a.dtype == dtype
-                else make_literal(v.val, dtype)
+                else make_literal(v.val, dtype, weak)
                 if type(v) is Literal
                 else primitive("convert_element_type").bind(
-                    v, new_dtype=dtype, weak_type=False, sharding=None
+                    v, new_dtype=dtype, weak_type=weak, sharding=None
                 )
                 for v, a in zip(values, avals, strict=True)
             ]

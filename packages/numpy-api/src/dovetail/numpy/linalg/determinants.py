@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from dovetail import custom_jvp, jvp, lax
 from dovetail.extend import dtypes
-from dovetail.extend.arguments import convert, literal
+from dovetail.extend.arguments import convert, literal, weak_of
 from dovetail.extend.avals import aval_of
 from dovetail.extend.matrices import (
     as_columns,
@@ -109,7 +109,8 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
         raise ValueError(f'linalg.slogdet: method must be None, "lu" or "qr", got {method!r}')
     x, dtype = matrix_operand("linalg.slogdet", a, square=True)
     by = _logarithm_by_qr if method == "qr" else _logarithm
-    return SlogdetResult(*[rounded(v, dtype) for v in by(x)])
+    results = [rounded(v, dtype) for v in by(x)]
+    return SlogdetResult(*[convert(v, v.dtype, weak_of(x)) for v in results])
 
 
 def _small(x: Any) -> Any:

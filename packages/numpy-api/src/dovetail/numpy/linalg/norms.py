@@ -6,7 +6,16 @@ from typing import Any
 
 import numpy as np
 from dovetail import lax
-from dovetail.extend.arguments import array_like, canonical_axes, convert, inexact, literal, value
+from dovetail.extend import dtypes
+from dovetail.extend.arguments import (
+    array_like,
+    canonical_axes,
+    convert,
+    inexact,
+    literal,
+    value,
+    weak_of,
+)
 from dovetail.extend.avals import aval_of
 from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.conditions import pick
@@ -166,7 +175,10 @@ def vector_norm(
 
 @compiled_with("axis", "keepdims", "ord")
 def _vector_norm(x: Any, axis: Any, keepdims: bool, ord: Any) -> Any:
-    x = value(strong(inexact("linalg.vector_norm", array_like(x, "linalg.vector_norm"))))
+    x = array_like(x, "linalg.vector_norm")
+    if dtypes.kind_of(x.dtype) in ("b", "i", "u"):
+        x = convert(x, dtypes.default_dtype("f"))
+    x = value(strong(inexact("linalg.vector_norm", x)))
     axes = canonical_axes("linalg.vector_norm", axis, aval_of(x).ndim)
     return _vector("linalg.vector_norm", x, ord, axes, keepdims)
 
@@ -246,4 +258,5 @@ def cond(x: ArrayLike, p: int | float | str | None = None) -> Array:
     without_nan = lax.reduce_and(lax.eq(a, a), (len(shape) - 2, len(shape) - 1))
     singular = lax.bitwise_and(lax.ne(conditions, conditions), without_nan)
     infinity = literal(float("inf"), aval_of(conditions).dtype)
-    return rounded(pick(singular, infinity, conditions), dtype)
+    result = rounded(pick(singular, infinity, conditions), dtype)
+    return convert(result, result.dtype, weak_of(a))

@@ -399,6 +399,8 @@ def dynamic_update_slice(
     indices = _start_indices(
         start_indices, shape_of(x), "dynamic_update_slice", allow_negative_indices
     )
+    # The result has a dtype of its own, also where all operands are weakly typed.
+    x = convert_element_type(x, aval_of(x).dtype)
     return dynamic_update_slice_p.bind(x, part, *indices)
 
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from dovetail._core.base import dtypes
 from dovetail._core.base.typing import Array, ArrayLike
 from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import as_operand
@@ -27,6 +26,7 @@ from dovetail._core.ops.linalg.matrices import (
     check_factored,
     check_floats,
     check_matrices,
+    floating,
     hermitian,
     is_complex,
     matrix_adjoint,
@@ -240,10 +240,8 @@ def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
         [[2.0, 0.0], [1.0, 2.0]]
     """
     x = as_operand(x, "lax.linalg.cholesky", "x")
-    aval = aval_of(x)
-    if dtypes.kind_of(aval.dtype) in "biu" and aval.ndim:
-        x = convert_element_type(x, dtypes.canonicalize_dtype(np.float64), aval.weak_type)
-    check_matrices("cholesky", aval, "x", square=True)
+    check_matrices("cholesky", aval_of(x), "x", square=True)
+    x = floating(x)
     if symmetrize_input:
         x = mul(add(x, matrix_adjoint(x)), 0.5)
     return cholesky_p.bind(x)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from dovetail._core.base import dtypes
 from dovetail._core.base.typing import Array, ArrayLike
 from dovetail._core.basis.elementwise import convert_element_type, neg
 from dovetail._core.basis.operands import as_operand
@@ -46,6 +45,7 @@ from dovetail._core.ops.linalg.matrices import (
     check_factored,
     check_matrices,
     complex_conjugate,
+    floating,
     hermitian,
     is_complex,
     matrix_adjoint,
@@ -421,10 +421,8 @@ def eigh(
             f"{implementation!r}"
         )
     x = as_operand(x, "lax.linalg.eigh")
+    x = floating(x)
     aval = aval_of(x)
-    if dtypes.kind_of(aval.dtype) in ("b", "i", "u"):
-        aval = aval.update(dtype=dtypes.canonicalize_dtype(np.float64))
-        x = convert_element_type(x, aval.dtype)
     check_factored("eigh", aval)
     check_matrices("eigh", aval, "x", square=True)
     if symmetrize_input:

@@ -178,6 +178,17 @@ def magnitude(x: Any) -> Any:
     return add(absolute(real(x)), absolute(imag(x))) if is_complex(x) else absolute(x)
 
 
+def floating(x: Any) -> Any:
+    """Integers and booleans as floats."""
+    aval = aval_of(x)
+    if (kind := dtypes.kind_of(aval.dtype)) == "b":
+        return convert_element_type(x, dtypes.default_dtype("f"), True)
+    if kind in ("i", "u"):
+        dtype = np.dtype(np.float64 if aval.dtype.itemsize == 8 else np.float32)
+        return convert_element_type(x, dtype, aval.weak_type)
+    return x
+
+
 def matrix_transpose(x: Any) -> Any:
     """Transposed matrices."""
     rank = len(shape_of(x))

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from dovetail._core.base import config, pytree
 from dovetail._core.basis import structural
+from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.ir.avals import aval_of, shape_of
 from dovetail._core.ops.calls.jit import call
@@ -73,6 +74,8 @@ def associative_scan(fn: Callable[[T, T], T], elems: T, reverse: bool = False, a
         as_operand(x, "lax.associative_scan", name)
         for (_, x), name in zip(pairs, names, strict=True)
     ]
+    # The result has dtypes of its own, also where the elements are weakly typed.
+    arrays = [convert_element_type(x, aval_of(x).dtype) for x in arrays]
     axis = canonical_dimension(axis, len(shape_of(arrays[0])), "associative_scan")
     shapes = list(map(shape_of, arrays))
     for name, shape in zip(names, shapes, strict=True):
