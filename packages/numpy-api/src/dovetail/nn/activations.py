@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from dovetail import lax
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import (
@@ -15,6 +17,7 @@ from dovetail.extend.arguments import (
     canonical_axis,
     convert,
     inexact,
+    inexact_pair,
     literal,
     promoted_pair,
     refuse_complex,
@@ -22,6 +25,7 @@ from dovetail.extend.arguments import (
     weak_of,
 )
 from dovetail.extend.avals import aval_of
+from dovetail.numpy.arithmetic import multiply
 from dovetail.numpy.compiled import compiled, compiled_with, plain
 from dovetail.numpy.conditions import pick
 from dovetail.numpy.exponentials import logaddexp
@@ -373,7 +377,7 @@ def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 0.01) -> Array:
         negative_slope: scalar or array.
 
     Returns:
-        A float array of the common shape.
+        An array of the common shape and dtype.
 
     Example:
         >>> import dovetail.nn
@@ -381,10 +385,10 @@ def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 0.01) -> Array:
         >>> print(dovetail.nn.leaky_relu(jnp.array([-1., 2.]), 0.5))
         [-0.5  2. ]
     """
-    x, slope = _parameter(
-        "leaky_relu", "negative_slope", negative_slope, _beside_float("leaky_relu", x)
-    )
-    return pick(lax.ge(x, _number(0, x)), x, lax.mul(slope, x))
+    x = array_like(x, "leaky_relu")
+    x, slope = _parameter("leaky_relu", "negative_slope", negative_slope, x)
+    refuse_complex("leaky_relu", x)
+    return pick(lax.ge(x, _number(0, x)), x, plain(multiply)(slope, x))
 
 
 @compiled
@@ -469,7 +473,11 @@ def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
         >>> print(dovetail.nn.squareplus(jnp.array([-1.5, 0., 1.5])))
         [0.5 1.  2. ]
     """
-    x, b = _parameter("squareplus", "b", b, _real("squareplus", x))
+    x = array_like(x, "squareplus")
+    if dtypes.kind_of(aval_of(x).dtype) == "b":
+        x = convert(x, np.dtype("int32"))
+    x, b = inexact_pair("squareplus", x, b, ("x", "b"))
+    refuse_complex("squareplus", x)
     root = lax.sqrt(lax.add(lax.square(x), b))
     return lax.mul(lax.add(x, root), _number(0.5, x))
 

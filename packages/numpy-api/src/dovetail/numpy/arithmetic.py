@@ -239,7 +239,7 @@ def _real_pair(function: str, x1: Any, x2: Any) -> tuple[Any, Any]:
     x, y = promoted_pair(function, x1, x2)
     refuse_complex(function, x)
     if x.dtype == bool:
-        dtype = dtypes.default_dtype("i")
+        dtype = np.dtype("int32")
         return convert(x, dtype), convert(y, dtype)
     return x, y
 
@@ -555,7 +555,7 @@ def integer_power(x: Any, exponent: int) -> Any:
     x = array_like(x, "power", "x1")
     kind = dtypes.kind_of(x.dtype)
     if kind == "b":
-        x = convert(x, dtypes.default_dtype("i"))
+        x = convert(x, np.dtype("int32"))
     if exponent < 0 and kind in ("b", "i", "u"):
         raise TypeError(
             f"power: integers cannot be raised to the negative power {exponent}; write "
@@ -571,9 +571,15 @@ def _power(x1: Any, x2: Any) -> Any:
     x, y = promoted_pair("power", x1, x2)
     kind = dtypes.kind_of(x.dtype)
     if kind in ("f", "c"):
-        return lax.pow(x, y)
+        result = lax.pow(x, y)
+        if not weak_of(result):
+            return result
+        base, exponent = (aval_of(array_like(v, "power")) for v in (x1, x2))
+        # A weakly typed base takes its dtype from an array of integers, too.
+        own = dtypes.kind_of(base.dtype) == kind and dtypes.kind_of(exponent.dtype) in ("i", "u")
+        return convert(result, result.dtype) if own and not exponent.weak_type else result
     if kind == "b":
-        dtype = dtypes.default_dtype("i")
+        dtype = np.dtype("int32")
         x, y = convert(x, dtype), convert(y, dtype)
     return _power_of_integers(x, y)
 
@@ -773,4 +779,5 @@ def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     refuse_complex("heaviside", x)
     zero, one = _zero(x), _one(x)
     step = pick(lax.lt(x, zero), zero, pick(lax.gt(x, zero), one, y))
-    return pick(lax.ne(x, x), x, step)
+    weak = weak_of(x) and weak_of(y) and not aval_of(x).ndim
+    return convert(pick(lax.ne(x, x), x, step), x.dtype, weak)

@@ -158,7 +158,7 @@ def _covariances(
     first = "m" if function == "cov" else "x"
     names = (first,) if y is None else (first, "y")
     operands = [array_like(x, function, name) for x, name in zip((m, y), names, strict=False)]
-    arrays = same_dtype([value(strong(x)) for x in operands])
+    arrays = [value(strong(x)) for x in same_dtype(operands)]
     out = requested_dtype(function, dtype)
     if out is None:
         out = inexact_dtype(aval_of(arrays[0]).dtype)

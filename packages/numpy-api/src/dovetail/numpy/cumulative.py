@@ -309,7 +309,8 @@ def trapezoid(
         4.0 4.0
     """
     samples = operand(y, "trapezoid", "y")
-    out = inexact_dtype(aval_of(samples).dtype)
+    given = [samples] if x is None else [samples, operand(x, "trapezoid", "x")]
+    out = inexact_dtype(dtypes.result_type(*given))
     samples = convert(samples, out)
     shape = aval_of(samples).shape
     dimension = canonical_axis("trapezoid", axis, len(shape))

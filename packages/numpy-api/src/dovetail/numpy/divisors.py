@@ -6,7 +6,14 @@ from typing import Any, Final
 
 from dovetail import lax
 from dovetail.extend import dtypes
-from dovetail.extend.arguments import broadcast_result, convert, literal, promoted, require_kind
+from dovetail.extend.arguments import (
+    broadcast_result,
+    convert,
+    literal,
+    promoted,
+    require_kind,
+    weak_of,
+)
 from dovetail.extend.avals import aval_of
 from dovetail.numpy.compiled import compiled
 from dovetail.numpy.conditions import pick, spread
@@ -84,7 +91,8 @@ def _operands(function: str, x1: Any, x2: Any) -> tuple[Any, Any]:
 
 
 def _is_weak(x: Any, y: Any) -> bool:
-    return bool(aval_of(x).weak_type and aval_of(y).weak_type)
+    """Whether a result is weakly typed: that of two weakly typed scalars."""
+    return weak_of(x) and weak_of(y) and not aval_of(x).ndim
 
 
 def _magnitude(x: Any) -> Any:

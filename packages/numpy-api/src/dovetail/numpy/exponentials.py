@@ -193,7 +193,9 @@ def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """
     x, y = float_pair("logaddexp2", x1, x2)
     log_2 = literal(_LOG_2, x.dtype, weak_of(x))
-    return lax.div(_log_of_sum(lax.mul(x, log_2), lax.mul(y, log_2)), log_2)
+    result = lax.div(_log_of_sum(lax.mul(x, log_2), lax.mul(y, log_2)), log_2)
+    weak = weak_of(result) and not aval_of(result).ndim
+    return convert(result, aval_of(result).dtype, weak)
 
 
 def _log_of_sum(x: Any, y: Any) -> Any:
@@ -215,7 +217,7 @@ def _complex_logaddexp(x: Any, y: Any) -> Any:
     first = lax.ge(lax.real(x), lax.real(y))
     larger, smaller = pick(first, x, y), pick(first, y, x)
     infinite = lax.eq(lax.real(larger), literal(float("-inf"), lax.real(x).dtype))
-    weak = weak_of(x) and not aval_of(x).ndim
+    weak = weak_of(x) and not (aval_of(x).ndim or aval_of(y).ndim)
     difference = pick(infinite, literal(0, x.dtype, weak), lax.sub(smaller, larger))
     result = lax.add(larger, lax.log1p(lax.exp(difference)))
     pi = literal(_PI, lax.real(x).dtype, weak)

@@ -240,7 +240,7 @@ def _like(
         if isinstance(a, np.ndarray) and not dtypes.kind_of(own_dtype):
             array_like(a, function, argument)
         target = dtypes.canonicalize_dtype(own_dtype)
-        weak = dtypes.is_weakly_typed(a)
+        weak = dtypes.is_weakly_typed(a) and not getattr(fill_value, "ndim", 0)
     return on_device(_full(function, sizes, fill_value, target, weak), device)
 
 

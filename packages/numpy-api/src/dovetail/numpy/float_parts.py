@@ -17,6 +17,7 @@ from dovetail.extend.arguments import (
     refuse_complex,
     require_kind,
     value,
+    weak_of,
 )
 from dovetail.extend.avals import aval_of
 from dovetail.numpy.compiled import compiled
@@ -77,6 +78,7 @@ def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """
     x, y = float_pair("copysign", x1, x2)
     x, y = value(x), value(y)
+    x = convert(x, aval_of(x).dtype, weak_of(x) and weak_of(y))
     return pick(lax.ne(_is_negative(x), _is_negative(y)), lax.neg(x), x)
 
 

@@ -367,7 +367,8 @@ def unravel_index(indices: ArrayLike, shape: ShapeLike) -> tuple[Array, ...]:
         A tuple of integer arrays, one for each dimension, of the dtype of `indices`.
 
     Differs:
-        Where that dtype could not hold the size of a dimension, they are int32.
+        Where that dtype could not hold the size of a dimension, they are int32. Booleans and floats
+        are no positions.
 
         >>> print(*jnp.unravel_index(jnp.int8(-1), (2, 500)))
         1 499

@@ -17,6 +17,7 @@ from dovetail.extend.arguments import (
     literal,
     same_dtype,
     value,
+    weak_of,
 )
 from dovetail.extend.avals import Tracer, aval_of
 from dovetail.extend.unchecked import slice_dimension
@@ -111,7 +112,7 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int | None = None) -> Array:
             f"polyval needs a vector of coefficients, got shape {aval_of(coefficients).shape}"
         )
     coefficients, points = same_dtype([coefficients, operand(x, "polyval", "x")])
-    points = value(points)
+    points = value(convert(points, aval_of(points).dtype))
     zero = lax.full_like(points, 0)
     truth = dtypes.kind_of(aval_of(points).dtype) == "b"
     add, multiply = (lax.bitwise_or, lax.bitwise_and) if truth else (lax.add, lax.mul)
@@ -288,7 +289,8 @@ def _polydiv(u: Any, v: Any) -> tuple[Any, Any]:
         slice_dimension(dividend, 0, degree, 0),
         slice_dimension(dividend, degree, _size(dividend), 0),
     )
-    return quotient, _with_size(rest, _size(dividend))
+    weak = weak_of(dividend) and weak_of(divisor)
+    return convert(quotient, dtype), convert(_with_size(rest, _size(dividend)), dtype, weak)
 
 
 # ---------------------------------------------------------------------------------------- calculus
@@ -361,14 +363,14 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
         [2. 1. 3. 7.]
     """
     order = _order("polyint", m, "integrals")
-    x = _inexact_vector("polyint", "p", p)
+    x = _coefficients("polyint", "p", p)
     constants = _coefficients("polyint", "k", 0 if k is None else k)
     if _size(constants) not in (1, order):
         raise ValueError(
             f"polyint: k must hold one constant, or {order}, got {_size(constants)} of them"
         )
     if not order:
-        return x
+        return inexact("polyint", x, "p")
     common, weak = dtypes.result_type(x, constants, return_weak_type_flag=True)
     dtype, weak = inexact_dtype(common), weak and dtypes.kind_of(common) != "b"
     x, constants = convert(x, dtype, weak), convert(constants, dtype, weak)

@@ -604,6 +604,12 @@ def var(
     Raises:
         ValueError: both `ddof` and `correction` are given.
 
+    Differs:
+        A `dtype` of integers is that of the result.
+
+        >>> print(jnp.var(jnp.arange(5), dtype="int8").dtype)
+        int8
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.var(jnp.array([1., 2., 4.])), jnp.var(jnp.array([1., 2., 4.]), ddof=1))

@@ -521,10 +521,12 @@ def unique_values(
 # ------------------------------------------------------------------------------------ two arrays
 
 
-def _pair(function: str, ar1: Any, ar2: Any) -> tuple[Any, Any]:
+def _pair(function: str, ar1: Any, ar2: Any, keeps_weak: bool = True) -> tuple[Any, Any]:
     """Two arguments as vectors of one dtype."""
     x, y = same_dtype([_flat(ar1, function, "ar1"), _flat(ar2, function, "ar2")])
-    return x, y
+    if keeps_weak:
+        return x, y
+    return convert(x, aval_of(x).dtype), convert(y, aval_of(y).dtype)
 
 
 def _joined(x: Any, y: Any, nan_of_each: bool) -> tuple[Any, Any, Any, Any]:
@@ -654,7 +656,7 @@ def intersect1d(
         >>> print(values, first, second)
         [3 5] [1 0] [2 1]
     """
-    operands = _pair("intersect1d", ar1, ar2)
+    operands = _pair("intersect1d", ar1, ar2, keeps_weak=False)
     with_indices = bool(return_indices)
     outputs, _ = _select("intersect1d", _mark_common, operands, size, fill_value, with_indices)
     return tuple(outputs) if with_indices else outputs[0]
@@ -755,5 +757,5 @@ def setxor1d(
         >>> print(jnp.setxor1d(jnp.array([3, 1, 2]), jnp.array([2, 4])))
         [1 3 4]
     """
-    operands = _pair("setxor1d", ar1, ar2)
+    operands = _pair("setxor1d", ar1, ar2, keeps_weak=False)
     return _select("setxor1d", _mark_different, operands, size, fill_value)[0][0]

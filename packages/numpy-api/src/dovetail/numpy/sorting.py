@@ -108,6 +108,14 @@ def argsort(
         TypeError: `dtype` is not an integer dtype.
         ValueError: `dtype` cannot hold every position.
 
+    Differs:
+        Positions are integers that hold every position.
+
+        >>> jnp.argsort(jnp.ones(2), dtype="float32")
+        Traceback (most recent call last):
+            ...
+        TypeError: argsort: dtype must be one of integers, got float32
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.argsort(jnp.array([30, 10, 20])))

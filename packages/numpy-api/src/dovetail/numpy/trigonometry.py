@@ -255,6 +255,14 @@ def deg2rad(x: ArrayLike, /) -> Array:
     Returns:
         A float array of the shape of `x`.
 
+    Differs:
+        Complex numbers are refused, as in NumPy, here and by `rad2deg`.
+
+        >>> jnp.deg2rad(1j)
+        Traceback (most recent call last):
+            ...
+        TypeError: deg2rad is defined for real numbers only, got dtype complex64; ...
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.deg2rad(jnp.array([0., 180.])))

@@ -269,7 +269,7 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
 def _place(x: Any, where: Any, values: Any) -> Any:
     aval = aval_of(x)
     chosen = _flat(truth(where))
-    values = convert(_flat(values), aval.dtype)
+    values = convert(_flat(values), aval.dtype, aval.weak_type)
     (size,) = aval_of(values).shape
     if not aval.size:
         return x

@@ -451,6 +451,14 @@ def rademacher(
         TypeError: `key` is not a key, or `shape` is not a shape.
         ValueError: `key` is an array of several keys, or `dtype` cannot hold -1.
 
+    Differs:
+        A dtype that cannot hold -1 is refused.
+
+        >>> dt.random.rademacher(dt.random.key(0), (2,), "uint8")
+        Traceback (most recent call last):
+            ...
+        ValueError: random.rademacher: dtype must be one of signed numbers, got uint8
+
     Example:
         >>> from dovetail import random
         >>> sorted(set(random.rademacher(random.key(0), (100,)).tolist()))

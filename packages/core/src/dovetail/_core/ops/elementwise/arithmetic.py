@@ -400,6 +400,17 @@ def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Ar
     Raises:
         TypeError: dtypes differ, or shapes are incompatible.
 
+    Differs:
+        A dtype that was asked for, with `out_dtype` or `preferred_element_type`, must hold what it
+        is made from, and is not weak.
+
+        >>> lax.mul(jnp.ones(2), jnp.ones(2), out_dtype="int8")
+        Traceback (most recent call last):
+            ...
+        TypeError: lax.mul: out_dtype int8 does not hold the values of float32
+        >>> print(lax.mul(1.0, 2.0, out_dtype="float32").weak_type)
+        False
+
     Example:
         >>> from dovetail import lax
         >>> float(lax.mul(1.5, 2.0))

@@ -403,6 +403,11 @@ def top_k(
         >>> print(*lax.top_k(jnp.array([1.0, -np.nan, 2.0]), 2))
         [2. 1.] [2 0]
 
+        Positions, counts and booleans are never weakly typed, here and elsewhere.
+
+        >>> print(lax.top_k(jnp.full(2, 1.0), 1)[1].weak_type, jnp.isnan(1.0).weak_type)
+        False False
+
     Example:
         >>> import numpy as np
         >>> from dovetail import lax

@@ -546,6 +546,14 @@ def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Ar
         TypeError: the dtype is not floating point.
         ValueError: the axis is out of bounds.
 
+    Differs:
+        Integers, which could not hold the result, are refused.
+
+        >>> lax.cumlogsumexp(jnp.arange(3))
+        Traceback (most recent call last):
+            ...
+        TypeError: cumlogsumexp does not accept dtype int32; ...
+
     Example:
         >>> import numpy as np
         >>> from dovetail import lax

@@ -183,6 +183,14 @@ def polynomial(x: ArrayLike, coeffs: Sequence[Any], *, unroll: int | None = None
             (complex for real, floating point for integers), or shapes are incompatible.
         ValueError: `unroll` is not positive.
 
+    Differs:
+        Coefficients that the dtype of `x` cannot represent are refused.
+
+        >>> lax.polynomial(jnp.arange(3), [0.5, 1.5])
+        Traceback (most recent call last):
+            ...
+        TypeError: ...
+
     Example:
         >>> from dovetail import lax
         >>> float(lax.polynomial(2.0, [1.0, 0.5, 3.0]))
