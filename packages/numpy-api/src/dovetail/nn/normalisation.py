@@ -28,10 +28,11 @@ from dovetail.extend.arguments import (
 )
 from dovetail.extend.avals import aval_of
 from dovetail.lax import iota_p, reduce_max_p
+from dovetail.numpy.averages import count_of
+from dovetail.numpy.averages import mean as mean_of
 from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.conditions import as_mask, pick
-from dovetail.numpy.reductions import count_of, kept, strong, summed
-from dovetail.numpy.reductions import mean as mean_of
+from dovetail.numpy.reductions import kept, strong, summed
 from dovetail.numpy.shapes import expand_dims, operand
 from dovetail.typing import Array, ArrayLike, DTypeLike, Sharding
 

@@ -28,6 +28,10 @@ from dovetail.numpy.arithmetic import sqrt as sqrt
 from dovetail.numpy.arithmetic import square as square
 from dovetail.numpy.arithmetic import subtract as subtract
 from dovetail.numpy.arithmetic import true_divide as true_divide
+from dovetail.numpy.averages import average as average
+from dovetail.numpy.averages import mean as mean
+from dovetail.numpy.averages import std as std
+from dovetail.numpy.averages import var as var
 from dovetail.numpy.bits import bitwise_and as bitwise_and
 from dovetail.numpy.bits import bitwise_count as bitwise_count
 from dovetail.numpy.bits import bitwise_not as bitwise_not
@@ -235,16 +239,12 @@ from dovetail.numpy.ranges import logspace as logspace
 from dovetail.numpy.ranges import meshgrid as meshgrid
 from dovetail.numpy.reductions import all as all
 from dovetail.numpy.reductions import any as any
-from dovetail.numpy.reductions import average as average
 from dovetail.numpy.reductions import count_nonzero as count_nonzero
 from dovetail.numpy.reductions import max as max
-from dovetail.numpy.reductions import mean as mean
 from dovetail.numpy.reductions import min as min
 from dovetail.numpy.reductions import prod as prod
 from dovetail.numpy.reductions import ptp as ptp
-from dovetail.numpy.reductions import std as std
 from dovetail.numpy.reductions import sum as sum
-from dovetail.numpy.reductions import var as var
 from dovetail.numpy.rounding import ceil as ceil
 from dovetail.numpy.rounding import floor as floor
 from dovetail.numpy.rounding import modf as modf

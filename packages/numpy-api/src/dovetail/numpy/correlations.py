@@ -21,11 +21,12 @@ from dovetail.extend.arguments import (
     weak_of,
 )
 from dovetail.extend.avals import aval_of
+from dovetail.numpy.averages import computed_in
 from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.conditions import pick
 from dovetail.numpy.contraction import contracted
 from dovetail.numpy.matrices import diagonal
-from dovetail.numpy.reductions import computed_in, strong, summed
+from dovetail.numpy.reductions import strong, summed
 from dovetail.numpy.shapes import operand, reshaped
 from dovetail.typing import Array, ArrayLike, DTypeLike
 

@@ -20,9 +20,10 @@ from dovetail.extend.arguments import (
     value,
 )
 from dovetail.extend.avals import aval_of
+from dovetail.numpy.averages import computed_in
 from dovetail.numpy.compiled import compiled_with
 from dovetail.numpy.conditions import pick
-from dovetail.numpy.reductions import computed_in, strong
+from dovetail.numpy.reductions import strong
 from dovetail.numpy.searching import searchsorted
 from dovetail.numpy.shapes import operand, reshaped
 from dovetail.typing import Array, ArrayLike, Sharding

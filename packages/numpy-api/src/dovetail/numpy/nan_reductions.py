@@ -10,9 +10,10 @@ from dovetail.extend import dtypes
 from dovetail.extend.arguments import Axis, array_like, literal, no_out, value
 from dovetail.extend.avals import aval_of
 from dovetail.lax import reduce_prod_p, reduce_sum_p
+from dovetail.numpy.averages import mean_of, variance
 from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.conditions import as_mask, pick, spread
-from dovetail.numpy.reductions import accumulated, extreme, mean_of, variance
+from dovetail.numpy.reductions import accumulated, extreme
 from dovetail.numpy.shapes import broadcast_shapes
 from dovetail.typing import Array, ArrayLike, DTypeLike
 

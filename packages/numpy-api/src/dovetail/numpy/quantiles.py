@@ -21,10 +21,11 @@ from dovetail.extend.arguments import (
     value,
 )
 from dovetail.extend.avals import aval_of
+from dovetail.numpy.averages import computed_in
 from dovetail.numpy.compiled import compiled_with
 from dovetail.numpy.conditions import pick
 from dovetail.numpy.gathering import take, take_along_axis
-from dovetail.numpy.reductions import computed_in, strong
+from dovetail.numpy.reductions import strong
 from dovetail.numpy.shapes import reshaped
 from dovetail.typing import Array, ArrayLike, Sharding
 
