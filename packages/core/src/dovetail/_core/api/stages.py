@@ -431,6 +431,7 @@ class Wrapped(Protocol[P, R_co]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
         """Run the function, compiled."""
+        raise NotImplementedError
 
     @overload
     def __get__(self, instance: None, owner: type, /) -> Self: ...
@@ -441,12 +442,15 @@ class Wrapped(Protocol[P, R_co]):
 
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """Trace the function for these arguments."""
+        raise NotImplementedError
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """Lower the function for these arguments."""
+        raise NotImplementedError
 
     def eval_shape(self, *args: Any, **kwargs: Any) -> ShapeDtypeStruct:
         """The shapes and dtypes of the result for these arguments."""
+        raise NotImplementedError
 
     def clear_cache(self) -> None:
         """Drop all compiled programs."""

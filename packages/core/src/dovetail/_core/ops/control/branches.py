@@ -228,10 +228,10 @@ class Cond(Primitive):
                 "vmap of lax.cond or lax.switch whose predicate is mapped runs all branches, and "
                 f"they have effects that would then happen for all: {sorted(map(str, effects))}"
             )
+        passed = [_passed_through(branches, n) for n in range(len(branches[0].out_avals))]
         index = to_front(index, of_index, size)
         if len(branches) > 2:
             index = clamp(make_literal(0, _INDEX), index, make_literal(len(branches) - 1, _INDEX))
-        passed = [_passed_through(branches, n) for n in range(len(branches[0].out_avals))]
         results = []
         for i, branch in enumerate(branches):
             guarded = _guarded(branch, ne(index, make_literal(i, _INDEX)), operands, dims, size)

@@ -410,8 +410,9 @@ def fori_loop(
             "lax.fori_loop: lower and upper must have one dtype, got "
             f"{first.short_name()} and {last.short_name()}"
         )
-    start, stop = _known(lower, "lower"), _known(upper, "upper")
-    concrete = start is not None and stop is not None
+    known = [_known(lower, "lower"), _known(upper, "upper")]
+    concrete = None not in known
+    start, stop = [n or 0 for n in known]
     weak = first.weak_type and last.weak_type
     if concrete:
         limits = dtypes.iinfo(dtypes.default_dtype("i"))
@@ -469,7 +470,7 @@ def fori_loop(
     return pytree.unflatten(carry.tree, outs[2:])
 
 
-def _known(bound: Any, name: str) -> Any:
+def _known(bound: Any, name: str) -> int | None:
     """The integer that a bound of `fori_loop` is, if its value is known, else None.
 
     Raises:
