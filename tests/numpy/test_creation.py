@@ -138,7 +138,7 @@ def test_options_of_array() -> None:
         (lambda: jnp.array([1], "O"), TypeError, "array"),
         (lambda: jnp.array([1], "foo"), TypeError, "foo"),
         (lambda: jnp.array([1], order="F"), NotImplementedError, "order"),
-        (lambda: jnp.array("one", int), ValueError, "a text spells no number of int32"),
+        (lambda: jnp.array("one", int), ValueError, "does not spell numbers of int32"),
         (lambda: jnp.array(["300"], "uint8"), OverflowError, "300"),
         (lambda: jnp.array(np.array([{}]), int), TypeError, "object"),
         (lambda: jnp.array([1, None]), ValueError, "None"),

@@ -634,7 +634,7 @@ class TestKeys:
             random.key(0, impl="foo")
         with pytest.raises(TypeError, match="by its name"):
             random.key(0, impl=3)
-        with pytest.raises(TypeError, match="not both"):
+        with pytest.raises(ValueError, match="not both"):
             random.key(0, impl="threefry2x32", dtype=KEY.dtype)
 
     def test_fold_in_numbers(self) -> None:
