@@ -719,7 +719,9 @@ def roll(
     axes = tuple(axis) if isinstance(axis, (tuple, list)) else (0 if axis is None else axis,)
     axes = tuple(canonical_axis("roll", d, len(sizes)) for d in axes)
     if getattr(shift, "ndim", 0) > 1:
-        raise ValueError(f"roll: shift must be a scalar or a vector, got shape {shape(shift)}")
+        raise ValueError(
+            f"roll: shift must be a scalar or a vector, got shape {aval_of(shift).shape}"
+        )
     if type(shift) is int:
         entries: list[Any] = [shift]
     elif isinstance(shift, (tuple, list)):
