@@ -28,13 +28,8 @@ from dovetail.lax import (
 )
 from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.conditions import as_mask, pick
-from dovetail.numpy.reductions import (
-    Shape,
-    kept,
-    masked,
-    strong,
-    summed,
-)
+from dovetail.numpy.reductions import Shape, kept, masked, strong, summed
+from dovetail.numpy.reductions import sum as total_of
 from dovetail.typing import Array, ArrayLike, DTypeLike
 
 
@@ -350,6 +345,6 @@ def average(
     x, w = promoted_pair("average", x, w)
     out = inexact_dtype(x.dtype)
     x, w = convert(x, out), convert(w, out)
-    total = plain(sum)(w, axis, None, None, keepdims)
-    result = lax.div(plain(sum)(lax.mul(x, w), axis, None, None, keepdims), total)
+    total = plain(total_of)(w, axis, None, None, keepdims)
+    result = lax.div(plain(total_of)(lax.mul(x, w), axis, None, None, keepdims), total)
     return (result, total) if returned else result

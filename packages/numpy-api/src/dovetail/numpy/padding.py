@@ -222,12 +222,16 @@ def _ramp(edge: Any, end: Any, dimension: int, width: int, side: int) -> Any:
 
 
 def _statistic(counted: Any, dimension: int, width: int, mode: str) -> Any:
-    from dovetail.numpy import quantiles, reductions  # deferred: needed only in these modes
+    from dovetail.numpy import (
+        averages,
+        quantiles,
+        reductions,
+    )  # deferred: needed only in these modes
 
     functions: dict[str, Any] = {
         "maximum": reductions.max,
         "minimum": reductions.min,
-        "mean": reductions.mean,
+        "mean": averages.mean,
         "median": quantiles.median,
     }
     aval = aval_of(counted)
