@@ -222,11 +222,7 @@ def _ramp(edge: Any, end: Any, dimension: int, width: int, side: int) -> Any:
 
 
 def _statistic(counted: Any, dimension: int, width: int, mode: str) -> Any:
-    from dovetail.numpy import (
-        averages,
-        quantiles,
-        reductions,
-    )  # deferred: needed only in these modes
+    from dovetail.numpy import averages, quantiles, reductions  # deferred: for these modes
 
     functions: dict[str, Any] = {
         "maximum": reductions.max,
