@@ -59,11 +59,11 @@ def _number(value: float, x: Any) -> Any:
 
 
 def _parameter(function: str, name: str, given: Any, x: Any) -> tuple[Any, Any]:
-    """A real operand and a parameter of the function, in a common inexact dtype."""
-    x, parameter = array_like(x, function), array_like(given, function, name)
-    if dtypes.kind_of(aval_of(x).dtype) != "f":
-        parameter = inexact(function, parameter, name)
-    return promoted_pair(function, _real(function, x), parameter)
+    """A float operand and a parameter of the function, in a common dtype."""
+    parameter = array_like(given, function, name)
+    if aval_of(x).weak_type:
+        parameter = _beside_float(function, parameter)
+    return promoted_pair(function, x, parameter)
 
 
 @compiled
@@ -391,6 +391,8 @@ def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 0.01) -> Array:
     """
     x = array_like(x, "leaky_relu")
     slope = array_like(negative_slope, "leaky_relu", "negative_slope")
+    if dtypes.kind_of(aval_of(slope).dtype) == "f":
+        x = _beside_float("leaky_relu", x)
     x, slope = promoted_pair("leaky_relu", x, slope)
     refuse_complex("leaky_relu", x)
     return pick(lax.ge(x, _number(0, x)), x, plain(multiply)(slope, x))

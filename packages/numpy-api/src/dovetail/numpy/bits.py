@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from dovetail import lax
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import (
@@ -155,11 +156,11 @@ def right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 
 def _shift_operands(function: str, x1: Any, x2: Any) -> tuple[Any, Any]:
-    """Two operands in their common integer dtype: the default one for booleans."""
+    """Two operands in their common integer dtype: int32 for booleans, also with 64 bits."""
     x, y = promoted_pair(function, x1, x2)
     require_kind(function, x, "biu", "integers")
     if dtypes.kind_of(x.dtype) == "b":
-        integers = dtypes.default_dtype("i")
+        integers = np.dtype(np.int32)
         return convert(x, integers), convert(y, integers)
     return x, y
 

@@ -258,10 +258,11 @@ def deg2rad(x: ArrayLike, /) -> Array:
     Differs:
         Complex numbers are refused, as in NumPy, here and by `rad2deg`.
 
-        >>> jnp.deg2rad(1j)
-        Traceback (most recent call last):
-            ...
-        TypeError: deg2rad is defined for real numbers only, got dtype complex64; ...
+        >>> try:
+        ...     jnp.deg2rad(1j)
+        ... except TypeError as error:
+        ...     print(error)
+        deg2rad is defined for real numbers only, got dtype complex64; ...
 
     Example:
         >>> import dovetail.numpy as jnp

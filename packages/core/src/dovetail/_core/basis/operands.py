@@ -11,6 +11,7 @@ from dovetail._core.base.errors import NonArrayArgumentError
 from dovetail._core.base.typing import Array
 from dovetail._core.basis.structural import broadcast_in_dim_p, instantiate_zeros
 from dovetail._core.ir.avals import (
+    AbstractToken,
     ShapedArray,
     array_conversion,
     aval_of,
@@ -77,7 +78,9 @@ def as_result(x: Any) -> Any:
     if isinstance(x, ArrayClass):
         return x
     x = instantiate_zeros(x)
-    if isinstance(x, ArrayClass) or aval_of(x).dtype == dtypes.float0:
+    if isinstance(x, ArrayClass) or type(aval_of(x)) is AbstractToken:
+        return x
+    if aval_of(x).dtype == dtypes.float0:
         return x
     operand = as_operand(x, "a transformed function", "result")
     shape = aval_of(operand).shape

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from dovetail._core.base.errors import ShapeError
+from dovetail._core.base.errors import ShapeError, TracerIntegerConversionError
 from dovetail._core.trace.tracer import Tracer
 
 Shape = tuple[int, ...]
@@ -28,8 +28,7 @@ def integers(values: Any, function: str, argument: str) -> tuple[int, ...]:
         return tuple(map(operator.index, values))
     except TypeError:
         if isinstance(values, Tracer):
-            # The conversion reports which tracer it is, and what to write instead.
-            operator.index(values)
+            raise TracerIntegerConversionError(values) from None
         if isinstance(values, Iterable):
             for value in values:
                 if isinstance(value, Tracer):
