@@ -34,11 +34,11 @@ EVERYTHING = ("-n", "2", "--by-folder")
 
 ESSENTIAL = (
     *EVERYTHING,
-    "--dovetail-samples=2",
+    "--dovetail-samples=1",
     "-m",
     "essential and not coexistence and not aot",
 )
-"""The inner ring, by the rule in tests/conftest.py; of each primitive 2 samples."""
+"""The inner ring, by the rule in tests/conftest.py; of each primitive one sample."""
 
 CODE = ("packages", "tests", "benchmarks", "examples", "docs", "noxfile.py")
 

@@ -7,7 +7,7 @@ The inner ring is marked `essential`. It is what `nox -s tests` runs, and a part
   but no more than `MOST_CASES`, spread over all of them;
 - of laws, of tables and in the folders `THIN`, where much is asked of many functions in the same
   way, every other test, and `FEWEST_CASES` of it;
-- every check of every primitive, which `nox -s tests` asks of a few samples of each;
+- every check of every primitive, which `nox -s tests` asks of one sample of each;
 - every public function's examples;
 - but not `OUTER`.
 """
@@ -29,13 +29,17 @@ from typing import Any
 
 import pytest
 
-MOST_CASES = 5
+MOST_CASES = 4
 FEWEST_CASES = 2
 THIN = ("tests/numpy/", "tests/ops/linalg/")
 SAMPLED = "test_rules_agree"
 WHOLE = (SAMPLED, "test_example")
-# They install into environments of their own and run what they tell: a minute for one test.
-OUTER = ("tests/packaging/test_guides.py::test_the_guide",)
+# Half a minute or more for one test: guides install into environments of their own and run what
+# they tell, and the sweep traces every function with every dtype.
+OUTER = (
+    "tests/packaging/test_guides.py::test_the_guide",
+    "tests/numpy/dtypes/test_dtypes.py::test_dtypes",
+)
 APART = ("aot", "coexistence")  # these have sessions of their own
 
 # Set before dovetail is imported; processes that tests start inherit them.
