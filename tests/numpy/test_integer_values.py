@@ -73,6 +73,7 @@ CONVERSIONS: dict[str, Callable[[], Any]] = {
     "narrow bits": lambda: X.astype("uint8") & ~3,
     "narrow traced": lambda: dt.jit(lambda x: x + 300)(X.astype("uint8")),
     "narrow arange": lambda: jnp.arange(300, dtype="uint8"),
+    "narrow padding": lambda: lax.pad(X.astype("int8"), 300, [(1, 0, 0)]),
     "negative arange": lambda: jnp.arange(-1, 3, dtype="uint8"),
 }
 

@@ -13,7 +13,7 @@ from dovetail._core.base.errors import ShapeError
 from dovetail._core.base.typing import Array, ArrayLike
 from dovetail._core.basis import structural
 from dovetail._core.basis.elementwise import dtype_name
-from dovetail._core.basis.operands import as_operand, make_literal
+from dovetail._core.basis.operands import as_operand, make_literal, number_of
 from dovetail._core.basis.structural import Linear, is_linear, reduce_sum, to_front
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
 from dovetail._core.ir.jaxpr import Literal
@@ -291,6 +291,7 @@ def pad(
         TypeError: the dtypes differ, or an argument is of the wrong kind.
         ValueError: `padding_config` does not have one entry for each dimension, has a negative
             number between neighbours, or crops more than there is.
+        OverflowError: `padding_value` is an integer that the dtype cannot hold.
 
     Differs:
         A number of Python takes the dtype of the array; so in `clamp`.
@@ -324,7 +325,7 @@ def _weak_scalar(value: Literal, dtype: Any) -> Literal:
     if dtypes.kind_of(dtype) and order.index(dtypes.kind_of(value.dtype)) <= order.index(
         dtypes.kind_of(dtype)
     ):
-        return make_literal(value.val, dtype)
+        return number_of(value, dtype, "lax.pad")
     return value
 
 
