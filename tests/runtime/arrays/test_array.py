@@ -85,7 +85,9 @@ def test_attributes():
     assert shard.index == (slice(None), slice(None))
     assert shard.replica_id == 0
     assert shard.data is x
-    assert shard == dt.Shard(x.device, x.sharding, x.shape, x)
+    same = dt.Shard(x.device, x.sharding, x.shape, x)
+    assert (same.device, same.index, same.data) == (shard.device, shard.index, shard.data)
+    assert same != shard, "their data could not be compared"
     assert "index=(slice(None, None, None), slice(None, None, None))" in repr(shard)
     assert dt.Shard(x.device, x.sharding, x.shape).data is None
     assert x.addressable_data(0) is x

@@ -49,7 +49,7 @@ class Retired(NamedTuple):
     traceback: Any
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Shard:
     """The part of an array that one device holds.
 
