@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from dovetail._core.base import dtypes, pytree
 from dovetail._core.basis.elementwise import add_tangents
@@ -28,9 +28,6 @@ from dovetail._core.transform.derived import (
 )
 from dovetail._core.transform.flattening import check_callable
 from dovetail._core.transform.jvp import jvp_flat
-
-if TYPE_CHECKING:
-    pass
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from dovetail._core.base import dtypes, pytree
 from dovetail._core.basis.elementwise import neg as negative
@@ -22,9 +22,6 @@ from dovetail._core.transform.derived import batch_of, function_of
 from dovetail._core.transform.flattening import check_callable, name_of
 from dovetail._core.transform.jvp import jvp_flat
 from dovetail._core.transform.linearize import linearize_flat
-
-if TYPE_CHECKING:
-    pass
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial, update_wrapper
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, ParamSpec, TypeVar
+from typing import Any, ClassVar, Final, Generic, ParamSpec, TypeVar
 
 from dovetail._core.base import pytree
 from dovetail._core.base.caches import Memory
@@ -37,9 +37,6 @@ from dovetail._core.trace.tracer import Tracer
 from dovetail._core.trace.zeros import Zero
 from dovetail._core.transform.derived import batch_of, hoist_consts
 from dovetail._core.transform.flattening import check_callable, name_of
-
-if TYPE_CHECKING:
-    pass
 
 P = ParamSpec("P")
 R = TypeVar("R")

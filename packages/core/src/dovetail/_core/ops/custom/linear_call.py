@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from dovetail._core.base import dtypes, pytree
 from dovetail._core.basis.operands import as_operand
@@ -27,9 +27,6 @@ from dovetail._core.transform.derived import (
 )
 from dovetail._core.transform.flattening import FlatFunction, check_callable, location_of, name_of
 from dovetail._core.transform.stage import stage
-
-if TYPE_CHECKING:
-    pass
 
 
 class StagedFunction(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from dovetail._core.base.errors import UnexpectedTracerError
 from dovetail._core.basis.structural import batch_size
@@ -16,9 +16,6 @@ from dovetail._core.trace.custom_rules import Dims
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.transform.derived import batch_of, hoist_consts
 from dovetail._core.transform.stage import stage
-
-if TYPE_CHECKING:
-    pass
 
 #: The name that programs show for the call.
 _NAME: Final = "remat_opt"
