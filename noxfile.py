@@ -51,7 +51,9 @@ def group(name: str) -> list[str]:
 def install(session: nox.Session, *requirements: str) -> None:
     """Install the six distributions in editable mode, in one go so that they find each other."""
     editable = [word for name in PACKAGES for word in ("-e", f"packages/{name}")]
-    session.install(*editable, *requirements)
+    # Built here: an environment for the build of each would take longer than all the rest.
+    session.install(*group("build"), "editables")
+    session.install("--no-build-isolation", *editable, *requirements)
 
 
 @functools.cache

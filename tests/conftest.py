@@ -7,7 +7,7 @@ The inner ring is marked `essential`. It is what `nox -s tests` runs, and a part
   but no more than `MOST_CASES`, spread over all of them;
 - of laws, of tables and in the folders `THIN`, where much is asked of many functions in the same
   way, every other test, and `FEWEST_CASES` of it;
-- every check of every primitive, which `nox -s tests` asks of one sample of each;
+- the checks of every primitive but `OUTER_CHECKS`; `nox -s tests` asks them of one sample of each;
 - every public function's examples;
 - but not `OUTER`.
 """
@@ -33,7 +33,9 @@ MOST_CASES = 4
 FEWEST_CASES = 2
 THIN = ("tests/numpy/", "tests/ops/linalg/")
 SAMPLED = "test_rules_agree"
-WHOLE = (SAMPLED, "test_example")
+# What these find, most often another check of the same primitive finds, too.
+OUTER_CHECKS = ("jit_is_eager", "transformations_commute", "values_are_kept")
+ALL_CASES = "test_example"
 # Half a minute or more for one test: guides install into environments of their own and run what
 # they tell, and the sweep traces every function with every dtype.
 OUTER = (
@@ -117,8 +119,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if name in OUTER or any(cases[0].get_closest_marker(mark) for mark in APART):
             continue
         thin = name.startswith(THIN) or any(map(cases[0].get_closest_marker, ("laws", "tables")))
-        if function in WHOLE:
+        if function == ALL_CASES:
             chosen = cases
+        elif function == SAMPLED:
+            outer = {("check", repr(check)) for check in OUTER_CHECKS}
+            chosen = [item for item in cases if not outer & _values(item)]
         elif thin and zlib.crc32(name.encode()) % 2:
             chosen = []
         else:

@@ -90,8 +90,8 @@ OF_DERIVATIVES: Final = (
     "values_are_kept",
 )
 
-#: The checks of transformation rules. Their programs are compiled for speed of compilation.
-LAWS: Final = ("batch_is_loop", *OF_DERIVATIVES)
+#: The checks of transformations. Their programs are compiled for speed of compilation.
+LAWS: Final = ("batch_is_loop", "jit_is_eager", *OF_DERIVATIVES)
 
 
 def _checked(check: Callable[..., Iterable[str]]) -> Check:
