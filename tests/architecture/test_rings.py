@@ -9,6 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from dovetail.testing.checks import CHECKS
+
 
 @dataclass(frozen=True)
 class Case:
@@ -58,7 +60,8 @@ def test_what_the_rule_names_is_there(rule, root):
     for test in rule.OUTER:
         file, _, function = test.partition("::")
         assert f"def {function}(" in (root / file).read_text(encoding="utf-8")
-    for function in rule.WHOLE:
+    assert set(rule.OUTER_CHECKS) < CHECKS.keys()
+    for function in (rule.SAMPLED, rule.ALL_CASES):
         assert any(
             f"def {function}(" in path.read_text(encoding="utf-8")
             for folder in ("tests", "packages/testing/src")
