@@ -22,6 +22,7 @@ from dovetail._core.ir.jaxpr import (
     Var,
 )
 from dovetail._core.ir.walk import (
+    all_equations,
     dce,
     rename,
     substitute,
@@ -187,7 +188,8 @@ def _plan(closed: ClosedJaxpr, nonzero: Flags, policy: Policy | None) -> _RematP
             outvars.append(var)
         places.append(place)
     keeping = closed
-    if saved:
+    # Rules leave in references what they write, not what the functions that they replace do.
+    if saved or any(eqn.params.get("num_last") for eqn in all_equations(closed.jaxpr)):
         keeping = ClosedJaxpr(
             dce(jaxpr.replace(outvars=outvars, eqns=[*eqns, *extra]), None, True)[0],
             primal.consts,

@@ -18,7 +18,7 @@ from dovetail._core.basis.operands import make_literal
 from dovetail._core.basis.structural import instantiate_zeros
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import DebugInfo, Literal
-from dovetail._core.trace.mutable_references import without_references
+from dovetail._core.trace.mutable_references import Ref, without_references
 from dovetail._core.trace.scopes import at_own_lines
 from dovetail._core.trace.tracer import Tracer
 from dovetail._core.transform.flattening import (
@@ -159,17 +159,23 @@ class UserFunction(FlatFunction):
         signature: the signature of the function.
         in_tree: the structure of the differentiated arguments.
         fixed: the other arguments, with their numbers.
+        refs: the mutable references among the arguments, which are part of the structure.
 
     Attributes:
         out_avals: avals of the results, after a call.
     """
 
-    __slots__ = ("fixed", "out_avals", "signature")
+    __slots__ = ("fixed", "out_avals", "refs", "signature")
 
     def __init__(
-        self, signature: NondiffSignature, in_tree: Any, fixed: Sequence[tuple[int, Any]]
+        self,
+        signature: NondiffSignature,
+        in_tree: Any,
+        fixed: Sequence[tuple[int, Any]],
+        refs: Sequence[Ref],
     ) -> None:
         user = signature.function
+        self.refs = refs
         self.signature = signature
         self.fixed = fixed
         self.out_avals: list[Any] | None = None
@@ -197,8 +203,10 @@ class UserFunction(FlatFunction):
         fixed = [(i, args[i]) for i in nondiff if i < len(args)]
         if fixed:
             args = tuple([a for i, a in enumerate(args) if i not in nondiff])
-        leaves, in_tree = pytree.flatten(without_references(args))
-        function = cls(signature, in_tree, fixed)
+        moved = without_references(args)
+        refs = () if moved is args else [a for a in pytree.leaves(args) if type(a) is Ref]
+        leaves, in_tree = pytree.flatten(moved)
+        function = cls(signature, in_tree, fixed, refs)
         context = f"{signature.decorator} function {name_of(signature.function)}"
         check_array_leaves(leaves, function.names_of_leaves, context)
         return function, leaves

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial, update_wrapper
 from typing import Any, ClassVar, Final, Generic, ParamSpec, TypeVar
 
-from dovetail._core.base import pytree
+from dovetail._core.base import dtypes, pytree
 from dovetail._core.base.caches import Memory
 from dovetail._core.base.errors import UnexpectedTracerError
+from dovetail._core.base.flags import merge, partition
 from dovetail._core.basis.elementwise import add_tangents
 from dovetail._core.basis.operands import as_result
 from dovetail._core.basis.structural import batch_size, instantiate_zeros
@@ -27,16 +28,23 @@ from dovetail._core.ops.custom.arguments import (
     users_code,
 )
 from dovetail._core.ops.custom.batching import Batch, batched_rule
-from dovetail._core.ops.custom.reading import reading_rule, stage_reading
+from dovetail._core.ops.custom.references import (
+    effects_of_rule,
+    made_inside,
+    rule_with_references,
+    stage_with_references,
+)
 from dovetail._core.ops.custom.symbolic import SymbolicZero, for_rule
 from dovetail._core.ops.elementwise.conversion import stop_gradient
 from dovetail._core.trace.custom_rules import CustomRuleCall, Dims, Run
+from dovetail._core.trace.mutable_references import Ref
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.state import state
 from dovetail._core.trace.tracer import Tracer
 from dovetail._core.trace.zeros import Zero
 from dovetail._core.transform.derived import batch_of, hoist_consts
 from dovetail._core.transform.flattening import check_callable, name_of
+from dovetail._core.transform.referencing import RefEffects
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -67,10 +75,12 @@ class NamedRule:
 class CustomCall(RuleCall):
     """A staged call of a function with custom rules.
 
-    The leading `num_consts` operands are the captured values.
+    The leading `num_consts` operands are the captured values. The last `num_last` results are the
+    last values of the mutable references that it writes to.
     """
 
     program = "call_jaxpr"
+    shown_params: ClassVar[ShownParams] = {"num_consts": never, "num_last": never}
     #: Derivatives follow from the custom rule alone.
     linearize = Primitive.linearize
     taylor = Primitive.taylor
@@ -130,7 +140,6 @@ class CustomJVPCall(CustomCall):
 
     name = "custom_jvp_call"
     generates_nan = False
-    shown_params: ClassVar[ShownParams] = {"num_consts": never}
 
     def jvp(
         self,
@@ -174,6 +183,7 @@ class CustomLiveCall(CustomRuleCall):
         rules: the rules of `function`, by parameter name of the staged call.
         info: names for messages about the function.
         symbolic_zeros: whether the rules get symbolic zeros.
+        refs: the mutable references among the user's arguments.
         batch: the batch that function and rules apply to, if any.
     """
 
@@ -187,12 +197,14 @@ class CustomLiveCall(CustomRuleCall):
         rules: Mapping[str, NamedRule],
         info: Callable[[], DebugInfo],
         symbolic_zeros: bool,
+        refs: Sequence[Ref],
         batch: Batch | None = None,
     ) -> None:
         self.function = function
         self.rules = rules
         self.info = info
         self.symbolic_zeros = symbolic_zeros
+        self.refs = refs
         self.batch = batch
 
     @property
@@ -214,29 +226,43 @@ class CustomLiveCall(CustomRuleCall):
             return batch.results(*batch.run(function, args, batch.dims))
 
         return type(self)(
-            of_batch, self.batched_rules(batch), self.info, self.symbolic_zeros, batch
+            of_batch, self.batched_rules(batch), self.info, self.symbolic_zeros, self.refs, batch
         )
+
+    def rule_effects(self, avals: Sequence[Any], info: DebugInfo) -> RefEffects:
+        """What the primal rule does with mutable references, for arguments of these types."""
+        raise NotImplementedError
+
+    @staticmethod
+    def with_last(result: Any, last: list[Any]) -> Any:
+        """What the primal rule returns, with the last values of references after the results."""
+        raise NotImplementedError
 
     def record(self, args: Sequence[Any]) -> list[Any]:
         info = self.info()
-        staged, refs = stage_reading(self.function, [aval_of(a) for a in args], info)
+        avals = [aval_of(a) for a in args]
+        staged, effects = stage_with_references(
+            self.function, avals, info, self.refs, lambda: self.rule_effects(avals, info)
+        )
         closed, captured = hoist_consts(staged)
         rules = dict(self.rules)
-        if refs:
+        if effects:
             rule = rules[self.primal_rule]
-            run = reading_rule(rule.rule, refs, info.function)
+            run = rule_with_references(rule.rule, effects, info.function, self.with_last)
             rules[self.primal_rule] = NamedRule(rule.__name__, run)
-        outs: list[Any] = self.primitive.bind(
+        references = effects.references((), info.function, ())
+        outs = self.primitive.bind(
             *captured,
-            *(ref.get() for ref in refs),
+            *(ref_state.value for _, ref_state in references),
             *args,
             name=info.function,
             call_jaxpr=closed,
             num_consts=len(captured),
+            num_last=sum(effects.changed),
             symbolic_zeros=self.symbolic_zeros,
             **rules,
         )
-        return outs
+        return effects.finish(outs, references)
 
 
 class _JVPCall(CustomLiveCall):
@@ -248,12 +274,32 @@ class _JVPCall(CustomLiveCall):
     def differentiate(
         self, primals: Sequence[Any], tangents: Sequence[Any]
     ) -> tuple[list[Any], list[Any]]:
-        outs, out_tangents = self.rules["jvp"](primals, tangents)
+        with made_inside(self.refs, self.info):
+            outs, out_tangents = self.rules["jvp"](primals, tangents)
         return outs, out_tangents
 
     def batched_rules(self, batch: Batch) -> Mapping[str, NamedRule]:
         rule = self.rules["jvp"]
         return {"jvp": NamedRule(rule.__name__, batched_rule(rule, batch))}
+
+    def rule_effects(self, avals: Sequence[Any], info: DebugInfo) -> RefEffects:
+        tangents = [aval.tangent() for aval in avals]
+        nonzero = [aval.dtype != dtypes.float0 for aval in tangents]
+        varying, zeros = partition(nonzero, tangents)
+
+        def run(*values: Any) -> list[Any]:
+            primals = values[: len(avals)]
+            outs, _ = self.rules["jvp"](
+                primals, merge(nonzero, values[len(avals) :], map(Zero, zeros))
+            )
+            return list(outs)
+
+        return effects_of_rule(run, [*avals, *varying], info)
+
+    @staticmethod
+    def with_last(result: Any, last: list[Any]) -> Any:
+        outs, tangents = result
+        return [*outs, *last], [*tangents, *map(Zero.of, last)]
 
 
 def _rule_of(function: UserFunction, rule: Callable[..., Any], symbolic_zeros: bool) -> NamedRule:
@@ -445,7 +491,9 @@ class custom_jvp(HasRules, Generic[P, R]):
             )
         function, leaves = UserFunction.of_call(self._signature, positional)
         rule = _rule_of(function, self.jvp, self.symbolic_zeros)
-        call = _JVPCall(function, {"jvp": rule}, function.debug_info, self.symbolic_zeros)
+        call = _JVPCall(
+            function, {"jvp": rule}, function.debug_info, self.symbolic_zeros, function.refs
+        )
         outs = state.trace.process_custom_rule(call, leaves)
         result: R = function.out_tree.unflatten(map(as_result, outs))
         return result

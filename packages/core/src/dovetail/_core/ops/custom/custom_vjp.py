@@ -7,7 +7,6 @@ from functools import update_wrapper
 from typing import (
     TYPE_CHECKING,
     Any,
-    ClassVar,
     Final,
     Generic,
     NoReturn,
@@ -22,8 +21,7 @@ from dovetail._core.base.flags import merge, partition
 from dovetail._core.basis.operands import as_operand, as_result
 from dovetail._core.basis.structural import batch_size, is_linear
 from dovetail._core.ir.avals import aval_of
-from dovetail._core.ir.jaxpr import Literal
-from dovetail._core.ir.shown_params import ShownParams, never
+from dovetail._core.ir.jaxpr import DebugInfo, Literal
 from dovetail._core.ops.custom.arguments import (
     HasRules,
     NondiffSignature,
@@ -40,6 +38,7 @@ from dovetail._core.ops.custom.custom_jvp import (
     NamedRule,
     split_captured,
 )
+from dovetail._core.ops.custom.references import effects_of_rule, made_inside
 from dovetail._core.ops.custom.remat_opt import call_forward
 from dovetail._core.ops.custom.symbolic import CustomVJPPrimal, SymbolicZero, for_rule
 from dovetail._core.trace.custom_rules import Dims
@@ -50,6 +49,7 @@ from dovetail._core.trace.tracer import Tracer
 from dovetail._core.trace.zeros import Zero, with_zeros, without_zeros
 from dovetail._core.transform.batch import batched_aval
 from dovetail._core.transform.flattening import check_array_leaves, check_callable, name_of
+from dovetail._core.transform.referencing import RefEffects
 
 if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder
@@ -134,7 +134,12 @@ def _refuse_forward_mode(function: str) -> NoReturn:
 
 
 def differentiate(
-    forward: Forward, function: str, bwd_name: str, primals: Sequence[Any], tangents: Sequence[Any]
+    forward: Forward,
+    function: str,
+    bwd_name: str,
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    num_last: int = 0,
 ) -> tuple[list[Any], list[Any]]:
     """Results, and tangents that can only be transposed.
 
@@ -144,11 +149,13 @@ def differentiate(
         bwd_name: the name of the user's backward pass.
         primals: the arguments.
         tangents: the tangents of the arguments, `Zero` for those not perturbed.
+        num_last: how many results at the end are last values of references, which do not vary.
     """
     perturbed, nonzero_tangents = without_zeros(tangents)
     outs, residuals, backward = forward(primals, perturbed)
     tangent_avals = [aval_of(o).tangent() for o in outs]
-    nonzero = [a.dtype != dtypes.float0 for a in tangent_avals]
+    count = len(outs) - num_last
+    nonzero = [a.dtype != dtypes.float0 and i < count for i, a in enumerate(tangent_avals)]
     out_avals, zero_avals = partition(nonzero, tangent_avals)
 
     def bwd(values: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
@@ -196,24 +203,16 @@ class CustomVJPCall(CustomCall):
 
     name = "custom_vjp_call"
     generates_nan = False
-    shown_params: ClassVar[ShownParams] = {"num_consts": never}
 
     def jvp(
-        self,
-        primals: Sequence[Any],
-        tangents: Sequence[Any],
-        *,
-        name: str,
-        fwd: NamedRule,
-        bwd: NamedRule,
-        num_consts: int,
-        **params: Any,
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
     ) -> tuple[Any, Any]:
-        args = split_captured(name, num_consts, primals, tangents)
+        name, fwd, bwd = params["name"], params["fwd"], params["bwd"]
+        args = split_captured(name, params["num_consts"], primals, tangents)
         if all(type(t) is Zero for t in args[1]):
-            outs = self.bind(*primals, name=name, fwd=fwd, bwd=bwd, num_consts=num_consts, **params)
+            outs = self.bind(*primals, **params)
             return outs, [Zero.of(o) for o in outs]
-        return differentiate(fwd.rule, name, bwd.__name__, *args)
+        return differentiate(fwd.rule, name, bwd.__name__, *args, params["num_last"])
 
     def check_rule(
         self, with_leaves: Callable[..., tuple[list[Any], Any]], params: dict[str, Any]
@@ -250,7 +249,9 @@ class _VJPCall(CustomLiveCall):
         self, primals: Sequence[Any], tangents: Sequence[Any]
     ) -> tuple[list[Any], list[Any]]:
         fwd, bwd = self.rules["fwd"], self.rules["bwd"]
-        return differentiate(fwd.rule, self.info().function, bwd.__name__, primals, tangents)
+        name = self.info().function
+        with made_inside(self.refs, self.info):
+            return differentiate(fwd.rule, name, bwd.__name__, primals, tangents)
 
     def batched_rules(self, batch: Batch) -> Mapping[str, NamedRule]:
         fwd = self.rules["fwd"]
@@ -258,6 +259,19 @@ class _VJPCall(CustomLiveCall):
             "fwd": NamedRule(fwd.__name__, batched_forward(fwd.rule, batch)),
             "bwd": self.rules["bwd"],
         }
+
+    def rule_effects(self, avals: Sequence[Any], info: DebugInfo) -> RefEffects:
+        def run(*primals: Any) -> list[Any]:
+            outs, _, _ = self.rules["fwd"](primals, [True] * len(primals))
+            return list(outs)
+
+        return effects_of_rule(run, avals, info)
+
+    @staticmethod
+    def with_last(result: Any, last: list[Any]) -> Any:
+        outs, residuals, backward = result
+        count = len(outs)
+        return [*outs, *last], residuals, lambda values, cts: backward(values, cts[:count])
 
 
 def _forward_of(
@@ -540,6 +554,7 @@ class custom_vjp(HasRules, Generic[P, R]):
             },
             function.debug_info,
             self.symbolic_zeros,
+            function.refs,
         )
         outs = state.trace.process_custom_rule(call, leaves)
         result: R = function.out_tree.unflatten(map(as_result, outs))
