@@ -27,7 +27,7 @@ from dovetail._core.ops.custom.arguments import (
     typed_like,
     users_code,
 )
-from dovetail._core.ops.custom.batching import Batch, batched_rule
+from dovetail._core.ops.custom.batching import Batch, batched_rule, settle
 from dovetail._core.ops.custom.references import (
     effects_of_rule,
     made_inside,
@@ -42,7 +42,7 @@ from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.state import state
 from dovetail._core.trace.tracer import Tracer
 from dovetail._core.trace.zeros import Zero
-from dovetail._core.transform.derived import batch_of, hoist_consts
+from dovetail._core.transform.derived import batch_of, derived_info, hoist_consts
 from dovetail._core.transform.flattening import check_callable, name_of
 from dovetail._core.transform.referencing import RefEffects
 
@@ -80,6 +80,8 @@ class CustomCall(RuleCall):
     """
 
     program = "call_jaxpr"
+    #: The parameter that holds the rule of the arguments.
+    primal_rule: ClassVar[str]
     shown_params: ClassVar[ShownParams] = {"num_consts": never, "num_last": never}
     #: Derivatives follow from the custom rule alone.
     linearize = Primitive.linearize
@@ -107,14 +109,42 @@ class CustomCall(RuleCall):
         """
         raise NotImplementedError
 
-    def batched_params(self, args: Sequence[Any], dims: Dims, params: dict[str, Any]) -> Batch:
-        """Replace the function in the parameters by that for a batch."""
+    def batched_rule(self, rule: NamedRule, batch: Batch) -> NamedRule:
+        """The rule of the arguments for each element of a batch."""
+        raise NotImplementedError
+
+    def effects_of_rule(
+        self, rule: NamedRule, avals: Sequence[Any], info: DebugInfo
+    ) -> RefEffects | None:
+        """What the rule of the arguments does with mutable references; None if it is unknown.
+
+        Args:
+            rule: the rule.
+            avals: the types of the arguments, all of which are taken to vary.
+            info: names for messages about the function.
+        """
+        raise NotImplementedError
+
+    def batch(self, args: Sequence[Any], dims: Dims, **params: Any) -> tuple[Any, Any]:
         batch = Batch.of_arguments(batch_size(args, dims), dims)
-        instantiate = (True,) * len(params["call_jaxpr"].out_avals)
-        batched = batch_of(params["call_jaxpr"], batch.size, tuple(dims), instantiate)
-        params["call_jaxpr"] = batched.jaxpr
-        batch.dims = batch.dims[params["num_consts"] :]
-        return batch
+        closed, num_consts = params["call_jaxpr"], params["num_consts"]
+        batched = batch_of(closed, batch.size, tuple(dims))
+        batch.note(batched.out_dims)
+        captured = any(d is not None for d in dims[:num_consts])
+        batch.dims = batch.dims[num_consts:]
+        rule = self.batched_rule(params[self.primal_rule], batch)
+        info = derived_info(closed, "vmap")
+
+        def found() -> bool:
+            avals = [aval_of(a) for a in args[num_consts:]]
+            return not captured and self.effects_of_rule(rule, avals, info) is not None
+
+        if settle([batch], found):
+            assert batch.out_dims is not None
+            instantiate = tuple([d is not None for d in batch.out_dims])
+            batched = batch_of(closed, batch.size, tuple(dims), instantiate)
+        params |= {"call_jaxpr": batched.jaxpr, self.primal_rule: rule}
+        return self.bind(*args, **params), batch.out_dims
 
 
 def split_captured(
@@ -139,6 +169,7 @@ class CustomJVPCall(CustomCall):
     """A staged call of a `custom_jvp` function."""
 
     name = "custom_jvp_call"
+    primal_rule = "jvp"
     generates_nan = False
 
     def jvp(
@@ -164,12 +195,22 @@ class CustomJVPCall(CustomCall):
 
         params["jvp"] = NamedRule(rule.__name__, run)
 
-    def batch(self, args: Sequence[Any], dims: Dims, **params: Any) -> tuple[Any, Any]:
-        batch = self.batched_params(args, dims, params)
-        rule = params["jvp"]
-        params["jvp"] = NamedRule(rule.__name__, batched_rule(rule, batch))
-        outs = self.bind(*args, **params)
-        return outs, [0] * len(outs)
+    def batched_rule(self, rule: NamedRule, batch: Batch) -> NamedRule:
+        return NamedRule(rule.__name__, batched_rule(rule.rule, batch))
+
+    def effects_of_rule(
+        self, rule: NamedRule, avals: Sequence[Any], info: DebugInfo
+    ) -> RefEffects | None:
+        tangents = [aval.tangent() for aval in avals]
+        nonzero = [aval.dtype != dtypes.float0 for aval in tangents]
+        varying, zeros = partition(nonzero, tangents)
+        count = len(avals)
+
+        def run(*values: Any) -> list[Any]:
+            every = merge(nonzero, values[count:], map(Zero, zeros))
+            return list(rule(values[:count], every)[0])
+
+        return effects_of_rule(run, [*avals, *varying], info)
 
 
 custom_jvp_call_p: Final = CustomJVPCall()
@@ -184,12 +225,10 @@ class CustomLiveCall(CustomRuleCall):
         info: names for messages about the function.
         symbolic_zeros: whether the rules get symbolic zeros.
         refs: the mutable references among the user's arguments.
-        batch: the batch that function and rules apply to, if any.
+        batches: the batches that function and rules apply to, the innermost first.
     """
 
     primitive: ClassVar[CustomCall]
-    #: The name of the rule that takes the arguments of the function.
-    primal_rule: ClassVar[str]
 
     def __init__(
         self,
@@ -198,25 +237,21 @@ class CustomLiveCall(CustomRuleCall):
         info: Callable[[], DebugInfo],
         symbolic_zeros: bool,
         refs: Sequence[Ref],
-        batch: Batch | None = None,
+        batches: tuple[Batch, ...] = (),
     ) -> None:
         self.function = function
         self.rules = rules
         self.info = info
         self.symbolic_zeros = symbolic_zeros
         self.refs = refs
-        self.batch = batch
+        self.batches = batches
 
     @property
-    def is_batched(self) -> bool | None:
-        return None if self.batch is None else self.batch.is_batched
+    def out_dims(self) -> Dims | None:
+        return self.batches[-1].out_dims if self.batches else None
 
     def evaluate(self, args: Sequence[Any]) -> list[Any]:
         return self.function(*args)
-
-    def batched_rules(self, batch: Batch) -> Mapping[str, NamedRule]:
-        """The rules for each element of a batch."""
-        raise NotImplementedError
 
     def batched(self, run: Run, size: int, dims: Dims) -> CustomRuleCall:
         batch = Batch(run, size, dims)
@@ -225,13 +260,11 @@ class CustomLiveCall(CustomRuleCall):
         def of_batch(*args: Any) -> list[Any]:
             return batch.results(*batch.run(function, args, batch.dims))
 
+        name = self.primitive.primal_rule
+        rules = {**self.rules, name: self.primitive.batched_rule(self.rules[name], batch)}
         return type(self)(
-            of_batch, self.batched_rules(batch), self.info, self.symbolic_zeros, self.refs, batch
+            of_batch, rules, self.info, self.symbolic_zeros, self.refs, (*self.batches, batch)
         )
-
-    def rule_effects(self, avals: Sequence[Any], info: DebugInfo) -> RefEffects:
-        """What the primal rule does with mutable references, for arguments of these types."""
-        raise NotImplementedError
 
     @staticmethod
     def with_last(result: Any, last: list[Any]) -> Any:
@@ -241,15 +274,23 @@ class CustomLiveCall(CustomRuleCall):
     def record(self, args: Sequence[Any]) -> list[Any]:
         info = self.info()
         avals = [aval_of(a) for a in args]
-        staged, effects = stage_with_references(
-            self.function, avals, info, self.refs, lambda: self.rule_effects(avals, info)
-        )
-        closed, captured = hoist_consts(staged)
+        name = self.primitive.primal_rule
         rules = dict(self.rules)
+        rule = rules[name]
+        trials: list[RefEffects | None] = []
+
+        def trial() -> RefEffects | None:
+            if not trials:
+                trials.append(self.primitive.effects_of_rule(rule, avals, info))
+            return trials[0]
+
+        staged, effects = stage_with_references(self.function, avals, info, self.refs, trial)
+        if self.batches and settle(self.batches, lambda: trial() is not None):
+            staged, effects = stage_with_references(self.function, avals, info, self.refs, trial)
+        closed, captured = hoist_consts(staged)
         if effects:
-            rule = rules[self.primal_rule]
             run = rule_with_references(rule.rule, effects, info.function, self.with_last)
-            rules[self.primal_rule] = NamedRule(rule.__name__, run)
+            rules[name] = NamedRule(rule.__name__, run)
         references = effects.references((), info.function, ())
         outs = self.primitive.bind(
             *captured,
@@ -269,7 +310,6 @@ class _JVPCall(CustomLiveCall):
     """A call of a `custom_jvp` function."""
 
     primitive = custom_jvp_call_p
-    primal_rule = "jvp"
 
     def differentiate(
         self, primals: Sequence[Any], tangents: Sequence[Any]
@@ -277,24 +317,6 @@ class _JVPCall(CustomLiveCall):
         with made_inside(self.refs, self.info):
             outs, out_tangents = self.rules["jvp"](primals, tangents)
         return outs, out_tangents
-
-    def batched_rules(self, batch: Batch) -> Mapping[str, NamedRule]:
-        rule = self.rules["jvp"]
-        return {"jvp": NamedRule(rule.__name__, batched_rule(rule, batch))}
-
-    def rule_effects(self, avals: Sequence[Any], info: DebugInfo) -> RefEffects:
-        tangents = [aval.tangent() for aval in avals]
-        nonzero = [aval.dtype != dtypes.float0 for aval in tangents]
-        varying, zeros = partition(nonzero, tangents)
-
-        def run(*values: Any) -> list[Any]:
-            primals = values[: len(avals)]
-            outs, _ = self.rules["jvp"](
-                primals, merge(nonzero, values[len(avals) :], map(Zero, zeros))
-            )
-            return list(outs)
-
-        return effects_of_rule(run, [*avals, *varying], info)
 
     @staticmethod
     def with_last(result: Any, last: list[Any]) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import update_wrapper
 from typing import (
     TYPE_CHECKING,
@@ -31,7 +31,12 @@ from dovetail._core.ops.custom.arguments import (
     shown,
     users_code,
 )
-from dovetail._core.ops.custom.batching import Backward, Batch, batched_backward
+from dovetail._core.ops.custom.batching import (
+    Backward,
+    Batch,
+    batched_backward,
+    reaching_batched,
+)
 from dovetail._core.ops.custom.custom_jvp import (
     CustomCall,
     CustomLiveCall,
@@ -47,7 +52,7 @@ from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.state import state
 from dovetail._core.trace.tracer import Tracer
 from dovetail._core.trace.zeros import Zero, with_zeros, without_zeros
-from dovetail._core.transform.batch import batched_aval
+from dovetail._core.transform.batch import batched_aval, unbatched_aval
 from dovetail._core.transform.flattening import check_array_leaves, check_callable, name_of
 from dovetail._core.transform.referencing import RefEffects
 
@@ -102,7 +107,7 @@ class CustomLinear(Primitive):
         out_avals: tuple[Any, ...],
         **params: Any,
     ) -> tuple[Any, Any]:
-        batch = Batch.of_arguments(batch_size(args, dims), dims)
+        batch = Batch.of_arguments(batch_size(args, dims), dims, (0,) * len(out_avals))
         batched = batched_backward(bwd, batch, dims[:num_res], dims[num_res:])
         outs = self.bind(
             *args,
@@ -187,8 +192,16 @@ def batched_forward(forward: Forward, batch: Batch) -> Forward:
 
         values, dims = batch.run(flat, primals, batch.dims)
         count, backward = made
-        outs = batch.results(values[:count], dims[:count])
         in_dims, _ = partition(perturbed, batch.dims)
+        suspects = [d is None for d in dims[:count]]
+        if not batch.settled and any(suspects) and any(d is not None for d in in_dims):
+            avals = [
+                aval_of(v) if d is None else unbatched_aval(aval_of(v), d)
+                for v, d in zip(values, dims, strict=True)
+            ]
+            varying = reaching_batched(backward, avals[count:], avals[:count], suspects, in_dims)
+            batch.note([0 if varies else None for varies in varying])
+        outs = batch.results(values[:count], dims[:count])
         return (
             outs,
             values[count:],
@@ -202,6 +215,7 @@ class CustomVJPCall(CustomCall):
     """A staged call of a `custom_vjp` function."""
 
     name = "custom_vjp_call"
+    primal_rule = "fwd"
     generates_nan = False
 
     def jvp(
@@ -228,12 +242,16 @@ class CustomVJPCall(CustomCall):
 
         params["fwd"] = NamedRule(fwd.__name__, run)
 
-    def batch(self, args: Sequence[Any], dims: Dims, **params: Any) -> tuple[Any, Any]:
-        batch = self.batched_params(args, dims, params)
-        fwd = params["fwd"]
-        params["fwd"] = NamedRule(fwd.__name__, batched_forward(fwd.rule, batch))
-        outs = self.bind(*args, **params)
-        return outs, [0] * len(outs)
+    def batched_rule(self, rule: NamedRule, batch: Batch) -> NamedRule:
+        return NamedRule(rule.__name__, batched_forward(rule.rule, batch))
+
+    def effects_of_rule(
+        self, rule: NamedRule, avals: Sequence[Any], info: DebugInfo
+    ) -> RefEffects | None:
+        def run(*primals: Any) -> list[Any]:
+            return list(rule(primals, [True] * len(primals))[0])
+
+        return effects_of_rule(run, avals, info)
 
 
 custom_vjp_call_p: Final = CustomVJPCall()
@@ -243,7 +261,6 @@ class _VJPCall(CustomLiveCall):
     """A call of a `custom_vjp` function."""
 
     primitive = custom_vjp_call_p
-    primal_rule = "fwd"
 
     def differentiate(
         self, primals: Sequence[Any], tangents: Sequence[Any]
@@ -252,20 +269,6 @@ class _VJPCall(CustomLiveCall):
         name = self.info().function
         with made_inside(self.refs, self.info):
             return differentiate(fwd.rule, name, bwd.__name__, primals, tangents)
-
-    def batched_rules(self, batch: Batch) -> Mapping[str, NamedRule]:
-        fwd = self.rules["fwd"]
-        return {
-            "fwd": NamedRule(fwd.__name__, batched_forward(fwd.rule, batch)),
-            "bwd": self.rules["bwd"],
-        }
-
-    def rule_effects(self, avals: Sequence[Any], info: DebugInfo) -> RefEffects:
-        def run(*primals: Any) -> list[Any]:
-            outs, _, _ = self.rules["fwd"](primals, [True] * len(primals))
-            return list(outs)
-
-        return effects_of_rule(run, avals, info)
 
     @staticmethod
     def with_last(result: Any, last: list[Any]) -> Any:

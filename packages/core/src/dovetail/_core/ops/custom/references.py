@@ -26,32 +26,34 @@ from dovetail._core.transform.referencing import RefEffects, stage_using_referen
 Rule = Callable[[Sequence[Any], Sequence[Any]], Any]
 
 
-class _Trial(threading.local):
-    running = False
+class _Trials(threading.local):
+    def __init__(self) -> None:
+        self.running: list[tuple[str, str]] = []
 
 
-_trial: Final = _Trial()
+_trials: Final = _Trials()
 
 
 def effects_of_rule(
     rule: Callable[..., Sequence[Any]], avals: Sequence[Any], info: DebugInfo
-) -> RefEffects:
-    """What a rule does with references, found by staging it; nothing if it cannot be staged.
+) -> RefEffects | None:
+    """What a rule does with references, found by staging it; None if it cannot be staged.
 
     Args:
         rule: a function of flat values.
         avals: the types of these.
-        info: what is staged, for messages.
+        info: what the rule belongs to. A rule that calls its function adds nothing by that.
     """
-    if _trial.running:  # a rule that calls its function
+    key = info.function, info.location
+    if key in _trials.running:
         return RefEffects()
-    _trial.running = True
+    _trials.running.append(key)
     try:
         return stage_using_references(rule, avals, info)[1]
     except Exception:  # raised again if the rule is ever needed
-        return RefEffects()
+        return None
     finally:
-        _trial.running = False
+        _trials.running.pop()
 
 
 def stage_with_references(
@@ -59,7 +61,7 @@ def stage_with_references(
     avals: Sequence[Any],
     info: DebugInfo,
     passed: Sequence[Ref],
-    rule: Callable[[], RefEffects],
+    rule: Callable[[], RefEffects | None],
 ) -> tuple[ClosedJaxpr, RefEffects]:
     """Stage a function of flat arguments that may use references.
 
@@ -78,7 +80,7 @@ def stage_with_references(
     closed, uses = stage_using_references(function, avals, info)
     if not uses and not passed:
         return closed, uses
-    by_rule = rule()
+    by_rule = rule() or RefEffects()
     jaxpr, own = closed.jaxpr, len(avals)
     results, last = _split(jaxpr.outvars, sum(uses.changed))
     invars = dict(zip(uses.captured, jaxpr.invars[own:], strict=True))
