@@ -298,6 +298,13 @@ class Tracer(ArrayClass):
             )
         raise TracerIntegerConversionError(self)
 
+    def __hash__(self) -> NoReturn:  # type: ignore[override]
+        raise TypeError(
+            f"unhashable type: a tracer ({self.aval}), here {self.origin()}. What looks it up, in "
+            "a dict or a set or as a static argument, would compare values that are not known: "
+            "use a Python number, known outside of the transformed function, or lax.switch"
+        )
+
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise TracerArrayConversionError(self)
 
