@@ -75,6 +75,8 @@ CONVERSIONS_TO_NUMPY: dict[str, Callable[[Any], Any]] = {
     "np.linspace": lambda x: np.linspace(0.0, x, 3),
     "np.linalg.norm": np.linalg.norm,
     "np.allclose": lambda x: np.allclose(x, 2.0),
+    "np.array_equal": lambda x: np.array_equal(x, x),
+    "np.array_equiv": lambda x: np.array_equiv(1.0, x),
     "np.save": lambda x: np.save(io.BytesIO(), x),
     "with a dtype": lambda x: np.asarray(x, np.float64),
     "__array__": lambda x: x.__array__(),

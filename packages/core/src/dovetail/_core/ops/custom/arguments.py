@@ -8,13 +8,11 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from dovetail._core.base import dtypes, pytree
 from dovetail._core.base.caches import HasMemory
 from dovetail._core.base.errors import UnexpectedTracerError
 from dovetail._core.basis.elementwise import convert_element_type
-from dovetail._core.basis.operands import make_literal
+from dovetail._core.basis.operands import typed_like
 from dovetail._core.basis.structural import instantiate_zeros
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import DebugInfo, Literal
@@ -287,17 +285,6 @@ def path_of(tree: Any, number: int) -> str:
 def shown(value: Any) -> Any:
     """An argument in the form that user functions get."""
     return instantiate_zeros(value) if type(value) is Literal else value
-
-
-def typed_like(value: Any, aval: Any) -> Any:
-    """A Python number as a scalar of the expected dtype, if its kind promotes to that."""
-    if isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic):
-        kinds = "biufc"
-        if not aval.shape and kinds.find(dtypes.kind_of(aval.dtype)) >= kinds.find(
-            dtypes.kind_of(aval_of(value).dtype)
-        ):
-            return make_literal(value, aval.dtype)
-    return value
 
 
 def converted(value: Any, aval: Any) -> Any:

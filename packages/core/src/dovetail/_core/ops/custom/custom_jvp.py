@@ -11,7 +11,7 @@ from dovetail._core.base.caches import Memory
 from dovetail._core.base.errors import UnexpectedTracerError
 from dovetail._core.base.flags import merge, partition
 from dovetail._core.basis.elementwise import add_tangents
-from dovetail._core.basis.operands import as_result
+from dovetail._core.basis.operands import as_result, typed_like
 from dovetail._core.basis.structural import batch_size, instantiate_zeros
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import DebugInfo
@@ -24,7 +24,6 @@ from dovetail._core.ops.custom.arguments import (
     described,
     path_of,
     shown,
-    typed_like,
     users_code,
 )
 from dovetail._core.ops.custom.batching import Batch, batched_rule, settle
