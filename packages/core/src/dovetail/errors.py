@@ -166,6 +166,17 @@ class ConcretizationTypeError(JAXTypeError):
 class TracerArrayConversionError(JAXTypeError):
     """A tracer was given to something that needs a NumPy array.
 
+    Differs:
+        `numpy.array_equal` of a traced value is an error. In JAX it is False, whatever the value.
+
+        >>> def f(x):
+        ...     return np.array_equal(x, x)
+        >>> try:
+        ...     dt.jit(f)(1.0)
+        ... except dt.errors.TracerArrayConversionError as error:
+        ...     print(str(error).splitlines()[0])
+        a tracer cannot become a NumPy array: it stands for values that are not known yet
+
     Args:
         tracer: the tracer.
     """

@@ -468,6 +468,16 @@ class custom_vjp(HasRules, Generic[P, R]):
             ...
         NotImplementedError: defvjp: symbolic_zeros and optimize_remat cannot be ...
 
+        Under `vmap`, a result that does not depend on the batch has a batch dimension if the rules
+        say that it does: each element has its own gradient. In JAX each has that of the sum.
+
+        >>> @dt.custom_vjp
+        ... def zero(x):
+        ...     return jnp.zeros_like(x)
+        >>> zero.defvjp(lambda x: (jnp.zeros_like(x), None), lambda _, ct: (5.0 * ct,))
+        >>> dt.grad(lambda x: dt.vmap(zero)(x) @ jnp.array([1.0, 2.0]))(jnp.ones(2))
+        Array([ 5., 10.], dtype=float32)
+
     Example:
         >>> import dovetail as dt
         >>> import dovetail.numpy as jnp
@@ -509,6 +519,7 @@ class custom_vjp(HasRules, Generic[P, R]):
         bwd: Callable[..., Any],
         symbolic_zeros: bool = False,
         optimize_remat: bool = False,
+        generic_batching: bool = False,
     ) -> None:
         """Define the derivative rule.
 
@@ -523,6 +534,8 @@ class custom_vjp(HasRules, Generic[P, R]):
                 that is known to be zero.
             optimize_remat: whether the function may run instead of `fwd` if the residuals are
                 unused. `fwd` must then have no side effects.
+            generic_batching: has no effect: `vmap` always treats results that do not depend on the
+                batch as JAX does if it is True.
         """
         check_callable(fwd, "defvjp")
         check_callable(bwd, "defvjp")
