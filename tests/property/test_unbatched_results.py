@@ -200,3 +200,23 @@ def test_the_cotangent_of_a_result_without_the_batch_counts_once(compiled: bool,
 
     assert dt.grad(total)(2.0) == 3.0
     assert dt.grad(dt.jit(total))(2.0) == 3.0
+
+
+@pytest.mark.parametrize("kind", ["jvp", "vjp"])
+def test_rules_that_make_results_vary_where_references_are_used(kind: str) -> None:
+    if kind == "jvp":
+        function: Any = dt.custom_jvp(lambda r, x: (jnp.float32(1.0), r[...]))
+        function.defjvp(lambda p, t: (function(*p), (t[1] * 5.0, jnp.zeros_like(p[0][...]))))
+    else:
+        function = dt.custom_vjp(lambda r, x: (jnp.float32(1.0), r[...]))
+        function.defvjp(lambda r, x: (function(r, x), None), lambda _, g: (None, g[0] * 5.0))
+    ref = dt.new_ref(jnp.float32(2.0))
+
+    @dt.jit
+    def mapped(x: Any) -> Any:
+        return dt.vmap(lambda e: function(ref, e), out_axes=(0, None))(x)
+
+    value, gradient = dt.value_and_grad(lambda x: mapped(x)[0] @ jnp.arange(3.0))(jnp.ones(3))
+    assert value == 3.0
+    np.testing.assert_array_equal(gradient, [0.0, 5.0, 10.0])
+    assert mapped(jnp.ones(3))[1] == 2.0

@@ -277,14 +277,17 @@ class CustomLiveCall(CustomRuleCall):
         rules = dict(self.rules)
         rule = rules[name]
         trials: list[RefEffects | None] = []
+        grown: list[bool] = []
 
         def trial() -> RefEffects | None:
             if not trials:
+                before = [batch.out_dims for batch in self.batches]
                 trials.append(self.primitive.effects_of_rule(rule, avals, info))
+                grown.append(before != [batch.out_dims for batch in self.batches])
             return trials[0]
 
         staged, effects = stage_with_references(self.function, avals, info, self.refs, trial)
-        if self.batches and settle(self.batches, lambda: trial() is not None):
+        if settle(self.batches, lambda: trial() is not None) or any(grown):
             staged, effects = stage_with_references(self.function, avals, info, self.refs, trial)
         closed, captured = hoist_consts(staged)
         if effects:
