@@ -427,3 +427,123 @@ def test_functions_with_rules_read_references(name: str, passed: bool, make: Any
     np.testing.assert_allclose(run(), expected(1.0), 1e-5)
     ref[1] = 2.0
     np.testing.assert_allclose(run(), expected(2.0), 1e-5)
+
+
+# ------------------------------------------------------ functions with rules that write references
+
+
+def _writing_jvp(ref: Any, places: str) -> Any:
+    @dt.custom_jvp
+    def f(r: Any, x: Any) -> Any:
+        if "body" in places:
+            (ref if r is None else r)[...] += 10.0 * x
+        return 2.0 * x
+
+    def rule(primals: Any, tangents: Any) -> Any:
+        r, x = primals
+        if "rule" in places:
+            (ref if r is None else r)[...] += 100.0 * x
+        return 2.0 * x, 7.0 * tangents[1]
+
+    f.defjvp(rule)
+    return f
+
+
+def _writing_vjp(ref: Any, places: str) -> Any:
+    @dt.custom_vjp
+    def f(r: Any, x: Any) -> Any:
+        if "body" in places:
+            (ref if r is None else r)[...] += 10.0 * x
+        return 2.0 * x
+
+    def forward(r: Any, x: Any) -> Any:
+        if "rule" in places:
+            (ref if r is None else r)[...] += 100.0 * x
+        return 2.0 * x, None
+
+    f.defvjp(forward, lambda _, g: (None, 7.0 * g))
+    return f
+
+
+def _twice(f: Any) -> Any:
+    return lambda x: lax.scan(lambda c, _: (f(c), None), x, None, length=2)[0]
+
+
+#: What is done to the function at 3; result, what its body adds to the reference, what its rule.
+WRITING: dict[str, tuple[Callable[[Any], Any], float, float, float]] = {
+    "eager": (lambda f: f(3.0), 6.0, 30.0, 0.0),
+    "jit": (lambda f: dt.jit(f)(3.0), 6.0, 30.0, 0.0),
+    "jit of jit": (lambda f: dt.jit(dt.jit(f))(3.0), 6.0, 30.0, 0.0),
+    "loop": (lambda f: _twice(f)(3.0), 12.0, 90.0, 0.0),
+    "cond": (lambda f: lax.cond(True, f, lambda x: x, 3.0), 6.0, 30.0, 0.0),
+    "checkpoint": (lambda f: dt.checkpoint(f)(3.0), 6.0, 30.0, 0.0),
+    "grad": (lambda f: dt.grad(f)(3.0), 7.0, 0.0, 300.0),
+    "jit of grad": (lambda f: dt.jit(dt.grad(f))(3.0), 7.0, 0.0, 300.0),
+    "grad of jit": (lambda f: dt.grad(dt.jit(f))(3.0), 7.0, 0.0, 300.0),
+    "grad of jit of jit": (lambda f: dt.grad(dt.jit(dt.jit(f)))(3.0), 7.0, 0.0, 300.0),
+    "jit of grad of jit": (lambda f: dt.jit(dt.grad(dt.jit(f)))(3.0), 7.0, 0.0, 300.0),
+    "grad of a loop": (lambda f: dt.grad(_twice(f))(3.0), 49.0, 0.0, 900.0),
+    "jit of grad of a loop": (lambda f: dt.jit(dt.grad(_twice(f)))(3.0), 49.0, 0.0, 900.0),
+    "grad of a loop in jit": (lambda f: dt.grad(dt.jit(_twice(f)))(3.0), 49.0, 0.0, 900.0),
+    "grad of cond": (
+        lambda f: dt.grad(lambda x: lax.cond(x > 0.0, f, lambda x: x, x))(3.0),
+        7.0,
+        0.0,
+        300.0,
+    ),
+    "grad of checkpoint": (lambda f: dt.grad(dt.checkpoint(f))(3.0), 7.0, 0.0, 300.0),
+    "grad of grad of jit": (
+        lambda f: dt.grad(lambda x: x * dt.grad(dt.jit(f))(3.0))(1.0),
+        7.0,
+        0.0,
+        300.0,
+    ),
+}
+
+
+@pytest.mark.parametrize("make", [_writing_jvp, _writing_vjp], ids=["jvp", "vjp"])
+@pytest.mark.parametrize("passed", [True, False], ids=["passed", "captured"])
+@pytest.mark.parametrize("places", ["body", "body and rule", "rule"])
+@pytest.mark.parametrize("name", WRITING)
+def test_functions_with_rules_write_references(
+    name: str, places: str, passed: bool, make: Any
+) -> None:
+    if places == "rule" and not passed:
+        places = "body and rule"  # what only a rule captures is unknown when the function is traced
+    transform, result, by_body, by_rule = WRITING[name]
+    ref = dt.new_ref(jnp.float32(1.0))
+    function = make(ref, places)
+    given = ref if passed else None
+    added = by_body * ("body" in places) + by_rule * ("rule" in places)
+    for times in (1, 2):
+        np.testing.assert_allclose(transform(lambda x: function(given, x)), result)
+        np.testing.assert_allclose(ref[...], 1.0 + times * added)
+
+
+@pytest.mark.parametrize("make", [_writing_jvp, _writing_vjp], ids=["jvp", "vjp"])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_rules_write_references_made_in_the_differentiated_function(
+    compiled: bool, make: Any
+) -> None:
+    function = make(None, "body and rule")
+
+    def outer(x: Any) -> Any:
+        ref = dt.new_ref(jnp.float32(0.0))
+        y = function(ref, x)
+        return y + ref[...]
+
+    chosen = dt.jit(outer) if compiled else outer
+    assert chosen(3.0) == 36.0
+    assert dt.value_and_grad(chosen)(3.0) == (306.0, 7.0)
+    assert dt.jit(dt.value_and_grad(chosen))(3.0) == (306.0, 7.0)
+
+
+@pytest.mark.parametrize("make", [_writing_jvp, _writing_vjp], ids=["jvp", "vjp"])
+def test_rules_write_references_that_are_mapped(make: Any) -> None:
+    function = make(None, "body and rule")
+    ref = dt.new_ref(jnp.zeros(3))
+    np.testing.assert_array_equal(dt.vmap(function)(ref, jnp.arange(3.0)), [0.0, 2.0, 4.0])
+    np.testing.assert_array_equal(ref[...], [0.0, 10.0, 20.0])
+    gradients = dt.vmap(dt.grad(dt.jit(lambda x, r: function(r, x))))(jnp.arange(3.0), ref)
+    np.testing.assert_array_equal(gradients, [7.0, 7.0, 7.0])
+    np.testing.assert_array_equal(ref[...], [0.0, 110.0, 220.0])

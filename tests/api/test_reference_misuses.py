@@ -32,23 +32,39 @@ def _leaked() -> Any:
     return kept[0]
 
 
-def _custom(ref: Any) -> Any:
-    @dt.custom_jvp
-    def f(x: Any) -> Any:
-        ref[0] = x
-        return ref[0] * x
+def _used_by_a_rule(where: str) -> Callable[[Any], Any]:
+    def run(ref: Any) -> Any:
+        @dt.custom_vjp
+        def f(x: Any) -> Any:
+            return x
 
-    f.defjvp(lambda primals, tangents: (f(*primals), tangents[0]))
-    return dt.jit(f)(1.0)
+        def forward(x: Any) -> Any:
+            if where == "forward":
+                ref[0] = x
+            return x, None
+
+        def backward(_: Any, g: Any) -> Any:
+            if where == "backward":
+                ref[0] = g
+            return (g,)
+
+        f.defvjp(forward, backward)
+        return dt.grad(dt.jit(f))(1.0)
+
+    return run
 
 
-def _written_by_a_rule(ref: Any) -> Any:
+def _written_sometimes(ref: Any) -> Any:
     @dt.custom_vjp
     def f(x: Any) -> Any:
         return ref[0] * x
 
+    runs = []
+
     def forward(x: Any) -> Any:
-        ref[0] = x
+        runs.append(x)
+        if len(runs) > 1:
+            ref[0] = x
         return x, None
 
     f.defvjp(forward, lambda _, g: (g,))
@@ -184,12 +200,25 @@ MISUSES: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
         ValueError,
         "stop_gradient",
     ),
-    "written in a function with rules": (_custom, ValueError, "cannot be written to within f"),
-    "written by a rule": (_written_by_a_rule, ValueError, "written to within a rule of f"),
+    "used by a forward rule alone": (
+        _used_by_a_rule("forward"),
+        ValueError,
+        "Pass the reference to that function as an argument",
+    ),
+    "used by a staged backward rule": (
+        _used_by_a_rule("backward"),
+        ValueError,
+        r"Compile the gradient instead, jit\(grad\(f\)\)",
+    ),
+    "written by a rule sometimes": (
+        _written_sometimes,
+        ValueError,
+        "was not when the rule was first traced; write to it in f too",
+    ),
     "read by a function with rules": (
         _with_a_value_that_varies,
         ValueError,
-        "f has a derivative rule .* which it reads, holds a value that is being differentiated",
+        "f has a derivative rule .* which it uses, holds a value that is being differentiated",
     ),
     "differentiated": (dt.grad(lambda r: r[0]), TypeError, "with_refs"),
     "carried": (

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import array
 import cmath
+import copy
+import io
+import itertools
 import math
 import operator
 import pickle
+import random
 import re
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +21,11 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax
-from dovetail.errors import ConcretizationTypeError, TracerArrayConversionError
+from dovetail.errors import (
+    ConcretizationTypeError,
+    TracerArrayConversionError,
+    TracerBoolConversionError,
+)
 from dovetail.experimental.jet import jet
 
 CONVERSIONS: dict[str, Callable[[Any], Any]] = {
@@ -35,7 +43,16 @@ CONVERSIONS: dict[str, Callable[[Any], Any]] = {
     "tobytes": lambda x: x.tobytes(),
     "format": lambda x: f"{x:.2f}",
     "percent": lambda x: f"{'%f'}" % x,
+    "format of a width": lambda x: f"{x:>10}",
+    "str.format": lambda x: "{:e}".format(x),  # noqa: UP032  (the method is the test)
+    "math.fsum": lambda x: math.fsum([x, x]),
+    "math.hypot": lambda x: math.hypot(x, x),
+    "math.sqrt": math.sqrt,
+    "math.frexp": math.frexp,
+    "math.copysign": lambda x: math.copysign(1, x),
+    "random.uniform": lambda x: random.Random(0).gauss(0.0, float(x)),
     "pickle": pickle.dumps,
+    "dumps": lambda x: pickle.Pickler(io.BytesIO()).dump({"x": x}),
     "arange": jnp.arange,
     "mgrid": lambda x: jnp.mgrid[0:x],
 }
@@ -47,6 +64,22 @@ CONVERSIONS_TO_NUMPY: dict[str, Callable[[Any], Any]] = {
     "np.array": lambda x: np.array([x, x]),
     "np.full": lambda x: np.full((2,), x),
     "np.where": lambda x: np.where(x, 1, 2),
+    "np.add": lambda x: np.add(x, 1.0),
+    "np.add.reduce": lambda x: np.add.reduce([x, x]),
+    "np.multiply.outer": lambda x: np.multiply.outer(x, np.ones(2)),
+    "np.dot": lambda x: np.dot(x, x),
+    "np.stack": lambda x: np.stack([x, x]),
+    "np.copy": np.copy,
+    "np.zeros_like": np.zeros_like,
+    "np.broadcast_to": lambda x: np.broadcast_to(x, (2,)),
+    "np.linspace": lambda x: np.linspace(0.0, x, 3),
+    "np.linalg.norm": np.linalg.norm,
+    "np.allclose": lambda x: np.allclose(x, 2.0),
+    "np.array_equal": lambda x: np.array_equal(x, x),
+    "np.array_equiv": lambda x: np.array_equiv(1.0, x),
+    "np.save": lambda x: np.save(io.BytesIO(), x),
+    "with a dtype": lambda x: np.asarray(x, np.float64),
+    "__array__": lambda x: x.__array__(),
 }
 DIFFERENTIATIONS: dict[str, Callable[[Callable[..., Any]], Any]] = {
     "grad": lambda f: dt.grad(f)(2.0),
@@ -157,6 +190,73 @@ def test_several_numbers_are_not_one(name: str, around: str) -> None:
 
 
 @pytest.mark.parametrize("around", ["grad", "jvp", "jit", "vmap"])
-def test_a_traced_value_has_no_hash(around: str) -> None:
-    with pytest.raises(TypeError, match="unhashable"):
-        (DIFFERENTIATIONS | TRACINGS)[around](beside(hash))
+@pytest.mark.parametrize(
+    "use", [hash, lambda x: {x: 1}, lambda x: {x}], ids=["hash", "key", "element"]
+)
+def test_a_traced_value_has_no_hash(use: Callable[[Any], Any], around: str) -> None:
+    with pytest.raises(TypeError, match=r"unhashable type: a tracer .*known outside"):
+        (DIFFERENTIATIONS | TRACINGS)[around](beside(use))
+
+
+#: What gives a traced value gives one with the same derivative.
+STAYING_TRACED: dict[str, Callable[[Any], Any]] = {
+    "device_get": dt.device_get,
+    "device_get of a tree": lambda x: dt.device_get({"a": [x, 1.0]})["a"][0],
+    "device_put": dt.device_put,
+    "block_until_ready": dt.block_until_ready,
+    "copy.copy": copy.copy,
+    "copy.deepcopy": copy.deepcopy,
+    "deepcopy of a tree": lambda x: copy.deepcopy({"a": [x]})["a"][0],
+    "x.copy": lambda x: x.copy(),
+    "iter": lambda x: next(iter(x[None])),
+    "unpacking": lambda x: [*x[None]][-1],
+    "reversed": lambda x: next(reversed(x[None])),
+    "sum": lambda x: sum([x, x]) / 2.0,
+    "pow": lambda x: pow(x, 1),
+    "abs": abs,
+    "np.sum": np.sum,  # asks the argument for its method
+    "np.mean": np.mean,
+    "divmod": lambda x: divmod(x, 100.0)[1],
+    "numpy number + x": lambda x: np.float32(0.0) + x,
+    "numpy array + x": lambda x: (np.zeros(2, np.float32) + x)[0],
+    "max": lambda x: max(x, 1.0),
+    "sorted": lambda x: sorted([x, 100.0])[0],
+    "accumulate": lambda x: list(itertools.accumulate([x, x * 0.0]))[1],
+    "math.prod": lambda x: math.prod([x, 1.0]),
+}
+
+
+@pytest.mark.parametrize("around", ["grad", "jacfwd", "jit of grad", "vmap of grad"])
+@pytest.mark.parametrize("name", STAYING_TRACED)
+def test_what_stays_traced_keeps_its_derivative(name: str, around: str) -> None:
+    transformation = (DIFFERENTIATIONS | TRACINGS)[around]
+
+    def function(x: Any) -> Any:
+        return 3.0 * STAYING_TRACED[name](jnp.asarray(x))
+
+    if name in ("max", "sorted") and "of" in around:
+        with pytest.raises(TracerBoolConversionError):
+            transformation(function)
+        return
+    np.testing.assert_array_equal(np.unique(transformation(function)), [3.0])
+
+
+@pytest.mark.parametrize("around", ["grad", "jit", "vmap"])
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        (len, "rank 0"),
+        (iter, "rank 0"),
+        (memoryview, "bytes-like"),
+        (bytes, "bytes"),
+        (lambda x: x.__setitem__(0, 1.0), r"x\.at\[index\]"),
+        (lambda x: x.__dlpack__(), "arrays alone"),
+        (lambda x: x.devices(), "arrays alone"),
+    ],
+    ids=["len", "iter", "memoryview", "bytes", "setitem", "dlpack", "devices"],
+)
+def test_a_traced_number_is_no_sequence_and_no_memory(
+    use: Callable[[Any], Any], message: str, around: str
+) -> None:
+    with pytest.raises((TypeError, ConcretizationTypeError), match=message):
+        (DIFFERENTIATIONS | TRACINGS)[around](beside(lambda x: use(jnp.asarray(x))))

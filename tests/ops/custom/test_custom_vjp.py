@@ -205,7 +205,9 @@ class TestSymbolicZeros:
         x = jnp.ones(2)
         gradient = dt.grad(lambda x: f({"a": x}, 3.0, 4)[0].sum())(x)
         np.testing.assert_array_equal(gradient, [1.0, 1.0])
-        assert seen == [[True, False, False], [False, True]]
+        # `vmap` also traces the backward rule to see what depends on elements of the batch.
+        assert (seen[0], seen[-1]) == ([True, False, False], [False, True])
+        assert seen[1:-1] in ([], [[False, False]])
 
     def test_values_of_trees(self) -> None:
         assert custom_vjp_primal_tree_values([CustomVJPPrimal(1.0, False)]) == [1.0]

@@ -258,9 +258,6 @@ def broadcast_ranks(function: str, values: Sequence[Any]) -> list[Any]:
     """Checked operands, brought to equal rank except for scalars."""
     shapes = [aval_of(v).shape for v in values]
     rank = max(map(len, shapes))
-    if all(not s or len(s) == rank for s in shapes):
-        broadcast_result(function, shapes)
-        return list(values)
     broadcast_result(function, shapes)
     return [with_rank(v, s, rank) for v, s in zip(values, shapes, strict=True)]
 
@@ -293,8 +290,7 @@ def broadcast_result(function: str, shapes: Sequence[Shape], explicit: bool = Fa
             raise ShapeError(
                 f"{function} got incompatible shapes for broadcasting: "
                 f"{', '.join(map(str, shapes))}. Sizes are compared from the last dimension on, "
-                "and "
-                "each pair must be equal or contain a 1; insert dimensions with x[:, None] or "
+                "and each pair must be equal or contain a 1; insert dimensions with x[:, None] or "
                 "reshape"
             )
         result.append(size)

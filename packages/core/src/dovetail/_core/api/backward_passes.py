@@ -8,7 +8,6 @@ from functools import wraps
 from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 from dovetail._core.api.derivatives import (
-    cast_number,
     check_reduce_axes,
     flags_of_leaves,
     hoist_residuals,
@@ -20,7 +19,7 @@ from dovetail._core.api.derivatives import (
 from dovetail._core.api.jit import jit
 from dovetail._core.base import dtypes, pytree
 from dovetail._core.base.typing import PyTree
-from dovetail._core.basis.operands import as_result
+from dovetail._core.basis.operands import as_result, typed_like
 from dovetail._core.ir.avals import aval_of, is_array_like
 from dovetail._core.ir.jaxpr import DebugInfo
 from dovetail._core.trace.mutable_references import Ref
@@ -378,7 +377,7 @@ class Pullback:
         for i, (ct, aval) in enumerate(zip(leaves, static.program.out_avals, strict=False)):
             if aval.dtype == dtypes.float0 or type(ct) is Zero:
                 continue
-            ct = leaves[i] = cast_number(ct, aval)
+            ct = leaves[i] = typed_like(ct, aval)
             ct_aval = aval_of(ct)
             if ct_aval.shape != aval.shape or ct_aval.dtype != aval.dtype:
                 raise ValueError(

@@ -7,13 +7,11 @@ from functools import wraps
 from typing import Any, ParamSpec, TypeVar, overload
 from typing import Literal as Lit
 
-import numpy as np
-
 from dovetail._core.base import dtypes, pytree
 from dovetail._core.base.flags import merge, partition
 from dovetail._core.base.typing import PyTree
 from dovetail._core.basis.elementwise import convert_element_type
-from dovetail._core.basis.operands import as_result, make_literal
+from dovetail._core.basis.operands import as_result, make_literal, typed_like
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, Literal
 from dovetail._core.ir.walk import dce, eval_jaxpr
@@ -134,7 +132,7 @@ def _checked_tangent(primal: Any, tangent: Any, name: str, fun: Any) -> Any:
             )
         return Zero(expected)
     check_array_leaves([tangent], lambda: [f"{name} (its tangent)"], f"jvp of {name_of(fun)}")
-    tangent = cast_number(tangent, expected)
+    tangent = typed_like(tangent, expected)
     tangent_aval = aval_of(tangent)
     if tangent_aval.dtype != expected.dtype:
         raise TypeError(
@@ -147,19 +145,6 @@ def _checked_tangent(primal: Any, tangent: Any, name: str, fun: Any) -> Any:
             f"shape, got {expected.shape} and {tangent_aval.shape}"
         )
     return tangent
-
-
-def cast_number(value: Any, aval: Any) -> Any:
-    """A Python number as a scalar of the expected dtype, if its kind promotes to that."""
-    if isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic):
-        kinds = "biufc"
-        expected, kind = (
-            kinds.find(dtypes.kind_of(aval.dtype)),
-            dtypes.kind_of(aval_of(value).dtype),
-        )
-        if not aval.shape and expected >= kinds.find(kind):
-            return Literal(np.asarray(value, aval.dtype)[()], aval)
-    return value
 
 
 def released(aux: Any) -> Any:
@@ -267,7 +252,7 @@ class LinearFunction:
             )
         checked = []
         for i, (aval, leaf) in enumerate(zip(self.in_avals, leaves, strict=True)):
-            leaf = cast_number(leaf, aval)
+            leaf = typed_like(leaf, aval)
             found = aval_of(leaf)
             if found.shape != aval.shape or found.dtype != aval.dtype:
                 raise ValueError(
@@ -693,7 +678,7 @@ def linear_transpose(
                 f"result: expected {out_tree}, got {ct_tree}"
             )
         for i, aval in enumerate(closed.out_avals):
-            cts[i] = cast_number(cts[i], aval)
+            cts[i] = typed_like(cts[i], aval)
             ct_aval = aval_of(cts[i])
             if ct_aval.shape != aval.shape or ct_aval.dtype != aval.dtype:
                 raise TypeError(

@@ -40,7 +40,8 @@ def new_ref(
       differentiated, and its gradient is added to another reference;
     - `vmap` can only read it. To write to it, pass it as an argument with an axis: each element of
       the batch then has its own part;
-    - functions with custom rules may read it; they may write to it while they are not traced.
+    - functions with custom rules, and their rules, read and write it, also where they are traced.
+      What only a rule uses is an argument then.
 
     Wherever a reference is an argument, a part of it can be one, ``ref.at[index]``, except where
     it would be taken apart.

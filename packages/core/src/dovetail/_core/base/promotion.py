@@ -33,6 +33,8 @@ class TypePromotionError(DTypeError):
         message: the text of the error, which names the dtypes.
     """
 
+    __module__ = "dovetail.dtypes"  # where users know it; tracebacks show this
+
 
 def _dtypes(*names: str) -> tuple[np.dtype[Any], ...]:
     return tuple(np.dtype(getattr(ml_dtypes, name, name)) for name in names)

@@ -129,6 +129,17 @@ def literal_like(value: Any, like: Any) -> Any:
     return make_literal(value, aval.dtype, aval.weak_type)
 
 
+def typed_like(value: Any, aval: Any) -> Any:
+    """A Python number as a scalar of the expected dtype, if its kind promotes to that."""
+    if isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic):
+        kinds = "biufc"
+        if not aval.shape and kinds.find(dtypes.kind_of(aval.dtype)) >= kinds.find(
+            dtypes.kind_of(aval_of(value).dtype)
+        ):
+            return make_literal(value, aval.dtype, aval.weak_type)
+    return value
+
+
 def equal_dtypes(function: str, *args: Any) -> list[Any]:
     """Operands of one dtype: weakly typed scalars get the dtype of the others.
 

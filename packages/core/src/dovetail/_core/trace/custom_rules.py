@@ -22,11 +22,11 @@ class CustomRuleCall:
     """A call, with flat arguments, of a function with its own rules.
 
     Attributes:
-        is_batched: whether the results have batch dimension 0. Only for calls made by `batched`,
+        out_dims: the batch dimension of each result, 0 or None. Only for calls made by `batched`,
             and known once they have been processed.
     """
 
-    is_batched: bool | None = None
+    out_dims: Dims | None = None
 
     def evaluate(self, args: Sequence[Any]) -> list[Any]:
         """The results, on values."""

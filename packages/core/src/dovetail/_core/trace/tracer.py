@@ -185,6 +185,14 @@ for _name in OPERATORS:
     setattr(ArrayClass, _name, _stub(_name))
 
 
+def ambiguous_truth(shape: tuple[int, ...]) -> ValueError:
+    """The error about the truth value of several elements, or of none."""
+    instead = (
+        "to ask whether it is empty, use x.size == 0" if 0 in shape else "use x.any() or x.all()"
+    )
+    return ValueError(f"the truth value of an array of shape {shape} is ambiguous: {instead}")
+
+
 class _OfValues:
     """An attribute that arrays have and tracers lack; its error says where a tracer came from."""
 
@@ -272,10 +280,7 @@ class Tracer(ArrayClass):
 
     def __bool__(self) -> bool:
         if self.aval.size != 1:
-            raise ValueError(
-                f"the truth value of an array of shape {self.shape} is ambiguous; use .any() or "
-                ".all()"
-            )
+            raise ambiguous_truth(self.shape)
         value = self.concrete()
         if value is None:
             raise TracerBoolConversionError(self)
@@ -298,8 +303,22 @@ class Tracer(ArrayClass):
             )
         raise TracerIntegerConversionError(self)
 
+    def __hash__(self) -> NoReturn:  # type: ignore[override]
+        raise TypeError(
+            f"unhashable type: a tracer ({self.aval}), here {self.origin()}. What looks it up, in "
+            "a dict or a set or as a static argument, would compare values that are not known: "
+            "use a Python number, known outside of the transformed function, or lax.switch"
+        )
+
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise TracerArrayConversionError(self)
+
+    def __array_function__(
+        self, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        if function.__name__ in ("array_equal", "array_equiv"):
+            raise TracerArrayConversionError(self)  # they would take this error for a difference
+        return function._implementation(*args, **kwargs)
 
     def tolist(self) -> NoReturn:
         """Nested lists of Python scalars; not of a tracer, so this is an error."""

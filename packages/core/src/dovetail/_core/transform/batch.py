@@ -93,7 +93,11 @@ class BatchTrace(Trace):
         with use_trace(parent):
             batched = call.batched(self.run, self.size, [d for _, d in pairs])
             outs = parent.process_custom_rule(batched, [v for v, _ in pairs])
-        return [BatchTracer(self, o, 0) for o in outs] if batched.is_batched else outs
+        assert batched.out_dims is not None
+        return [
+            o if d is None else BatchTracer(self, o, d)
+            for o, d in zip(outs, batched.out_dims, strict=True)
+        ]
 
     def cell_of(self, ref: Ref, writing: bool) -> RefState:
         if writing and ref.ref_state.trace is not self:

@@ -30,6 +30,16 @@ from dovetail._core.trace.scopes import NamedScopes
 from dovetail._core.trace.state import Trace, state, use_trace
 from dovetail._core.trace.tracer import Tracer
 
+#: What to do where a program is derived, in which only rules of the user's run.
+_ADVICE_FOR_RULES: Final = {
+    "linearize": "it is used by a rule of a function that does not use it itself when it is traced "
+    "inside of the gradient. Pass the reference to that function as an argument",
+    "transpose": "it is used by the backward rule of a function that is traced inside of the "
+    "gradient. Compile the gradient instead, jit(grad(f)) and not grad(jit(f)), or return what "
+    "the rule would write as a cotangent",
+}
+_ADVICE_FOR_RULES["jvp"] = _ADVICE_FOR_RULES["linearize"]
+
 
 class StageTracer(Tracer):
     """A variable of a jaxpr being recorded."""
@@ -155,10 +165,14 @@ class StageTrace(Trace):
         self.parent.cell_of(ref, writing)
         if self.captured is None:
             info = self.debug_info
+            advice = _ADVICE_FOR_RULES.get(
+                info.traced_for,
+                "that takes functions of their arguments alone. Pass the value, ref[...], as an "
+                "argument, and write what is returned",
+            )
             raise ValueError(
                 f"{ref.described()} cannot be used within {info.function}, which is traced for "
-                f"{info.traced_for}: that takes functions of their arguments alone. Pass the "
-                "value, ref[...], as an argument, and write what is returned"
+                f"{info.traced_for}: {advice}"
             )
         if ref_state is None:
             ref_state = self.captured.ref_states[ref] = RefState(

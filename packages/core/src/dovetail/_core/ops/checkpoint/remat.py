@@ -22,6 +22,7 @@ from dovetail._core.ir.jaxpr import (
     Var,
 )
 from dovetail._core.ir.walk import (
+    all_equations,
     dce,
     rename,
     substitute,
@@ -163,15 +164,13 @@ def _plan(closed: ClosedJaxpr, nonzero: Flags, policy: Policy | None) -> _RematP
             stored.append(var)
             saved_vars.append(var)
     arguments = list(jaxpr.invars)
+    fetched_of = {v: back.get(r, r) for v, r in residual_of.items()}
     body = Jaxpr(
         jaxpr.constvars,
         [*arguments, *saved_vars, *tangents],
-        linear.jaxpr.outvars,
-        [
-            *fetched,
-            *substitute(again, back),
-            *substitute(linear.jaxpr.eqns, {v: back.get(r, r) for v, r in residual_of.items()}),
-        ],
+        # A rule may return as a tangent what depends on none.
+        [fetched_of.get(v, v) if type(v) is Var else v for v in linear.jaxpr.outvars],
+        [*fetched, *substitute(again, back), *substitute(linear.jaxpr.eqns, fetched_of)],
         linear.jaxpr.effects,
         linear.jaxpr.debug_info,
     )
@@ -187,7 +186,8 @@ def _plan(closed: ClosedJaxpr, nonzero: Flags, policy: Policy | None) -> _RematP
             outvars.append(var)
         places.append(place)
     keeping = closed
-    if saved:
+    # Rules leave in references what they write, not what the functions that they replace do.
+    if saved or any(eqn.params.get("num_last") for eqn in all_equations(closed.jaxpr)):
         keeping = ClosedJaxpr(
             dce(jaxpr.replace(outvars=outvars, eqns=[*eqns, *extra]), None, True)[0],
             primal.consts,

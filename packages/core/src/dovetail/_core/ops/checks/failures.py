@@ -16,6 +16,8 @@ from dovetail._core.base import caches, pytree
 class JaxRuntimeError(ValueError):
     """A check failed: raised by `Error.throw`, and by a check outside `checkify`."""
 
+    __module__ = "dovetail.experimental.checkify"  # where users know it; tracebacks show this
+
 
 class JaxException(Exception):
     """A failed check. The subclasses are the categories of errors that `checkify` looks for.

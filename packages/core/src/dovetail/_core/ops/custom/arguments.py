@@ -8,17 +8,15 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from dovetail._core.base import dtypes, pytree
 from dovetail._core.base.caches import HasMemory
 from dovetail._core.base.errors import UnexpectedTracerError
 from dovetail._core.basis.elementwise import convert_element_type
-from dovetail._core.basis.operands import make_literal
+from dovetail._core.basis.operands import typed_like
 from dovetail._core.basis.structural import instantiate_zeros
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import DebugInfo, Literal
-from dovetail._core.trace.mutable_references import without_references
+from dovetail._core.trace.mutable_references import Ref, without_references
 from dovetail._core.trace.scopes import at_own_lines
 from dovetail._core.trace.tracer import Tracer
 from dovetail._core.transform.flattening import (
@@ -159,17 +157,23 @@ class UserFunction(FlatFunction):
         signature: the signature of the function.
         in_tree: the structure of the differentiated arguments.
         fixed: the other arguments, with their numbers.
+        refs: the mutable references among the arguments, which are part of the structure.
 
     Attributes:
         out_avals: avals of the results, after a call.
     """
 
-    __slots__ = ("fixed", "out_avals", "signature")
+    __slots__ = ("fixed", "out_avals", "refs", "signature")
 
     def __init__(
-        self, signature: NondiffSignature, in_tree: Any, fixed: Sequence[tuple[int, Any]]
+        self,
+        signature: NondiffSignature,
+        in_tree: Any,
+        fixed: Sequence[tuple[int, Any]],
+        refs: Sequence[Ref],
     ) -> None:
         user = signature.function
+        self.refs = refs
         self.signature = signature
         self.fixed = fixed
         self.out_avals: list[Any] | None = None
@@ -197,8 +201,10 @@ class UserFunction(FlatFunction):
         fixed = [(i, args[i]) for i in nondiff if i < len(args)]
         if fixed:
             args = tuple([a for i, a in enumerate(args) if i not in nondiff])
-        leaves, in_tree = pytree.flatten(without_references(args))
-        function = cls(signature, in_tree, fixed)
+        moved = without_references(args)
+        refs = () if moved is args else [a for a in pytree.leaves(args) if type(a) is Ref]
+        leaves, in_tree = pytree.flatten(moved)
+        function = cls(signature, in_tree, fixed, refs)
         context = f"{signature.decorator} function {name_of(signature.function)}"
         check_array_leaves(leaves, function.names_of_leaves, context)
         return function, leaves
@@ -279,17 +285,6 @@ def path_of(tree: Any, number: int) -> str:
 def shown(value: Any) -> Any:
     """An argument in the form that user functions get."""
     return instantiate_zeros(value) if type(value) is Literal else value
-
-
-def typed_like(value: Any, aval: Any) -> Any:
-    """A Python number as a scalar of the expected dtype, if its kind promotes to that."""
-    if isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic):
-        kinds = "biufc"
-        if not aval.shape and kinds.find(dtypes.kind_of(aval.dtype)) >= kinds.find(
-            dtypes.kind_of(aval_of(value).dtype)
-        ):
-            return make_literal(value, aval.dtype)
-    return value
 
 
 def converted(value: Any, aval: Any) -> Any:

@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial, update_wrapper
 from typing import Any, ClassVar, Final, Generic, ParamSpec, TypeVar
 
-from dovetail._core.base import pytree
+from dovetail._core.base import dtypes, pytree
 from dovetail._core.base.caches import Memory
 from dovetail._core.base.errors import UnexpectedTracerError
+from dovetail._core.base.flags import merge, partition
 from dovetail._core.basis.elementwise import add_tangents
-from dovetail._core.basis.operands import as_result
+from dovetail._core.basis.operands import as_result, typed_like
 from dovetail._core.basis.structural import batch_size, instantiate_zeros
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import DebugInfo
@@ -23,20 +24,26 @@ from dovetail._core.ops.custom.arguments import (
     described,
     path_of,
     shown,
-    typed_like,
     users_code,
 )
-from dovetail._core.ops.custom.batching import Batch, batched_rule
-from dovetail._core.ops.custom.reading import reading_rule, stage_reading
+from dovetail._core.ops.custom.batching import Batch, batched_rule, settle
+from dovetail._core.ops.custom.references import (
+    effects_of_rule,
+    made_inside,
+    rule_with_references,
+    stage_with_references,
+)
 from dovetail._core.ops.custom.symbolic import SymbolicZero, for_rule
 from dovetail._core.ops.elementwise.conversion import stop_gradient
 from dovetail._core.trace.custom_rules import CustomRuleCall, Dims, Run
+from dovetail._core.trace.mutable_references import Ref
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.state import state
 from dovetail._core.trace.tracer import Tracer
 from dovetail._core.trace.zeros import Zero
-from dovetail._core.transform.derived import batch_of, hoist_consts
+from dovetail._core.transform.derived import batch_of, derived_info, hoist_consts
 from dovetail._core.transform.flattening import check_callable, name_of
+from dovetail._core.transform.referencing import RefEffects
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -67,10 +74,14 @@ class NamedRule:
 class CustomCall(RuleCall):
     """A staged call of a function with custom rules.
 
-    The leading `num_consts` operands are the captured values.
+    The leading `num_consts` operands are the captured values. The last `num_last` results are the
+    last values of the mutable references that it writes to.
     """
 
     program = "call_jaxpr"
+    #: The parameter that holds the rule of the arguments.
+    primal_rule: ClassVar[str]
+    shown_params: ClassVar[ShownParams] = {"num_consts": never, "num_last": never}
     #: Derivatives follow from the custom rule alone.
     linearize = Primitive.linearize
     taylor = Primitive.taylor
@@ -97,14 +108,42 @@ class CustomCall(RuleCall):
         """
         raise NotImplementedError
 
-    def batched_params(self, args: Sequence[Any], dims: Dims, params: dict[str, Any]) -> Batch:
-        """Replace the function in the parameters by that for a batch."""
+    def batched_rule(self, rule: NamedRule, batch: Batch) -> NamedRule:
+        """The rule of the arguments for each element of a batch."""
+        raise NotImplementedError
+
+    def effects_of_rule(
+        self, rule: NamedRule, avals: Sequence[Any], info: DebugInfo
+    ) -> RefEffects | None:
+        """What the rule of the arguments does with mutable references; None if it is unknown.
+
+        Args:
+            rule: the rule.
+            avals: the types of the arguments, all of which are taken to vary.
+            info: names for messages about the function.
+        """
+        raise NotImplementedError
+
+    def batch(self, args: Sequence[Any], dims: Dims, **params: Any) -> tuple[Any, Any]:
         batch = Batch.of_arguments(batch_size(args, dims), dims)
-        instantiate = (True,) * len(params["call_jaxpr"].out_avals)
-        batched = batch_of(params["call_jaxpr"], batch.size, tuple(dims), instantiate)
-        params["call_jaxpr"] = batched.jaxpr
-        batch.dims = batch.dims[params["num_consts"] :]
-        return batch
+        closed, num_consts = params["call_jaxpr"], params["num_consts"]
+        batched = batch_of(closed, batch.size, tuple(dims))
+        batch.note(batched.out_dims)
+        captured = any(d is not None for d in dims[:num_consts])
+        batch.dims = batch.dims[num_consts:]
+        rule = self.batched_rule(params[self.primal_rule], batch)
+        info = derived_info(closed, "vmap")
+
+        def found() -> bool:
+            avals = [aval_of(a) for a in args[num_consts:]]
+            return not captured and self.effects_of_rule(rule, avals, info) is not None
+
+        if settle([batch], found):
+            assert batch.out_dims is not None
+            instantiate = tuple([d is not None for d in batch.out_dims])
+            batched = batch_of(closed, batch.size, tuple(dims), instantiate)
+        params |= {"call_jaxpr": batched.jaxpr, self.primal_rule: rule}
+        return self.bind(*args, **params), batch.out_dims
 
 
 def split_captured(
@@ -129,8 +168,8 @@ class CustomJVPCall(CustomCall):
     """A staged call of a `custom_jvp` function."""
 
     name = "custom_jvp_call"
+    primal_rule = "jvp"
     generates_nan = False
-    shown_params: ClassVar[ShownParams] = {"num_consts": never}
 
     def jvp(
         self,
@@ -155,12 +194,22 @@ class CustomJVPCall(CustomCall):
 
         params["jvp"] = NamedRule(rule.__name__, run)
 
-    def batch(self, args: Sequence[Any], dims: Dims, **params: Any) -> tuple[Any, Any]:
-        batch = self.batched_params(args, dims, params)
-        rule = params["jvp"]
-        params["jvp"] = NamedRule(rule.__name__, batched_rule(rule, batch))
-        outs = self.bind(*args, **params)
-        return outs, [0] * len(outs)
+    def batched_rule(self, rule: NamedRule, batch: Batch) -> NamedRule:
+        return NamedRule(rule.__name__, batched_rule(rule.rule, batch))
+
+    def effects_of_rule(
+        self, rule: NamedRule, avals: Sequence[Any], info: DebugInfo
+    ) -> RefEffects | None:
+        tangents = [aval.tangent() for aval in avals]
+        nonzero = [aval.dtype != dtypes.float0 for aval in tangents]
+        varying, zeros = partition(nonzero, tangents)
+        count = len(avals)
+
+        def run(*values: Any) -> list[Any]:
+            every = merge(nonzero, values[count:], map(Zero, zeros))
+            return list(rule(values[:count], every)[0])
+
+        return effects_of_rule(run, [*avals, *varying], info)
 
 
 custom_jvp_call_p: Final = CustomJVPCall()
@@ -174,12 +223,11 @@ class CustomLiveCall(CustomRuleCall):
         rules: the rules of `function`, by parameter name of the staged call.
         info: names for messages about the function.
         symbolic_zeros: whether the rules get symbolic zeros.
-        batch: the batch that function and rules apply to, if any.
+        refs: the mutable references among the user's arguments.
+        batches: the batches that function and rules apply to, the innermost first.
     """
 
     primitive: ClassVar[CustomCall]
-    #: The name of the rule that takes the arguments of the function.
-    primal_rule: ClassVar[str]
 
     def __init__(
         self,
@@ -187,24 +235,22 @@ class CustomLiveCall(CustomRuleCall):
         rules: Mapping[str, NamedRule],
         info: Callable[[], DebugInfo],
         symbolic_zeros: bool,
-        batch: Batch | None = None,
+        refs: Sequence[Ref],
+        batches: tuple[Batch, ...] = (),
     ) -> None:
         self.function = function
         self.rules = rules
         self.info = info
         self.symbolic_zeros = symbolic_zeros
-        self.batch = batch
+        self.refs = refs
+        self.batches = batches
 
     @property
-    def is_batched(self) -> bool | None:
-        return None if self.batch is None else self.batch.is_batched
+    def out_dims(self) -> Dims | None:
+        return self.batches[-1].out_dims if self.batches else None
 
     def evaluate(self, args: Sequence[Any]) -> list[Any]:
         return self.function(*args)
-
-    def batched_rules(self, batch: Batch) -> Mapping[str, NamedRule]:
-        """The rules for each element of a batch."""
-        raise NotImplementedError
 
     def batched(self, run: Run, size: int, dims: Dims) -> CustomRuleCall:
         batch = Batch(run, size, dims)
@@ -213,47 +259,71 @@ class CustomLiveCall(CustomRuleCall):
         def of_batch(*args: Any) -> list[Any]:
             return batch.results(*batch.run(function, args, batch.dims))
 
+        name = self.primitive.primal_rule
+        rules = {**self.rules, name: self.primitive.batched_rule(self.rules[name], batch)}
         return type(self)(
-            of_batch, self.batched_rules(batch), self.info, self.symbolic_zeros, batch
+            of_batch, rules, self.info, self.symbolic_zeros, self.refs, (*self.batches, batch)
         )
+
+    @staticmethod
+    def with_last(result: Any, last: list[Any]) -> Any:
+        """What the primal rule returns, with the last values of references after the results."""
+        raise NotImplementedError
 
     def record(self, args: Sequence[Any]) -> list[Any]:
         info = self.info()
-        staged, refs = stage_reading(self.function, [aval_of(a) for a in args], info)
-        closed, captured = hoist_consts(staged)
+        avals = [aval_of(a) for a in args]
+        name = self.primitive.primal_rule
         rules = dict(self.rules)
-        if refs:
-            rule = rules[self.primal_rule]
-            run = reading_rule(rule.rule, refs, info.function)
-            rules[self.primal_rule] = NamedRule(rule.__name__, run)
-        outs: list[Any] = self.primitive.bind(
+        rule = rules[name]
+        trials: list[RefEffects | None] = []
+        grown: list[bool] = []
+
+        def trial() -> RefEffects | None:
+            if not trials:
+                before = [batch.out_dims for batch in self.batches]
+                trials.append(self.primitive.effects_of_rule(rule, avals, info))
+                grown.append(before != [batch.out_dims for batch in self.batches])
+            return trials[0]
+
+        staged, effects = stage_with_references(self.function, avals, info, self.refs, trial)
+        if settle(self.batches, lambda: trial() is not None) or any(grown):
+            staged, effects = stage_with_references(self.function, avals, info, self.refs, trial)
+        closed, captured = hoist_consts(staged)
+        if effects:
+            run = rule_with_references(rule.rule, effects, info.function, self.with_last)
+            rules[name] = NamedRule(rule.__name__, run)
+        references = effects.references((), info.function, ())
+        outs = self.primitive.bind(
             *captured,
-            *(ref.get() for ref in refs),
+            *(ref_state.value for _, ref_state in references),
             *args,
             name=info.function,
             call_jaxpr=closed,
             num_consts=len(captured),
+            num_last=sum(effects.changed),
             symbolic_zeros=self.symbolic_zeros,
             **rules,
         )
-        return outs
+        return effects.finish(outs, references)
 
 
 class _JVPCall(CustomLiveCall):
     """A call of a `custom_jvp` function."""
 
     primitive = custom_jvp_call_p
-    primal_rule = "jvp"
 
     def differentiate(
         self, primals: Sequence[Any], tangents: Sequence[Any]
     ) -> tuple[list[Any], list[Any]]:
-        outs, out_tangents = self.rules["jvp"](primals, tangents)
+        with made_inside(self.refs, self.info):
+            outs, out_tangents = self.rules["jvp"](primals, tangents)
         return outs, out_tangents
 
-    def batched_rules(self, batch: Batch) -> Mapping[str, NamedRule]:
-        rule = self.rules["jvp"]
-        return {"jvp": NamedRule(rule.__name__, batched_rule(rule, batch))}
+    @staticmethod
+    def with_last(result: Any, last: list[Any]) -> Any:
+        outs, tangents = result
+        return [*outs, *last], [*tangents, *map(Zero.of, last)]
 
 
 def _rule_of(function: UserFunction, rule: Callable[..., Any], symbolic_zeros: bool) -> NamedRule:
@@ -445,7 +515,9 @@ class custom_jvp(HasRules, Generic[P, R]):
             )
         function, leaves = UserFunction.of_call(self._signature, positional)
         rule = _rule_of(function, self.jvp, self.symbolic_zeros)
-        call = _JVPCall(function, {"jvp": rule}, function.debug_info, self.symbolic_zeros)
+        call = _JVPCall(
+            function, {"jvp": rule}, function.debug_info, self.symbolic_zeros, function.refs
+        )
         outs = state.trace.process_custom_rule(call, leaves)
         result: R = function.out_tree.unflatten(map(as_result, outs))
         return result

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import update_wrapper
 from typing import (
     TYPE_CHECKING,
     Any,
-    ClassVar,
     Final,
     Generic,
     NoReturn,
@@ -22,8 +21,7 @@ from dovetail._core.base.flags import merge, partition
 from dovetail._core.basis.operands import as_operand, as_result
 from dovetail._core.basis.structural import batch_size, is_linear
 from dovetail._core.ir.avals import aval_of
-from dovetail._core.ir.jaxpr import Literal
-from dovetail._core.ir.shown_params import ShownParams, never
+from dovetail._core.ir.jaxpr import DebugInfo, Literal
 from dovetail._core.ops.custom.arguments import (
     HasRules,
     NondiffSignature,
@@ -33,13 +31,19 @@ from dovetail._core.ops.custom.arguments import (
     shown,
     users_code,
 )
-from dovetail._core.ops.custom.batching import Backward, Batch, batched_backward
+from dovetail._core.ops.custom.batching import (
+    Backward,
+    Batch,
+    batched_backward,
+    reaching_batched,
+)
 from dovetail._core.ops.custom.custom_jvp import (
     CustomCall,
     CustomLiveCall,
     NamedRule,
     split_captured,
 )
+from dovetail._core.ops.custom.references import effects_of_rule, made_inside
 from dovetail._core.ops.custom.remat_opt import call_forward
 from dovetail._core.ops.custom.symbolic import CustomVJPPrimal, SymbolicZero, for_rule
 from dovetail._core.trace.custom_rules import Dims
@@ -48,8 +52,9 @@ from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.state import state
 from dovetail._core.trace.tracer import Tracer
 from dovetail._core.trace.zeros import Zero, with_zeros, without_zeros
-from dovetail._core.transform.batch import batched_aval
+from dovetail._core.transform.batch import batched_aval, unbatched_aval
 from dovetail._core.transform.flattening import check_array_leaves, check_callable, name_of
+from dovetail._core.transform.referencing import RefEffects
 
 if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder
@@ -102,7 +107,7 @@ class CustomLinear(Primitive):
         out_avals: tuple[Any, ...],
         **params: Any,
     ) -> tuple[Any, Any]:
-        batch = Batch.of_arguments(batch_size(args, dims), dims)
+        batch = Batch.of_arguments(batch_size(args, dims), dims, (0,) * len(out_avals))
         batched = batched_backward(bwd, batch, dims[:num_res], dims[num_res:])
         outs = self.bind(
             *args,
@@ -134,7 +139,12 @@ def _refuse_forward_mode(function: str) -> NoReturn:
 
 
 def differentiate(
-    forward: Forward, function: str, bwd_name: str, primals: Sequence[Any], tangents: Sequence[Any]
+    forward: Forward,
+    function: str,
+    bwd_name: str,
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    num_last: int = 0,
 ) -> tuple[list[Any], list[Any]]:
     """Results, and tangents that can only be transposed.
 
@@ -144,11 +154,13 @@ def differentiate(
         bwd_name: the name of the user's backward pass.
         primals: the arguments.
         tangents: the tangents of the arguments, `Zero` for those not perturbed.
+        num_last: how many results at the end are last values of references, which do not vary.
     """
     perturbed, nonzero_tangents = without_zeros(tangents)
     outs, residuals, backward = forward(primals, perturbed)
     tangent_avals = [aval_of(o).tangent() for o in outs]
-    nonzero = [a.dtype != dtypes.float0 for a in tangent_avals]
+    count = len(outs) - num_last
+    nonzero = [a.dtype != dtypes.float0 and i < count for i, a in enumerate(tangent_avals)]
     out_avals, zero_avals = partition(nonzero, tangent_avals)
 
     def bwd(values: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
@@ -180,8 +192,16 @@ def batched_forward(forward: Forward, batch: Batch) -> Forward:
 
         values, dims = batch.run(flat, primals, batch.dims)
         count, backward = made
-        outs = batch.results(values[:count], dims[:count])
         in_dims, _ = partition(perturbed, batch.dims)
+        suspects = [d is None for d in dims[:count]]
+        if not batch.settled and any(suspects) and any(d is not None for d in in_dims):
+            avals = [
+                aval_of(v) if d is None else unbatched_aval(aval_of(v), d)
+                for v, d in zip(values, dims, strict=True)
+            ]
+            varying = reaching_batched(backward, avals[count:], avals[:count], suspects, in_dims)
+            batch.note([0 if varies else None for varies in varying])
+        outs = batch.results(values[:count], dims[:count])
         return (
             outs,
             values[count:],
@@ -195,25 +215,18 @@ class CustomVJPCall(CustomCall):
     """A staged call of a `custom_vjp` function."""
 
     name = "custom_vjp_call"
+    primal_rule = "fwd"
     generates_nan = False
-    shown_params: ClassVar[ShownParams] = {"num_consts": never}
 
     def jvp(
-        self,
-        primals: Sequence[Any],
-        tangents: Sequence[Any],
-        *,
-        name: str,
-        fwd: NamedRule,
-        bwd: NamedRule,
-        num_consts: int,
-        **params: Any,
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
     ) -> tuple[Any, Any]:
-        args = split_captured(name, num_consts, primals, tangents)
+        name, fwd, bwd = params["name"], params["fwd"], params["bwd"]
+        args = split_captured(name, params["num_consts"], primals, tangents)
         if all(type(t) is Zero for t in args[1]):
-            outs = self.bind(*primals, name=name, fwd=fwd, bwd=bwd, num_consts=num_consts, **params)
+            outs = self.bind(*primals, **params)
             return outs, [Zero.of(o) for o in outs]
-        return differentiate(fwd.rule, name, bwd.__name__, *args)
+        return differentiate(fwd.rule, name, bwd.__name__, *args, params["num_last"])
 
     def check_rule(
         self, with_leaves: Callable[..., tuple[list[Any], Any]], params: dict[str, Any]
@@ -229,12 +242,16 @@ class CustomVJPCall(CustomCall):
 
         params["fwd"] = NamedRule(fwd.__name__, run)
 
-    def batch(self, args: Sequence[Any], dims: Dims, **params: Any) -> tuple[Any, Any]:
-        batch = self.batched_params(args, dims, params)
-        fwd = params["fwd"]
-        params["fwd"] = NamedRule(fwd.__name__, batched_forward(fwd.rule, batch))
-        outs = self.bind(*args, **params)
-        return outs, [0] * len(outs)
+    def batched_rule(self, rule: NamedRule, batch: Batch) -> NamedRule:
+        return NamedRule(rule.__name__, batched_forward(rule.rule, batch))
+
+    def effects_of_rule(
+        self, rule: NamedRule, avals: Sequence[Any], info: DebugInfo
+    ) -> RefEffects | None:
+        def run(*primals: Any) -> list[Any]:
+            return list(rule(primals, [True] * len(primals))[0])
+
+        return effects_of_rule(run, avals, info)
 
 
 custom_vjp_call_p: Final = CustomVJPCall()
@@ -244,20 +261,20 @@ class _VJPCall(CustomLiveCall):
     """A call of a `custom_vjp` function."""
 
     primitive = custom_vjp_call_p
-    primal_rule = "fwd"
 
     def differentiate(
         self, primals: Sequence[Any], tangents: Sequence[Any]
     ) -> tuple[list[Any], list[Any]]:
         fwd, bwd = self.rules["fwd"], self.rules["bwd"]
-        return differentiate(fwd.rule, self.info().function, bwd.__name__, primals, tangents)
+        name = self.info().function
+        with made_inside(self.refs, self.info):
+            return differentiate(fwd.rule, name, bwd.__name__, primals, tangents)
 
-    def batched_rules(self, batch: Batch) -> Mapping[str, NamedRule]:
-        fwd = self.rules["fwd"]
-        return {
-            "fwd": NamedRule(fwd.__name__, batched_forward(fwd.rule, batch)),
-            "bwd": self.rules["bwd"],
-        }
+    @staticmethod
+    def with_last(result: Any, last: list[Any]) -> Any:
+        outs, residuals, backward = result
+        count = len(outs)
+        return [*outs, *last], residuals, lambda values, cts: backward(values, cts[:count])
 
 
 def _forward_of(
@@ -451,6 +468,16 @@ class custom_vjp(HasRules, Generic[P, R]):
             ...
         NotImplementedError: defvjp: symbolic_zeros and optimize_remat cannot be ...
 
+        Under `vmap`, a result that does not depend on the batch has a batch dimension if the rules
+        say that it does: each element has its own gradient. In JAX each has that of the sum.
+
+        >>> @dt.custom_vjp
+        ... def zero(x):
+        ...     return jnp.zeros_like(x)
+        >>> zero.defvjp(lambda x: (jnp.zeros_like(x), None), lambda _, ct: (5.0 * ct,))
+        >>> dt.grad(lambda x: dt.vmap(zero)(x) @ jnp.array([1.0, 2.0]))(jnp.ones(2))
+        Array([ 5., 10.], dtype=float32)
+
     Example:
         >>> import dovetail as dt
         >>> import dovetail.numpy as jnp
@@ -492,6 +519,7 @@ class custom_vjp(HasRules, Generic[P, R]):
         bwd: Callable[..., Any],
         symbolic_zeros: bool = False,
         optimize_remat: bool = False,
+        generic_batching: bool = False,
     ) -> None:
         """Define the derivative rule.
 
@@ -506,6 +534,8 @@ class custom_vjp(HasRules, Generic[P, R]):
                 that is known to be zero.
             optimize_remat: whether the function may run instead of `fwd` if the residuals are
                 unused. `fwd` must then have no side effects.
+            generic_batching: has no effect: `vmap` always treats results that do not depend on the
+                batch as JAX does if it is True.
         """
         check_callable(fwd, "defvjp")
         check_callable(bwd, "defvjp")
@@ -540,6 +570,7 @@ class custom_vjp(HasRules, Generic[P, R]):
             },
             function.debug_info,
             self.symbolic_zeros,
+            function.refs,
         )
         outs = state.trace.process_custom_rule(call, leaves)
         result: R = function.out_tree.unflatten(map(as_result, outs))

@@ -23,7 +23,12 @@ from dovetail._core.runtime.arrays import buffers, guards
 from dovetail._core.runtime.arrays.host import numpy_aval
 from dovetail._core.runtime.arrays.text import array_text, short_type
 from dovetail._core.runtime.devices import clients, sharding
-from dovetail._core.trace.tracer import ArrayClass, Tracer, load_array_methods
+from dovetail._core.trace.tracer import (
+    ArrayClass,
+    Tracer,
+    ambiguous_truth,
+    load_array_methods,
+)
 
 if TYPE_CHECKING:
     from dovetail._core.runtime.devices.layout import Format
@@ -378,14 +383,7 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
     def __bool__(self) -> bool:
         aval = self.aval
         if aval.size != 1:
-            raise ValueError(
-                f"the truth value of an array of shape {aval.shape} is ambiguous: "
-                + (
-                    "use x.any() or x.all()"
-                    if aval.size
-                    else "to ask whether it is empty, use x.size == 0"
-                )
-            )
+            raise ambiguous_truth(aval.shape)
         return bool(read_array(self).item())
 
     def __int__(self) -> int:

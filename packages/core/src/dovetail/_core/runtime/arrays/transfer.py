@@ -268,14 +268,13 @@ def device_get(x: PyTree) -> PyTree:
     All arrays of a tree are transferred at the same time.
 
     Args:
-        x: a pytree; leaves that are not arrays are returned unchanged.
+        x: a pytree; leaves that are not arrays, and traced values, are returned unchanged.
 
     Returns:
         ``x`` with its arrays as read-only NumPy arrays; `numpy.array` makes a writable copy.
 
     Raises:
         JaxRuntimeError: the computation of a value failed.
-        TracerArrayConversionError: a leaf is a tracer.
 
     Example:
         >>> import dovetail
@@ -298,7 +297,7 @@ def _fetched(leaves: list[Any]) -> list[Any]:
 def _on_host(leaf: Any) -> Any:
     if type(leaf) is Array:
         return read_array(leaf)
-    if isinstance(leaf, KeyArray):
+    if isinstance(leaf, (KeyArray, Tracer)):
         return leaf  # the host has no form for keys
     if isinstance(leaf, ArrayClass) or hasattr(leaf, "__dovetail_array__"):
         return np.asarray(as_array(leaf))

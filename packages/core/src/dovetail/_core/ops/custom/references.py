@@ -1,0 +1,198 @@
+"""Functions with custom rules that read and write mutable references.
+
+A staged call takes the values of the references that its function or its rule uses as arguments,
+before its own, and returns the last values of those that either writes to, after its own results.
+The rule runs later, perhaps in another trace: until it returns, the references have these values.
+What a backward rule does with references happens when it runs, and is no part of this.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, NoReturn
+
+from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Var
+from dovetail._core.ops.custom.arguments import shown
+from dovetail._core.trace.mutable_references import Ref, RefState
+from dovetail._core.trace.state import state
+from dovetail._core.trace.tracer import Tracer
+from dovetail._core.trace.zeros import Zero
+from dovetail._core.transform.linearize import SplitTrace
+from dovetail._core.transform.referencing import RefEffects, stage_using_references
+
+#: A rule of flat arguments. It takes them, and for each its tangent, or whether it is perturbed.
+Rule = Callable[[Sequence[Any], Sequence[Any]], Any]
+
+
+class _Trials(threading.local):
+    def __init__(self) -> None:
+        self.running: list[tuple[str, str]] = []
+
+
+_trials: Final = _Trials()
+
+
+def effects_of_rule(
+    rule: Callable[..., Sequence[Any]], avals: Sequence[Any], info: DebugInfo
+) -> RefEffects | None:
+    """What a rule does with references, found by staging it; None if it cannot be staged.
+
+    Args:
+        rule: a function of flat values.
+        avals: the types of these.
+        info: what the rule belongs to. A rule that calls its function adds nothing by that.
+    """
+    key = info.function, info.location
+    if key in _trials.running:
+        return RefEffects()
+    _trials.running.append(key)
+    try:
+        return stage_using_references(rule, avals, info)[1]
+    except Exception:  # raised again if the rule is ever needed
+        return None
+    finally:
+        _trials.running.pop()
+
+
+def stage_with_references(
+    function: Callable[..., Sequence[Any]],
+    avals: Sequence[Any],
+    info: DebugInfo,
+    passed: Sequence[Ref],
+    rule: Callable[[], RefEffects | None],
+) -> tuple[ClosedJaxpr, RefEffects]:
+    """Stage a function of flat arguments that may use references.
+
+    Args:
+        function: the function.
+        avals: the types of its arguments.
+        info: what is staged, for messages.
+        passed: the references among the arguments of the user's function.
+        rule: says what the rule does that runs in place of the function. It is asked only if the
+            function gets or captures references.
+
+    Returns:
+        The jaxpr, which takes the values of the references before the arguments, and returns the
+        last values of those that are written to after the results; and what is done with them.
+    """
+    closed, uses = stage_using_references(function, avals, info)
+    if not uses and not passed:
+        return closed, uses
+    by_rule = rule() or RefEffects()
+    jaxpr, own = closed.jaxpr, len(avals)
+    results, last = _split(jaxpr.outvars, sum(uses.changed))
+    invars = dict(zip(uses.captured, jaxpr.invars[own:], strict=True))
+    for ref in by_rule.captured:
+        invars.setdefault(ref, Var(ref.aval.inner_aval))
+    written = dict(zip(_written(uses), last, strict=True))
+    for ref in _written(by_rule):
+        written.setdefault(ref, invars[ref])
+    effects = RefEffects((), tuple(invars), tuple([ref in written for ref in invars]))
+    opened = jaxpr.replace(
+        invars=[*invars.values(), *jaxpr.invars[:own]],
+        outvars=[*results, *(written[ref] for ref in _written(effects))],
+        debug_info=DebugInfo(info.traced_for, info.function, info.location),
+    )
+    return ClosedJaxpr(opened, closed.consts), effects
+
+
+def _split(values: Sequence[Any], count: int) -> tuple[Sequence[Any], Sequence[Any]]:
+    """All values but the last `count`, and these."""
+    return values[: len(values) - count], values[len(values) - count :]
+
+
+def _written(effects: RefEffects) -> list[Ref]:
+    return [ref for ref, yes in zip(effects.captured, effects.changed, strict=True) if yes]
+
+
+@contextmanager
+def _with_values(used: RefEffects, values: Sequence[Any], function: str) -> Iterator[list[Any]]:
+    """Let references have other values in the code that runs now.
+
+    The list that it gives has, afterwards, the last values of those that may be written to.
+    """
+    refs, trace = used.captured, state.trace
+    if type(trace) is SplitTrace and trace.parent is not None:
+        trace = trace.parent  # where primal values are computed
+    outside = [(ref, ref._ref_state, ref._holder) for ref in refs]
+    inside = [RefState(trace, shown(value), lent=True) for value in values]
+    last: list[Any] = []
+    for ref, ref_state in zip(refs, inside, strict=True):
+        ref._ref_state, ref._holder = ref_state, ""
+    try:
+        yield last
+    finally:
+        for ref, previous, holder in outside:
+            ref._ref_state, ref._holder = previous, holder
+    for ref, changed, ref_state in zip(refs, used.changed, inside, strict=True):
+        if changed:
+            last.append(ref_state.value)
+        elif ref_state.changed:
+            raise ValueError(
+                f"{ref.described()} is written to by a rule of {function}, and was not when the "
+                f"rule was first traced; write to it in {function} too"
+            )
+
+
+def rule_with_references(
+    rule: Rule, used: RefEffects, function: str, with_last: Callable[[Any, list[Any]], Any]
+) -> Rule:
+    """A rule whose leading arguments are the values of references.
+
+    Args:
+        rule: the rule of the arguments that follow.
+        used: what is done with the references.
+        function: the user's function, for messages.
+        with_last: puts the last values of references after the results in what `rule` returns.
+    """
+    count = len(used.captured)
+
+    def run(primals: Sequence[Any], varying: Sequence[Any]) -> Any:
+        for ref, varies in zip(used.captured, varying, strict=False):
+            if varies is not False and type(varies) is not Zero:
+                _refuse_varying(ref, function)
+        with _with_values(used, primals[:count], function) as last:
+            result = rule(primals[count:], varying[count:])
+        return with_last(result, last)
+
+    return run
+
+
+def _refuse_varying(ref: Ref, function: str) -> NoReturn:
+    raise ValueError(
+        f"{function} has a derivative rule of its own, and {ref.described()}, which it uses, holds "
+        "a value that is being differentiated: the rule says nothing about its derivative. Pass "
+        "the value, ref[...], as an argument"
+    )
+
+
+@contextmanager
+def made_inside(passed: Sequence[Ref], function: Callable[[], DebugInfo]) -> Iterator[None]:
+    """Let a rule use references that were made within the function being differentiated.
+
+    The rule runs outside of that.
+
+    Args:
+        passed: the references among the arguments of the user's function.
+        function: describes it, for messages.
+    """
+    refs = []
+    for ref in passed:
+        ref_state = ref.ref_state
+        if not ref_state.trace.finished and not state.trace.is_inside(ref_state.trace):
+            value = ref_state.value
+            if isinstance(value, Tracer) and value._trace is ref_state.trace:
+                _refuse_varying(ref, function().function)
+            refs.append(ref)
+    if not refs:
+        yield
+        return
+    ref_states = [ref.ref_state for ref in refs]
+    used = RefEffects((), tuple(refs), (True,) * len(refs))
+    with _with_values(used, [s.value for s in ref_states], function().function) as last:
+        yield
+    for ref_state, value in zip(ref_states, last, strict=True):
+        if value is not ref_state.value:
+            ref_state.value, ref_state.changed, ref_state.shared = value, True, True
