@@ -16,17 +16,18 @@ Answers = dict[str, list[Outcome]]
 class Libraries(Protocol):
     """What runs a program in two libraries: ours, and the one that is compared with."""
 
-    def run(
-        self, program: Program, modes: list[str], noise: int | None = None
-    ) -> tuple[Answers, Answers]:
+    def run(self, program: Program, modes: list[str]) -> tuple[Answers, Answers]:
         """The outcomes of both, by mode."""
+
+    def other(self, program: Program, modes: list[str], noise: int | None = None) -> Answers:
+        """The outcomes of the other library alone, by mode."""
 
 
 def check(libraries: Libraries, program: Program) -> tuple[list[Difference], list[Outcome]]:
     """The differences of a program, and what the other library has for each operation.
 
     What differs operation by operation, or fails, is left out of what is transformed. A program
-    with the mode `types` is traced, and nothing else.
+    with the mode `types` is traced, one with the mode `eager` runs as it stands, and nothing else.
     """
     if program["mode"] == "types":
         ours, theirs = libraries.run(program, ["types"])
@@ -34,8 +35,8 @@ def check(libraries: Libraries, program: Program) -> tuple[list[Difference], lis
     ours, theirs = libraries.run(program, ["eager"])
     found = differences(libraries, program, "eager", ours["eager"], theirs["eager"])
     rest = restricted(program, ours["eager"], theirs["eager"], {d.operation for d in found})
-    if rest["operations"]:
-        mode = program["mode"]
+    mode = program["mode"]
+    if rest["operations"] and mode != "eager":
         mine, other = libraries.run(rest, [mode])
         found += differences(libraries, rest, mode, mine[mode], other[mode])
     return found, theirs["eager"]
@@ -48,7 +49,7 @@ def differences(
     found = compare(program, mode, ours, theirs)
     if all(difference.field != "value" for _, difference in found):
         return [difference for _, difference in found]
-    noisy = [libraries.run(program, [mode], noise)[1][mode] for noise in NOISES]
+    noisy = [libraries.other(program, [mode], noise)[mode] for noise in NOISES]
     kept = []
     for number, difference in found:
         moved = [outcomes[number] for outcomes in noisy if len(outcomes) == len(theirs)]

@@ -55,6 +55,8 @@ MERELY_REFUSED = "|".join(
         r"Invalid integer data type 'V'",  # the same
         r"data type <class 'numpy\.\w+'> not inexact",  # a fit to integers
         r"Attempted boolean conversion of traced array",  # a mask that is known
+        r"^ConcretizationTypeError: Abstract tracer value encountered",  # the same
+        r"Linearization failed to produce known values",  # gradients of windows that start anywhere
     )
 )
 """What JAX refuses in these words has one meaning, which it has here."""
@@ -180,6 +182,36 @@ KNOWN = (
         "an integer divided by zero is 0; infinities as in the array API standard",
         "dovetail.numpy: floor_divide",
         _of("value", DIVISIONS),
+    ),
+    Known(
+        "the ends of a sequence are those that were given",
+        "dovetail.numpy: geomspace",
+        _of("value", r"jnp\.geomspace", theirs="nan"),
+    ),
+    Known(
+        "unsigned integers are floats before anything is subtracted from them",
+        "dovetail.nn: log_sigmoid",
+        _of("value", r"nn\.log_sigmoid|nn\.log1mexp", theirs=r"nan|inf|\d{3,}\.0|e\+"),
+    ),
+    Known(
+        "unsigned integers are floats before anything is subtracted from them",
+        "dovetail.nn: log_sigmoid",
+        _of("value", r"nn\.(log_)?softmax", theirs=r"nan|inf"),
+    ),
+    Known(
+        "integers are divided by numbers that are none",
+        "dovetail: Array.at",
+        _of("value", r"at divide", theirs=r"nan|inf"),
+    ),
+    Known(
+        "an integer divided by zero is the same in each program",
+        "dovetail.lax: div",
+        lambda d: d.mode != "eager" and _of("value", r"lax\.div", r"\* u?int")(d),
+    ),
+    Known(
+        "equal numbers share the gradient of the greater or the smaller one",
+        "dovetail.numpy: fmax",
+        lambda d: d.mode == "grad" and _of("value", r"jnp\.fm(ax|in)")(d),
     ),
     Known(
         "the result is sorted as a whole",
