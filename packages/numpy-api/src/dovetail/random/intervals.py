@@ -182,6 +182,14 @@ def uniform(
         ValueError: `key` is an array of several keys, `dtype` is not a float dtype, or a bound does
             not fit the shape.
 
+    Differs:
+        Complex bounds are refused, here and by `randint`; JAX drops their imaginary parts.
+
+        >>> dt.random.uniform(dt.random.key(0), maxval=1j)
+        Traceback (most recent call last):
+            ...
+        TypeError: random.uniform: maxval must be a real number, got complex64
+
     Example:
         >>> from dovetail import random
         >>> x = random.uniform(random.key(0), (1000,), minval=2.0, maxval=3.0)
