@@ -18,6 +18,7 @@ import atexit
 import gc
 import itertools
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -25,6 +26,7 @@ import time
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -50,6 +52,19 @@ if "DOVETAIL_COMPILATION_CACHE_DIR" not in os.environ:
     folder = tempfile.mkdtemp(prefix="dovetail-tests-")
     os.environ["DOVETAIL_COMPILATION_CACHE_DIR"] = folder
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def told_differences() -> set[str]:
+    """The headings of docs/differences-from-jax.md, as "module: name"."""
+    text = (Path(__file__).parents[1] / "docs" / "differences-from-jax.md").read_text("utf-8")
+    told, module = set(), ""
+    for level, title in re.findall(r"^(##|###) (.*)$", text, re.MULTILINE):
+        if level == "##":
+            module = title
+        else:
+            told.add(f"{module}: {title.split('`')[1]}")
+    return told
 
 
 @pytest.fixture(autouse=True)

@@ -436,6 +436,16 @@ def test_division_and_powers_of_integers_are_those_of_the_operators() -> None:
     assert_same(x.at[0].divide(2), np.float32([0.5, 2, 3]))
     assert_same(x.at[1].divide(0.5), np.float32([1, 4, 3]))
     assert_same(x.at[2].power(2), np.int32([1, 2, 9]))
+    assert_same(x.at[2].power(-0.5), np.float32([1, 2, 3**-0.5]))
+
+
+@pytest.mark.parametrize("index", [0, np.array([True, False])])
+@pytest.mark.parametrize("method", ["divide", "power"])
+def test_floats_keep_their_dtype(method: str, index: Any) -> None:
+    x = jnp.array([4, 9], "float16")
+    with pytest.warns(FutureWarning, match="float32 cannot safely be cast to float16"):
+        updated = getattr(x.at[index], method)(np.float32(2))
+    assert_same(updated, np.float16([2, 9] if method == "divide" else [16, 9]))
 
 
 def test_values_of_other_kinds() -> None:

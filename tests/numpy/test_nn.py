@@ -74,6 +74,14 @@ def test_activations(name: str, dtype: str) -> None:
         np.testing.assert_array_equal(np.asarray(dt.vmap(function)(x)), np.asarray(result))
 
 
+@pytest.mark.parametrize("name", ["soft_sign", "squareplus", "gelu"])
+def test_activations_that_need_no_order_take_complex_numbers(name: str) -> None:
+    z = np.complex64([1 + 1j, -0.5 + 2j, 0])
+    result = getattr(nn, name)(z)
+    assert result.dtype == np.complex64
+    np.testing.assert_allclose(np.asarray(result), ACTIVATIONS[name](z), rtol=1e-5)
+
+
 @pytest.mark.parametrize("name", [*ACTIVATIONS, "log1mexp"])
 def test_derivatives_to_second_order(name: str) -> None:
     function = getattr(nn, name)
@@ -151,7 +159,12 @@ def test_details_of_activations() -> None:
     np.testing.assert_allclose(float(nn.log1mexp(1e-6)), math.log(1e-6), rtol=1e-5)
     with pytest.raises(ValueError, match="even"):
         nn.glu(np.ones(3))
-    for call in (lambda: nn.relu([1.0]), lambda: nn.gelu("a"), lambda: nn.relu(1j)):
+    for call in (
+        lambda: nn.relu([1.0]),
+        lambda: nn.gelu("a"),
+        lambda: nn.relu(1j),
+        lambda: nn.gelu(1j, approximate=False),
+    ):
         with pytest.raises(TypeError, match=r"relu|gelu"):
             call()
 

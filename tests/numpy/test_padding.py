@@ -73,6 +73,12 @@ def test_widths_of_each_dimension() -> None:
     assert jnp.pad(np.zeros((0, 2)), ((0, 0), (1, 1)), "edge").shape == (0, 4)
 
 
+def test_a_ramp_of_small_integers() -> None:
+    padded = jnp.pad(jnp.array([4, 6], "int4"), 2, mode="linear_ramp")
+    assert padded.dtype == "int4"
+    assert padded.astype(int).tolist() == [0, 2, 4, 6, 3, 0]
+
+
 def test_a_function_as_mode() -> None:
     seen = []
 

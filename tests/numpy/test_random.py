@@ -646,7 +646,9 @@ class TestKeys:
         with pytest.raises(TypeError, match=r"scalar.*vmap"):
             random.fold_in(KEY, np.arange(2))
         assert raw(random.fold_in(KEY, np.uint8(7))) == raw(random.fold_in(KEY, 7))
-        assert raw(random.fold_in(KEY, True)) == raw(random.fold_in(KEY, 1))
+        for data in (True, np.array(True)):
+            assert raw(random.fold_in(KEY, data)) == raw(random.fold_in(KEY, 1))
+            assert raw(dt.jit(random.fold_in)(KEY, data)) == raw(random.fold_in(KEY, 1))
         traced = dt.jit(random.fold_in)(KEY, 7)
         assert raw(traced) == raw(random.fold_in(KEY, 7))
 

@@ -187,6 +187,13 @@ def test_shifts_are_part_of_no_program() -> None:
     assert statistics() == before
 
 
+@pytest.mark.parametrize("shift", [True, np.bool_(True), np.array([True]), [True]])
+def test_boolean_shifts(shift: Any) -> None:
+    np.testing.assert_array_equal(np.asarray(jnp.roll(V, shift)), np.roll(V, 1))
+    if not isinstance(shift, list):
+        np.testing.assert_array_equal(np.asarray(dt.jit(jnp.roll)(V, shift)), np.roll(V, 1))
+
+
 def test_traced_shifts_and_counts() -> None:
     keys = dt.random.split(dt.random.key(0), 6).reshape(3, 2)
     rolled = dt.jit(lambda keys: jnp.roll(keys, 1, axis=0))(keys)

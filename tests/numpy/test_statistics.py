@@ -310,6 +310,10 @@ def test_dtypes_of_convolutions(dtype: str) -> None:
     exact = jnp.correlate(x, y, preferred_element_type=out)
     assert exact.dtype.name == out
     close(exact, np.correlate(wide(x).astype(out), wide(y).astype(out)))
+    if dtype in ("bool", "int8"):
+        half = jnp.convolve(x, y, preferred_element_type="bfloat16")
+        assert half.dtype.name == "bfloat16"
+        close(half, np.asarray(found).astype(half.dtype))
 
 
 def test_transformations_of_convolutions() -> None:

@@ -134,12 +134,15 @@ def test_sizes_of_one_are_repeated() -> None:
     assert out.shape == (2, 3)
 
 
-def test_mul_in_a_wider_dtype() -> None:
+def test_mul_in_another_dtype() -> None:
     out = lax.mul(np.int8([100]), np.int8([100]), out_dtype=np.int32)
     assert out.dtype == np.int32
     assert out.tolist() == [10000]
+    narrow = lax.mul(np.float32([1.5]), np.float32([2]), out_dtype=np.float16)
+    assert narrow.dtype == np.float16
+    assert narrow.tolist() == [3]
     with pytest.raises(TypeError, match="out_dtype int8 does not hold"):
-        lax.mul(np.int32([1]), np.int32([1]), out_dtype=np.int8)
+        lax.mul(np.float32([1]), np.float32([1]), out_dtype=np.int8)
 
 
 # Conversions

@@ -225,10 +225,10 @@ def soft_sign(x: ArrayLike) -> Array:
     """``x / (1 + abs(x))``.
 
     Args:
-        x: array or scalar of a real dtype.
+        x: array or scalar.
 
     Returns:
-        A float array of the shape of `x`.
+        A float or complex array of the shape of `x`.
 
     Example:
         >>> import dovetail.nn
@@ -236,8 +236,10 @@ def soft_sign(x: ArrayLike) -> Array:
         >>> print(dovetail.nn.soft_sign(jnp.array([-1., 0., 3.])))
         [-0.5   0.    0.75]
     """
-    x = _real("soft_sign", _beside_integer("soft_sign", x))
+    x = inexact("soft_sign", _beside_integer("soft_sign", x))
     zero, one = _number(0, x), _number(1, x)
+    if dtypes.kind_of(aval_of(x).dtype) == "c":
+        return lax.div(x, lax.add(one, convert(lax.abs(x), aval_of(x).dtype, weak_of(x))))
     # Not abs: its derivative at 0 is 0, but that of this function is 1.
     magnitude = pick(lax.ge(x, zero), x, lax.neg(x))
     return lax.div(x, lax.add(one, magnitude))
@@ -475,11 +477,11 @@ def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     """``(x + sqrt(x**2 + b)) / 2``, a smooth `relu`.
 
     Args:
-        x: array or scalar of a real dtype.
+        x: array or scalar.
         b: smoothness: scalar or array.
 
     Returns:
-        A float array of the common shape.
+        A float or complex array of the common shape.
 
     Example:
         >>> import dovetail.nn
@@ -491,7 +493,6 @@ def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     if dtypes.kind_of(aval_of(x).dtype) == "b":
         x = convert(x, np.dtype("int32"))
     x, b = inexact_pair("squareplus", x, b, ("x", "b"))
-    refuse_complex("squareplus", x)
     root = lax.sqrt(lax.add(lax.square(x), b))
     return lax.mul(lax.add(x, root), _number(0.5, x))
 
@@ -501,20 +502,20 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     """`x` times the standard normal distribution function: the Gaussian error linear unit.
 
     Args:
-        x: array or scalar of a real dtype.
+        x: array or scalar, of a real dtype unless `approximate`.
         approximate: whether to use ``x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3)))``,
             from Hendrycks and Gimpel, Gaussian Error Linear Units (2016), instead of the error
             function.
 
     Returns:
-        A float array of the shape of `x`.
+        A float or complex array of the shape of `x`.
 
     Example:
         >>> import dovetail.nn
         >>> print(f"{dovetail.nn.gelu(1.):.4f} {dovetail.nn.gelu(1., approximate=False):.4f}")
         0.8412 0.8413
     """
-    x = _real("gelu", x)
+    x = inexact("gelu", x) if approximate else _real("gelu", x)
     # The result has a dtype of its own, also where the operand is weakly typed.
     x = convert(x, aval_of(x).dtype)
     half, one = _number(0.5, x), _number(1, x)

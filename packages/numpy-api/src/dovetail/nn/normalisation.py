@@ -263,6 +263,14 @@ def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -
     Returns:
         A float or complex array of the shape of `x`.
 
+    Differs:
+        A mask has no part in the dtype of the result.
+
+        >>> x, mask = jnp.arange(2, dtype="int32"), jnp.array([True, False])
+        >>> with dt.enable_x64(True):
+        ...     print(dt.nn.log_softmax(x).dtype == dt.nn.log_softmax(x, where=mask).dtype)
+        True
+
     Example:
         >>> import dovetail.nn
         >>> import dovetail.numpy as jnp
@@ -323,6 +331,8 @@ def standardize(
         return plain(mean_of)(values, axes, None, None, True, where=mask)
 
     centre = average(x) if mean is None else operand(mean, "standardize", "mean")
+    if dtypes.kind_of(aval_of(centre).dtype) == "b":
+        centre = convert(centre, aval_of(x).dtype)
     if variance is None:
         if algorithm == "fast":
             squares = _square(x)

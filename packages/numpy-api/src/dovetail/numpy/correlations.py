@@ -333,8 +333,9 @@ def _sequences(function: str, a: Any, v: Any, mode: Any, out: Any) -> tuple[Any,
     x, y = same_dtype(operands)
     weak = weak_of(x) and weak_of(y)
     dtype, target = aval_of(x).dtype, requested_dtype(function, out)
-    kind = dtypes.kind_of(dtype)
-    if kind in ("b", "i", "u") and dtypes.kind_of(target) in ("i", "u"):
+    kind, asked = dtypes.kind_of(dtype), dtypes.kind_of(target)
+    is_wide = asked in ("f", "c") and target.itemsize >= dtype.itemsize
+    if kind in ("b", "i", "u") and (asked in ("i", "u") or is_wide):
         dtype = target
     else:
         dtype = inexact_dtype(dtype)

@@ -240,6 +240,13 @@ def unwrap(
         >>> print(jnp.unwrap(jnp.array([0, 3, 6, 9, 2]), period=10))
         [ 0  3  6  9 12]
 
+        Unsigned integers have no negative differences, and are refused.
+
+        >>> jnp.unwrap(jnp.array([9, 1], "uint32"), period=10)
+        Traceback (most recent call last):
+            ...
+        TypeError: unwrap does not accept dtype uint32, which has no negative ...
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.unwrap(jnp.array([0., 3., -3., 0.]), period=6.))

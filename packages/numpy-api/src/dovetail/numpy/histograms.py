@@ -95,14 +95,17 @@ def histogram(
             different shape.
 
     Differs:
-        Elements are counted in integers, and counts are float32 also for floats of 16 bits;
-        each edge is rounded once.
+        Elements are counted in integers, and counts are float32 also for floats of 16 bits.
+        Each edge is rounded once. The dtype of edges is the common one of elements and bins,
+        whatever the dtype of weights.
 
-        >>> counts, _ = jnp.histogram(jnp.zeros(3000, "bfloat16"), bins=2)
-        >>> print(counts, counts.dtype)
-        [   0. 3000.] float32
+        >>> x = jnp.zeros(3000, "bfloat16")
+        >>> counts, edges = jnp.histogram(x, bins=2, weights=jnp.ones(3000))
+        >>> print(counts, counts.dtype, edges.dtype)
+        [   0. 3000.] float32 bfloat16
 
-        Complex numbers lie in no bin, and are refused.
+        Complex numbers lie in no bin, and are refused as elements and as edges; so by `digitize`.
+        JAX counts them in complex numbers, and NumPy drops their imaginary parts with a warning.
 
         >>> try:
         ...     jnp.histogram(jnp.array([1j, 2.0]))

@@ -216,7 +216,11 @@ def _ramp(edge: Any, end: Any, dimension: int, width: int, side: int) -> Any:
 
     aval = aval_of(edge)
     edge = lax.squeeze(edge, (dimension,))
-    ramp = linspace(value(end), edge, width, endpoint=False, dtype=aval.dtype)
+    dtype = aval.dtype
+    if dtypes.kind_of(dtype) in ("i", "u") and dtypes.itemsize_bits(dtype) < 8:
+        dtype = np.dtype(np.int8)  # integers of 4 bits are not promoted
+        edge, end = convert(edge, dtype), convert(end, dtype)
+    ramp = linspace(value(end), edge, width, endpoint=False, dtype=dtype)
     ramp = moveaxis(convert(ramp, aval.dtype, aval.weak_type), 0, dimension)
     return flip(ramp, dimension) if side else ramp
 

@@ -582,6 +582,13 @@ def polyfit(
         ValueError: `deg` is negative, or there are too few points to estimate a covariance.
         TypeError: the shapes do not fit.
 
+    Differs:
+        A weakly typed `x` takes the dtype of `y`, as in other functions; JAX makes it strong.
+
+        >>> x = jnp.full(3, 2.0)
+        >>> print(x.weak_type, jnp.polyfit(x, jnp.ones(3, "bfloat16"), 1).dtype)
+        True bfloat16
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> x = jnp.array([0., 1., 2., 3.])

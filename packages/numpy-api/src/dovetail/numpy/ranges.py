@@ -221,6 +221,15 @@ def linspace(
 
     Raises:
         ValueError: `num` is negative.
+        TypeError: a bound is complex, and `dtype` is an integer dtype.
+
+    Differs:
+        Complex bounds of integers are refused, as in NumPy; JAX drops their imaginary parts.
+
+        >>> jnp.linspace(0, 4j, 3, dtype=int)
+        Traceback (most recent call last):
+            ...
+        TypeError: linspace: complex numbers are not rounded to dtype int32; take the ...
 
     Example:
         >>> import dovetail.numpy as jnp

@@ -127,6 +127,13 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     Returns:
         An array of the shape and dtype of `a`.
 
+    Differs:
+        Python's `round` of complex numbers is this function, too; JAX drops their imaginary parts
+        to make integers of them.
+
+        >>> print(round(jnp.array([1.4 + 2.6j])))
+        [1.+3.j]
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.round(jnp.array([1.234, 2.71]), 1), jnp.round(1234, -2))

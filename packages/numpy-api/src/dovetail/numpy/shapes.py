@@ -706,6 +706,14 @@ def roll(
         TypeError: a shift is not an integer.
         ValueError: the numbers of shifts and dimensions differ.
 
+    Differs:
+        A shift that is no integer is refused, where JAX and NumPy drop its fraction.
+
+        >>> jnp.roll(jnp.arange(3), 1.5)
+        Traceback (most recent call last):
+            ...
+        TypeError: roll requires shift to be an integer, got float64
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.roll(jnp.arange(5), 2))
@@ -727,7 +735,7 @@ def roll(
     elif isinstance(shift, (tuple, list)):
         entries = list(shift)
     elif isinstance(shift, Tracer) and shift.concrete() is None:
-        require_kind("roll", shift, "iu", "integers as shift")
+        require_kind("roll", shift, "biu", "integers as shift")
         entries = list(ravel(shift))
     else:
         entries = list(np.ravel(np.asarray(shift)))
@@ -744,9 +752,9 @@ def roll(
 
 def _shift(shift: Any) -> Any:
     if isinstance(shift, Tracer) and shift.concrete() is None and not shift.ndim:
-        require_kind("roll", shift, "iu", "integers as shift")
+        require_kind("roll", shift, "biu", "integers as shift")
         return convert(shift, dtypes.default_dtype("i"))
-    return integer("roll", "shift", shift)
+    return int(shift) if isinstance(shift, np.bool_) else integer("roll", "shift", shift)
 
 
 @compiled_with("axes", "flat")

@@ -123,10 +123,13 @@ def arctan2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
     Args:
         x1: array or scalar of a real dtype.
-        x2: array or scalar that broadcasts with `x1`.
+        x2: array or scalar of a real dtype that broadcasts with `x1`.
 
     Returns:
         A float array of the common shape: radians in [-pi, pi].
+
+    Raises:
+        TypeError: an operand is complex; `dovetail.lax.atan2` takes complex numbers.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -256,7 +259,8 @@ def deg2rad(x: ArrayLike, /) -> Array:
         A float array of the shape of `x`.
 
     Differs:
-        Complex numbers are refused, as in NumPy, here and by `rad2deg`.
+        Angles and the coordinates of points are real: complex numbers are refused, as in NumPy,
+        here and by `rad2deg`, `arctan2` and `unwrap`.
 
         >>> try:
         ...     jnp.deg2rad(1j)

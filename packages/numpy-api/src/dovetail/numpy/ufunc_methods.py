@@ -25,6 +25,7 @@ from dovetail.extend.arguments import (
     literal,
     requested_dtype,
     value,
+    weak_of,
 )
 from dovetail.extend.avals import ArrayClass, aval_of, shape_of
 from dovetail.extend.indexing import canonical_fill
@@ -353,11 +354,19 @@ def reduceat(ufunc: Any) -> Function:
         result = _fold_parts(ufunc, items, starts, ends, requested_dtype(name, dtype))
         valid = lax.lt(starts, literal(size, starts.dtype))
         valid = lax.broadcast_in_dim(valid, shape_of(result), (0,))
+        weak = dtype is None and weak_of(x) and _keeps_type(ufunc, x)
         fill = literal(canonical_fill(None, result.dtype, name), result.dtype)
-        result = pick(valid, result, fill)
+        result = convert(pick(valid, result, fill), result.dtype, weak)
         return plain(shapes.moveaxis)(result, 0, axis)
 
     return run
+
+
+def _keeps_type(ufunc: Any, x: Any) -> bool:
+    """Whether a function of weakly typed arrays has a result of their dtype, weakly typed, too."""
+    item = ShapeDtypeStruct((1,), x.dtype, weak_type=True)
+    result = eval_shape(plain(ufunc), item, item)
+    return bool(result.weak_type and result.dtype == item.dtype)
 
 
 def _parts(indices: Any, size: int) -> tuple[Any, Any]:

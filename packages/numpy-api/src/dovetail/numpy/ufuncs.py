@@ -51,6 +51,14 @@ class ufunc(functools.partial):  # type: ignore[type-arg]
         >>> print(jnp.add.reduceat(jnp.arange(4), jnp.array([0, -1])))
         [3 3]
 
+        A scalar has no dimension to accumulate along, and is refused, as in NumPy; JAX makes a
+        vector of it.
+
+        >>> jnp.add.accumulate(2)
+        Traceback (most recent call last):
+            ...
+        numpy.exceptions.AxisError: add.accumulate: axis 0 is out of bounds for an array of ...
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> jnp.add, jnp.add.nin, jnp.add.identity

@@ -18,6 +18,7 @@ from dovetail.extend.arguments import (
     literal,
     require_kind,
     value,
+    weak_of,
 )
 from dovetail.extend.avals import Tracer, aval_of
 from dovetail.extend.unchecked import slice_dimension
@@ -212,7 +213,7 @@ def _put_along(x: Any, where: Any, values: Any, axis: int, mode: str | None) -> 
             f"put_along_axis: values of shape {actual} cannot be broadcast to the shape {full} of "
             "the indices"
         ) from None
-    values = convert(values, aval_of(x).dtype)
+    values = convert(values, aval_of(x).dtype, weak_of(x))
     if full[axis] == 1 and mode in (None, "drop", "clip"):
         # One element of each row: comparing all positions is faster than a scatter.
         size = shape[axis]

@@ -106,6 +106,13 @@ def key(seed: ArrayLike, *, impl: str | None = None, dtype: DTypeLike | None = N
         OverflowError: `seed` has more than 64 bits.
 
     Differs:
+        A seed must be an integer, also where it is traced; so must the data of `fold_in`.
+
+        >>> dt.jit(dt.random.key)(1.5)
+        Traceback (most recent call last):
+            ...
+        TypeError: random.key: the seed must be an integer, got float32: ...
+
         Keys of ``rbg`` and ``unsafe_rbg`` give under `vmap` what each gives alone.
 
         >>> keys = dt.random.split(dt.random.key(0, impl="rbg"), 2)
@@ -326,6 +333,15 @@ def fold_in(key: KeyLike, data: ArrayLike) -> Array:
         ValueError: `key` is an array of several keys.
         OverflowError: `data` is a Python integer that is negative or does not fit 32 bits.
 
+    Differs:
+        Floats and complex numbers are refused, which JAX cuts to integers: what differs by a
+        fraction would give the same key.
+
+        >>> dt.random.fold_in(dt.random.key(0), 0.5)
+        Traceback (most recent call last):
+            ...
+        TypeError: random.fold_in: data must be an integer, got float32: 0.5
+
     Example:
         >>> from dovetail import random
         >>> random.key_data(random.fold_in(random.key(0), 7)).tolist()
@@ -350,7 +366,7 @@ def _folded_number(data: Any) -> Any:
             f"random.fold_in accepts a scalar, but was given an array of shape {aval.shape}; write "
             "vmap(random.fold_in, in_axes=(None, 0))(key, data) for an array of keys"
         )
-    if dtypes.kind_of(aval.dtype) not in ("i", "u"):
+    if dtypes.kind_of(aval.dtype) not in ("b", "i", "u"):
         raise TypeError(f"random.fold_in: data must be an integer, got {aval.dtype}: {data!r:.80}")
     if isinstance(value, ArrayClass):
         return value

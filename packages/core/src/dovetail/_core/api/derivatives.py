@@ -86,6 +86,13 @@ def jvp(
         >>> print(*dt.jvp(lambda x: x * x, (3.0,), (1,)))
         9.0 6.0
 
+        Tangents have the types of primals: a number of Python is no weakly typed tangent of an
+        array that is not.
+
+        >>> _, t = dt.jvp(lambda x: x, (jnp.ones(()),), (1.0,))
+        >>> print(t.weak_type)
+        False
+
     Example:
         >>> import dovetail as dt
         >>> import dovetail.numpy as jnp

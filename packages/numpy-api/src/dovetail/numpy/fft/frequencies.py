@@ -44,7 +44,8 @@ def fftfreq(
         ValueError: `n` is not positive, or `d` is not a scalar.
 
     Differs:
-        Frequencies of no points, or of a dtype that is not floating point, are refused.
+        Frequencies of no points, of points at a complex distance, or of a dtype that is not
+        floating point, are refused, here and by `rfftfreq`.
 
         >>> jnp.fft.fftfreq(0)
         Traceback (most recent call last):

@@ -61,11 +61,11 @@ def at(x: Any) -> IndexUpdateHelper:
         An object to index.
 
     Differs:
-        ``x.at[i].divide(y)`` and ``x.at[i].power(y)`` have the dtype of ``x / y`` and
-        ``x ** y``; the other updates keep that of `x`.
+        Of integers, ``x.at[i].divide(y)`` and ``x.at[i].power(y)`` have the dtype of ``x / y`` and
+        ``x ** y``, where JAX drops the fraction of `y`. All other updates keep the dtype of `x`.
 
-        >>> print(jnp.arange(1, 3).at[0].divide(2))
-        [0.5 2. ]
+        >>> print(jnp.array([4, 9]).at[0].power(0.5))
+        [2. 9.]
 
         A position that does not fit 32 bits is out of bounds like any other, and never cut to
         32 bits. A mode is checked also where the index needs none.

@@ -122,10 +122,8 @@ def put(
         unique_indices: a promise about the arrays in the index.
     """
     if method in ("divide", "power"):
-        dtype, _ = dtypes.result_type(x, values, return_weak_type_flag=True)
-        ones = full(shape_of(x), 1, dtype)
         factors = put(
-            ones,
+            _ones(x, values),
             index,
             values,
             "multiply",
@@ -142,6 +140,15 @@ def put(
         return x
     out = _scatter(out, index, plan, values, method, mode, indices_are_sorted, unique_indices)
     return convert_element_type(out, aval.dtype, aval.weak_type)
+
+
+def _ones(x: Any, values: Any) -> Any:
+    """Ones of the shape and dtype of an array; of the dtype that integers and values promote to."""
+    dtype, weak = aval_of(x).dtype, aval_of(x).weak_type
+    if dtypes.kind_of(dtype) not in ("f", "c"):
+        dtype, common = dtypes.result_type(x, values, return_weak_type_flag=True)
+        weak = weak and common
+    return convert_element_type(full(shape_of(x), 1, dtype), dtype, weak)
 
 
 def _of_one_dtype(x: Any, values: Any, method: str) -> tuple[Any, Any]:
@@ -233,7 +240,7 @@ def update(
         dtypes.check_fits(values, x.aval.dtype, f"x.at[...].{method}")
         if not fits(values, dtypes.default_dtype("i")):
             values = np.asarray(values, x.aval.dtype)
-    if method in _FAMILY:
+    if method in _FAMILY or dtypes.kind_of(x.aval.dtype) in ("f", "c"):
         _check_loss(x, values, method)
     shape = x.aval.shape
     parsed_mode = GatherScatterMode.from_any(mode)
@@ -313,8 +320,7 @@ def _mask_setter(method: str) -> Any:
 
 def _put_masked(x: Any, mask: Any, values: Any, method: str) -> Any:
     if method in ("divide", "power"):
-        dtype, _ = dtypes.result_type(x, values, return_weak_type_flag=True)
-        factors = _put_masked(full(shape_of(x), 1, dtype), mask, values, "multiply")
+        factors = _put_masked(_ones(x, values), mask, values, "multiply")
         return x / factors if method == "divide" else x**factors
     aval = aval_of(x)
     present, values = _of_one_dtype(x, values, method)

@@ -18,6 +18,7 @@ from dovetail.extend.arguments import (
     integer,
     literal,
     same_dtype,
+    weak_of,
 )
 from dovetail.extend.avals import Tracer, aval_of
 from dovetail.extend.matrices import (
@@ -46,8 +47,9 @@ def solution(a: Any, b: Any) -> Any:
 
     Derivatives reuse the same factors.
     """
+    weak = weak_of(a) and weak_of(b)
     if not aval_of(b).size:
-        return b
+        return convert(b, aval_of(b).dtype, weak)
     packed, _, permutation = lax.linalg.lu(lax.stop_gradient(a))
 
     def solve(_: Any, y: Any) -> Any:
@@ -59,7 +61,8 @@ def solution(a: Any, b: Any) -> Any:
         y = solve_triangular(packed, y, unit_diagonal=True, transpose_a=True)
         return rows_in_order(y, plain(argsort)(permutation))
 
-    return custom_linear_solve(lambda x: product(a, x), b, solve, solve_transposed)
+    x = custom_linear_solve(lambda x: product(a, x), b, solve, solve_transposed)
+    return convert(x, aval_of(x).dtype, weak)
 
 
 def inverse(a: Any) -> Any:
@@ -497,4 +500,5 @@ def _least_squares(a: Any, b: Any, rcond: Any) -> tuple[Any, Any, Any, Any]:
     x = product(inverse, columns)
     residuals = lax.reduce_sum(squares(lax.sub(columns, product(left, x))), (0,))
     x = x if len(right_shape) == 2 else reshaped(x, (shape[1],))
+    s = convert(s, aval_of(s).dtype, weak_of(left) and weak_of(right))
     return rounded(x, dtype), rounded(residuals, dtype), rank, rounded(s, dtype)

@@ -463,6 +463,16 @@ def dot_general(
         >>> print(lax.dot(z, jnp.ones(1, z.dtype), precision="BF16_BF16_F32") == z[0])
         True
 
+        Operands promote as elsewhere: weakly typed ones give way. A dtype that cannot hold the
+        products is refused as that of the result.
+
+        >>> print(lax.dot(jnp.ones(2, "float16"), jnp.full(2, 1.0)).dtype)
+        float16
+        >>> lax.dot(jnp.ones(2), jnp.ones(2), preferred_element_type="int8")
+        Traceback (most recent call last):
+            ...
+        TypeError: dot_general: products of float32 cannot be summed in ...
+
     Example:
         >>> import numpy as np
         >>> from dovetail import lax

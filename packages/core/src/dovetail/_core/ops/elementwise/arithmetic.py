@@ -391,18 +391,19 @@ def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Ar
         x: numbers.
         y: numbers of the same dtype; the same shape, a scalar, or broadcastable along dimensions of
             size 1.
-        out_dtype: a dtype that holds every value of the operands' dtype; they are converted to it
-            first. None for theirs.
+        out_dtype: dtype of the result, to which the operands are converted first: of their kind, or
+            of one that holds theirs, such as floats for integers. None for theirs.
 
     Returns:
         An array of the dtype of the operands, or of `out_dtype`.
 
     Raises:
-        TypeError: dtypes differ, or shapes are incompatible.
+        TypeError: dtypes differ, `out_dtype` has another kind, or shapes are incompatible.
 
     Differs:
-        A dtype that was asked for, with `out_dtype` or `preferred_element_type`, must hold what it
-        is made from, and is not weak.
+        A dtype that was asked for, with `out_dtype` or `preferred_element_type`, must be of a kind
+        that holds what it is made from: numbers lose no fractions, imaginary parts or signs. It is
+        not weak.
 
         >>> lax.mul(jnp.ones(2), jnp.ones(2), out_dtype="int8")
         Traceback (most recent call last):
@@ -418,12 +419,13 @@ def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Ar
     """
     x, y = operands("mul", x, y)
     if out_dtype is not None:
-        wider = dtypes.canonicalize_dtype(out_dtype)
-        if dtypes.promote_types(aval_of(x).dtype, wider) != wider:
+        dtype, kinds = dtypes.canonicalize_dtype(out_dtype), "buifc"
+        given, asked = (dtypes.kind_of(d) or "?" for d in (aval_of(x).dtype, dtype))
+        if kinds.find(given) > kinds.find(asked):
             raise TypeError(
-                f"lax.mul: out_dtype {wider} does not hold the values of {aval_of(x).dtype}"
+                f"lax.mul: out_dtype {dtype} does not hold the values of {aval_of(x).dtype}"
             )
-        x, y = convert_element_type(x, wider), convert_element_type(y, wider)
+        x, y = convert_element_type(x, dtype), convert_element_type(y, dtype)
     return mul_p.bind(x, y)
 
 

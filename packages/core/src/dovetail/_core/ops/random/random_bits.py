@@ -158,7 +158,7 @@ class RngUniform(Primitive):
         kind, bits = dtypes.kind_of(low.dtype), dtypes.itemsize_bits(low.dtype)
         if kind not in ("i", "u", "f") or bits < 8 or (kind == "f" and bits < 16):
             raise TypeError(f"{self.name} does not make numbers of dtype {dtype_name(low.dtype)}")
-        return make_aval(shape, low.dtype)
+        return make_aval(shape, low.dtype, low.weak_type and high.weak_type)
 
     def reference(self, low: Any, high: Any, *, shape: Shape) -> Any:
         generator, dtype = np.random.default_rng(), np.asarray(low).dtype

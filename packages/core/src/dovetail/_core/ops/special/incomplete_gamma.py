@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from dovetail._core.base.typing import Array, ArrayLike
-from dovetail._core.basis.elementwise import mul, neg
+from dovetail._core.basis.elementwise import convert_element_type, mul, neg
 from dovetail._core.basis.families import Binary
 from dovetail._core.basis.operands import literal_like
 from dovetail._core.hlo.expressions import Expression, by_kind, repeat_downwards
@@ -414,4 +414,5 @@ def random_gamma_grad(a: ArrayLike, x: ArrayLike) -> Array:
         >>> round(float(lax.random_gamma_grad(1.0, 2.0)), 4)
         1.6317
     """
-    return random_gamma_grad_p.bind(*operands("random_gamma_grad", a, x))
+    slope = random_gamma_grad_p.bind(*operands("random_gamma_grad", a, x))
+    return convert_element_type(slope, slope.dtype)
