@@ -122,10 +122,8 @@ def put(
         unique_indices: a promise about the arrays in the index.
     """
     if method in ("divide", "power"):
-        dtype, _ = dtypes.result_type(x, values, return_weak_type_flag=True)
-        ones = full(shape_of(x), 1, dtype)
         factors = put(
-            ones,
+            _ones(x, values),
             index,
             values,
             "multiply",
@@ -142,6 +140,12 @@ def put(
         return x
     out = _scatter(out, index, plan, values, method, mode, indices_are_sorted, unique_indices)
     return convert_element_type(out, aval.dtype, aval.weak_type)
+
+
+def _ones(x: Any, values: Any) -> Any:
+    """Ones of the shape of an array, of the dtype that it and values promote to."""
+    dtype, weak = dtypes.result_type(x, values, return_weak_type_flag=True)
+    return convert_element_type(full(shape_of(x), 1, dtype), dtype, weak and aval_of(x).weak_type)
 
 
 def _of_one_dtype(x: Any, values: Any, method: str) -> tuple[Any, Any]:
@@ -313,8 +317,7 @@ def _mask_setter(method: str) -> Any:
 
 def _put_masked(x: Any, mask: Any, values: Any, method: str) -> Any:
     if method in ("divide", "power"):
-        dtype, _ = dtypes.result_type(x, values, return_weak_type_flag=True)
-        factors = _put_masked(full(shape_of(x), 1, dtype), mask, values, "multiply")
+        factors = _put_masked(_ones(x, values), mask, values, "multiply")
         return x / factors if method == "divide" else x**factors
     aval = aval_of(x)
     present, values = _of_one_dtype(x, values, method)

@@ -186,7 +186,7 @@ class ScatterFamily(Primitive):
                 f"{self.name}: updates of shape {updates.shape} are slices of sizes {sizes}, which "
                 f"exceed the operand of shape {operand.shape}"
             )
-        return operand.update(weak_type=operand.weak_type and updates.weak_type)
+        return operand
 
     def reference(self, operand: Any, indices: Any, updates: Any, **params: Any) -> Any:
         out = np.array(operand)

@@ -138,7 +138,7 @@ class CholeskyUpdate(Primitive):
                 "cholesky_update: w_vector must be as long as the rows of r_matrix, got the shapes "
                 f"{r.shape} of r_matrix and {w.shape} of w_vector"
             )
-        return make_aval(r.shape, r.dtype)
+        return make_aval(r.shape, r.dtype, r.weak_type and w.weak_type)
 
     def reference(self, r: Any, w: Any) -> Any:
         dtype = np.asarray(r).dtype

@@ -68,7 +68,7 @@ class HouseholderProduct(Primitive):
                 "householder_product: the matrices in a must have at least as many rows as "
                 f"columns, got the shape {a.shape}"
             )
-        return make_aval(a.shape, a.dtype)
+        return make_aval(a.shape, a.dtype, a.weak_type and taus.weak_type)
 
     def reference(self, a: Any, taus: Any) -> Any:
         a = np.asarray(a)
@@ -106,7 +106,7 @@ class Ormqr(Primitive):
                 f"{'rows' if left else 'columns'} as those in a have rows, got the shapes "
                 f"{a.shape} of a and {c.shape} of c"
             )
-        return make_aval(c.shape, c.dtype)
+        return make_aval(c.shape, c.dtype, all(v.weak_type for v in (a, taus, c)))
 
     def reference(self, a: Any, taus: Any, c: Any, *, left: bool, transpose: bool) -> Any:
         if left:

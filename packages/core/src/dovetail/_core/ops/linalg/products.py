@@ -45,7 +45,7 @@ class SymmetricProduct(Primitive):
                 f"those in a_matrix have, got the shapes {a.shape} of a_matrix and {c.shape} of "
                 "c_matrix"
             )
-        return make_aval(c.shape, c.dtype)
+        return make_aval(c.shape, c.dtype, a.weak_type and c.weak_type)
 
     def reference(self, a: Any, c: Any, *, alpha: float, beta: float) -> Any:
         dtype = np.asarray(a).dtype

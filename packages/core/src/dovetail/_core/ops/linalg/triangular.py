@@ -66,7 +66,7 @@ class TriangularSolve(Primitive):
                 f"{'rows' if left_side else 'columns'} of b must be as many as those of a, got the "
                 f"shapes {a.shape} of a and {b.shape} of b"
             )
-        return make_aval(b.shape, b.dtype)
+        return make_aval(b.shape, b.dtype, a.weak_type and b.weak_type)
 
     def reference(
         self,

@@ -61,7 +61,7 @@ class TridiagonalSolve(Primitive):
                 "tridiagonal_solve requires diagonals of the shape of b without its last "
                 f"dimension, got the shapes {d.shape} of d and {b.shape} of b"
             )
-        return make_aval(b.shape, b.dtype)
+        return make_aval(b.shape, b.dtype, all(v.weak_type for v in (dl, d, du, b)))
 
     def reference(self, dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool = False) -> Any:
         b = np.asarray(b)

@@ -12,7 +12,7 @@ from dovetail._core.base.errors import ShapeError
 from dovetail._core.base.typing import Array, ArrayLike, PyTree, Sharding
 from dovetail._core.basis import structural
 from dovetail._core.basis.elementwise import convert_element_type, dtype_name, mul_p
-from dovetail._core.basis.operands import as_operand, make_literal, number_of
+from dovetail._core.basis.operands import as_operand, number_of
 from dovetail._core.basis.structural import batch_size, reduce_sum_p, reduced_aval, to_front
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Literal
@@ -70,7 +70,10 @@ class Reduce(Primitive):
                     "reduce requires operands of one shape, and for each a scalar of its dtype to "
                     f"start with, got {', '.join(a.short_name() for a in avals)}"
                 )
-        return [reduced_aval("reduce", x, dimensions).strengthen() for x in arrays]
+        return [
+            reduced_aval("reduce", x, dimensions).update(weak_type=x.weak_type and s.weak_type)
+            for x, s in zip(arrays, starts, strict=True)
+        ]
 
     def reference(self, *args: Any, jaxpr: ClosedJaxpr, dimensions: Axes) -> Any:
         count = len(args) // 2
@@ -341,7 +344,10 @@ def reduce(
     closed = combination(computation, tree, avals, "reduce")
     monoid = known_monoid(closed, starts[0], avals[0].dtype) if len(arrays) == 1 else None
     if monoid is not None:
-        return pytree.unflatten(tree, [monoid.reduced(arrays[0], axes)])
+        out = monoid.reduced(arrays[0], axes)
+        if aval_of(out).weak_type and not aval_of(starts[0]).weak_type:
+            out = convert_element_type(out, aval_of(out).dtype)
+        return pytree.unflatten(tree, [out])
     scalars = [starting_value(s, a.dtype, "reduce") for s, a in zip(starts, avals, strict=True)]
     outs = reduce_p.bind(*arrays, *scalars, dimensions=axes, jaxpr=closed)
     return pytree.unflatten(tree, outs)
@@ -364,7 +370,7 @@ def starting_value(scalar: Any, dtype: Any, function: str) -> Any:
             f"lax.{function}: init_values must be scalars, got an array of shape {scalar.shape}"
         )
     if scalar.dtype == dtype:
-        return make_literal(scalar.val, dtype) if type(scalar) is Literal else scalar
+        return scalar
     order = "biufc"
     weak = aval_of(scalar).weak_type
     if not weak or order.index(dtypes.kind_of(scalar.dtype)) > order.index(
@@ -375,8 +381,8 @@ def starting_value(scalar: Any, dtype: Any, function: str) -> Any:
             f"operand of dtype {dtype_name(dtype)}; convert one with lax.convert_element_type"
         )
     if type(scalar) is Literal:
-        return number_of(scalar, dtype, f"lax.{function}")
-    return convert_element_type(scalar, dtype)
+        return number_of(scalar, dtype, f"lax.{function}", weak_type=True)
+    return convert_element_type(scalar, dtype, True)
 
 
 def combination(computation: Any, tree: Any, avals: Sequence[Any], function: str) -> ClosedJaxpr:
