@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 
 from dovetail._core.base import config, dtypes
-from dovetail._core.base.errors import ShapeError
+from dovetail._core.base.errors import DTypeError, ShapeError
 from dovetail._core.base.typing import Array, ArrayLike, DTypeLike, Sharding
 from dovetail._core.basis import structural
 from dovetail._core.basis.elementwise import add_tangents, convert_element_type, dtype_name
@@ -193,7 +193,7 @@ def _check_dimensions(
     name: str, side: str, aval: ShapedArray, contracting: Dims, batch: Dims
 ) -> None:
     if not dtypes.kind_of(aval.dtype):
-        raise TypeError(f"{name} does not accept dtype {dtype_name(aval.dtype)} of {side}")
+        raise DTypeError(f"{name} does not accept dtype {dtype_name(aval.dtype)} of {side}")
     both = (*contracting, *batch)
     if len(set(both)) != len(both):
         raise TypeError(
@@ -462,6 +462,16 @@ def dot_general(
         >>> z = jnp.array([1 + 2**-12 + 0j])
         >>> print(lax.dot(z, jnp.ones(1, z.dtype), precision="BF16_BF16_F32") == z[0])
         True
+
+        Operands promote as elsewhere: weakly typed ones give way. A dtype that cannot hold the
+        products is refused as that of the result.
+
+        >>> print(lax.dot(jnp.ones(2, "float16"), jnp.full(2, 1.0)).dtype)
+        float16
+        >>> lax.dot(jnp.ones(2), jnp.ones(2), preferred_element_type="int8")
+        Traceback (most recent call last):
+            ...
+        TypeError: dot: products of float32 cannot be summed in preferred_element_type int8: ...
 
     Example:
         >>> import numpy as np

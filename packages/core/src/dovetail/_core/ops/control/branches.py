@@ -536,6 +536,11 @@ def cond(
         >>> print(lax.cond(True, lambda x: 0, lambda x: x, jnp.ones(2, "bfloat16")[0]).dtype)
         bfloat16
 
+        A result is weakly typed only if that of every branch is.
+
+        >>> print(lax.cond(True, jnp.float32, lambda x: 1.0, 2).weak_type)
+        False
+
     Example:
         >>> from dovetail import lax
         >>> float(lax.cond(True, lambda x: x + 1.0, lambda x: x - 1.0, 3.0))

@@ -112,12 +112,15 @@ def scan(
             known.
 
     Differs:
-        A weakly typed first value of what is carried is converted before the loop, so that what
-        is stacked of it has the final dtype too.
+        What is carried has one type from first to last. A weakly typed first value is converted
+        before the loop, so that what is stacked of it has the final dtype too; a weakly typed
+        result of the function takes the type of a first value that is none.
 
         >>> final, stacked = lax.scan(lambda c, x: (c + x, c), 0.0, jnp.ones(2, "bfloat16"))
         >>> print(final.dtype, stacked.dtype)
         bfloat16 bfloat16
+        >>> print(lax.scan(lambda c, x: (2.0, x), jnp.float32(1), jnp.ones(2))[0].weak_type)
+        False
 
         The result is a tuple also where the function returns another pair, such as a list.
         ``unroll=0``, and ``batch_size=0`` of `map`, are refused.

@@ -296,7 +296,8 @@ def qdwh(
         ValueError: there are fewer rows than columns, or an argument is out of range.
 
     Differs:
-        It takes batches, and has a derivative of its own in both modes.
+        It takes batches, and has a derivative of its own in both modes. The number of
+        iterations is an int32, also with ``enable_x64``.
 
         >>> u, h, _, _ = lax.linalg.qdwh(jnp.ones((3, 1, 1)))
         >>> print(u.shape, h.shape)
