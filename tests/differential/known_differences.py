@@ -76,7 +76,8 @@ MERELY_REFUSED = "|".join(
 
 EQUAL_DTYPES = (
     r"arguments to have the same dtypes|inconsistent dtypes|dtypes should match corresponding|"
-    r"padding_value must be same dtype|does not accept dtype int\d+ at position"
+    r"padding_value must be same dtype|does not accept dtype int\d+ at position|"
+    r"and two inexact dtypes must match, but got (float|bfloat|complex)"
 )
 
 ELEMENTARY = r"(jnp|lax|nn)\.(a?(rc)?(sin|cos|tan)h?|exp\w*|log\w*|\w*sqrt|square|power|pow)"
@@ -129,7 +130,7 @@ KNOWN = (
     Known(
         "a number that a branch returns takes the dtype of the other one",
         "dovetail.lax: cond",
-        _of("accepted", r"lax\.(cond|switch)", theirs="must have identical types"),
+        _of("accepted", r"lax\.(cond|switch)", theirs="must have equal output types"),
     ),
     Known(
         "results are never weakly typed, however many elements there are",
@@ -160,6 +161,16 @@ KNOWN = (
         "logarithms of sums are no integers",
         "dovetail.lax: cumlogsumexp",
         _of("refused", r"lax\.cumlogsumexp", r"does not accept dtype (u?int|bool)"),
+    ),
+    Known(
+        "a seed is an integer",
+        "dovetail.random: key",
+        _of("refused", r"random\..*", "(the seed|data) must be an integer"),
+    ),
+    Known(
+        "slices must fit, also where there are none",
+        "dovetail.lax: gather",
+        _of("refused", r"lax\.gather", "slice_sizes .* has size"),
     ),
     Known(
         "an integer of Python goes with start indices of any dtype",
@@ -204,7 +215,11 @@ KNOWN = (
     Known(
         "gradients are weakly typed as their arguments are",
         "dovetail: grad",
-        lambda d: d.mode == "grad" and d.field == "weak type" and d.ours.endswith("weak=True"),
+        lambda d: (
+            d.field == "weak type"
+            and d.ours.endswith("weak=True")
+            and (d.mode == "grad" or re.search(r"\bdt\.", d.function) is not None)
+        ),
     ),
     Known(
         "the initial value of a reduction counts",

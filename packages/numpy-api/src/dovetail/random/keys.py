@@ -106,6 +106,13 @@ def key(seed: ArrayLike, *, impl: str | None = None, dtype: DTypeLike | None = N
         OverflowError: `seed` has more than 64 bits.
 
     Differs:
+        A seed must be an integer, also where it is traced; so must the data of `fold_in`.
+
+        >>> dt.jit(dt.random.key)(1.5)
+        Traceback (most recent call last):
+            ...
+        TypeError: random.key: the seed must be an integer, got float32: ...
+
         Keys of ``rbg`` and ``unsafe_rbg`` give under `vmap` what each gives alone.
 
         >>> keys = dt.random.split(dt.random.key(0, impl="rbg"), 2)
