@@ -48,7 +48,7 @@ def _of(fields: str, functions: str, ours: str = "", theirs: str = "") -> Callab
 ANY = ".*"
 INSIDE = (
     r"^(Assertion|Attribute|Key|NotImplemented|XlaRuntime|JaxRuntime|ZeroDivision|Unbound)|"
-    r"not compatible with finfo$"
+    r"not compatible with finfo$|index out of range$"
 )
 """Errors that no documentation names: they come from inside of JAX."""
 
@@ -77,7 +77,8 @@ MERELY_REFUSED = "|".join(
 EQUAL_DTYPES = (
     r"arguments to have the same dtypes|inconsistent dtypes|dtypes should match corresponding|"
     r"padding_value must be same dtype|does not accept dtype int\d+ at position|"
-    r"and two inexact dtypes must match, but got (float|bfloat|complex)"
+    r"and two inexact dtypes must match, but got (float|bfloat|complex)|"
+    r"arguments to fori_loop must have equal types"
 )
 
 ELEMENTARY = r"(jnp|lax|nn)\.(a?(rc)?(sin|cos|tan)h?|exp\w*|log\w*|\w*sqrt|square|power|pow)"
@@ -106,6 +107,11 @@ KNOWN = (
         "JAX refuses another size later, when it is compiled",
         None,
         _of("refused|error", r"lax\.reshape", ours="elements, new_sizes"),
+    ),
+    Known(
+        "JAX refuses another shape later, when it is compiled",
+        None,
+        _of("refused", r"random\.uniform", ours="cannot be broadcast to shape"),
     ),
     Known(
         "a position in a dimension without elements is out of bounds",
