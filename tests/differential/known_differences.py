@@ -66,7 +66,6 @@ MERELY_REFUSED = "|".join(
         r"(add|mul) does not accept dtype bool",  # it is "or", and "and"
         r"(symmetric_product|cholesky_update) does not accept dtype b?float",  # of any width
         r"\w+ does not accept dtype u?int[24]\b",  # the same
-        r"(Pred|Index) type must be .* got .*(int[24]|float8\w*)\.?$",  # the same
         r"Invalid integer data type 'V'",  # the same
         r"data type <class 'numpy\.\w+'> not inexact",  # a fit to integers
         r"Attempted boolean conversion of traced array",  # a mask that is known
@@ -134,6 +133,11 @@ KNOWN = (
         _of("weak type", r"lax\.(cond|switch)", "weak=False"),
     ),
     Known(
+        "a predicate and an index are numbers of any width",
+        None,
+        _of("accepted|error", r"lax\.(cond|switch)", theirs=r"(Pred|Index) type must be .* got "),
+    ),
+    Known(
         "a number that a branch returns takes the dtype of the other one",
         "dovetail.lax: cond",
         _of("accepted", r"lax\.(cond|switch)", theirs="must have equal output types"),
@@ -172,6 +176,16 @@ KNOWN = (
         "a seed is an integer",
         "dovetail.random: key",
         _of("refused", r"random\..*", "(the seed|data) must be an integer"),
+    ),
+    Known(
+        "bounds are real numbers",
+        "dovetail.random: uniform",
+        _of("refused", r"random\..*", "must be a real number|minval must be an integer"),
+    ),
+    Known(
+        "a dtype that cannot hold -1 is refused",
+        "dovetail.random: rademacher",
+        _of("refused", r"random\.rademacher", "must be one of signed numbers"),
     ),
     Known(
         "slices must fit, also where there are none",

@@ -178,9 +178,17 @@ def uniform(
         make results equal to `maxval`.
 
     Raises:
-        TypeError: `key` is not a key, or `shape` is not a shape.
+        TypeError: `key` is not a key, `shape` is not a shape, or a bound is complex.
         ValueError: `key` is an array of several keys, `dtype` is not a float dtype, or a bound does
             not fit the shape.
+
+    Differs:
+        Bounds are real numbers, also where they are traced; so in the other distributions.
+
+        >>> dt.jit(lambda low: dt.random.uniform(dt.random.key(0), minval=low))(1j)
+        Traceback (most recent call last):
+            ...
+        TypeError: random.uniform: minval must be a real number, got complex64
 
     Example:
         >>> from dovetail import random
