@@ -63,6 +63,7 @@ MERELY_REFUSED = "|".join(
         r"Sizes passed to split must be nonnegative",  # NumPy's parts beyond the end are empty
         r"`preferred_element_type` must not be narrower",  # of what JAX itself converted
         r"(neg|logistic|lu|svd|lt|gt) does not accept dtype",  # bools are sorted, too
+        r"feature_group_count must be a positive integer, got 0",  # windows of no features
         r"(add|mul) does not accept dtype bool",  # it is "or", and "and"
         r"(symmetric_product|cholesky_update) does not accept dtype b?float",  # of any width
         r"\w+ does not accept dtype u?int[24]\b",  # the same
@@ -186,6 +187,11 @@ KNOWN = (
         "a dtype that cannot hold -1 is refused",
         "dovetail.random: rademacher",
         _of("refused", r"random\.rademacher", "must be one of signed numbers"),
+    ),
+    Known(
+        "a result is weakly typed where all operands are",
+        "dovetail.lax: random_gamma_grad",
+        _of("weak type", r"lax\.random_gamma_grad", "weak=True"),
     ),
     Known(
         "slices must fit, also where there are none",
