@@ -6,7 +6,7 @@ from typing import Any
 
 from drawing import Draw, Value
 from numpy_operations import Made, Maker, call, tupled
-from source import Operation
+from source import TRANSFORM, Operation
 
 Body = dict[str, Any]
 
@@ -76,8 +76,13 @@ def _name(body: Body) -> list[Any]:
 def branches(draw: Draw, function: str) -> Made:
     operand = draw.value()
     if function == "lax.cond":
-        bodies = [_body(draw, 1, 1) for _ in range(2)]
         pred: Any = draw.value("b", shape=()) if draw.chance(0.7) else draw.chance(0.5)
+        if draw.chance(0.2):
+            other = draw.value()
+            bodies = [_body(draw, 2, 2) for _ in range(2)]
+            words = call(function, pred, *map(_name, bodies), operand, other)
+            return _with(words, *bodies), [(operand.shape, operand.kind), (other.shape, other.kind)]
+        bodies = [_body(draw, 1, 1) for _ in range(2)]
         words = call(function, pred, *map(_name, bodies), operand)
         return _with(words, *bodies), (operand.shape, operand.kind)
     bodies = [_body(draw, 1, 1) for _ in range(draw.integer(1, 3))]
@@ -90,7 +95,8 @@ def scanning(draw: Draw, function: str) -> Made:
     if function == "lax.map":
         body = _body(draw, 1, 1)
         x = draw.value(least=1)
-        return _with(call(function, _name(body), x), body), (x.shape, x.kind)
+        keywords = {"batch_size": draw.integer(1, 3)} if draw.chance(0.2) else {}
+        return _with(call(function, _name(body), x, **keywords), body), (x.shape, x.kind)
     if function == "lax.associative_scan":
         x = draw.value("iff", least=1)
         operation = ["name", draw.pick(("jnp.add", "jnp.maximum", "jnp.multiply"))]
@@ -103,6 +109,10 @@ def scanning(draw: Draw, function: str) -> Made:
         carry, shape, kind = draw.scalar(), (), "f"
     body = _body(draw, 2, 2)
     keywords = {"reverse": True} if draw.chance(0.2) else {}
+    if draw.chance(0.2):
+        keywords["unroll"] = draw.integer(1, 3)
+    if draw.chance(0.2):
+        keywords["length"] = draw.size(x.shape[0])
     words = call(function, _name(body), carry, x, **keywords)
     return _with(words, body), [(shape, kind), (x.shape, x.kind)]
 
@@ -117,7 +127,9 @@ def looping(draw: Draw, function: str) -> Made:
         # The state of the loop is the second parameter.
         body["parameters"].reverse()
         upper: Any = draw.value("i", shape=()) if draw.chance(0.3) else draw.integer(0, 4)
-        words = call(function, 0, upper, _name(body), start)
+        lower: Any = draw.value("i", shape=()) if draw.chance(0.2) else draw.integer(-1, 2)
+        keywords = {"unroll": draw.integer(1, 2)} if draw.chance(0.1) else {}
+        words = call(function, lower, upper, _name(body), start, **keywords)
         return _with(words, body), (shape, kind)
     body = _body(draw, 1, 1)
     inner, draw.bodies = body["name"], draw.bodies + 1
@@ -141,8 +153,52 @@ def looping(draw: Draw, function: str) -> Made:
     return _with(words, body, count, one), [((), "i"), (shape, kind)]
 
 
+def transforming(draw: Draw, function: str) -> Made:
+    """Transformations inside of programs."""
+    name = function.rpartition(".")[2]
+    if name == "vmap":
+        x = draw.value(least=1)
+        body = _body(draw, 1, 1)
+        axes = draw.axis(len(x.shape))
+        keywords = {"in_axes": axes, "out_axes": axes} if draw.chance(0.5) else {}
+        return _with(call(function, _name(body), x, **keywords), body), (x.shape, x.kind)
+    x = draw.value("f" if name not in ("jit", "checkpoint") else "biufc")
+    body = _body(draw, 1, 1)
+    if name in ("jit", "checkpoint", "custom_gradient"):
+        if name == "custom_gradient":
+            body["result"] = tupled([body["result"], ["name", "lambda g: 2 * g"]])
+        return _with(call(function, _name(body), x), body), (x.shape, x.kind)
+    if name == "jvp":
+        words = call(function, _name(body), tupled([x]), tupled([draw.like(x)]))
+        return _with(words, body), [(x.shape, x.kind)] * 2
+    if name in ("jacfwd", "jacrev"):
+        return _with(call(function, _name(body), x), body), (x.shape * 2, x.kind)
+    body["result"] = ["call", "jnp.sum", [body["result"]], {}]
+    result: Any = (x.shape * (2 if name == "hessian" else 1), x.kind)
+    if name == "value_and_grad":
+        result = [((), x.kind), result]
+    return _with(call(function, _name(body), x), body), result
+
+
 CONTROL_FLOW: dict[Maker, list[str]] = {
     branches: ["lax.cond", "lax.switch"],
     scanning: ["lax.scan", "lax.scan", "lax.map", "lax.associative_scan"],
     looping: ["lax.while_loop", "lax.fori_loop"],
+    transforming: [
+        "dt.jvp",
+        *(
+            f"{TRANSFORM}dt.{name}"
+            for name in (
+                "jit",
+                "vmap",
+                "grad",
+                "value_and_grad",
+                "jacfwd",
+                "jacrev",
+                "hessian",
+                "checkpoint",
+                "custom_gradient",
+            )
+        ),
+    ],
 }

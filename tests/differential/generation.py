@@ -9,6 +9,7 @@ from control_flow import CONTROL_FLOW
 from drawing import MOST_ELEMENTS, Draw, Shape, Value
 from lax_operations import LAX
 from numpy_operations import NUMPY
+from random_operations import RANDOM
 from source import Operation, Program
 
 FEWEST, MOST = 5, 20
@@ -17,7 +18,7 @@ MODES = ("jit", "vmap", "grad")
 """What is done to a program after it ran operation by operation: to each one of them."""
 
 #: Families of operations and how often one is drawn: first a group, then a family, then a function.
-GROUPS = ((NUMPY, 6), (LAX, 4), (CONTROL_FLOW, 1))
+GROUPS = ((NUMPY, 12), (LAX, 8), (CONTROL_FLOW, 3), (RANDOM, 1))
 
 
 def generate(seed: int) -> Program:

@@ -22,6 +22,15 @@ class Known:
     applies: Callable[[Difference], bool]
 
 
+def _is_position_or_boolean(difference: Difference) -> bool:
+    """Whether what is weakly typed in JAX, and not here, is a boolean, a position or a count."""
+    functions = r"(lax|jnp)\.(top_k|argpartition)|lax\.linalg\.(lu|qdwh)"
+    return re.search(r"^bool weak=False", difference.ours) is not None or (
+        re.fullmatch(functions, difference.function) is not None
+        and re.search(r"^int\d+ weak=False", difference.ours) is not None
+    )
+
+
 def _of(fields: str, functions: str, ours: str = "", theirs: str = "") -> Callable[..., bool]:
     """Differences in one of some fields, of functions and with outcomes that match patterns."""
 
@@ -37,7 +46,10 @@ def _of(fields: str, functions: str, ours: str = "", theirs: str = "") -> Callab
 
 
 ANY = ".*"
-INSIDE = r"^(Assertion|Attribute|Key|NotImplemented|XlaRuntime|JaxRuntime|ZeroDivision|Unbound)"
+INSIDE = (
+    r"^(Assertion|Attribute|Key|NotImplemented|XlaRuntime|JaxRuntime|ZeroDivision|Unbound)|"
+    r"not compatible with finfo$|index out of range$"
+)
 """Errors that no documentation names: they come from inside of JAX."""
 
 MERELY_REFUSED = "|".join(
@@ -51,7 +63,10 @@ MERELY_REFUSED = "|".join(
         r"Sizes passed to split must be nonnegative",  # NumPy's parts beyond the end are empty
         r"`preferred_element_type` must not be narrower",  # of what JAX itself converted
         r"(neg|logistic|lu|svd|lt|gt) does not accept dtype",  # bools are sorted, too
-        r"(Pred|Index) type must be .* got .*(int[24]|float8\w*)$",  # of any width
+        r"feature_group_count must be a positive integer, got 0",  # windows of no features
+        r"(add|mul) does not accept dtype bool",  # it is "or", and "and"
+        r"(symmetric_product|cholesky_update) does not accept dtype b?float",  # of any width
+        r"\w+ does not accept dtype u?int[24]\b",  # the same
         r"Invalid integer data type 'V'",  # the same
         r"data type <class 'numpy\.\w+'> not inexact",  # a fit to integers
         r"Attempted boolean conversion of traced array",  # a mask that is known
@@ -63,7 +78,9 @@ MERELY_REFUSED = "|".join(
 
 EQUAL_DTYPES = (
     r"arguments to have the same dtypes|inconsistent dtypes|dtypes should match corresponding|"
-    r"padding_value must be same dtype|does not accept dtype int\d+ at position"
+    r"padding_value must be same dtype|does not accept dtype int\d+ at position|"
+    r"and two inexact dtypes must match, but got (float|bfloat|complex)|"
+    r"arguments to fori_loop must have equal types"
 )
 
 ELEMENTARY = r"(jnp|lax|nn)\.(a?(rc)?(sin|cos|tan)h?|exp\w*|log\w*|\w*sqrt|square|power|pow)"
@@ -94,6 +111,11 @@ KNOWN = (
         _of("refused|error", r"lax\.reshape", ours="elements, new_sizes"),
     ),
     Known(
+        "JAX refuses another shape later, when it is compiled",
+        None,
+        _of("refused", r"random\.uniform", ours="cannot be broadcast to shape"),
+    ),
+    Known(
         "a position in a dimension without elements is out of bounds",
         "dovetail: Array.at",
         _of("refused|error", r"getitem|at .*", ours=r"^IndexError: .* with size 0 "),
@@ -101,7 +123,92 @@ KNOWN = (
     Known(
         "all results of a loop are arrays",
         "dovetail.lax: while_loop",
-        _of("structure", r"lax\.(while_loop|fori_loop)", theirs=r"(bool|int|float|complex) "),
+        _of("structure", r"lax\.(while_loop|fori_loop|scan)", theirs=r"(bool|int|float|complex) "),
+    ),
+    Known(
+        "what a loop carries has one type",
+        "dovetail.lax: scan",
+        _of("weak type", r"lax\.(while_loop|fori_loop|scan)", "weak=False"),
+    ),
+    Known(
+        "a result is weakly typed only if that of every branch is",
+        "dovetail.lax: cond",
+        _of("weak type", r"lax\.(cond|switch)", "weak=False"),
+    ),
+    Known(
+        "a predicate and an index are numbers of any width",
+        None,
+        _of("accepted|error", r"lax\.(cond|switch)", theirs=r"(Pred|Index) type must be .* got "),
+    ),
+    Known(
+        "a number that a branch returns takes the dtype of the other one",
+        "dovetail.lax: cond",
+        _of("accepted", r"lax\.(cond|switch)", theirs="must have equal output types"),
+    ),
+    Known(
+        "results are never weakly typed, however many elements there are",
+        "dovetail.lax: associative_scan",
+        _of("weak type", r"lax\.associative_scan", "weak=False"),
+    ),
+    Known(
+        "positions, counts and booleans are never weakly typed",
+        "dovetail.lax: top_k",
+        lambda d: d.field == "weak type" and _is_position_or_boolean(d),
+    ),
+    Known(
+        "the number of iterations is an int32",
+        "dovetail.lax.linalg: qdwh",
+        _of("dtype", r"lax\.linalg\.qdwh", "^int32$", "^int64$"),
+    ),
+    Known(
+        "operands of a product promote as elsewhere",
+        "dovetail.lax: dot_general",
+        _of("dtype|weak type", r"lax\.(dot|dot_general|batch_matmul|ragged_dot)"),
+    ),
+    Known(
+        "a dtype that cannot hold the products is refused as that of the result",
+        "dovetail.lax: dot_general",
+        _of("refused", r"lax\.(dot|dot_general)", "cannot be summed in preferred_element_type"),
+    ),
+    Known(
+        "logarithms of sums are no integers",
+        "dovetail.lax: cumlogsumexp",
+        _of("refused", r"lax\.cumlogsumexp", r"does not accept dtype (u?int|bool)"),
+    ),
+    Known(
+        "a seed is an integer",
+        "dovetail.random: key",
+        _of("refused", r"random\..*", "(the seed|data) must be an integer"),
+    ),
+    Known(
+        "bounds are real numbers",
+        "dovetail.random: uniform",
+        _of("refused", r"random\..*", "must be a real number|minval must be an integer"),
+    ),
+    Known(
+        "a dtype that cannot hold -1 is refused",
+        "dovetail.random: rademacher",
+        _of("refused", r"random\.rademacher", "must be one of signed numbers"),
+    ),
+    Known(
+        "a result is weakly typed where all operands are",
+        "dovetail.lax: random_gamma_grad",
+        _of("weak type", r"lax\.random_gamma_grad", "weak=True"),
+    ),
+    Known(
+        "slices must fit, also where there are none",
+        "dovetail.lax: gather",
+        _of("refused", r"lax\.gather", "slice_sizes .* has size"),
+    ),
+    Known(
+        "an integer of Python goes with start indices of any dtype",
+        "dovetail.lax: dynamic_slice",
+        _of("accepted", ANY, theirs="must be integers of the same type"),
+    ),
+    Known(
+        "what divides or is a power has the dtype of that",
+        "dovetail: Array.at",
+        _of("dtype|weak type", r"at (divide|power)"),
     ),
     Known(
         "weakly typed scalars take the dtype of the other operand",
@@ -136,7 +243,11 @@ KNOWN = (
     Known(
         "gradients are weakly typed as their arguments are",
         "dovetail: grad",
-        lambda d: d.mode == "grad" and d.field == "weak type" and d.ours.endswith("weak=True"),
+        lambda d: (
+            d.field == "weak type"
+            and d.ours.endswith("weak=True")
+            and (d.mode == "grad" or re.search(r"\bdt\.", d.function) is not None)
+        ),
     ),
     Known(
         "the initial value of a reduction counts",

@@ -77,6 +77,8 @@ class Library:
             "jnp": importlib.import_module(f"{name}.numpy"),
             "lax": importlib.import_module(f"{name}.lax"),
             "nn": importlib.import_module(f"{name}.nn"),
+            "random": importlib.import_module(f"{name}.random"),
+            "dt": self.package,
             "tree": importlib.import_module(f"{name}.tree"),
         }
 
@@ -155,7 +157,12 @@ class Library:
 
     def take_apart(self, value: Any, leaves: list[Any]) -> str:
         """The structure of a result as text; its arrays are appended to `leaves`."""
+        if getattr(value, "dtype", None) == self.package.dtypes.float0:
+            return f"float0 {np.shape(value)}"
         if isinstance(value, self.package.Array):
+            if self.names["jnp"].issubdtype(value.dtype, self.package.dtypes.prng_key):
+                leaves.append(self.names["random"].key_data(value))
+                return "key *"
             leaves.append(value)
             return "*"
         if isinstance(value, dict):

@@ -8,6 +8,7 @@ A program is what JSON holds:
      "operations": [{"result": "v0", "function": "jnp.sum", "arguments": [["ref", "x0"]],
                      "keywords": {"axis": 0}}]}
 
+A `transform` takes a function, the first argument, and what it gives takes the others.
 An input is an `array`, a `numpy` array, a scalar of `python` or a `weak` array. An argument is a
 number, a string, None, or a list that begins with what it is: see `expression`. Functions that an
 operation takes are in its `bodies`, each with `name`, `parameters`, `operations` and `result`.
@@ -25,6 +26,7 @@ Program = dict[str, Any]
 Operation = dict[str, Any]
 
 OPERATOR = "operator "
+TRANSFORM = "transform "
 METHOD = "method "
 UPDATE = "at "
 
@@ -92,6 +94,10 @@ def operation_lines(operation: Operation) -> list[str]:
         sign = function.removeprefix(OPERATOR)
         words = [expression(argument) for argument in arguments]
         text = f"{sign}{words[0]}" if len(words) == 1 else f"{words[0]} {sign} {words[1]}"
+    elif function.startswith(TRANSFORM):
+        function = function.removeprefix(TRANSFORM)
+        words = [expression(argument) for argument in arguments[1:]]
+        text = f"{_call(function, arguments[:1], keywords)}({', '.join(words)})"
     elif function == "getitem":
         text = f"{expression(arguments[0])}[{expression(arguments[1])}]"
     elif function.startswith(UPDATE):
@@ -162,8 +168,9 @@ def script(program: Program, library: str, mode: str = "eager") -> str:
         "import ml_dtypes",
         "import numpy as np",
         f"import {library}",
+        f"import {library} as dt",
         f"import {library}.numpy as jnp",
-        f"from {library} import lax, nn",
+        f"from {library} import lax, nn, random",
         "",
         f'{library}.config.update("jax_enable_x64", {program["x64"]})',
         *(

@@ -140,6 +140,7 @@ def test_every_public_function_is_drawn() -> None:
         ("dovetail.numpy.fft", "jnp.fft."),
         ("dovetail.nn", "nn."),
         ("dovetail.lax", "lax."),
+        ("dovetail.random", "random."),
     ):
         stub = Path(str(importlib.import_module(module).__file__)).with_suffix(".pyi")
         text = stub.read_text(encoding="utf-8") if stub.exists() else ""
@@ -154,7 +155,7 @@ def test_every_public_function_is_drawn() -> None:
 
 def test_every_function_that_is_drawn_is_there(library: Library) -> None:
     for function in drawn():
-        if function.startswith(("jnp.", "lax.", "nn.")):
+        if function.startswith(("jnp.", "lax.", "nn.", "random.", "dt.")):
             assert callable(eval(function, library.names)), function
 
 
@@ -263,7 +264,7 @@ def test_a_planted_difference_is_found_and_made_small(library: Library) -> None:
     assert small["inputs"][0]["values"] == [1.0]
     text = report(program, difference, small)
     assert "v1 = jnp.asarray(np.array([1.0], 'float32').reshape((1, 1)))" in text
-    assert "from jax import lax, nn" in text
+    assert "from jax import lax, nn, random" in text
 
 
 def test_a_process_that_ends_or_hangs_is_an_outcome() -> None:

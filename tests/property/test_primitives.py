@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import dovetail as dt
 from dovetail._core.trace.primitive import RULES, primitive
+from dovetail.testing.sample import Sample
 from dovetail.testing.samples import all_samples, defined_primitives
 from dovetail.testing.suites.test_primitives import test_rules_agree as test_rules_agree
 
@@ -87,3 +90,33 @@ def test_linear_samples_where_transposable(name: str) -> None:
     samples = all_samples().get(name, [])
     if primitive(name).has_rule("transpose"):
         assert any(s.linear for s in samples), f"no sample of {name} says where it is linear"
+
+
+def _weakly_typed() -> list[object]:
+    """For each primitive a sample whose arguments have the dtypes of numbers of Python."""
+    possible = {np.dtype(dtype) for dtype in ("float32", "int32", "complex64")}
+    return [
+        pytest.param(name, sample, id=name)
+        for name in SAMPLED
+        for sample in [
+            s
+            for s in all_samples().get(name, ())
+            if s.args
+            and s.raises is None
+            and s.needs is None
+            and possible.issuperset(np.asarray(a).dtype for a in s.args)
+        ][:1]
+    ]
+
+
+@pytest.mark.parametrize(("name", "sample"), _weakly_typed())
+def test_weakly_typed_operands_are_lowered_alike(name: str, sample: Sample) -> None:
+    def text(weak_type: bool) -> str:
+        avals = [
+            dt.ShapeDtypeStruct(a.shape, a.dtype, weak_type=weak_type)
+            for a in map(np.asarray, sample.args)
+        ]
+        function = dt.jit(lambda *args: primitive(name).bind(*args, **sample.params))
+        return function.lower(*avals).as_text()
+
+    assert text(weak_type=True) == text(weak_type=False)

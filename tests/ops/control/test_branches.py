@@ -173,3 +173,10 @@ ERRORS: list[tuple[Any, Any, str]] = [
 def test_errors(function: Any, kind: Any, message: str) -> None:
     with pytest.raises(kind, match=f"(?s){message}"):
         function()
+
+
+def test_branches_are_traced_in_the_order_of_the_call() -> None:
+    traced: list[str] = []
+    lax.cond(True, lambda: traced.append("true"), lambda: traced.append("false"))
+    lax.switch(0, [lambda: traced.append("first"), lambda: traced.append("second")])
+    assert traced == ["true", "false", "first", "second"]

@@ -323,7 +323,10 @@ class ShapeError(ValueError, TypeError):
 
 
 class IndexShapeError(ShapeError, IndexError):
-    """Arrays of indices do not broadcast: an IndexError in NumPy, a ValueError in JAX, here both.
+    """Arrays of indices do not broadcast, or an array does not have the dimension that is named.
+
+    For the first, NumPy raises an IndexError, and JAX a ValueError; for the second, NumPy an
+    `AxisError`, which is both, and JAX now one, now the other. This is both.
 
     Args:
         message: the text of the error.

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dovetail.errors import DTypeError
 from dovetail.extend import dtypes, random_keys
 from dovetail.extend.arguments import array_like, canonical_axis, inexact, integer, value, with_rank
 from dovetail.extend.avals import ArrayClass, aval_of
@@ -187,7 +188,7 @@ def categorical(
     mode = gumbel_mode("categorical", mode)
     aval = aval_of(_array("categorical", "logits", logits))
     if dtypes.kind_of(aval.dtype) != "f":
-        raise TypeError(
+        raise DTypeError(
             f"random.categorical: logits must be of a float dtype, got {aval.dtype}; for chances p "
             "write log(p)"
         )

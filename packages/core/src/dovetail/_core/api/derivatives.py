@@ -122,7 +122,11 @@ def jvp(
     flat = FlatFunction(fun, tree, has_aux=has_aux)
     outs, out_tangents = jvp_flat(flat, leaves, flat_tangents)
     result = flat.out_tree.unflatten(map(as_result, outs))
-    tangent = flat.out_tree.unflatten(map(as_result, out_tangents))
+    typed = (
+        match_weak_type(as_result(t), aval_of(out))
+        for t, out in zip(out_tangents, outs, strict=True)
+    )
+    tangent = flat.out_tree.unflatten(typed)
     return (result, tangent, released(flat.aux)) if has_aux else (result, tangent)
 
 

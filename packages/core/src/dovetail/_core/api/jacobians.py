@@ -9,7 +9,7 @@ from typing import Any, Literal, ParamSpec, TypeVar, overload
 import numpy as np
 
 from dovetail._core.api.backward_passes import vjp
-from dovetail._core.api.derivatives import jvp
+from dovetail._core.api.derivatives import jvp, match_weak_type
 from dovetail._core.api.vectorization import vmap
 from dovetail._core.base import dtypes, pytree
 from dovetail._core.base.typing import PyTree
@@ -274,10 +274,10 @@ def _check_results(outs: Sequence[Any], fun: Any, name: str, kinds: str) -> None
 
 
 def _solid(tangent: Any, value: Any) -> Any:
-    """A (co)tangent as a part of a Jacobian: float0 becomes integer zeros."""
-    if aval_of(tangent).dtype != dtypes.float0:
-        return tangent
+    """A (co)tangent as a part of a Jacobian, of the type of the value: float0 becomes zeros."""
     aval = aval_of(value)
+    if aval_of(tangent).dtype != dtypes.float0:
+        return match_weak_type(tangent, aval)
     return full(aval.shape, 0, aval.dtype)
 
 

@@ -86,7 +86,7 @@ class Elementwise(Primitive):
         first = avals[0].dtype
         for aval in avals:
             if dtypes.kind_of(aval.dtype) not in self.kinds or dtypes.kind_of(aval.dtype) == "":
-                raise TypeError(
+                raise DTypeError(
                     f"{self.name} does not accept dtype {dtype_name(aval.dtype)}; it takes "
                     f"{', '.join(KIND_NAMES[k] for k in self.kinds)}"
                 )

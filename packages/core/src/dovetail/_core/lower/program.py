@@ -17,6 +17,7 @@ from dovetail._core.hlo.module import ModuleBuilder
 from dovetail._core.hlo.operations import Values, values_of
 from dovetail._core.ir.avals import (
     AbstractToken,
+    ShapedArray,
     abstract_token,
     aval_of,
     make_aval,
@@ -170,7 +171,9 @@ class Program:
             return list(results) if isinstance(results, (list, tuple)) else [results]
 
         name = getattr(function, "__name__", type(function).__name__)
-        return stage(flat, avals, DebugInfo("lowering", name))
+        # Types are settled here: in a formula a weakly typed operand would give way to a number.
+        strong = [a.strengthen() if type(a) is ShapedArray else a for a in avals]
+        return stage(flat, strong, DebugInfo("lowering", name))
 
     # Functions
 

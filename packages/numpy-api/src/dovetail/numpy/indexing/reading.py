@@ -18,6 +18,7 @@ from dovetail.extend.eager import compile_eager, evaluation_trace, lru_cache, tr
 from dovetail.extend.indexing import canonical_fill, gather_slices
 from dovetail.extend.unchecked import (
     add_dimensions,
+    convert_element_type,
     full,
     reverse,
     squeeze_dimensions,
@@ -66,15 +67,18 @@ def take(
     plan = Plan(index, shape)
     if not index.arrays:
         indices_are_sorted = unique_indices = True
-    dtype = aval_of(x).dtype
+    aval = aval_of(x)
+    dtype = aval.dtype
     for axis in plan.axes:
         if not plan.shape[axis] and 0 not in plan.batch_shape:
             if filled:
                 fill = canonical_fill(fill_value, dtype, "x.at[...].get")
-                return full(plan.out_shape, fill, dtype)
+                return convert_element_type(
+                    full(plan.out_shape, fill, dtype), dtype, aval.weak_type
+                )
             raise empty_dimension(axis, shape)
     if 0 in plan.out_shape and isinstance(dtype, np.dtype):
-        return full(plan.out_shape, 0, dtype)
+        return convert_element_type(full(plan.out_shape, 0, dtype), dtype, aval.weak_type)
     if plan.fresh:
         x = add_dimensions(x, plan.fresh)
     out = gather_slices(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 
 from dovetail._core.base import config, dtypes
-from dovetail._core.base.errors import ShapeError
+from dovetail._core.base.errors import DTypeError, ShapeError
 from dovetail._core.base.typing import Array, ArrayLike, DTypeLike, Sharding
 from dovetail._core.basis import structural
 from dovetail._core.basis.elementwise import add_tangents, convert_element_type, dtype_name
@@ -193,7 +193,7 @@ def _check_dimensions(
     name: str, side: str, aval: ShapedArray, contracting: Dims, batch: Dims
 ) -> None:
     if not dtypes.kind_of(aval.dtype):
-        raise TypeError(f"{name} does not accept dtype {dtype_name(aval.dtype)} of {side}")
+        raise DTypeError(f"{name} does not accept dtype {dtype_name(aval.dtype)} of {side}")
     both = (*contracting, *batch)
     if len(set(both)) != len(both):
         raise TypeError(

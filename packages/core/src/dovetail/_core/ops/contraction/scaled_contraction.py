@@ -9,6 +9,7 @@ import ml_dtypes
 import numpy as np
 
 from dovetail._core.base import dtypes
+from dovetail._core.base.errors import DTypeError
 from dovetail._core.base.typing import Array, ArrayLike, DTypeLike
 from dovetail._core.basis.elementwise import add_tangents, convert_element_type, dtype_name, mul
 from dovetail._core.basis.operands import as_operand
@@ -53,7 +54,7 @@ class ScaledDot(Primitive):
         (xc, yc), _ = dimension_numbers
         for side, a in (("lhs", x), ("rhs", y), ("lhs_scale", x_scale), ("rhs_scale", y_scale)):
             if dtypes.kind_of(a.dtype) not in ("i", "u", "f"):
-                raise TypeError(
+                raise DTypeError(
                     f"{self.name} does not accept dtype {dtype_name(a.dtype)} of {side}"
                 )
         dtype = _factor_dtype(x, y, x_scale, y_scale)

@@ -572,8 +572,8 @@ def cond(
     if kind != "b":
         pred = ne(pred, literal_like(0, pred))
     index = convert_element_type(pred, _INDEX)
-    functions = {"false_fun": false_fun, "true_fun": true_fun}
-    return choose("lax.cond", index, functions, operands)
+    functions = {"true_fun": true_fun, "false_fun": false_fun}
+    return choose("lax.cond", index, functions, operands, last_first=True)
 
 
 def switch(
@@ -635,15 +635,18 @@ def choose(
     index: Any,
     functions: Mapping[str, Callable[..., Any]],
     operands: tuple[Any, ...],
+    *,
+    last_first: bool = False,
     **platforms: Any,
 ) -> Any:
-    """Run one of several user functions.
+    """Run one of several user functions, which are traced one after another.
 
     Args:
         caller: the API function.
         index: the number of the function.
         functions: the functions, by their names for messages.
         operands: arguments for all.
+        last_first: whether the numbers begin with the last function.
         **platforms: `branches_platforms`, if the platform chooses.
     """
     arguments = operands_of(without_references(operands), caller, "operands")
@@ -656,6 +659,8 @@ def choose(
         )
         for argument, function in functions.items()
     }
+    if last_first:
+        bodies = dict(reversed(bodies.items()))
     changed = tuple(dict.fromkeys(ref for body in bodies.values() for ref in body.changed))
     bodies = {name: _changing(body, changed) for name, body in bodies.items()}
     closed = _alike(caller, bodies)

@@ -360,8 +360,8 @@ def fori_loop(
             else it has their dtype.
         init_val: the initial carry, a tree of arrays. A Python number in it takes the dtype that
             `body_fun` returns.
-        unroll: the number of calls per iteration of the compiled loop; True to unroll fully. For
-            concrete bounds only.
+        unroll: the number of calls per iteration of the compiled loop; True to unroll fully. More
+            than one call needs concrete bounds.
 
     Returns:
         The final carry; `init_val` if the range is empty.
@@ -369,7 +369,7 @@ def fori_loop(
     Raises:
         TypeError: a bound is not a scalar, the bounds have different dtypes, or `body_fun` returns
             another type than that of `init_val`.
-        ValueError: a bound is known and not whole, or `unroll` is given, but the bounds are not
+        ValueError: a bound is known and not whole, or the loop is unrolled, but the bounds are not
             concrete.
 
     Differs:
@@ -450,7 +450,7 @@ def fori_loop(
         nothing = Operands([], None, [])
         outs = _scan(body, [index, *carry.leaves], nothing, count, unroll=turns)
         return pytree.unflatten(carry.tree, outs[1:])
-    if unroll is not None:
+    if unroll is not None and (unroll is True or _unroll(unroll, 0) != 1):
         raise ValueError(
             "lax.fori_loop: unroll needs bounds that are known while tracing, got "
             f"lower={lower!r:.60} and upper={upper!r:.60}"

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from dovetail._core.base.errors import DTypeError
 from dovetail._core.base.typing import Array, ArrayLike
 from dovetail._core.basis.elementwise import dtype_name, neg
 from dovetail._core.basis.families import Binary, Unary
@@ -72,7 +73,7 @@ class Complex(Binary):
     def result_dtype(self, *avals: ShapedArray, **params: Any) -> Any:
         dtype = avals[0].dtype
         if dtype not in (np.float32, np.float64):
-            raise TypeError(
+            raise DTypeError(
                 f"complex does not accept dtype {dtype_name(dtype)}; it takes float32 and float64"
             )
         return complex_dtype(dtype)
@@ -104,7 +105,7 @@ class Conj(Unary):
         if dtype in (np.complex64, np.complex128):
             return dtype
         if dtype not in (np.float32, np.float64):
-            raise TypeError(
+            raise DTypeError(
                 f"conj does not accept dtype {dtype_name(dtype)}; it takes float32, float64 and "
                 "complex"
             )

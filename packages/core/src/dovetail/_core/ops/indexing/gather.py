@@ -706,6 +706,14 @@ def gather(
         >>> print(lax.gather(jnp.arange(3), positions, numbers, (1,), fill_value=-1))
         [ 1 -1]
 
+        Slices must fit into the operand, also where there are none.
+
+        >>> numbers = lax.GatherDimensionNumbers((), (0,), (0,))
+        >>> lax.gather(jnp.arange(3), jnp.ones((0, 1), int), numbers, (4,))
+        Traceback (most recent call last):
+            ...
+        TypeError: gather: slice_sizes (4,) has 4 for dimension 0, ...
+
     Example:
         >>> import numpy as np
         >>> from dovetail import lax

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 import numpy as np
 
 from dovetail._core.base import dtypes
+from dovetail._core.base.errors import DTypeError
 from dovetail._core.basis.elementwise import (
     KIND_NAMES,
     Elementwise,
@@ -157,7 +158,7 @@ class ScatterFamily(Primitive):
                 f"{dtype_name(operand.dtype)} and {dtype_name(updates.dtype)}"
             )
         if self.kinds is not None and (dtypes.kind_of(operand.dtype) or "?") not in self.kinds:
-            raise TypeError(
+            raise DTypeError(
                 f"{self.name} does not accept dtype {dtype_name(operand.dtype)}; it takes "
                 f"{', '.join(KIND_NAMES[k] for k in self.kinds)}"
             )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from dovetail._core.base.errors import DTypeError
 from dovetail._core.base.typing import Array, ArrayLike
 from dovetail._core.basis.elementwise import dtype_name
 from dovetail._core.basis.families import NoGradient
@@ -165,7 +166,7 @@ class LuPivotsToPermutation(NoGradient):
 
     def abstract(self, pivots: Any, *, permutation_size: int) -> Any:
         if pivots.dtype != INT32:
-            raise TypeError(
+            raise DTypeError(
                 "lu_pivots_to_permutation does not accept dtype "
                 f"{dtype_name(pivots.dtype)}; pivots are int32"
             )

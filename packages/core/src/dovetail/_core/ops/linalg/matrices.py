@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from dovetail._core.base import dtypes
-from dovetail._core.base.errors import ShapeError
+from dovetail._core.base.errors import DTypeError, ShapeError
 from dovetail._core.basis.elementwise import convert_element_type, dtype_name
 from dovetail._core.basis.structural import (
     batch_size,
@@ -55,7 +55,7 @@ def check_factored(name: str, *avals: ShapedArray) -> None:
     """
     first = avals[0].dtype
     if first not in FACTORED:
-        raise TypeError(
+        raise DTypeError(
             f"{name} does not accept dtype {dtype_name(first)}; it takes float32, float64, "
             "complex64 and complex128: convert with lax.convert_element_type"
         )
@@ -70,7 +70,7 @@ def check_floats(name: str, *avals: ShapedArray, kinds: str = "fc") -> None:
     """
     first = avals[0].dtype
     if not dtypes.kind_of(first) or dtypes.kind_of(first) not in kinds:
-        raise TypeError(
+        raise DTypeError(
             f"{name} does not accept dtype {dtype_name(first)}; it takes floating point"
             + (" and complex numbers" if "c" in kinds else "")
         )
@@ -84,7 +84,7 @@ def check_equal_dtypes(name: str, *avals: ShapedArray) -> None:
         TypeError: they differ.
     """
     if any(a.dtype != avals[0].dtype for a in avals):
-        raise TypeError(
+        raise DTypeError(
             f"{name} requires operands of equal dtypes, got "
             f"{', '.join(dtype_name(a.dtype) for a in avals)}; convert with "
             "lax.convert_element_type"

@@ -55,6 +55,11 @@ def associative_scan(fn: Callable[[T, T], T], elems: T, reverse: bool = False, a
         >>> print(lax.associative_scan(jnp.add, jnp.arange(4)))
         [0 1 3 6]
 
+        Results are never weakly typed, however many elements there are.
+
+        >>> print(lax.associative_scan(jnp.add, jnp.full(1, 1.0)).weak_type)
+        False
+
     Example:
         >>> import numpy as np
         >>> from dovetail import lax

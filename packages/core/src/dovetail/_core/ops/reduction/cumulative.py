@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 
 from dovetail._core.base import dtypes
+from dovetail._core.base.errors import DTypeError
 from dovetail._core.base.typing import Array, ArrayLike
 from dovetail._core.basis import structural
 from dovetail._core.basis.elementwise import add_tangents, convert_element_type, dtype_name, mul
@@ -62,7 +63,7 @@ class Cumulative(Primitive):
     def abstract(self, x: Any, *, axis: int, reverse: bool) -> Any:
         kind = dtypes.kind_of(x.dtype)
         if kind not in self.kinds or not kind:
-            raise TypeError(
+            raise DTypeError(
                 f"{self.name} does not accept dtype {dtype_name(x.dtype)}; it takes "
                 f"{', '.join(KINDS[k] for k in self.kinds)}"
             )
@@ -560,7 +561,7 @@ def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Ar
         >>> lax.cumlogsumexp(jnp.arange(3))
         Traceback (most recent call last):
             ...
-        TypeError: cumlogsumexp does not accept dtype int32; ...
+        dovetail...DTypeError: cumlogsumexp does not accept dtype int32; ...
 
     Example:
         >>> import numpy as np

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 
 from dovetail._core.base import config, dtypes
+from dovetail._core.base.errors import DTypeError
 from dovetail._core.base.typing import Array, ArrayLike, DTypeLike, Sharding
 from dovetail._core.basis import structural
 from dovetail._core.basis.elementwise import add_tangents, convert_element_type, dtype_name, mul
@@ -93,7 +94,7 @@ class Reduction(Primitive):
     def abstract(self, x: Any, *, axes: Axes) -> Any:
         kind = dtypes.kind_of(x.dtype)
         if kind not in self.kinds or not kind:
-            raise TypeError(
+            raise DTypeError(
                 f"{self.name} does not accept dtype {dtype_name(x.dtype)}; it takes "
                 f"{', '.join(KINDS[k] for k in self.kinds)}"
             )
@@ -335,7 +336,7 @@ class ArgExtreme(NoGradient):
                 f"{self.name}: index_dtype must be an integer dtype, got {dtype_name(index_dtype)}"
             )
         if not dtypes.kind_of(x.dtype):
-            raise TypeError(f"{self.name} does not accept dtype {dtype_name(x.dtype)}")
+            raise DTypeError(f"{self.name} does not accept dtype {dtype_name(x.dtype)}")
         (axis,) = axes
         if not 0 <= axis < x.ndim:
             raise ValueError(f"{self.name}: an operand of shape {x.shape} has no axis {axis}")
@@ -456,7 +457,7 @@ def reduce_sum(
     x = as_operand(operand, "lax.reduce_sum", "operand")
     aval = aval_of(x)
     if dtypes.kind_of(aval.dtype) in ("", "b"):
-        raise TypeError(
+        raise DTypeError(
             f"reduce_sum does not accept dtype {dtype_name(aval.dtype)}; it takes integers, "
             "floating point and complex numbers: convert with lax.convert_element_type first"
         )

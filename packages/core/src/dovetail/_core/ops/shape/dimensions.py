@@ -6,7 +6,7 @@ import operator
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from dovetail._core.base.errors import ShapeError, TracerIntegerConversionError
+from dovetail._core.base.errors import IndexShapeError, ShapeError, TracerIntegerConversionError
 from dovetail._core.trace.tracer import Tracer
 
 Shape = tuple[int, ...]
@@ -76,12 +76,15 @@ def canonical_dimension(dimension: Any, rank: int, function: str, argument: str 
 
     Raises:
         TypeError: it is not an integer.
-        ValueError: the dimension is out of bounds.
+        IndexShapeError: the dimension is out of bounds; a ValueError and an IndexError, as NumPy's
+            `AxisError` is.
     """
     d = integer(dimension, function, argument)
     if -rank <= d < rank:
         return d + rank if d < 0 else d
-    raise ShapeError(f"lax.{function}: {argument} {d} is out of bounds for an array of rank {rank}")
+    raise IndexShapeError(
+        f"lax.{function}: {argument} {d} is out of bounds for an array of rank {rank}"
+    )
 
 
 def canonical_dimensions(

@@ -446,7 +446,8 @@ def _patches(
     aval = aval_of(lhs)
     if preferred_element_type is not None:
         preferred_element_type = dtypes.check_user_dtype(preferred_element_type, f"lax.{function}")
-    x = convert_element_type(lhs, *result_dtype(aval, aval, preferred_element_type))
+    dtype, _ = result_dtype(aval, aval, preferred_element_type)
+    x = convert_element_type(lhs, dtype)
     _, c, *places = numbers.out_spec
     out = in_places(numbers.out_spec, (batch, features * prod(kernel), *counts))
     if not all(out):

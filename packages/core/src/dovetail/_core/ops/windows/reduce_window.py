@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, overload
 import numpy as np
 
 from dovetail._core.base import dtypes, pytree
+from dovetail._core.base.errors import DTypeError
 from dovetail._core.base.typing import Array, ArrayLike, PyTree
 from dovetail._core.basis import structural
 from dovetail._core.basis.elementwise import dtype_name
@@ -292,7 +293,7 @@ class WindowReduction(Primitive):
     def abstract(self, x: Any, **window: Any) -> Any:
         kind = dtypes.kind_of(x.dtype)
         if kind not in self.kinds or not kind:
-            raise TypeError(
+            raise DTypeError(
                 f"{self.name} does not accept dtype {dtype_name(x.dtype)}; it takes "
                 f"{', '.join(KINDS[k] for k in self.kinds)}"
             )
