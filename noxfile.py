@@ -277,7 +277,7 @@ def coexistence(session: nox.Session) -> None:
 
 
 def differential(session: nox.Session) -> None:
-    """Compare random programs with JAX at the same jaxlib; `-- --programs 20000 --seed 0`."""
+    """Compare random programs with JAX at the same jaxlib; `-- --programs 20000 --workers 2`."""
     install(session)
     pythons = ("--dovetail", str(Path(session.bin) / "python"), "--jax", install_jax(session))
     session.run("python", "tests/differential/compare_with_jax.py", *pythons, *session.posargs)

@@ -14,6 +14,7 @@ program.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import pickle
@@ -21,6 +22,7 @@ import random
 import struct
 import sys
 import warnings
+import zlib
 from collections.abc import Callable, Iterable
 from typing import Any, BinaryIO
 
@@ -29,7 +31,8 @@ import numpy as np
 from source import Program, differentiable, input_line, operands, operation_lines, stack
 
 MESSAGE = 300
-PROGRAMS_KEPT = 40
+PROGRAMS_KEPT = 80
+FOLDERS = 64
 NOISE = 2.0
 
 Factors = list[float] | None
@@ -60,8 +63,9 @@ def error_outcome(error: BaseException) -> dict[str, Any]:
 class Library:
     """One of the two libraries, by the name of its package."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, cache: str | None = None) -> None:
         self.package = importlib.import_module(name)
+        self.cache = cache
         self.names = {
             "np": np,
             "ml_dtypes": ml_dtypes,
@@ -71,7 +75,7 @@ class Library:
             "tree": importlib.import_module(f"{name}.tree"),
         }
 
-    def run(self, program: Program, modes: list[str], noise: int | None) -> dict[str, Any]:
+    def run(self, program: Program, modes: list[str], noise: int | None = None) -> dict[str, Any]:
         """The outcomes of a program in each of the modes."""
         self.package.config.update("jax_enable_x64", program["x64"])
         try:
@@ -85,8 +89,15 @@ class Library:
             factors = [source.choice((-1, 1)) * source.uniform(0.5, 1) for _ in range(count)]
         return {mode: getattr(self, mode)(program, inputs, factors) for mode in modes}
 
+    def keep_by(self, name: str) -> None:
+        """Keep what is compiled next in one of many folders: one of dovetail holds 16,384."""
+        if self.cache is not None:
+            folder = f"{self.cache}-{zlib.crc32(name.encode()) % FOLDERS}"
+            self.package.config.update("compilation_cache_dir", folder)
+
     def inputs(self, entries: Iterable[dict[str, Any]]) -> dict[str, Any]:
         """The values of inputs by name."""
+        self.keep_by("inputs")
         values = {}
         for entry in entries:
             namespace = dict(self.names)
@@ -106,6 +117,7 @@ class Library:
                 found.append({"skipped": True})
                 continue
             try:
+                self.keep_by(operation["function"])
                 exec("\n".join(operation_lines(operation)), namespace)
                 if factors is not None:
                     namespace[name] = self.disturb(namespace[name], factors[number])
@@ -252,7 +264,12 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     warnings.simplefilter("ignore")
-    library = Library(sys.argv[1])
+    name = sys.argv[1]
+    folder = os.environ.get("DOVETAIL_COMPILATION_CACHE_DIR")
+    library = Library(name, folder if name == "dovetail" else None)
+    # There are few cycles, and looking for them in what was imported and compiled takes a tenth.
+    gc.freeze()
+    gc.disable()
     count = 0
     while True:
         try:
@@ -263,6 +280,7 @@ def main() -> None:
         count += 1
         if count % PROGRAMS_KEPT == 0:
             library.package.clear_caches()
+            gc.collect()
 
 
 if __name__ == "__main__":

@@ -8,14 +8,17 @@ import math
 import re
 import subprocess
 import sys
+from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import answers
 import numpy as np
 import pytest
+from answers import Remembered
 from checking import Answers, check
-from compare_with_jax import find_smallest, report
+from compare_with_jax import Pairs, find_smallest, report
 from comparison import Difference, Outcome, compare_outcomes, explained_by_rounding
 from generation import GROUPS, generate
 from known_differences import KNOWN
@@ -58,12 +61,13 @@ class Planted:
         self.library = library
         self.function = function
 
-    def run(
-        self, program: Program, modes: list[str], noise: int | None = None
-    ) -> tuple[Answers, Answers]:
+    def other(self, program: Program, modes: list[str], noise: int | None = None) -> Answers:
+        """What the library gives."""
+        return self.library.run(program, modes, noise)
+
+    def run(self, program: Program, modes: list[str]) -> tuple[Answers, Answers]:
         """What the library gives, and the same with a mistake in one function."""
-        theirs = self.library.run(program, modes, noise)
-        ours = self.library.run(program, modes, noise)
+        ours, theirs = self.other(program, modes), self.other(program, modes)
         for mode in modes:
             for operation, outcome in zip(program["operations"], ours[mode], strict=False):
                 if operation["function"] == self.function and "leaves" in outcome:
@@ -245,6 +249,47 @@ def test_a_process_that_ends_or_hangs_is_an_outcome() -> None:
     pair.close()
     assert ours["eager"][0]["error"] == ["Crashed"]
     assert theirs["eager"][0]["error"] == ["Hung"]
+
+
+def test_what_jax_made_of_a_program_is_remembered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answers, "DECIDING", ("jaxlib", "numpy"))
+    path, program = tmp_path / "folder" / "answers.sqlite", generate(3)
+
+    def pair(flags: str) -> Pair:
+        return Pair(sys.executable, sys.executable, None, Remembered(path, sys.executable, flags))
+
+    first = pair("")
+    first.theirs.command[-1] = "dovetail"
+    eager = first.other(program | {"seed": 4}, ["types"])
+    first.close()
+    assert any("leaves" in outcome for outcome in eager["types"])
+    again = pair("")  # which has no library to ask
+    again.theirs.command[-1] = "no_such_library"
+    assert again.other(program, ["types"]).keys() == eager.keys()
+    assert [o.get("structure") for o in again.other(program, ["types"])["types"]] == [
+        o.get("structure") for o in eager["types"]
+    ]
+    for changed in (program | {"x64": not program["x64"]}, program | {"operations": []}):
+        assert again.other(changed, ["types"])["types"][0]["error"] == ["Crashed"]
+    others = pair("--other")
+    others.theirs.command[-1] = "no_such_library"
+    assert others.other(program, ["types"])["types"][0]["error"] == ["Crashed"]
+
+
+def test_workers_change_nothing_but_the_time() -> None:
+    def run(workers: int) -> list[tuple[Program, list[Difference]]]:
+        words = {"dovetail": sys.executable, "jax": sys.executable, "cache": None, "types": True}
+        options = Namespace(**words, workers=workers, seed=5, programs=3)
+        pairs = Pairs(options)
+        checked = [(program, found) for program, found, _ in pairs.check_all()]
+        pairs.close()
+        return checked
+
+    alone, together = run(1), run(2)
+    assert alone == together
+    assert [program["seed"] for program, _ in alone] == [5, 6, 7]
 
 
 def test_known_differences_are_documented() -> None:

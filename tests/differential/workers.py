@@ -9,17 +9,40 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from answers import Remembered
 from runner import receive, send
 from source import Program
 
 RUNNER = Path(__file__).with_name("runner.py")
 MOST_PROGRAMS = 400
 
+FLAGS = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+"""Of both libraries: how fast programs run does not matter, and most of the time compiles them."""
+
+
+def environment(cache: Path | None) -> dict[str, str]:
+    """The environment of workers, which keep what they have compiled in a folder or not at all."""
+    own = {"JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "3", "XLA_FLAGS": FLAGS}
+    if cache is None:
+        own |= {"DOVETAIL_ENABLE_COMPILATION_CACHE": "0", "JAX_ENABLE_COMPILATION_CACHE": "0"}
+    else:
+        own |= {
+            "JAX_COMPILATION_CACHE_DIR": str(cache / "jax"),
+            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+            "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+            "DOVETAIL_COMPILATION_CACHE_DIR": str(cache / "dovetail"),
+            "DOVETAIL_COMPILATION_CACHE_MAX_SIZE": "-1",
+        }
+    return os.environ | own
+
 
 class Worker:
     """A library in a process of its own, started anew when it ended, hung or grew old."""
 
-    def __init__(self, python: str, library: str, patience: float) -> None:
+    def __init__(
+        self, python: str, library: str, patience: float, cache: Path | None = None
+    ) -> None:
+        self.cache = cache
         self.command = [python, str(RUNNER), library]
         self.patience = patience
         self.process: subprocess.Popen[bytes] | None = None
@@ -30,13 +53,12 @@ class Worker:
         if self.process is not None and self.asked >= MOST_PROGRAMS:
             self.close()
         if self.process is None:
-            environment = os.environ | {"JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "3"}
             self.process = subprocess.Popen(
                 self.command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
-                env=environment,
+                env=environment(self.cache),
             )
             self.asked = 0
 
@@ -75,19 +97,47 @@ class Worker:
 
 
 class Pair:
-    """The two libraries, which run one program at the same time."""
+    """The two libraries, which run one program at the same time.
 
-    def __init__(self, ours: str, theirs: str, patience: float = 120.0) -> None:
-        self.ours = Worker(ours, "dovetail", patience)
-        self.theirs = Worker(theirs, "jax", patience)
+    Args:
+        ours: the Python that has dovetail.
+        theirs: the Python that has JAX.
+        cache: the folder of what is compiled, or None.
+        remembered: the answers of JAX that are known, or None.
+        patience: how many seconds a program may take.
+    """
 
-    def run(
-        self, program: Program, modes: list[str], noise: int | None = None
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
+    def __init__(
+        self,
+        ours: str,
+        theirs: str,
+        cache: Path | None = None,
+        remembered: Remembered | None = None,
+        patience: float = 120.0,
+    ) -> None:
+        self.ours = Worker(ours, "dovetail", patience, cache)
+        self.theirs = Worker(theirs, "jax", patience, cache)
+        self.remembered = remembered
+
+    def run(self, program: Program, modes: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
         """The outcomes of both."""
-        for worker in (self.ours, self.theirs):
-            worker.ask(program, modes, noise)
-        return self.ours.answer(modes), self.theirs.answer(modes)
+        self.ours.ask(program, modes)
+        theirs = self.other(program, modes)
+        return self.ours.answer(modes), theirs
+
+    def other(self, program: Program, modes: list[str], noise: int | None = None) -> dict[str, Any]:
+        """The outcomes of JAX alone."""
+        key = b""
+        if self.remembered is not None:
+            key = self.remembered.key(program, modes, noise)
+            known = self.remembered.read(key)
+            if known is not None:
+                return known
+        self.theirs.ask(program, modes, noise)
+        answers = self.theirs.answer(modes)
+        if self.remembered is not None:
+            self.remembered.write(key, answers)
+        return answers
 
     def close(self) -> None:
         """End both processes."""
