@@ -27,7 +27,7 @@ def check(libraries: Libraries, program: Program) -> tuple[list[Difference], lis
     """The differences of a program, and what the other library has for each operation.
 
     What differs operation by operation, or fails, is left out of what is transformed. A program
-    with the mode `types` is traced, and nothing else.
+    with the mode `types` is traced, one with the mode `eager` runs as it stands, and nothing else.
     """
     if program["mode"] == "types":
         ours, theirs = libraries.run(program, ["types"])
@@ -35,8 +35,8 @@ def check(libraries: Libraries, program: Program) -> tuple[list[Difference], lis
     ours, theirs = libraries.run(program, ["eager"])
     found = differences(libraries, program, "eager", ours["eager"], theirs["eager"])
     rest = restricted(program, ours["eager"], theirs["eager"], {d.operation for d in found})
-    if rest["operations"]:
-        mode = program["mode"]
+    mode = program["mode"]
+    if rest["operations"] and mode != "eager":
         mine, other = libraries.run(rest, [mode])
         found += differences(libraries, rest, mode, mine[mode], other[mode])
     return found, theirs["eager"]

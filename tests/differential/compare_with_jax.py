@@ -44,6 +44,8 @@ def find_smallest(
         found, _ = check(libraries, candidate)
         return any(other.key == difference.key for other in found)
 
+    if difference.mode == "eager":  # what is transformed need not run
+        program = program | {"mode": "eager"}
     return shrink(program, difference.operation, outcomes, shows)
 
 
