@@ -174,8 +174,9 @@ def compare(
         functions = [operation["function"] for operation in operations]
     else:  # gradients, or a failure as a whole
         names = functions = [mode] * max(len(ours), len(theirs))
-    if len(ours) != len(theirs):  # one failed as a whole
-        pairs = [(0, next((one for one in ours if "error" in one), ours[0]), theirs[0])]
+    if len(ours) != len(theirs):  # one failed as a whole, or more of it than of the other
+        first = [next((o for o in side if "error" in o), side[0]) for side in (ours, theirs)]
+        pairs = [(0, *first)]
     else:
         pairs = [(i, one, other) for i, (one, other) in enumerate(zip(ours, theirs, strict=True))]
     for number, a, b in pairs:

@@ -55,6 +55,8 @@ MERELY_REFUSED = "|".join(
         r"Invalid integer data type 'V'",  # the same
         r"data type <class 'numpy\.\w+'> not inexact",  # a fit to integers
         r"Attempted boolean conversion of traced array",  # a mask that is known
+        r"^ConcretizationTypeError: Abstract tracer value encountered",  # the same
+        r"Linearization failed to produce known values",  # gradients of windows that start anywhere
     )
 )
 """What JAX refuses in these words has one meaning, which it has here."""
@@ -180,6 +182,11 @@ KNOWN = (
         "an integer divided by zero is 0; infinities as in the array API standard",
         "dovetail.numpy: floor_divide",
         _of("value", DIVISIONS),
+    ),
+    Known(
+        "the ends of a sequence are those that were given",
+        "dovetail.numpy: geomspace",
+        _of("value", r"jnp\.geomspace", theirs="nan"),
     ),
     Known(
         "the result is sorted as a whole",

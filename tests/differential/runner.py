@@ -8,8 +8,9 @@ outcome is `{"skipped": True}` where an operand failed, `{"error": [class, and t
 "message": ...}`, or `{"structure": ..., "leaves": [...]}`.
 
 With noise each result is multiplied by a number close to one, which shows how much rounding
-changes what follows. The numbers are arguments of what is compiled, so that every seed has the same
-program.
+changes what follows; so is each operand of a function that is continuous and may cancel most of
+what it is given, which shows how much its own rounding changes. The numbers are arguments of what
+is compiled, so that every seed has the same program.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import importlib
 import os
 import pickle
 import random
+import re
 import struct
 import sys
 import warnings
@@ -34,6 +36,9 @@ MESSAGE = 300
 PROGRAMS_KEPT = 80
 FOLDERS = 64
 NOISE = 2.0
+
+CANCELLING = re.compile(r".*linalg\..*|jnp\.(fft\..*|polyfit|roots|cov|corrcoef)")
+"""Functions whose results are accurate relative to what they are given, not to themselves."""
 
 Factors = list[float] | None
 
@@ -118,7 +123,14 @@ class Library:
                 continue
             try:
                 self.keep_by(operation["function"])
-                exec("\n".join(operation_lines(operation)), namespace)
+                names = namespace
+                if factors is not None and CANCELLING.fullmatch(operation["function"]):
+                    names = namespace | {
+                        operand: self.disturb(namespace[operand], factors[number])
+                        for operand in operands(operation)
+                    }
+                exec("\n".join(operation_lines(operation)), names)
+                namespace[name] = names[name]
                 if factors is not None:
                     namespace[name] = self.disturb(namespace[name], factors[number])
                 leaves: list[Any] = []
@@ -228,8 +240,8 @@ class Library:
         return self.traced(program, stacked, factors, transformation)
 
     def grad(self, program: Program, inputs: dict[str, Any], factors: Factors) -> list[Any]:
-        """The gradients of the sum of the results that the program names as its loss, or the first
-        error of an operation that has none.
+        """The gradients of the sum of the results that the program names as its loss, and the errors
+        of operations that cannot be traced.
         """
         numbers = [i for i, entry in enumerate(program["inputs"]) if differentiable(entry)]
         if not numbers or not program.get("loss"):
@@ -255,7 +267,7 @@ class Library:
             results = function(factors, *inputs.values())
         except Exception as error:
             return [error_outcome(error)]
-        return failed[:1] or [self.outcome(([one], "*")) for one in results]
+        return [self.outcome(([one], "*")) for one in results] + failed
 
 
 def main() -> None:

@@ -193,6 +193,32 @@ def test_rounding_explains_what_noise_moves() -> None:
     assert explained_by_rounding(outcome(1), outcome(2), [outcome(2), outcome(1)])
 
 
+def test_noise_moves_what_cancels(library: Library) -> None:
+    matrix = {"flavour": "array", "dtype": "float32", "shape": [3, 3], "batched": True}
+    values = [0.3, -1.7, 2.1, 0.9, 1.3, -0.4, 1.1, 0.2, 0.7]
+    reference = ["ref", "x0"]
+    inverse = ["call", "jnp.linalg.inv", [reference], {}]
+
+    def products(function: str, noise: int | None) -> Any:
+        program: Program = {
+            "seed": 0,
+            "x64": False,
+            "inputs": [matrix | {"name": "x0", "values": values}],
+            "operations": [
+                {"result": "v0", "function": function, "arguments": [reference, inverse]}
+            ],
+        }
+        (found,) = library.run(program, ["eager"], noise)["eager"]
+        return found["leaves"][0]["value"] * (1 - np.eye(3))  # all zero but for rounding
+
+    for function, moved in (("jnp.linalg.matmul", True), ("jnp.matmul", False)):
+        still = products(function, None)
+        apart = [
+            np.abs(products(function, noise) - still) > 0.1 * np.abs(still) for noise in (1, 2)
+        ]
+        assert np.any(apart) == moved
+
+
 @pytest.mark.parametrize("mode", ["types", "jit", "vmap", "grad"])
 def test_a_library_agrees_with_itself(library: Library, mode: str) -> None:
     program = generate(3) | {"mode": mode, "compiled": True}

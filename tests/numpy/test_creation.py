@@ -360,6 +360,10 @@ def test_linspace_details() -> None:
     np.testing.assert_allclose(
         np.asarray(jnp.geomspace(-8, -1, 4)), np.geomspace(-8, -1, 4), rtol=1e-5
     )
+    for ends in ((4.0, -9.0), (-4.0, 9.0), (4.0, 0.0)):  # as in NumPy
+        found = np.asarray(jnp.geomspace(*ends, 3))
+        assert tuple(found[[0, 2]]) == ends
+    assert np.isnan(np.asarray(jnp.geomspace(4.0, -9.0, 3))[1])
     np.testing.assert_allclose(
         np.asarray(jnp.geomspace(1, 16, 4, endpoint=False)), [1, 2, 4, 8], rtol=1e-5
     )

@@ -108,6 +108,8 @@ def test_roots() -> None:
         assert found.dtype == jnp.complex64
         expected = np.roots(np.atleast_1d(p))
         np.testing.assert_allclose(sorted_roots(found), sorted_roots(expected), atol=2e-3)
+    for p in (np.zeros(0), np.zeros(1), np.ones(1)):  # of which nothing has to be known
+        assert dt.jit(jnp.roots)(p).shape == (0,)
     traced = dt.jit(lambda p: jnp.roots(p, strip_zeros=False))
     p = np.array([0, 0, 1, 2, 3, 0, 0.0])
     found = np.asarray(traced(p))

@@ -363,7 +363,14 @@ def geomspace(
         axis: position of the new dimension if `start` or `stop` is an array.
 
     Returns:
-        An array; nan where real `start` and `stop` have different signs.
+        An array; nan between real `start` and `stop` of different signs.
+
+    Differs:
+        The first and the last number are those that were given, as in NumPy, also where no
+        sequence leads from one to the other.
+
+        >>> print(jnp.geomspace(4.0, -9.0, 3))
+        [ 4. nan -9.]
 
     Example:
         >>> import dovetail.numpy as jnp
