@@ -189,6 +189,11 @@ KNOWN = (
         _of("value", r"jnp\.geomspace", theirs="nan"),
     ),
     Known(
+        "equal numbers share the gradient of the greater or the smaller one",
+        "dovetail.numpy: fmax",
+        lambda d: d.mode == "grad" and _of("value", r"jnp\.fm(ax|in)")(d),
+    ),
+    Known(
         "the result is sorted as a whole",
         "dovetail.numpy: partition",
         _of("value", r"jnp\.(arg)?partition"),

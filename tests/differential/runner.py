@@ -240,8 +240,8 @@ class Library:
         return self.traced(program, stacked, factors, transformation)
 
     def grad(self, program: Program, inputs: dict[str, Any], factors: Factors) -> list[Any]:
-        """The gradients of the sum of the results that the program names as its loss, and the errors
-        of operations that cannot be traced.
+        """The gradients of the sum of the results that the program names as its loss, and the
+        errors of operations that cannot be traced.
         """
         numbers = [i for i, entry in enumerate(program["inputs"]) if differentiable(entry)]
         if not numbers or not program.get("loss"):

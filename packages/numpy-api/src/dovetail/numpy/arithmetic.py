@@ -688,6 +688,13 @@ def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
         An array of the common shape and dtype. Where both are equal, each gets half of the
         gradient.
 
+    Differs:
+        Where both are equal, the gradient is shared, as that of `maximum` is; in JAX all of it
+        goes to the second.
+
+        >>> print(*dt.grad(jnp.fmax, (0, 1))(1.0, 1.0))
+        0.5 0.5
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.fmax(jnp.array([1., jnp.nan]), 0.))
@@ -707,6 +714,13 @@ def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
     Returns:
         An array of the common shape and dtype. Where both are equal, each gets half of the
         gradient.
+
+    Differs:
+        Where both are equal, the gradient is shared, as that of `minimum` is; in JAX all of it
+        goes to the second.
+
+        >>> print(*dt.grad(jnp.fmin, (0, 1))(1.0, 1.0))
+        0.5 0.5
 
     Example:
         >>> import dovetail.numpy as jnp
