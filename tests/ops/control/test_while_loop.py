@@ -144,6 +144,30 @@ def test_what_does_not_vary_has_a_gradient() -> None:
     assert float(dt.grad(f)(2.0)) == 12
 
 
+def test_what_the_body_does_not_change_has_a_gradient() -> None:
+    def loop(x: Any) -> Any:
+        def body(carry: Any) -> Any:
+            turns, same, total, other = carry
+            return turns + 1, same, total + same[0] * other, other
+
+        start = (0, (x, 2 * x), 1.0, x**2)
+        return lax.while_loop(lambda carry: carry[0] < jnp.abs(carry[3]), body, start)
+
+    def f(x: Any) -> Any:
+        _, same, _, other = loop(x)
+        return same[0] * same[1] * other
+
+    for transformed in (dt.grad(f), dt.jit(dt.grad(f)), dt.jacfwd(f), dt.grad(dt.checkpoint(f))):
+        assert float(transformed(2.0)) == 64
+    np.testing.assert_allclose(dt.vmap(dt.grad(f))(jnp.arange(3.0)), [0, 8, 64])
+    assert float(dt.grad(dt.grad(f))(2.0)) == 96
+    primal, tangent = dt.jvp(loop, (2.0,), (1.0,))
+    assert dt.tree.leaves(primal) == dt.tree.leaves(loop(2.0))
+    assert float(tangent[2]) == 48  # of 1 + 4 x**3, where the 4 are the turns
+    with pytest.raises(ValueError, match="no gradient in reverse mode"):
+        dt.grad(lambda x: loop(x)[2])(2.0)
+
+
 def test_without_jit() -> None:
     seen = []
 

@@ -253,7 +253,7 @@ def sinc(x: ArrayLike, /) -> Array:
         x: array or scalar.
 
     Returns:
-        A float or complex array of the shape of `x`.
+        A float or complex array of the shape of `x`; 0 at real infinities. (NumPy has nan there.)
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -261,7 +261,8 @@ def sinc(x: ArrayLike, /) -> Array:
         0.6366
     """
     x = inexact("sinc", x)
-    scaled = lax.mul(x, literal_beside(_PI, x))
+    far = _is_real_infinity(x)
+    scaled = lax.mul(pick(far, literal_beside(1, x), x), literal_beside(_PI, x))
     # Near 0 use the Taylor series: the derivatives of the quotient are 0 / 0 there.
     squared = lax.square(scaled)
     near = lax.lt(
@@ -271,7 +272,16 @@ def sinc(x: ArrayLike, /) -> Array:
     for coefficient in _SINC_SERIES:
         series = lax.add(lax.mul(series, squared), literal_beside(coefficient, scaled))
     safe = pick(near, literal_beside(1, scaled), scaled)
-    return pick(near, series, lax.div(lax.sin(safe), safe))
+    found = pick(near, series, lax.div(lax.sin(safe), safe))
+    return pick(far, literal_beside(0, found), found)
+
+
+def _is_real_infinity(x: Any) -> Any:
+    real = lax.real(x) if _is_complex(x) else x
+    infinite = lax.eq(lax.abs(real), literal(math.inf, real.dtype))
+    if not _is_complex(x):
+        return infinite
+    return lax.bitwise_and(infinite, lax.eq(lax.imag(x), literal(0, real.dtype)))
 
 
 _SERIES_BELOW = 0.2

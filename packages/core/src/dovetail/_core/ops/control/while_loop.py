@@ -9,7 +9,7 @@ import numpy as np
 
 from dovetail._core.base import config, pytree
 from dovetail._core.base.errors import ConcretizationTypeError
-from dovetail._core.base.flags import partition
+from dovetail._core.base.flags import merge, partition
 from dovetail._core.base.typing import Array, ArrayLike, PyTree
 from dovetail._core.basis.structural import batch_size, to_front
 from dovetail._core.ir.avals import aval_of, make_aval
@@ -156,7 +156,7 @@ class While(Primitive):
     ) -> tuple[Any, Any]:
         loop = WhileParams(**params)
         terms = [[t] for t in tangents[loop.cond_nconsts :]]
-        outs, out_tangents = _along(loop, primals, terms, tangents_of_body(loop.body_jaxpr))
+        outs, out_tangents = _along(loop, primals, terms, tangents_of_body)
         return outs, out_tangents
 
     def linearize(
@@ -282,8 +282,8 @@ class While(Primitive):
 
         def truncated(order: int) -> list[list[Any]]:
             terms = terms_of(operands[loop.cond_nconsts :], order)
-            derive = terms_of_body(loop.body_jaxpr, order)
-            return _along(loop, [x[0] for x in operands], terms, derive)
+            primals = [x[0] for x in operands]
+            return _along(loop, primals, terms, lambda body: terms_of_body(body, order))
 
         return up_to(truncated)
 
@@ -333,7 +333,10 @@ while_p: Final = While()
 
 
 def _along(
-    loop: WhileParams, primals: Sequence[Any], terms: Sequence[Sequence[Any]], derive: Derive
+    loop: WhileParams,
+    primals: Sequence[Any],
+    terms: Sequence[Sequence[Any]],
+    derivative: Callable[[ClosedJaxpr], Derive],
 ) -> list[list[Any]]:
     """Loop with a body of primals and their tangents, or Taylor coefficients.
 
@@ -341,11 +344,23 @@ def _along(
         loop: the loop.
         primals: its operands.
         terms: for each operand of the body, its tangent or all its coefficients.
-        derive: derives the body.
+        derivative: gives for the body what derives it.
 
     Returns:
         The results, and for each order their terms.
     """
+    still = loop.unchanged()
+    if any(still) and not all(still):
+        # These are constants, and their derivatives are their own: they have gradients even where
+        # the loop has none.
+        fewer, operands, their_terms = _with_constants(loop, still, primals, terms)
+        _, _, carry = loop.split(primals)
+        kept, _ = partition(
+            still, zip(carry, *zip(*terms[loop.body_nconsts :], strict=True), strict=True)
+        )
+        changed = _along(fewer, operands, their_terms, derivative)
+        return [merge(still, x, y) for x, y in zip(zip(*kept, strict=True), changed, strict=True)]
+    derive = derivative(loop.body_jaxpr)
     flags = [any(same) for same in nonzero_in(terms)]
     while True:
         # Each part of the carry has terms in all iterations or in none.
@@ -379,6 +394,25 @@ def _along(
         [*carry, *of_carry],
     )
     return by_order(outs, nonzero_out)
+
+
+def _with_constants(
+    loop: WhileParams, still: Sequence[bool], primals: Sequence[Any], terms: Sequence[Any]
+) -> tuple[WhileParams, list[Any], list[Any]]:
+    """A loop with parts of its carry as constants, with its operands and their terms."""
+    cond_consts, body_consts, carry = loop.split(primals)
+    first, second = loop.cond_nconsts, loop.body_nconsts
+    constant, changing = partition(still, range(len(carry)))
+    order = [*constant, *changing]
+    fewer = WhileParams(
+        with_order(loop.cond_jaxpr, [*range(first), *(first + i for i in order)]),
+        with_order(loop.body_jaxpr, [*range(second), *(second + i for i in order)], changing),
+        first + len(constant),
+        second + len(constant),
+    )
+    held = [carry[i] for i in constant]
+    operands = [*cond_consts, *held, *body_consts, *held, *(carry[i] for i in changing)]
+    return fewer, operands, [*terms[:second], *(terms[second + i] for i in order)]
 
 
 @remembered
@@ -478,7 +512,8 @@ def while_loop(
 
     Both functions are traced once, and the loop is one operation of the compiled program: compile
     time does not grow with the number of iterations. The loop has derivatives in forward mode
-    (`jvp`, `jacfwd`); for gradients, write a loop of fixed length with `fori_loop` or `scan`.
+    (`jvp`, `jacfwd`); for gradients, write a loop of fixed length with `fori_loop` or `scan`. What
+    `body_fun` returns as it got it is a constant, which has gradients.
 
     Args:
         cond_fun: maps the carry to a scalar bool.
