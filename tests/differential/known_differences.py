@@ -189,6 +189,26 @@ KNOWN = (
         _of("value", r"jnp\.geomspace", theirs="nan"),
     ),
     Known(
+        "unsigned integers are floats before anything is subtracted from them",
+        "dovetail.nn: log_sigmoid",
+        _of("value", r"nn\.log_sigmoid|nn\.log1mexp", theirs=r"nan|inf|\d{3,}\.0|e\+"),
+    ),
+    Known(
+        "unsigned integers are floats before anything is subtracted from them",
+        "dovetail.nn: log_sigmoid",
+        _of("value", r"nn\.(log_)?softmax", theirs=r"nan|inf"),
+    ),
+    Known(
+        "integers are divided by numbers that are none",
+        "dovetail: Array.at",
+        _of("value", r"at divide", theirs=r"nan|inf"),
+    ),
+    Known(
+        "an integer divided by zero is the same in each program",
+        "dovetail.lax: div",
+        lambda d: d.mode != "eager" and _of("value", r"lax\.div", r"\* u?int")(d),
+    ),
+    Known(
         "equal numbers share the gradient of the greater or the smaller one",
         "dovetail.numpy: fmax",
         lambda d: d.mode == "grad" and _of("value", r"jnp\.fm(ax|in)")(d),

@@ -357,7 +357,8 @@ def lookup(draw: Draw, function: str) -> Made:
         return call(function, x, index, axis=draw.axis(len(x.shape))), (x.shape, x.kind)
     if name in ("searchsorted", "digitize"):
         x, y = draw.value(REAL, rank=1), draw.value(REAL)
-        words = (x, y) if name == "searchsorted" else (y, x)
+        bins = ["call", "jnp.sort", [x.reference], {}]  # no others have places
+        words = (bins, y) if name == "searchsorted" else (y, bins)
         keywords = {"side": "right"} if name == "searchsorted" and draw.chance(0.5) else {}
         return call(function, *words, **keywords), (y.shape, "i")
     if name == "interp":

@@ -291,6 +291,13 @@ def log_sigmoid(x: ArrayLike) -> Array:
     Returns:
         A float or complex array of the shape of `x`.
 
+    Differs:
+        Unsigned integers are floats before anything is subtracted from them, here and in
+        `log_softmax`, `log1mexp` and `softmax`. In JAX the negative of an unsigned number is great.
+
+        >>> print(f"{dovetail.nn.log_sigmoid(jnp.uint8(1)):.3f}")
+        -0.313
+
     Example:
         >>> import dovetail.nn
         >>> print(f"{dovetail.nn.log_sigmoid(-1000.):.1f}")

@@ -468,6 +468,13 @@ def div(x: ArrayLike, y: ArrayLike) -> Array:
     Raises:
         TypeError: dtypes differ, shapes are incompatible, or the dtype is bool.
 
+    Differs:
+        What a division by zero gives depends on nothing else; in JAX ``x / x`` is 1 where it is
+        compiled.
+
+        >>> print(dt.jit(lambda x: lax.div(x, x))(0))
+        -1
+
     Example:
         >>> from dovetail import lax
         >>> int(lax.div(-7, 2))
