@@ -176,7 +176,7 @@ def compare(
         names = functions = [mode] * max(len(ours), len(theirs))
     if len(ours) != len(theirs):  # one failed as a whole, or more of it than of the other
         first = [next((o for o in side if "error" in o), side[0]) for side in (ours, theirs)]
-        pairs = [(0, *first)]
+        pairs = [(0, first[0], first[1])]
     else:
         pairs = [(i, one, other) for i, (one, other) in enumerate(zip(ours, theirs, strict=True))]
     for number, a, b in pairs:
