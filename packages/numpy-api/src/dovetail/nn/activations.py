@@ -297,7 +297,7 @@ def log_sigmoid(x: ArrayLike) -> Array:
         Unsigned integers are floats before anything is subtracted from them, here and in
         `log_softmax`, `log1mexp` and `softmax`. In JAX the negative of an unsigned number is great.
 
-        >>> print(f"{dovetail.nn.log_sigmoid(jnp.uint8(1)):.3f}")
+        >>> print(f"{dt.nn.log_sigmoid(jnp.uint8(1)):.3f}")
         -0.313
 
     Example:
