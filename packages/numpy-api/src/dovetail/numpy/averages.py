@@ -195,6 +195,8 @@ def variance(
         ddof = correction
     x = array_like(a, function, "a")
     requested = requested_dtype(function, dtype)
+    if requested is not None and dtypes.kind_of(requested) == "b":
+        raise DTypeError(f"{function}: dtype must be one of numbers, got {requested}")
     inexact = inexact_dtype(aval_of(x).dtype)
     target = requested or real_dtype(inexact)
     if (

@@ -231,7 +231,7 @@ def unwrap(
 
     Raises:
         TypeError: `p` is complex.
-        ValueError: `p` is a scalar.
+        AxisError: `p` has no such dimension.
 
     Differs:
         Turns are counted, so that errors do not add up, and integers get multiples of the
@@ -251,8 +251,6 @@ def unwrap(
 
     x = operand(p, "unwrap", "p")
     refuse_complex("unwrap", x)
-    if not aval_of(x).ndim:
-        raise ValueError("unwrap needs an array of rank 1 or more, got a scalar")
     dimension = canonical_axis("unwrap", axis, aval_of(x).ndim)
     if type(period) is float and dtypes.kind_of(aval_of(x).dtype) in ("b", "i", "u"):
         x = convert(x, dtypes.default_dtype("f"), True)

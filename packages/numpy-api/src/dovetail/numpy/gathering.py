@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 from dovetail import index_mode, lax
 from dovetail.errors import IndexShapeError
 from dovetail.extend import dtypes
@@ -18,7 +19,7 @@ from dovetail.extend.arguments import (
     require_kind,
     value,
 )
-from dovetail.extend.avals import aval_of
+from dovetail.extend.avals import Tracer, aval_of
 from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.conditions import pick
 from dovetail.numpy.indexing.plan import index_dtype, normalized
@@ -313,4 +314,8 @@ def extract(
         [0 2 4]
     """
     test = operand(condition, "extract", "condition")
-    return compress(reshaped(test, (aval_of(test).size,)), arr, size=size, fill_value=fill_value)
+    if size is None and not isinstance(test, Tracer):
+        flat: Any = np.asarray(test).ravel()  # which nothing traces
+    else:
+        flat = reshaped(test, (aval_of(test).size,))
+    return compress(flat, arr, size=size, fill_value=fill_value)

@@ -12,7 +12,6 @@ from dovetail.extend.arguments import (
     convert,
     integer,
     require_callable,
-    require_kind,
 )
 from dovetail.extend.avals import Tracer, aval_of
 from dovetail.numpy.creation import array
@@ -237,14 +236,13 @@ def ix_(*args: ArrayLike) -> tuple[Array, ...]:
 
     Args:
         *args: a vector of positions for each dimension, or a boolean mask, which must not be
-            traced.
+            traced. Vectors of other numbers span a mesh.
 
     Returns:
         A tuple of as many arrays, each of size one along all dimensions but its own.
 
     Raises:
         ValueError: an argument is not a vector.
-        TypeError: it holds neither integers nor booleans.
         ConcretizationTypeError: it holds booleans and is traced.
 
     Differs:
@@ -270,7 +268,6 @@ def ix_(*args: ArrayLike) -> tuple[Array, ...]:
             )
         if not aval_of(x).size:
             x = array([], dtypes.default_dtype("i"))
-        require_kind("ix_", x, "biu", "integers and booleans")
         if dtypes.kind_of(aval_of(x).dtype) == "b":
             (x,) = nonzero(x)
         shape = tuple(aval_of(x).size if d == number else 1 for d in range(len(args)))

@@ -477,7 +477,7 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
         [4.+0.j 0.+0.j]
     """
     x = _inexact_vector("roots", "p", p)
-    if not strip_zeros:
+    if not strip_zeros or _size(x) < 2:  # there are no roots
         return _all_roots(x)
     remedy = "give strip_zeros=False, which has nan for roots that lack"
     (places,) = np.nonzero(_concrete("roots", "p", x, remedy))

@@ -27,7 +27,7 @@ from dovetail.extend.avals import Tracer, aval_of
 from dovetail.extend.eager import evaluation_trace, use_trace
 from dovetail.lax import sort_p
 from dovetail.numpy.compiled import compiled_with, plain
-from dovetail.numpy.conditions import pick
+from dovetail.numpy.conditions import pick, spread
 from dovetail.numpy.creation import host_array_on, place_of
 from dovetail.numpy.gathering import take
 from dovetail.numpy.lookups import isin
@@ -157,7 +157,7 @@ def _filled(column: Any, places: Any, found: Any, fill: Any) -> Any:
     shape = (size, *aval.shape[1:])
     zero = literal(0, aval.dtype, aval.weak_type)
     if not math.prod(shape):
-        return lax.full(shape, 0, aval.dtype)
+        return spread(zero, shape)
     if not aval.shape[0]:
         entries = lax.full(shape, 0, aval.dtype)
     else:

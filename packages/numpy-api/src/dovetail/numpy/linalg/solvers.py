@@ -18,6 +18,7 @@ from dovetail.extend.arguments import (
     integer,
     literal,
     same_dtype,
+    weak_of,
 )
 from dovetail.extend.avals import Tracer, aval_of
 from dovetail.extend.matrices import (
@@ -46,8 +47,9 @@ def solution(a: Any, b: Any) -> Any:
 
     Derivatives reuse the same factors.
     """
+    weak = weak_of(a) and weak_of(b)
     if not aval_of(b).size:
-        return b
+        return convert(b, aval_of(b).dtype, weak)
     packed, _, permutation = lax.linalg.lu(lax.stop_gradient(a))
 
     def solve(_: Any, y: Any) -> Any:
@@ -59,7 +61,8 @@ def solution(a: Any, b: Any) -> Any:
         y = solve_triangular(packed, y, unit_diagonal=True, transpose_a=True)
         return rows_in_order(y, plain(argsort)(permutation))
 
-    return custom_linear_solve(lambda x: product(a, x), b, solve, solve_transposed)
+    x = custom_linear_solve(lambda x: product(a, x), b, solve, solve_transposed)
+    return convert(x, aval_of(x).dtype, weak)
 
 
 def inverse(a: Any) -> Any:
