@@ -56,7 +56,8 @@ MERELY_REFUSED = "|".join(
         r"Invalid integer data type 'V'",  # the same
         r"data type <class 'numpy\.\w+'> not inexact",  # a fit to integers
         r"data type dtype\('?\w+'?\) not compatible with finfo",  # the same
-        r"does not accept dtype b?float16 at",  # matrices of 16 bits are factored in float32
+        r"does not accept dtype b?float(16|8_\w+) at",  # matrices of few bits are factored in float32
+        r"Dimension must be 3 for cross product",  # the third component is zero
         r"iota does not accept dtype bool",  # false and true are the numbers of two classes
         r"does not accept dtype u?int2\.",  # integers of two bits become floats, too
         r"Attempted boolean conversion of traced array",  # a mask that is known
@@ -211,6 +212,16 @@ KNOWN = (
         "booleans and floats are no positions",
         "dovetail.numpy: unravel_index",
         _of("refused|error", r"jnp\..*", ours="it takes integer"),
+    ),
+    Known(
+        "small integers do not combine with others",
+        "dovetail.numpy: array_equiv",
+        _of("refused", r"jnp\.array_equiv", ours="do not combine"),
+    ),
+    Known(
+        "the angle of one number has its dtype",
+        "dovetail.numpy: angle",
+        _of("dtype|weak type", r"jnp\.angle"),
     ),
     Known(
         "positions are never weakly typed",

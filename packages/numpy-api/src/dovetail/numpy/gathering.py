@@ -282,10 +282,11 @@ def compress(
     count = aval_of(x).shape[dimension]
     if size is None:
         (places,) = indices_of_nonzero(test)
-        if aval_of(test).size > count and aval_of(places).size and int(places[-1]) >= count:
+        last = np.asarray(places)[-1] if aval_of(places).size else -1
+        if last >= count:
             raise IndexShapeError(
                 f"compress: condition has {aval_of(test).size} elements and holds at position "
-                f"{int(places[-1])}, which is out of bounds for axis {dimension} of size {count}"
+                f"{last}, which is out of bounds for axis {dimension} of size {count}"
             )
         return take(x, places, axis=dimension)
     (places,) = indices_of_nonzero(test, size, count)

@@ -500,4 +500,5 @@ def _least_squares(a: Any, b: Any, rcond: Any) -> tuple[Any, Any, Any, Any]:
     x = product(inverse, columns)
     residuals = lax.reduce_sum(squares(lax.sub(columns, product(left, x))), (0,))
     x = x if len(right_shape) == 2 else reshaped(x, (shape[1],))
+    s = convert(s, aval_of(s).dtype, weak_of(left) and weak_of(right))
     return rounded(x, dtype), rounded(residuals, dtype), rank, rounded(s, dtype)
