@@ -73,6 +73,7 @@ def take(
 
     Raises:
         TypeError: the indices are not integers.
+        IndexError: there are some, and the dimension has no elements.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -108,6 +109,8 @@ def _take(
         x, dimension = reshaped(x, (aval_of(x).size,)), 0
     else:
         dimension = canonical_axis("take", axis, aval_of(x).ndim)
+    if aval_of(where).size and not aval_of(x).shape[dimension]:
+        raise IndexError(f"take: there are positions, and axis {dimension} has no elements")
     chosen = _mode("take", mode)
     if chosen == "wrap":
         where = _wrapped(where, aval_of(x).shape[dimension])
