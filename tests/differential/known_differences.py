@@ -56,9 +56,10 @@ MERELY_REFUSED = "|".join(
         r"Invalid integer data type 'V'",  # the same
         r"data type <class '[\w.]+'> not inexact",  # a fit to integers
         r"data type dtype\('?\w+'?\) not compatible with finfo",  # the same
-        r"does not accept dtype b?float(16|8_\w+) at",  # matrices of few bits are factored in float32
+        r"does not accept dtype b?float(16|8_\w+) at",  # matrices are factored in float32
         r"Dimension must be 3 for cross product",  # the third component is zero
         r"eq got incompatible shapes",  # which are not equivalent
+        r"integer -1 out of bounds|out of range value cannot",  # numbers of its own
         r"iota does not accept dtype bool",  # false and true are the numbers of two classes
         r"does not accept dtype u?int2\b",  # integers of two bits become floats, too
         r"Attempted boolean conversion of traced array",  # a mask that is known
@@ -279,7 +280,14 @@ KNOWN = (
         None,
         _of("accepted", r"(jnp|nn)\..*", theirs="(mul|sub|polynomial) does not accept dtype bool"),
     ),
-    Known("older versions of JAX", None, _of("dtype|weak type", r"jnp\.(tri|hypot)", theirs="32")),
+    Known(
+        "older versions of JAX", None, _of("dtype|weak type", r"jnp\.(tri|hypot)", theirs="32|64")
+    ),
+    Known(
+        "a mask that is known",
+        None,
+        _of("error", r"jnp\.(compress|extract)", theirs="^(TracerBool|Concretization)"),
+    ),
     Known(
         "older versions of JAX",
         None,

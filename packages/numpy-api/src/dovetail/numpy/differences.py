@@ -263,8 +263,10 @@ def unwrap(
             "p.astype(int)"
         )
     size = aval_of(x).shape[dimension]
-    jumps = slice_dimension(x, min(1, size), size, dimension)
-    jumps = lax.sub(jumps, slice_dimension(x, 0, max(size - 1, 0), dimension))
+    if not size:
+        return x
+    jumps = slice_dimension(x, 1, size, dimension)
+    jumps = lax.sub(jumps, slice_dimension(x, 0, size - 1, dimension))
     halved = lax.mul(cycle, literal(0.5, dtype)) if kind == "f" else lax.div(cycle, _two(cycle))
     shape = aval_of(jumps).shape
     high, whole = spread(halved, shape), spread(cycle, shape)
@@ -287,8 +289,8 @@ def unwrap(
         is_small = lax.lt(sizes, limit)
     turns = pick(is_small, literal(0, dtype), turns)
     added = lax.mul(lax.cumsum(turns, dimension), whole)
-    first = slice_dimension(x, 0, min(1, size), dimension)
-    rest = lax.add(slice_dimension(x, min(1, size), size, dimension), added)
+    first = slice_dimension(x, 0, 1, dimension)
+    rest = lax.add(slice_dimension(x, 1, size, dimension), added)
     return concatenate([first, rest], dimension)
 
 

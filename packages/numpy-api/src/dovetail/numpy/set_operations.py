@@ -159,7 +159,7 @@ def _filled(column: Any, places: Any, found: Any, fill: Any) -> Any:
     if not math.prod(shape):
         return spread(zero, shape)
     if not aval.shape[0]:
-        entries = lax.full(shape, 0, aval.dtype)
+        entries = spread(zero, shape)
     else:
         entries = take(column, places, axis=0, mode="clip")
     if fill is None:

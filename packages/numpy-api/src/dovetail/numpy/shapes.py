@@ -486,7 +486,9 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     rank = aval_of(x).ndim
     if axes is None:
         return _transposed(x)
-    permutation = canonical_axes("transpose", axes, rank, "axes")
+    permutation: Any = axes
+    if not isinstance(axes, tuple | list) or len(axes) == rank:
+        permutation = canonical_axes("transpose", axes, rank, "axes")
     if len(permutation) != rank:
         raise ShapeError(f"transpose: axes {axes} must name each of the {rank} dimensions once")
     return permuted(x, permutation)
