@@ -234,12 +234,13 @@ def linspace(
 
 
 def _ends(function: str, start: Any, stop: Any, dtype: Any) -> tuple[Array, Array]:
-    """Both ends in one inexact dtype; small integers take that of the result, if it is given."""
+    """Both ends in one inexact dtype; what does not promote takes that of the result, if given."""
 
     def wide(end: Any, name: str) -> Any:
         x = array_like(end, function, name)
-        is_small = dtypes.itemsize_bits(aval_of(x).dtype) < 8
-        return convert(x, inexact_dtype(dtype)) if is_small else end
+        own = aval_of(x).dtype
+        promotes = dtypes.itemsize_bits(own) > (8 if dtypes.kind_of(own) == "f" else 4)
+        return end if promotes else convert(x, inexact_dtype(dtype))
 
     if dtype is not None:
         start, stop = wide(start, _ENDS[0]), wide(stop, _ENDS[1])

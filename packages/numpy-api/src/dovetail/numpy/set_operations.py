@@ -665,7 +665,7 @@ def intersect1d(
 
 def _mark_rest(x: Any, y: Any, as_they_are: bool) -> _Marked:
     zero = literal(0, aval_of(x).dtype)
-    if as_they_are:
+    if as_they_are or not aval_of(x).size:
         return _Marked(plain(isin)(x, y, invert=True), [(x, zero)])
     count = aval_of(x).size
     ordered, _ = _ordered(reshaped(_keys(x), (count, 1)))
