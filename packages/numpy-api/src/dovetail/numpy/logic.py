@@ -537,10 +537,11 @@ def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     Differs:
         Dtypes that do not combine raise an error, as in `array_equal`.
 
-        >>> jnp.array_equiv(jnp.ones(2, "uint4"), jnp.ones(2, "int32"))
-        Traceback (most recent call last):
-            ...
-        dovetail._core.base.promotion.TypePromotionError: values of the types ...
+        >>> try:
+        ...     jnp.array_equiv(jnp.ones(2, "uint4"), jnp.ones(2, "int32"))
+        ... except TypeError as error:
+        ...     print(error)
+        values of the types int32, uint4 do not combine: ...
 
     Example:
         >>> import dovetail.numpy as jnp
