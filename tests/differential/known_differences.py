@@ -268,7 +268,7 @@ KNOWN = (
     Known(
         "counts are exact",
         "dovetail.numpy: histogram",
-        _of("dtype", r"jnp\.histogram", "^float", r"^b?float16$"),
+        _of("dtype", r"jnp\.histogram", "^float", r"^b?float(16|8)"),
     ),
     Known(
         "of no variables the dtype is that of any",
@@ -281,7 +281,9 @@ KNOWN = (
         _of("accepted", r"(jnp|nn)\..*", theirs="(mul|sub|polynomial) does not accept dtype bool"),
     ),
     Known(
-        "older versions of JAX", None, _of("dtype|weak type", r"jnp\.(tri|hypot)", theirs="32|64")
+        "older versions of JAX",
+        None,
+        _of("dtype|weak type", r"jnp\.(tri|hypot|log2)", theirs="32|64"),
     ),
     Known(
         "a mask that is known",
