@@ -56,7 +56,8 @@ MERELY_REFUSED = "|".join(
     (
         r"zero-size array to reduction operation",  # an empty set, rank or histogram
         r"in gather op is out of range",  # the median of no elements
-        r"index is out of bounds for axis 0 with size 0",
+        r"reduction axis must be non-empty",  # the same
+        r"index is out of bounds for axis \d with size 0",  # the area below no points
         r"RFFT input must be float32 or float64",  # 16 bits are transformed in float32
         r"logical reduction requires operand dtype bool or int, got u?int[24]",
         r"no available implicit dtype promotion path",  # results that are floats in any case
@@ -68,10 +69,20 @@ MERELY_REFUSED = "|".join(
         r"(symmetric_product|cholesky_update) does not accept dtype b?float",  # of any width
         r"\w+ does not accept dtype u?int[24]\b",  # the same
         r"Invalid integer data type 'V'",  # the same
-        r"data type <class 'numpy\.\w+'> not inexact",  # a fit to integers
+        r"data type <class '[\w.]+'> not inexact",  # a fit to integers
+        r"data type dtype\('?\w+'?\) not compatible with finfo",  # the same
+        r"does not accept dtype b?float(16|8_\w+) at",  # matrices are factored in float32
+        r"Dimension must be 3 for cross product",  # the third component is zero
+        r"eq got incompatible shapes",  # which are not equivalent
+        r"integer -1 out of bounds|out of range value cannot",  # numbers of its own
+        r"iota does not accept dtype bool",  # false and true are the numbers of two classes
+        r"does not accept dtype u?int2\b",  # integers of two bits become floats, too
         r"Attempted boolean conversion of traced array",  # a mask that is known
         r"^ConcretizationTypeError: Abstract tracer value encountered",  # the same
         r"Linearization failed to produce known values",  # gradients of windows that start anywhere
+        r"not large enough to hold flattened index",  # positions have the default dtype
+        r"broadcasting: input type=\w+\[0\]",  # a polynomial without coefficients is zero
+        r"does not yet support real dtype parameters",  # the variance of complex numbers is real
     )
 )
 """What JAX refuses in these words has one meaning, which it has here."""
@@ -84,6 +95,8 @@ EQUAL_DTYPES = (
 )
 
 ELEMENTARY = r"(jnp|lax|nn)\.(a?(rc)?(sin|cos|tan)h?|exp\w*|log\w*|\w*sqrt|square|power|pow)"
+
+REDUCTIONS = r"(jnp\.|method )(nan)?(sum|prod|mean|var|std|a?max|a?min|any|all)"
 
 DIVISIONS = r"jnp\.(floor_divide|mod|remainder|divmod|fmod)|operator (//|%)"
 
@@ -285,9 +298,9 @@ KNOWN = (
         _of("refused|error", r"jnp\.fft\..*", ours="needs a signal of one point|no points"),
     ),
     Known(
-        "complex numbers have no order",
+        "complex numbers have no order, and are no angles",
         "dovetail.nn: relu",
-        _of("refused", r"nn\..*", ours="defined for real numbers only"),
+        _of("refused|error", r"(nn|jnp)\..*", ours="defined for real numbers only"),
     ),
     Known(
         "an integer divided by zero is 0; infinities as in the array API standard",
@@ -333,6 +346,96 @@ KNOWN = (
         "one zero is left of a remainder that vanishes, and roots that are zero come last",
         "dovetail.numpy: polydiv",
         _of("value|shape", r"jnp\.(polydiv|roots)"),
+    ),
+    Known(
+        "predicates are never weakly typed",
+        "dovetail.numpy: equal",
+        _of("weak type", ANY, "^bool weak=False", "^bool weak=True"),
+    ),
+    Known(
+        "booleans and floats are no positions",
+        "dovetail.numpy: unravel_index",
+        _of("refused|error", r"jnp\..*", ours="it takes integer"),
+    ),
+    Known(
+        "small integers do not combine with others",
+        "dovetail.numpy: array_equiv",
+        _of("refused", r"jnp\.array_equiv", ours="do not combine"),
+    ),
+    Known(
+        "of no elements there is no mean",
+        "dovetail.numpy: pad",
+        _of("refused", r"jnp\.pad", "which has no elements"),
+    ),
+    Known(
+        "singular values are real",
+        "dovetail.numpy.linalg: lstsq",
+        _of("dtype", r"jnp\.linalg\.lstsq", "^float", "^complex"),
+    ),
+    Known(
+        "the angle of one number has its dtype",
+        "dovetail.numpy: angle",
+        _of("dtype|weak type", r"jnp\.angle"),
+    ),
+    Known(
+        "positions are never weakly typed",
+        "dovetail.numpy: partition",
+        _of("weak type", r"jnp\.argpartition", "^int", "^int"),
+    ),
+    Known(
+        "the pair is a tuple",
+        "dovetail.numpy: top_k",
+        _of("structure", r"jnp\.top_k", r"^tuple", r"^list"),
+    ),
+    Known(
+        "small integers are multiplied, and positions counted, in the default integer dtype",
+        "dovetail.numpy: cumulative_prod",
+        _of("dtype", r"jnp\.(cumulative_prod|ravel_multi_index)", r"^u?int(32|64)$", "^u?int"),
+    ),
+    Known(
+        "integers of two bits become floats as all integers do",
+        "dovetail.numpy: mean",
+        _of("dtype", ANY, r"^(float|complex)", r"^u?int2$"),
+    ),
+    Known(
+        "the dtype asked for is that of the result",
+        "dovetail.numpy: var",
+        _of("accepted|dtype", r"(jnp\.|method )(nan)?(var|std)", r"int", r"inexact|sqrt|float"),
+    ),
+    Known(
+        "all dimensions that a mask adds are reduced",
+        "dovetail.numpy: sum",
+        _of("shape|accepted", REDUCTIONS, theirs=r"^\[|broadcast to shape with fewer"),
+    ),
+    Known(
+        "counts are exact",
+        "dovetail.numpy: histogram",
+        _of("dtype", r"jnp\.histogram", "^float", r"^b?float(16|8)"),
+    ),
+    Known(
+        "of no variables the dtype is that of any",
+        "dovetail.numpy: cov",
+        _of("dtype", r"jnp\.(cov|corrcoef)"),
+    ),
+    Known(
+        "booleans are numbers, as elsewhere",
+        None,
+        _of("accepted", r"(jnp|nn)\..*", theirs="(mul|sub|polynomial) does not accept dtype bool"),
+    ),
+    Known(
+        "older versions of JAX",
+        None,
+        _of("dtype|weak type", r"jnp\.(tri|hypot|log2)", theirs="32|64"),
+    ),
+    Known(
+        "a mask that is known",
+        None,
+        _of("error", r"jnp\.(compress|extract)", theirs="^(TracerBool|Concretization)"),
+    ),
+    Known(
+        "older versions of JAX",
+        None,
+        _of("structure", r"jnp\.(meshgrid|broadcast_arrays)", "^tuple", "^list"),
     ),
 )
 

@@ -543,10 +543,11 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         >>> print(jnp.power(jnp.arange(4), 2), jnp.power(4., jnp.array([0.5, 1.5])))
         [0 1 4 9] [2. 8.]
     """
-    if type(x2) is int:
+    if isinstance(x2, int):
+        exponent = int(x2)
         if isinstance(x1, Tracer):
-            return integer_power(x1, x2)
-        return _compiled_integer_power(x1, x2)
+            return integer_power(x1, exponent)
+        return _compiled_integer_power(x1, exponent)
     return _power(x1, x2) if isinstance(x1, Tracer) else _compiled_power(x1, x2)
 
 

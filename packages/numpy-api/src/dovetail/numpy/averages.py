@@ -97,6 +97,13 @@ def mean(
     Returns:
         A float or complex array without these dimensions; nan if there are no elements.
 
+    Differs:
+        Integers of two bits become floats, as all integers do; so in other functions that compute
+        in floats.
+
+        >>> print(jnp.mean(jnp.ones(2, "int2")).dtype)
+        float32
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.mean(jnp.array([[1, 2], [3, 4]]), axis=0))
@@ -158,7 +165,7 @@ def var(
         ValueError: both `ddof` and `correction` are given.
 
     Differs:
-        A `dtype` of integers is that of the result.
+        A `dtype` of integers is that of the result, here and in `std`.
 
         >>> print(jnp.var(jnp.arange(5), dtype="int8").dtype)
         int8
@@ -195,6 +202,8 @@ def variance(
         ddof = correction
     x = array_like(a, function, "a")
     requested = requested_dtype(function, dtype)
+    if requested is not None and dtypes.kind_of(requested) == "b":
+        raise DTypeError(f"{function}: dtype must be one of numbers, got {requested}")
     inexact = inexact_dtype(aval_of(x).dtype)
     target = requested or real_dtype(inexact)
     if (

@@ -80,6 +80,13 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
     Returns:
         A float array of the shape of `z`: radians in [-pi, pi], or degrees.
 
+    Differs:
+        That of a single real number has its dtype, as that of several has.
+
+        >>> with dt.enable_x64(True):
+        ...     print(jnp.angle(np.float32(1)).dtype)
+        float32
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.angle(jnp.array([1j, -1.]), deg=True))

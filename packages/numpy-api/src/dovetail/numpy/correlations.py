@@ -77,6 +77,11 @@ def cov(
         >>> print(jnp.cov(jnp.ones(1)))
         nan
 
+        Of no variables the dtype is that of any; so in `corrcoef`.
+
+        >>> print(jnp.cov(jnp.ones((0, 3), "complex64")).dtype)
+        complex64
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.cov(jnp.array([[0., 1., 2.], [2., 1., 0.]])))
@@ -325,12 +330,12 @@ def _sequences(function: str, a: Any, v: Any, mode: Any, out: Any) -> tuple[Any,
     shapes = [aval_of(x).shape for x in operands]
     if any(len(s) != 1 for s in shapes):
         raise ValueError(f"{function} needs vectors, got shapes {shapes[0]} and {shapes[1]}")
+    x, y = same_dtype(operands)
     if (0,) in shapes:
         raise ValueError(
             f"{function} needs vectors with one element at least, got shapes {shapes[0]} and "
             f"{shapes[1]}"
         )
-    x, y = same_dtype(operands)
     weak = weak_of(x) and weak_of(y)
     dtype, target = aval_of(x).dtype, requested_dtype(function, out)
     kind, asked = dtypes.kind_of(dtype), dtypes.kind_of(target)

@@ -231,7 +231,7 @@ def unwrap(
 
     Raises:
         TypeError: `p` is complex.
-        ValueError: `p` is a scalar.
+        AxisError: `p` has no such dimension.
 
     Differs:
         Turns are counted, so that errors do not add up, and integers get multiples of the
@@ -258,8 +258,6 @@ def unwrap(
 
     x = operand(p, "unwrap", "p")
     refuse_complex("unwrap", x)
-    if not aval_of(x).ndim:
-        raise ValueError("unwrap needs an array of rank 1 or more, got a scalar")
     dimension = canonical_axis("unwrap", axis, aval_of(x).ndim)
     if type(period) is float and dtypes.kind_of(aval_of(x).dtype) in ("b", "i", "u"):
         x = convert(x, dtypes.default_dtype("f"), True)
@@ -272,8 +270,10 @@ def unwrap(
             "p.astype(int)"
         )
     size = aval_of(x).shape[dimension]
-    jumps = slice_dimension(x, min(1, size), size, dimension)
-    jumps = lax.sub(jumps, slice_dimension(x, 0, max(size - 1, 0), dimension))
+    if not size:
+        return x
+    jumps = slice_dimension(x, 1, size, dimension)
+    jumps = lax.sub(jumps, slice_dimension(x, 0, size - 1, dimension))
     halved = lax.mul(cycle, literal(0.5, dtype)) if kind == "f" else lax.div(cycle, _two(cycle))
     shape = aval_of(jumps).shape
     high, whole = spread(halved, shape), spread(cycle, shape)
@@ -296,8 +296,8 @@ def unwrap(
         is_small = lax.lt(sizes, limit)
     turns = pick(is_small, literal(0, dtype), turns)
     added = lax.mul(lax.cumsum(turns, dimension), whole)
-    first = slice_dimension(x, 0, min(1, size), dimension)
-    rest = lax.add(slice_dimension(x, min(1, size), size, dimension), added)
+    first = slice_dimension(x, 0, 1, dimension)
+    rest = lax.add(slice_dimension(x, 1, size, dimension), added)
     return concatenate([first, rest], dimension)
 
 

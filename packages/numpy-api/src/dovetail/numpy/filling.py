@@ -277,7 +277,8 @@ def _like(
             array_like(a, function, argument)
         extended = dtypes.is_extended(own_dtype)
         target = own_dtype if extended else dtypes.canonicalize_dtype(own_dtype)
-        weak = dtypes.is_weakly_typed(a) and not getattr(fill_value, "ndim", 0)
+        is_weak = dtypes.is_weakly_typed(a) and dtypes.kind_of(target) != "b"
+        weak = is_weak and not getattr(fill_value, "ndim", 0)
     place = place_of(a) if device is None else None
     return on_device(_full(function, sizes, fill_value, target, weak, place), device)
 

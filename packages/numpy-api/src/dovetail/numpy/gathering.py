@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 from dovetail import index_mode, lax
 from dovetail.errors import IndexShapeError
 from dovetail.extend import dtypes
@@ -18,7 +19,7 @@ from dovetail.extend.arguments import (
     require_kind,
     value,
 )
-from dovetail.extend.avals import aval_of
+from dovetail.extend.avals import Tracer, aval_of
 from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.conditions import pick
 from dovetail.numpy.indexing.plan import index_dtype, normalized
@@ -72,6 +73,7 @@ def take(
 
     Raises:
         TypeError: the indices are not integers.
+        IndexError: there are some, and the dimension has no elements.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -107,6 +109,8 @@ def _take(
         x, dimension = reshaped(x, (aval_of(x).size,)), 0
     else:
         dimension = canonical_axis("take", axis, aval_of(x).ndim)
+    if aval_of(where).size and not aval_of(x).shape[dimension]:
+        raise IndexError(f"take: there are positions, and axis {dimension} has no elements")
     chosen = _mode("take", mode)
     if chosen == "wrap":
         where = _wrapped(where, aval_of(x).shape[dimension])
@@ -281,10 +285,11 @@ def compress(
     count = aval_of(x).shape[dimension]
     if size is None:
         (places,) = indices_of_nonzero(test)
-        if aval_of(test).size > count and aval_of(places).size and int(places[-1]) >= count:
+        last = np.asarray(places)[-1] if aval_of(places).size else -1
+        if last >= count:
             raise IndexShapeError(
                 f"compress: condition has {aval_of(test).size} elements and holds at position "
-                f"{int(places[-1])}, which is out of bounds for axis {dimension} of size {count}"
+                f"{last}, which is out of bounds for axis {dimension} of size {count}"
             )
         return take(x, places, axis=dimension)
     (places,) = indices_of_nonzero(test, size, count)
@@ -313,4 +318,8 @@ def extract(
         [0 2 4]
     """
     test = operand(condition, "extract", "condition")
-    return compress(reshaped(test, (aval_of(test).size,)), arr, size=size, fill_value=fill_value)
+    if size is None and not isinstance(test, Tracer):
+        flat: Any = np.asarray(test).ravel()  # which nothing traces
+    else:
+        flat = reshaped(test, (aval_of(test).size,))
+    return compress(flat, arr, size=size, fill_value=fill_value)

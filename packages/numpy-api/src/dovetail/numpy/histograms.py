@@ -17,6 +17,7 @@ from dovetail.extend.arguments import (
     literal,
     no_sharding,
     refuse_complex,
+    same_dtype,
     value,
 )
 from dovetail.extend.avals import aval_of
@@ -172,7 +173,7 @@ def histogram2d(
         [[1 0]
          [1 2]] [0. 1. 2.] [0.  0.5 1. ]
     """
-    columns = operand(x, "histogram2d", "x"), operand(y, "histogram2d", "y")
+    columns = tuple(same_dtype([operand(x, "histogram2d", "x"), operand(y, "histogram2d", "y")]))
     shapes = [aval_of(c).shape for c in columns]
     if len(shapes[0]) != 1 or shapes[0] != shapes[1]:
         raise ShapeError(

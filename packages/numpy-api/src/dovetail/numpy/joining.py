@@ -23,6 +23,7 @@ from dovetail.extend.arguments import (
     require_kind,
     same_dtype,
     value,
+    weak_of,
 )
 from dovetail.extend.avals import Tracer, aval_of
 from dovetail.extend.unchecked import slice_dimension
@@ -606,7 +607,7 @@ def resize(a: ArrayLike, new_shape: ShapeLike) -> Array:
 def _resized(x: Any, new_shape: Shape) -> Any:
     count, size = math.prod(new_shape), math.prod(aval_of(x).shape)
     if not size:
-        return value(broadcast_to(literal(0, aval_of(x).dtype), new_shape))
+        return value(broadcast_to(literal(0, aval_of(x).dtype, weak_of(x)), new_shape))
     flat = reshaped(x, (size,))
     if size < count:
         flat = tile_p.bind(flat, reps=(-(-count // size),))

@@ -46,6 +46,11 @@ def equal(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         >>> print(jnp.ones(2, "uint8") == 300, jnp.ones(2, "uint8") < 300)
         [False False] [ True  True]
 
+        Predicates are never weakly typed, here and in all functions that return some.
+
+        >>> print((jnp.asarray(1.0) == 1.0).weak_type)
+        False
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.equal(jnp.arange(3), 1))
@@ -528,6 +533,15 @@ def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
 
     Returns:
         A boolean array of rank 0.
+
+    Differs:
+        Dtypes that do not combine raise an error, as in `array_equal`.
+
+        >>> try:
+        ...     jnp.array_equiv(jnp.ones(2, "uint4"), jnp.ones(2, "int32"))
+        ... except TypeError as error:
+        ...     print(error)
+        values of the types int32, uint4 do not combine: ...
 
     Example:
         >>> import dovetail.numpy as jnp

@@ -366,7 +366,9 @@ def _diagonal(x: Any, offset: int, axis1: int, axis2: int) -> Any:
     flat = reshaped(x, (*shape[:-2], rows * columns))
     last = first + (length - 1) * (columns + 1) + 1
     picked = lax.slice_in_dim(flat, first, last, columns + 1, axis=len(shape) - 2)
-    return convert(picked, aval_of(x).dtype)
+    # That of a square matrix alone is not weakly typed, as in JAX.
+    is_main = rows == columns and not offset and len(shape) == 2
+    return convert(picked, aval_of(x).dtype, weak_of(x) and not is_main)
 
 
 def _matrices_last(function: str, x: Any, axis1: int, axis2: int) -> Any:

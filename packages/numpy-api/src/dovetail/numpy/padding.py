@@ -71,6 +71,14 @@ def pad(
         ValueError: a width is negative, the mode is not one of these, or an empty dimension would
             have to be extended by its own elements.
 
+    Differs:
+        Of no elements there is no mean, as in NumPy.
+
+        >>> jnp.pad(jnp.ones(0), 1, mode="mean")
+        Traceback (most recent call last):
+            ...
+        ValueError: pad: mode 'mean' cannot extend axis 0, which has no elements
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.pad(jnp.arange(3), (1, 2), constant_values=7))

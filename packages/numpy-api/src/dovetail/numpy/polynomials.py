@@ -67,7 +67,8 @@ def _with_size(p: Any, size: int) -> Any:
     if not missing:
         return p
     beside = [(0, 0, 0)] * (aval_of(p).ndim - 1)
-    return lax.pad(p, literal(0, aval_of(p).dtype), [(missing, 0, 0), *beside])
+    zero = literal(0, aval_of(p).dtype, weak_of(p))
+    return lax.pad(p, zero, [(missing, 0, 0), *beside])
 
 
 def _concrete(function: str, argument: str, x: Any, remedy: str) -> np.ndarray[Any, Any]:

@@ -242,6 +242,20 @@ def linspace(
     return (on_device(result[0], device), result[1]) if retstep else on_device(result, device)
 
 
+def _ends(function: str, start: Any, stop: Any, dtype: Any) -> tuple[Array, Array]:
+    """Both ends in one inexact dtype; what does not promote takes that of the result, if given."""
+
+    def wide(end: Any, name: str) -> Any:
+        x = array_like(end, function, name)
+        own = aval_of(x).dtype
+        promotes = dtypes.itemsize_bits(own) > (8 if dtypes.kind_of(own) == "f" else 4)
+        return end if promotes else convert(x, inexact_dtype(dtype))
+
+    if dtype is not None:
+        start, stop = wide(start, _ENDS[0]), wide(stop, _ENDS[1])
+    return inexact_pair(function, start, stop, _ENDS)
+
+
 def _count(function: str, num: Any) -> int:
     count = integer(function, "num", num)
     if count < 0:
@@ -253,7 +267,7 @@ def _count(function: str, num: Any) -> int:
 def _linspace(
     start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis: int, retstep: bool
 ) -> Any:
-    first, last = inexact_pair("linspace", start, stop, _ENDS)
+    first, last = _ends("linspace", start, stop, dtype)
     computed = inexact_dtype(dtypes.common_dtype(aval_of(first).dtype, *([dtype] if dtype else [])))
     out = dtype or inexact_dtype(aval_of(first).dtype)
     first, last = convert(first, computed), convert(last, computed)
@@ -337,7 +351,7 @@ def logspace(
 def _logspace(
     start: Any, stop: Any, base: Any, num: int, endpoint: bool, dtype: Any, axis: int
 ) -> Any:
-    first, last = inexact_pair("logspace", start, stop, _ENDS)
+    first, last = _ends("logspace", start, stop, dtype)
     of_base = operand(base, "logspace", "base")
     shapes = [aval_of(v).shape for v in (first, last, of_base)]
     rank = len(broadcast_result("logspace", shapes))
@@ -393,7 +407,7 @@ def geomspace(
 
 @compiled_with("num", "endpoint", "dtype", "axis")
 def _geomspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis: int) -> Any:
-    first, last = inexact_pair("geomspace", start, stop, _ENDS)
+    first, last = _ends("geomspace", start, stop, dtype)
     computed = inexact_dtype(dtypes.common_dtype(aval_of(first).dtype, *([dtype] if dtype else [])))
     first, last = convert(first, computed), convert(last, computed)
     shape = broadcast_result("geomspace", (aval_of(first).shape, aval_of(last).shape))

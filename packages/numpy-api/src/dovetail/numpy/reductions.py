@@ -178,6 +178,11 @@ def sum(
         >>> print([e.primitive.name for e in dt.make_jaxpr(jnp.sum)(jnp.ones(3, "bfloat16")).eqns])
         ['reduce_sum']
 
+        Without `axis` the dimensions that a mask adds are summed, too; so in other reductions.
+
+        >>> print(jnp.sum(jnp.ones(3), where=jnp.ones((2, 1), bool)))
+        6.0
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> x = jnp.array([[1., 2.], [3., 4.]])

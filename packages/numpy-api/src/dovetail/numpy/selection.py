@@ -209,7 +209,7 @@ def _choose(numbers: Any, choices: Any, mode: str) -> Any:
     dtype = aval_of(numbers).dtype
     numbers = lax.clamp(literal(0, dtype), numbers, literal(count - 1, dtype))
     which = convert(numbers, np.dtype("int32"))
-    values = same_dtype(cases, "choose")
+    values = [convert(v, aval_of(v).dtype) for v in same_dtype(cases, "choose")]
     shape = broadcast_result("choose", [aval_of(v).shape for v in (which, *values)])
     cases = [spread(v, shape) for v in values]
     return cases[0] if count == 1 else lax.select_n(spread(which, shape), *cases)

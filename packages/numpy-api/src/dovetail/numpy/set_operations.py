@@ -27,7 +27,7 @@ from dovetail.extend.avals import Tracer, aval_of
 from dovetail.extend.eager import evaluation_trace, use_trace
 from dovetail.lax import sort_p
 from dovetail.numpy.compiled import compiled_with, plain
-from dovetail.numpy.conditions import pick
+from dovetail.numpy.conditions import pick, spread
 from dovetail.numpy.creation import host_array_on, place_of
 from dovetail.numpy.gathering import take
 from dovetail.numpy.lookups import isin
@@ -157,9 +157,9 @@ def _filled(column: Any, places: Any, found: Any, fill: Any) -> Any:
     shape = (size, *aval.shape[1:])
     zero = literal(0, aval.dtype, aval.weak_type)
     if not math.prod(shape):
-        return lax.full(shape, 0, aval.dtype)
+        return spread(zero, shape)
     if not aval.shape[0]:
-        entries = lax.full(shape, 0, aval.dtype)
+        entries = spread(zero, shape)
     else:
         entries = take(column, places, axis=0, mode="clip")
     if fill is None:
@@ -665,7 +665,7 @@ def intersect1d(
 
 def _mark_rest(x: Any, y: Any, as_they_are: bool) -> _Marked:
     zero = literal(0, aval_of(x).dtype)
-    if as_they_are:
+    if as_they_are or not aval_of(x).size:
         return _Marked(plain(isin)(x, y, invert=True), [(x, zero)])
     count = aval_of(x).size
     ordered, _ = _ordered(reshaped(_keys(x), (count, 1)))

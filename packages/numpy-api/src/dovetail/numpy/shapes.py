@@ -23,6 +23,7 @@ from dovetail.extend.arguments import (
     require_kind,
     shape_of_argument,
     value,
+    weak_of,
 )
 from dovetail.extend.avals import Tracer, aval_of
 from dovetail.extend.unchecked import broadcast_in_dim, slice_dimension
@@ -485,7 +486,9 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     rank = aval_of(x).ndim
     if axes is None:
         return _transposed(x)
-    permutation = canonical_axes("transpose", axes, rank, "axes")
+    permutation: Any = axes
+    if not isinstance(axes, tuple | list) or len(axes) == rank:
+        permutation = canonical_axes("transpose", axes, rank, "axes")
     if len(permutation) != rank:
         raise ShapeError(f"transpose: axes {axes} must name each of the {rank} dimensions once")
     return permuted(x, permutation)
@@ -782,5 +785,6 @@ def _rolled(x: Any, shift: int, axis: int) -> Any:
         return concatenate_p.bind(last, others, dimension=axis)
     # XLA chooses between the parts of a concatenation element by element, which takes five times as
     # long. It does not do so for vectors when two rolled ones are added.
-    x = lax.dynamic_update_slice_in_dim(lax.full_like(x, 0), others, shift, axis)
-    return lax.dynamic_update_slice_in_dim(x, last, 0, axis)
+    rolled = lax.dynamic_update_slice_in_dim(lax.full_like(x, 0), others, shift, axis)
+    rolled = lax.dynamic_update_slice_in_dim(rolled, last, 0, axis)
+    return convert(rolled, aval_of(x).dtype, weak_of(x))

@@ -223,6 +223,11 @@ def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
         >>> print(jnp.partition(jnp.array([3, 1, 2, 0]), 1))
         [0 1 2 3]
 
+        The positions of `argpartition` are not weakly typed.
+
+        >>> print(jnp.argpartition(jnp.stack([1.0, 0.5]), 1).weak_type)
+        False
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> x = jnp.partition(jnp.array([7, 1, 5, 3]), 1)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from dovetail import lax
-from dovetail.errors import ConcretizationTypeError
+from dovetail.errors import ConcretizationTypeError, IndexShapeError
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import (
     array_like,
@@ -486,7 +486,7 @@ def delete(
         A smaller array.
 
     Raises:
-        IndexError: a position that is not traced is out of bounds.
+        IndexShapeError: a position that is not traced is out of bounds.
         ValueError: the numbers of booleans and positions differ.
         TypeError: the positions are neither integers nor booleans.
         ConcretizationTypeError: the size of the result would not be known while tracing.
@@ -508,6 +508,8 @@ def delete(
     where = _positions("delete", obj, size)
     require_kind("delete", where, "biu", "integers and booleans as positions")
     concrete = where.concrete() if isinstance(where, Tracer) else where
+    if isinstance(obj, int | np.generic):
+        concrete = obj
     is_mask = dtypes.kind_of(aval_of(where).dtype) == "b"
     if concrete is not None:
         host_positions = np.asarray(concrete)
@@ -538,7 +540,7 @@ def _check_positions(found: np.ndarray[Any, Any], size: int, axis: int) -> None:
         return
     wrong = found[(found < -size) | (found >= size)]
     if wrong.size:
-        raise IndexError(
+        raise IndexShapeError(
             f"delete: position {wrong[0]} is out of bounds for axis {axis} of size {size}"
         )
 

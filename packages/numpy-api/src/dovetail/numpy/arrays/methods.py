@@ -114,7 +114,7 @@ def bits_as(x: Any, target: Any) -> Any:
         raise ValueError("view: a scalar cannot be read as a dtype of another size")
     if ratio > 1:
         wide = lax.bitcast_convert_type(x, target)
-        return shapes.reshape(wide, (*shape[:-1], -1)) if shape[-1] else wide.reshape(shape)
+        return shapes.reshape(wide, (*shape[:-1], shape[-1] * round(ratio)))
     count = round(1 / ratio)
     if shape[-1] % count:
         raise ValueError(

@@ -110,7 +110,9 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     x, dtype = matrix_operand("linalg.slogdet", a, square=True)
     by = _logarithm_by_qr if method == "qr" else _logarithm
     results = [rounded(v, dtype) for v in by(x)]
-    return SlogdetResult(*[convert(v, v.dtype, weak_of(x)) for v in results])
+    # As in JAX, which writes out the determinants of small matrices.
+    weak = weak_of(x) and aval_of(x).shape[-1] in (1, 2)
+    return SlogdetResult(*[convert(v, v.dtype, weak) for v in results])
 
 
 def _small(x: Any) -> Any:
@@ -126,7 +128,7 @@ def _small(x: Any) -> Any:
         return lax.sub(lax.mul(m[-2][i], m[-1][j]), lax.mul(m[-2][j], m[-1][i]))
 
     if size == 1:
-        return m[0][0]
+        return convert(m[0][0], aval_of(x).dtype)
     if size == 2:
         return minor(0, 1)
     terms = [lax.mul(m[0][i], minor((i + 1) % 3, (i + 2) % 3)) for i in range(3)]

@@ -458,6 +458,11 @@ def lstsq(
         >>> print(rank)
         1
 
+        Singular values are real, also where there are none.
+
+        >>> print(jnp.linalg.lstsq(jnp.ones((0, 2), "complex64"), jnp.ones(0))[3].dtype)
+        float32
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> a = jnp.array([[1., 0.], [1., 1.], [1., 2.]])
