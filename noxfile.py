@@ -29,7 +29,7 @@ PACKAGES = ("core", "numpy-api", "testing", "backend-cpu", "backend-cuda", "back
 PYTHONS = ("3.11", "3.12", "3.13")
 """The Pythons that are supported; of these, what is installed here is tested."""
 
-EVERYTHING = ("-n", "2", "--by-folder")
+EVERYTHING = ("-n", "2", "--dist", "worksteal", "--by-folder")
 """Two processes: more would wait for each other's compiler threads."""
 
 ESSENTIAL = (

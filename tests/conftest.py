@@ -33,7 +33,13 @@ import pytest
 
 MOST_CASES = 4
 FEWEST_CASES = 2
-THIN = ("tests/numpy/", "tests/ops/linalg/")
+THIN = (
+    "packages/testing/tests/",
+    "tests/numpy/",
+    "tests/ops/linalg/",
+    "tests/ops/special/",
+    "tests/ops/windows/",
+)
 SAMPLED = "test_rules_agree"
 # What these find, most often another check of the same primitive finds, too.
 OUTER_CHECKS = ("jit_is_eager", "transformations_commute", "values_are_kept")

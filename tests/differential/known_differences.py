@@ -204,11 +204,6 @@ KNOWN = (
         _of("refused", r"random\.rademacher", "must be one of signed numbers"),
     ),
     Known(
-        "a result is weakly typed where all operands are",
-        "dovetail.lax: random_gamma_grad",
-        _of("weak type", r"lax\.random_gamma_grad", "weak=True"),
-    ),
-    Known(
         "slices must fit, also where there are none",
         "dovetail.lax: gather",
         _of("refused", r"lax\.gather", "slice_sizes .* has size"),

@@ -48,7 +48,7 @@ def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr) -> None:
         >>> check_jaxpr(Jaxpr([], [], [x], []))
         Traceback (most recent call last):
             ...
-        dovetail._core.base.errors.JaxprTypeError: result number 0, a:f32[3], is not bound
+        dovetail.errors.JaxprTypeError: result number 0, a:f32[3], is not bound
     """
     seen: set[int] = set()
     todo: list[Jaxpr | ClosedJaxpr] = [jaxpr]

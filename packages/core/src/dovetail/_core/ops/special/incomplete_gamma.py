@@ -409,12 +409,6 @@ def random_gamma_grad(a: ArrayLike, x: ArrayLike) -> Array:
     Raises:
         TypeError: dtypes differ or are not floating point, or shapes are incompatible.
 
-    Differs:
-        A result is weakly typed where all operands are, as elsewhere, whatever its shape.
-
-        >>> print(lax.random_gamma_grad(jnp.full(1, 1.0), jnp.full(1, 2.0)).weak_type)
-        True
-
     Example:
         >>> from dovetail import lax
         >>> round(float(lax.random_gamma_grad(1.0, 2.0)), 4)
