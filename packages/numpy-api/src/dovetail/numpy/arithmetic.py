@@ -529,7 +529,8 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         array give reciprocals rounded towards zero.
 
     Raises:
-        TypeError: the base holds integers and the exponent is a negative Python integer.
+        TypeError: the base holds integers, and the exponent is a negative integer whose value is
+            known: a number, or an array of rank 0 that is not traced.
 
     Differs:
         The derivatives of ``x ** y`` at (0, 0) are 0, not nan.
@@ -548,6 +549,8 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         if isinstance(x1, Tracer):
             return integer_power(x1, exponent)
         return _compiled_integer_power(x1, exponent)
+    if getattr(x2, "ndim", None) == 0 and not isinstance(x2, Tracer):
+        _check_exponent(x1, x2)
     return _power(x1, x2) if isinstance(x1, Tracer) else _compiled_power(x1, x2)
 
 
@@ -558,11 +561,22 @@ def integer_power(x: Any, exponent: int) -> Any:
     if kind == "b":
         x = convert(x, np.dtype("int32"))
     if exponent < 0 and kind in ("b", "i", "u"):
-        raise TypeError(
-            f"power: integers cannot be raised to the negative power {exponent}; write "
-            f"x.astype(float) ** {exponent}"
-        )
+        raise _negative_power(exponent)
     return lax.integer_pow(x, exponent)
+
+
+def _negative_power(exponent: int) -> TypeError:
+    return TypeError(
+        f"power: integers cannot be raised to the negative power {exponent}; write "
+        f"x.astype(float) ** {exponent}"
+    )
+
+
+def _check_exponent(base: Any, exponent: Any) -> None:
+    """Refuse a negative exponent in an array of rank 0, if the base holds integers."""
+    kinds = (dtypes.kind_of(aval_of(array_like(v, "power")).dtype) for v in (base, exponent))
+    if all(kind in ("b", "i", "u") for kind in kinds) and int(exponent) < 0:
+        raise _negative_power(int(exponent))
 
 
 _compiled_integer_power = compiled_with("exponent")(integer_power)

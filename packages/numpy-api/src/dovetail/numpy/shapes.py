@@ -11,7 +11,6 @@ from dovetail import lax
 from dovetail.errors import NonArrayArgumentError, ShapeError
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import (
-    Literal,
     array_like,
     broadcast_result,
     canonical_axes,
@@ -325,8 +324,8 @@ def broadcast_to(
             f"broadcast_to: an array of shape {x_shape} cannot be broadcast to shape {sizes}; from "
             "the last dimension on, its sizes must be 1 or those of the new shape"
         )
-    if x_shape == sizes and type(x) is not Literal:
-        return x
+    if x_shape == sizes:
+        return value(x)
     return broadcast_in_dim(x, sizes, tuple(range(missing, len(sizes))))
 
 

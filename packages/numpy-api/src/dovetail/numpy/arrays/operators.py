@@ -236,6 +236,7 @@ COMPILED: Final = frozenset(
     not in (
         "__pos__",
         "__pow__",
+        "__rpow__",
         "__contains__",
         "__round__",
     )

@@ -8,12 +8,12 @@ from typing import Any, Final
 import numpy as np
 
 from dovetail._core.base.typing import Array, ArrayLike
-from dovetail._core.basis.elementwise import Elementwise
-from dovetail._core.basis.families import Discrete
+from dovetail._core.basis.families import Binary, Discrete
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.ir.avals import ShapedArray
 from dovetail._core.ops.elementwise import references
 from dovetail._core.ops.elementwise.operands import operands
+from dovetail._core.trace.zeros import Zero
 
 
 class RoundingMethod(enum.IntEnum):
@@ -55,11 +55,19 @@ class Round(Discrete):
         return context.op("round_nearest_even" if even else "round_nearest_afz", values, out)
 
 
-class NextAfter(Elementwise):
-    """The neighbour of the first operand in the direction of the second."""
+class NextAfter(Binary):
+    """The neighbour of the first operand in the direction of the second.
+
+    It moves with the first operand, up to rounding; of the second only the direction counts.
+    """
 
     name, hlo, numpy, kinds = "nextafter", "chlo.next_after", np.nextafter, "f"
-    no_derivative = "it moves by one unit in the last place, which depends on the argument in steps"
+
+    def tangent_left(self, t: Any, x: Any, y: Any, out: Any) -> Any:
+        return t
+
+    def tangent_right(self, t: Any, x: Any, y: Any, out: Any) -> Any:
+        return Zero.of(out)
 
 
 floor_p: Final = Floor()

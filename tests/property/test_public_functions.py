@@ -1,8 +1,8 @@
-"""The value that jvp, vjp, linearize and value_and_grad return is that of the function.
+"""What public functions return: arrays, and the same value where a derivative is taken.
 
 All functions of the public modules that take real arrays are found by their names, and called with
 the first of `ARGUMENTS` that they take. What is compared are compiled programs, bit for bit: one of
-the function, the others of the values alone that transformations compute.
+the function, the others of the values alone that jvp, vjp, linearize and value_and_grad compute.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Iterator
-from types import ModuleType
+from types import GenericAlias, ModuleType
 from typing import Any
 
 import numpy as np
@@ -65,6 +65,9 @@ ARGUMENTS: tuple[tuple[Any, ...], ...] = (
     (V, V.astype(int)),
     (V, V.astype(int) * 0, 0),
 )
+
+#: Arguments that many functions leave as they are.
+UNCHANGED: tuple[tuple[Any, ...], ...] = ((V, (4,)), (M, (4, 4)), (M, M), (M, 0), (M, ()))
 
 #: Functions that need other arguments, by the name of their module and their own.
 SPECIAL: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
@@ -184,13 +187,23 @@ def of_real_arrays(
     return (of_reals, reals) if any(r.dtype.kind in "fc" for r in results) else None
 
 
+def functions(module: str) -> Iterator[tuple[str, Callable[..., Any]]]:
+    """The functions of a module, with their names."""
+    members = MODULES[module][0]
+    for name in getattr(members, "__all__", dir(members)):
+        member = getattr(members, name)
+        if (
+            callable(member)
+            and not isinstance(member, (type, GenericAlias))
+            and not name.startswith("_")
+            and not name.endswith("_p")
+        ):
+            yield name, member
+
+
 def found(module: str) -> Iterator[tuple[str, Callable[..., list[Any]], list[Any]]]:
     """The functions of a module that have derivatives, as functions of real arrays."""
-    members = MODULES[module][0]
-    for name in sorted(n for n in dir(members) if not n.startswith("_")):
-        function = getattr(members, name)
-        if not callable(function) or isinstance(function, type) or name.endswith("_p"):
-            continue
+    for name, function in functions(module):
         for arguments in ARGUMENTS:
             case = of_real_arrays(function, arguments)
             if case is not None:
@@ -237,3 +250,19 @@ def test_derivatives_keep_the_value(module: str) -> None:
                     wrong.append(f"{name}: {transformation} has {got}, and not {want}")
     assert not wrong, "\n".join(wrong)
     assert count >= MODULES[module][1]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_results_for_numpy_arrays_are_arrays(module: str) -> None:
+    wrong, taken = [], 0
+    for name, function in functions(module):
+        for arguments in ((V,), (M,), (V, W), *UNCHANGED):
+            try:
+                leaves = dt.tree.leaves(function(*arguments))
+            except Exception:
+                continue
+            taken += 1
+            if any(is_real(leaf) and not isinstance(leaf, dt.Array) for leaf in leaves):
+                wrong.append(f"{module}.{name} of {dt.typeof(arguments[0])}")
+    assert not wrong, "\n".join(wrong)
+    assert taken >= MODULES[module][1]
