@@ -5,10 +5,8 @@ from dovetail.numpy import fft as fft
 from dovetail.numpy import linalg as linalg
 from dovetail.numpy.arithmetic import abs as abs
 from dovetail.numpy.arithmetic import add as add
-from dovetail.numpy.arithmetic import cbrt as cbrt
 from dovetail.numpy.arithmetic import divmod as divmod
 from dovetail.numpy.arithmetic import fabs as fabs
-from dovetail.numpy.arithmetic import float_power as float_power
 from dovetail.numpy.arithmetic import floor_divide as floor_divide
 from dovetail.numpy.arithmetic import fmax as fmax
 from dovetail.numpy.arithmetic import fmin as fmin
@@ -20,12 +18,9 @@ from dovetail.numpy.arithmetic import minimum as minimum
 from dovetail.numpy.arithmetic import multiply as multiply
 from dovetail.numpy.arithmetic import negative as negative
 from dovetail.numpy.arithmetic import positive as positive
-from dovetail.numpy.arithmetic import power as power
 from dovetail.numpy.arithmetic import reciprocal as reciprocal
 from dovetail.numpy.arithmetic import remainder as remainder
 from dovetail.numpy.arithmetic import sign as sign
-from dovetail.numpy.arithmetic import sqrt as sqrt
-from dovetail.numpy.arithmetic import square as square
 from dovetail.numpy.arithmetic import subtract as subtract
 from dovetail.numpy.arithmetic import true_divide as true_divide
 from dovetail.numpy.averages import average as average
@@ -225,6 +220,11 @@ from dovetail.numpy.polynomials import polymul as polymul
 from dovetail.numpy.polynomials import polysub as polysub
 from dovetail.numpy.polynomials import polyval as polyval
 from dovetail.numpy.polynomials import roots as roots
+from dovetail.numpy.powers import cbrt as cbrt
+from dovetail.numpy.powers import float_power as float_power
+from dovetail.numpy.powers import power as power
+from dovetail.numpy.powers import sqrt as sqrt
+from dovetail.numpy.powers import square as square
 from dovetail.numpy.quantiles import median as median
 from dovetail.numpy.quantiles import nanmedian as nanmedian
 from dovetail.numpy.quantiles import nanpercentile as nanpercentile

@@ -32,7 +32,7 @@ from dovetail.lax import (
     sub_p,
     xor_p,
 )
-from dovetail.numpy import arithmetic, bits, logic
+from dovetail.numpy import arithmetic, bits, logic, powers
 from dovetail.numpy.compiled import plain
 
 _KINDS: Final = "biufc"
@@ -131,7 +131,7 @@ def _is_operand(other: Any) -> bool:
 
 
 def _power(x: Any, y: Any) -> Any:
-    return arithmetic.power(x, y)
+    return powers.power(x, y)
 
 
 def _matmul(x: Any, y: Any) -> Any:

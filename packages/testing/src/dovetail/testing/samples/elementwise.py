@@ -241,9 +241,7 @@ BINARY: dict[str, list[Sample]] = {
     + complex_pairs(tolerance=16)
     + special_pairs()
     + refused("fc", 2),
-    "nextafter": pairs(FLOATS, -9, 9)
-    + special_pairs(signed_zeros=False)
-    + refused("f", 2),
+    "nextafter": pairs(FLOATS, -9, 9) + special_pairs(signed_zeros=False) + refused("f", 2),
     "complex": linear(pairs(FLOATS[:2], -9, 9), (0, 1), (0,), (1,))
     + special_pairs(FLOATS[:2])
     + rejected(Sample((np.ones(2),) * 2), FLOATS[2:])
