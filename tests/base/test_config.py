@@ -73,6 +73,7 @@ OPTIONS: dict[str, Row] = {
     "cuda_visible_devices": Row("all", "0,2", "0,2"),
     "debug_checks": OFF,
     "debug_infs": ON,
+    "debug_key_reuse": ON,
     "debug_log_modules": Row(None, "dovetail.debug", "dovetail.debug"),
     "debug_nans": ON,
     "default_device": Row(None, "cpu", "cpu"),

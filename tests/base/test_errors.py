@@ -117,7 +117,7 @@ def test_unexpected_tracer_takes_a_message() -> None:
     [
         ("JAXTypeError", TypeError),
         ("JAXIndexError", IndexError),
-        ("KeyReuseError", RuntimeError),
+        ("KeyReuseError", public.JAXTypeError),
         ("JaxprTypeError", TypeError),
         ("InconclusiveDimensionOperation", Exception),
         ("DeletedArrayError", RuntimeError),

@@ -56,6 +56,7 @@ from dovetail._core.base.config import check_tracer_leaks as check_tracer_leaks
 from dovetail._core.base.config import config as config
 from dovetail._core.base.config import debug_checks as debug_checks
 from dovetail._core.base.config import debug_infs as debug_infs
+from dovetail._core.base.config import debug_key_reuse as debug_key_reuse
 from dovetail._core.base.config import debug_nans as debug_nans
 from dovetail._core.base.config import default_device as default_device
 from dovetail._core.base.config import default_matmul_precision as default_matmul_precision

@@ -344,8 +344,8 @@ class DTypeError(TypeError, ValueError):
     """
 
 
-class KeyReuseError(RuntimeError):
-    """A random key was used twice.
+class KeyReuseError(JAXTypeError):
+    """A random key was used twice, while the option ``debug_key_reuse`` is on.
 
     Args:
         message: the text of the error.

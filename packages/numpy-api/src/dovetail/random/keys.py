@@ -277,7 +277,7 @@ def clone(key: KeyLike) -> Array:
         key: keys, typed or raw.
 
     Returns:
-        `key` itself.
+        Keys equal to `key`. For the option ``debug_key_reuse`` they are others.
 
     Raises:
         TypeError: `key` is not a key.
@@ -287,7 +287,13 @@ def clone(key: KeyLike) -> Array:
         >>> bool(random.clone(random.key(3)) == random.key(3))
         True
     """
-    return checked_keys("clone", key)[0]
+    keys, _ = checked_keys("clone", key)
+    return _cloned(keys) if random_keys.is_key(keys) else keys
+
+
+@compiled
+def _cloned(keys: Any) -> Any:
+    return random_keys.wrap(random_keys.unwrap(keys), keys.dtype.implementation)
 
 
 def split(key: KeyLike, num: int | tuple[int, ...] = 2) -> Array:

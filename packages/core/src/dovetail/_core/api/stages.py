@@ -23,6 +23,7 @@ from dovetail._core.base.errors import BackendUnavailableError
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr
 from dovetail._core.runtime.arrays.donation import raise_explained, retire_donated
+from dovetail._core.runtime.calls.followed_keys import follow_program
 from dovetail._core.runtime.calls.staged_program import StagedProgram
 from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices.sharding import as_sharding, default_sharding
@@ -407,6 +408,7 @@ class Compiled(Stage):
                 f"the compiled program of {name} runs on {own}, but it got arguments that are "
                 f"committed to {other}"
             )
+        followed = follow_program(staged.closed, operands, has_lines=True)
         try:
             outs = self._program(
                 staged.own(operands, references), committed, lambda i: staged.names[i]
@@ -416,6 +418,8 @@ class Compiled(Stage):
             raise
         if any(staged.donated):
             retire_donated(compress(leaves, staged.donated), name)
+        if followed is not None:
+            followed.finish(outs)
         return staged.result(outs, references)
 
 

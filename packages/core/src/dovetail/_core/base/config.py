@@ -424,6 +424,27 @@ debug_infs = Option(
     "Check every result for infinities, and name the operation that made the first one.",
     affects_tracing=True,
 )
+debug_key_reuse = Option(
+    "debug_key_reuse",
+    BOOL,
+    False,
+    "Raise when a random key is used for the second time, and name both lines.",
+    affects_calls=True,
+)
+"""Differs:
+    The error names both lines. Keys are told apart one by one, also in arrays of keys and at
+    positions that are known; what merely holds a key again, or takes it out of an array, uses
+    nothing.
+
+    >>> from dovetail import random
+    >>> with dt.debug_key_reuse():
+    ...     keys = random.split(random.key(0))
+    ...     x = random.normal(keys[0]) + random.normal(keys[1])
+    ...     y = random.uniform(keys[0])
+    Traceback (most recent call last):
+        ...
+    dovetail.errors.KeyReuseError: a random key was used at <doctest ...
+"""
 debug_checks = Option(
     "debug_checks",
     BOOL,

@@ -127,11 +127,6 @@ def _table() -> dict[str, Unavailable]:
         use_simplified_jaxpr_constants=False,
     )
     refuse(
-        "keys are checked for their type alone; where one may be used twice, split it at once: "
-        "key, used = random.split(key)",
-        debug_key_reuse=False,
-    )
-    refuse(
         "pass the mode to the function: random.gumbel(key, shape, mode='high')",
         high_dynamic_range_gumbel=False,
     )

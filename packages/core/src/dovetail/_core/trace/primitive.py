@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Final, NoReturn, final
+from typing import Any, ClassVar, Final, Literal, NoReturn, final
 
 from dovetail._core.base import caches
 from dovetail._core.base.errors import MissingRuleError
@@ -16,7 +16,17 @@ from dovetail._core.trace.state import state
 #: The rules that any primitive may have, in the order in which its class defines them.
 RULES: Final = ("abstract", "reference", "jvp", "transpose", "batch", "lower")
 #: Rules that most primitives do not need: their behaviour follows from the other rules.
-OPTIONAL_RULES: Final = ("linearize", "taylor", "effects", "check", "dependencies", "dce")
+OPTIONAL_RULES: Final = (
+    "linearize",
+    "taylor",
+    "effects",
+    "check",
+    "dependencies",
+    "dce",
+    "follow_keys",
+)
+
+KeyUse = Literal["moves", "derives", "consumes"]
 
 _registry: Final[dict[str, Primitive]] = {}
 
@@ -46,6 +56,9 @@ class Primitive:
             checks them. False for primitives that move, select or compare their operands, and for
             those that run jaxprs, whose operations are checked themselves.
         only_tokens: whether all operands and results are tokens, which hold no data.
+        key_use: what it does with random keys: "moves" them, so that results hold the same keys;
+            "derives" numbers or other keys from them, as often as one likes; or "consumes" them,
+            after which they must not be used again.
         shown_params: by parameter name, a predicate that says whether a printed jaxpr shows a
             value; other parameters are always shown.
     """
@@ -61,6 +74,7 @@ class Primitive:
     is_control_flow: ClassVar[bool] = False
     generates_nan: ClassVar[bool] = True
     only_tokens: ClassVar[bool] = False
+    key_use: ClassVar[KeyUse] = "moves"
     shown_params: ClassVar[ShownParams] = {}
 
     def __init__(self) -> None:
@@ -205,6 +219,15 @@ class Primitive:
         has effects. If this rule is missing, an equation is kept as it is or dropped.
         """
         self._missing("dce")
+
+    def follow_keys(self, tracker: Any, *operands: Any, **params: Any) -> Any:
+        """What stands in place of the results where keys are followed, to find those used twice.
+
+        `tracker` is a `KeyTracker`, which says what the operands are: numbers of keys, or positions
+        if they are known. A list; None for what is unknown. If this rule is missing, `key_use`
+        tells enough.
+        """
+        self._missing("follow_keys")
 
     @final
     def infer(self, avals: tuple[Any, ...], params: Mapping[str, Any]) -> Any:

@@ -128,6 +128,9 @@ class ProgramPrimitive(Primitive):
     def dce(self, eqn: JaxprEqn, used: list[bool]) -> Reduction:
         return dce_inside(eqn, used)
 
+    def follow_keys(self, tracker: Any, *operands: Any, **params: Any) -> Any:
+        return tracker.follow(params[self.program], operands)
+
 
 class CallPrimitive(ProgramPrimitive):
     """A primitive whose transformation is the same call of the transformed program."""

@@ -56,7 +56,14 @@ class Remat(CallPrimitive):
 
     def evaluate(self, *args: Any, jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
         """Outside compiled programs: run one operation after the other."""
-        return [as_device_array(out) for out in function_of(jaxpr)(*args)]
+        with config.debug_key_reuse(config.debug_key_reuse.value and not params["differentiated"]):
+            return [as_device_array(out) for out in function_of(jaxpr)(*args)]
+
+    def follow_keys(self, tracker: Any, *operands: Any, **params: Any) -> Any:
+        # What is computed a second time is the same on purpose.
+        return (
+            None if params["differentiated"] else super().follow_keys(tracker, *operands, **params)
+        )
 
     def for_operands(
         self, params: dict[str, Any], constants: int, kept: Sequence[int], new: int

@@ -312,6 +312,11 @@ class Cond(Primitive):
             return [True] * len(branches[0].out_avals)
         return union_flags(dependence_of(branch, tuple(of_operands)) for branch in branches)
 
+    def follow_keys(
+        self, tracker: Any, _: Any, *operands: Any, branches: Branches, **platforms: Any
+    ) -> Any:
+        return tracker.follow_one_of(branches, operands)
+
     def dce(self, eqn: JaxprEqn, used: list[bool]) -> Reduction:
         branches: Branches = eqn.params["branches"]
         needed = []

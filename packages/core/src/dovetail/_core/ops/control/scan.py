@@ -51,6 +51,7 @@ from dovetail._core.transform.derived import (
     transposition_of,
     with_order,
 )
+from dovetail._core.transform.key_reuse import common, holds_keys
 from dovetail._core.transform.partial_evaluation import apply_part
 from dovetail._core.transform.stage import stage
 from dovetail._core.transform.taylor import by_order, nonzero_in, terms_of, up_to
@@ -396,6 +397,28 @@ class Scan(Primitive):
         dependences = dependence_of(loop.jaxpr, every)
         # With no iterations, the final carry is the initial one.
         return [*loop.split(every)[1], *dependences[loop.num_carry :]]
+
+    def follow_keys(self, tracker: Any, *operands: Any, **params: Any) -> Any:
+        # Two turns tell what all of them do with keys: with constants, the carry and elements.
+        loop = ScanParams.of(params)
+        consts, carry, xs = loop.split(operands)
+        unstacked = [None] * (len(loop.jaxpr.out_avals) - loop.num_carry)
+        if not loop.length:
+            return [*carry, *unstacked]
+        turns = range(loop.length)[:: -1 if loop.reverse else 1]
+        elements = [[None if x is None else x[turn] for x in xs] for turn in turns[:2]]
+        after = tracker.follow(loop.jaxpr, [*consts, *carry, *elements[0]])[: loop.num_carry]
+        if loop.length == 1:
+            return [*after, *unstacked]
+        earlier = after
+        after = tracker.follow_again(loop.jaxpr, [*consts, *earlier, *elements[1]])
+        after = after[: loop.num_carry]
+        for x, first, aval in zip(xs, elements[0], loop.jaxpr.in_avals[-len(xs) :], strict=False):
+            if holds_keys(aval):
+                tracker.use(x[list(turns[2:])][:, tracker.used(first)])
+        if loop.length > 2:
+            after = [common(pair) for pair in zip(earlier, after, strict=True)]
+        return [*after, *unstacked]
 
     def dce(self, eqn: JaxprEqn, used: list[bool]) -> Reduction:
         loop = ScanParams.of(dict(eqn.params))

@@ -49,6 +49,7 @@ from dovetail._core.transform.derived import (
     with_order,
 )
 from dovetail._core.transform.flattening import FlatFunction, check_callable, leaf_names
+from dovetail._core.transform.key_reuse import common
 from dovetail._core.transform.stage import stage
 from dovetail._core.transform.taylor import by_order, nonzero_in, terms_of, up_to
 
@@ -298,6 +299,18 @@ class While(Primitive):
             if grown == carry:
                 return carry
             carry = grown
+
+    def follow_keys(self, tracker: Any, *operands: Any, **params: Any) -> Any:
+        # Two turns tell what all of them do with keys, unless the loop is known to end before.
+        loop = WhileParams(**params)
+        cond_consts, body_consts, carry = loop.split(operands)
+        states = [carry]
+        for follow in (tracker.follow, tracker.follow_again):
+            (proceeds,) = tracker.follow(loop.cond_jaxpr, [*cond_consts, *states[-1]], known=True)
+            if proceeds is not None and not proceeds:
+                return states[-1]
+            states.append(follow(loop.body_jaxpr, [*body_consts, *states[-1]]))
+        return list(map(common, zip(*states, strict=True)))
 
     def dce(self, eqn: JaxprEqn, used: list[bool]) -> Reduction:
         loop = WhileParams(**eqn.params)

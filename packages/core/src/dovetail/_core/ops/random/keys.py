@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from dovetail._core.ops.random import rbg, threefry, threefry_reference
 from dovetail._core.ops.random.counter_arithmetic import OnArrays, OnNumpy
 from dovetail._core.ops.random.counter_generators import Philox2x32, Philox4x32, Threefry4x32
 from dovetail._core.ops.special.error_functions import ErfInv
+from dovetail._core.trace.primitive import KeyUse
 from dovetail._core.transform.batch import batch_flat, place_batch
 
 if TYPE_CHECKING:
@@ -248,6 +249,8 @@ def _over_batch(
 class KeyPrimitive(NoGradient):
     """A primitive on keys, lowered through functions of raw keys."""
 
+    key_use: ClassVar[KeyUse] = "derives"
+
     def raw(self, *args: Any, avals: Sequence[Any], **params: Any) -> Any:
         """The result on raw keys, in terms of other primitives; `avals` are those of the keys."""
         self._missing("lower")
@@ -336,6 +339,7 @@ class RandomSplit(KeyPrimitive):
     """Several keys made from each key."""
 
     name = "random_split"
+    key_use = "consumes"
 
     def abstract(self, keys: Any, *, shape: Shape) -> Any:
         _check_keys(self.name, keys)
@@ -398,6 +402,7 @@ class RandomBits(KeyPrimitive):
     """Unsigned integers of uniformly random bits, one array for each key."""
 
     name = "random_bits"
+    key_use = "consumes"
 
     def abstract(self, keys: Any, *, bit_width: int, shape: Shape) -> Any:
         _check_keys(self.name, keys)

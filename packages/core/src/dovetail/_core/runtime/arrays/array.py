@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, NoR
 
 import numpy as np
 
-from dovetail._core.base import bindings, dtypes, source
+from dovetail._core.base import bindings, config, dtypes, source
 from dovetail._core.base.bindings import JaxRuntimeError, PyTreeDef, get_traceback
 from dovetail._core.base.errors import DeletedArrayError
 from dovetail._core.base.pytree import dispatch_registry
@@ -481,14 +481,34 @@ def _logical_aval(physical_shape: tuple[int, ...], key_dtype: Any) -> ShapedArra
 class KeyArray(Array):
     """An array of random keys. Its buffer holds the keys' underlying numbers."""
 
-    __slots__ = ("_key_dtype",)
+    __slots__ = ("_identities", "_key_dtype")
 
+    _identities: Any  # which keys it holds; unset if nobody has asked
     _key_dtype: Any  # type: ignore[misc]  # the dtype of the keys
 
     @property
     def aval(self) -> Any:
         """The abstract value: shape and key dtype."""
         return _logical_aval(self._any_buffer().aval.shape, self._key_dtype)
+
+    def identities(self) -> np.ndarray[Any, Any]:
+        """Which keys it holds, for the option ``debug_key_reuse``."""
+        from dovetail._core.transform.key_reuse import new_identities  # deferred: rarely asked for
+
+        found = getattr(self, "_identities", None)
+        if found is None:
+            found = self._identities = new_identities(self.shape)
+        return found
+
+    def __copy__(self) -> Array:
+        copy = super().__copy__()
+        if config.debug_key_reuse.value:
+            copy._identities = self.identities()  # type: ignore[attr-defined]
+        return copy
+
+    def __iter__(self) -> Iterator[Array]:
+        rows = super().__iter__()
+        return _identified(rows, self.identities()) if config.debug_key_reuse.value else rows
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
         self._check()
@@ -716,6 +736,14 @@ def _rows(array: Array, aval: Any) -> Iterator[Array]:
     put, wrap = buffers.put, wrap_value
     for row in read_array(array):
         yield wrap(key_dtype, put(row, physical, place, committed))
+
+
+def _identified(rows: Iterator[Array], identities: Any) -> Iterator[Array]:
+    """Rows of an array of keys, with the identities of their keys."""
+    for row, identity in zip(rows, identities, strict=True):
+        if isinstance(row, KeyArray):
+            row._identities = np.asarray(identity, object)
+        yield row
 
 
 def _restore(value: np.ndarray[Any, Any], weak_type: bool) -> Array:

@@ -19,6 +19,7 @@ from dovetail._core.runtime.arrays.array import Array
 from dovetail._core.runtime.calls.cache_misses import log_compiled
 from dovetail._core.runtime.calls.eager_functions import compile_eager as compile_eager
 from dovetail._core.runtime.calls.fastpath import fastpath, pjit_function
+from dovetail._core.runtime.calls.followed_keys import follow_primitive
 from dovetail._core.runtime.calls.jit import Missed
 from dovetail._core.runtime.calls.special_values import explained
 from dovetail._core.runtime.devices import clients
@@ -149,6 +150,7 @@ class _EagerPrimitive:
                 cached = _primitive_program(self.primitive, self.params, avals, sharding)
                 self.programs[key] = cached
             program = cached
+        followed = follow_primitive(self.primitive, self.params.params, args, program.out_avals)
         try:
             outs = program(args, committed)
         except FloatingPointError as error:
@@ -159,6 +161,8 @@ class _EagerPrimitive:
                 program.effects,
                 lambda checks: checks.apply(self.primitive, args, params),
             ) from None
+        if followed is not None:
+            followed.finish(outs)
         return (outs if self.primitive.multiple_results else outs[0]), program, committed
 
     def evaluate(self, *args: Any) -> Any:

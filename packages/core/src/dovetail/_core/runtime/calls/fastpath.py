@@ -20,6 +20,7 @@ from dovetail._core.runtime.arrays.array import Array, KeyArray, result_tree
 from dovetail._core.runtime.devices.sharding import default_sharding
 from dovetail._core.runtime.programs.arguments import HostArgument, place_host_argument
 from dovetail._core.runtime.programs.program import LoadedProgram
+from dovetail._core.transform.key_reuse import holds_keys
 
 __all__ = ["FastpathData", "fastpath", "pjit_function"]
 
@@ -121,6 +122,10 @@ def fastpath(
         return None
     if config.debug_nans.value or config.debug_infs.value:
         return None
+    if config.debug_key_reuse.value and (
+        any(type(leaf) is KeyArray for leaf in leaves) or any(map(holds_keys, program.out_avals))
+    ):
+        return None  # C++ would not follow the keys
     if config.transfer_guard_device_to_device.value is not None and any(
         type(leaf) in (Array, KeyArray) and leaf.sharding is not program.sharding for leaf in leaves
     ):

@@ -29,6 +29,7 @@ from dovetail._core.runtime.arrays.buffers import is_buffer
 from dovetail._core.runtime.arrays.donation import donating
 from dovetail._core.runtime.calls.cache_misses import TraceSignature, explain_miss
 from dovetail._core.runtime.calls.fastpath import FastpathData, fastpath, pjit_function
+from dovetail._core.runtime.calls.followed_keys import follow_program
 from dovetail._core.runtime.calls.special_values import explained
 from dovetail._core.runtime.calls.staged_program import JitOptions, StagedProgram
 from dovetail._core.runtime.devices.sharding import as_sharding
@@ -178,6 +179,7 @@ class JitFunction:
         if tracing:
             outs = call(staged.closed, operands, self.options.name)
             return staged.out_tree.unflatten(uses.finish(outs, references)), None, True
+        followed = follow_program(staged.closed, operands, self.has_lines)
         sharding, committed = self._place(operands, staged)
         program = staged.program(sharding)
         try:
@@ -189,9 +191,12 @@ class JitFunction:
                 staged.closed.effects,
                 lambda checks: checks.evaluate(dce_closed(staged.closed), operands, self.has_lines),
             ) from None
+        if followed is not None:
+            followed.finish(outs)
         result = staged.result(outs, references)
-        # C++ turns all results into arrays, and neither updates references nor checks integers.
-        if staged.empty or uses or staged.narrowed:
+        # C++ turns all results into arrays, and neither updates references nor checks integers nor
+        # follows keys.
+        if staged.empty or uses or staged.narrowed or followed is not None:
             return result, None, True
         data = fastpath(program, leaves, result, committed, staged.describe)
         return result, data, data is None

@@ -1,0 +1,331 @@
+"""Finds random keys that are used twice, for the option ``debug_key_reuse``.
+
+A program is followed once with a number for each key in place of the key, which tells apart keys
+that differ and finds a key again wherever it was moved. Positions that are known are followed too,
+so that `keys[i]` is one key. What cannot be known, such as the element at a traced position, counts
+as a key that nobody else holds: a reuse may be missed. What is reported is one, with an exception:
+`vmap` of a condition that differs between elements runs all branches, and each may use a key.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from dovetail._core.base import dtypes
+from dovetail._core.base.errors import KeyReuseError
+from dovetail._core.base.source import describe
+from dovetail._core.ir.avals import ShapedArray
+from dovetail._core.ir.jaxpr import ClosedJaxpr, JaxprEqn, Literal
+from dovetail._core.ir.walk import jaxprs_and_closed_jaxprs
+from dovetail._core.trace.primitive import Primitive
+from dovetail._core.transform.derived import remembered
+
+_MAX_POSITIONS: Final = 64
+_MARK: Final = 0x6B657973  # tells a followed key from numbers that a primitive fills in
+
+
+class KeyIdentity:
+    """One random key, wherever copies of it are.
+
+    Attributes:
+        use: the line of the user's code that used it; None as long as none did.
+    """
+
+    __slots__ = ("use",)
+
+    def __init__(self) -> None:
+        self.use: str | None = None
+
+
+def new_identities(shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """Identities of new keys, as an array of that shape."""
+    identities = np.empty(shape, object)
+    identities.reshape(-1)[:] = [KeyIdentity() for _ in range(identities.size)]
+    return identities
+
+
+class KeyTracker:
+    """Follows keys through the equations of one call.
+
+    In place of each array there is an array of numbers if it holds keys, its NumPy value if it
+    holds few integers and is known, or else None.
+
+    Args:
+        read: what stands in place of a value that is no part of the program: a constant.
+        place: the line that uses are reported at; None for those at which equations were traced.
+    """
+
+    def __init__(self, read: Callable[[KeyTracker, Any], Any], place: str | None) -> None:
+        self._read = read
+        self._place = place
+        self._identities: list[KeyIdentity] = []
+        self._numbers: dict[KeyIdentity, int] = {}
+        self._uses: dict[int, str] = {}
+        self._where: Any = None
+        self._in_later_turn = False
+
+    # Numbers and identities
+
+    def numbers_of(self, identities: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """The numbers of keys, which stand for them in this call."""
+        known, listed = self._numbers, self._identities
+        numbers = np.empty(identities.shape, np.int64)
+        for place, identity in np.ndenumerate(identities):
+            if identity not in known:
+                known[identity] = len(listed)
+                listed.append(identity)
+            numbers[place] = known[identity]
+        return numbers
+
+    def identities_of(self, numbers: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """The keys that numbers stand for."""
+        identities = np.empty(numbers.shape, object)
+        identities.reshape(-1)[:] = [self._identities[number] for number in numbers.flat]
+        return identities
+
+    def commit(self) -> None:
+        """Remember the uses for later calls, after this one has succeeded."""
+        for number, place in self._uses.items():
+            self._identities[number].use = place
+
+    # Equations
+
+    def follow(self, closed: ClosedJaxpr, operands: Sequence[Any], known: bool = False) -> Any:
+        """What stands in place of the results of a program.
+
+        Args:
+            closed: the program.
+            operands: what stands in place of its arguments.
+            known: whether to follow integers even if there are no keys in the program.
+
+        Raises:
+            KeyReuseError: a key is used twice.
+        """
+        jaxpr = closed.jaxpr
+        plan = _plan(closed, known)
+        values: dict[Any, Any] = dict(zip(jaxpr.invars, operands, strict=True))
+        for var, constant in zip(jaxpr.constvars, closed.consts, strict=True):
+            if var in plan.wanted:
+                values[var] = self._read(self, constant)
+
+        def read(atom: Any) -> Any:
+            return np.asarray(atom.val) if type(atom) is Literal else values.get(atom)
+
+        outer = self._where
+        for eqn in plan.equations:
+            self._where = eqn.traceback
+            avals = [v.aval for v in eqn.outvars]
+            given = [v.aval for v in eqn.invars]
+            outs = self.apply(eqn.primitive, list(map(read, eqn.invars)), eqn.params, given, avals)
+            values.update(zip(eqn.outvars, outs, strict=True))
+        self._where = outer
+        return [
+            self._settled(read(atom), atom.aval) if holds_keys(atom.aval) else read(atom)
+            for atom in jaxpr.outvars
+        ]
+
+    def apply(
+        self,
+        primitive: Primitive,
+        operands: Sequence[Any],
+        params: Any,
+        avals_in: Sequence[Any],
+        avals_out: Sequence[Any],
+    ) -> list[Any]:
+        """What stands in place of the results of a primitive."""
+        outs: Any = None
+        if primitive.has_rule("follow_keys"):
+            outs = primitive.follow_keys(self, *operands, **params)
+        elif primitive.key_use == "consumes":
+            self.use(operands[0])
+        elif primitive.key_use == "moves" and all(x is not None for x in operands):
+            outs = _moved(primitive, operands, params, avals_in)
+            self._refuse_copies(operands, avals_in, outs)
+        if outs is None:
+            outs = [None] * len(avals_out)
+        return list(map(self._settled, outs, avals_out))
+
+    def _settled(self, value: Any, aval: Any) -> Any:
+        """A followed result; keys of which nothing is known are new ones."""
+        if not holds_keys(aval):
+            return value if is_position(aval) else None
+        if value is None:
+            return self.numbers_of(new_identities(aval.shape))
+        unknown = value < 0
+        if unknown.any():
+            value = value.copy()
+            value[unknown] = self.numbers_of(new_identities((int(unknown.sum()),)))
+        return value
+
+    def use(self, numbers: Any) -> None:
+        """Note that random numbers, or other keys, are made from keys.
+
+        Raises:
+            KeyReuseError: that was done before.
+        """
+        if numbers is None:
+            return
+        place = self._place_of_use()
+        distinct = set(numbers.flat)
+        for number in distinct:
+            self._refuse_second_use(number, place)
+        self._uses.update(dict.fromkeys(distinct, place))
+
+    def _place_of_use(self) -> str:
+        return self._place or describe(self._where)
+
+    def _refuse_second_use(self, number: int, place: str) -> None:
+        earlier = self._uses.get(number) or self._identities[number].use
+        if earlier is None:
+            return
+        again = "again"
+        if earlier == place:
+            again = "by the next turn of the loop" if self._in_later_turn else "again there"
+            place = ""
+        raise KeyReuseError(
+            f"a random key was used at {earlier}, and is used {again}{place and ' at '}{place}, "
+            "where it gives the same numbers once more. Split it before, and use each new key "
+            "once: key, subkey = random.split(key); random.clone(key) says that this is intended"
+        )
+
+    def _refuse_copies(
+        self, operands: Sequence[Any], avals: Sequence[Any], outs: Sequence[Any]
+    ) -> None:
+        """Raise KeyReuseError if one key of two operands is twice in a result.
+
+        An array whose keys are repeated is no mistake in itself: `vmap` makes some.
+        """
+        keys = [x for x, aval in zip(operands, avals, strict=True) if holds_keys(aval)]
+        if len(keys) < 2:
+            return
+        counts = [Counter(x.flat) for x in keys]
+        for number, count in Counter([] if outs[0] is None else outs[0].flat).items():
+            if number >= 0 and count > max(of_operand[number] for of_operand in counts):
+                raise KeyReuseError(
+                    f"a random key is twice in the array made at {self._place_of_use()}, so that "
+                    "the same numbers come from both. Split it instead: keys = random.split(key, "
+                    "2); random.clone(key) says that this is intended"
+                )
+
+    # Programs inside of equations
+
+    def follow_one_of(self, programs: Iterable[ClosedJaxpr], operands: Sequence[Any]) -> list[Any]:
+        """`follow` several programs of which one will run: each may use the same keys."""
+        before = dict(self._uses)
+        together = dict(before)
+        results = []
+        for closed in programs:
+            self._uses = dict(before)
+            results.append(self.follow(closed, operands))
+            together |= self._uses
+        self._uses = together
+        return [common(values) for values in zip(*results, strict=True)]
+
+    def follow_again(self, closed: ClosedJaxpr, operands: Sequence[Any]) -> list[Any]:
+        """`follow` the body of a loop for a later turn."""
+        outer, self._in_later_turn = self._in_later_turn, True
+        results: list[Any] = self.follow(closed, operands)
+        self._in_later_turn = outer
+        return results
+
+    def used(self, numbers: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Which of some keys have been used in this call."""
+        flags = [number in self._uses for number in numbers.flat]
+        return np.array(flags, bool).reshape(numbers.shape)
+
+
+def common(values: Sequence[Any]) -> Any:
+    """What stands in place of one of several arrays: the first, if all are equal, or None."""
+    first, *others = values
+    if first is None or any(x is None or not np.array_equal(x, first) for x in others):
+        return None
+    return first
+
+
+def holds_keys(aval: Any) -> bool:
+    """Whether arrays of a type hold random keys."""
+    return type(aval) is ShapedArray and dtypes.issubdtype(aval.dtype, dtypes.prng_key)
+
+
+def is_position(aval: Any) -> bool:
+    """Whether arrays of a type are followed by value: few integers or booleans."""
+    return (
+        type(aval) is ShapedArray
+        and isinstance(aval.dtype, np.dtype)
+        and aval.dtype.kind in "biu"
+        and aval.size <= _MAX_POSITIONS
+    )
+
+
+def _moved(
+    primitive: Primitive, operands: Sequence[Any], params: Any, avals: Sequence[Any]
+) -> list[Any]:
+    """What a primitive does with numbers of keys, as its reference does it with keys."""
+    arrays = [
+        _written(x, aval) if holds_keys(aval) else np.asarray(x, aval.dtype)
+        for x, aval in zip(operands, avals, strict=True)
+    ]
+    out = primitive.reference(*arrays, **params)
+    of_keys = any(map(holds_keys, avals))
+    outs = [_read(np.asarray(x)) for x in (out if primitive.multiple_results else [out])]
+    return [None if of_keys and array.dtype.kind == "b" else array for array in outs]
+
+
+def _written(numbers: Any, aval: Any) -> np.ndarray[Any, Any]:
+    dtype = aval.dtype.numpy
+    keys = np.zeros(numbers.shape, dtype)
+    raw = keys[dtype.names[0]]
+    raw[..., 0], raw[..., 1] = numbers, _MARK
+    return keys
+
+
+def _read(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    if array.dtype.names is None:
+        return array
+    raw = array[array.dtype.names[0]]
+    return np.where(raw[..., 1] == _MARK, raw[..., 0].astype(np.int64), -1)
+
+
+class _Plan(NamedTuple):
+    """What of a program is followed: its equations with keys, and what their positions need."""
+
+    equations: list[JaxprEqn]
+    wanted: frozenset[Any]
+
+
+@remembered
+def _plan(closed: ClosedJaxpr, known: bool) -> _Plan:
+    jaxpr = closed.jaxpr
+    of_keys = {id(eqn) for eqn in jaxpr.eqns if _has_keys(eqn)}
+    outs = [v for v in jaxpr.outvars if type(v) is not Literal]
+    if not of_keys and not known:
+        return _Plan([], frozenset(v for v in outs if holds_keys(v.aval)))
+    wanted = {v for v in outs if holds_keys(v.aval) or is_position(v.aval)}
+    equations = []
+    for eqn in reversed(jaxpr.eqns):
+        if id(eqn) in of_keys or (
+            not wanted.isdisjoint(eqn.outvars)
+            and all(is_position(v.aval) for v in eqn.invars)
+            and not jaxprs_and_closed_jaxprs(eqn.params)
+        ):
+            equations.append(eqn)
+            operands = [v for v in eqn.invars if type(v) is not Literal]
+            wanted.update(v for v in operands if holds_keys(v.aval) or is_position(v.aval))
+    return _Plan(equations[::-1], frozenset(wanted))
+
+
+def _has_keys(eqn: JaxprEqn) -> bool:
+    return any(holds_keys(v.aval) for v in (*eqn.invars, *eqn.outvars)) or any(
+        bool(_plan(inner, False).equations)
+        for inner in jaxprs_and_closed_jaxprs(eqn.params)
+        if type(inner) is ClosedJaxpr
+    )
+
+
+def has_keys(closed: ClosedJaxpr) -> bool:
+    """Whether a program makes or takes random keys."""
+    return bool(_plan(closed, False).equations) or any(map(holds_keys, closed.in_avals))

@@ -1,0 +1,243 @@
+"""The option debug_key_reuse: a key that is used twice is found, and no other is reported."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import dovetail as dt
+import dovetail.numpy as jnp
+from dovetail import lax, random
+from dovetail.errors import KeyReuseError
+
+Program = Callable[[Any], Any]
+
+
+def draw(key: Any) -> Any:
+    return random.normal(key)
+
+
+def draw_each(keys: Any) -> Any:
+    return dt.vmap(random.normal)(keys)
+
+
+def given_back(key: Any) -> Any:
+    same, x = dt.jit(lambda k: (k, random.normal(k)))(key)
+    return x + random.uniform(same)
+
+
+def taken_over(key: Any) -> Any:
+    inner = dt.jit(lambda x: x + random.normal(key))
+    return inner(1.0) + inner(2.0)
+
+
+def counted(key: Any, turns: int) -> Any:
+    return lax.while_loop(
+        lambda state: state[1] < turns,
+        lambda state: (state[0] + random.normal(key), state[1] + 1),
+        (0.0, 0),
+    )
+
+
+def chained(carry: Any, _: Any) -> Any:
+    key, subkey = random.split(carry)
+    return key, random.normal(subkey)
+
+
+class Both:
+    """A function with a rule, whose value is drawn once."""
+
+    scaled = dt.custom_jvp(lambda x, key: x * random.normal(key))
+
+
+Both.scaled.defjvps(lambda t, out, x, key: t * out / x, None)
+
+#: Programs of one key that use a key twice.
+REUSED: dict[str, Program] = {
+    "twice": lambda key: draw(key) + draw(key),
+    "drawn and split": lambda key: draw(key) + draw(random.split(key)[0]),
+    "split twice": lambda key: draw(random.split(key)[0]) + draw(random.split(key)[1]),
+    "an element": lambda key: (lambda keys: draw(keys[1]) + draw(keys[-1]))(random.split(key)),
+    "an element, unpacked": lambda key: (lambda a, b: draw(a) + draw(b) + draw(a))(
+        *random.split(key)
+    ),
+    "an element and all": lambda key: (lambda keys: draw(keys[0]) + draw_each(keys).sum())(
+        random.split(key)
+    ),
+    "moved": lambda key: (
+        lambda keys: draw(keys[0]) + draw(jnp.flip(keys.reshape(2, 2).T.ravel())[3])
+    )(random.split(key, 4)),
+    "a slice": lambda key: (lambda keys: draw_each(keys[1:]).sum() + draw(keys[2]))(
+        random.split(key, 3)
+    ),
+    "at a known position": lambda key: (
+        lambda keys: draw(keys[jnp.int32(2) - 1]) + draw(lax.dynamic_index_in_dim(keys, 1)[0])
+    )(random.split(key, 3)),
+    "twice in one array": lambda key: draw_each(jnp.stack([key, key])).sum(),
+    "given back": given_back,
+    "a constant of a program": taken_over,
+    "in both programs": lambda key: dt.jit(draw)(key) + dt.jit(random.uniform)(key),
+    "a constant of scan": lambda key: lax.scan(
+        lambda c, _: (c + draw(key), None), 0.0, None, length=3
+    )[0],
+    "the carry of scan": lambda key: lax.scan(lambda k, _: (k, draw(k)), key, None, length=3)[1],
+    "elements of scan": lambda key: (
+        lambda keys: lax.scan(lambda c, k: (c + draw(k), None), 0.0, keys)[0] + draw(keys[2])
+    )(random.split(key, 3)),
+    "an element of map": lambda key: lax.map(lambda k: draw(k) + draw(k), random.split(key, 3)),
+    "a constant of while": lambda key: counted(key, 3)[0],
+    "before a condition": lambda key: draw(key) + lax.cond(True, draw, lambda k: 1.0, key),
+    "in one branch": lambda key: lax.cond(key == key, draw, lambda k: 1.0, key) + draw(key),
+    "mapped": lambda key: dt.vmap(lambda x: x + draw(key))(jnp.ones(2)).sum() + draw(key),
+    "differentiated": lambda key: dt.grad(lambda x: x * draw(key) + draw(key))(1.0),
+    "after a rule": lambda key: Both.scaled(1.0, key) + draw(key),
+    "checkpointed": lambda key: (
+        dt.grad(lambda x: dt.checkpoint(lambda x: x * draw(key))(x))(1.0) + draw(key)
+    ),
+}
+
+#: Programs of one key that use each once.
+FRESH: dict[str, Program] = {
+    "split": lambda key: (lambda a, b: draw(a) + draw(b))(*random.split(key)),
+    "elements": lambda key: (lambda keys: draw(keys[0]) + draw(keys[-1]))(random.split(key)),
+    "slices": lambda key: (lambda keys: draw_each(keys[:2]).sum() + draw_each(keys[2:]).sum())(
+        random.split(key, 4)
+    ),
+    "fold_in": lambda key: draw(random.fold_in(key, 1)) + draw(random.fold_in(key, 2)) + draw(key),
+    "clone": lambda key: draw(random.clone(key)) + draw(key),
+    "its numbers": lambda key: draw(key) + draw(random.wrap_key_data(random.key_data(key))),
+    "compared": lambda key: draw(key) + (key == key),
+    "moved": lambda key: draw(jnp.concatenate([random.split(key), random.split(random.key(1))])[3]),
+    "mapped": lambda key: draw_each(random.split(key, 3)),
+    "the same for all elements": lambda key: dt.vmap(lambda x: x + draw(key))(jnp.ones(3)),
+    "repeated by hand": lambda key: draw_each(jnp.broadcast_to(key, (3,))),
+    "one branch": lambda key: lax.cond(jnp.ones(()) > 0, draw, random.uniform, key),
+    "scan over keys": lambda key: lax.scan(
+        lambda c, k: (c + draw(k), None), 0.0, random.split(key, 3)
+    )[0],
+    "scan backwards": lambda key: lax.scan(
+        lambda c, k: (c + draw(k), k), 0.0, random.split(key, 3), reverse=True
+    )[0],
+    "carried by scan": lambda key: lax.scan(chained, key, None, length=3)[1],
+    "one turn": lambda key: lax.scan(lambda c, _: (c + draw(key), None), 0.0, None, length=1)[0],
+    "no turn": lambda key: (
+        lax.scan(lambda c, _: (c + draw(key), None), 0.0, None, length=0)[0] + draw(key)
+    ),
+    "one known turn of while": lambda key: counted(key, 1)[0],
+    "element by element": lambda key: (
+        lambda keys: lax.fori_loop(0, 3, lambda i, c: c + draw(keys[i]), 0.0)
+    )(random.split(key, 3)),
+    "fold_in by turns": lambda key: lax.fori_loop(
+        0, 3, lambda i, c: c + draw(random.fold_in(key, i)), 0.0
+    ),
+    "differentiated": lambda key: dt.grad(lambda x: (x * draw(key)) ** 2)(1.0),
+    "checkpointed": lambda key: dt.grad(dt.checkpoint(lambda x: jnp.sin(x * draw(key)) ** 2))(1.0),
+    "a rule": lambda key: dt.grad(lambda x: Both.scaled(x, key))(1.0),
+    "a chosen key": lambda key: draw(
+        (lambda keys: lax.select(keys[0] == keys[1], keys[0], keys[1]))(random.split(key))
+    ),
+    "reused as a raw key": lambda key: (lambda raw: draw(raw) + draw(raw))(random.key_data(key)),
+    "permuted": lambda key: random.permutation(key, 4),
+}
+
+MODES: dict[str, Callable[[Program], Program]] = {
+    "eager": lambda program: program,
+    "jit": dt.jit,
+    "compiled ahead": lambda program: dt.jit(program).lower(random.key(0)).compile(),
+    "vmap": lambda program: lambda key: dt.vmap(program)(random.split(key, 2)),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", REUSED)
+def test_a_key_that_is_used_twice_is_found(name: str, mode: str) -> None:
+    program = MODES[mode](REUSED[name])
+    program(random.key(0))  # it is no error without the option, and leaves nothing behind
+    with (
+        dt.debug_key_reuse(),
+        pytest.raises(KeyReuseError, match=r"random key (was used|is twice)"),
+    ):
+        program(random.key(0))
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", FRESH)
+def test_keys_that_are_used_once_are_not_reported(name: str, mode: str) -> None:
+    program = MODES[mode](FRESH[name])
+    want = program(random.key(0))
+    with dt.debug_key_reuse():
+        for _ in range(2):  # each call has a key of its own
+            assert (program(random.key(0)) == want).all()
+
+
+def test_both_lines_are_named() -> None:
+    def noise(key: Any) -> Any:
+        return random.normal(key)
+
+    with dt.debug_key_reuse():
+        key = random.key(0)
+        noise(key)
+        with pytest.raises(KeyReuseError) as caught:
+            random.uniform(key)
+    text = str(caught.value)
+    assert "was used at test_key_reuse.py:" in text
+    assert "(test_both_lines_are_named.<locals>.noise)" in text
+    assert "and is used again at test_key_reuse.py:" in text
+    assert "(test_both_lines_are_named)," in text
+    assert "key, subkey = random.split(key)" in text
+
+
+def test_branches_that_all_run_are_told_apart_by_splitting() -> None:
+    def choose(x: Any, keys: Any) -> Any:
+        return lax.cond(x > 0, lambda a, b: draw(a), lambda a, b: random.uniform(b), *keys)
+
+    xs = jnp.array([1.0, -1.0])
+    with dt.debug_key_reuse():
+        dt.vmap(choose, (0, None))(xs, random.split(random.key(0)))
+        with pytest.raises(KeyReuseError):
+            dt.vmap(choose, (0, None))(xs, [random.key(0)] * 2)
+
+
+def test_loops_name_the_next_turn() -> None:
+    with (
+        dt.debug_key_reuse(),
+        pytest.raises(KeyReuseError, match="used by the next turn of the loop"),
+    ):
+        REUSED["a constant of scan"](random.key(0))
+
+
+def test_a_call_that_fails_uses_nothing() -> None:
+    def fails(key: Any) -> Any:
+        random.split(key)
+        raise ValueError("not this time")
+
+    with dt.debug_key_reuse():
+        key = random.key(0)
+        with pytest.raises(ValueError, match="not this time"):
+            dt.jit(fails)(key)
+        random.normal(key)
+
+
+def test_copies_hold_the_same_key_and_what_is_read_back_another() -> None:
+    with dt.debug_key_reuse():
+        key = random.key(0)
+        same, read = copy.copy(key), pickle.loads(pickle.dumps(key))
+        random.normal(key)
+        random.normal(read)
+        with pytest.raises(KeyReuseError):
+            random.normal(same)
+
+
+def test_uses_count_from_when_the_option_is_on() -> None:
+    key = random.key(0)
+    draw = dt.jit(random.normal)
+    draw(key), draw(key)
+    with dt.debug_key_reuse():
+        draw(key)
+        with pytest.raises(KeyReuseError):
+            draw(key)
+    draw(key)
