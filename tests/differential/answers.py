@@ -7,8 +7,8 @@ import json
 import pickle
 import sqlite3
 import subprocess
-import threading
 import zlib
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,6 @@ class Remembered:
         texts = [(FOLDER / name).read_text(encoding="utf-8") for name in ("runner.py", "source.py")]
         self.basis = "\n".join([versions, flags, *texts])
         self.path = path
-        self._local = threading.local()
 
     def key(self, program: Program, modes: list[str], noise: int | None) -> bytes:
         """What names a request: the number of the program is no part of it."""
@@ -44,26 +43,24 @@ class Remembered:
 
     def read(self, key: bytes) -> dict[str, Any] | None:
         """The answers to a request, or None where it is new."""
-        found = self._connection().execute("SELECT answers FROM known WHERE request = ?", (key,))
-        row = found.fetchone()
+        with closing(self._connected()) as connection:
+            found = connection.execute("SELECT answers FROM known WHERE request = ?", (key,))
+            row = found.fetchone()
         return None if row is None else dict(pickle.loads(zlib.decompress(row[0])))
 
     def write(self, key: bytes, answers: dict[str, Any]) -> None:
         """Remember the answers to a request."""
         data = zlib.compress(pickle.dumps(answers), 1)
-        with self._connection() as connection:
+        with closing(self._connected()) as connection, connection:
             connection.execute("INSERT OR REPLACE INTO known VALUES (?, ?)", (key, data))
 
-    def _connection(self) -> sqlite3.Connection:
-        """One for each thread."""
-        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
-        if connection is None:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            connection = sqlite3.connect(self.path, timeout=60)
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = OFF")
-            connection.execute(
-                "CREATE TABLE IF NOT EXISTS known (request BLOB PRIMARY KEY, answers BLOB)"
-            )
-            self._local.connection = connection
+    def _connected(self) -> sqlite3.Connection:
+        """A connection for one request: threads share none."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        connection = sqlite3.connect(self.path, timeout=60)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = OFF")
+        connection.execute(
+            "CREATE TABLE IF NOT EXISTS known (request BLOB PRIMARY KEY, answers BLOB)"
+        )
         return connection

@@ -82,6 +82,7 @@ MERELY_REFUSED = "|".join(
         r"Linearization failed to produce known values",  # gradients of windows that start anywhere
         r"not large enough to hold flattened index",  # positions have the default dtype
         r"broadcasting: input type=\w+\[0\]",  # a polynomial without coefficients is zero
+        r"PRNG key seed must be an integer; got .*int[24]\[",  # integers of few bits are, too
         r"does not yet support real dtype parameters",  # the variance of complex numbers is real
     )
 )
@@ -141,7 +142,7 @@ KNOWN = (
     Known(
         "what a loop carries has one type",
         "dovetail.lax: scan",
-        _of("weak type", r"lax\.(while_loop|fori_loop|scan)", "weak=False"),
+        _of("weak type|dtype", r"lax\.(while_loop|fori_loop|scan)", "weak=False"),
     ),
     Known(
         "a result is weakly typed only if that of every branch is",
