@@ -173,7 +173,7 @@ def main() -> int:
             first.append(first_call(options.dovetail, environment))
 
     lines = [
-        f"dovetail: Python {versions(options.dovetail, ('dovetail', 'jaxlib', 'numpy'))}. "
+        f"dovetail: Python {versions(options.dovetail, ('dovetail-core', 'jaxlib', 'numpy'))}. "
         f"JAX: Python {versions(options.jax, ('jax', 'jaxlib', 'numpy'))}. "
         f"{platform.machine()}, {os.cpu_count()} cores, {time.strftime('%Y-%m-%d')}. "
         f"Medians of {options.rounds} interleaved rounds.",
