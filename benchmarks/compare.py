@@ -124,8 +124,24 @@ def bar_of(name: str) -> float | None:
     return BARS[max(fitting, key=len)] if fitting else None
 
 
-def versions(python: str, packages: tuple[str, ...]) -> str:
-    """Python's version and those of packages."""
+#: What figures depend on: for each program its name in tables, and distributions.
+PACKAGES = {
+    "dovetail": ("dovetail", "dovetail-core jaxlib numpy"),
+    "jax": ("JAX", "jax jaxlib numpy"),
+    "torch": ("PyTorch", "torch"),
+}
+
+
+def versions(pythons: dict[str, str]) -> str:
+    """The versions of Python and of packages, for each program and its Python."""
+    shown = []
+    for program, (name, packages) in PACKAGES.items():
+        if program in pythons:
+            shown.append(f"{name}: Python {_versions(pythons[program], packages.split())}")
+    return ". ".join(shown)
+
+
+def _versions(python: str, packages: list[str]) -> str:
     program = (
         "import sys, importlib.metadata as m; "
         "print(sys.version.split()[0], *(f'{p} {m.version(p)}' for p in sys.argv[1:]), sep=', ')"
@@ -173,8 +189,7 @@ def main() -> int:
             first.append(first_call(options.dovetail, environment))
 
     lines = [
-        f"dovetail: Python {versions(options.dovetail, ('dovetail-core', 'jaxlib', 'numpy'))}. "
-        f"JAX: Python {versions(options.jax, ('jax', 'jaxlib', 'numpy'))}. "
+        f"{versions(pythons)}. "
         f"{platform.machine()}, {os.cpu_count()} cores, {time.strftime('%Y-%m-%d')}. "
         f"Medians of {options.rounds} interleaved rounds.",
         "",

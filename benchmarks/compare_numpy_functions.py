@@ -60,10 +60,8 @@ def main() -> int:
         for worker in workers.values():
             worker.close()
 
-    packages = {"dovetail": ("dovetail-core", "jaxlib", "numpy"), "jax": ("jax", "jaxlib")}
-    shown = [f"{name}: Python {versions(pythons[name], packages[name])}" for name in packages]
     lines = [
-        f"{'. '.join(shown)}. {platform.machine()}, {os.cpu_count()} cores, "
+        f"{versions(pythons)}. {platform.machine()}, {os.cpu_count()} cores, "
         f"{time.strftime('%Y-%m-%d')}. Microseconds, medians of {options.rounds} interleaved "
         "rounds.",
         "",

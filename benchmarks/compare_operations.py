@@ -110,12 +110,8 @@ def main() -> int:
         for worker in workers.values():
             worker.close()
 
-    packages = {"dovetail": ("dovetail-core", "jaxlib", "numpy"), "jax": ("jax", "jaxlib")}
-    shown = [f"{name}: Python {versions(pythons[name], packages[name])}" for name in packages]
-    if options.torch:
-        shown.append(f"PyTorch: Python {versions(options.torch, ('torch',))}")
     lines = [
-        f"{'. '.join(shown)}. {platform.machine()}, {os.cpu_count()} cores, "
+        f"{versions(pythons)}. {platform.machine()}, {os.cpu_count()} cores, "
         f"{time.strftime('%Y-%m-%d')}. Milliseconds, medians of at least {options.rounds} "
         "interleaved rounds.",
         "",

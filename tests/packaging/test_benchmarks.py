@@ -1,0 +1,16 @@
+"""What the scripts of benchmarks need of an installation is there."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from importlib import metadata
+from pathlib import Path
+
+COMPARE = Path(__file__).parents[2] / "benchmarks" / "compare.py"
+
+
+def test_a_table_names_the_versions_that_were_measured() -> None:
+    text = runpy.run_path(str(COMPARE))["versions"]({"dovetail": sys.executable})
+    assert text.startswith("dovetail: Python 3.")
+    assert f"dovetail-core {metadata.version('dovetail-core')}, jaxlib " in text
