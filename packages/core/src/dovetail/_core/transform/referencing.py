@@ -127,7 +127,7 @@ def stage_using_references(
         avals: avals of the arguments.
         info: what is being traced, for messages.
     """
-    arguments = tuple(i for i, a in enumerate(avals) if type(a) is AbstractRef)
+    arguments = tuple([i for i, a in enumerate(avals) if type(a) is AbstractRef])
     captured = Captured()
     ref_states: list[RefState] = []
 
@@ -138,10 +138,12 @@ def stage_using_references(
             ref_states.append(operands[i].ref_state)
         return [*function(*operands), *last_values(ref_states)]
 
-    closed = stage(run, list(map(inner, avals)), info, captured)
-    changed = tuple(
-        [ref_state.changed for ref_state in (*ref_states, *captured.ref_states.values())]
-    )
+    if arguments:
+        closed = stage(run, list(map(inner, avals)), info, captured)
+    else:
+        closed = stage(function, avals, info, captured)
+    ref_states += captured.ref_states.values()
+    changed = tuple([ref_state.changed for ref_state in ref_states])
     return closed, RefEffects(arguments, tuple(captured.ref_states), changed)
 
 

@@ -14,7 +14,7 @@ from dovetail._core.basis.elementwise import add_tangents
 from dovetail._core.basis.operands import as_result, typed_like
 from dovetail._core.basis.structural import batch_size, instantiate_zeros
 from dovetail._core.ir.avals import aval_of
-from dovetail._core.ir.jaxpr import DebugInfo
+from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo
 from dovetail._core.ir.shown_params import ShownParams, never
 from dovetail._core.ops.calls.jit import RuleCall
 from dovetail._core.ops.custom.arguments import (
@@ -31,7 +31,7 @@ from dovetail._core.ops.custom.references import (
     effects_of_rule,
     made_inside,
     rule_with_references,
-    stage_with_references,
+    with_references_of_rule,
 )
 from dovetail._core.ops.custom.symbolic import SymbolicZero, for_rule
 from dovetail._core.ops.elementwise.conversion import stop_gradient
@@ -43,7 +43,7 @@ from dovetail._core.trace.tracer import Tracer
 from dovetail._core.trace.zeros import Zero
 from dovetail._core.transform.derived import batch_of, derived_info, hoist_consts
 from dovetail._core.transform.flattening import check_callable, name_of
-from dovetail._core.transform.referencing import RefEffects
+from dovetail._core.transform.referencing import RefEffects, stage_using_references
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -273,9 +273,31 @@ class CustomLiveCall(CustomRuleCall):
     def record(self, args: Sequence[Any]) -> list[Any]:
         info = self.info()
         avals = [aval_of(a) for a in args]
+        staged, effects = stage_using_references(self.function, avals, info)
+        rules = self.rules
+        if effects or self.refs or self.batches:
+            staged, effects, rules = self._with_rule(staged, effects, avals, info)
+        closed, captured = hoist_consts(staged)
+        references = effects.references((), info.function, ()) if effects else []
+        outs: list[Any] = self.primitive.bind(
+            *captured,
+            *[ref_state.value for _, ref_state in references],
+            *args,
+            name=info.function,
+            call_jaxpr=closed,
+            num_consts=len(captured),
+            num_last=sum(effects.changed),
+            symbolic_zeros=self.symbolic_zeros,
+            **rules,
+        )
+        return effects.finish(outs, references) if effects else outs
+
+    def _with_rule(
+        self, closed: ClosedJaxpr, effects: RefEffects, avals: Sequence[Any], info: DebugInfo
+    ) -> tuple[ClosedJaxpr, RefEffects, Mapping[str, NamedRule]]:
+        """The staged function, fit for what its rule does with references and batches."""
         name = self.primitive.primal_rule
-        rules = dict(self.rules)
-        rule = rules[name]
+        rule = self.rules[name]
         trials: list[RefEffects | None] = []
         grown: list[bool] = []
 
@@ -286,26 +308,14 @@ class CustomLiveCall(CustomRuleCall):
                 grown.append(before != [batch.out_dims for batch in self.batches])
             return trials[0]
 
-        staged, effects = stage_with_references(self.function, avals, info, self.refs, trial)
+        opened, together = with_references_of_rule(closed, effects, info, self.refs, trial)
         if settle(self.batches, lambda: trial() is not None) or any(grown):
-            staged, effects = stage_with_references(self.function, avals, info, self.refs, trial)
-        closed, captured = hoist_consts(staged)
-        if effects:
-            run = rule_with_references(rule.rule, effects, info.function, self.with_last)
-            rules[name] = NamedRule(rule.__name__, run)
-        references = effects.references((), info.function, ())
-        outs = self.primitive.bind(
-            *captured,
-            *(ref_state.value for _, ref_state in references),
-            *args,
-            name=info.function,
-            call_jaxpr=closed,
-            num_consts=len(captured),
-            num_last=sum(effects.changed),
-            symbolic_zeros=self.symbolic_zeros,
-            **rules,
-        )
-        return effects.finish(outs, references)
+            closed, effects = stage_using_references(self.function, avals, info)
+            opened, together = with_references_of_rule(closed, effects, info, self.refs, trial)
+        if not together:
+            return opened, together, self.rules
+        run = rule_with_references(rule.rule, together, info.function, self.with_last)
+        return opened, together, {**self.rules, name: NamedRule(rule.__name__, run)}
 
 
 class _JVPCall(CustomLiveCall):

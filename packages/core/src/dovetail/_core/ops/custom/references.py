@@ -56,19 +56,19 @@ def effects_of_rule(
         _trials.running.pop()
 
 
-def stage_with_references(
-    function: Callable[..., Sequence[Any]],
-    avals: Sequence[Any],
+def with_references_of_rule(
+    closed: ClosedJaxpr,
+    uses: RefEffects,
     info: DebugInfo,
     passed: Sequence[Ref],
     rule: Callable[[], RefEffects | None],
 ) -> tuple[ClosedJaxpr, RefEffects]:
-    """Stage a function of flat arguments that may use references.
+    """A staged function of flat arguments that has the references of its rule, too.
 
     Args:
-        function: the function.
-        avals: the types of its arguments.
-        info: what is staged, for messages.
+        closed: the function, by `stage_using_references`.
+        uses: what it does with references.
+        info: what was staged, for messages.
         passed: the references among the arguments of the user's function.
         rule: says what the rule does that runs in place of the function. It is asked only if the
             function gets or captures references.
@@ -77,11 +77,10 @@ def stage_with_references(
         The jaxpr, which takes the values of the references before the arguments, and returns the
         last values of those that are written to after the results; and what is done with them.
     """
-    closed, uses = stage_using_references(function, avals, info)
     if not uses and not passed:
         return closed, uses
     by_rule = rule() or RefEffects()
-    jaxpr, own = closed.jaxpr, len(avals)
+    jaxpr, own = closed.jaxpr, len(closed.jaxpr.invars) - len(uses.captured)
     results, last = _split(jaxpr.outvars, sum(uses.changed))
     invars = dict(zip(uses.captured, jaxpr.invars[own:], strict=True))
     for ref in by_rule.captured:
