@@ -89,6 +89,13 @@ REUSED: dict[str, Program] = {
         lambda keys: lax.scan(lambda c, k: (c + draw(k), None), 0.0, keys)[0] + draw(keys[2])
     )(random.split(key, 3)),
     "an element of map": lambda key: lax.map(lambda k: draw(k) + draw(k), random.split(key, 3)),
+    "kept by a loop": lambda key: (
+        draw(lax.fori_loop(0, 4, lambda i, state: (state[0], i), (key, 0))[0]) + draw(key)
+    ),
+    "kept by a while": lambda key: (
+        draw(lax.while_loop(lambda s: s[1] < 4, lambda s: (s[0], s[1] + 1), (key, 0))[0])
+        + draw(key)
+    ),
     "a constant of while": lambda key: counted(key, 3)[0],
     "before a condition": lambda key: draw(key) + lax.cond(True, draw, lambda k: 1.0, key),
     "in one branch": lambda key: lax.cond(key == key, draw, lambda k: 1.0, key) + draw(key),
@@ -122,6 +129,10 @@ FRESH: dict[str, Program] = {
     "scan backwards": lambda key: lax.scan(
         lambda c, k: (c + draw(k), k), 0.0, random.split(key, 3), reverse=True
     )[0],
+    "a new key by turns": lambda key: (
+        draw(lax.scan(lambda k, _: (random.fold_in(k, 0), None), key, None, length=3)[0])
+        + draw(key)
+    ),
     "carried by scan": lambda key: lax.scan(chained, key, None, length=3)[1],
     "one turn": lambda key: lax.scan(lambda c, _: (c + draw(key), None), 0.0, None, length=1)[0],
     "no turn": lambda key: (
@@ -137,6 +148,33 @@ FRESH: dict[str, Program] = {
     "differentiated": lambda key: dt.grad(lambda x: (x * draw(key)) ** 2)(1.0),
     "checkpointed": lambda key: dt.grad(dt.checkpoint(lambda x: jnp.sin(x * draw(key)) ** 2))(1.0),
     "a rule": lambda key: dt.grad(lambda x: Both.scaled(x, key))(1.0),
+    "checkpointed in scan": lambda key: dt.grad(
+        lambda x: lax.scan(
+            dt.checkpoint(lambda c, k: (jnp.sin(c * draw(k)), None)), x, random.split(key, 4)
+        )[0]
+    )(1.0),
+    "an element, and a scan that draws none": lambda key: (
+        lambda keys: (
+            draw(keys[0])
+            + lax.scan(lambda c, k: (c | (k == k), None), False, keys)[0]
+            + draw(keys[2])
+        )
+    )(random.split(key, 4)),
+    "a key that later turns of fori_loop replace": lambda key: (
+        lambda keys: draw(lax.fori_loop(0, 4, lambda i, _: keys[i // 2], keys[0])) + draw(keys[0])
+    )(random.split(key)),
+    "a key that later turns of while replace": lambda key: (
+        lambda keys: (
+            draw(
+                lax.while_loop(
+                    lambda state: state[0] < 4,
+                    lambda state: (state[0] + 1, keys[state[0] // 2]),
+                    (0, keys[0]),
+                )[1]
+            )
+            + draw(keys[0])
+        )
+    )(random.split(key)),
     "a chosen key": lambda key: draw(
         (lambda keys: lax.select(keys[0] == keys[1], keys[0], keys[1]))(random.split(key))
     ),
@@ -189,6 +227,62 @@ def test_both_lines_are_named() -> None:
     assert "and is used again at test_key_reuse.py:" in text
     assert "(test_both_lines_are_named)," in text
     assert "key, subkey = random.split(key)" in text
+
+
+def _noise(key: Any) -> Any:
+    return random.normal(key)
+
+
+def _by_helper(key: Any) -> Any:
+    first = _noise(key)
+    return first + _noise(key)
+
+
+def _by_programs(key: Any) -> Any:
+    inner = dt.jit(_noise)
+    first = inner(key)
+    return first + inner(key)
+
+
+@pytest.mark.parametrize("calls", [_by_helper, _by_programs])
+@pytest.mark.parametrize("mode", ["eager", "jit"])
+def test_two_uses_at_one_line_are_told_apart_by_their_calls(
+    calls: Callable[[Any], Any], mode: str
+) -> None:
+    first = calls.__code__.co_firstlineno + (1 if calls is _by_helper else 2)
+    with dt.debug_key_reuse(), pytest.raises(KeyReuseError) as caught:
+        MODES[mode](calls)(random.key(0))
+    text, name = str(caught.value), calls.__name__
+    assert f"(_noise), called at test_key_reuse.py:{first} ({name}), and is used" in text
+    assert f"again there, called at test_key_reuse.py:{first + 1} ({name})," in text
+
+
+def _in_a_loop(key: Any) -> Any:
+    def body(_: int, total: Any) -> Any:
+        return total + random.normal(key)
+
+    return lax.fori_loop(0, 3, body, 0.0)
+
+
+def _library_functions(key: Any) -> Any:
+    keys = key[None]
+    first = lax.map(random.normal, keys)
+    return first + lax.map(random.normal, keys)
+
+
+@pytest.mark.parametrize("mode", ["eager", "jit"])
+def test_lines_are_those_of_the_call_or_in_the_body(mode: str) -> None:
+    with dt.debug_key_reuse():
+        with pytest.raises(KeyReuseError) as in_body:
+            MODES[mode](_in_a_loop)(random.key(0))
+        lax.map(random.normal, random.key(0)[None])  # traces what later calls find traced
+        with pytest.raises(KeyReuseError) as in_library:
+            MODES[mode](_library_functions)(random.key(0))
+    line = _in_a_loop.__code__.co_firstlineno + 2
+    assert f"used at test_key_reuse.py:{line} (_in_a_loop.<locals>.body)" in str(in_body.value)
+    line = _library_functions.__code__.co_firstlineno + 2
+    for used in (f"used at test_key_reuse.py:{line} (", f"again at test_key_reuse.py:{line + 1} ("):
+        assert used in str(in_library.value)
 
 
 def test_branches_that_all_run_are_told_apart_by_splitting() -> None:

@@ -408,7 +408,7 @@ class Compiled(Stage):
                 f"the compiled program of {name} runs on {own}, but it got arguments that are "
                 f"committed to {other}"
             )
-        followed = follow_program(staged.closed, operands, has_lines=True)
+        followed = follow_program(staged.closed, operands)
         try:
             outs = self._program(
                 staged.own(operands, references), committed, lambda i: staged.names[i]

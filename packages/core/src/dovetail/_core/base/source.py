@@ -155,15 +155,20 @@ def _resolve(code: CodeType, offset: int) -> UserFrame:
     )
 
 
-def user_frames(traceback: Traceback | None = None, limit: int = 1) -> list[UserFrame]:
+def user_frames(
+    traceback: Traceback | None = None, limit: int = 1, within: CodeType | None = None
+) -> list[UserFrame]:
     """The innermost ``limit`` frames of the user's code, innermost first.
 
     Args:
         traceback: a captured stack; the current one if None.
         limit: the maximum number of frames.
+        within: the code at whose innermost frame to stop.
     """
     frames = []
     for code, offset in _stack(traceback):
+        if code is within:
+            break
         if not is_internal(code.co_filename):
             frames.append(_resolve(code, offset))
             if len(frames) == limit:

@@ -11,34 +11,40 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
 from dovetail._core.base import dtypes
 from dovetail._core.base.errors import KeyReuseError
-from dovetail._core.base.source import describe
+from dovetail._core.base.source import user_frames
 from dovetail._core.ir.avals import ShapedArray
 from dovetail._core.ir.jaxpr import ClosedJaxpr, JaxprEqn, Literal
 from dovetail._core.ir.walk import jaxprs_and_closed_jaxprs
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.transform.derived import remembered
+from dovetail._core.transform.stage import stage
 
 _MAX_POSITIONS: Final = 64
+_MAX_FRAMES: Final = 20
 _MARK: Final = 0x6B657973  # tells a followed key from numbers that a primitive fills in
+
+
+Stacks: TypeAlias = tuple[Any, ...]
+"""Where a key is used: the stack of an equation, those of the calls around it, that of the user."""
 
 
 class KeyIdentity:
     """One random key, wherever copies of it are.
 
     Attributes:
-        use: the line of the user's code that used it; None as long as none did.
+        use: the stacks of what used it, innermost first; None as long as nothing did.
     """
 
     __slots__ = ("use",)
 
     def __init__(self) -> None:
-        self.use: str | None = None
+        self.use: Stacks | None = None
 
 
 def new_identities(shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
@@ -56,16 +62,16 @@ class KeyTracker:
 
     Args:
         read: what stands in place of a value that is no part of the program: a constant.
-        place: the line that uses are reported at; None for those at which equations were traced.
+        stack: the stack of the call.
     """
 
-    def __init__(self, read: Callable[[KeyTracker, Any], Any], place: str | None) -> None:
+    def __init__(self, read: Callable[[KeyTracker, Any], Any], stack: Any) -> None:
         self._read = read
-        self._place = place
+        self._stack = stack
         self._identities: list[KeyIdentity] = []
         self._numbers: dict[KeyIdentity, int] = {}
-        self._uses: dict[int, str] = {}
-        self._where: Any = None
+        self._uses: dict[int, Stacks] = {}
+        self._where: list[Any] = []
         self._in_later_turn = False
 
     # Numbers and identities
@@ -89,8 +95,8 @@ class KeyTracker:
 
     def commit(self) -> None:
         """Remember the uses for later calls, after this one has succeeded."""
-        for number, place in self._uses.items():
-            self._identities[number].use = place
+        for number, stacks in self._uses.items():
+            self._identities[number].use = stacks
 
     # Equations
 
@@ -115,14 +121,13 @@ class KeyTracker:
         def read(atom: Any) -> Any:
             return np.asarray(atom.val) if type(atom) is Literal else values.get(atom)
 
-        outer = self._where
         for eqn in plan.equations:
-            self._where = eqn.traceback
+            self._where.append(eqn.traceback)
             avals = [v.aval for v in eqn.outvars]
             given = [v.aval for v in eqn.invars]
             outs = self.apply(eqn.primitive, list(map(read, eqn.invars)), eqn.params, given, avals)
             values.update(zip(eqn.outvars, outs, strict=True))
-        self._where = outer
+            self._where.pop()
         return [
             self._settled(read(atom), atom.aval) if holds_keys(atom.aval) else read(atom)
             for atom in jaxpr.outvars
@@ -169,25 +174,30 @@ class KeyTracker:
         """
         if numbers is None:
             return
-        place = self._place_of_use()
+        stacks = self._stacks()
         distinct = set(numbers.flat)
         for number in distinct:
-            self._refuse_second_use(number, place)
-        self._uses.update(dict.fromkeys(distinct, place))
+            self._refuse_second_use(number, stacks)
+        self._uses.update(dict.fromkeys(distinct, stacks))
 
-    def _place_of_use(self) -> str:
-        return self._place or describe(self._where)
+    def _stacks(self) -> Stacks:
+        return (*self._where[::-1], self._stack)
 
-    def _refuse_second_use(self, number: int, place: str) -> None:
+    def _refuse_second_use(self, number: int, stacks: Stacks) -> None:
         earlier = self._uses.get(number) or self._identities[number].use
         if earlier is None:
             return
-        again = "again"
-        if earlier == place:
+        first_lines, second_lines = _lines(earlier), _lines(stacks)
+        first, again = first_lines[0], f"again at {second_lines[0]}"
+        if first == second_lines[0]:
             again = "by the next turn of the loop" if self._in_later_turn else "again there"
-            place = ""
+            calls = zip(first_lines, second_lines, strict=False)
+            parted = next((pair for pair in calls if pair[0] != pair[1]), None)
+            if parted is not None and not self._in_later_turn:
+                first += f", called at {parted[0]}"
+                again += f", called at {parted[1]}"
         raise KeyReuseError(
-            f"a random key was used at {earlier}, and is used {again}{place and ' at '}{place}, "
+            f"a random key was used at {first}, and is used {again}, "
             "where it gives the same numbers once more. Split it before, and use each new key "
             "once: key, subkey = random.split(key); random.clone(key) says that this is intended"
         )
@@ -205,8 +215,9 @@ class KeyTracker:
         counts = [Counter(x.flat) for x in keys]
         for number, count in Counter([] if outs[0] is None else outs[0].flat).items():
             if number >= 0 and count > max(of_operand[number] for of_operand in counts):
+                place = _lines(self._stacks())[0]
                 raise KeyReuseError(
-                    f"a random key is twice in the array made at {self._place_of_use()}, so that "
+                    f"a random key is twice in the array made at {place}, so that "
                     "the same numbers come from both. Split it instead: keys = random.split(key, "
                     "2); random.clone(key) says that this is intended"
                 )
@@ -228,14 +239,55 @@ class KeyTracker:
     def follow_again(self, closed: ClosedJaxpr, operands: Sequence[Any]) -> list[Any]:
         """`follow` the body of a loop for a later turn."""
         outer, self._in_later_turn = self._in_later_turn, True
-        results: list[Any] = self.follow(closed, operands)
-        self._in_later_turn = outer
+        try:
+            results: list[Any] = self.follow(closed, operands)
+        finally:
+            self._in_later_turn = outer
         return results
+
+    def carried_on(
+        self, body: Callable[[Sequence[Any]], Sequence[Any]], states: Sequence[Sequence[Any]]
+    ) -> list[Any]:
+        """What stands in place of what a loop carries, after more turns than were followed.
+
+        Args:
+            body: follows a turn of which nothing but what is carried is known.
+            states: what is carried, before and after turns that were followed.
+        """
+        state = list(map(common, zip(*states, strict=True)))
+        uses, depth = dict(self._uses), len(self._where)
+        while any(x is not None for x in state):
+            try:
+                after = list(map(common, zip(state, body(state), strict=True)))
+            except KeyReuseError:  # in a turn that may never be
+                del self._where[depth:]
+                after = [None] * len(state)
+            self._uses = dict(uses)
+            if all(a is b for a, b in zip(state, after, strict=True)):
+                break
+            state = after
+        return state
 
     def used(self, numbers: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """Which of some keys have been used in this call."""
         flags = [number in self._uses for number in numbers.flat]
         return np.array(flags, bool).reshape(numbers.shape)
+
+
+def _lines(stacks: Stacks) -> list[str]:
+    """The user's lines, innermost first: each stack up to the function that was traced.
+
+    What is beyond belongs to its first call, which may be another one.
+    """
+    *of_equations, of_user = stacks
+    frames = [
+        frame
+        for stack in of_equations
+        if stack is not None
+        for frame in user_frames(stack, _MAX_FRAMES, within=stage.__code__)
+    ]
+    frames += user_frames(of_user, _MAX_FRAMES)
+    return list(map(str, frames)) or ["an unknown place"]
 
 
 def common(values: Sequence[Any]) -> Any:

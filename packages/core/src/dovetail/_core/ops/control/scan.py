@@ -51,7 +51,7 @@ from dovetail._core.transform.derived import (
     transposition_of,
     with_order,
 )
-from dovetail._core.transform.key_reuse import common, holds_keys
+from dovetail._core.transform.key_reuse import holds_keys
 from dovetail._core.transform.partial_evaluation import apply_part
 from dovetail._core.transform.stage import stage
 from dovetail._core.transform.taylor import by_order, nonzero_in, terms_of, up_to
@@ -407,17 +407,25 @@ class Scan(Primitive):
             return [*carry, *unstacked]
         turns = range(loop.length)[:: -1 if loop.reverse else 1]
         elements = [[None if x is None else x[turn] for x in xs] for turn in turns[:2]]
+        keys = [i for i, aval in enumerate(loop.split(loop.jaxpr.in_avals)[2]) if holds_keys(aval)]
+        before = [tracker.used(elements[0][i]) for i in keys]
         after = tracker.follow(loop.jaxpr, [*consts, *carry, *elements[0]])[: loop.num_carry]
         if loop.length == 1:
             return [*after, *unstacked]
         earlier = after
         after = tracker.follow_again(loop.jaxpr, [*consts, *earlier, *elements[1]])
         after = after[: loop.num_carry]
-        for x, first, aval in zip(xs, elements[0], loop.jaxpr.in_avals[-len(xs) :], strict=False):
-            if holds_keys(aval):
-                tracker.use(x[list(turns[2:])][:, tracker.used(first)])
+        for i, earlier_uses in zip(keys, before, strict=True):
+            used = tracker.used(elements[0][i]) & ~earlier_uses
+            tracker.use(xs[i][list(turns[2:])][:, used])
         if loop.length > 2:
-            after = [common(pair) for pair in zip(earlier, after, strict=True)]
+            unknown = [None] * len(xs)
+            after = tracker.carried_on(
+                lambda state: tracker.follow(loop.jaxpr, [*consts, *state, *unknown])[
+                    : loop.num_carry
+                ],
+                (earlier, after),
+            )
         return [*after, *unstacked]
 
     def dce(self, eqn: JaxprEqn, used: list[bool]) -> Reduction:

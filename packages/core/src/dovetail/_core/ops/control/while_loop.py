@@ -49,7 +49,6 @@ from dovetail._core.transform.derived import (
     with_order,
 )
 from dovetail._core.transform.flattening import FlatFunction, check_callable, leaf_names
-from dovetail._core.transform.key_reuse import common
 from dovetail._core.transform.stage import stage
 from dovetail._core.transform.taylor import by_order, nonzero_in, terms_of, up_to
 
@@ -310,7 +309,9 @@ class While(Primitive):
             if proceeds is not None and not proceeds:
                 return states[-1]
             states.append(follow(loop.body_jaxpr, [*body_consts, *states[-1]]))
-        return list(map(common, zip(*states, strict=True)))
+        return tracker.carried_on(
+            lambda state: tracker.follow(loop.body_jaxpr, [*body_consts, *state]), states
+        )
 
     def dce(self, eqn: JaxprEqn, used: list[bool]) -> Reduction:
         loop = WhileParams(**eqn.params)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dovetail._core.base import config
-from dovetail._core.base.source import describe
+from dovetail._core.base.bindings import get_traceback
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr
 from dovetail._core.runtime.arrays.array import KeyArray
@@ -43,15 +43,12 @@ class FollowedCall:
                 out._identities = self._tracker.identities_of(numbers)
 
 
-def follow_program(
-    closed: ClosedJaxpr, operands: Sequence[Any], has_lines: bool
-) -> FollowedCall | None:
+def follow_program(closed: ClosedJaxpr, operands: Sequence[Any]) -> FollowedCall | None:
     """Follow the keys of a program; None if it has none, or none are to be followed.
 
     Args:
         closed: the program.
         operands: its arguments.
-        has_lines: whether lines in it are those of the function, or else of its first caller.
 
     Raises:
         KeyReuseError: it uses a key for the second time.
@@ -61,7 +58,6 @@ def follow_program(
     return _followed(
         lambda tracker, values: tracker.follow(closed, values),
         operands,
-        None if has_lines else describe(),
     )
 
 
@@ -77,14 +73,13 @@ def follow_primitive(
     return _followed(
         lambda tracker, values: tracker.apply(primitive, values, params, avals, avals_out),
         operands,
-        describe(),
     )
 
 
 def _followed(
-    follow: Callable[[KeyTracker, list[Any]], list[Any]], operands: Sequence[Any], place: str | None
+    follow: Callable[[KeyTracker, list[Any]], list[Any]], operands: Sequence[Any]
 ) -> FollowedCall:
-    tracker = KeyTracker(_read, place)
+    tracker = KeyTracker(_read, get_traceback())
     return FollowedCall(tracker, follow(tracker, [_read(tracker, x) for x in operands]))
 
 

@@ -179,7 +179,7 @@ class JitFunction:
         if tracing:
             outs = call(staged.closed, operands, self.options.name)
             return staged.out_tree.unflatten(uses.finish(outs, references)), None, True
-        followed = follow_program(staged.closed, operands, self.has_lines)
+        followed = follow_program(staged.closed, operands)
         sharding, committed = self._place(operands, staged)
         program = staged.program(sharding)
         try:
