@@ -148,6 +148,7 @@ FRESH: dict[str, Program] = {
     "differentiated": lambda key: dt.grad(lambda x: (x * draw(key)) ** 2)(1.0),
     "checkpointed": lambda key: dt.grad(dt.checkpoint(lambda x: jnp.sin(x * draw(key)) ** 2))(1.0),
     "a rule": lambda key: dt.grad(lambda x: Both.scaled(x, key))(1.0),
+    "rolled": lambda key: draw_each(jnp.roll(random.split(key, 3), 1)),
     "checkpointed in scan": lambda key: dt.grad(
         lambda x: lax.scan(
             dt.checkpoint(lambda c, k: (jnp.sin(c * draw(k)), None)), x, random.split(key, 4)

@@ -768,11 +768,21 @@ def _roll(x: Any, shifts: list[Any], axes: Shape, flat: bool) -> Any:
     for shift, axis in zip(shifts, axes, strict=True):
         count = aval_of(x).shape[axis]
         if type(shift) is not int:
-            twice = concatenate_p.bind(x, x, dimension=axis)
+            twice = _twice(x, axis)
             x = lax.dynamic_slice_in_dim(twice, count - shift, count, axis)
         elif shift:
             x = _rolled(x, shift, axis)
     return reshaped(x, x_shape) if flat else x
+
+
+def _twice(x: Any, axis: int) -> Any:
+    shape = aval_of(x).shape
+    if dtypes.kind_of(aval_of(x).dtype):
+        return concatenate_p.bind(x, x, dimension=axis)
+    # A key that is joined with itself is taken for a mistake, one that is repeated is not.
+    others = [d + (d >= axis) for d in range(len(shape))]
+    repeated = broadcast_in_dim(x, (*shape[:axis], 2, *shape[axis:]), tuple(others))
+    return reshaped(repeated, (*shape[:axis], 2 * shape[axis], *shape[axis + 1 :]))
 
 
 def _rolled(x: Any, shift: int, axis: int) -> Any:

@@ -3,8 +3,9 @@
 A program is followed once with a number for each key in place of the key, which tells apart keys
 that differ and finds a key again wherever it was moved. Positions that are known are followed too,
 so that `keys[i]` is one key. What cannot be known, such as the element at a traced position, counts
-as a key that nobody else holds: a reuse may be missed. What is reported is one, with an exception:
-`vmap` of a condition that differs between elements runs all branches, and each may use a key.
+as a key that nobody else holds: a reuse may be missed. What is reported is one, with two
+exceptions: `vmap` of a condition that differs between elements runs all branches, and each may use
+a key; the linear program of a `while` runs the loop again.
 """
 
 from __future__ import annotations
