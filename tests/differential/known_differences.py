@@ -75,6 +75,8 @@ MERELY_REFUSED = "|".join(
         r"Dimension must be 3 for cross product",  # the third component is zero
         r"eq got incompatible shapes",  # which are not equivalent
         r"integer -1 out of bounds|out of range value cannot",  # numbers of its own
+        r"dtype argument to `uniform` must be a float dtype, got u?int[24]",  # of probabilities
+        r"Integers cannot be raised to negative powers, got integer_pow\(u?int[24]",  # the same
         r"iota does not accept dtype bool",  # false and true are the numbers of two classes
         r"does not accept dtype u?int2\b",  # integers of two bits become floats, too
         r"Attempted boolean conversion of traced array",  # a mask that is known
@@ -147,7 +149,11 @@ KNOWN = (
     Known(
         "a result is weakly typed only if that of every branch is",
         "dovetail.lax: cond",
-        _of("weak type", r"lax\.(cond|switch)", "weak=False"),
+        _of(
+            "weak type",
+            r"lax\.(cond|switch)|transform dt\.(custom_gradient|jit|vmap|checkpoint)",
+            "weak=False",
+        ),
     ),
     Known(
         "a predicate and an index are numbers of any width",
@@ -197,7 +203,7 @@ KNOWN = (
     Known(
         "bounds are real numbers",
         "dovetail.random: uniform",
-        _of("refused", r"random\..*", "must be a real number|minval must be an integer"),
+        _of("refused", r"random\..*", "must be a real number|m(in|ax)val must be an integer"),
     ),
     Known(
         "a dtype that cannot hold -1 is refused",
@@ -324,6 +330,11 @@ KNOWN = (
         _of("value", r"at divide", theirs=r"nan|inf"),
     ),
     Known(
+        "booleans are divided by numbers that are none",
+        "dovetail: Array.at",
+        _of("value", r"at divide", theirs=r"\[([01]\.0(, )?)*\]$"),
+    ),
+    Known(
         "an integer divided by zero is the same in each program",
         "dovetail.lax: div",
         lambda d: d.mode != "eager" and _of("value", r"lax\.div", r"\* u?int")(d),
@@ -417,6 +428,61 @@ KNOWN = (
         "booleans are numbers, as elsewhere",
         None,
         _of("accepted", r"(jnp|nn)\..*", theirs="(mul|sub|polynomial) does not accept dtype bool"),
+    ),
+    Known(
+        "a weakly typed x takes the dtype of y",
+        "dovetail.numpy: polyfit",
+        _of("dtype", r"jnp\.polyfit", r"32$|16$", r"64$"),
+    ),
+    Known(
+        "of no elements the weak type is that of any",
+        "dovetail.numpy: take_along_axis",
+        _of("weak type", r"jnp\.take_along_axis", "weak=True", "weak=False"),
+    ),
+    Known(
+        "of no elements the weak type is that of any",
+        None,
+        _of("weak type", r"jnp\.setdiff1d", "^complex.* weak=False", "weak=True"),
+    ),
+    Known(
+        "what is drawn has the dimensions and the weak type of slices",
+        "dovetail.random: choice",
+        _of(
+            "shape|weak type", r"random\.choice", r"weak=True|^\[.*\b0\b", r"weak=False|^\[.*\b0\b"
+        ),
+    ),
+    Known(
+        "a boolean is no bound of integers",
+        "dovetail.random: choice",
+        _of("refused|error", r"random\.choice", ours="got bool; write|requires a to be an integer"),
+    ),
+    Known(
+        "never weakly typed",
+        "dovetail.lax: random_gamma_grad",
+        _of("weak type", r"lax\.random_gamma_grad", "weak=False"),
+    ),
+    Known(
+        "what is mapped has the weak type of what is not",
+        None,
+        lambda d: (
+            d.mode == "vmap"
+            and _of("weak type", r"lax\.dynamic_update_\w+", "weak=False", "weak=True")(d)
+        ),
+    ),
+    Known(
+        "floats of 8 bits have logarithms of sums",
+        "dovetail.lax: cumlogsumexp",
+        _of("value", r"lax\.cumlogsumexp", r"^\* float8", "nan"),
+    ),
+    Known(
+        "zeros at the ends of windows are exact",
+        None,
+        _of("value", r"jnp\.blackman", r"[[ ]0\.0\b", r"-1\.49\d+e-08"),
+    ),
+    Known(
+        "what NumPy reshapes is an array, too",
+        None,
+        _of("structure", r"jnp\.reshape", r"^\* ", r"^numpy "),
     ),
     Known(
         "older versions of JAX",

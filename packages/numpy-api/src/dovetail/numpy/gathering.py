@@ -177,6 +177,12 @@ def take_along_axis(
         >>> print(jnp.take_along_axis(x, jnp.array([1, 5]), 0, mode="one_hot"))
         [2. 0.]
 
+        The result is weakly typed as `arr` is, whether that has elements or not.
+
+        >>> x = jnp.full(0, 1.0)
+        >>> print(jnp.take_along_axis(x, jnp.arange(0), 0).weak_type)
+        True
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> x = jnp.array([[7, 3, 5], [2, 9, 4]])
