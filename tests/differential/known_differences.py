@@ -48,7 +48,8 @@ def _of(fields: str, functions: str, ours: str = "", theirs: str = "") -> Callab
 ANY = ".*"
 INSIDE = (
     r"^(Assertion|Attribute|Key|NotImplemented|XlaRuntime|JaxRuntime|ZeroDivision|Unbound)|"
-    r"not compatible with finfo$|index out of range$"
+    r"not compatible with finfo$|index out of range$|"
+    r"The problematic value is of type <class 'NoneType'>"
 )
 """Errors that no documentation names: they come from inside of JAX."""
 
@@ -77,6 +78,7 @@ MERELY_REFUSED = "|".join(
         r"integer -1 out of bounds|out of range value cannot",  # numbers of its own
         r"dtype argument to `uniform` must be a float dtype, got u?int[24]",  # of probabilities
         r"Integers cannot be raised to negative powers, got integer_pow\(u?int[24]",  # the same
+        r"logaddexp requires floating-point or complex inputs; got u?int[24]",  # the same
         r"iota does not accept dtype bool",  # false and true are the numbers of two classes
         r"does not accept dtype u?int2\b",  # integers of two bits become floats, too
         r"Attempted boolean conversion of traced array",  # a mask that is known
@@ -473,6 +475,21 @@ KNOWN = (
         "floats of 8 bits have logarithms of sums",
         "dovetail.lax: cumlogsumexp",
         _of("value", r"lax\.cumlogsumexp", r"^\* float8", "nan"),
+    ),
+    Known(
+        "the maximum of no complex numbers is less than any",
+        "dovetail.lax: reduce_min",
+        _of(
+            "value",
+            r"lax\.(reduce_|cum)(min|max)|jnp\.nan(min|max)",
+            r"^\* complex.*inf",
+            r"inf[+-]0j",
+        ),
+    ),
+    Known(
+        "infinities are scaled",
+        "dovetail.numpy.fft: ihfft",
+        _of("value", r"jnp\.fft\.ihfft", "inf", "inf[+-]nanj"),
     ),
     Known(
         "zeros at the ends of windows are exact",
