@@ -487,6 +487,16 @@ KNOWN = (
         ),
     ),
     Known(
+        "elements are copied, nan and infinities, too",
+        "dovetail.lax: conv_general_dilated_patches",
+        _of("value", r"lax\.conv_general_dilated_patches", theirs="nan"),
+    ),
+    Known(
+        "the condition of a matrix that is singular but for rounding has no figures",
+        None,
+        _of("value", r"jnp\.linalg\.cond", r"\[inf\]|\d{7,}\.|e\+", r"\[inf\]|\d{7,}\.|e\+"),
+    ),
+    Known(
         "infinities are scaled",
         "dovetail.numpy.fft: ihfft",
         _of("value", r"jnp\.fft\.ihfft", "inf", "inf[+-]nanj"),
@@ -497,9 +507,9 @@ KNOWN = (
         _of("value", r"jnp\.blackman", r"[[ ]0\.0\b", r"-1\.49\d+e-08"),
     ),
     Known(
-        "what NumPy reshapes is an array, too",
+        "what is made of arrays of NumPy is an array, too",
         None,
-        _of("structure", r"jnp\.reshape", r"^\* ", r"^numpy "),
+        _of("structure", r"jnp\.reshape|lax\.stop_gradient", r"^\* ", r"^numpy "),
     ),
     Known(
         "older versions of JAX",

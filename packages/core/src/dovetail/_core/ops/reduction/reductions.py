@@ -537,8 +537,8 @@ def reduce_min(
         ValueError: an axis is out of bounds or repeated.
 
     Differs:
-        No complex number is greater than the minimum of none, or less than the maximum of none, here
-        and in functions that begin with them, such as `cummin` and `dovetail.numpy.nanmin`.
+        No complex number is greater than the minimum of none, or less than the maximum of none,
+        here and in functions that begin with them, such as `cummin` and `dovetail.numpy.nanmin`.
 
         >>> print(lax.reduce_min(jnp.zeros(0, "complex64"), (0,)))
         (inf+infj)
