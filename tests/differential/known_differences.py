@@ -322,6 +322,16 @@ KNOWN = (
         _of("value", r"nn\.log_sigmoid|nn\.log1mexp", theirs=r"nan|inf|\d{3,}\.0|e\+"),
     ),
     Known(
+        "integers are floats before they are negated",
+        "dovetail.nn: log_sigmoid",
+        _of("value", r"nn\.log_sigmoid", r"-2147483648\.0|-9\.223\d+e\+18"),
+    ),
+    Known(
+        "integers are floats before they are negated",
+        "dovetail.nn: soft_sign",
+        _of("value", r"nn\.soft_sign", r"-1\.0", r"[^-]1\.0"),
+    ),
+    Known(
         "unsigned integers are floats before anything is subtracted from them",
         "dovetail.nn: log_sigmoid",
         _of("value", r"nn\.(log_)?softmax", theirs=r"nan|inf"),
@@ -497,6 +507,11 @@ KNOWN = (
         _of("value", r"jnp\.linalg\.cond", r"\[inf\]|\d{7,}\.|e\+", r"\[inf\]|\d{7,}\.|e\+"),
     ),
     Known(
+        "the sign of complex numbers has a derivative",
+        "dovetail.lax: sign",
+        lambda d: d.mode == "grad" and _of("value", r"(jnp|lax)\.sign", "complex", r"\b0j")(d),
+    ),
+    Known(
         "infinities are scaled",
         "dovetail.numpy.fft: ihfft",
         _of("value", r"jnp\.fft\.ihfft", "inf", "inf[+-]nanj"),
@@ -509,7 +524,9 @@ KNOWN = (
     Known(
         "what is made of arrays of NumPy is an array, too",
         None,
-        _of("structure", r"jnp\.reshape|lax\.stop_gradient", r"^\* ", r"^numpy "),
+        _of(
+            "structure", r"jnp\.reshape|lax\.(stop_gradient|associative_scan)", r"^\* ", r"^numpy "
+        ),
     ),
     Known(
         "older versions of JAX",
