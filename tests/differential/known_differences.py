@@ -512,6 +512,16 @@ KNOWN = (
         lambda d: d.mode == "grad" and _of("value", r"(jnp|lax)\.sign", "complex", r"\b0j")(d),
     ),
     Known(
+        "an exponent of rank 0 is an array",
+        "dovetail.numpy: power",
+        _of("weak type", r"jnp\.(float_)?power|operator \*\*", "weak=False", "weak=True"),
+    ),
+    Known(
+        "the fraction of an infinity is zero",
+        "dovetail.numpy: modf",
+        _of("value", r"jnp\.modf", r"-?0\.0.*inf", r"nan.*inf"),
+    ),
+    Known(
         "infinities are scaled",
         "dovetail.numpy.fft: ihfft",
         _of("value", r"jnp\.fft\.ihfft", "inf", "inf[+-]nanj"),
