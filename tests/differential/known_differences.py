@@ -85,7 +85,7 @@ MERELY_REFUSED = "|".join(
         r"^ConcretizationTypeError: Abstract tracer value encountered",  # the same
         r"Linearization failed to produce known values",  # gradients of windows that start anywhere
         r"not large enough to hold flattened index",  # positions have the default dtype
-        r"broadcasting: input type=\w+\[0\]",  # a polynomial without coefficients is zero
+        r"broadcasting: input type=~?\w+\[0\]",  # a polynomial without coefficients is zero
         r"PRNG key seed must be an integer; got .*int[24]\[",  # integers of few bits are, too
         r"does not yet support real dtype parameters",  # the variance of complex numbers is real
     )
@@ -100,6 +100,9 @@ EQUAL_DTYPES = (
 )
 
 ELEMENTARY = r"(jnp|lax|nn)\.(a?(rc)?(sin|cos|tan)h?|exp\w*|log\w*|\w*sqrt|square|power|pow)"
+
+TAKING_FUNCTIONS = r"lax\.(cond|switch|map|scan|while_loop|fori_loop)|(transform )?dt\.\w+"
+"""What may have branches inside."""
 
 REDUCTIONS = r"(jnp\.|method )(nan)?(sum|prod|mean|var|std|a?max|a?min|any|all)"
 
@@ -151,11 +154,7 @@ KNOWN = (
     Known(
         "a result is weakly typed only if that of every branch is",
         "dovetail.lax: cond",
-        _of(
-            "weak type",
-            r"lax\.(cond|switch)|transform dt\.(custom_gradient|jit|vmap|checkpoint)",
-            "weak=False",
-        ),
+        _of("weak type", TAKING_FUNCTIONS, "weak=False", "weak=True"),
     ),
     Known(
         "a predicate and an index are numbers of any width",
@@ -165,7 +164,7 @@ KNOWN = (
     Known(
         "a number that a branch returns takes the dtype of the other one",
         "dovetail.lax: cond",
-        _of("accepted", r"lax\.(cond|switch)", theirs="must have equal output types"),
+        _of("accepted", TAKING_FUNCTIONS, theirs="must have equal output types"),
     ),
     Known(
         "results are never weakly typed, however many elements there are",
@@ -520,6 +519,11 @@ KNOWN = (
         "the fraction of an infinity is zero",
         "dovetail.numpy: modf",
         _of("value", r"jnp\.modf", r"-?0\.0.*inf", r"nan.*inf"),
+    ),
+    Known(
+        "what is multiplied by a beta of 0 is not read",
+        "dovetail.lax.linalg: symmetric_product",
+        _of("value", r"lax\.linalg\.symmetric_product", theirs="nan"),
     ),
     Known(
         "infinities are scaled",
