@@ -526,6 +526,16 @@ KNOWN = (
         _of("value", r"lax\.linalg\.symmetric_product", theirs="nan"),
     ),
     Known(
+        "indices of no elements take their place",
+        "dovetail.numpy: take",
+        _of("shape", r"jnp\.take", r"\b0\b", r"\b0\b"),
+    ),
+    Known(
+        "a dtype that cannot hold the value is refused",
+        "dovetail.lax: full",
+        _of("refused", r"lax\.full(_like)?", "cannot hold the fill_value"),
+    ),
+    Known(
         "infinities are scaled",
         "dovetail.numpy.fft: ihfft",
         _of("value", r"jnp\.fft\.ihfft", "inf", "inf[+-]nanj"),

@@ -75,6 +75,12 @@ def take(
         TypeError: the indices are not integers.
         IndexError: there are some, and the dimension has no elements.
 
+    Differs:
+        Indices of no elements take their place in the shape, as in NumPy.
+
+        >>> jnp.take(jnp.zeros((0, 3)), jnp.zeros((0, 2), int), axis=0).shape
+        (0, 2, 3)
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.take(jnp.array([10., 20., 30.]), jnp.array([2, 0, 7])))
