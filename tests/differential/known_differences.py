@@ -536,6 +536,16 @@ KNOWN = (
         _of("refused", r"lax\.full(_like)?", "cannot hold the fill_value"),
     ),
     Known(
+        "sums of squares have a derivative where they vanish",
+        "dovetail.numpy.linalg: lstsq",
+        lambda d: d.mode == "grad" and _of("value", r"jnp\.linalg\.lstsq", theirs="nan")(d),
+    ),
+    Known(
+        "complex numbers have a mean and a variance",
+        None,
+        _of("accepted", r"nn\.standardize", theirs="Clip received a complex value"),
+    ),
+    Known(
         "infinities are scaled",
         "dovetail.numpy.fft: ihfft",
         _of("value", r"jnp\.fft\.ihfft", "inf", "inf[+-]nanj"),
