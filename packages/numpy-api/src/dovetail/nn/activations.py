@@ -233,7 +233,7 @@ def soft_sign(x: ArrayLike) -> Array:
     Differs:
         Integers are floats before their magnitude is taken, so that the least one keeps its sign.
 
-        >>> print(dovetail.nn.soft_sign(jnp.array([-128], "int8")).round(2))
+        >>> print(dt.nn.soft_sign(jnp.array([-128], "int8")).round(2))
         [-0.99]
 
     Example:

@@ -288,12 +288,12 @@ def choice(
     Differs:
         Where nothing is drawn the result has the other dimensions of `a`, and its weak type, too.
 
-        >>> random.choice(random.key(0), jnp.ones((4, 2)), (0,)).shape
+        >>> dt.random.choice(dt.random.key(0), jnp.ones((4, 2)), (0,)).shape
         (0, 2)
 
         A boolean is no bound of integers.
 
-        >>> random.choice(random.key(0), True)
+        >>> dt.random.choice(dt.random.key(0), True)
         Traceback (most recent call last):
             ...
         TypeError: random.choice takes an array as a, got bool; ...
