@@ -233,8 +233,8 @@ def soft_sign(x: ArrayLike) -> Array:
     Differs:
         Integers are floats before their magnitude is taken, so that the least one keeps its sign.
 
-        >>> print(dt.nn.soft_sign(jnp.array([-128], "int8")).round(2))
-        [-0.99]
+        >>> print(f"{dt.nn.soft_sign(jnp.int8(-128)):.2f}")
+        -0.99
 
     Example:
         >>> import dovetail.nn
