@@ -564,7 +564,10 @@ KNOWN = (
         "what is made of arrays of NumPy is an array, too",
         None,
         _of(
-            "structure", r"jnp\.reshape|lax\.(stop_gradient|associative_scan)", r"^\* ", r"^numpy "
+            "structure",
+            r"jnp\.reshape|lax\.(stop_gradient|associative_scan)|transform dt\.\w+",
+            r"^\* ",
+            r"^numpy ",
         ),
     ),
     Known(
