@@ -576,6 +576,13 @@ KNOWN = (
         _of("dtype|weak type", r"jnp\.(tri|hypot|log2)", theirs="32|64"),
     ),
     Known(
+        "of two mistakes either may be told",
+        None,
+        _of(
+            "error", r"lax\.stack", "requires arguments of equal dtypes", "must have the same shape"
+        ),
+    ),
+    Known(
         "a value that is known",
         None,
         _of("error", "method item", "^ValueError: can only convert", "^Concretization"),
