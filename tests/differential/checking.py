@@ -49,16 +49,21 @@ def differences(
     found = compare(program, mode, ours, theirs)
     if all(difference.field != "value" for _, difference in found):
         return [difference for _, difference in found]
-    noisy = [libraries.other(program, [mode], noise)[mode] for noise in NOISES]
-    kept = []
-    for number, difference in found:
-        moved = [outcomes[number] for outcomes in noisy if len(outcomes) == len(theirs)]
-        by_rounding = difference.field == "value" and explained_by_rounding(
-            ours[number], theirs[number], moved
-        )
-        if not by_rounding:
-            kept.append(difference)
-    return kept
+    noisy: list[list[Outcome]] = []
+    for noise in NOISES:  # each can only excuse more, so there are no more than are needed
+        outcomes = libraries.other(program, [mode], noise)[mode]
+        noisy += [outcomes] if len(outcomes) == len(theirs) else []
+        found = [
+            (number, difference)
+            for number, difference in found
+            if difference.field != "value"
+            or not explained_by_rounding(
+                ours[number], theirs[number], [outcomes[number] for outcomes in noisy]
+            )
+        ]
+        if all(difference.field != "value" for _, difference in found):
+            break
+    return [difference for _, difference in found]
 
 
 def restricted(

@@ -48,7 +48,8 @@ def _of(fields: str, functions: str, ours: str = "", theirs: str = "") -> Callab
 ANY = ".*"
 INSIDE = (
     r"^(Assertion|Attribute|Key|NotImplemented|XlaRuntime|JaxRuntime|ZeroDivision|Unbound)|"
-    r"not compatible with finfo$|index out of range$"
+    r"not compatible with finfo$|index out of range$|"
+    r"The problematic value is of type <class 'NoneType'>"
 )
 """Errors that no documentation names: they come from inside of JAX."""
 
@@ -75,6 +76,8 @@ MERELY_REFUSED = "|".join(
         r"Dimension must be 3 for cross product",  # the third component is zero
         r"eq got incompatible shapes",  # which are not equivalent
         r"integer -1 out of bounds|out of range value cannot",  # numbers of its own
+        r"dtype argument to `uniform` must be a float dtype, got u?int[24]",  # of probabilities
+        r"Integers cannot be raised to negative powers, got integer_pow\(u?int[24]",  # the same
         r"iota does not accept dtype bool",  # false and true are the numbers of two classes
         r"does not accept dtype u?int2\b",  # integers of two bits become floats, too
         r"Attempted boolean conversion of traced array",  # a mask that is known
@@ -108,6 +111,11 @@ KNOWN = (
         _of("accepted|error", ANY, theirs=r"^AttributeError: (module|'\w+' object has no)"),
     ),
     Known("JAX fails inside", None, _of("accepted|error", ANY, theirs=INSIDE)),
+    Known(
+        "JAX fails inside",
+        None,
+        _of("error", r"jnp\.poly\w+", theirs="^IndexError: index is out of"),
+    ),
     Known(
         "JAX never ends, or ends the process",
         "dovetail.numpy: gcd",
@@ -147,7 +155,11 @@ KNOWN = (
     Known(
         "a result is weakly typed only if that of every branch is",
         "dovetail.lax: cond",
-        _of("weak type", r"lax\.(cond|switch)", "weak=False"),
+        _of(
+            "weak type",
+            r"lax\.(cond|switch|map)|transform dt\.(custom_gradient|jit|vmap)",
+            "weak=False",
+        ),
     ),
     Known(
         "a predicate and an index are numbers of any width",
@@ -197,7 +209,7 @@ KNOWN = (
     Known(
         "bounds are real numbers",
         "dovetail.random: uniform",
-        _of("refused", r"random\..*", "must be a real number|minval must be an integer"),
+        _of("refused|error", r"random\..*", "must be a real number|m(in|ax)val must be an integer"),
     ),
     Known(
         "a dtype that cannot hold -1 is refused",
@@ -314,6 +326,16 @@ KNOWN = (
         _of("value", r"nn\.log_sigmoid|nn\.log1mexp", theirs=r"nan|inf|\d{3,}\.0|e\+"),
     ),
     Known(
+        "integers are floats before they are negated",
+        "dovetail.nn: log_sigmoid",
+        _of("value", r"nn\.log_sigmoid", r"-2147483648\.0|-9\.223\d+e\+18"),
+    ),
+    Known(
+        "integers are floats before they are negated",
+        "dovetail.nn: soft_sign",
+        _of("value", r"nn\.soft_sign", r"-1\.0", r"[^-]1\.0"),
+    ),
+    Known(
         "unsigned integers are floats before anything is subtracted from them",
         "dovetail.nn: log_sigmoid",
         _of("value", r"nn\.(log_)?softmax", theirs=r"nan|inf"),
@@ -322,6 +344,11 @@ KNOWN = (
         "integers are divided by numbers that are none",
         "dovetail: Array.at",
         _of("value", r"at divide", theirs=r"nan|inf"),
+    ),
+    Known(
+        "booleans are divided by numbers that are none",
+        "dovetail: Array.at",
+        _of("value", r"at divide", theirs=r"\[([01]\.0(, )?)*\]$"),
     ),
     Known(
         "an integer divided by zero is the same in each program",
@@ -419,9 +446,146 @@ KNOWN = (
         _of("accepted", r"(jnp|nn)\..*", theirs="(mul|sub|polynomial) does not accept dtype bool"),
     ),
     Known(
+        "a weakly typed x takes the dtype of y",
+        "dovetail.numpy: polyfit",
+        _of("dtype", r"jnp\.polyfit", r"32$|16$", r"64$"),
+    ),
+    Known(
+        "of no elements the weak type is that of any",
+        "dovetail.numpy: take_along_axis",
+        _of("weak type", r"jnp\.take_along_axis", "weak=True", "weak=False"),
+    ),
+    Known(
+        "of no elements the weak type is that of any",
+        None,
+        _of("weak type", r"jnp\.setdiff1d", "^complex.* weak=False", "weak=True"),
+    ),
+    Known(
+        "what is drawn has the dimensions and the weak type of slices",
+        "dovetail.random: choice",
+        _of(
+            "shape|weak type", r"random\.choice", r"weak=True|^\[.*\b0\b", r"weak=False|^\[.*\b0\b"
+        ),
+    ),
+    Known(
+        "a boolean is no bound of integers",
+        "dovetail.random: choice",
+        _of("refused|error", r"random\.choice", ours="got bool; write|requires a to be an integer"),
+    ),
+    Known(
+        "never weakly typed",
+        "dovetail.lax: random_gamma_grad",
+        _of("weak type", r"lax\.random_gamma_grad", "weak=False"),
+    ),
+    Known(
+        "what is mapped has the weak type of what is not",
+        None,
+        lambda d: (
+            d.mode == "vmap"
+            and _of("weak type", r"lax\.dynamic_update_\w+", "weak=False", "weak=True")(d)
+        ),
+    ),
+    Known(
+        "floats of 8 bits have logarithms of sums",
+        "dovetail.lax: cumlogsumexp",
+        _of("value", r"lax\.cumlogsumexp", r"^\* float8", "nan"),
+    ),
+    Known(
+        "the maximum of no complex numbers is less than any",
+        "dovetail.lax: reduce_min",
+        _of(
+            "value",
+            r"lax\.(reduce_|cum)(min|max)|jnp\.nan(min|max)",
+            r"^\* complex.*inf",
+            r"inf[+-]0j",
+        ),
+    ),
+    Known(
+        "elements are copied, nan and infinities, too",
+        "dovetail.lax: conv_general_dilated_patches",
+        _of("value", r"lax\.conv_general_dilated_patches", theirs="nan"),
+    ),
+    Known(
+        "the condition of a matrix that is singular but for rounding has no figures",
+        None,
+        _of("value", r"jnp\.linalg\.cond", r"\[inf\]|\d{7,}\.|e\+", r"\[inf\]|\d{7,}\.|e\+"),
+    ),
+    Known(
+        "the sign of complex numbers has a derivative",
+        "dovetail.lax: sign",
+        lambda d: d.mode == "grad" and _of("value", r"(jnp|lax)\.sign", "complex", r"\b0j")(d),
+    ),
+    Known(
+        "an exponent of rank 0 is an array",
+        "dovetail.numpy: power",
+        _of("weak type", r"jnp\.(float_)?power|operator \*\*", "weak=False", "weak=True"),
+    ),
+    Known(
+        "the fraction of an infinity is zero",
+        "dovetail.numpy: modf",
+        _of("value", r"jnp\.modf", r"-?0\.0.*inf", r"nan.*inf"),
+    ),
+    Known(
+        "what is multiplied by a beta of 0 is not read",
+        "dovetail.lax.linalg: symmetric_product",
+        _of("value", r"lax\.linalg\.symmetric_product", theirs="nan"),
+    ),
+    Known(
+        "indices of no elements take their place",
+        "dovetail.numpy: take",
+        _of("shape", r"jnp\.take", r"\b0\b", r"\b0\b"),
+    ),
+    Known(
+        "a dtype that cannot hold the value is refused",
+        "dovetail.lax: full",
+        _of("refused", r"lax\.full(_like)?", "cannot hold the fill_value"),
+    ),
+    Known(
+        "sums of squares have a derivative where they vanish",
+        "dovetail.numpy.linalg: lstsq",
+        lambda d: d.mode == "grad" and _of("value", r"jnp\.linalg\.lstsq", theirs="nan")(d),
+    ),
+    Known(
+        "complex numbers have a mean and a variance",
+        None,
+        _of("accepted", r"nn\.standardize", theirs="Clip received a complex value"),
+    ),
+    Known(
+        "infinities are scaled",
+        "dovetail.numpy.fft: ihfft",
+        _of("value", r"jnp\.fft\.ihfft", "inf", "inf[+-]nanj"),
+    ),
+    Known(
+        "zeros at the ends of windows are exact",
+        None,
+        _of("value", r"jnp\.blackman", r"[[ ]0\.0\b", r"-1\.49\d+e-08"),
+    ),
+    Known(
+        "what is made of arrays of NumPy is an array, too",
+        None,
+        _of(
+            "structure",
+            r"jnp\.reshape|lax\.(stop_gradient|associative_scan)|transform dt\.\w+",
+            r"^\* ",
+            r"^numpy ",
+        ),
+    ),
+    Known(
         "older versions of JAX",
         None,
         _of("dtype|weak type", r"jnp\.(tri|hypot|log2)", theirs="32|64"),
+    ),
+    Known(
+        "of two mistakes either may be told",
+        None,
+        _of(
+            "error", r"lax\.stack", "requires arguments of equal dtypes", "must have the same shape"
+        ),
+    ),
+    Known(
+        "a value that is known",
+        None,
+        _of("error", "method item", "^ValueError: can only convert", "^Concretization"),
     ),
     Known(
         "a mask that is known",

@@ -219,6 +219,17 @@ def test_variance_of_few_numbers_is_nan(name: str, ddof: int, where: Any) -> Non
         close(getattr(jnp, name)(REAL, axis, ddof=ddof, where=where), expected)
 
 
+@pytest.mark.parametrize("name", ["var", "std", "nanvar", "nanstd"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float8_e5m2", "float8_e4m3fn"])
+@pytest.mark.parametrize("source", ["float32", "bfloat16", "float8_e5m2", "complex64", "int32"])
+def test_a_variance_in_a_dtype_that_does_not_promote(name: str, dtype: str, source: str) -> None:
+    result = getattr(jnp, name)(jnp.array([1, 2, 4], source), dtype=dtype)
+    expected = getattr(np, name)(np.array([1.0, 2.0, 4.0], np.float32))
+    assert result.dtype == dtype
+    tolerance = float(jnp.finfo(dtype).eps)
+    np.testing.assert_allclose(result.astype("float32"), expected, rtol=tolerance)
+
+
 @pytest.mark.parametrize("axis", [None, 0, 1, -1])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", ["cumsum", "cumprod"])

@@ -230,6 +230,12 @@ def soft_sign(x: ArrayLike) -> Array:
     Returns:
         A float or complex array of the shape of `x`.
 
+    Differs:
+        Integers are floats before their magnitude is taken, so that the least one keeps its sign.
+
+        >>> print(f"{dt.nn.soft_sign(jnp.int8(-128)):.2f}")
+        -0.99
+
     Example:
         >>> import dovetail.nn
         >>> import dovetail.numpy as jnp

@@ -40,6 +40,14 @@ def computed_in(dtype: Any) -> Any:
     return dtype
 
 
+def _wider(dtype: Any, requested: Any) -> Any:
+    """The dtype in which a result is computed that is then converted to the one asked for."""
+    floats = all(dtypes.kind_of(d) in ("f", "c") for d in (dtype, requested))
+    if floats and min(map(dtypes.itemsize_bits, (dtype, requested))) <= 8:
+        return max(dtype, requested, key=dtypes.itemsize_bits)  # they do not promote by themselves
+    return dtypes.common_dtype(dtype, requested)
+
+
 def count_of(function: str, x: Any, axes: Shape, where: Any, dtype: Any) -> Any:
     """The number of elements: an operand of a real dtype, with reduced dimensions of size one."""
     shape = aval_of(x).shape
@@ -215,9 +223,7 @@ def variance(
             f"{function}: the variance of complex numbers is a real number, which {requested} does "
             "not hold; give a floating-point dtype, or take x.real first"
         )
-    computed = computed_in(
-        dtypes.common_dtype(inexact, target) if requested is not None else inexact
-    )
+    computed = computed_in(inexact if requested is None else _wider(inexact, target))
     shape = _common_shape(function, x, where)
     axes = canonical_axes(function, axis, len(shape))
     x = value(strong(convert(x, computed)))

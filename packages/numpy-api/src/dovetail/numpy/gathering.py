@@ -75,6 +75,12 @@ def take(
         TypeError: the indices are not integers.
         IndexError: there are some, and the dimension has no elements.
 
+    Differs:
+        Indices of no elements take their place in the shape, as in NumPy.
+
+        >>> jnp.take(jnp.zeros((0, 3)), jnp.zeros((0, 2), int), axis=0).shape
+        (0, 2, 3)
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.take(jnp.array([10., 20., 30.]), jnp.array([2, 0, 7])))
@@ -176,6 +182,12 @@ def take_along_axis(
         >>> x = jnp.array([jnp.nan, 2.0])
         >>> print(jnp.take_along_axis(x, jnp.array([1, 5]), 0, mode="one_hot"))
         [2. 0.]
+
+        The result is weakly typed as `arr` is, whether that has elements or not.
+
+        >>> x = jnp.full(0, 1.0)
+        >>> print(jnp.take_along_axis(x, jnp.arange(0), 0).weak_type)
+        True
 
     Example:
         >>> import dovetail.numpy as jnp

@@ -107,6 +107,11 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         >>> print(dx, dy)
         0.0 0.0
 
+        An array of rank 0 as the exponent counts for the type of the result as other arrays do.
+
+        >>> print(jnp.power(2.0, jnp.int32(3)).weak_type)
+        False
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.power(jnp.arange(4), 2), jnp.power(4., jnp.array([0.5, 1.5])))

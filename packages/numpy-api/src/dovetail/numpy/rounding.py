@@ -221,6 +221,11 @@ def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
         >>> print(*jnp.modf(-0.5), *jnp.modf(-2.0))
         -0.5 -0.0 -0.0 -2.0
 
+        The fraction of an infinity is zero, as in NumPy, too.
+
+        >>> print(*jnp.modf(-jnp.inf))
+        -0.0 -inf
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> fraction, whole = jnp.modf(jnp.array([1.5, -2.25]))

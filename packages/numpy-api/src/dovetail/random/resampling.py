@@ -285,6 +285,19 @@ def choice(
         ValueError: `key` is an array of several keys, there are no elements, or too few to choose
             without replacement, `p` has the wrong size, or `axis` is out of bounds.
 
+    Differs:
+        Where nothing is drawn the result has the other dimensions of `a`, and its weak type, too.
+
+        >>> dt.random.choice(dt.random.key(0), jnp.ones((4, 2)), (0,)).shape
+        (0, 2)
+
+        A boolean is no bound of integers.
+
+        >>> dt.random.choice(dt.random.key(0), True)
+        Traceback (most recent call last):
+            ...
+        TypeError: random.choice takes an array as a, got bool; ...
+
     Example:
         >>> from dovetail import random
         >>> random.choice(random.key(0), 5, (3,), replace=False).tolist()

@@ -182,6 +182,12 @@ def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
         TypeError: `a` is complex.
         ValueError: `n` is not positive, `axis` is out of bounds, or `norm` is not one of these.
 
+    Differs:
+        An infinity is scaled without becoming nan.
+
+        >>> print(jnp.fft.ihfft(jnp.array([-jnp.inf])))
+        [-inf-0.j]
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.fft.ihfft(jnp.array([6., 0., -2., 0.])))

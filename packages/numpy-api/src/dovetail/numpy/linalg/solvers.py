@@ -463,6 +463,12 @@ def lstsq(
         >>> print(jnp.linalg.lstsq(jnp.ones((0, 2), "complex64"), jnp.ones(0))[3].dtype)
         float32
 
+        Sums of squares have a derivative where nothing is left to fit, too.
+
+        >>> residuals = lambda a: jnp.linalg.lstsq(a, jnp.ones(1))[1].sum()
+        >>> print(dt.grad(residuals)(jnp.array([[0.5]])))
+        [[0.]]
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> a = jnp.array([[1., 0.], [1., 1.], [1., 2.]])

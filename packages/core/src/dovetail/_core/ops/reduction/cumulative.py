@@ -563,6 +563,11 @@ def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Ar
             ...
         dovetail...DTypeError: cumlogsumexp does not accept dtype int32; ...
 
+        Floats of 8 bits without infinities have results, where those of JAX are nan.
+
+        >>> print(lax.cumlogsumexp(jnp.ones(2, "float8_e4m3b11fnuz")))
+        [1 1.75]
+
     Example:
         >>> import numpy as np
         >>> from dovetail import lax

@@ -536,6 +536,15 @@ def reduce_min(
         TypeError: the dtype is not supported.
         ValueError: an axis is out of bounds or repeated.
 
+    Differs:
+        No complex number is greater than the minimum of none, or less than the maximum of none,
+        here and in functions that begin with them, such as `cummin` and `dovetail.numpy.nanmin`.
+
+        >>> print(lax.reduce_min(jnp.zeros(0, "complex64"), (0,)))
+        (inf+infj)
+        >>> print(lax.cummin(jnp.array([complex(jnp.inf, 5)])))
+        [inf+5.j]
+
     Example:
         >>> import numpy as np
         >>> from dovetail import lax
