@@ -95,7 +95,12 @@ EQUAL_DTYPES = (
     r"arguments to fori_loop must have equal types"
 )
 
-ELEMENTARY = r"(jnp|lax|nn)\.(a?(rc)?(sin|cos|tan)h?|exp\w*|log\w*|\w*sqrt|square|power|pow)"
+SEVERAL = r"lax\.(cond|switch|scan|map|while_loop|fori_loop)|transform |dt\."
+"""Functions that run several operations."""
+
+ELEMENTARY = (
+    r"(jnp|lax|nn)\.(a?(rc)?(sin|cos|tan)h?|exp\w*|log\w*|\w*sqrt|square|(float_)?power|pow)"
+)
 
 REDUCTIONS = r"(jnp\.|method )(nan)?(sum|prod|mean|var|std|a?max|a?min|any|all)"
 
@@ -114,6 +119,14 @@ KNOWN = (
         _of("accepted|error", ANY, theirs=r"^(Hung|Crashed)"),
     ),
     Known("JAX merely refuses it", None, _of("accepted", ANY, theirs=MERELY_REFUSED)),
+    Known(
+        "JAX merely refuses one operation, and another one is refused here",
+        None,
+        lambda d: (
+            _of("error", ANY, theirs=MERELY_REFUSED)(d)
+            and (d.mode == "grad" or re.match(SEVERAL, d.function) is not None)
+        ),
+    ),
     Known(
         "JAX refuses it later, when it is compiled",
         None,
@@ -192,7 +205,7 @@ KNOWN = (
     Known(
         "a seed is an integer",
         "dovetail.random: key",
-        _of("refused", r"random\..*", "(the seed|data) must be an integer"),
+        _of("refused|error", r"random\..*", "(the seed|data) must be an integer"),
     ),
     Known(
         "bounds are real numbers",
@@ -203,6 +216,18 @@ KNOWN = (
         "a dtype that cannot hold -1 is refused",
         "dovetail.random: rademacher",
         _of("refused", r"random\.rademacher", "must be one of signed numbers"),
+    ),
+    Known(
+        "coefficients have to fit the dtype",
+        "dovetail.lax: polynomial",
+        _of("refused", r"lax\.polynomial", "does not hold such numbers"),
+    ),
+    Known(
+        "derivatives in the shape are refused, also where nothing depends on them",
+        None,
+        lambda d: (
+            d.mode == "grad" and _of("refused|error", ANY, "random_gamma_grad is not diff")(d)
+        ),
     ),
     Known(
         "slices must fit, also where there are none",

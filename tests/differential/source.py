@@ -45,7 +45,7 @@ def expression(argument: Any) -> str:
         return _number(argument)
     kind, *rest = argument
     if kind == "ref":
-        return rest[0] + "".join(f"[{item}]" for item in rest[1:])
+        return str(rest[0]) + "".join(f"[{item}]" for item in rest[1:])
     if kind == "name":
         return str(rest[0])
     if kind == "complex":
@@ -199,5 +199,5 @@ def script(program: Program, library: str, mode: str = "eager") -> str:
 
 def differentiable(entry: dict[str, Any]) -> bool:
     """Whether gradients are taken with respect to an input."""
-    inexact = entry["dtype"].startswith(("float", "bfloat", "complex"))
+    inexact: bool = entry["dtype"].startswith(("float", "bfloat", "complex"))
     return inexact and entry["flavour"] != "numpy"
