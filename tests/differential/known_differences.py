@@ -80,8 +80,11 @@ MERELY_REFUSED = "|".join(
         r"Attempted boolean conversion of traced array",  # a mask that is known
         r"^ConcretizationTypeError: Abstract tracer value encountered",  # the same
         r"Linearization failed to produce known values",  # gradients of windows that start anywhere
+        r"^ValueError: Out of bound slice: start=0, dim=0",  # a part of an empty reference is empty
+        r"requires floating-point or complex inputs; got u?int[24]",  # they become floats
+        r"^TypeError: len\(\) of unsized object",  # a polynomial of one coefficient
         r"not large enough to hold flattened index",  # positions have the default dtype
-        r"broadcasting: input type=\w+\[0\]",  # a polynomial without coefficients is zero
+        r"broadcasting: input type=~?\w+\[0\]",  # a polynomial without coefficients is zero
         r"PRNG key seed must be an integer; got .*int[24]\[",  # integers of few bits are, too
         r"does not yet support real dtype parameters",  # the variance of complex numbers is real
     )
@@ -95,7 +98,7 @@ EQUAL_DTYPES = (
     r"arguments to fori_loop must have equal types"
 )
 
-SEVERAL = r"lax\.(cond|switch|scan|map|while_loop|fori_loop)|transform |dt\."
+SEVERAL = r"lax\.(cond|switch|scan|map|while_loop|fori_loop)|(transform |through )?dt\."
 """Functions that run several operations."""
 
 ELEMENTARY = (
@@ -170,7 +173,11 @@ KNOWN = (
     Known(
         "a number that a branch returns takes the dtype of the other one",
         "dovetail.lax: cond",
-        _of("accepted", r"lax\.(cond|switch)", theirs="must have equal output types"),
+        _of(
+            "accepted",
+            rf"lax\.(cond|switch)|({SEVERAL}).*",
+            theirs=r"(cond|switch) branches must have equal output types",
+        ),
     ),
     Known(
         "results are never weakly typed, however many elements there are",
@@ -387,6 +394,20 @@ KNOWN = (
         "of no elements there is no mean",
         "dovetail.numpy: pad",
         _of("refused", r"jnp\.pad", "which has no elements"),
+    ),
+    Known(
+        "of no singular values the weak type is that of any",
+        None,
+        _of("weak type", r"jnp\.linalg\.lstsq", "weak=True", "weak=False"),
+    ),
+    Known(
+        "what is factored from nan or infinity is nan",
+        None,
+        _of(
+            "value",
+            r"(lax|jnp)\.linalg\.(svd|qr|eigh)",
+            r"^tuple.*?\*\) \w+\[[\d, ]+\] \[nan(, nan)*\]",
+        ),
     ),
     Known(
         "singular values are real",

@@ -29,6 +29,8 @@ OPERATOR = "operator "
 TRANSFORM = "transform "
 METHOD = "method "
 UPDATE = "at "
+THROUGH = "through "
+"""Before a function that is called in the last of the bodies, by which all of it is run."""
 
 
 def _number(value: float) -> str:
@@ -98,6 +100,8 @@ def operation_lines(operation: Operation) -> list[str]:
         function = function.removeprefix(TRANSFORM)
         words = [expression(argument) for argument in arguments[1:]]
         text = f"{_call(function, arguments[:1], keywords)}({', '.join(words)})"
+    elif function.startswith(THROUGH):
+        text = _call(operation["bodies"][-1]["name"], arguments, keywords)
     elif function == "getitem":
         text = f"{expression(arguments[0])}[{expression(arguments[1])}]"
     elif function.startswith(UPDATE):
