@@ -47,6 +47,7 @@ def _of(fields: str, functions: str, ours: str = "", theirs: str = "") -> Callab
 
 ANY = ".*"
 INSIDE = (
+    r"^TypeError: No constant handler for type|"
     r"^(Assertion|Attribute|Key|NotImplemented|XlaRuntime|JaxRuntime|ZeroDivision|Unbound)|"
     r"not compatible with finfo$|index out of range$"
 )
@@ -80,6 +81,7 @@ MERELY_REFUSED = "|".join(
         r"Attempted boolean conversion of traced array",  # a mask that is known
         r"^ConcretizationTypeError: Abstract tracer value encountered",  # the same
         r"Linearization failed to produce known values",  # gradients of windows that start anywhere
+        r"^ValueError: Invalid shape for `(swap|addupdate)`",  # what is written is repeated
         r"^ValueError: Out of bound slice: start=0, dim=0",  # a part of an empty reference is empty
         r"requires floating-point or complex inputs; got u?int[24]",  # they become floats
         r"^TypeError: len\(\) of unsized object",  # a polynomial of one coefficient
@@ -288,6 +290,23 @@ KNOWN = (
             d.field == "weak type"
             and d.ours.endswith("weak=True")
             and (d.mode == "grad" or re.search(r"\bdt\.", d.function) is not None)
+        ),
+    ),
+    Known(
+        "gradients have the dtypes of their arguments",
+        "dovetail: custom_vjp",
+        _of("dtype", r"through dt\.custom_vjp"),
+    ),
+    Known(
+        "what a reference holds has one type, and is not weakly typed",
+        "dovetail: new_ref",
+        _of("weak type", r"through dt\.new_ref", "weak=False", "weak=True"),
+    ),
+    Known(
+        "a result is weakly typed only if that of every branch is",
+        "dovetail.lax: cond",
+        _of(
+            "weak type", r"through dt\.(linearize|vjp|custom_(jvp|vjp))", "weak=False", "weak=True"
         ),
     ),
     Known(
