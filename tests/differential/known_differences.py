@@ -298,6 +298,15 @@ KNOWN = (
         _of("dtype", r"through dt\.custom_vjp"),
     ),
     Known(
+        "rules say nothing about what is captured",
+        None,
+        _of(
+            "refused|error",
+            r"through dt\.custom_(jvp|vjp)",
+            "differentiated with respect to a value",
+        ),
+    ),
+    Known(
         "what a reference holds has one type, and is not weakly typed",
         "dovetail: new_ref",
         _of("weak type", r"through dt\.new_ref", "weak=False", "weak=True"),
