@@ -88,6 +88,14 @@ def test_forward_and_reverse_mode_agree(name: str) -> None:
     np.testing.assert_allclose([linear_value, reverse_value], [value, value], rtol=1e-12)
 
 
+@pytest.mark.parametrize("x", [1.0, np.float32(1)])
+def test_tangents_that_are_zero_have_the_types_of_others(x: Any) -> None:
+    x = jnp.asarray(x)
+    results, linear = dt.linearize(lambda p: (jnp.sin(p), x), x)
+    for result, tangent in zip(results, linear(x), strict=True):
+        assert tangent.aval == result.aval
+
+
 def test_linearized_function_is_linear_and_reusable() -> None:
     _, linear = dt.linearize(lambda x: jnp.sin(x) * x, POINT)
     a, b = np.ones((3, 3)), POINT

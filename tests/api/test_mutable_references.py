@@ -13,6 +13,7 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax
+from dovetail.errors import DTypeError
 from dovetail.experimental import checkify
 from dovetail.ref import AbstractRef, Ref
 
@@ -607,7 +608,7 @@ def test_dtype_of_a_reference_stays(case: str) -> None:
             assert not ref[...].aval.weak_type
             assert ref[...] == value
         else:
-            with pytest.raises(TypeError, match=rf"holds {np.dtype(type(start))}, .*astype"):
+            with pytest.raises(DTypeError, match=rf"holds {np.dtype(type(start))}, .*astype"):
                 write(ref)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +28,8 @@ SPREAD = 20.0
 """How much further than noise moves a result two libraries may be apart."""
 
 Outcome = dict[str, Any]
+
+FINFO: Any = ml_dtypes.finfo  # which has no types
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,7 @@ def close(ours: np.ndarray[Any, Any], theirs: np.ndarray[Any, Any]) -> np.ndarra
     with np.errstate(all="ignore"):
         finite = np.isfinite(b)
         scale = np.max(np.abs(b), where=finite, initial=0.0)
-        tiny = float(ml_dtypes.finfo(theirs.dtype).smallest_normal)
+        tiny = float(FINFO(theirs.dtype).smallest_normal)
         near = np.abs(a - b) <= tolerance * scale + tiny
         special = (a == b) | (np.isnan(a) & np.isnan(b))
     return np.asarray(np.where(finite, near, special))
@@ -147,11 +150,12 @@ def compare_outcomes(ours: Outcome, theirs: Outcome) -> tuple[str, str, str] | N
     if ours["structure"] != re.sub(r"\b_(?=[A-Z])", "", theirs["structure"]):
         return "structure", told(ours), told(theirs)
     pairs = list(zip(ours["leaves"], theirs["leaves"], strict=True))
-    for field, get in (
-        ("dtype", lambda leaf: str(leaf["value"].dtype)),
-        ("weak type", lambda leaf: f"{leaf['value'].dtype} weak={leaf['weak_type']}"),
-        ("shape", lambda leaf: str(list(leaf["value"].shape))),
-    ):
+    fields: dict[str, Callable[[dict[str, Any]], str]] = {
+        "dtype": lambda leaf: str(leaf["value"].dtype),
+        "weak type": lambda leaf: f"{leaf['value'].dtype} weak={leaf['weak_type']}",
+        "shape": lambda leaf: str(list(leaf["value"].shape)),
+    }
+    for field, get in fields.items():
         for a, b in pairs:
             if get(a) != get(b):
                 return field, get(a), get(b)

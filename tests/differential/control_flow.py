@@ -1,4 +1,4 @@
-"""How branches and loops are drawn, and the functions that they take."""
+"""How branches, loops and transformations are drawn, and the functions that they take."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from drawing import Draw, Value
 from numpy_operations import Made, Maker, call, tupled
-from source import TRANSFORM, Operation
+from source import THROUGH, TRANSFORM, Operation
 
 Body = dict[str, Any]
 
@@ -180,6 +180,160 @@ def transforming(draw: Draw, function: str) -> Made:
     return _with(call(function, _name(body), x), body), result
 
 
+def _whole(draw: Draw, parameters: list[str], steps: list[Operation], result: Any) -> Body:
+    """A function that runs steps, each of which has its result."""
+    draw.bodies += 1
+    return {
+        "name": f"body{draw.bodies}",
+        "parameters": parameters,
+        "operations": steps,
+        "result": result,
+    }
+
+
+def _step(result: str, operation: Operation) -> Operation:
+    return operation | {"result": result}
+
+
+def _applied(function: Any, *arguments: Any) -> list[Any]:
+    """A call inside of an expression; the function is a body, a name or text."""
+    name = function["name"] if isinstance(function, dict) else function
+    return ["call", name, list(arguments), {}]
+
+
+def linearizing(draw: Draw, function: str) -> Made:
+    """Values with linear functions, which are applied."""
+    x = draw.value("f")
+    draw.own(x.reference)
+    body = _body(draw, 1, 1)
+    p, t, found = ["ref", "p"], ["ref", "t"], ["ref", "found", 0]
+    if function.endswith("linearize"):
+        linear = _applied("found[1]", t)
+        if draw.chance(0.3):
+            linear = tupled(
+                [linear, _applied("dt.vmap(found[1])", ["call", "jnp.stack", [["list", t, t]], {}])]
+            )
+    else:
+        linear = _applied("found[1]", _applied("jnp.ones_like", found))
+        if draw.chance(0.3):
+            linear = tupled([linear, _applied("found[1]", ["like", t, found])])
+    start = _with(call(function.removeprefix(THROUGH), _name(body), p), body)
+    whole = _whole(draw, ["p", "t"], [_step("found", start)], tupled([found, linear]))
+    operation = call(function, x, draw.like(x))
+    return _with(operation, whole), [(x.shape, x.kind)]
+
+
+def customizing(draw: Draw, function: str) -> Made:
+    """Functions with derivatives of their own, which are not those of what they compute."""
+    x = draw.value("f")
+    draw.own(x.reference)
+    body, other = _body(draw, 1, 1), _body(draw, 1, 1)
+    p, t = ["ref", "p"], ["ref", "t"]
+    draw.bodies += 1
+    rule, backward = f"rule{draw.bodies}", f"backward{draw.bodies}"
+    rules: list[Body]
+    if function.endswith("custom_jvp"):
+        point, tangent = ["ref", "primals", 0], ["ref", "tangents", 0]
+        scaled = _applied("jnp.multiply", tangent, _applied(other, point))
+        result = tupled([_applied(body, point), scaled])
+        rules = [
+            {
+                "name": rule,
+                "parameters": ["primals", "tangents"],
+                "operations": [],
+                "result": result,
+            }
+        ]
+    else:
+        scaled = _applied("jnp.multiply", ["ref", "g"], _applied(other, ["ref", "kept"]))
+        rules = [
+            {
+                "name": rule,
+                "parameters": ["q"],
+                "operations": [],
+                "result": tupled([_applied(body, ["ref", "q"]), ["ref", "q"]]),
+            },
+            {
+                "name": backward,
+                "parameters": ["kept", "g"],
+                "operations": [],
+                "result": tupled([scaled]),
+            },
+        ]
+    steps = [
+        _step("custom", call(function.removeprefix(THROUGH), _name(body))),
+        _step(
+            "nothing",
+            call("custom.defjvp" if len(rules) == 1 else "custom.defvjp", *map(_name, rules)),
+        ),
+    ]
+    how = draw.integer(0, 3)
+    result = _applied("custom", p)
+    if how == 1 and len(rules) == 1:
+        result = _applied("dt.jvp", ["name", "custom"], tupled([p]), tupled([t]))
+    elif how == 1:
+        result = _applied("dt.vjp(custom, p)[1]", ["like", t, p])
+    elif how == 2:
+        result = _applied("dt.grad(lambda p: jnp.sum(custom(p)))", p)
+    elif how == 3:
+        result = _applied("dt.jit(custom)", p)
+    whole = _whole(draw, ["p", "t"], steps, result)
+    operation = call(function, x, draw.like(x))
+    return _with(operation, body, other, *rules, whole), None if how == 1 else (x.shape, x.kind)
+
+
+def referring(draw: Draw, function: str) -> Made:
+    """Arrays that change in place, also inside of loops, branches and compiled functions."""
+    x = draw.value()
+    ref = ["name", "ref"]
+    bodies, steps = [], [_step("ref", call("dt.new_ref", ["ref", "p"]))]
+    places = ["...", "()"]
+    if x.shape and x.shape[0]:
+        places += ["0", "-1", "slice(0, 1)", "np.array([0])"]
+    for number in range(draw.integer(1, 3)):
+        place = draw.pick(places)
+        body = _body(draw, 1, 1)
+        bodies.append(body)
+        value = _applied(body, ["name", f"ref[{place}]"])
+        change = _applied(
+            f"dt.ref.{draw.pick(('set', 'swap', 'addupdate'))}", ref, ["name", place], value
+        )
+        name = f"step{number}"
+        around = draw.integer(0, 6)
+        if around == 0:
+            inner = _whole(draw, ["i", "c"], [_step("done", _as_operation(change))], ["ref", "c"])
+            change = _applied("lax.fori_loop", 0, draw.integer(0, 3), _name(inner), 0)
+        elif around == 1:
+            inner = _whole(draw, [], [_step("done", _as_operation(change))], 0)
+            change = _applied("lax.cond", draw.chance(0.5), _name(inner), ["name", "lambda: 0"])
+        elif around == 2:
+            inner = _whole(draw, [], [_step("done", _as_operation(change))], 0)
+            change = _applied(f"dt.jit({inner['name']})")
+        elif around == 3:
+            inner = _whole(
+                draw,
+                ["c", "i"],
+                [_step("done", _as_operation(change))],
+                tupled([["ref", "c"], ["ref", "i"]]),
+            )
+            change = _applied("lax.scan", _name(inner), 0, ["array", "int32", [2], [0, 1]])
+        step = _step(name, _as_operation(change))
+        steps.append(_with(step, inner) if around <= 3 else step)
+    result: Any = _applied("dt.freeze", ref)
+    if draw.chance(0.5):
+        result = tupled([["name", f"ref[{draw.pick(places)}]"], ["name", "ref[...]"]])
+        made: Any = None
+    else:
+        made = (x.shape, x.kind)
+    whole = _whole(draw, ["p"], steps, result)
+    return _with(call(function, x), *bodies, whole), made
+
+
+def _as_operation(expression: list[Any]) -> Operation:
+    _, function, arguments, keywords = expression
+    return {"function": function, "arguments": arguments, "keywords": keywords}
+
+
 CONTROL_FLOW: dict[Maker, list[str]] = {
     branches: ["lax.cond", "lax.switch"],
     scanning: ["lax.scan", "lax.scan", "lax.map", "lax.associative_scan"],
@@ -201,4 +355,7 @@ CONTROL_FLOW: dict[Maker, list[str]] = {
             )
         ),
     ],
+    linearizing: [f"{THROUGH}dt.linearize", f"{THROUGH}dt.vjp"],
+    customizing: [f"{THROUGH}dt.custom_jvp", f"{THROUGH}dt.custom_vjp"],
+    referring: [f"{THROUGH}dt.new_ref"],
 }

@@ -81,13 +81,13 @@ class Draw:
 
     def dtype(self, kinds: str = ALL) -> str:
         if self.odd_dtypes and self.chance(0.3):
-            return self.pick(RARE)
+            return self.random.choice(RARE)
         kinds = ALL if self.mistake() else kinds
         weighted = "".join(kind * {"b": 1, "i": 3, "u": 1, "f": 6, "c": 1}[kind] for kind in kinds)
         dtype = self.pick(DTYPES[self.pick(weighted)])
         if dtype in WIDE and not self.x64:
             return {"int64": "int32", "uint64": "uint32", "float64": "float32"}.get(
-                dtype, "complex64"
+                str(dtype), "complex64"
             )
         return str(dtype)
 
@@ -209,7 +209,7 @@ class Draw:
             and (not nonempty or 0 not in value.shape)
         ]
         if fitting and self.chance(0.75):
-            return self.pick(fitting)
+            return self.random.choice(fitting)
         if shape is None:
             rank = max(least, self.pick((0, 1, 2, 2, 3))) if rank is None else rank
             shape = self.shape(rank, least=int(nonempty))

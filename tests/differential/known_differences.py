@@ -47,6 +47,7 @@ def _of(fields: str, functions: str, ours: str = "", theirs: str = "") -> Callab
 
 ANY = ".*"
 INSIDE = (
+    r"^TypeError: No constant handler for type|"
     r"^(Assertion|Attribute|Key|NotImplemented|XlaRuntime|JaxRuntime|ZeroDivision|Unbound)|"
     r"not compatible with finfo$|index out of range$|"
     r"The problematic value is of type <class 'NoneType'>"
@@ -83,8 +84,12 @@ MERELY_REFUSED = "|".join(
         r"Attempted boolean conversion of traced array",  # a mask that is known
         r"^ConcretizationTypeError: Abstract tracer value encountered",  # the same
         r"Linearization failed to produce known values",  # gradients of windows that start anywhere
+        r"^ValueError: Invalid shape for `(swap|addupdate)`",  # what is written is repeated
+        r"^ValueError: Out of bound slice: start=0, dim=0",  # a part of an empty reference is empty
+        r"requires floating-point or complex inputs; got u?int[24]",  # they become floats
+        r"^TypeError: len\(\) of unsized object",  # a polynomial of one coefficient
         r"not large enough to hold flattened index",  # positions have the default dtype
-        r"broadcasting: input type=\w+\[0\]",  # a polynomial without coefficients is zero
+        r"broadcasting: input type=~?\w+\[0\]",  # a polynomial without coefficients is zero
         r"PRNG key seed must be an integer; got .*int[24]\[",  # integers of few bits are, too
         r"does not yet support real dtype parameters",  # the variance of complex numbers is real
     )
@@ -98,7 +103,12 @@ EQUAL_DTYPES = (
     r"arguments to fori_loop must have equal types"
 )
 
-ELEMENTARY = r"(jnp|lax|nn)\.(a?(rc)?(sin|cos|tan)h?|exp\w*|log\w*|\w*sqrt|square|power|pow)"
+SEVERAL = r"lax\.(cond|switch|scan|map|while_loop|fori_loop)|(transform |through )?dt\."
+"""Functions that run several operations."""
+
+ELEMENTARY = (
+    r"(jnp|lax|nn)\.(a?(rc)?(sin|cos|tan)h?|exp\w*|log\w*|\w*sqrt|square|(float_)?power|pow)"
+)
 
 REDUCTIONS = r"(jnp\.|method )(nan)?(sum|prod|mean|var|std|a?max|a?min|any|all)"
 
@@ -122,6 +132,14 @@ KNOWN = (
         _of("accepted|error", ANY, theirs=r"^(Hung|Crashed)"),
     ),
     Known("JAX merely refuses it", None, _of("accepted", ANY, theirs=MERELY_REFUSED)),
+    Known(
+        "JAX merely refuses one operation, and another one is refused here",
+        None,
+        lambda d: (
+            _of("error", ANY, theirs=MERELY_REFUSED)(d)
+            and (d.mode == "grad" or re.match(SEVERAL, d.function) is not None)
+        ),
+    ),
     Known(
         "JAX refuses it later, when it is compiled",
         None,
@@ -169,7 +187,11 @@ KNOWN = (
     Known(
         "a number that a branch returns takes the dtype of the other one",
         "dovetail.lax: cond",
-        _of("accepted", r"lax\.(cond|switch)", theirs="must have equal output types"),
+        _of(
+            "accepted",
+            rf"lax\.(cond|switch)|({SEVERAL}).*",
+            theirs=r"(cond|switch) branches must have equal output types",
+        ),
     ),
     Known(
         "results are never weakly typed, however many elements there are",
@@ -204,7 +226,7 @@ KNOWN = (
     Known(
         "a seed is an integer",
         "dovetail.random: key",
-        _of("refused", r"random\..*", "(the seed|data) must be an integer"),
+        _of("refused|error", r"random\..*", "(the seed|data) must be an integer"),
     ),
     Known(
         "bounds are real numbers",
@@ -215,6 +237,18 @@ KNOWN = (
         "a dtype that cannot hold -1 is refused",
         "dovetail.random: rademacher",
         _of("refused", r"random\.rademacher", "must be one of signed numbers"),
+    ),
+    Known(
+        "coefficients have to fit the dtype",
+        "dovetail.lax: polynomial",
+        _of("refused", r"lax\.polynomial", "does not hold such numbers"),
+    ),
+    Known(
+        "derivatives in the shape are refused, also where nothing depends on them",
+        None,
+        lambda d: (
+            d.mode == "grad" and _of("refused|error", ANY, "random_gamma_grad is not diff")(d)
+        ),
     ),
     Known(
         "slices must fit, also where there are none",
@@ -268,6 +302,32 @@ KNOWN = (
             d.field == "weak type"
             and d.ours.endswith("weak=True")
             and (d.mode == "grad" or re.search(r"\bdt\.", d.function) is not None)
+        ),
+    ),
+    Known(
+        "gradients have the dtypes of their arguments",
+        "dovetail: custom_vjp",
+        _of("dtype", r"through dt\.custom_vjp"),
+    ),
+    Known(
+        "rules say nothing about what is captured",
+        None,
+        _of(
+            "refused|error",
+            r"through dt\.custom_(jvp|vjp)",
+            "differentiated with respect to a value",
+        ),
+    ),
+    Known(
+        "what a reference holds has one type, and is not weakly typed",
+        "dovetail: new_ref",
+        _of("weak type", r"through dt\.new_ref", "weak=False", "weak=True"),
+    ),
+    Known(
+        "a result is weakly typed only if that of every branch is",
+        "dovetail.lax: cond",
+        _of(
+            "weak type", r"through dt\.(linearize|vjp|custom_(jvp|vjp))", "weak=False", "weak=True"
         ),
     ),
     Known(
@@ -389,6 +449,20 @@ KNOWN = (
         "of no elements there is no mean",
         "dovetail.numpy: pad",
         _of("refused", r"jnp\.pad", "which has no elements"),
+    ),
+    Known(
+        "of no singular values the weak type is that of any",
+        None,
+        _of("weak type", r"jnp\.linalg\.lstsq", "weak=True", "weak=False"),
+    ),
+    Known(
+        "what is factored from nan or infinity is nan",
+        None,
+        _of(
+            "value",
+            r"(lax|jnp)\.linalg\.(svd|qr|eigh)",
+            r"^tuple.*?\*\) \w+\[[\d, ]+\] \[nan(, nan)*\]",
+        ),
     ),
     Known(
         "singular values are real",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from drawing import ALL, Draw, Value
+from drawing import ALL, Draw, Shape, Value
 from numpy_operations import Made, Maker, call, floating, tupled
 
 
@@ -126,6 +126,7 @@ def moving(draw: Draw, function: str) -> Made:
     x = draw.value(least=1)
     rank = len(x.shape)
     axis = draw.own_axis(rank)
+    shape: Shape
     if name == "transpose":
         order = draw.permutation(rank)
         return call(function, x, tupled(order)), (tuple(x.shape[i] for i in order), x.kind)
@@ -184,8 +185,9 @@ def slicing(draw: Draw, function: str) -> Made:
         words = [] if draw.chance(0.5) else [tupled([draw.integer(1, 2) for _ in starts])]
         return call(function, x, tupled(starts), tupled(limits), *words), None
     if name == "slice_in_dim":
-        words = {"stride": draw.integer(1, 2), "axis": axis}
-        return call(function, x, starts[axis % rank], limits[axis % rank], **words), None
+        stride = draw.integer(1, 2)
+        start, limit = starts[axis % rank], limits[axis % rank]
+        return call(function, x, start, limit, stride=stride, axis=axis), None
     if name == "index_in_dim":
         return call(function, x, draw.integer(-n, n - 1), axis=axis), None
     at = draw.value("iu", shape=()) if draw.chance(0.6) else draw.integer(-1, n)
@@ -356,8 +358,8 @@ def odds_and_ends(draw: Draw, function: str) -> Made:
         return call(function, x, index, update, record), (x.shape, x.kind)
     x = draw.value(least=1)
     if name in ("stack", "unstack"):
-        words = ["list", x.reference, draw.like(x)] if name == "stack" else x
-        return call(function, words, axis=draw.own_axis(len(x.shape))), None
+        arrays = ["list", x.reference, draw.like(x)] if name == "stack" else x
+        return call(function, arrays, axis=draw.own_axis(len(x.shape))), None
     if name == "broadcast_like":
         return call(function, draw.value(shape=draw.broadcastable(x.shape)), x), None
     if name == "index_take":

@@ -561,8 +561,9 @@ def odds_and_ends(draw: Draw, function: str) -> Made:
         return call(function, draw.integer(1, 5)), None
     if name == "ravel_multi_index":
         x = draw.value("iu")
-        words = (tupled([x, draw.value("iu", shape=x.shape)]), tupled([2, 3]))
-        return call(function, *words, mode=draw.pick(("clip", "wrap"))), (x.shape, "i")
+        places = tupled([x, draw.value("iu", shape=x.shape)])
+        mode = draw.pick(("clip", "wrap"))
+        return call(function, places, tupled([2, 3]), mode=mode), (x.shape, "i")
     if name in ("fromfunction", "apply_along_axis", "apply_over_axes", "vectorize"):
         if name == "fromfunction":
             return call(function, ["name", "jnp.add"], tupled(draw.shape(2))), None
@@ -570,10 +571,10 @@ def odds_and_ends(draw: Draw, function: str) -> Made:
         if name == "vectorize":
             return call("jnp.vectorize(jnp.square)", x), (x.shape, x.kind)
         axis = draw.own_axis(len(x.shape))
-        words = (["name", draw.pick(("jnp.sum", "jnp.max", "jnp.sort"))], axis, x)
+        along = ["name", draw.pick(("jnp.sum", "jnp.max", "jnp.sort"))]
         if name == "apply_over_axes":
-            words = (["name", "jnp.sum"], x, tupled([axis]))
-        return call(function, *words), None
+            return call(function, ["name", "jnp.sum"], x, tupled([axis])), None
+        return call(function, along, axis, x), None
     if name == "piecewise":
         x = draw.value("f")
         conditions = ["list", draw.value("b", shape=x.shape).reference]
@@ -608,15 +609,15 @@ def _updates_by_position(draw: Draw, function: str, name: str, x: Value) -> Made
         return call(function, square, draw.scalar(), inplace=False), result
     if name in ("put", "place"):
         mask = draw.array("bool", x.shape, 0, 1)
-        index = mask if name == "place" else draw.array("int32", (2,), -m, m - 1)
-        return call(function, x, index, ["list", 1, 2], inplace=False), (x.shape, x.kind)
+        places = mask if name == "place" else draw.array("int32", (2,), -m, m - 1)
+        return call(function, x, places, ["list", 1, 2], inplace=False), (x.shape, x.kind)
     if name == "put_along_axis":
-        index = draw.array("int32", tuple(min(k, 1) for k in x.shape), -m, m - 1)
-        words = (index, draw.scalar(), axis)
+        places = draw.array("int32", tuple(min(k, 1) for k in x.shape), -m, m - 1)
+        words = (places, draw.scalar(), axis)
         return call(function, x, *words, inplace=False), (x.shape, x.kind)
     if name in ("cumulative_sum", "cumulative_prod"):
-        words = {"axis": axis, "include_initial": draw.chance(0.4)}
-        return call(function, x, **words), None
+        initial = draw.chance(0.4)
+        return call(function, x, axis=axis, include_initial=initial), None
     if name == "lexsort":
         other = draw.value(shape=x.shape)
         return call(function, tupled([x, other]), axis=axis), (x.shape, "i")

@@ -55,11 +55,11 @@ def sampling(draw: Draw, function: str) -> Made:
         return call(function, _key(draw), *words), None
     if name == "randint":
         low, high = (_parameter(draw, shape, "i") for _ in "ab")
-        words = (_key(draw), tupled(shape), low, high)
+        words = [_key(draw), tupled(shape), low, high]
         return call(function, *words, **_dtype(draw, "iu")), (shape, "i")
     if name == "truncated_normal":
         low, high = (_parameter(draw, shape) for _ in "ab")
-        words = (_key(draw), low, high, tupled(shape))
+        words = [_key(draw), low, high, tupled(shape)]
         return call(function, *words, **_dtype(draw, "f")), (shape, "f")
     keywords = _dtype(draw, "fffc" if name == "normal" else "f")
     if name == "uniform" and draw.chance(0.5):

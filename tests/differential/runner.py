@@ -26,7 +26,7 @@ import sys
 import warnings
 import zlib
 from collections.abc import Callable, Iterable
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 import ml_dtypes
 import numpy as np
@@ -42,15 +42,17 @@ CANCELLING = re.compile(r".*linalg\..*|jnp\.(fft\..*|polyfit|roots|cov|corrcoef)
 
 Factors = list[float] | None
 
+FINFO: Any = ml_dtypes.finfo  # which has no types
 
-def send(file: BinaryIO, message: Any) -> None:
+
+def send(file: IO[bytes], message: Any) -> None:
     """Write one message."""
     data = pickle.dumps(message)
     file.write(struct.pack("<Q", len(data)) + data)
     file.flush()
 
 
-def receive(file: BinaryIO) -> Any:
+def receive(file: IO[bytes]) -> Any:
     """Read one message; EOFError where there is none."""
     head = file.read(8)
     if len(head) < 8:
@@ -116,7 +118,7 @@ class Library:
         """The results of all operations, each an error or a pair of leaves and structure."""
         namespace = self.names | values
         found: list[Any] = []
-        failed = set()
+        failed: set[str] = set()
         for number, operation in enumerate(program["operations"]):
             name = operation["result"]
             if not failed.isdisjoint(operands(operation)):
@@ -151,7 +153,7 @@ class Library:
                 return leaf
             if not self.names["jnp"].issubdtype(leaf.dtype, np.inexact):
                 return leaf
-            return leaf * (1 + factor * (NOISE * float(ml_dtypes.finfo(leaf.dtype).eps)))
+            return leaf * (1 + factor * (NOISE * float(FINFO(leaf.dtype).eps)))
 
         return self.names["tree"].map(change, tree)
 
@@ -241,8 +243,10 @@ class Library:
         axes = tuple(0 if entry["batched"] else None for entry in program["inputs"])
 
         def transformation(function: Callable[..., Any]) -> Callable[..., Any]:
-            mapped = self.package.vmap(function, in_axes=(None, *axes))
-            return self.package.jit(mapped) if program["compiled"] else mapped
+            mapped: Callable[..., Any] = self.package.vmap(function, in_axes=(None, *axes))
+            if program["compiled"]:
+                mapped = self.package.jit(mapped)
+            return mapped
 
         return self.traced(program, stacked, factors, transformation)
 

@@ -110,7 +110,8 @@ def _candidates(
 
 def _ancestors(operations: list[Operation], result: str) -> list[Operation]:
     """An operation and those that it depends on."""
-    needed, kept = {result}, []
+    needed = {result}
+    kept: list[Operation] = []
     for operation in reversed(operations):
         if operation["result"] in needed:
             kept.insert(0, operation)

@@ -29,6 +29,8 @@ OPERATOR = "operator "
 TRANSFORM = "transform "
 METHOD = "method "
 UPDATE = "at "
+THROUGH = "through "
+"""Before a function that is called in the last of the bodies, by which all of it is run."""
 
 
 def _number(value: float) -> str:
@@ -45,7 +47,7 @@ def expression(argument: Any) -> str:
         return _number(argument)
     kind, *rest = argument
     if kind == "ref":
-        return rest[0] + "".join(f"[{item}]" for item in rest[1:])
+        return str(rest[0]) + "".join(f"[{item}]" for item in rest[1:])
     if kind == "name":
         return str(rest[0])
     if kind == "complex":
@@ -98,6 +100,8 @@ def operation_lines(operation: Operation) -> list[str]:
         function = function.removeprefix(TRANSFORM)
         words = [expression(argument) for argument in arguments[1:]]
         text = f"{_call(function, arguments[:1], keywords)}({', '.join(words)})"
+    elif function.startswith(THROUGH):
+        text = _call(operation["bodies"][-1]["name"], arguments, keywords)
     elif function == "getitem":
         text = f"{expression(arguments[0])}[{expression(arguments[1])}]"
     elif function.startswith(UPDATE):
@@ -199,5 +203,5 @@ def script(program: Program, library: str, mode: str = "eager") -> str:
 
 def differentiable(entry: dict[str, Any]) -> bool:
     """Whether gradients are taken with respect to an input."""
-    inexact = entry["dtype"].startswith(("float", "bfloat", "complex"))
+    inexact: bool = entry["dtype"].startswith(("float", "bfloat", "complex"))
     return inexact and entry["flavour"] != "numpy"

@@ -185,9 +185,13 @@ def test_two_outcomes_differ_in(ours: Outcome, theirs: Outcome, field: str | Non
     assert (found and found[0]) == field
 
 
+def _pair(x: float, y: float) -> Any:
+    return np.array([x, y], np.float32)
+
+
 def test_rounding_explains_what_noise_moves() -> None:
-    ours, theirs = outcome(np.float32([1.0, 0.01])), outcome(np.float32([1.0, 0.02]))
-    still, moved = outcome(np.float32([1.0, 0.02])), outcome(np.float32([1.0, 0.03]))
+    ours, theirs = outcome(_pair(1.0, 0.01)), outcome(_pair(1.0, 0.02))
+    still, moved = outcome(_pair(1.0, 0.02)), outcome(_pair(1.0, 0.03))
     assert explained_by_rounding(ours, theirs, [still, moved])
     assert not explained_by_rounding(ours, theirs, [still, still])
     assert not explained_by_rounding(outcome(1), outcome(2), [outcome(2)])

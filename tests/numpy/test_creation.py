@@ -161,6 +161,10 @@ def test_options_of_array() -> None:
         (lambda: dt.jit(jnp.arange)(3), dt.errors.ConcretizationTypeError, "start of arange"),
         (lambda: jnp.arange(0, 1, 0), ZeroDivisionError, "step"),
         (lambda: jnp.arange(np.nan), ValueError, "finite"),
+        (lambda: jnp.arange(0, np.inf, np.nan), ValueError, "finite"),
+        (lambda: jnp.arange(0, 1, np.inf), ValueError, "finite"),
+        (lambda: jnp.arange(-np.inf, 0), OverflowError, "finite"),
+        (lambda: jnp.arange(0, np.inf), OverflowError, "finite"),
         (lambda: jnp.arange(1j), TypeError, "real"),
         (lambda: jnp.arange(jnp.ones(2)), TypeError, "scalar"),
         (lambda: jnp.linspace(0, 1, -1), ValueError, "^linspace: num"),
@@ -347,6 +351,16 @@ def test_logspace_of_several_bases(num: int, ends: tuple[Any, Any], base: Any) -
         found = jnp.logspace(*ends, num, base=base, axis=axis)
         assert found.shape == expected.shape
         np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["int2", "uint2", "int4", "uint4", "float8_e5m2"])
+@pytest.mark.parametrize("function", ["linspace", "logspace", "geomspace"])
+def test_spaces_of_dtypes_that_do_not_promote(function: str, dtype: str) -> None:
+    ends = {"linspace": (0.0, 1.0), "logspace": (0.0, 0.0), "geomspace": (1.0, 1.0)}[function]
+    want = getattr(np, function)(*ends, 3).astype(dtype)
+    for wide in ("bfloat16", "float32"):
+        first, last = (jnp.asarray(end, wide) for end in ends)
+        same(getattr(jnp, function)(first, last, 3, dtype=dtype), want)
 
 
 def test_linspace_details() -> None:

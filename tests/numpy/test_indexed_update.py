@@ -632,3 +632,15 @@ def test_under_other_transformations() -> None:
     jacobian = dt.jacrev(f)(x)
     assert_same(jacobian, np.asarray(dt.jacfwd(f)(x)))
     assert_same(dt.linearize(f, x)[1](x), want)
+
+
+@pytest.mark.parametrize("place", [..., None, 0, slice(1, 3), np.array([0, 0]), np.arange(3) < 2])
+def test_the_sum_of_booleans_is_or_wherever_it_is_written(place: Any) -> None:
+    x = np.array([True, False, False])
+    for value in (True, False):
+        want = x.copy()
+        want[... if place is None else place] |= value
+        assert_same(jnp.asarray(x).at[place].add(value), want)
+        ref = dt.new_ref(jnp.asarray(x))
+        dt.ref.addupdate(ref, place, value)
+        assert_same(ref[...], want)

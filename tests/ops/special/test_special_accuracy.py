@@ -137,6 +137,16 @@ INF, NAN = math.inf, math.nan
     ("name", "cases"),
     [
         (
+            "digamma",
+            {
+                (0.0,): -INF,
+                (-2,): NAN,
+                (INF,): INF,
+                (-INF,): NAN,
+                (NAN,): NAN,
+            },
+        ),
+        (
             "zeta",
             {
                 # At poles as SciPy has it; elsewhere limits.
@@ -168,7 +178,7 @@ INF, NAN = math.inf, math.nan
             {
                 (0, 1): -0.5772156649015329,
                 (0, INF): INF,
-                (0, 0): NAN,
+                (0, 0): -INF,
                 (0, -2): NAN,
                 (1, 0): INF,
                 (2, 0): -INF,

@@ -43,7 +43,9 @@ def test_polynomial_of_scalars_is_weakly_typed() -> None:
     found = lax.polynomial(2.0, [1.0, 0.5])
     assert float(found) == 2.0
     assert found.weak_type
+    assert lax.polynomial(2.0, []).weak_type
     assert not lax.polynomial(np.float32(2), [1.0, 0.5]).weak_type
+    assert not lax.polynomial(np.float32(2), []).weak_type
 
 
 @pytest.mark.parametrize("unroll", [None, 1, 2, 5, 40, 41])

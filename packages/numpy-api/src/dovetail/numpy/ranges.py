@@ -64,7 +64,8 @@ def arange(
 
     Raises:
         ConcretizationTypeError: an argument is traced.
-        OverflowError: the dtype cannot hold a number.
+        OverflowError: the dtype cannot hold a number, or `start` or `stop` is infinite.
+        ValueError: an argument is nan, or `step` is infinite.
         ZeroDivisionError: the step is zero.
 
     Example:
@@ -99,7 +100,9 @@ def arange(
     if difference == 0:
         raise ZeroDivisionError("arange: step must not be zero")
     if any(n != n or n in (math.inf, -math.inf) for n in (first, last, difference)):
-        raise ValueError(f"arange: start, stop and step must be finite, got {numbers}")
+        countable = math.isfinite(difference) and first == first and last == last
+        error = OverflowError if countable else ValueError
+        raise error(f"arange: start, stop and step must be finite, got {numbers}")
     length = _length(first, last, difference)
     if length and dtypes.kind_of(target) in ("i", "u"):
         _check_ends(target, _plain(first), _plain(first) + (length - 1) * _plain(difference))
@@ -247,13 +250,22 @@ def _ends(function: str, start: Any, stop: Any, dtype: Any) -> tuple[Array, Arra
 
     def wide(end: Any, name: str) -> Any:
         x = array_like(end, function, name)
-        own = aval_of(x).dtype
-        promotes = dtypes.itemsize_bits(own) > (8 if dtypes.kind_of(own) == "f" else 4)
-        return end if promotes else convert(x, inexact_dtype(dtype))
+        return end if _promotes(aval_of(x).dtype) else convert(x, inexact_dtype(dtype))
 
     if dtype is not None:
         start, stop = wide(start, _ENDS[0]), wide(stop, _ENDS[1])
     return inexact_pair(function, start, stop, _ENDS)
+
+
+def _promotes(dtype: Any) -> bool:
+    return dtypes.itemsize_bits(dtype) > (8 if dtypes.kind_of(dtype) == "f" else 4)
+
+
+def _computed(end: Any, dtype: Any) -> Any:
+    """The inexact dtype that holds an end and the result, if the dtype of that promotes."""
+    own = aval_of(end).dtype
+    wanted = [dtype] if dtype is not None and _promotes(dtype) else []
+    return inexact_dtype(dtypes.common_dtype(own, *wanted))
 
 
 def _count(function: str, num: Any) -> int:
@@ -268,7 +280,7 @@ def _linspace(
     start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis: int, retstep: bool
 ) -> Any:
     first, last = _ends("linspace", start, stop, dtype)
-    computed = inexact_dtype(dtypes.common_dtype(aval_of(first).dtype, *([dtype] if dtype else [])))
+    computed = _computed(first, dtype)
     out = dtype or inexact_dtype(aval_of(first).dtype)
     first, last = convert(first, computed), convert(last, computed)
     shape = broadcast_result("linspace", (aval_of(first).shape, aval_of(last).shape))
@@ -408,7 +420,7 @@ def geomspace(
 @compiled_with("num", "endpoint", "dtype", "axis")
 def _geomspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis: int) -> Any:
     first, last = _ends("geomspace", start, stop, dtype)
-    computed = inexact_dtype(dtypes.common_dtype(aval_of(first).dtype, *([dtype] if dtype else [])))
+    computed = _computed(first, dtype)
     first, last = convert(first, computed), convert(last, computed)
     shape = broadcast_result("geomspace", (aval_of(first).shape, aval_of(last).shape))
     first, last = broadcast_to(first, shape), broadcast_to(last, shape)

@@ -278,7 +278,11 @@ class LinearFunction:
             found = eval_jaxpr(program.closed.jaxpr, [], *operands, before=replay.at)
         _, zero_avals = partition(program.nonzero_out, program.out_avals)
         outs = merge(program.nonzero_out, found, map(Zero, zero_avals))
-        return self.out_tree.unflatten(map(as_result, outs))
+        typed = (
+            match_weak_type(as_result(t), aval)
+            for t, aval in zip(outs, program.out_avals, strict=True)
+        )
+        return self.out_tree.unflatten(typed)
 
 
 @overload

@@ -63,13 +63,13 @@ def new_ref(
         A write that would round or cut its value is an error. Under `vmap` a reference from
         outside can be read, not written. Where a compiled function fails, the references that
         it uses keep their values. A backward rule cannot write to a reference that went through
-        a `jit` inside of the gradient.
+        a `jit` inside of the gradient. What is read is never weakly typed.
 
         >>> r = dt.new_ref(jnp.zeros(2, int))
         >>> r[0] = 1.5
         Traceback (most recent call last):
             ...
-        TypeError: the mutable reference Ref{i32[2]} made at ...
+        dovetail...DTypeError: the mutable reference Ref{i32[2]} made at ...
 
     Example:
         >>> import dovetail as dt

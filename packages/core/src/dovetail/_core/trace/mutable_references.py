@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from dovetail._core.base import dtypes, pytree
 from dovetail._core.base.bindings import get_traceback
+from dovetail._core.base.errors import DTypeError
 from dovetail._core.base.source import describe
 from dovetail._core.ir.avals import ShapedArray, aval_of, forbid_as_array
 from dovetail._core.trace.state import Trace, state
@@ -168,7 +169,7 @@ class RefView(_OfArray):
             or dtypes.is_extended(aval.dtype)
             or dtypes.result_type(self.inner_aval, aval) != dtype
         ):
-            raise TypeError(
+            raise DTypeError(
                 f"{self.described()} holds {dtype}, and the value written to it is "
                 f"{aval.short_name()}, which would be rounded or cut; convert it with "
                 f".astype({str(dtype)!r})"

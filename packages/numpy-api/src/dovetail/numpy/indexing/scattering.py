@@ -170,6 +170,13 @@ def _of_one_dtype(x: Any, values: Any, method: str) -> tuple[Any, Any]:
     return (x if dtype == aval.dtype else convert_element_type(x, dtype, weak)), values
 
 
+def _combined(method: str, x: Any, values: Any) -> Any:
+    """All elements of an array, updated."""
+    if method == "add" and dtypes.kind_of(aval_of(x).dtype) == "b":
+        method = "max"  # the sum of booleans is "or", as in a scatter
+    return values if method == "set" else _ELEMENTWISE[method].bind(x, values)
+
+
 def _scatter(
     x: Any,
     index: Index,
@@ -195,7 +202,7 @@ def _scatter(
         )
     if not plan.axes and not plan.fresh and plan.slice_sizes == plan.shape:
         values = instantiate_zeros(values)
-        return values if method == "set" else _ELEMENTWISE[method].bind(x, values)
+        return _combined(method, x, values)
     if plan.fresh:
         x = add_dimensions(x, plan.fresh)
     out = bind_scatter(
@@ -325,6 +332,6 @@ def _put_masked(x: Any, mask: Any, values: Any, method: str) -> Any:
     aval = aval_of(x)
     present, values = _of_one_dtype(x, values, method)
     values = broadcast_scalar(values, aval.shape) if aval.shape else values
-    new = values if method == "set" else _ELEMENTWISE[method].bind(present, values)
+    new = _combined(method, present, values)
     chosen = broadcast_in_dim(mask, aval.shape, tuple(range(mask.ndim)))
     return convert_element_type(select_n_p.bind(chosen, present, new), aval.dtype, aval.weak_type)

@@ -151,7 +151,7 @@ class Digamma(Function):
         on_pole = eq_p.bind(distance, literal_like(0, x))
         negative = _where(on_pole, literal_array(math.nan, x), negative)
         result = _where(lt_p.bind(x, literal_like(0, x)), negative, positive)
-        return _where(eq_p.bind(x, literal_like(0, x)), literal_array(math.nan, x), result)
+        return _where(eq_p.bind(x, literal_like(0, x)), literal_array(-math.inf, x), result)
 
 
 def literal_array(value: float, like: Any) -> Any:
@@ -189,6 +189,7 @@ class Polygamma(InteriorFunction, Binary):
             (valid & (x <= 0.0) & (x == x.apply("floor")), pole),
             (valid & (x == math.inf), 0.0),
             ((m == 0.0) & (x == math.inf), math.inf),
+            ((m == 0.0) & (x == 0.0), -math.inf),
         )
 
     def tangent_left(self, t: Any, x: Any, y: Any, out: Any) -> Any:
@@ -270,7 +271,8 @@ def digamma(x: ArrayLike) -> Array:
         x: floating point numbers.
 
     Returns:
-        An array of the shape and dtype of `x`; NaN at 0 and the negative integers.
+        An array of the shape and dtype of `x`; minus infinity at 0 and NaN at the negative
+        integers.
 
     Raises:
         TypeError: `x` is not floating point.

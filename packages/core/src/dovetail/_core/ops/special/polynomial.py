@@ -206,7 +206,9 @@ def polynomial(x: ArrayLike, coeffs: Sequence[Any], *, unroll: int | None = None
         return polynomial_p.bind(x, *values, unroll=unroll)
     # Checks the dtype of x.
     shape = polynomial_p.abstract(aval, *([aval_of(v) for v in values] or [aval])).shape
-    return broadcast_to(values[0], shape) if values else full(shape, 0, aval.dtype)
+    if values:
+        return broadcast_to(values[0], shape)
+    return convert_element_type(full(shape, 0, aval.dtype), aval.dtype, aval.weak_type)
 
 
 def _listed(coeffs: Any) -> Sequence[Any]:

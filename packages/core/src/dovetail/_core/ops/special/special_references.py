@@ -37,8 +37,10 @@ def digamma(x: float) -> float:
 
     Source: recurrence and asymptotic expansion, DLMF 5.5.2, 5.5.4 and 5.11.2, with 40 digits.
     """
-    if math.isnan(x) or x == -math.inf or x == 0:
+    if math.isnan(x) or x == -math.inf:
         return math.nan
+    if x == 0:
+        return -math.inf
     if x == math.inf:
         return math.inf
     if x < 0:
