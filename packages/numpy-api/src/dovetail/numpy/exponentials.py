@@ -261,13 +261,14 @@ def sinc(x: ArrayLike, /) -> Array:
         0.6366
     """
     x = inexact("sinc", x)
-    far = _is_real_infinity(x)
+    far = _is_far_and_real(x)
     scaled = lax.mul(pick(far, literal_beside(1, x), x), literal_beside(_PI, x))
-    # Near 0 use the Taylor series: the derivatives of the quotient are 0 / 0 there.
-    squared = lax.square(scaled)
+    # Near 0 use the Taylor series: the derivatives of the quotient are 0 / 0 there. Elsewhere its
+    # own would be infinite.
     near = lax.lt(
         lax.abs(scaled), literal(_SERIES_BELOW, lax.real(x).dtype if _is_complex(x) else x.dtype)
     )
+    squared = lax.square(pick(near, scaled, literal_beside(0, scaled)))
     series = literal_beside(0, scaled)
     for coefficient in _SINC_SERIES:
         series = lax.add(lax.mul(series, squared), literal_beside(coefficient, scaled))
@@ -276,12 +277,14 @@ def sinc(x: ArrayLike, /) -> Array:
     return pick(far, literal_beside(0, found), found)
 
 
-def _is_real_infinity(x: Any) -> Any:
+def _is_far_and_real(x: Any) -> Any:
+    """Where pi times a real number is infinite."""
     real = lax.real(x) if _is_complex(x) else x
-    infinite = lax.eq(lax.abs(real), literal(math.inf, real.dtype))
+    limit = float(dtypes.finfo(real.dtype).max) / 4
+    far = lax.gt(lax.abs(real), literal(limit, real.dtype))
     if not _is_complex(x):
-        return infinite
-    return lax.bitwise_and(infinite, lax.eq(lax.imag(x), literal(0, real.dtype)))
+        return far
+    return lax.bitwise_and(far, lax.eq(lax.imag(x), literal(0, real.dtype)))
 
 
 _SERIES_BELOW = 0.2

@@ -7,8 +7,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from dovetail._core.base import dtypes
 from dovetail._core.base.typing import Array, ArrayLike
-from dovetail._core.basis.elementwise import mul
+from dovetail._core.basis.elementwise import mul, neg
 from dovetail._core.basis.operands import as_operand, literal_like
 from dovetail._core.basis.structural import broadcast_to
 from dovetail._core.ir.avals import aval_of, shape_of
@@ -91,7 +92,20 @@ class Asinh(Function):
     name, hlo, numpy = "asinh", "chlo.asinh", references.wide(np.arcsinh)
 
     def derivative(self, x: Any, y: Any, **params: Any) -> Any:
-        return rsqrt(add_p.bind(square_p.bind(x), literal_like(1, x)))
+        one = literal_like(1, x)
+        if aval_of(x).dtype.kind == "c":
+            turned = complex_p.bind(neg(imag(x)), real(x))
+            return mul(rsqrt(add_p.bind(one, turned)), rsqrt(sub_p.bind(one, turned)))
+        # The square of a large number is infinite. Either case is computed where it is needed, so
+        # that neither spoils the next derivative.
+        size = abs_p.bind(x)
+        is_far = gt_p.bind(
+            size, literal_like(2 * float(dtypes.finfo(aval_of(x).dtype).eps) ** -0.5, x)
+        )
+        near = rsqrt(add_p.bind(square_p.bind(where(is_far, 0, x)), one))
+        return where(
+            is_far, div_p.bind(one, where(is_far, size, broadcast_to(one, shape_of(x)))), near
+        )
 
     def corrected(self, x: Any, y: Any) -> Any:
         """The parts have the signs of those of x, even where they are zero."""
