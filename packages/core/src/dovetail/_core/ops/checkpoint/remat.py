@@ -56,8 +56,10 @@ class Remat(CallPrimitive):
 
     def evaluate(self, *args: Any, jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
         """Outside compiled programs: run one operation after the other."""
-        with config.debug_key_reuse(config.debug_key_reuse.value and not params["differentiated"]):
-            return [as_device_array(out) for out in function_of(jaxpr)(*args)]
+        if params["differentiated"] and config.debug_key_reuse.value:
+            with config.debug_key_reuse(False):
+                return self.evaluate(*args, jaxpr=jaxpr, **params)
+        return [as_device_array(out) for out in function_of(jaxpr)(*args)]
 
     def follow_keys(self, tracker: Any, *operands: Any, **params: Any) -> Any:
         # What is computed a second time is the same on purpose.
