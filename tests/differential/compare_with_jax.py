@@ -30,7 +30,7 @@ from generation import generate
 from known_differences import reason_for
 from shrinking import shrink
 from source import Program, script
-from workers import FLAGS, Pair
+from workers import Pair, known_flags
 
 CACHE = Path(__file__).parents[2] / ".nox" / "differential"
 
@@ -61,7 +61,9 @@ class Pairs:
         self.remembered = None
         if options.cache is not None:
             options.cache.mkdir(parents=True, exist_ok=True)
-            self.remembered = Remembered(options.cache / "answers.sqlite", options.jax, FLAGS)
+            self.remembered = Remembered(
+                options.cache / "answers.sqlite", options.jax, known_flags(options.jax)
+            )
         self._local = threading.local()
         self._all: list[Pair] = []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import select
 import subprocess
@@ -16,13 +17,31 @@ from source import Program
 RUNNER = Path(__file__).with_name("runner.py")
 MOST_PROGRAMS = 400
 
-FLAGS = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+FLAGS = (
+    "--xla_backend_optimization_level=0",
+    "--xla_llvm_disable_expensive_passes=true",
+    "--xla_cpu_use_fusion_emitters=false",
+)
 """Of both libraries: how fast programs run does not matter, and most of the time compiles them."""
 
+PARSE = "from jaxlib import _jax; _jax.get_tfrt_cpu_client()"
 
-def environment(cache: Path | None) -> dict[str, str]:
+
+@functools.cache
+def known_flags(python: str) -> str:
+    """Those of `FLAGS` that the XLA of an interpreter knows: the others would end its process."""
+    known = []
+    for flag in FLAGS:
+        environment = os.environ | {"XLA_FLAGS": flag}
+        done = subprocess.run([python, "-c", PARSE], env=environment, capture_output=True)
+        if done.returncode == 0:
+            known.append(flag)
+    return " ".join(known)
+
+
+def environment(flags: str, cache: Path | None) -> dict[str, str]:
     """The environment of workers, which keep what they have compiled in a folder or not at all."""
-    own = {"JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "3", "XLA_FLAGS": FLAGS}
+    own = {"JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "3", "XLA_FLAGS": flags}
     if cache is None:
         own |= {"DOVETAIL_ENABLE_COMPILATION_CACHE": "0", "JAX_ENABLE_COMPILATION_CACHE": "0"}
     else:
@@ -58,7 +77,7 @@ class Worker:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
-                env=environment(self.cache),
+                env=environment(known_flags(self.command[0]), self.cache),
             )
             self.asked = 0
 
