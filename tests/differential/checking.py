@@ -1,4 +1,4 @@
-"""One program in both libraries: operation by operation, and transformed."""
+"""One program in both libraries: operation by operation, or transformed."""
 
 from __future__ import annotations
 
@@ -23,23 +23,28 @@ class Libraries(Protocol):
         """The outcomes of the other library alone, by mode."""
 
 
-def check(libraries: Libraries, program: Program) -> tuple[list[Difference], list[Outcome]]:
-    """The differences of a program, and what the other library has for each operation.
+FIRST = {"jit": "types", "vmap": "types", "grad": "jit"}
+"""What a program goes through before it is transformed: gradients need values that are finite."""
 
-    What differs operation by operation, or fails, is left out of what is transformed. A program
-    with the mode `types` is traced, one with the mode `eager` runs as it stands, and nothing else.
+
+def check(libraries: Libraries, program: Program) -> list[Difference]:
+    """The differences of a program in its mode.
+
+    A program with the mode `eager` runs operation by operation, one with the mode `types` is
+    traced, and nothing else. What is transformed is traced or compiled before, and operations that
+    differ or fail there are left out.
     """
-    if program["mode"] == "types":
-        ours, theirs = libraries.run(program, ["types"])
-        return differences(libraries, program, "types", ours["types"], theirs["types"]), []
-    ours, theirs = libraries.run(program, ["eager"])
-    found = differences(libraries, program, "eager", ours["eager"], theirs["eager"])
-    rest = restricted(program, ours["eager"], theirs["eager"], {d.operation for d in found})
     mode = program["mode"]
-    if rest["operations"] and mode != "eager":
-        mine, other = libraries.run(rest, [mode])
-        found += differences(libraries, rest, mode, mine[mode], other[mode])
-    return found, theirs["eager"]
+    found: list[Difference] = []
+    if mode in FIRST:
+        first = FIRST[mode]
+        ours, theirs = libraries.run(program, [first])
+        found = differences(libraries, program, first, ours[first], theirs[first])
+        program = restricted(program, ours[first], theirs[first], {d.operation for d in found})
+        if not program["operations"]:
+            return found
+    ours, theirs = libraries.run(program, [mode])
+    return found + differences(libraries, program, mode, ours[mode], theirs[mode])
 
 
 def differences(

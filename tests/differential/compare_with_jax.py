@@ -3,7 +3,7 @@
     python compare_with_jax.py --dovetail PYTHON --jax PYTHON [--programs 20000] [--seed 0]
 
 Program number n is that of seed + n, so that one is run again by `--seed N --programs 1`. Each is
-run operation by operation, and under `jit`, `vmap` or `grad`, and compared in value, dtype, weak
+run operation by operation, or under `jit`, `vmap` or `grad`, and compared in value, dtype, weak
 type, shape and class of error. Each difference that is not one on purpose is shrunk, one of
 each cause, and printed as Python; the exit code is 1 where there is one.
 
@@ -24,8 +24,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from answers import Remembered
-from checking import Libraries, check
-from comparison import Difference, Outcome
+from checking import FIRST, Libraries, check
+from comparison import Difference
 from generation import generate
 from known_differences import reason_for
 from shrinking import shrink
@@ -35,17 +35,15 @@ from workers import Pair, known_flags
 CACHE = Path(__file__).parents[2] / ".nox" / "differential"
 
 
-def find_smallest(
-    libraries: Libraries, program: Program, difference: Difference, outcomes: list[Outcome]
-) -> Program:
+def find_smallest(libraries: Libraries, program: Program, difference: Difference) -> Program:
     """The smallest program that was found to have a difference."""
 
     def shows(candidate: Program) -> bool:
-        found, _ = check(libraries, candidate)
-        return any(other.key == difference.key for other in found)
+        return any(other.key == difference.key for other in check(libraries, candidate))
 
-    if difference.mode == "eager":  # what is transformed need not run
-        program = program | {"mode": "eager"}
+    outcomes = libraries.other(program, ["eager"])["eager"]
+    if difference.mode == FIRST.get(program["mode"]):  # the rest need not run
+        program = program | {"mode": difference.mode}
     return shrink(program, difference.operation, outcomes, shows)
 
 
@@ -77,16 +75,15 @@ class Pairs:
             self._all.append(pair)
         return pair
 
-    def check_all(self) -> Iterator[tuple[Program, list[Difference], list[Outcome]]]:
+    def check_all(self) -> Iterator[tuple[Program, list[Difference]]]:
         """Programs in order, with what is found in each."""
         options = self.options
 
-        def one(number: int) -> tuple[Program, list[Difference], list[Outcome]]:
+        def one(number: int) -> tuple[Program, list[Difference]]:
             program = generate(options.seed + number)
             if options.types:
                 program["mode"] = "types"
-            found, outcomes = check(self.here(), program)
-            return program, found, outcomes if found else []
+            return program, check(self.here(), program)
 
         with ThreadPoolExecutor(options.workers) as executor:
             yield from executor.map(one, range(options.programs))
@@ -105,7 +102,7 @@ def functions_of(program: Program) -> str:
 def report(program: Program, difference: Difference, small: Program | None) -> str:
     """What is printed of a difference."""
     lines = [
-        f"--- {' | '.join(difference.key)} (seed {program['seed']})",
+        f"--- {' | '.join(difference.key)} ({difference.mode}, seed {program['seed']})",
         f"    dovetail: {difference.ours}",
         f"    jax:      {difference.theirs}",
     ]
@@ -133,7 +130,7 @@ def main() -> int:
     pairs = Pairs(options)
     causes: Counter[tuple[str, ...]] = Counter()
     purposes: Counter[str] = Counter()
-    for program, found, outcomes in pairs.check_all():
+    for program, found in pairs.check_all():
         for difference in found:
             reason = reason_for(difference)
             if reason is not None:
@@ -142,7 +139,7 @@ def main() -> int:
             small = None
             if difference.function == difference.mode and not options.no_shrinking:
                 # Of a whole program: what is left of it names the cause.
-                small = find_smallest(pairs.here(), program, difference, outcomes)
+                small = find_smallest(pairs.here(), program, difference)
                 difference = replace(difference, function=functions_of(small))
                 reason = reason_for(difference)
                 if reason is not None:
@@ -152,7 +149,7 @@ def main() -> int:
             if causes[difference.key] > 1:
                 continue
             if small is None and not options.no_shrinking:
-                small = find_smallest(pairs.here(), program, difference, outcomes)
+                small = find_smallest(pairs.here(), program, difference)
             text = report(program, difference, small)
             print(text, flush=True)
             if options.output:

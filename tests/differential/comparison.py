@@ -45,7 +45,7 @@ class Difference:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What differences of one cause have in common."""
+        """What differences of one cause have in common, in whichever mode they are found."""
         told = {
             "error": (_class_of(self.ours), _class_of(self.theirs)),
             "accepted": (_class_of(self.theirs),),
@@ -53,7 +53,7 @@ class Difference:
             "dtype": (self.ours, self.theirs),
             "weak type": (self.ours, self.theirs),
         }
-        return (self.field, self.function, self.mode, *told.get(self.field, ()))
+        return (self.field, self.function, *told.get(self.field, ()))
 
 
 def _class_of(text: str) -> str:

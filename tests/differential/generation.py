@@ -14,8 +14,8 @@ from source import Operation, Program
 
 FEWEST, MOST = 5, 20
 
-MODES = ("jit", "vmap", "grad")
-"""What is done to a program after it ran operation by operation: to each one of them."""
+MODES = ("eager", "jit", "vmap", "grad")
+"""How a program runs: each in one of them."""
 
 #: Families of operations and how often one is drawn: first a group, then a family, then a function.
 GROUPS = ((NUMPY, 12), (LAX, 8), (CONTROL_FLOW, 3), (RANDOM, 1))

@@ -68,7 +68,7 @@ class Planted:
     def run(self, program: Program, modes: list[str]) -> tuple[Answers, Answers]:
         """What the library gives, and the same with a mistake in one function."""
         ours, theirs = self.other(program, modes), self.other(program, modes)
-        for mode in modes:
+        for mode in {*modes} - {"types"}:
             for operation, outcome in zip(program["operations"], ours[mode], strict=False):
                 if operation["function"] == self.function and "leaves" in outcome:
                     for leaf in outcome["leaves"]:
@@ -224,17 +224,17 @@ def test_noise_moves_what_cancels(library: Library) -> None:
         assert np.any(apart) == moved
 
 
-@pytest.mark.parametrize("mode", ["types", "jit", "vmap", "grad"])
+@pytest.mark.parametrize("mode", ["types", "eager", "jit", "vmap", "grad"])
 def test_a_library_agrees_with_itself(library: Library, mode: str) -> None:
     program = generate(3) | {"mode": mode, "compiled": True}
-    assert check(Planted(library, "none"), program)[0] == []
+    assert check(Planted(library, "none"), program) == []
 
 
 def test_a_planted_difference_is_found_and_made_small(library: Library) -> None:
     program: Program = {
         "seed": 0,
         "x64": False,
-        "mode": "jit",
+        "mode": "grad",
         "compiled": True,
         "inputs": [
             {
@@ -259,9 +259,9 @@ def test_a_planted_difference_is_found_and_made_small(library: Library) -> None:
         ],
     }
     libraries = Planted(library, "jnp.cumsum")
-    (difference,), outcomes = check(libraries, program)
-    assert (difference.operation, difference.field, difference.mode) == ("v2", "value", "eager")
-    small = find_smallest(libraries, program, difference, outcomes)
+    (difference,) = check(libraries, program)
+    assert (difference.operation, difference.field, difference.mode) == ("v2", "value", "jit")
+    small = find_smallest(libraries, program, difference)
     assert [operation_lines(operation) for operation in small["operations"]] == [
         ["v2 = jnp.cumsum(v1)"]
     ]
@@ -314,7 +314,7 @@ def test_workers_change_nothing_but_the_time() -> None:
         words = {"dovetail": sys.executable, "jax": sys.executable, "cache": None, "types": True}
         options = Namespace(**words, workers=workers, seed=5, programs=3)
         pairs = Pairs(options)
-        checked = [(program, found) for program, found, _ in pairs.check_all()]
+        checked = [(program, found) for program, found in pairs.check_all()]
         pairs.close()
         return checked
 
