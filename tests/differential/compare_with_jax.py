@@ -81,12 +81,12 @@ class Pairs:
 
         def one(number: int) -> tuple[Program, list[Difference]]:
             program = generate(options.seed + number)
-            if options.types:
+            if number >= options.programs:
                 program["mode"] = "types"
             return program, check(self.here(), program)
 
         with ThreadPoolExecutor(options.workers) as executor:
-            yield from executor.map(one, range(options.programs))
+            yield from executor.map(one, range(options.programs + options.traced))
 
     def close(self) -> None:
         """End all processes."""
@@ -122,8 +122,7 @@ def main() -> int:
     parser.add_argument("--cache", type=Path, default=CACHE, help="what is kept from run to run")
     parser.add_argument("--no-cache", dest="cache", action="store_const", const=None)
     parser.add_argument("--no-shrinking", action="store_true", help="print causes alone")
-    parser.add_argument("--types", action="store_true", help="trace only: types and errors, soon")
-    parser.add_argument("--output", type=Path, help="write what is found to a file, too")
+    parser.add_argument("--traced", type=int, default=0, help="as many more, for types alone")
     options = parser.parse_args()
 
     begin = time.monotonic()
@@ -150,19 +149,16 @@ def main() -> int:
                 continue
             if small is None and not options.no_shrinking:
                 small = find_smallest(pairs.here(), program, difference)
-            text = report(program, difference, small)
-            print(text, flush=True)
-            if options.output:
-                with options.output.open("a", encoding="utf-8") as file:
-                    file.write(text + "\n")
+            print(report(program, difference, small), flush=True)
     pairs.close()
     for reason, count in purposes.most_common():
         print(f"{count:6} on purpose: {reason}")
     for cause, count in causes.most_common():
         print(f"{count:6} unexplained: {' | '.join(cause)}")
     print(
-        f"{options.programs} programs from seed {options.seed}, {sum(causes.values())} unexplained "
-        f"differences of {len(causes)} causes, {time.monotonic() - begin:.0f} s"
+        f"{options.programs} programs from seed {options.seed} and {options.traced} traced, "
+        f"{sum(causes.values())} unexplained differences of {len(causes)} causes, "
+        f"{time.monotonic() - begin:.0f} s"
     )
     return 1 if causes else 0
 

@@ -311,8 +311,8 @@ def test_what_jax_made_of_a_program_is_remembered(
 
 def test_workers_change_nothing_but_the_time() -> None:
     def run(workers: int) -> list[tuple[Program, list[Difference]]]:
-        words = {"dovetail": sys.executable, "jax": sys.executable, "cache": None, "types": True}
-        options = Namespace(**words, workers=workers, seed=5, programs=3)
+        words = {"dovetail": sys.executable, "jax": sys.executable, "cache": None}
+        options = Namespace(**words, workers=workers, seed=5, programs=0, traced=3)
         pairs = Pairs(options)
         checked = [(program, found) for program, found in pairs.check_all()]
         pairs.close()
