@@ -290,7 +290,6 @@ for _version in PYTHONS:
     )
 
 
-@nox.session
 def bench(session: nox.Session) -> None:
     """Measure against JAX at the same jaxlib, interleaved; `-- --rounds 1` for a first look."""
     install(session, *group("demo"))
@@ -298,6 +297,11 @@ def bench(session: nox.Session) -> None:
     words = session.posargs or ["--output", "benchmarks/results.md"]
     own = str(Path(session.bin) / "python")
     session.run(own, "benchmarks/compare.py", "--dovetail", own, "--jax", python, *words)
+
+
+nox.session(bench)
+for _version in PYTHONS:
+    nox.session(bench, name=f"bench-{_version}", python=find_python(_version) or _version)
 
 
 @nox.session

@@ -1,9 +1,9 @@
 """Compare dovetail with JAX on the same jaxlib, interleaved, and write a table.
 
-    python compare.py --dovetail PYTHON --jax PYTHON [--rounds 5] [--output results.md]
+    python compare.py --dovetail PYTHON --jax PYTHON [--rounds 5] [--output results.md] [--append]
 
 Each figure is the median over the rounds; in a round both programs run one after the other, and a
-ratio is the median of those of the rounds.
+ratio is the median of those of the rounds. Under `taskset -c 0` both have one core.
 """
 
 from __future__ import annotations
@@ -151,12 +151,13 @@ def _versions(python: str, packages: list[str]) -> str:
     ).stdout.strip()
 
 
-def show(lines: list[str], output: Path | None) -> None:
-    """Print a table, and write it to a file if one is given."""
+def show(lines: list[str], output: Path | None, append: bool = False) -> None:
+    """Print a table, and write it to a file if one is given, or to its end."""
     text = "\n".join(lines) + "\n"
     print(text)
     if output is not None:
-        output.write_text(text)
+        before = output.read_text() + "\n" if append and output.exists() else ""
+        output.write_text(before + text)
 
 
 def main() -> int:
@@ -165,6 +166,7 @@ def main() -> int:
     parser.add_argument("--jax", required=True, help="Python that has JAX on the same jaxlib")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--output", type=Path)
+    parser.add_argument("--append", action="store_true", help="keep the tables that are there")
     options = parser.parse_args()
 
     pythons = {"dovetail": options.dovetail, "jax": options.jax}
@@ -188,9 +190,11 @@ def main() -> int:
                 rounds[framework].append(figures)
             first.append(first_call(options.dovetail, environment))
 
+    count = len(os.sched_getaffinity(0))
+    cores = f"{count} core" + "s" * (count > 1)
     lines = [
         f"{versions(pythons)}. "
-        f"{platform.machine()}, {os.cpu_count()} cores, {time.strftime('%Y-%m-%d')}. "
+        f"{platform.machine()}, {cores}, {time.strftime('%Y-%m-%d')}. "
         f"Medians of {options.rounds} interleaved rounds.",
         "",
         "| | dovetail | JAX | ratio | bar | |",
@@ -215,7 +219,7 @@ def main() -> int:
         f"{warm * 1e3:.0f} ms in a "
         f"second one with a warm cache on disk: {warm / cold:.2f} of it (bar 0.50: {verdict}).",
     ]
-    show(lines, options.output)
+    show(lines, options.output, options.append)
     return 0
 
 
