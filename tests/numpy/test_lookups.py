@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -20,7 +21,10 @@ SPECIAL = [0.0, -0.0, 1.0, -1.5, 3.7e8, -2e-6, np.inf, -np.inf, np.nan, 1e-40, 6
 def same(actual: Any, expected: Any) -> None:
     assert isinstance(actual, jnp.ndarray)
     assert actual.shape == np.shape(expected)
-    np.testing.assert_array_equal(np.asarray(actual), np.asarray(expected))
+    actual, expected = np.asarray(actual), np.asarray(expected)
+    if actual.dtype == expected.dtype and actual.dtype.isbuiltin != 1:  # NumPy does not know its nan
+        actual, expected = actual.astype(np.float64), expected.astype(np.float64)
+    np.testing.assert_array_equal(actual, expected)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "float64"])
@@ -46,8 +50,29 @@ def test_parts_of_floats(dtype: str) -> None:
                 expected = np.ldexp(number, power)
                 if dtype != "float32" or not 0 < abs(expected) < 2e-38:
                     same(jnp.ldexp(number, power), expected)
-        # NumPy gives float16 the spacing towards zero for negative numbers.
-        numbers = np.array([1.0, 3.0, 2.0 if dtype == "float16" else -1.0], dtype)
+
+
+@pytest.mark.parametrize(
+    "dtype", ["float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3b11fnuz"]
+)
+def test_the_spacing_of_every_number(dtype: str) -> None:
+    target = np.dtype(getattr(ml_dtypes, dtype, dtype))
+    bits = 8 * target.itemsize
+    numbers = np.arange(2**bits, dtype=f"uint{bits}").view(target)
+    with np.errstate(all="ignore"):
+        # For negative numbers NumPy gives float16 the spacing towards zero, which differs in sign,
+        # and at powers of two in size.
+        positive = numbers[: 2 ** (bits - 1)]
+        expected = np.spacing(positive)
+        same(jnp.spacing(positive), expected)
+        expected[0] = -expected[0]
+        same(dt.jit(jnp.spacing)(-positive), -expected)
+
+
+def test_the_spacing_of_small_and_large_numbers() -> None:
+    numbers = np.array([0.0, 1e-40, 1e-38, 1.0, 3.4028235e38, np.inf, np.nan], np.float32)
+    numbers = np.concatenate([numbers, -numbers])
+    with np.errstate(all="ignore"):
         same(jnp.spacing(numbers), np.spacing(numbers))
 
 

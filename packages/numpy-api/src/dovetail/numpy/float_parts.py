@@ -111,7 +111,8 @@ def spacing(x: ArrayLike, /) -> Array:
         x: array or scalar of a real dtype.
 
     Returns:
-        A float array of the shape of `x`; nan for nan and infinities.
+        A float array of the shape of `x`; nan for nan and infinities, infinity for the largest
+        number.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -120,9 +121,24 @@ def spacing(x: ArrayLike, /) -> Array:
     """
     x = value(inexact("spacing", x))
     refuse_complex("spacing", x)
-    infinity = lax.full_like(x, float("inf"))
-    towards = pick(lax.lt(x, literal(0, aval_of(x).dtype)), lax.neg(infinity), infinity)
-    return convert(lax.sub(lax.nextafter(x, towards), x), aval_of(x).dtype)
+    dtype = aval_of(x).dtype
+    mantissa, _, integer = _layout(dtype)
+    if not mantissa:
+        return x
+    # Made of its bits, since processors may flush subnormal numbers to zero in arithmetic. Those
+    # have the spacing of the smallest normal numbers.
+    one, digits = literal(1, integer), literal(mantissa, integer)
+    exponent = lax.max(_exponent_field(_bits(x), dtype), one)
+    normal = lax.shift_left(lax.sub(exponent, digits), digits)
+    tiny = lax.shift_left(one, lax.sub(exponent, one))
+    bits = pick(lax.gt(exponent, digits), normal, tiny)
+    distance = lax.bitcast_convert_type(bits, dtype)
+    largest, infinity = literal(dtypes.finfo(dtype).max, dtype), literal(float("inf"), dtype)
+    distance = pick(lax.lt(lax.abs(x), largest), distance, infinity)
+    minus_zero = literal(dtypes.iinfo(integer).min, integer)
+    negative = lax.bitwise_and(_is_negative(x), lax.ne(_bits(x), minus_zero))
+    signed = pick(negative, lax.neg(distance), distance)
+    return pick(lax.is_finite(x), signed, literal(float("nan"), dtype))
 
 
 def _layout(dtype: Any) -> tuple[int, int, Any]:
@@ -131,6 +147,14 @@ def _layout(dtype: Any) -> tuple[int, int, Any]:
     bits = dtypes.itemsize_bits(dtype)
     mantissa = int(limits.nmant)
     return mantissa, (1 << (bits - mantissa - 2)) - 1, np.dtype(f"int{bits}")
+
+
+def _exponent_field(bits: Any, dtype: Any) -> Any:
+    """The biased exponents in the bits of numbers; zero for subnormal ones."""
+    mantissa, _, integer = _layout(dtype)
+    width = dtypes.itemsize_bits(dtype)
+    field = lax.shift_right_logical(bits, literal(mantissa, integer))
+    return lax.bitwise_and(field, literal((1 << (width - mantissa - 1)) - 1, integer))
 
 
 def _power_of_two(exponent: Any, dtype: Any) -> Any:
@@ -232,24 +256,19 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     dtype = aval_of(x).dtype
     mantissa, bias, integer = _layout(dtype)
     int32 = np.dtype("int32")
-    width = dtypes.itemsize_bits(dtype)
-    digits, exponents = literal((1 << mantissa) - 1, integer), literal(mantissa, integer)
-    zero = literal(0, integer)
-
-    def field_of(bits: Any) -> Any:
-        field = lax.shift_right_logical(bits, exponents)
-        return lax.bitwise_and(field, literal((1 << (width - mantissa - 1)) - 1, integer))
+    digits, zero = literal((1 << mantissa) - 1, integer), literal(0, integer)
 
     # Subnormal numbers have no exponent of their own, and processors may flush them to zero in
     # arithmetic: their digits, read as an integer, are a normal number.
     bits = _bits(x)
     magnitude = lax.bitwise_and(bits, digits)
-    small = lax.eq(field_of(bits), zero)
+    small = lax.eq(_exponent_field(bits, dtype), zero)
     tiny = lax.bitwise_and(small, lax.ne(magnitude, zero))
     counted = convert(magnitude, dtype)
     counted = pick(lax.lt(bits, zero), lax.neg(counted), counted)
     normal = pick(tiny, counted, x)
-    exponent = lax.sub(convert(field_of(_bits(normal)), int32), literal(bias - 1, int32))
+    field = convert(_exponent_field(_bits(normal), dtype), int32)
+    exponent = lax.sub(field, literal(bias - 1, int32))
     nothing = lax.bitwise_and(small, lax.eq(magnitude, zero))
     whole = lax.bitwise_or(nothing, lax.bitwise_not(lax.is_finite(x)))
     # Use two powers of two, since that of the largest exponent alone would be subnormal.
