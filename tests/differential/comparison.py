@@ -24,6 +24,9 @@ TOLERANCE = {
 COARSE = 0.3
 """The tolerance of floats of 8 bits."""
 
+CANCELLED = 1.0
+"""What gradients are at least compared with: their terms are about one, and may cancel."""
+
 SPREAD = 20.0
 """How much further than noise moves a result two libraries may be apart."""
 
@@ -77,8 +80,26 @@ def told(outcome: Outcome) -> str:
     return f"{outcome['structure']} {'; '.join(leaves)}".replace("\n", " ")
 
 
-def close(ours: np.ndarray[Any, Any], theirs: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Where two arrays of one dtype and shape agree within its tolerance."""
+def told_where(outcome: Outcome, apart: list[np.ndarray[Any, Any]]) -> str:
+    """An outcome in one line, of its elements those that differ."""
+    leaves = []
+    for leaf, different in zip(outcome["leaves"], apart, strict=True):
+        value = leaf["value"]
+        some = f"{value[different][:8].tolist()}" if different.any() else "equal"
+        leaves.append(f"{value.dtype}{list(value.shape)} {some}")
+    return f"{outcome['structure']} {'; '.join(leaves)}".replace("\n", " ")
+
+
+def close(
+    ours: np.ndarray[Any, Any], theirs: np.ndarray[Any, Any], least: float = 0.0
+) -> np.ndarray[Any, Any]:
+    """Where two arrays of one dtype and shape agree within its tolerance.
+
+    Args:
+        ours: what we have.
+        theirs: what the other library has.
+        least: what the tolerance is at least relative to.
+    """
     if not _is_inexact(theirs):
         return np.asarray(ours == theirs)
     name = str(theirs.dtype)
@@ -87,7 +108,7 @@ def close(ours: np.ndarray[Any, Any], theirs: np.ndarray[Any, Any]) -> np.ndarra
     a, b = ours.astype(kind), theirs.astype(kind)
     with np.errstate(all="ignore"):
         finite = np.isfinite(b)
-        scale = np.max(np.abs(b), where=finite, initial=0.0)
+        scale = np.max(np.abs(b), where=finite, initial=least)
         tiny = float(FINFO(theirs.dtype).smallest_normal)
         near = np.abs(a - b) <= tolerance * scale + tiny
         special = (a == b) | (np.isnan(a) & np.isnan(b))
@@ -134,8 +155,16 @@ def explained_by_rounding(ours: Outcome, theirs: Outcome, noisy: list[Outcome]) 
     return True
 
 
-def compare_outcomes(ours: Outcome, theirs: Outcome) -> tuple[str, str, str] | None:
-    """In what two outcomes differ: a field, with what each is; None where in nothing."""
+def compare_outcomes(
+    ours: Outcome, theirs: Outcome, least: float = 0.0
+) -> tuple[str, str, str] | None:
+    """In what two outcomes differ: a field, with what each is; None where in nothing.
+
+    Args:
+        ours: what we have.
+        theirs: what the other library has.
+        least: what tolerances are at least relative to.
+    """
     if "skipped" in ours or "skipped" in theirs:
         return None
     if "error" in ours or "error" in theirs:
@@ -159,9 +188,10 @@ def compare_outcomes(ours: Outcome, theirs: Outcome) -> tuple[str, str, str] | N
         for a, b in pairs:
             if get(a) != get(b):
                 return field, get(a), get(b)
-    if all(close(a["value"], b["value"]).all() for a, b in pairs):
+    apart = [~close(a["value"], b["value"], least) for a, b in pairs]
+    if not any(different.any() for different in apart):
         return None
-    return "value", told(ours), told(theirs)
+    return "value", told_where(ours, apart), told_where(theirs, apart)
 
 
 def compare(
@@ -187,7 +217,7 @@ def compare(
         if functions is not names and not differing.isdisjoint(operands(operations[number])):
             differing.add(names[number])
             continue
-        different = compare_outcomes(a, b)
+        different = compare_outcomes(a, b, CANCELLED if mode == "grad" else 0.0)
         if different:
             differing.add(names[number])
             found.append((number, Difference(mode, names[number], functions[number], *different)))

@@ -31,6 +31,14 @@ def _is_position_or_boolean(difference: Difference) -> bool:
     )
 
 
+def _not_finite(told: str) -> bool:
+    """Whether the elements that are told are infinite or nan, each of them."""
+    lists = re.findall(r"\] \[(.*?)\]", told)
+    return bool(lists) and all(
+        "inf" in element or "nan" in element for text in lists for element in text.split(", ")
+    )
+
+
 def _of(fields: str, functions: str, ours: str = "", theirs: str = "") -> Callable[..., bool]:
     """Differences in one of some fields, of functions and with outcomes that match patterns."""
 
@@ -92,6 +100,8 @@ MERELY_REFUSED = "|".join(
         r"broadcasting: input type=~?\w+\[0\]",  # a polynomial without coefficients is zero
         r"PRNG key seed must be an integer; got .*int[24]\[",  # integers of few bits are, too
         r"does not yet support real dtype parameters",  # the variance of complex numbers is real
+        r"select cases must have the same shapes",  # the gradient of clamp with bounds of rank 0
+        r"unexpected JAX type .* expected float0",  # cotangents of integers are not read
     )
 )
 """What JAX refuses in these words has one meaning, which it has here."""
@@ -111,6 +121,9 @@ ELEMENTARY = (
 )
 
 REDUCTIONS = r"(jnp\.|method )(nan)?(sum|prod|mean|var|std|a?max|a?min|any|all)"
+
+LEAF = r"^\* \w+\[[\d, ]*\] \["
+"""Before the elements that differ, of a result that is one array."""
 
 DIVISIONS = r"jnp\.(floor_divide|mod|remainder|divmod|fmod)|operator (//|%)"
 
@@ -221,7 +234,7 @@ KNOWN = (
     Known(
         "logarithms of sums are no integers",
         "dovetail.lax: cumlogsumexp",
-        _of("refused", r"lax\.cumlogsumexp", r"does not accept dtype (u?int|bool)"),
+        _of("refused|error", r"lax\.cumlogsumexp", r"does not accept dtype (u?int|bool)"),
     ),
     Known(
         "a seed is an integer",
@@ -300,8 +313,10 @@ KNOWN = (
         "dovetail: grad",
         lambda d: (
             d.field == "weak type"
-            and d.ours.endswith("weak=True")
-            and (d.mode == "grad" or re.search(r"\bdt\.", d.function) is not None)
+            and (
+                d.mode == "grad"
+                or (d.ours.endswith("weak=True") and re.search(r"\bdt\.", d.function) is not None)
+            )
         ),
     ),
     Known(
@@ -458,11 +473,7 @@ KNOWN = (
     Known(
         "what is factored from nan or infinity is nan",
         None,
-        _of(
-            "value",
-            r"(lax|jnp)\.linalg\.(svd|qr|eigh)",
-            r"^tuple.*?\*\) \w+\[[\d, ]+\] \[nan(, nan)*\]",
-        ),
+        lambda d: _of("value", r"(lax|jnp)\.linalg\.(svd|qr|eigh)")(d) and _not_finite(d.ours),
     ),
     Known(
         "singular values are real",
@@ -639,10 +650,67 @@ KNOWN = (
         None,
         _of(
             "structure",
-            r"jnp\.reshape|lax\.(stop_gradient|associative_scan)|transform dt\.\w+",
+            r"jnp\.reshape|lax\.(stop_gradient|associative_scan)|(transform|through) dt\.\w+",
             r"^\* ",
             r"^numpy ",
         ),
+    ),
+    Known(
+        "distances have the signs of numbers",
+        "dovetail.numpy: spacing",
+        _of("value", r"jnp\.spacing", r"^\* float16"),
+    ),
+    Known(
+        "infinite at infinity",
+        "dovetail.numpy: i0",
+        _of("value", r"jnp\.i0", rf"{LEAF}inf(, inf)*\]$", rf"{LEAF}nan(, nan)*\]$"),
+    ),
+    Known(
+        "derivatives of powers at (0, 0) are 0",
+        "dovetail.numpy: power",
+        lambda d: (
+            d.mode == "grad"
+            and _of("value", r".*\b(jnp|lax)\.(pow|power|float_power)\b.*", theirs=f"{LEAF}nan")(d)
+        ),
+    ),
+    Known(
+        "where a number equals a bound, the derivative is that of the bound",
+        "dovetail.lax: clamp",
+        lambda d: d.mode == "grad" and _of("value", r".*\blax\.clamp\b.*")(d),
+    ),
+    Known(
+        "what divides keeps its fraction and sign",
+        "dovetail: Array.at",
+        _of("value", r"at divide", r"^\* b?float"),
+    ),
+    Known(
+        "what JAX makes of integers to negative powers has no meaning",
+        None,
+        _of("value", r"at power", r"^\* u?int\d+\[[\d, ]*\] \[(-1|0|1)(, (-1|0|1))*\]$"),
+    ),
+    Known(
+        "of infinities and nan matrices and transforms make one or the other",
+        None,
+        lambda d: (
+            _of("value", r"(lax|jnp)\.(linalg|fft)\..*")(d)
+            and _not_finite(d.ours)
+            and _not_finite(d.theirs)
+        ),
+    ),
+    Known(
+        "unsigned integers are never below -1",
+        "dovetail.nn: hard_tanh",
+        _of("value", r"nn\.hard_tanh", r"^\* uint"),
+    ),
+    Known(
+        "the logarithmic derivative of the gamma function is -inf at 0",
+        "dovetail.lax: digamma",
+        _of("value", r"lax\.digamma", rf"{LEAF}-inf(, -inf)*\]$", rf"{LEAF}nan(, nan)*\]$"),
+    ),
+    Known(
+        "older versions of JAX",
+        None,
+        _of("value", r"jnp\.sinc", rf"{LEAF}-?0\.0(, -?0\.0)*\]$", rf"{LEAF}nan(, nan)*\]$"),
     ),
     Known(
         "older versions of JAX",

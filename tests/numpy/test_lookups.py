@@ -22,7 +22,7 @@ def same(actual: Any, expected: Any) -> None:
     assert isinstance(actual, jnp.ndarray)
     assert actual.shape == np.shape(expected)
     actual, expected = np.asarray(actual), np.asarray(expected)
-    if actual.dtype == expected.dtype and actual.dtype.isbuiltin != 1:  # NumPy does not know its nan
+    if actual.dtype == expected.dtype and actual.dtype.isbuiltin != 1:  # unknown nan
         actual, expected = actual.astype(np.float64), expected.astype(np.float64)
     np.testing.assert_array_equal(actual, expected)
 

@@ -263,6 +263,7 @@ def test_running_details() -> None:
         np.diff(REAL, axis=0, prepend=1.0, append=REAL),
     )
     close(jnp.diff(np.array([True, False, False])), [True, False])
+    close(jnp.diff(np.float32(2), 0), np.diff(np.float32(2), 0))
     trapezoid = getattr(np, "trapezoid", None) or np.trapz
     places = np.sort(RNG.random(4)).astype(np.float32)
     close(jnp.trapezoid(REAL, places), trapezoid(REAL, places))

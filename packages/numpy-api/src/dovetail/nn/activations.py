@@ -423,6 +423,12 @@ def hard_tanh(x: ArrayLike) -> Array:
     Returns:
         An array of the shape and dtype of `x`.
 
+    Differs:
+        Unsigned integers are never below -1.
+
+        >>> print(dt.nn.hard_tanh(jnp.array([0, 1, 2], "uint8")))
+        [0 1 1]
+
     Example:
         >>> import dovetail.nn
         >>> import dovetail.numpy as jnp

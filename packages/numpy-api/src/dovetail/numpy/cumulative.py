@@ -236,7 +236,7 @@ def diff(
     """Differences of neighbouring elements along a dimension.
 
     Args:
-        a: array of rank 1 or more.
+        a: array of rank 1 or more; a scalar, too, if `n` is 0.
         n: number of times to take differences.
         axis: dimension.
         prepend: scalar, or array of the same rank, to put before the array first.
@@ -259,11 +259,11 @@ def diff(
     rank = aval_of(x).ndim
     if count < 0:
         raise ValueError(f"diff: n must not be negative, got {count}")
+    if count == 0:  # of scalars, too, as in NumPy
+        return x
     if not rank:
         raise ValueError("diff needs an array of rank 1 or more, got a scalar")
     dimension = canonical_axis("diff", axis, rank)
-    if count == 0:
-        return x
     x = _extended(x, dimension, prepend, append)
     for _ in range(count):
         size = aval_of(x).shape[dimension]

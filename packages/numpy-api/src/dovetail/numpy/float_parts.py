@@ -114,6 +114,12 @@ def spacing(x: ArrayLike, /) -> Array:
         A float array of the shape of `x`; nan for nan and infinities, infinity for the largest
         number.
 
+    Differs:
+        It has the sign of the number for every dtype; that of float16 is positive in JAX.
+
+        >>> print(jnp.spacing(jnp.float16(-1)))
+        -0.000977
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.spacing(jnp.float32(1)) == jnp.finfo("float32").eps)

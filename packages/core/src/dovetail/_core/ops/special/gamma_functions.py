@@ -277,6 +277,12 @@ def digamma(x: ArrayLike) -> Array:
     Raises:
         TypeError: `x` is not floating point.
 
+    Differs:
+        It is minus infinity at 0, not nan.
+
+        >>> print(lax.digamma(0.0))
+        -inf
+
     Example:
         >>> from dovetail import lax
         >>> round(float(lax.digamma(1.0)), 4)
