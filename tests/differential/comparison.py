@@ -24,10 +24,12 @@ TOLERANCE = {
 COARSE = 0.3
 """The tolerance of floats of 8 bits."""
 
-CANCELLED = 1.0
-"""What gradients are at least compared with: their terms are about one, and may cancel."""
+LEAST = {"grad": 1.0}
+"""What results are at least compared with, since terms of about one may cancel; by mode."""
 
-SPREAD = 20.0
+LEAST_ELSEWHERE = 0.03
+
+SPREAD = 10.0
 """How much further than noise moves a result two libraries may be apart."""
 
 Outcome = dict[str, Any]
@@ -200,16 +202,24 @@ def compare(
     """The differences of a program in one mode, without those that follow from others."""
     if not ours or not theirs:  # nothing to map, or no gradient to take
         return []
+    operations = program["operations"]
+    if mode == "grad":
+        unequal = _failed_alone(program, ours, theirs)
+        if unequal:
+            return unequal
     differing: set[str] = set()
     found = []
-    operations = program["operations"]
     if mode != "grad" and len(ours) == len(theirs) == len(operations):
         names = [operation["result"] for operation in operations]
         functions = [operation["function"] for operation in operations]
     else:  # gradients, or a failure as a whole
         names = functions = [mode] * max(len(ours), len(theirs))
     if len(ours) != len(theirs):  # one failed as a whole, or more of it than of the other
-        first = [next((o for o in side if "error" in o), side[0]) for side in (ours, theirs)]
+        whole = min(len(ours), len(theirs))
+        first = [
+            next((o for o in side if ("error" in o) == (len(side) == whole)), side[0])
+            for side in (ours, theirs)
+        ]
         pairs = [(0, first[0], first[1])]
     else:
         pairs = [(i, one, other) for i, (one, other) in enumerate(zip(ours, theirs, strict=True))]
@@ -217,8 +227,30 @@ def compare(
         if functions is not names and not differing.isdisjoint(operands(operations[number])):
             differing.add(names[number])
             continue
-        different = compare_outcomes(a, b, CANCELLED if mode == "grad" else 0.0)
+        different = compare_outcomes(a, b, LEAST.get(mode, LEAST_ELSEWHERE))
         if different:
             differing.add(names[number])
             found.append((number, Difference(mode, names[number], functions[number], *different)))
+    return found
+
+
+def _failed_alone(
+    program: Program, ours: list[Outcome], theirs: list[Outcome]
+) -> list[tuple[int, Difference]]:
+    """The operations that have gradients in one library alone: those of the others differ then."""
+    failed = [
+        {outcome["operation"]: told(outcome) for outcome in side if "operation" in outcome}
+        for side in (ours, theirs)
+    ]
+    gone = [set(side) for side in failed]
+    found = []
+    for operation in program["operations"]:
+        name = operation["result"]
+        skipped = [not names.isdisjoint(operands(operation)) for names in gone]
+        for names, skips in zip(gone, skipped, strict=True):
+            names.update([name] * skips)
+        texts = [side.get(name, "a gradient") for side in failed]
+        if not any(skipped) and (name in failed[0]) != (name in failed[1]):
+            field = "refused" if name in failed[0] else "accepted"
+            found.append((0, Difference("grad", name, operation["function"], field, *texts)))
     return found

@@ -35,10 +35,16 @@ from source import Program, differentiable, input_line, operands, operation_line
 MESSAGE = 300
 PROGRAMS_KEPT = 80
 FOLDERS = 64
-NOISE = 2.0
+NOISE = 4.0
 
 CANCELLING = re.compile(r".*linalg\..*|jnp\.(fft\..*|polyfit|roots|cov|corrcoef)")
 """Functions whose results are accurate relative to what they are given, not to themselves."""
+
+INEXACT_ZEROS = ("lax.lgamma", "lax.digamma")
+"""Functions with zeros where their results are accurate relative to their terms alone."""
+
+HASH = 0x9E3779B97F4A7C15
+"""Odd, and its bits are evenly spread (the golden ratio, as in Fibonacci hashing)."""
 
 Factors = list[float] | None
 
@@ -136,7 +142,8 @@ class Library:
                 exec("\n".join(operation_lines(operation)), names)
                 namespace[name] = names[name]
                 if factors is not None:
-                    namespace[name] = self.disturb(namespace[name], factors[number])
+                    inexact = operation["function"] in INEXACT_ZEROS
+                    namespace[name] = self.disturb(namespace[name], factors[number], inexact)
                 leaves: list[Any] = []
                 structure = self.take_apart(namespace[name], leaves)
                 found.append((leaves, structure))
@@ -145,15 +152,34 @@ class Library:
                 found.append(error_outcome(error))
         return found
 
-    def disturb(self, tree: Any, factor: Any) -> Any:
-        """Results with a little noise, equal elements remaining equal."""
+    def disturb(self, tree: Any, factor: Any, inexact_zeros: bool = False) -> Any:
+        """Results with a little noise, equal elements remaining equal.
+
+        Args:
+            tree: results.
+            factor: how much noise.
+            inexact_zeros: whether zeros change, too.
+        """
+
+        jnp, lax = self.names["jnp"], self.names["lax"]
 
         def change(leaf: Any) -> Any:
             if not isinstance(leaf, self.package.Array):
                 return leaf
-            if not self.names["jnp"].issubdtype(leaf.dtype, np.inexact):
+            if not jnp.issubdtype(leaf.dtype, np.inexact):
                 return leaf
-            return leaf * (1 + factor * (NOISE * float(FINFO(leaf.dtype).eps)))
+            step = factor * (NOISE * float(FINFO(leaf.dtype).eps))
+            if jnp.issubdtype(leaf.dtype, np.floating):
+                # Up or down by a hash of the element, so that neighbours change places.
+                width = 8 * leaf.dtype.itemsize
+                bits = lax.bitcast_convert_type(leaf, f"uint{width}")
+                start = jnp.asarray(np.float32(1e4) * abs(factor)).astype(bits.dtype)
+                spread = np.asarray(HASH % 2**width, bits.dtype)
+                mixed = (bits + start) * spread
+                mixed = (mixed ^ (mixed >> (width // 2))) * spread
+                step = step * (1 - 2 * (mixed >> (width - 1)).astype(leaf.dtype))
+            moved = leaf * (1 + step).astype(leaf.dtype)
+            return moved + 2 * step.astype(leaf.dtype) if inexact_zeros else moved
 
         return self.names["tree"].map(change, tree)
 
@@ -263,7 +289,11 @@ class Library:
 
         def loss(factors: Factors, *arguments: Any) -> Any:
             found = self.execute(program, dict(zip(inputs, arguments, strict=True)), factors)
-            failed[:] = [one for one in found if isinstance(one, dict) and "error" in one]
+            failed[:] = [
+                one | {"operation": operation["result"]}
+                for operation, one in zip(program["operations"], found, strict=True)
+                if isinstance(one, dict) and "error" in one
+            ]
             total: Any = 0.0
             for operation, one in zip(program["operations"], found, strict=True):
                 leaves = one[0] if isinstance(one, tuple) else ()
