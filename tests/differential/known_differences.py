@@ -660,6 +660,16 @@ KNOWN = (
         ),
     ),
     Known(
+        "booleans have no Jacobian",
+        "dovetail: jacfwd",
+        _of("refused", r"transform dt\.jacfwd", "requires numeric results, got bool"),
+    ),
+    Known(
+        "JAX scales eigenvalues of large matrices by a power of two",
+        "dovetail.numpy.linalg: eigvals",
+        _of("value", r"jnp\.linalg\.eig(vals)?", theirs=r"1099511627776"),
+    ),
+    Known(
         "distances have the signs of numbers",
         "dovetail.numpy: spacing",
         _of("value", r"jnp\.spacing", r"^\* float16"),

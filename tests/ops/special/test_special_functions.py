@@ -138,3 +138,33 @@ def test_total_order_is_that_of_the_bits(name: str) -> None:
     assert (found[0] == (index[:, None] == index)).all()
     assert (found[1] == (index[:, None] < index)).all()
     assert (found[2] == (index[:, None] <= index)).all()
+
+
+# Loops for all elements take as many steps as one of them needs.
+
+NUMBERS = np.array([1e-20, 0.3, 1.0, 2.5, 40.0, 1e10, 1e20, 1e30], np.float32)
+OF_ONE: dict[str, Any] = {
+    name: getattr(lax, name)
+    for name in (
+        "digamma lgamma erf erfc erf_inv bessel_i0e bessel_i1e sin log1p expm1 tan asinh".split()
+    )
+}
+OF_ONE |= {
+    "zeta": lambda x: lax.zeta(lax.full_like(x, 2.5), x),
+    "polygamma": lambda x: lax.polygamma(lax.full_like(x, 1), x),
+    "igamma": lambda x: lax.igamma(lax.full_like(x, 3), x),
+    "igamma of shapes": lambda x: lax.igamma(x, lax.full_like(x, 3)),
+    "igammac": lambda x: lax.igammac(lax.full_like(x, 3), x),
+    "betainc": lambda x: lax.betainc(x, lax.full_like(x, 2), lax.full_like(x, 0.4)),
+    "random_gamma_grad": lambda x: lax.random_gamma_grad(x, lax.full_like(x, 2)),
+}
+
+
+@pytest.mark.parametrize("name", OF_ONE)
+def test_one_number_has_the_value_that_it_has_among_others(name: str) -> None:
+    function = dovetail.jit(OF_ONE[name])
+    with np.errstate(all="ignore"):
+        expected = np.asarray(function(NUMBERS))
+        for shape in ((), (1,)):
+            found = [np.asarray(function(x.reshape(shape))).item() for x in NUMBERS]
+            np.testing.assert_allclose(found, expected, rtol=2e-6)

@@ -68,6 +68,13 @@ def jacfwd(
         >>> print(dt.jacfwd(lambda x: (x * x, "text"), has_aux=True)(3.0))
         (Array(6., dtype=float32, weak_type=True), 'text')
 
+        Booleans have no Jacobian.
+
+        >>> dt.jacfwd(lambda x: x > 0)(1.0)
+        Traceback (most recent call last):
+            ...
+        TypeError: jacfwd of <lambda> requires numeric results, got bool
+
     Example:
         >>> import dovetail as dt
         >>> import dovetail.numpy as jnp

@@ -252,7 +252,7 @@ class Expression:
     # Of all elements
 
     def _reduced(self, operation: str) -> Expression:
-        """Reduce all elements to a scalar, starting from zero."""
+        """Reduce all elements to a scalar, starting from zero; the operation is idempotent."""
         start = self.scalar(0)
         (result,) = self.context.reduce(
             [self.value],
@@ -261,6 +261,8 @@ class Expression:
             [start.aval],
             lambda x, y: self.context.op(operation, [x, y], start.aval),
         )
+        # XLA leaves the start out where there is one element.
+        result = self.context.op(operation, [result, start.value], start.aval)
         return Expression(self.context, result, start.aval)
 
     def largest(self) -> Expression:

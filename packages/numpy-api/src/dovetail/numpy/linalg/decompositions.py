@@ -266,6 +266,12 @@ def eigvals(a: ArrayLike) -> Array:
     Raises:
         ValueError: the matrices are not square.
 
+    Differs:
+        Those of large and of small matrices are right; JAX's are scaled.
+
+        >>> print(jnp.linalg.eigvals(jnp.diag(jnp.array([2.0, 1e18]))).real)
+        [2.e+00 1.e+18]
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.linalg.eigvals(jnp.array([[2., 1.], [0., 3.]])))
