@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import ml_dtypes
@@ -277,3 +278,24 @@ ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
 def test_errors(function: Callable[[], Any], error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         function()
+
+
+NARROW = ["int2", "uint2", "int4", "uint4", "int8", "float4_e2m1fn", "float8_e4m3fn", "float32"]
+
+
+@pytest.mark.parametrize("dtype", NARROW)
+def test_products_of_few_bits_in_every_dtype_of_sums(dtype: str) -> None:
+    for preferred in NARROW:
+        numbers = np.dtype(getattr(ml_dtypes, preferred, preferred))
+        for size in (1, 3):  # compilers treat one element in a way of its own
+            x = lax.full((size, size), 1, dtype)
+            product = partial(lax.dot, x, preferred_element_type=preferred)
+            try:
+                dt.eval_shape(product, x)
+            except TypeError:
+                continue
+            expected = np.full((size, size), size).astype(numbers)
+            for run in (product, dt.jit(product)):
+                found = np.asarray(run(x))
+                assert found.dtype == numbers
+                np.testing.assert_array_equal(found.astype(float), expected.astype(float))

@@ -6,6 +6,7 @@ from typing import Final
 
 from dovetail.extend import LoweringTable
 from dovetail_cpu.lowerings import (
+    contraction,
     convolution,
     cumulative,
     eigen,
@@ -22,6 +23,7 @@ __all__ = ["LOWERINGS"]
 
 LOWERINGS: Final = LoweringTable(
     [
+        contraction.TABLE,
         convolution.TABLE,
         cumulative.TABLE,
         eigen.TABLE,

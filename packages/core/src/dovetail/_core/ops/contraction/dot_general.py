@@ -215,7 +215,8 @@ def _check_preferred(name: str, dtype: Any, preferred: Any) -> None:
             f"{name}: products of {dtype_name(dtype)} cannot be summed in preferred_element_type "
             f"{dtype_name(preferred)}: it loses what they are"
         )
-    if old in "iu" and new in "iu" and preferred.itemsize < dtype.itemsize:
+    narrower = dtypes.itemsize_bits(preferred) < dtypes.itemsize_bits(dtype)
+    if old in "iu" and new in "iu" and narrower:
         raise TypeError(
             f"{name}: preferred_element_type {dtype_name(preferred)} is narrower than "
             f"{dtype_name(dtype)}, so sums would overflow"
