@@ -1,4 +1,4 @@
-"""Products of numbers of fewer than 8 bits, which XLA's CPU compiler refuses or lays out wrongly."""
+"""Products of numbers of fewer than 8 bits, which XLA's CPU compiler refuses or misplaces."""
 
 from __future__ import annotations
 
