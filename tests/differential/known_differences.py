@@ -100,6 +100,7 @@ MERELY_REFUSED = "|".join(
         r"broadcasting: input type=~?\w+\[0\]",  # a polynomial without coefficients is zero
         r"PRNG key seed must be an integer; got .*int[24]\[",  # integers of few bits are, too
         r"does not yet support real dtype parameters",  # the variance of complex numbers is real
+        r"Unsupported input type to jax.numpy.i0: u?int[24]",  # they become floats
         r"PRNG key seed must be an integer; got JitTracer",  # which is told where it is traced
         r"select cases must have the same shapes",  # the gradient of clamp with bounds of rank 0
         r"unexpected JAX type .* expected float0",  # cotangents of integers are not read
@@ -520,7 +521,11 @@ KNOWN = (
     Known(
         "all dimensions that a mask adds are reduced",
         "dovetail.numpy: sum",
-        _of("shape|accepted", REDUCTIONS, theirs=r"^\[|broadcast to shape with fewer"),
+        _of(
+            "shape|accepted",
+            REDUCTIONS,
+            theirs=r"^\[|broadcast to shape with fewer|axis \d is out of",
+        ),
     ),
     Known(
         "counts are exact",
@@ -740,6 +745,11 @@ KNOWN = (
         _of(
             "error", r"lax\.stack", "requires arguments of equal dtypes", "must have the same shape"
         ),
+    ),
+    Known(
+        "of two mistakes either may be told",
+        None,
+        _of("error", r"at .*", "do not combine", "Too many indices"),
     ),
     Known(
         "a value that is known",
