@@ -458,6 +458,12 @@ def meshgrid(
     Raises:
         ValueError: an array has more than one dimension, or an option is invalid.
 
+    Differs:
+        The result is a tuple, as in the array API standard (2025.12) and in NumPy, not a list.
+
+        >>> print(type(jnp.meshgrid(jnp.arange(2), jnp.arange(3))).__name__)
+        tuple
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> x, y = jnp.meshgrid(jnp.arange(3), jnp.arange(2))

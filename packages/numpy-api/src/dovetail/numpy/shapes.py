@@ -364,6 +364,12 @@ def broadcast_arrays(*args: ArrayLike) -> tuple[Array, ...]:
     Raises:
         ValueError: they do not broadcast.
 
+    Differs:
+        The result is a tuple, as in the array API standard (2025.12) and in NumPy, not a list.
+
+        >>> print(type(jnp.broadcast_arrays(1, jnp.ones(2))).__name__)
+        tuple
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> x, y = jnp.broadcast_arrays(jnp.ones((2, 1)), jnp.ones(3))
@@ -387,23 +393,23 @@ def _at_least(function: str, arrays: tuple[Any, ...], rank: int) -> Any:
                 sizes = (1,) * (rank - len(x_shape)) + x_shape
             x = reshaped(x, sizes)
         results.append(x)
-    return results[0] if len(results) == 1 else tuple(results)
+    return results[0] if len(results) == 1 else results
 
 
 @overload
 def atleast_1d(x: ArrayLike, /) -> Array: ...
 @overload
-def atleast_1d(x: ArrayLike, y: ArrayLike, /, *arys: ArrayLike) -> tuple[Array, ...]: ...
+def atleast_1d(x: ArrayLike, y: ArrayLike, /, *arys: ArrayLike) -> list[Array]: ...
 @overload
-def atleast_1d(*arys: ArrayLike) -> Array | tuple[Array, ...]: ...
-def atleast_1d(*arys: ArrayLike) -> Array | tuple[Array, ...]:
+def atleast_1d(*arys: ArrayLike) -> Array | list[Array]: ...
+def atleast_1d(*arys: ArrayLike) -> Array | list[Array]:
     """Convert inputs to arrays with at least one dimension.
 
     Args:
         *arys: arrays or scalars.
 
     Returns:
-        One array, or a tuple of arrays if there are several inputs.
+        One array, or a list of arrays if there are several inputs.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -416,17 +422,17 @@ def atleast_1d(*arys: ArrayLike) -> Array | tuple[Array, ...]:
 @overload
 def atleast_2d(x: ArrayLike, /) -> Array: ...
 @overload
-def atleast_2d(x: ArrayLike, y: ArrayLike, /, *arys: ArrayLike) -> tuple[Array, ...]: ...
+def atleast_2d(x: ArrayLike, y: ArrayLike, /, *arys: ArrayLike) -> list[Array]: ...
 @overload
-def atleast_2d(*arys: ArrayLike) -> Array | tuple[Array, ...]: ...
-def atleast_2d(*arys: ArrayLike) -> Array | tuple[Array, ...]:
+def atleast_2d(*arys: ArrayLike) -> Array | list[Array]: ...
+def atleast_2d(*arys: ArrayLike) -> Array | list[Array]:
     """Convert inputs to arrays with at least two dimensions; new ones come first.
 
     Args:
         *arys: arrays or scalars.
 
     Returns:
-        One array, or a tuple of arrays if there are several inputs.
+        One array, or a list of arrays if there are several inputs.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -439,17 +445,17 @@ def atleast_2d(*arys: ArrayLike) -> Array | tuple[Array, ...]:
 @overload
 def atleast_3d(x: ArrayLike, /) -> Array: ...
 @overload
-def atleast_3d(x: ArrayLike, y: ArrayLike, /, *arys: ArrayLike) -> tuple[Array, ...]: ...
+def atleast_3d(x: ArrayLike, y: ArrayLike, /, *arys: ArrayLike) -> list[Array]: ...
 @overload
-def atleast_3d(*arys: ArrayLike) -> Array | tuple[Array, ...]: ...
-def atleast_3d(*arys: ArrayLike) -> Array | tuple[Array, ...]:
+def atleast_3d(*arys: ArrayLike) -> Array | list[Array]: ...
+def atleast_3d(*arys: ArrayLike) -> Array | list[Array]:
     """Arrays of rank 3 or more: ``(n,)`` becomes ``(1, n, 1)``, ``(m, n)`` becomes ``(m, n, 1)``.
 
     Args:
         *arys: arrays or scalars.
 
     Returns:
-        One array, or a tuple of arrays if there are several inputs.
+        One array, or a list of arrays if there are several inputs.
 
     Example:
         >>> import dovetail.numpy as jnp
