@@ -1,7 +1,5 @@
 """Random keys and the bits that are drawn with them, for authors of an API."""
 
-from __future__ import annotations
-
 from dovetail._core.base.config import random_seed_offset as random_seed_offset
 from dovetail._core.ops.random.keys import BIT_WIDTHS as BIT_WIDTHS
 from dovetail._core.ops.random.keys import KeyDType as KeyDType
