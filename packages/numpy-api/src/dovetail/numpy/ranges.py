@@ -152,7 +152,7 @@ def _number(function: str, argument: str, value: Any) -> Any:
     checked = aval_of(array_like(value, function, argument))
     if checked.shape:
         raise ShapeError(f"{function}: {argument} must be a scalar, got shape {checked.shape}")
-    if dtypes.kind_of(checked.dtype) == "c":
+    if dtypes.kind_of(checked.dtype) not in ("b", "i", "u", "f"):
         raise DTypeError(f"{function}: {argument} must be a real number, got {checked.dtype}")
     scalar = np.asarray(value, checked.dtype)[()]
     return scalar.item() if checked.weak_type else scalar
