@@ -459,10 +459,11 @@ def meshgrid(
         ValueError: an array has more than one dimension, or an option is invalid.
 
     Differs:
-        The result is a tuple, as in the array API standard (2025.12) and in NumPy, not a list.
+        The result is a tuple, as in the array API standard (2025.12) and in NumPy, not a list; so
+        is that of `broadcast_arrays`.
 
-        >>> print(type(jnp.meshgrid(jnp.arange(2), jnp.arange(3))).__name__)
-        tuple
+        >>> print(type(jnp.meshgrid(1, 2)).__name__, type(jnp.broadcast_arrays(1, 2)).__name__)
+        tuple tuple
 
     Example:
         >>> import dovetail.numpy as jnp

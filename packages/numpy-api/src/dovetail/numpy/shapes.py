@@ -364,12 +364,6 @@ def broadcast_arrays(*args: ArrayLike) -> tuple[Array, ...]:
     Raises:
         ValueError: they do not broadcast.
 
-    Differs:
-        The result is a tuple, as in the array API standard (2025.12) and in NumPy, not a list.
-
-        >>> print(type(jnp.broadcast_arrays(1, jnp.ones(2))).__name__)
-        tuple
-
     Example:
         >>> import dovetail.numpy as jnp
         >>> x, y = jnp.broadcast_arrays(jnp.ones((2, 1)), jnp.ones(3))
@@ -528,8 +522,7 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
         >>> jnp.matrix_transpose(jnp.ones((5, 2, 3))).shape
         (5, 3, 2)
     """
-    rank = aval_of(operand(x, "matrix_transpose", "x")).ndim
-    if rank < 2:
+    if (rank := aval_of(operand(x, "matrix_transpose", "x")).ndim) < 2:
         raise ValueError(f"matrix_transpose needs an array of rank 2 or more, got rank {rank}")
     return swapaxes(x, -1, -2)
 
@@ -646,8 +639,7 @@ def fliplr(m: ArrayLike) -> Array:
         [[2 1]
          [4 3]]
     """
-    rank = aval_of(operand(m, "fliplr", "m")).ndim
-    if rank < 2:
+    if (rank := aval_of(operand(m, "fliplr", "m")).ndim) < 2:
         raise ValueError(f"fliplr needs an array of rank 2 or more, got rank {rank}")
     return flip(m, 1)
 
