@@ -364,12 +364,6 @@ def broadcast_arrays(*args: ArrayLike) -> tuple[Array, ...]:
     Raises:
         ValueError: they do not broadcast.
 
-    Differs:
-        The result is a tuple, as in the array API standard (2025.12) and in NumPy, not a list.
-
-        >>> print(type(jnp.broadcast_arrays(1, jnp.ones(2))).__name__)
-        tuple
-
     Example:
         >>> import dovetail.numpy as jnp
         >>> x, y = jnp.broadcast_arrays(jnp.ones((2, 1)), jnp.ones(3))
@@ -528,8 +522,7 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
         >>> jnp.matrix_transpose(jnp.ones((5, 2, 3))).shape
         (5, 3, 2)
     """
-    rank = ndim(x)
-    if rank < 2:
+    if (rank := aval_of(operand(x, "matrix_transpose", "x")).ndim) < 2:
         raise ValueError(f"matrix_transpose needs an array of rank 2 or more, got rank {rank}")
     return swapaxes(x, -1, -2)
 
@@ -604,7 +597,7 @@ def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
         >>> jnp.rollaxis(jnp.ones((2, 3, 4)), 2).shape
         (4, 2, 3)
     """
-    rank = ndim(a)
+    rank = aval_of(operand(a, "rollaxis")).ndim
     here = canonical_axis("rollaxis", axis, rank)
     start = integer("rollaxis", "start", start)
     if not -rank <= start <= rank:
@@ -646,8 +639,8 @@ def fliplr(m: ArrayLike) -> Array:
         [[2 1]
          [4 3]]
     """
-    if ndim(m) < 2:
-        raise ValueError(f"fliplr needs an array of rank 2 or more, got rank {ndim(m)}")
+    if (rank := aval_of(operand(m, "fliplr", "m")).ndim) < 2:
+        raise ValueError(f"fliplr needs an array of rank 2 or more, got rank {rank}")
     return flip(m, 1)
 
 
@@ -663,7 +656,7 @@ def flipud(m: ArrayLike) -> Array:
         [[3 4]
          [1 2]]
     """
-    if ndim(m) < 1:
+    if aval_of(operand(m, "flipud", "m")).ndim < 1:
         raise ValueError("flipud needs an array of rank 1 or more, got a scalar")
     return flip(m, 0)
 
