@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from types import TracebackType
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from dovetail._core.base import config
 from dovetail._core.base.errors import UnexpectedTracerError
-from dovetail._core.base.limits import enter_level, leave_level
+from dovetail._core.base.limits import enter_level, leave_level, level
+from dovetail._core.base.restoring import Restoring
 from dovetail._core.trace.tracer import Tracer
 
 if TYPE_CHECKING:
@@ -155,34 +156,45 @@ class _ThreadState(threading.local):
 
 
 state: Final = _ThreadState()
-_set_jit_key: Final = config.trace_state.set_local
+#: What C++ sees of the current trace. A trace becomes the current one by
+#:
+#:     previous = state.trace
+#:     try:
+#:         state.trace = trace
+#:         set_jit_key(trace.key)
+#:         ...
+#:     finally:
+#:         state.trace = previous
+#:         set_jit_key(previous.key)
+#:
+#: written out wherever a primitive is processed, or by `use_trace`. Python handles signals when a
+#: function begins or has returned, so no handler runs between the `finally` and its last call.
+set_jit_key: Final = config.trace_state.set_local
 
 
-def set_trace(trace: Trace) -> None:
-    """Make `trace` the current one; the caller restores the previous one."""
+def _saved() -> tuple[Trace, Any, int]:
+    return state.trace, state.place, level()
+
+
+def _begin(trace: Trace) -> Trace:
+    set_jit_key("tracing")  # whatever happens next, C++ asks Python
     state.trace = trace
-    _set_jit_key(trace.key)
+    set_jit_key(trace.key)
+    enter_level()
+    return trace
 
 
-class use_trace:
-    """Context manager that makes a trace current."""
+def _restore(saved: tuple[Trace, Any, int]) -> None:
+    trace, state.place, depth = saved
+    state.trace = trace
+    leave_level(depth)
+    set_jit_key(trace.key)
 
-    __slots__ = ("previous", "trace")
+
+class use_trace(Restoring[Trace]):
+    """Context manager that makes a trace current, and restores trace, place and level."""
+
+    __slots__ = ()
 
     def __init__(self, trace: Trace) -> None:
-        self.trace = trace
-
-    def __enter__(self) -> Trace:
-        self.previous = state.trace
-        set_trace(self.trace)
-        enter_level()
-        return self.trace
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        set_trace(self.previous)
-        leave_level()
+        super().__init__(_saved, partial(_begin, trace), _restore)
