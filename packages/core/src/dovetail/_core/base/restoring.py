@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from threading import get_ident
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from weakref import ref
 
 __all__ = ["Restoring"]
@@ -37,17 +37,22 @@ class Restoring(Generic[R]):
 
     __slots__ = ("__enter__", "__exit__")
 
-    __enter__: Callable[[], R]
-    __exit__: Callable[..., None]
+    if TYPE_CHECKING:
+
+        def __enter__(self) -> R: ...
+        def __exit__(self, *error: object) -> None: ...
 
     def __init__(
         self, save: Callable[[], Any], change: Callable[[], R], restore: Callable[[Any], object]
     ) -> None:
         entries: list[_Entry] = []
-        leave = self.__exit__ = partial(_leave, entries, restore)
+        leave = partial(_leave, entries, restore)
         guard = _Guard(leave, _restore_now)
         guard.entries, guard.restore = entries, restore
-        self.__enter__ = partial(_enter, entries, guard, save, change)
+        self.__exit__ = leave  # type: ignore[method-assign]
+        self.__enter__ = partial(  # type: ignore[method-assign]
+            _enter, entries, guard, save, change
+        )
 
 
 class _Guard(ref["partial[None]"]):

@@ -172,11 +172,13 @@ state: Final = _ThreadState()
 set_jit_key: Final = config.trace_state.set_local
 
 
-def _saved() -> tuple[Trace, Any, int]:
+def current() -> tuple[Trace, Any, int]:
+    """What `restore` needs."""
     return state.trace, state.place, level()
 
 
-def _begin(trace: Trace) -> Trace:
+def begin(trace: Trace) -> Trace:
+    """Make `trace` current, one level deeper; in a `Restoring` alone."""
     set_jit_key("tracing")  # whatever happens next, C++ asks Python
     state.trace = trace
     set_jit_key(trace.key)
@@ -184,7 +186,8 @@ def _begin(trace: Trace) -> Trace:
     return trace
 
 
-def _restore(saved: tuple[Trace, Any, int]) -> None:
+def restore(saved: tuple[Trace, Any, int]) -> None:
+    """Go back to what `current` has returned."""
     trace, state.place, depth = saved
     state.trace = trace
     leave_level(depth)
@@ -197,4 +200,4 @@ class use_trace(Restoring[Trace]):
     __slots__ = ()
 
     def __init__(self, trace: Trace) -> None:
-        super().__init__(_saved, partial(_begin, trace), _restore)
+        super().__init__(current, partial(begin, trace), restore)

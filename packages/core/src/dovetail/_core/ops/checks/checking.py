@@ -42,7 +42,7 @@ from dovetail._core.ops.indexing.dynamic_slicing import dynamic_index_in_dim
 from dovetail._core.ops.reduction.reductions import argmax, reduce_or
 from dovetail._core.trace.custom_rules import CustomRuleCall
 from dovetail._core.trace.primitive import Primitive
-from dovetail._core.trace.scopes import Replay
+from dovetail._core.trace.scopes import replaying
 from dovetail._core.trace.state import Trace, evaluation_trace, set_jit_key, state, use_trace
 from dovetail._core.transform.batch import batch_flat
 from dovetail._core.transform.derived import derived_info, remembered, with_order
@@ -118,7 +118,7 @@ class CheckTrace(Trace):
         def read(atom: Any) -> Any:
             return atom if type(atom) is Literal else values[atom]
 
-        with Replay() as replay:
+        with replaying() as replay:
             for eqn in jaxpr.eqns:
                 if has_lines:
                     replay.at(eqn)
