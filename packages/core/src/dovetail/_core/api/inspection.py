@@ -18,14 +18,7 @@ from dovetail._core.runtime.arrays.array import Array
 from dovetail._core.runtime.devices.layout import AutoLayout, Format
 from dovetail._core.runtime.devices.sharding import Sharding
 from dovetail._core.trace.mutable_references import AbstractRef
-from dovetail._core.trace.state import (
-    KnownValuesTrace,
-    begin,
-    current,
-    evaluation_trace,
-    restore,
-    state,
-)
+from dovetail._core.trace.state import KnownValuesTrace, Trace, evaluation_trace, set_jit_key, state
 from dovetail._core.transform.flattening import (
     FlatFunction,
     abstract,
@@ -245,7 +238,7 @@ class _CompileTimeEvaluation(Restoring[Any]):
     __slots__ = ()
 
     def __init__(self) -> None:
-        super().__init__(current, _evaluate_known_values, restore)
+        super().__init__(lambda: state.trace, _evaluate_known_values, _make_current)
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
         """Run every call of ``function`` so."""
@@ -260,7 +253,12 @@ class _CompileTimeEvaluation(Restoring[Any]):
 
 def _evaluate_known_values() -> None:
     present = state.trace
-    begin(evaluation_trace if present.parent is None else KnownValuesTrace(present))
+    _make_current(evaluation_trace if present.parent is None else KnownValuesTrace(present))
+
+
+def _make_current(trace: Trace) -> None:
+    state.trace = trace
+    set_jit_key(trace.key)
 
 
 def eval_shape(fun: Callable[..., Any], *args: PyTree, **kwargs: PyTree) -> PyTree:

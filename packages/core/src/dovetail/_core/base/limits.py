@@ -31,13 +31,14 @@ _FRAMES_PER_LEVEL: Final = 14
 _MOST_LEVELS: Final = 512
 
 
-class _Nesting(threading.local):
+class _Level(threading.local):
+    #: How many nested transformations this thread is in.
     depth = 0
     #: The depth for which this thread has the limit raised.
     raised = 0
 
 
-_nesting: Final = _Nesting()
+level: Final = _Level()
 # A signal handler may compute while its thread holds this.
 _lock: Final = threading.RLock()
 # The depth of each thread that needs the raised limit.
@@ -47,30 +48,29 @@ _users_limit = 0
 _own_limits = (0, 0)
 
 
-def level() -> int:
-    """How many nested transformations this thread is in."""
-    return _nesting.depth
-
-
 def enter_level() -> None:
     """Record that this thread enters another, nested transformation."""
-    depth = _nesting.depth = _nesting.depth + 1
+    depth = level.depth = level.depth + 1
     if depth == 1:
         _pause_full_collections()
     elif not depth % _LEVELS_AT_ONCE:
-        _nesting.raised = depth
+        level.raised = depth
         _raise_limit(depth)
 
 
 def leave_level(depth: int) -> None:
-    """Record that this thread is back where `level` was `depth`; right to call again."""
-    _nesting.depth = depth
+    """Record that this thread is back where `level.depth` was `depth`; right to call again."""
+    level.depth = depth
     if not depth:
         _resume_full_collections()
-    if depth < _nesting.raised:
+    if depth < level.raised:
         depth -= depth % _LEVELS_AT_ONCE
         _raise_limit(depth)
-        _nesting.raised = depth
+        level.raised = depth
+
+
+def _depth() -> int:
+    return level.depth
 
 
 class deeper(Restoring[None]):
@@ -79,7 +79,7 @@ class deeper(Restoring[None]):
     __slots__ = ()
 
     def __init__(self) -> None:
-        super().__init__(level, enter_level, leave_level)
+        super().__init__(_depth, enter_level, leave_level)
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
         """Run every call of a function one level deeper."""

@@ -20,7 +20,22 @@ __all__ = ["Restoring"]
 R = TypeVar("R")
 
 
-class Restoring(Generic[R]):
+class _Manager(type):
+    # `contextlib.ExitStack` and `unittest` look the two up on the class, and call them with the
+    # manager. Instances are not looked up here.
+    __enter__ = property(lambda _: _enter_manager)
+    __exit__ = property(lambda _: _leave_manager)
+
+
+def _enter_manager(manager: Restoring[R]) -> R:
+    return manager.__enter__()
+
+
+def _leave_manager(manager: Restoring[Any], *error: object) -> None:
+    manager.__exit__(*error)
+
+
+class Restoring(Generic[R], metaclass=_Manager):
     """A context manager that saves a state, changes it, and restores it.
 
     Each function must be right to call at any time, again too: restoring what is restored does
@@ -47,27 +62,22 @@ class Restoring(Generic[R]):
     ) -> None:
         entries: list[_Entry] = []
         leave = partial(_leave, entries, restore)
-        guard = _Guard(leave, _restore_now)
-        guard.entries, guard.restore = entries, restore
+        guard = ref(leave, partial(_restore_now, entries, restore))
         self.__exit__ = leave  # type: ignore[method-assign]
         self.__enter__ = partial(  # type: ignore[method-assign]
             _enter, entries, guard, save, change
         )
 
 
-class _Guard(ref["partial[None]"]):
-    __slots__ = ("entries", "restore")
-
-    entries: list[_Entry]
-    restore: Callable[[Any], object]
-
-
-#: The guard, which lives while the block is entered; the thread; what was saved.
-_Entry = tuple[_Guard, int, Any]
+#: The weak reference, which lives while the block is entered; the thread; what was saved.
+_Entry = tuple["ref[partial[None]]", int, Any]
 
 
 def _enter(
-    entries: list[_Entry], guard: _Guard, save: Callable[[], Any], change: Callable[[], R]
+    entries: list[_Entry],
+    guard: ref[partial[None]],
+    save: Callable[[], Any],
+    change: Callable[[], R],
 ) -> R:
     entries.append((guard, get_ident(), save()))
     return change()
@@ -83,8 +93,7 @@ def _leave(entries: list[_Entry], restore: Callable[[Any], object], *error: obje
     del entries[position]
 
 
-def _restore_now(guard: _Guard) -> None:
+def _restore_now(entries: list[_Entry], restore: Callable[[Any], object], _: object) -> None:
     """Restore in place of an ``__exit__`` that did not run to its end."""
-    entries = guard.entries
     while entries:
-        guard.restore(entries.pop()[2])
+        restore(entries.pop()[2])

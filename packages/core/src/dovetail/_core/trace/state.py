@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
+from weakref import ref
 
 from dovetail._core.base import config
 from dovetail._core.base.errors import UnexpectedTracerError
@@ -172,32 +173,41 @@ state: Final = _ThreadState()
 set_jit_key: Final = config.trace_state.set_local
 
 
-def current() -> tuple[Trace, Any, int]:
-    """What `restore` needs."""
-    return state.trace, state.place, level()
+class use_trace(Restoring[Trace]):
+    """Context manager that makes a trace current, and restores trace, place and level."""
+
+    __slots__ = ()
+
+    # A `Restoring` in fewer calls: each transformation takes several of these.
+    def __init__(self, trace: Trace) -> None:
+        entries: list[_Entry] = []
+        leave = partial(_leave, entries)
+        self.__exit__ = leave  # type: ignore[method-assign]
+        self.__enter__ = partial(  # type: ignore[method-assign]
+            _enter, entries, ref(leave, partial(_restore_now, entries)), trace
+        )
 
 
-def begin(trace: Trace) -> Trace:
-    """Make `trace` current, one level deeper; in a `Restoring` alone."""
-    set_jit_key("tracing")  # whatever happens next, C++ asks Python
+#: The weak reference that restores; trace, place and level to go back to.
+_Entry = tuple[ref[partial[None]], Trace, Any, int]
+
+
+def _enter(entries: list[_Entry], guard: ref[partial[None]], trace: Trace) -> Trace:
+    entries.append((guard, state.trace, state.place, level.depth))
     state.trace = trace
     set_jit_key(trace.key)
     enter_level()
     return trace
 
 
-def restore(saved: tuple[Trace, Any, int]) -> None:
-    """Go back to what `current` has returned."""
-    trace, state.place, depth = saved
+def _leave(entries: list[_Entry], *error: object) -> None:
+    _, trace, state.place, depth = entries[-1]
     state.trace = trace
-    leave_level(depth)
     set_jit_key(trace.key)
+    leave_level(depth)
+    del entries[-1]
 
 
-class use_trace(Restoring[Trace]):
-    """Context manager that makes a trace current, and restores trace, place and level."""
-
-    __slots__ = ()
-
-    def __init__(self, trace: Trace) -> None:
-        super().__init__(current, partial(begin, trace), restore)
+def _restore_now(entries: list[_Entry], _: object) -> None:
+    while entries:
+        _leave(entries)
