@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Generator
 from types import CodeType
 from typing import Any, Final
 
@@ -131,13 +132,29 @@ def stripped_bytecode(module: Module) -> bytes:
 
 def operation_names(module: Module) -> frozenset[str]:
     """The names of the operations in a module, such as ``"stablehlo.add"``."""
-    names = set()
+    names: set[str] = set()
+    interrupts: list[BaseException] = []
 
-    def note(operation: Any) -> Any:
-        names.add(operation.name)
-        return ir.WalkResult.ADVANCE
+    def note() -> Generator[Any, Any, None]:
+        try:
+            operation = yield
+            while True:
+                names.add(operation.name)
+                operation = yield ir.WalkResult.ADVANCE
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            interrupts.append(error)
+            yield ir.WalkResult.INTERRUPT
 
-    module.operation.walk(note)
+    # MLIR makes a RuntimeError of what a callback raises. A signal handler may raise where a
+    # function begins, which no `try` inside it covers; where a generator goes on, one does.
+    noting = note()
+    next(noting)
+    module.operation.walk(noting.send)
+    noting.close()
+    if interrupts:
+        raise interrupts[0]
     return frozenset(names)
 
 

@@ -16,6 +16,7 @@ from typing import Any, Final
 import pluggy
 
 from dovetail._core.base.errors import BackendUnavailableError, close_matches
+from dovetail._core.base.interrupts import is_interrupt
 from dovetail._core.plugins import hookspecs
 from dovetail._core.plugins.discovery import (
     BACKENDS,
@@ -321,21 +322,22 @@ class PluginLoader:
 
     @contextmanager
     def _isolated(self, plugin: FoundPlugin | LoadedPlugin, phase: Phase) -> Iterator[None]:
-        """Run a plug-in's code; record any exception and re-raise only `KeyboardInterrupt`.
+        """Run a plug-in's code; record any exception but those of signal handlers.
 
         One broken plug-in must not break the process or the other plug-ins: a default platform
         is still chosen, and the doctor reports every failure. `BaseException` is caught because
-        a plug-in may call `sys.exit` on import or in a hook; `KeyboardInterrupt` comes from the
-        user, not from the plug-in. The exception is swallowed, so the code after the `with` block
-        runs only after a failure if the block ends in `return`. Entering a phase drops its earlier
-        failure: a client that starts on the second attempt is no longer reported as broken.
+        a plug-in may call `sys.exit` on import or in a hook; what a signal handler raises comes
+        from the user, not from the plug-in. The exception is swallowed, so the code after the
+        `with` block runs only after a failure if the block ends in `return`. Entering a phase drops
+        its earlier failure: a client that starts on the second attempt is no longer reported as
+        broken.
         """
         self._failures.pop((plugin.name, plugin.origin, phase), None)
         try:
             yield
-        except KeyboardInterrupt:
-            raise
         except BaseException as error:
+            if is_interrupt(error):
+                raise
             self._keep(PluginFailure(plugin.name, plugin.origin, phase, error))
 
     def _keep(self, failure: PluginFailure) -> None:

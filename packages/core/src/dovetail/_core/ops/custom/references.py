@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final, NoReturn, TypeVar
 
+from dovetail._core.base.interrupts import is_interrupt
 from dovetail._core.base.restoring import Restoring
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Var
 from dovetail._core.ops.custom.arguments import shown
@@ -53,7 +54,9 @@ def effects_of_rule(
     try:
         with Restoring(lambda: running, partial(_set_running, (*running, key)), _set_running):
             return stage_using_references(rule, avals, info)[1]
-    except Exception:  # raised again if the rule is ever needed
+    except Exception as error:  # raised again if the rule is ever needed
+        if is_interrupt(error):
+            raise
         return None
 
 
