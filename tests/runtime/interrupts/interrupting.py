@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -25,6 +26,11 @@ OURS: Final = tuple({str(Path(module.__path__[0])) for module in (dt._core, jnp,
 
 class Interrupt(BaseException):
     """What the handler raises: caught by nobody who does not know it."""
+
+
+def handle(number: int, frame: object) -> None:
+    """A signal handler."""
+    raise Interrupt
 
 
 def interrupted_at(
@@ -53,9 +59,10 @@ def interrupted_at(
             count += 1
             if count == number:
                 sys.settrace(None)
-                raise Interrupt
+                handle(0, frame)
         return trace
 
+    previous = signal.signal(signal.SIGINT, handle)
     sys._getframe().f_trace_opcodes = not lines  # Python 3.12 asks when tracing begins
     sys.settrace(trace)
     try:
@@ -64,6 +71,7 @@ def interrupted_at(
         return True, count
     finally:
         sys.settrace(None)
+        signal.signal(signal.SIGINT, previous)
     return False, count
 
 
