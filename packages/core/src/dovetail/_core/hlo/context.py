@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
+from functools import partial
 from types import CodeType
 from typing import Any, Final
 
 from dovetail._core.base import config, source
+from dovetail._core.base.restoring import Restoring
 from dovetail._core.hlo.mlir import (
     Context,
     Location,
@@ -113,6 +115,35 @@ class Locations:
         return self.name(name, self.of_traceback(traceback))
 
 
+def entered(*things: Any) -> Restoring[None]:
+    """A context manager for contexts, locations and insertion points of MLIR, in this order.
+
+    One that is left on the stack that MLIR has for each thread would end the process by an abort
+    when it exits.
+    """
+    return Restoring(_nothing, partial(_push, things), partial(_pop, things))
+
+
+def _nothing() -> None:
+    return None
+
+
+def _push(things: Sequence[Any]) -> None:
+    for thing in things:
+        thing.__enter__()
+
+
+def _pop(things: Sequence[Any], _: None) -> None:
+    """Take off MLIR's stack what `_push` has put there, as far as it came."""
+    for thing in reversed(things):
+        try:
+            current = type(thing).current
+        except ValueError:
+            continue  # there is none
+        if current is thing:
+            thing.__exit__(None, None, None)
+
+
 def module_bytecode(module: Module) -> bytes:
     """The module as MLIR bytecode with locations: the form passed to the compiler."""
     buffer = io.BytesIO()
@@ -123,8 +154,8 @@ def module_bytecode(module: Module) -> bytes:
 def stripped_bytecode(module: Module) -> bytes:
     """The module as bytecode without locations, so that these do not affect cache keys."""
     copy = module.operation.clone()
-    with module.context:
-        passmanager.PassManager.parse("builtin.module(strip-debuginfo)").run(copy)
+    pipeline = "builtin.module(strip-debuginfo)"
+    passmanager.PassManager.parse(pipeline, context=module.context).run(copy)
     buffer = io.BytesIO()
     copy.write_bytecode(buffer)
     return buffer.getvalue()
