@@ -23,7 +23,7 @@ from dovetail._core.base.restoring import Restoring
 if typing.TYPE_CHECKING:
     from dovetail._core.base.unavailable_options import Unavailable
 
-__all__ = ["Option", "OptionScope", "Options", "check_environment", "config"]
+__all__ = ["Cell", "Option", "OptionScope", "Options", "check_environment", "config"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -68,20 +68,27 @@ class OptionScope(Restoring[None], typing.Generic[T]):
         return f"{self._option.name}({self._value!r})"
 
 
+# C++ refers to all cells for ever and owns none. An interrupt may end the import that makes them.
+_cells: Final[list[Any]] = []
+
 if typing.TYPE_CHECKING:
 
-    class _Cell(bindings.Config[T], typing.Generic[T]):
+    class Cell(bindings.Config[T], typing.Generic[T]):
         """The C++ object that holds the values."""
 
 else:
 
-    class _Cell(bindings.Config):
+    class Cell(bindings.Config):
+        def __init__(self, *args, **kwargs):
+            _cells.append(self)
+            super().__init__(*args, **kwargs)
+
         # The C++ class cannot have `Generic` as a second base.
         def __class_getitem__(cls, _):
             return cls
 
 
-class Option(_Cell[T]):
+class Option(Cell[T]):
     """An option: its name, kind, default, help and value.
 
     Reading ``option.value`` is one attribute access in C++. Calling an option, ``option(value)``,
