@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 import numpy as np
 
 from dovetail._core.base import dtypes
+from dovetail._core.base.registrations import importing, is_imported_again
 from dovetail._core.basis.elementwise import dtype_name
 from dovetail._core.basis.families import NoGradient
 from dovetail._core.basis.structural import batch_size, move_dimension, reshape
@@ -113,6 +114,7 @@ class KeyDType(dtypes.ExtendedDType):
 
 
 _implementations: Final[dict[str, KeyImplementation]] = {}
+_origins: Final[dict[str, Any]] = {}
 _dtypes: Final[dict[str, KeyDType]] = {}
 
 
@@ -122,10 +124,11 @@ def define_implementation(implementation: KeyImplementation) -> KeyImplementatio
     Raises:
         ValueError: the name is already taken.
     """
-    if implementation.name in _implementations:
+    name, origin = implementation.name, importing()
+    if name in _implementations and not is_imported_again(_origins[name], origin):
         raise ValueError(f"a key implementation named {implementation.name!r} exists already")
-    _implementations[implementation.name] = implementation
-    _dtypes[implementation.name] = KeyDType(implementation)
+    _dtypes[name], _origins[name] = KeyDType(implementation), origin
+    _implementations[name] = implementation
     return implementation
 
 
