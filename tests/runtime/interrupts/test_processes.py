@@ -70,3 +70,27 @@ def test_control_c_is_heard(what: str) -> None:
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout, "it came to its end before it was interrupted"
     assert float(ran.stdout) < 5
+
+
+_ENDING: Final = """
+import atexit, os, signal, threading, time
+import dovetail as dt, dovetail.numpy as jnp
+atexit.register(lambda: print(dt.jit(lambda x: x * 5)(2.0)))
+def f(x):
+    for i in range(100):
+        x = jnp.sin(x @ x + i)
+    return x
+lowered = dt.jit(f).lower(jnp.ones((8, 8)))
+threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    lowered.compile()
+    time.sleep(3)  # on a machine that compiles it sooner
+except KeyboardInterrupt:
+    pass
+"""
+
+
+def test_a_process_ends_after_an_interrupted_compilation() -> None:
+    """The compiler, which goes on, and calls while the process ends are not in its way."""
+    ran = subprocess.run([sys.executable, "-c", _ENDING], capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout) == (0, "10.0\n"), ran.stderr

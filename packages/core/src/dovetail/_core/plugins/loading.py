@@ -32,7 +32,7 @@ from dovetail._core.plugins.failures import Phase, PluginFailure
 from dovetail._core.plugins.foreign import ForeignPlugins, find_foreign
 from dovetail._core.plugins.hookspecs import PLUGIN_API, BackendInfo, CompileRequest, hookimpl
 from dovetail._core.plugins.protocols import Executable, is_pjrt
-from dovetail._core.plugins.waiting import LARGE, interruptibly
+from dovetail._core.plugins.waiting import interruptibly
 
 IN_PROCESS = "this process"
 """The origin of a plug-in that was registered and not installed."""
@@ -92,11 +92,7 @@ class _DefaultCompiler:
         # jaxlib takes bytecode only where there are no callbacks, and callbacks only as a list.
         callbacks = [list(request.host_callbacks)] if request.host_callbacks else []
         arguments = (request.module, request.devices, request.options, *callbacks)
-        loaded: Executable
-        if isinstance(request.module, bytes) and len(request.module) < LARGE:
-            loaded = client.compile_and_load(*arguments)
-        else:
-            loaded = interruptibly(client.compile_and_load, *arguments)
+        loaded: Executable = interruptibly(client.compile_and_load, *arguments)
         return loaded
 
 

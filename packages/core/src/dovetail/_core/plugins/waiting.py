@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
-__all__ = ["LARGE", "interruptibly"]
+__all__ = ["interruptibly"]
 
 R = TypeVar("R")
-
-#: From this size on, in bytes of bytecode, a program may take long to compile. Smaller ones, such
-#: as those of single operations, are not worth the tenth of a millisecond that a thread costs.
-LARGE: Final = 16384
 
 
 def interruptibly(function: Callable[..., R], *args: Any) -> R:
@@ -20,7 +16,9 @@ def interruptibly(function: Callable[..., R], *args: Any) -> R:
 
     Python runs them in the main thread alone, between two instructions, so that thread must not be
     the one that is in C++. What the function computes after a handler has raised is dropped; a
-    process that exits waits for it.
+    process that exits waits for it. The thread costs some 50 us; the smallest program takes
+    milliseconds to compile. In the main thread, jaxlib would give up a compilation that a signal
+    interrupts, and leave it to threads of its own, which a process that ends then crashes with.
 
     Args:
         function: a function that releases the interpreter's lock, and uses nothing of its thread.
@@ -41,7 +39,10 @@ def interruptibly(function: Callable[..., R], *args: Any) -> R:
             running.release()
 
     running.acquire()
-    threading.Thread(target=run, name="dovetail compiler").start()
+    try:
+        threading.Thread(target=run, name="dovetail compiler").start()
+    except RuntimeError:  # no more threads, or the interpreter is shutting down
+        return function(*args)
     running.acquire()  # a handler that raises ends this
     if errors:
         raise errors.pop()
