@@ -268,6 +268,16 @@ def compile_ahead_of_time(session: nox.Session, family: str, more: str) -> None:
 
 
 @nox.session
+def interrupts(session: nox.Session) -> None:
+    """Interrupt at many more instructions, lines of imports, and times than the suite does."""
+    install(session, *group("tests"))
+    counts = {"INTERRUPTS": "1000", "SIGNALS": "2000", "FIRST_USES": "300"}
+    environment = {f"DOVETAIL_TESTING_{name}": count for name, count in counts.items()}
+    folder = "tests/runtime/interrupts"
+    session.run("python", "-m", "pytest", "-q", folder, *session.posargs, env=environment)
+
+
+@nox.session
 def coexistence(session: nox.Session) -> None:
     """Run the tests with jax in the environment, and in one process with jax, in both orders."""
     install(session, *group("tests"))

@@ -92,6 +92,7 @@ INSIDE = (
     r"^TypeError: No constant handler for type|"
     r"^(Assertion|Attribute|Key|NotImplemented|XlaRuntime|JaxRuntime|ZeroDivision|Unbound)|"
     r"not compatible with finfo$|index out of range$|Cannot lower jaxpr with verifier errors|"
+    r"cannot convert float infinity to integer|"
     r"The problematic value is of type <class 'NoneType'>"
 )
 """Errors that no documentation names: they come from inside of JAX."""
@@ -221,6 +222,11 @@ KNOWN = (
         "what a loop carries has one type",
         "dovetail.lax: scan",
         _of("weak type|dtype", r"lax\.(while_loop|fori_loop|scan)", "weak=False"),
+    ),
+    Known(
+        "what a loop carries has one type, and is no number of Python after the first step",
+        "dovetail.lax: scan",
+        _of("refused", r"lax\.(while_loop|fori_loop|scan)", "integers of less than 8 bits are not"),
     ),
     Known(
         "a result is weakly typed only if that of every branch is",
@@ -725,6 +731,11 @@ KNOWN = (
             r"^\* ",
             r"^numpy ",
         ),
+    ),
+    Known(
+        "what has no derivative is returned as it is",
+        "dovetail.lax: stop_gradient",
+        _of("structure", r"lax\.stop_gradient", r"^(bool|int) "),
     ),
     Known(
         "booleans have no Jacobian",

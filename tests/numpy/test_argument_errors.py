@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import dovetail.numpy as jnp
+from dovetail import random
 
 pytestmark = pytest.mark.tables
 
@@ -74,3 +75,24 @@ def test_errors_name_the_function(name: str, function: Any) -> None:
         names = {name, getattr(function, "__name__", name), DELEGATES.get(name, name)}
         text = rf"\b({'|'.join(map(re.escape, names))})\b"
         assert error is None or re.search(text, str(error)), f"{dtype}: {error!r}"
+
+
+#: Functions that take what is no array: shapes, texts, dtypes, or whatever there is.
+OF_ANYTHING = (  # noqa: SIM905 - words read better than a list
+    "array_repr array_str broadcast_shapes einsum einsum_path explain_dtype from_dlpack fromiter "
+    "iscomplexobj isrealobj isscalar iterable ndim shape size"
+).split()
+
+
+@pytest.mark.parametrize(
+    ("name", "function"), [*functions(jnp), *functions(jnp.linalg), *functions(jnp.fft)]
+)
+def test_what_is_no_array_is_a_type_error(name: str, function: Any) -> None:
+    parameters = inspect.signature(function).parameters.values()
+    needed = [p for p in parameters if p.default is p.empty and p.kind <= p.POSITIONAL_OR_KEYWORD]
+    if len(needed) != 1 or name in OF_ANYTHING:
+        return
+    for other in ("a", None, object()):
+        assert isinstance(raised(function, other), TypeError), repr(other)
+    error = raised(function, random.key(0))
+    assert "Cannot interpret" not in str(error), repr(error)

@@ -177,6 +177,36 @@ def test_joining_details() -> None:
     assert jnp.permute_dims(A, (2, 0, 1)).shape == (4, 2, 3)
 
 
+LISTS = {
+    "atleast_1d": lambda: jnp.atleast_1d(V, S),
+    "atleast_2d": lambda: jnp.atleast_2d(V, S),
+    "atleast_3d": lambda: jnp.atleast_3d(V, S),
+    "split": lambda: jnp.split(A, 2),
+    "array_split": lambda: jnp.array_split(V, 2),
+    "hsplit": lambda: jnp.hsplit(A, 3),
+    "vsplit": lambda: jnp.vsplit(A, 2),
+    "dsplit": lambda: jnp.dsplit(A, 2),
+    "gradient": lambda: jnp.gradient(A),
+    "lax.split": lambda: dt.lax.split(V, (2, 3)),
+    "lax.top_k": lambda: dt.lax.top_k(V, 2),
+}
+TUPLES = {
+    "broadcast_arrays": lambda: jnp.broadcast_arrays(V, S),
+    "meshgrid": lambda: jnp.meshgrid(V, V),
+    "unstack": lambda: jnp.unstack(A),
+    "indices": lambda: jnp.indices((2, 3), sparse=True),
+    "ix_": lambda: jnp.ix_(V, V),
+    "nonzero": lambda: jnp.nonzero(V),
+    "unravel_index": lambda: jnp.unravel_index(3, (2, 3)),
+    "top_k": lambda: jnp.top_k(V, 2),
+}
+
+
+@pytest.mark.parametrize("name", [*LISTS, *TUPLES])
+def test_several_results_are_a_list_or_a_tuple_as_in_jax_or_the_standard(name: str) -> None:
+    assert type((LISTS | TUPLES)[name]()) is (list if name in LISTS else tuple)
+
+
 def test_shifts_are_part_of_no_program() -> None:
     x = jnp.asarray(A)
     jnp.roll(x, 1, axis=1)

@@ -65,7 +65,7 @@ reveal_type(jnp.unique(x, return_index=True))  # expect: tuple[Array, ...]
 reveal_type(jnp.linspace(0, 1, 5))  # expect: Array
 reveal_type(jnp.linspace(0, 1, 5, retstep=True))  # expect: tuple[Array, Array]
 reveal_type(jnp.atleast_1d(1))  # expect: Array
-reveal_type(jnp.atleast_2d(1, 2))  # expect: tuple[Array, ...]
+reveal_type(jnp.atleast_2d(1, 2))  # expect: list[Array]
 reveal_type(jnp.linalg.solve(x, x))  # expect: Array
 reveal_type(jnp.linalg.svd(x))  # expect: SVDResult
 reveal_type(jnp.linalg.svd(x, compute_uv=False))  # expect: Array

@@ -48,6 +48,42 @@ def chained(carry: Any, _: Any) -> Any:
     return key, random.normal(subkey)
 
 
+def no_draw(_: Any) -> Any:
+    return 0.0
+
+
+def choose_each(first: Program, second: Program, keys: Any) -> Any:
+    """For each of two keys what one of two functions makes of it; `vmap` runs both."""
+    xs = jnp.array([1.0, -1.0])
+    return dt.vmap(lambda x, key: lax.cond(x > 0, first, second, key))(xs, keys)
+
+
+def walk(x: Any, key: Any, turns: int) -> Any:
+    def step(state: Any) -> Any:
+        now, subkey = random.split(state[1])
+        return state[0] * random.normal(subkey), now, state[2] + 1
+
+    return lax.while_loop(lambda state: state[2] < turns, step, (x, key, 0))[0]
+
+
+def linearized(x: Any, key: Any) -> Any:
+    """The sum of two calls of a linear program that runs a loop again."""
+    _, linear = dt.linearize(lambda x: walk(x, key, 3), x)
+    return linear(1.0) + linear(2.0)
+
+
+def from_reference(ref: Any) -> Any:
+    key, subkey = random.split(ref[...])
+    ref[...] = key
+    return draw(subkey)
+
+
+def replaced(turn: Any, state: Any) -> Any:
+    keys, total = state
+    key, subkey = random.split(keys[turn % 2])
+    return keys.at[turn % 2].set(key), total + draw(subkey)
+
+
 class Both:
     """A function with a rule, whose value is drawn once."""
 
@@ -104,6 +140,36 @@ REUSED: dict[str, Program] = {
     "after a rule": lambda key: Both.scaled(1.0, key) + draw(key),
     "checkpointed": lambda key: (
         dt.grad(lambda x: dt.checkpoint(lambda x: x * draw(key))(x))(1.0) + draw(key)
+    ),
+}
+
+REUSED |= {
+    "a mapped condition, and later": lambda key: (
+        lambda keys: choose_each(draw, no_draw, keys).sum() + draw(keys[0])
+    )(random.split(key)),
+    "a mapped condition, the other way": lambda key: (
+        lambda keys: choose_each(no_draw, draw, keys).sum() + draw(keys[1])
+    )(random.split(key)),
+    "before a mapped condition": lambda key: (
+        lambda keys: draw(keys[0]) + choose_each(no_draw, draw, keys).sum()
+    )(random.split(key)),
+    "in one branch of a mapped condition": lambda key: choose_each(
+        lambda k: draw(k) + draw(k), no_draw, random.split(key)
+    ),
+    "passed through a mapped condition": lambda key: (
+        lambda pair: pair[0].sum() + draw_each(pair[1]).sum()
+    )(choose_each(lambda k: (draw(k), k), lambda k: (0.0, k), random.split(key))),
+    "one key for both operands of a branch": lambda key: dt.vmap(
+        lambda x: lax.cond(x > 0, lambda a, b: draw(a) + draw(b), lambda a, b: 0.0, key, key)
+    )(jnp.array([1.0, -1.0])),
+    "used up by scan, and stacked": lambda key: draw(
+        lax.scan(lambda k, _: (random.split(k)[0], k), key, None, length=3)[1][1]
+    ),
+    "a linearized while, and later": lambda key: (
+        dt.linearize(lambda x: walk(x, key, 3), 1.0)[1](1.0) + draw(key)
+    ),
+    "a checkpointed gradient": lambda key: (
+        dt.jit(dt.grad(dt.checkpoint(lambda x: jnp.sin(x * draw(key)))))(1.0) + draw(key)
     ),
 }
 
@@ -181,6 +247,40 @@ FRESH: dict[str, Program] = {
     ),
     "reused as a raw key": lambda key: (lambda raw: draw(raw) + draw(raw))(random.key_data(key)),
     "permuted": lambda key: random.permutation(key, 4),
+    "both branches of a mapped condition": lambda key: choose_each(
+        draw, random.uniform, random.split(key)
+    ),
+    "a mapped condition over one key": lambda key: dt.vmap(
+        lambda x: lax.cond(x > 0, lambda: draw(key), lambda: random.uniform(key))
+    )(jnp.array([1.0, -1.0])),
+    "branches of a mapped switch": lambda key: dt.vmap(
+        lambda i, k: lax.switch(i, [draw, random.uniform, random.gumbel], k)
+    )(jnp.arange(3), random.split(key, 3)),
+    "new keys out of a mapped condition": lambda key: (
+        lambda pair: pair[0].sum() + draw_each(pair[1]).sum()
+    )(
+        choose_each(
+            lambda k: (lambda a, b: (draw(a), b))(*random.split(k)),
+            lambda k: (0.0, k),
+            random.split(key),
+        )
+    ),
+    "a linearized while": lambda key: linearized(1.0, key),
+    "a second derivative of a linearized while": lambda key: dt.linearize(
+        dt.jacfwd(lambda x: walk(x, key, 3)), 1.0
+    )[1](1.0),
+    "a pull-back called twice": lambda key: (lambda pull: pull(1.0)[0] + pull(2.0)[0])(
+        dt.vjp(dt.checkpoint(lambda x: jnp.sin(x * draw(key))), 1.0)[1]
+    ),
+    "a second derivative of a checkpointed function": lambda key: dt.hessian(
+        dt.checkpoint(lambda x: jnp.sin(jnp.sin(x * draw(key))))
+    )(1.0),
+    "keys in a mutable reference": lambda key: (
+        lambda ref: from_reference(ref) + from_reference(ref)
+    )(dt.new_ref(key)),
+    "keys that are replaced in an array": lambda key: lax.fori_loop(
+        0, 6, replaced, (random.split(key), 0.0)
+    )[1],
 }
 
 MODES: dict[str, Callable[[Program], Program]] = {
@@ -284,17 +384,6 @@ def test_lines_are_those_of_the_call_or_in_the_body(mode: str) -> None:
     line = _library_functions.__code__.co_firstlineno + 2
     for used in (f"used at test_key_reuse.py:{line} (", f"again at test_key_reuse.py:{line + 1} ("):
         assert used in str(in_library.value)
-
-
-def test_branches_that_all_run_are_told_apart_by_splitting() -> None:
-    def choose(x: Any, keys: Any) -> Any:
-        return lax.cond(x > 0, lambda a, b: draw(a), lambda a, b: random.uniform(b), *keys)
-
-    xs = jnp.array([1.0, -1.0])
-    with dt.debug_key_reuse():
-        dt.vmap(choose, (0, None))(xs, random.split(random.key(0)))
-        with pytest.raises(KeyReuseError):
-            dt.vmap(choose, (0, None))(xs, [random.key(0)] * 2)
 
 
 def test_loops_name_the_next_turn() -> None:

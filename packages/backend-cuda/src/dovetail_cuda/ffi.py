@@ -20,7 +20,7 @@ MODULES: Final = ("_hybrid", "_linalg", "_prng", "_rnn", "_solver", "_sparse", "
 # The typed interface, which all kernels use in every version that this backend supports.
 _TYPED: Final = 1
 
-_lock: Final = threading.Lock()
+_lock: Final = threading.RLock()
 _done: Final[set[int]] = set()
 
 

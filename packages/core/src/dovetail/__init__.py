@@ -3,13 +3,11 @@
 Every public name is loaded when it is first used; `import dovetail` itself loads nothing.
 """
 
-from __future__ import annotations
+import os as _os
+import sys as _sys
+from importlib import import_module as _import_module
 
-import os
-import sys
-from importlib import import_module
-
-from dovetail._lazy_names import lazy_names
+from dovetail._lazy_names import lazy_names as _lazy_names
 
 __version__ = "0.1.0"
 
@@ -36,13 +34,13 @@ def _joined_path(home: str) -> list[str]:
     missing = [
         mark
         for mark in ("numpy", "testing")
-        if not os.path.isfile(os.path.join(home, mark, "__init__.py"))
+        if not _os.path.isfile(_os.path.join(home, mark, "__init__.py"))
     ]
-    for entry in sys.path:
+    for entry in _sys.path:
         if not isinstance(entry, str):
             continue  # Python passes over it, too
-        folder = os.path.join(os.path.abspath(entry), "dovetail")
-        there = [m for m in missing if os.path.isfile(os.path.join(folder, m, "__init__.py"))]
+        folder = _os.path.join(_os.path.abspath(entry), "dovetail")
+        there = [m for m in missing if _os.path.isfile(_os.path.join(folder, m, "__init__.py"))]
         if there:
             folders.append(folder)
             missing = [mark for mark in missing if mark not in there]
@@ -51,14 +49,14 @@ def _joined_path(home: str) -> list[str]:
 
 __path__ = _joined_path(__path__[0])
 
-_load, __dir__ = lazy_names(__name__, "__version__", "__version_info__")
+_load, __dir__ = _lazy_names(__name__, "__version__", "__version_info__")
 
 
 def __getattr__(name: str) -> object:
     try:
         # The conformance kit is no part of the API: it is in no table.
         kit = name == "testing"
-        value: object = import_module("dovetail.testing") if kit else _load(name)
+        value: object = _import_module("dovetail.testing") if kit else _load(name)
     except ModuleNotFoundError as error:
         if error.name != f"dovetail.{name}":
             raise

@@ -68,9 +68,13 @@ def lazy_names(package: str, *own: str) -> tuple[Callable[[str], Any], Callable[
 
     def directory() -> list[str]:
         names()
-        return sorted({*namespace, *namespace["__all__"]})
+        return sorted({*namespace["__all__"], *filter(_is_special, namespace)})
 
     return load, directory
+
+
+def _is_special(name: str) -> bool:
+    return name.startswith("__")
 
 
 def _entries(stub: str) -> dict[str, tuple[str, str]]:

@@ -1,7 +1,5 @@
 """What is wanted of the function that `vjp` returns: gradients as values, in references, or not."""
 
-from __future__ import annotations
-
 from dovetail._core.api.backward_passes import DidntWant as DidntWant
 from dovetail._core.api.backward_passes import DontWant as DontWant
 from dovetail._core.api.backward_passes import GradRef as GradRef

@@ -1,7 +1,5 @@
 """What a function keeps for its derivative: names of values, policies, and ways to look."""
 
-from __future__ import annotations
-
 from dovetail._core.api.rematerialization import checkpoint as checkpoint
 from dovetail._core.api.rematerialization import print_saved_residuals as print_saved_residuals
 from dovetail._core.api.rematerialization import saved_residuals as saved_residuals

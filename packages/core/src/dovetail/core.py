@@ -3,8 +3,6 @@
 Jaxprs and their parts are in `dovetail.extend`; the machinery itself is private.
 """
 
-from __future__ import annotations
-
 from dovetail._core.api.inspection import ensure_compile_time_eval as ensure_compile_time_eval
 from dovetail._core.ir.avals import AbstractValue as AbstractValue
 from dovetail._core.ir.avals import ShapedArray as ShapedArray

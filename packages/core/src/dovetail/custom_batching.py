@@ -1,7 +1,5 @@
 """Functions that say themselves what they are under `vmap`."""
 
-from __future__ import annotations
-
 from dovetail._core.ops.custom.custom_vmap import custom_vmap as custom_vmap
 from dovetail._core.ops.custom.custom_vmap import sequential_vmap as sequential_vmap
 

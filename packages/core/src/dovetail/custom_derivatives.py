@@ -1,7 +1,5 @@
 """Derivative rules of one's own, beyond what the package itself offers."""
 
-from __future__ import annotations
-
 from dovetail._core.ops.custom.custom_gradient import closure_convert as closure_convert
 from dovetail._core.ops.custom.custom_gradient import custom_gradient as custom_gradient
 from dovetail._core.ops.custom.custom_jvp import custom_jvp as custom_jvp

@@ -1,7 +1,5 @@
 """Looking at values while compiled programs run."""
 
-from __future__ import annotations
-
 from dovetail._core.api.sharding_pictures import (
     visualize_array_sharding as visualize_array_sharding,
 )

@@ -1,7 +1,5 @@
 """Exchange of arrays with other libraries through DLPack."""
 
-from __future__ import annotations
-
 from dovetail._core.runtime.arrays.dlpack import from_dlpack as from_dlpack
 from dovetail._core.runtime.arrays.dlpack import is_supported_dtype as is_supported_dtype
 

@@ -1,7 +1,5 @@
 """Dtypes: which there are, how they combine, what they can hold."""
 
-from __future__ import annotations
-
 from dovetail._core.base.dtypes import TypePromotionError as TypePromotionError
 from dovetail._core.base.dtypes import bfloat16 as bfloat16
 from dovetail._core.base.dtypes import canonicalize_dtype as canonicalize_dtype

@@ -41,6 +41,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def __getattr__(name: str) -> Any:
     if name == "JaxRuntimeError":
         from dovetail._core.base.bindings import JaxRuntimeError  # deferred: loads jaxlib

@@ -1,7 +1,5 @@
 """Mutable references: arrays that are read and written in place."""
 
-from __future__ import annotations
-
 from dovetail._core.api.mutable_references import addupdate as addupdate
 from dovetail._core.api.mutable_references import empty_ref as empty_ref
 from dovetail._core.api.mutable_references import free_ref as free_ref

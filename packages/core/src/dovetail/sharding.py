@@ -1,7 +1,5 @@
 """Where the data of arrays lives."""
 
-from __future__ import annotations
-
 from dovetail._core.runtime.devices.sharding import Sharding as Sharding
 from dovetail._core.runtime.devices.sharding import SingleDeviceSharding as SingleDeviceSharding
 

@@ -1,7 +1,5 @@
 """The steps of compilation: `Traced`, `Lowered`, `Compiled`."""
 
-from __future__ import annotations
-
 from dovetail._core.api.stages import ArgInfo as ArgInfo
 from dovetail._core.api.stages import Compiled as Compiled
 from dovetail._core.api.stages import Lowered as Lowered

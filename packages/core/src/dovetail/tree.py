@@ -1,7 +1,5 @@
 """Functions on trees of containers, such as nested lists and dictionaries of arrays."""
 
-from __future__ import annotations
-
 from dovetail._core.base.pytree import all_true as all
 from dovetail._core.base.pytree import broadcast as broadcast
 from dovetail._core.base.pytree import flatten as flatten

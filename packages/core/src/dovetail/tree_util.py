@@ -1,7 +1,5 @@
 """Functions on trees by their longer names, and what defines new kinds of nodes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from dovetail._core.base.pytree import DictKey as DictKey
@@ -83,3 +81,7 @@ __all__ = [
     "treedef_is_leaf",
     "treedef_tuple",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

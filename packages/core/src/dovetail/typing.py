@@ -7,8 +7,6 @@ Example:
     >>> def double(x: ArrayLike) -> Array: ...
 """
 
-from __future__ import annotations
-
 from dovetail._core.base.typing import ArrayLike as ArrayLike
 from dovetail._core.base.typing import AxisLike as AxisLike
 from dovetail._core.base.typing import Device as Device

@@ -11,7 +11,7 @@ from jaxlib import xla_client
 
 PREFIXES: Final = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 
-_lock: Final = threading.Lock()
+_lock: Final = threading.RLock()
 _prepared = False
 
 

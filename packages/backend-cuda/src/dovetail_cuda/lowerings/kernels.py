@@ -11,7 +11,7 @@ import numpy as np
 
 from dovetail_cuda.capabilities import find_plugin
 
-_lock: Final = threading.Lock()
+_lock: Final = threading.RLock()
 _prepared = False
 
 

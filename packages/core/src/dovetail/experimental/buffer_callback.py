@@ -1,7 +1,5 @@
 """Python functions that read and write the memory of programs."""
 
-from __future__ import annotations
-
 from dovetail._core.base.bindings import _jax
 from dovetail._core.ops.callbacks.buffers import buffer_callback as buffer_callback
 

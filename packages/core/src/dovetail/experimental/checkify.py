@@ -1,7 +1,5 @@
 """Run-time errors as values of a program: `checkify` and its checks."""
 
-from __future__ import annotations
-
 from dovetail._core.api.checkify import ErrorCategory as ErrorCategory
 from dovetail._core.api.checkify import all_checks as all_checks
 from dovetail._core.api.checkify import automatic_checks as automatic_checks

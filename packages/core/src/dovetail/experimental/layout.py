@@ -1,7 +1,5 @@
 """Memory layouts of arrays on devices."""
 
-from __future__ import annotations
-
 from dovetail._core.runtime.devices.layout import Format as Format
 from dovetail._core.runtime.devices.layout import Layout as Layout
 

@@ -1,7 +1,5 @@
 """Compiled programs as bytes, for another process on the same kind of machine."""
 
-from __future__ import annotations
-
 from dovetail._core.api.serialization import deserialize_and_load as deserialize_and_load
 from dovetail._core.api.serialization import serialize as serialize
 

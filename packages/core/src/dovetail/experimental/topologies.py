@@ -4,8 +4,6 @@ A machine without an accelerator can compile for one, to see the optimised progr
 whether it fits into memory.
 """
 
-from __future__ import annotations
-
 from dovetail._core.runtime.devices.topologies import TopologyDescription as TopologyDescription
 from dovetail._core.runtime.devices.topologies import get_topology_desc as get_topology_desc
 

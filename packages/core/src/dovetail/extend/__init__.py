@@ -7,8 +7,6 @@ without loading jaxlib. `dovetail.extend.pjrt` is for backends on a PJRT library
 of user-facing APIs such as `dovetail.numpy`: docs/write-an-api.md describes each.
 """
 
-from __future__ import annotations
-
 from dovetail._lazy_names import lazy_names
 
 __getattr__, __dir__ = lazy_names(__name__)

@@ -13,8 +13,6 @@ Host scalars become operands of type `Literal`, which primitives take but users 
 converts one to an array.
 """
 
-from __future__ import annotations
-
 from dovetail._core.api.arguments import Axis as Axis
 from dovetail._core.api.arguments import Shape as Shape
 from dovetail._core.api.arguments import array_like as array_like

@@ -10,8 +10,6 @@ An array on the default device, created without compiling a program:
         return array_from_buffer(put_buffer(value, aval, default_sharding()))
 """
 
-from __future__ import annotations
-
 from dovetail._core.runtime.arrays.array import Array as Array
 from dovetail._core.runtime.arrays.array import array_from_buffer as array_from_buffer
 from dovetail._core.runtime.arrays.buffers import is_buffer as is_foreign_buffer

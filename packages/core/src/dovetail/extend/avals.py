@@ -9,8 +9,6 @@ arrays and tracers, `Tracer` that of values whose elements are unknown under a t
         return aval_of(x).shape[0]
 """
 
-from __future__ import annotations
-
 from dovetail._core.ir.avals import ShapedArray as ShapedArray
 from dovetail._core.ir.avals import array_conversion as array_conversion
 from dovetail._core.ir.avals import as_array as as_array

@@ -4,8 +4,6 @@ A check becomes part of the program, whatever the option `debug_checks` says; if
 caller gets the error. `dovetail.experimental.checkify` can turn the error into a result instead.
 """
 
-from __future__ import annotations
-
 from dovetail._core.ops.callbacks.checks import require as require
 
 __all__ = [

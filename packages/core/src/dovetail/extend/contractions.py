@@ -1,7 +1,5 @@
 """Helpers for `dovetail.lax.dot_general_p`."""
 
-from __future__ import annotations
-
 from dovetail._core.ops.contraction.dot_general import dot_precision as dot_precision
 
 __all__ = [

@@ -4,8 +4,6 @@ An API imports the module and writes `dtypes.kind_of(x.dtype)`, `dtypes.result_t
 are the letters b (bool), i, u, f and c.
 """
 
-from __future__ import annotations
-
 from dovetail._core.base.dtypes import TypePromotionError as TypePromotionError
 from dovetail._core.base.dtypes import as_dtype as as_dtype
 from dovetail._core.base.dtypes import canonicalize_dtype as canonicalize_dtype

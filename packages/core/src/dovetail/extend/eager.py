@@ -13,8 +13,6 @@ that do not depend on elements; `dovetail.clear_caches` empties it, and also the
 with `register_cache`.
 """
 
-from __future__ import annotations
-
 from dovetail._core.base.caches import lru_cache as lru_cache
 from dovetail._core.base.caches import register as register_cache
 from dovetail._core.runtime.calls.dispatch import compile_eager as compile_eager

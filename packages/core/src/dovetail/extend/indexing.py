@@ -1,7 +1,5 @@
 """Helpers for gathers and scatters, for operands that have been checked."""
 
-from __future__ import annotations
-
 from dovetail._core.ops.indexing.gather import canonical_fill as canonical_fill
 from dovetail._core.ops.indexing.gather import gather_slices as gather_slices
 from dovetail._core.ops.indexing.scatter import ScatterFamily as ScatterFamily

@@ -20,8 +20,6 @@ Cholesky decompositions by a library that reports failures:
     TABLE.rule("dce_sink")(keep_alive)
 """
 
-from __future__ import annotations
-
 from dovetail._core.hlo.expressions import Expression as Expression
 from dovetail._core.hlo.expressions import by_kind as by_kind
 from dovetail._core.hlo.expressions import repeat_downwards as repeat_downwards

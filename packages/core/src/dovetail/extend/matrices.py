@@ -4,8 +4,6 @@ The last two dimensions are those of a matrix, the others are batch dimensions. 
 solvers are in `dovetail.lax.linalg`; the helpers here connect them.
 """
 
-from __future__ import annotations
-
 from dovetail._core.ops.elementwise.operands import real_dtype as real_dtype
 from dovetail._core.ops.linalg.eigen_matrices import column as as_columns
 from dovetail._core.ops.linalg.eigen_matrices import columns as columns

@@ -7,8 +7,6 @@ They load the library, make clients, register custom calls, and compile ahead of
     client = load_plugin("acme", "/opt/acme/libacme_pjrt.so").make_client({"boards": 2})
 """
 
-from __future__ import annotations
-
 from dovetail._core.runtime.devices.pjrt import PjrtError as PjrtError
 from dovetail._core.runtime.devices.pjrt import PjrtPlugin as Plugin
 from dovetail._core.runtime.devices.pjrt import load_plugin as load_plugin

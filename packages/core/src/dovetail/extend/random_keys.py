@@ -1,11 +1,10 @@
 """Random keys and the bits that are drawn with them, for authors of an API."""
 
-from __future__ import annotations
-
 from dovetail._core.base.config import random_seed_offset as random_seed_offset
 from dovetail._core.ops.random.keys import BIT_WIDTHS as BIT_WIDTHS
 from dovetail._core.ops.random.keys import KeyDType as KeyDType
 from dovetail._core.ops.random.keys import KeyImplementation as KeyImplementation
+from dovetail._core.ops.random.keys import clone as clone
 from dovetail._core.ops.random.keys import erf_inv_fast_p as erf_inv_fast_p
 from dovetail._core.ops.random.keys import fold_in as fold_in
 from dovetail._core.ops.random.keys import implementation_of as implementation_of
@@ -21,6 +20,7 @@ __all__ = [
     "BIT_WIDTHS",
     "KeyDType",
     "KeyImplementation",
+    "clone",
     "erf_inv_fast_p",
     "fold_in",
     "implementation_of",

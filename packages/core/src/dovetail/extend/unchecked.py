@@ -5,8 +5,6 @@ it. Shapes are tuples of `int`, dimensions count from zero, dtypes are NumPy's.
 `AnyPrimitive` is the class of all primitives, for annotations.
 """
 
-from __future__ import annotations
-
 from dovetail._core.basis.elementwise import broadcast_scalar as broadcast_scalar
 from dovetail._core.basis.elementwise import convert_element_type as convert_element_type
 from dovetail._core.basis.elementwise import mul as mul

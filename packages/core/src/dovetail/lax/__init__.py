@@ -3,8 +3,7 @@
 Each name is loaded, with the module that it is in, when it is first used.
 """
 
-from __future__ import annotations
-
 from dovetail._lazy_names import lazy_names
 
 __getattr__, __dir__ = lazy_names(__name__)
+del lazy_names

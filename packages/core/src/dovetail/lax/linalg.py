@@ -4,8 +4,6 @@ The last two dimensions of every array are those of a matrix; the others, batch 
 those of a stack of matrices that are treated alike.
 """
 
-from __future__ import annotations
-
 from dovetail._core.ops.linalg.cholesky import cholesky as cholesky
 from dovetail._core.ops.linalg.cholesky import cholesky_p as cholesky_p
 from dovetail._core.ops.linalg.cholesky import cholesky_update as cholesky_update

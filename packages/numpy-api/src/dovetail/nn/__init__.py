@@ -3,8 +3,7 @@
 Every name is loaded on first use.
 """
 
-from __future__ import annotations
-
 from dovetail.extend import lazy_names
 
 __getattr__, __dir__ = lazy_names(__name__)
+del lazy_names

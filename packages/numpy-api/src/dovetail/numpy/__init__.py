@@ -3,11 +3,10 @@
 Every name is loaded on first use; importing this package loads nothing else.
 """
 
-from __future__ import annotations
-
 from dovetail.extend import lazy_names
 
 __getattr__, __dir__ = lazy_names(__name__)
+del lazy_names
 
 __array_api_version__ = "2025.12"
 

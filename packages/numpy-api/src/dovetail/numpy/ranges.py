@@ -152,7 +152,7 @@ def _number(function: str, argument: str, value: Any) -> Any:
     checked = aval_of(array_like(value, function, argument))
     if checked.shape:
         raise ShapeError(f"{function}: {argument} must be a scalar, got shape {checked.shape}")
-    if dtypes.kind_of(checked.dtype) == "c":
+    if dtypes.kind_of(checked.dtype) not in ("b", "i", "u", "f"):
         raise DTypeError(f"{function}: {argument} must be a real number, got {checked.dtype}")
     scalar = np.asarray(value, checked.dtype)[()]
     return scalar.item() if checked.weak_type else scalar
@@ -457,6 +457,13 @@ def meshgrid(
 
     Raises:
         ValueError: an array has more than one dimension, or an option is invalid.
+
+    Differs:
+        The result is a tuple, as in the array API standard (2025.12) and in NumPy, not a list; so
+        is that of `broadcast_arrays`.
+
+        >>> print(type(jnp.meshgrid(1, 2)).__name__, type(jnp.broadcast_arrays(1, 2)).__name__)
+        tuple tuple
 
     Example:
         >>> import dovetail.numpy as jnp

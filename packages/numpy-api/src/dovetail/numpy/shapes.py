@@ -387,23 +387,23 @@ def _at_least(function: str, arrays: tuple[Any, ...], rank: int) -> Any:
                 sizes = (1,) * (rank - len(x_shape)) + x_shape
             x = reshaped(x, sizes)
         results.append(x)
-    return results[0] if len(results) == 1 else tuple(results)
+    return results[0] if len(results) == 1 else results
 
 
 @overload
 def atleast_1d(x: ArrayLike, /) -> Array: ...
 @overload
-def atleast_1d(x: ArrayLike, y: ArrayLike, /, *arys: ArrayLike) -> tuple[Array, ...]: ...
+def atleast_1d(x: ArrayLike, y: ArrayLike, /, *arys: ArrayLike) -> list[Array]: ...
 @overload
-def atleast_1d(*arys: ArrayLike) -> Array | tuple[Array, ...]: ...
-def atleast_1d(*arys: ArrayLike) -> Array | tuple[Array, ...]:
+def atleast_1d(*arys: ArrayLike) -> Array | list[Array]: ...
+def atleast_1d(*arys: ArrayLike) -> Array | list[Array]:
     """Convert inputs to arrays with at least one dimension.
 
     Args:
         *arys: arrays or scalars.
 
     Returns:
-        One array, or a tuple of arrays if there are several inputs.
+        One array, or a list of arrays if there are several inputs.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -416,17 +416,17 @@ def atleast_1d(*arys: ArrayLike) -> Array | tuple[Array, ...]:
 @overload
 def atleast_2d(x: ArrayLike, /) -> Array: ...
 @overload
-def atleast_2d(x: ArrayLike, y: ArrayLike, /, *arys: ArrayLike) -> tuple[Array, ...]: ...
+def atleast_2d(x: ArrayLike, y: ArrayLike, /, *arys: ArrayLike) -> list[Array]: ...
 @overload
-def atleast_2d(*arys: ArrayLike) -> Array | tuple[Array, ...]: ...
-def atleast_2d(*arys: ArrayLike) -> Array | tuple[Array, ...]:
+def atleast_2d(*arys: ArrayLike) -> Array | list[Array]: ...
+def atleast_2d(*arys: ArrayLike) -> Array | list[Array]:
     """Convert inputs to arrays with at least two dimensions; new ones come first.
 
     Args:
         *arys: arrays or scalars.
 
     Returns:
-        One array, or a tuple of arrays if there are several inputs.
+        One array, or a list of arrays if there are several inputs.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -439,17 +439,17 @@ def atleast_2d(*arys: ArrayLike) -> Array | tuple[Array, ...]:
 @overload
 def atleast_3d(x: ArrayLike, /) -> Array: ...
 @overload
-def atleast_3d(x: ArrayLike, y: ArrayLike, /, *arys: ArrayLike) -> tuple[Array, ...]: ...
+def atleast_3d(x: ArrayLike, y: ArrayLike, /, *arys: ArrayLike) -> list[Array]: ...
 @overload
-def atleast_3d(*arys: ArrayLike) -> Array | tuple[Array, ...]: ...
-def atleast_3d(*arys: ArrayLike) -> Array | tuple[Array, ...]:
+def atleast_3d(*arys: ArrayLike) -> Array | list[Array]: ...
+def atleast_3d(*arys: ArrayLike) -> Array | list[Array]:
     """Arrays of rank 3 or more: ``(n,)`` becomes ``(1, n, 1)``, ``(m, n)`` becomes ``(m, n, 1)``.
 
     Args:
         *arys: arrays or scalars.
 
     Returns:
-        One array, or a tuple of arrays if there are several inputs.
+        One array, or a list of arrays if there are several inputs.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -522,8 +522,7 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
         >>> jnp.matrix_transpose(jnp.ones((5, 2, 3))).shape
         (5, 3, 2)
     """
-    rank = ndim(x)
-    if rank < 2:
+    if (rank := aval_of(operand(x, "matrix_transpose", "x")).ndim) < 2:
         raise ValueError(f"matrix_transpose needs an array of rank 2 or more, got rank {rank}")
     return swapaxes(x, -1, -2)
 
@@ -598,7 +597,7 @@ def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
         >>> jnp.rollaxis(jnp.ones((2, 3, 4)), 2).shape
         (4, 2, 3)
     """
-    rank = ndim(a)
+    rank = aval_of(operand(a, "rollaxis")).ndim
     here = canonical_axis("rollaxis", axis, rank)
     start = integer("rollaxis", "start", start)
     if not -rank <= start <= rank:
@@ -640,8 +639,8 @@ def fliplr(m: ArrayLike) -> Array:
         [[2 1]
          [4 3]]
     """
-    if ndim(m) < 2:
-        raise ValueError(f"fliplr needs an array of rank 2 or more, got rank {ndim(m)}")
+    if (rank := aval_of(operand(m, "fliplr", "m")).ndim) < 2:
+        raise ValueError(f"fliplr needs an array of rank 2 or more, got rank {rank}")
     return flip(m, 1)
 
 
@@ -657,7 +656,7 @@ def flipud(m: ArrayLike) -> Array:
         [[3 4]
          [1 2]]
     """
-    if ndim(m) < 1:
+    if aval_of(operand(m, "flipud", "m")).ndim < 1:
         raise ValueError("flipud needs an array of rank 1 or more, got a scalar")
     return flip(m, 0)
 

@@ -78,6 +78,14 @@ def bartlett(M: int) -> Array:
     Raises:
         ValueError: `M` is negative.
 
+    Differs:
+        A number of points is an integer, here and in the other windows; JAX drops a fraction.
+
+        >>> jnp.bartlett(2.5)
+        Traceback (most recent call last):
+            ...
+        TypeError: bartlett requires M to be an integer, got float
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.bartlett(5))

@@ -28,8 +28,7 @@ Under `vmap` each key gives the same numbers as alone, with every generator on C
 Every name is loaded on first use.
 """
 
-from __future__ import annotations
-
 from dovetail.extend import lazy_names
 
 __getattr__, __dir__ = lazy_names(__name__)
+del lazy_names

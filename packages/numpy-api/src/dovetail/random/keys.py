@@ -293,7 +293,7 @@ def clone(key: KeyLike) -> Array:
 
 @compiled
 def _cloned(keys: Any) -> Any:
-    return random_keys.wrap(random_keys.unwrap(keys), keys.dtype.implementation)
+    return random_keys.clone(keys)
 
 
 def split(key: KeyLike, num: int | tuple[int, ...] = 2) -> Array:

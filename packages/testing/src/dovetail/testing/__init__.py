@@ -4,8 +4,7 @@ The checks need no test framework. ``pytest --pyargs dovetail.testing.suites`` d
 platform of your choice, see `dovetail.testing.plugin`.
 """
 
-from __future__ import annotations
-
 from dovetail.extend import lazy_names
 
 __getattr__, __dir__ = lazy_names(__name__)
+del lazy_names

@@ -53,6 +53,7 @@ def literal(value: Any, dtype: Any, weak: bool = False, function: str = "promoti
 
     Raises:
         OverflowError: an integer dtype cannot hold a Python integer.
+        DTypeError: the dtype is that of random keys.
     """
     # 0.0 and -0.0 compare equal; their repr tells them apart.
     key = (value or repr(value), type(value), dtype, weak)
@@ -65,6 +66,11 @@ def literal(value: Any, dtype: Any, weak: bool = False, function: str = "promoti
 
 
 def _new_literal(value: Any, dtype: Any, weak: bool, function: str) -> Literal:
+    if isinstance(dtype, dtypes.ExtendedDType):
+        raise DTypeError(
+            f"an array of {dtype} holds random keys, which do not combine with numbers such as "
+            f"{value!r}; random.key_data gives the numbers of which keys are made"
+        )
     if type(value) is int and dtypes.kind_of(dtype) in ("i", "u"):
         dtypes.check_fits(value, dtype, function)
     if weak:

@@ -16,7 +16,7 @@ from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, Literal
 from dovetail._core.ir.walk import dce, eval_jaxpr
 from dovetail._core.trace.mutable_references import Ref
-from dovetail._core.trace.scopes import Replay
+from dovetail._core.trace.scopes import replaying
 from dovetail._core.trace.zeros import Zero
 from dovetail._core.transform.flattening import (
     FlatFunction,
@@ -273,7 +273,7 @@ class LinearFunction:
             checked.append(leaf)
         program = self.program
         nonzero_tangents, _ = partition(program.nonzero_in, checked)
-        with Replay() as replay:
+        with replaying() as replay:
             operands = (*self.residuals, *nonzero_tangents)
             found = eval_jaxpr(program.closed.jaxpr, [], *operands, before=replay.at)
         _, zero_avals = partition(program.nonzero_out, program.out_avals)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any, Literal, overload
+from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 import numpy as np
 
 from dovetail._core.base import dtypes, pytree
+from dovetail._core.base.restoring import Restoring
 from dovetail._core.base.typing import ArrayLike, PyTree
 from dovetail._core.ir.avals import AbstractToken, ShapedArray, aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr
@@ -18,7 +18,7 @@ from dovetail._core.runtime.arrays.array import Array
 from dovetail._core.runtime.devices.layout import AutoLayout, Format
 from dovetail._core.runtime.devices.sharding import Sharding
 from dovetail._core.trace.mutable_references import AbstractRef
-from dovetail._core.trace.state import KnownValuesTrace, evaluation_trace, state, use_trace
+from dovetail._core.trace.state import KnownValuesTrace, Trace, evaluation_trace, set_jit_key, state
 from dovetail._core.transform.flattening import (
     FlatFunction,
     abstract,
@@ -28,6 +28,9 @@ from dovetail._core.transform.flattening import (
     normalized_argnums,
 )
 from dovetail._core.transform.referencing import stage_using_references
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class ShapeDtypeStruct:
@@ -212,8 +215,7 @@ def typeof(x: ArrayLike) -> ShapedArray:
     return aval_of(x)
 
 
-@contextmanager
-def ensure_compile_time_eval() -> Iterator[None]:
+def ensure_compile_time_eval() -> _CompileTimeEvaluation:
     """Evaluate operations on concrete values at once, even inside a traced function.
 
     Operations on tracers are traced as usual.
@@ -229,10 +231,34 @@ def ensure_compile_time_eval() -> Iterator[None]:
         >>> float(f(2.0))
         6.0
     """
+    return _CompileTimeEvaluation()
+
+
+class _CompileTimeEvaluation(Restoring[Any]):
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(lambda: state.trace, _evaluate_known_values, _make_current)
+
+    def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
+        """Run every call of ``function`` so."""
+
+        @wraps(function)
+        def evaluating(*args: P.args, **kwargs: P.kwargs) -> R:
+            with _CompileTimeEvaluation():
+                return function(*args, **kwargs)
+
+        return evaluating
+
+
+def _evaluate_known_values() -> None:
     present = state.trace
-    eager_trace = evaluation_trace if present.parent is None else KnownValuesTrace(present)
-    with use_trace(eager_trace):
-        yield
+    _make_current(evaluation_trace if present.parent is None else KnownValuesTrace(present))
+
+
+def _make_current(trace: Trace) -> None:
+    state.trace = trace
+    set_jit_key(trace.key)
 
 
 def eval_shape(fun: Callable[..., Any], *args: PyTree, **kwargs: PyTree) -> PyTree:

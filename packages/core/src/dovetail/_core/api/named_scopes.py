@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ContextDecorator
-from types import TracebackType
+from functools import wraps
 from typing import ParamSpec, TypeVar
 
-from dovetail._core.trace.scopes import enter_scope, leave_scope
+from dovetail._core.base.restoring import Restoring
+from dovetail._core.trace.scopes import scope
 from dovetail._core.transform.flattening import name_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class named_scope(ContextDecorator):
+class named_scope(Restoring[None]):
     """Context manager and decorator that names the operations inside it.
 
     In compiled programs, the name precedes the names of operations (``jit(f)/name/sin``), so
@@ -46,8 +46,6 @@ class named_scope(ContextDecorator):
         True
     """
 
-    # No state of entered scopes is stored here: an object may be reused, nested in itself and
-    # shared by threads.
     __slots__ = ("_names",)
 
     def __init__(self, name: str) -> None:
@@ -62,17 +60,18 @@ class named_scope(ContextDecorator):
         except UnicodeEncodeError as error:
             raise ValueError(f"the name of a named_scope must be text in UTF-8: {error}") from None
         self._names = (str(name),) if name else ()
+        super().__init__(*scope(self._names))
 
-    def __enter__(self) -> None:
-        enter_scope(self._names)
+    def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
+        """Run every call of ``function`` in the scope."""
+        names = self._names
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        leave_scope()
+        @wraps(function)
+        def in_scope(*args: P.args, **kwargs: P.kwargs) -> R:
+            with Restoring(*scope(names)):
+                return function(*args, **kwargs)
+
+        return in_scope
 
 
 def named_call(fun: Callable[P, R], *, name: str | None = None) -> Callable[P, R]:

@@ -20,7 +20,7 @@ from dovetail._core.base.option_kinds import (
     Platforms,
     Text,
 )
-from dovetail._core.base.options import Option, Options, OptionScope, check_environment
+from dovetail._core.base.options import Cell, Option, Options, OptionScope, check_environment
 from dovetail._core.base.options import config as config
 from dovetail._core.base.process_options import (
     Guard,
@@ -605,21 +605,17 @@ raise_persistent_cache_errors = Option(
     "Raise errors of the cache on disk, which are otherwise warnings.",
 )
 
-trace_state: bindings.Config[Any] = bindings.Config(
-    "dovetail_trace_state", None, include_in_jit_key=True
-)
+trace_state: Cell[Any] = Cell("dovetail_trace_state", None, include_in_jit_key=True)
 """Set by the trace layer while a trace is current, to keep the C++ jit off its fast path."""
 
-callback_depth: bindings.Config[int] = bindings.Config(
-    "dovetail_callback_depth", 0, include_in_jit_key=True
-)
+callback_depth: Cell[int] = Cell("dovetail_callback_depth", 0, include_in_jit_key=True)
 """Which of the callbacks that run now this thread is in, 0 for none.
 
 A call in a callback must not wait for the call around it, as the C++ jit has calls of one signature
 do while the first of them is being served.
 """
 
-post_hook: bindings.Config[Callable[..., None] | None] = bindings.Config("dovetail_post_hook", None)
+post_hook: Cell[Callable[..., None] | None] = Cell("dovetail_post_hook", None)
 """Called after every call on the fast path: ``hook(function, args, kwargs, result)``."""
 
 if not bindings.jax_owns_jit_state():

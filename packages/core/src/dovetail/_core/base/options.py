@@ -12,16 +12,18 @@ import os
 import typing
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final, ParamSpec, TypeVar
 
 from dovetail._core.base import bindings
 from dovetail._core.base.errors import close_matches
 from dovetail._core.base.option_kinds import Bool, Choice, Kind
+from dovetail._core.base.restoring import Restoring
 
 if typing.TYPE_CHECKING:
     from dovetail._core.base.unavailable_options import Unavailable
 
-__all__ = ["Option", "OptionScope", "Options", "check_environment", "config"]
+__all__ = ["Cell", "Option", "OptionScope", "Options", "check_environment", "config"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -41,21 +43,15 @@ class _Missing:
 _MISSING: Any = _Missing()
 
 
-class OptionScope(typing.Generic[T]):
+class OptionScope(Restoring[None], typing.Generic[T]):
     """Sets an option for one thread, as a context manager or a decorator."""
 
-    __slots__ = ("_option", "_previous", "_value")
+    __slots__ = ("_option", "_value")
 
     def __init__(self, option: Option[T], value: T) -> None:
+        super().__init__(option.get_local, partial(option.set_local, value), option.set_local)
         self._option = option
         self._value = value
-        self._previous: list[Any] = []
-
-    def __enter__(self) -> None:
-        self._previous.append(self._option.swap_local(self._value))
-
-    def __exit__(self, *exception: object) -> None:
-        self._option.set_local(self._previous.pop())
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
         """Run every call of ``function`` with the option at this value."""
@@ -63,11 +59,8 @@ class OptionScope(typing.Generic[T]):
 
         @functools.wraps(function)
         def with_option(*args: P.args, **kwargs: P.kwargs) -> R:
-            previous = option.swap_local(value)
-            try:
+            with OptionScope(option, value):
                 return function(*args, **kwargs)
-            finally:
-                option.set_local(previous)
 
         return with_option
 
@@ -75,20 +68,27 @@ class OptionScope(typing.Generic[T]):
         return f"{self._option.name}({self._value!r})"
 
 
+# C++ refers to all cells for ever and owns none. An interrupt may end the import that makes them.
+_cells: Final[list[Any]] = []
+
 if typing.TYPE_CHECKING:
 
-    class _Cell(bindings.Config[T], typing.Generic[T]):
+    class Cell(bindings.Config[T], typing.Generic[T]):
         """The C++ object that holds the values."""
 
 else:
 
-    class _Cell(bindings.Config):
+    class Cell(bindings.Config):
+        def __init__(self, *args, **kwargs):
+            _cells.append(self)
+            super().__init__(*args, **kwargs)
+
         # The C++ class cannot have `Generic` as a second base.
         def __class_getitem__(cls, _):
             return cls
 
 
-class Option(_Cell[T]):
+class Option(Cell[T]):
     """An option: its name, kind, default, help and value.
 
     Reading ``option.value`` is one attribute access in C++. Calling an option, ``option(value)``,

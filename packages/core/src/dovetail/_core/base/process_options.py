@@ -56,12 +56,6 @@ class Guard(Option[Any]):
         super().set_local(value)
         self._tell(guards.thread_local_state(), value)
 
-    def swap_local(self, value: Any) -> Any:
-        """Set the level for this thread, and return what it was."""
-        previous = super().swap_local(value)
-        self._tell(guards.thread_local_state(), value)
-        return previous
-
 
 class TransferGuards(Option[Any]):
     """The option that sets the guards of all directions at once.
@@ -86,16 +80,16 @@ class TransferGuards(Option[Any]):
         for guard in self._guards:
             guard.set_global(value)
 
+    def get_local(self) -> Any:
+        """The levels of this thread: for all directions, then for each."""
+        return (super().get_local(), *[guard.get_local() for guard in self._guards])
+
     def set_local(self, value: Any) -> None:
-        """Set the levels for this thread to what `swap_local` returned."""
-        own, *levels = value
+        """Set the levels for this thread: to one for all, or to what `get_local` returned."""
+        own, *levels = value if type(value) is tuple else [value] * (1 + len(self._guards))
         super().set_local(own)
         for guard, level in zip(self._guards, levels, strict=True):
             guard.set_local(level)
-
-    def swap_local(self, value: Any) -> Any:
-        """Set the level of all directions for this thread, and return what they were."""
-        return (super().swap_local(value), *[guard.swap_local(value) for guard in self._guards])
 
 
 class ThreadGuard(Option[bool]):
@@ -110,12 +104,6 @@ class ThreadGuard(Option[bool]):
         """Guard this thread, or go back to what holds for the process."""
         super().set_local(value)
         guards.update_thread_guard_global_state(bool(self.value))
-
-    def swap_local(self, value: Any) -> Any:
-        """Guard this thread, and return what it was."""
-        previous = super().swap_local(value)
-        guards.update_thread_guard_global_state(bool(self.value))
-        return previous
 
 
 class StartupOption(Option[T]):

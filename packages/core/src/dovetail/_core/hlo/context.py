@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Generator, Sequence
+from functools import partial
 from types import CodeType
 from typing import Any, Final
 
 from dovetail._core.base import config, source
+from dovetail._core.base.restoring import Restoring
 from dovetail._core.hlo.mlir import (
     Context,
     Location,
@@ -112,6 +115,35 @@ class Locations:
         return self.name(name, self.of_traceback(traceback))
 
 
+def entered(*things: Any) -> Restoring[None]:
+    """A context manager for contexts, locations and insertion points of MLIR, in this order.
+
+    One that is left on the stack that MLIR has for each thread would end the process by an abort
+    when it exits.
+    """
+    return Restoring(_nothing, partial(_push, things), partial(_pop, things))
+
+
+def _nothing() -> None:
+    return None
+
+
+def _push(things: Sequence[Any]) -> None:
+    for thing in things:
+        thing.__enter__()
+
+
+def _pop(things: Sequence[Any], _: None) -> None:
+    """Take off MLIR's stack what `_push` has put there, as far as it came."""
+    for thing in reversed(things):
+        try:
+            current = type(thing).current
+        except ValueError:
+            continue  # there is none
+        if current is thing:
+            thing.__exit__(None, None, None)
+
+
 def module_bytecode(module: Module) -> bytes:
     """The module as MLIR bytecode with locations: the form passed to the compiler."""
     buffer = io.BytesIO()
@@ -122,8 +154,8 @@ def module_bytecode(module: Module) -> bytes:
 def stripped_bytecode(module: Module) -> bytes:
     """The module as bytecode without locations, so that these do not affect cache keys."""
     copy = module.operation.clone()
-    with module.context:
-        passmanager.PassManager.parse("builtin.module(strip-debuginfo)").run(copy)
+    pipeline = "builtin.module(strip-debuginfo)"
+    passmanager.PassManager.parse(pipeline, context=module.context).run(copy)
     buffer = io.BytesIO()
     copy.write_bytecode(buffer)
     return buffer.getvalue()
@@ -131,13 +163,29 @@ def stripped_bytecode(module: Module) -> bytes:
 
 def operation_names(module: Module) -> frozenset[str]:
     """The names of the operations in a module, such as ``"stablehlo.add"``."""
-    names = set()
+    names: set[str] = set()
+    interrupts: list[BaseException] = []
 
-    def note(operation: Any) -> Any:
-        names.add(operation.name)
-        return ir.WalkResult.ADVANCE
+    def note() -> Generator[Any, Any, None]:
+        try:
+            operation = yield
+            while True:
+                names.add(operation.name)
+                operation = yield ir.WalkResult.ADVANCE
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            interrupts.append(error)
+            yield ir.WalkResult.INTERRUPT
 
-    module.operation.walk(note)
+    # MLIR makes a RuntimeError of what a callback raises. A signal handler may raise where a
+    # function begins, which no `try` inside it covers; where a generator goes on, one does.
+    noting = note()
+    next(noting)
+    module.operation.walk(noting.send)
+    noting.close()
+    if interrupts:
+        raise interrupts[0]
     return frozenset(names)
 
 

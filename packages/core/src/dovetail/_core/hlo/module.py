@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any, Final
 
+from dovetail._core.base.restoring import Restoring
 from dovetail._core.hlo.attributes import convert_attribute
-from dovetail._core.hlo.context import Locations, make_context
+from dovetail._core.hlo.context import Locations, entered, make_context
 from dovetail._core.hlo.mlir import Block, Operation, Type, ir
 
 __all__ = ["ModuleBuilder", "fit_for_symbols"]
@@ -42,17 +42,13 @@ class ModuleBuilder:
         self.module = ir.Module.create(loc=self.locations.unknown)
         self._symbols: dict[str, int] = {}
 
-    @contextmanager
-    def current(self) -> Iterator[None]:
+    def current(self) -> Restoring[None]:
         """Make the module's context current, for creating attributes and operations."""
-        with self._context, self.locations.unknown:
-            yield
+        return entered(self._context, self.locations.unknown)
 
-    @contextmanager
-    def inside(self, block: Block) -> Iterator[None]:
+    def inside(self, block: Block) -> Restoring[None]:
         """Insert operations at the end of a block."""
-        with ir.InsertionPoint(block):
-            yield
+        return entered(ir.InsertionPoint(block))
 
     def set_attributes(self, attributes: dict[str, Any]) -> None:
         """Set attributes of the module: Python values or MLIR attributes."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from dovetail._core.base import dtypes
 from dovetail._core.hlo.attributes import AttributeBuilder
-from dovetail._core.hlo.context import load_dialect
+from dovetail._core.hlo.context import entered, load_dialect
 from dovetail._core.hlo.mlir import Attribute, Location, Type, Value, ir
 from dovetail._core.hlo.types import TypeTable, physical_dimensions
 from dovetail._core.ir.avals import ShapedArray, make_aval, physical_aval
@@ -173,7 +173,7 @@ class OperationBuilder(AttributeBuilder):
             block = operation.regions[number].blocks.append(
                 *[types[aval] for aval in avals], arg_locs=[location] * len(avals)
             )
-            with ir.InsertionPoint(block):
+            with entered(ir.InsertionPoint(block)):
                 returned = body(*block.arguments)
                 if not isinstance(returned, (list, tuple)):
                     returned = [returned]

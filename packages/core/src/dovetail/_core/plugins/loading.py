@@ -10,12 +10,15 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from types import ModuleType
 from typing import Any, Final
 
 import pluggy
 
 from dovetail._core.base.errors import BackendUnavailableError, close_matches
+from dovetail._core.base.interrupts import is_interrupt
+from dovetail._core.base.restoring import Restoring
 from dovetail._core.plugins import hookspecs
 from dovetail._core.plugins.discovery import (
     BACKENDS,
@@ -29,6 +32,7 @@ from dovetail._core.plugins.failures import Phase, PluginFailure
 from dovetail._core.plugins.foreign import ForeignPlugins, find_foreign
 from dovetail._core.plugins.hookspecs import PLUGIN_API, BackendInfo, CompileRequest, hookimpl
 from dovetail._core.plugins.protocols import Executable, is_pjrt
+from dovetail._core.plugins.waiting import LARGE, interruptibly
 
 IN_PROCESS = "this process"
 """The origin of a plug-in that was registered and not installed."""
@@ -87,9 +91,12 @@ class _DefaultCompiler:
             return unloaded
         # jaxlib takes bytecode only where there are no callbacks, and callbacks only as a list.
         callbacks = [list(request.host_callbacks)] if request.host_callbacks else []
-        loaded: Executable = client.compile_and_load(
-            request.module, request.devices, request.options, *callbacks
-        )
+        arguments = (request.module, request.devices, request.options, *callbacks)
+        loaded: Executable
+        if isinstance(request.module, bytes) and len(request.module) < LARGE:
+            loaded = client.compile_and_load(*arguments)
+        else:
+            loaded = interruptibly(client.compile_and_load, *arguments)
         return loaded
 
 
@@ -111,6 +118,7 @@ class PluginLoader:
         self._backends: dict[str, LoadedBackend] = {}
         self._extensions: dict[str, LoadedPlugin] = {}
         self._extensions_loaded = False
+        self._extensions_loading = False
         self._refused: dict[str, PluginFailure] = {}
         self._failures: dict[tuple[str, str, Phase], PluginFailure] = {}
 
@@ -202,23 +210,31 @@ class PluginLoader:
             Those that work; `failures` lists the others.
         """
         with self._lock:
-            if not self._extensions_loaded:
+            if not self._extensions_loaded and not self._extensions_loading:
+                loading = partial(setattr, self, "_extensions_loading")
+                # An extension may ask for them while it is imported.
+                with Restoring(lambda: False, partial(loading, True), loading):
+                    self._import_extensions()
                 self._extensions_loaded = True
-                installed, duplicates = find_plugins(EXTENSIONS, self._source)
-                for failure in duplicates:
-                    self._keep(failure)
-                for name, extension in installed.items():
-                    loaded = self._import(extension, f"extension {name}")
-                    if loaded is not None:
-                        self._extensions[name] = loaded
-                self._forget_choices()
             return self.extensions()
+
+    def _import_extensions(self) -> None:
+        installed, duplicates = find_plugins(EXTENSIONS, self._source)
+        for failure in duplicates:
+            self._keep(failure)
+        for name, extension in installed.items():
+            if name not in self._extensions:
+                loaded = self._import(extension, f"extension {name}")
+                if loaded is not None:
+                    self._extensions[name] = loaded
+        self._forget_choices()
 
     def _import(self, found: FoundPlugin, hook_name: str) -> LoadedPlugin | None:
         """Import a plug-in and register its hooks; None after a failure."""
         with self._isolated(found, "import"):
             plugin = found.load()
             with self._isolated(found, "register"):
+                self._forget(hook_name)  # an interrupt may have ended an earlier attempt
                 self._register_hooks(plugin, hook_name)
                 return LoadedPlugin(found.name, plugin, hook_name, found.origin)
         return None
@@ -321,21 +337,22 @@ class PluginLoader:
 
     @contextmanager
     def _isolated(self, plugin: FoundPlugin | LoadedPlugin, phase: Phase) -> Iterator[None]:
-        """Run a plug-in's code; record any exception and re-raise only `KeyboardInterrupt`.
+        """Run a plug-in's code; record any exception but those of signal handlers.
 
         One broken plug-in must not break the process or the other plug-ins: a default platform
         is still chosen, and the doctor reports every failure. `BaseException` is caught because
-        a plug-in may call `sys.exit` on import or in a hook; `KeyboardInterrupt` comes from the
-        user, not from the plug-in. The exception is swallowed, so the code after the `with` block
-        runs only after a failure if the block ends in `return`. Entering a phase drops its earlier
-        failure: a client that starts on the second attempt is no longer reported as broken.
+        a plug-in may call `sys.exit` on import or in a hook; what a signal handler raises comes
+        from the user, not from the plug-in. The exception is swallowed, so the code after the
+        `with` block runs only after a failure if the block ends in `return`. Entering a phase drops
+        its earlier failure: a client that starts on the second attempt is no longer reported as
+        broken.
         """
         self._failures.pop((plugin.name, plugin.origin, phase), None)
         try:
             yield
-        except KeyboardInterrupt:
-            raise
         except BaseException as error:
+            if is_interrupt(error):
+                raise
             self._keep(PluginFailure(plugin.name, plugin.origin, phase, error))
 
     def _keep(self, failure: PluginFailure) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from dovetail._core.base.config import platform_name, platforms
 from dovetail._core.base.errors import BackendUnavailableError, close_matches
+from dovetail._core.base.interrupts import is_interrupt
 from dovetail._core.base.source import warn
 from dovetail._core.plugins.discovery import PluginSource
 from dovetail._core.plugins.failures import Phase, PluginFailure
@@ -323,6 +324,8 @@ class PluginManager(PluginLoader):
             except (ValueError, TypeError):
                 raise
             except Exception as error:
+                if is_interrupt(error):
+                    raise
                 # Not recorded as a failure: programs that run here do not need what is missing.
                 raise BackendUnavailableError(
                     f"programs for the platform {backend.platform!r} cannot be compiled ahead of "
@@ -586,7 +589,7 @@ def _taken() -> None:
 
 
 _manager: PluginManager | None = None
-_manager_lock = threading.Lock()
+_manager_lock = threading.RLock()
 
 
 def manager() -> PluginManager:

@@ -9,12 +9,13 @@ transformation works on functions that use references inside.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from dovetail._core.base import dtypes, pytree
 from dovetail._core.base.bindings import get_traceback
 from dovetail._core.base.errors import DTypeError
+from dovetail._core.base.restoring import Restoring
 from dovetail._core.base.source import describe
 from dovetail._core.ir.avals import ShapedArray, aval_of, forbid_as_array
 from dovetail._core.trace.state import Trace, state
@@ -244,18 +245,14 @@ class Ref(RefView):
             )
         return self._ref_state
 
-    @contextmanager
-    def held(self, holder: str) -> Iterator[None]:
+    def held(self, holder: str) -> Restoring[None]:
         """Forbid using the reference while another one stands for it.
 
         Args:
             holder: the function that it was passed to.
         """
-        self._holder = holder
-        try:
-            yield
-        finally:
-            self._holder = ""
+        hold = partial(setattr, self, "_holder")
+        return Restoring(lambda: "", partial(hold, holder), hold)
 
     def described(self) -> str:
         """A phrase that names the reference."""

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Final, Literal, NoReturn, final
 
 from dovetail._core.base import caches
 from dovetail._core.base.errors import MissingRuleError
+from dovetail._core.base.registrations import importing, is_imported_again
 from dovetail._core.base.source import describe
 from dovetail._core.ir.jaxpr import Effects, JaxprEqn, no_effects
 from dovetail._core.ir.shown_params import ShownParams
@@ -29,6 +30,8 @@ OPTIONAL_RULES: Final = (
 KeyUse = Literal["moves", "derives", "consumes"]
 
 _registry: Final[dict[str, Primitive]] = {}
+# The namespace of the module that has defined each of them.
+_origins: Final[dict[str, Any]] = {}
 
 
 class Primitive:
@@ -80,16 +83,17 @@ class Primitive:
     def __init__(self) -> None:
         if not self.name:
             raise ValueError(f"{type(self).__name__} needs a name")
-        existing = _registry.get(self.name)
-        if existing is not None:
+        existing, origin = _registry.get(self.name), importing()
+        if existing is not None and not is_imported_again(_origins[self.name], origin):
             raise ValueError(
                 f"primitive {self.name!r} is defined twice: by "
                 f"{type(existing).__module__}.{type(existing).__name__} and by "
                 f"{type(self).__module__}.{type(self).__name__}"
             )
-        _registry[self.name] = self
         self._abstract_cache: dict[Any, Any] = {}
         self._note_rules()
+        _origins[self.name] = origin
+        _registry[self.name] = self
 
     def _note_rules(self) -> None:
         #: Whether linearization calls `linearize` instead of splitting `jvp`.

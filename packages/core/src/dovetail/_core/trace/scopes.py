@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from types import TracebackType
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from dovetail._core.base.bindings import get_traceback
+from dovetail._core.base.restoring import Restoring
 from dovetail._core.base.source import SourceLocation, Transformation
 from dovetail._core.ir.jaxpr import JaxprEqn
 from dovetail._core.trace.state import Trace, state
@@ -67,35 +67,53 @@ def enter_scope(names: Sequence[str]) -> None:
     state.place = NamedScopes((*names_in(trace), *names), trace, traceback, outer)
 
 
-def leave_scope() -> None:
-    """End the innermost scope; there is none if a generator exits after its trace."""
+def leave_scope(outer: Any) -> None:
+    """End the scope around which `outer` was the place.
+
+    There is none if a generator exits after its trace.
+    """
     place = state.place
-    if type(place) is NamedScopes:
-        state.place = place.outer
+    if type(place) is NamedScopes and place.outer is outer:
+        state.place = outer
 
 
-@contextmanager
-def at_own_lines() -> Iterator[None]:
-    """Record user code, such as a rule, at its own lines even while a jaxpr is retraced."""
-    previous = state.place
+def _place() -> Any:
+    return state.place
+
+
+def _set_place(place: Any) -> None:
+    state.place = place
+
+
+def scope(names: Sequence[str]) -> tuple[Any, Any, Any]:
+    """What makes a `Restoring` a scope in the trace that is current when it is entered."""
+    return _place, partial(enter_scope, names), leave_scope
+
+
+def _forget_lines() -> None:
+    place = state.place
     own = None
-    if type(previous) is NamedScopes:
-        own = NamedScopes(previous.names, previous.trace, None, previous.outer)
+    if type(place) is NamedScopes:
+        own = NamedScopes(place.names, place.trace, None, place.outer)
     state.place = own
-    try:
-        yield
-    finally:
-        state.place = previous
+
+
+def at_own_lines() -> Restoring[None]:
+    """Record user code, such as a rule, at its own lines even while a jaxpr is retraced."""
+    return Restoring(_place, _forget_lines, _set_place)
 
 
 class Replay:
-    """Context for retracing a jaxpr: new equations keep the places and scopes of the old ones."""
+    """Retraces a jaxpr: new equations keep the places and scopes of the old ones.
+
+    Args:
+        outer: the place around all of it.
+    """
 
     __slots__ = ("outer",)
 
-    def __enter__(self) -> Replay:
-        self.outer = state.place
-        return self
+    def __init__(self, outer: Any) -> None:
+        self.outer = outer
 
     def at(self, eqn: JaxprEqn, transformation: tuple[str, ...] = ()) -> None:
         """Record what follows at the place of an equation.
@@ -113,10 +131,7 @@ class Replay:
             place = NamedScopes(outer.names, outer.trace, place or outer.traceback, outer.outer)
         state.place = place or outer
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        state.place = self.outer
+
+def replaying() -> Restoring[Replay]:
+    """A context manager for retracing a jaxpr, which gives a `Replay`."""
+    return Restoring(_place, lambda: Replay(state.place), _set_place)

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from types import TracebackType
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
+from weakref import ref
 
 from dovetail._core.base import config
 from dovetail._core.base.errors import UnexpectedTracerError
-from dovetail._core.base.limits import enter_level, leave_level
+from dovetail._core.base.limits import enter_level, leave_level, level
+from dovetail._core.base.restoring import Restoring
 from dovetail._core.trace.tracer import Tracer
 
 if TYPE_CHECKING:
@@ -155,34 +157,57 @@ class _ThreadState(threading.local):
 
 
 state: Final = _ThreadState()
-_set_jit_key: Final = config.trace_state.set_local
+#: What C++ sees of the current trace. A trace becomes the current one by
+#:
+#:     previous = state.trace
+#:     try:
+#:         state.trace = trace
+#:         set_jit_key(trace.key)
+#:         ...
+#:     finally:
+#:         state.trace = previous
+#:         set_jit_key(previous.key)
+#:
+#: written out wherever a primitive is processed, or by `use_trace`. Python handles signals when a
+#: function begins or has returned, so no handler runs between the `finally` and its last call.
+set_jit_key: Final = config.trace_state.set_local
 
 
-def set_trace(trace: Trace) -> None:
-    """Make `trace` the current one; the caller restores the previous one."""
-    state.trace = trace
-    _set_jit_key(trace.key)
+class use_trace(Restoring[Trace]):
+    """Context manager that makes a trace current, and restores trace, place and level."""
 
+    __slots__ = ()
 
-class use_trace:
-    """Context manager that makes a trace current."""
-
-    __slots__ = ("previous", "trace")
-
+    # A `Restoring` in fewer calls: each transformation takes several of these.
     def __init__(self, trace: Trace) -> None:
-        self.trace = trace
+        entries: list[_Entry] = []
+        leave = partial(_leave, entries)
+        self.__exit__ = leave  # type: ignore[method-assign]
+        self.__enter__ = partial(  # type: ignore[method-assign]
+            _enter, entries, ref(leave, partial(_restore_now, entries)), trace
+        )
 
-    def __enter__(self) -> Trace:
-        self.previous = state.trace
-        set_trace(self.trace)
-        enter_level()
-        return self.trace
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        set_trace(self.previous)
-        leave_level()
+#: The weak reference that restores; trace, place and level to go back to.
+_Entry = tuple[ref[partial[None]], Trace, Any, int]
+
+
+def _enter(entries: list[_Entry], guard: ref[partial[None]], trace: Trace) -> Trace:
+    entries.append((guard, state.trace, state.place, level.depth))
+    state.trace = trace
+    set_jit_key(trace.key)
+    enter_level()
+    return trace
+
+
+def _leave(entries: list[_Entry], *error: object) -> None:
+    _, trace, state.place, depth = entries[-1]
+    state.trace = trace
+    set_jit_key(trace.key)
+    leave_level(depth)
+    del entries[-1]
+
+
+def _restore_now(entries: list[_Entry], _: object) -> None:
+    while entries:
+        _leave(entries)

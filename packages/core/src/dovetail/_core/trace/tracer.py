@@ -115,12 +115,12 @@ def load_array_methods() -> bool:
     from dovetail._core.plugins.manager import manager  # deferred: reads installed metadata
 
     methods = manager().array_methods()
-    _loaded = True
-    if methods.methods:
-        # A class with `__getattr__` pays for it on every attribute access.
-        del ArrayClass.__getattr__  # type: ignore[attr-defined]
     for cls, adapt in _classes:
         _install(cls, adapt, methods)
+    _loaded = True
+    if methods.methods and "__getattr__" in vars(ArrayClass):
+        # A class with `__getattr__` pays for it on every attribute access.
+        del ArrayClass.__getattr__  # type: ignore[attr-defined]
     return True
 
 

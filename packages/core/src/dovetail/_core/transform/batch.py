@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dovetail._core.base import config
 from dovetail._core.basis.structural import broadcast_batch, move_dimension
 from dovetail._core.ir.avals import ShapedArray, aval_of
-from dovetail._core.trace.state import Trace, set_trace, state, use_trace
+from dovetail._core.trace.state import Trace, set_jit_key, state, use_trace
 from dovetail._core.trace.tracer import Tracer
 
 if TYPE_CHECKING:
@@ -71,13 +71,15 @@ class BatchTrace(Trace):
         parent = self.parent
         assert parent is not None
         previous = state.trace
-        set_trace(parent)
         try:
+            state.trace = parent
+            set_jit_key(parent.key)
             if not batched:
                 return parent.process(primitive, args, params)
             out, dim = primitive.batch(values, dims, **params)
         finally:
-            set_trace(previous)
+            state.trace = previous
+            set_jit_key(previous.key)
         if primitive.multiple_results:
             return [
                 o if d is None else BatchTracer(self, o, d) for o, d in zip(out, dim, strict=True)

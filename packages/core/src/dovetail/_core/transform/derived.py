@@ -23,7 +23,7 @@ from dovetail._core.basis.structural import instantiate_zeros
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, DropVar, JaxprEqn, Literal, Var
 from dovetail._core.ir.walk import dce, eval_jaxpr, last_uses
 from dovetail._core.trace.primitive import Primitive
-from dovetail._core.trace.scopes import Replay
+from dovetail._core.trace.scopes import replaying
 from dovetail._core.trace.zeros import Zero, with_zeros, without_zeros
 from dovetail._core.transform.batch import batch_flat, batched_aval, place_batch
 from dovetail._core.transform.jvp import jvp_flat
@@ -79,7 +79,7 @@ def function_of(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
     """
 
     def function(*args: Any) -> list[Any]:
-        with Replay() as replay:
+        with replaying() as replay:
             return eval_jaxpr(dce_closed(closed).jaxpr, closed.consts, *args, before=replay.at)
 
     return function

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from dovetail._core.base import config
 from dovetail._core.basis.structural import instantiate_zeros
 from dovetail._core.ir.avals import aval_of
-from dovetail._core.trace.state import Trace, set_trace, state, use_trace
+from dovetail._core.trace.state import Trace, set_jit_key, state, use_trace
 from dovetail._core.trace.tracer import Tracer
 from dovetail._core.trace.zeros import Zero
 
@@ -62,8 +62,9 @@ class JVPTrace(Trace):
         parent = self.parent
         assert parent is not None
         previous = state.trace
-        set_trace(parent)
         try:
+            state.trace = parent
+            set_jit_key(parent.key)
             if not nonzero:
                 return parent.process(primitive, args, params)
             for i, tangent in enumerate(tangents):
@@ -73,7 +74,8 @@ class JVPTrace(Trace):
                 tangents = [instantiate_zeros(t) for t in tangents]
             out, tangent = primitive.jvp(primals, tangents, **params)
         finally:
-            set_trace(previous)
+            state.trace = previous
+            set_jit_key(previous.key)
         if primitive.multiple_results:
             return [
                 o if type(t) is Zero else JVPTracer(self, o, t)

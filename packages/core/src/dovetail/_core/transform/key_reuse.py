@@ -3,9 +3,8 @@
 A program is followed once with a number for each key in place of the key, which tells apart keys
 that differ and finds a key again wherever it was moved. Positions that are known are followed too,
 so that `keys[i]` is one key. What cannot be known, such as the element at a traced position, counts
-as a key that nobody else holds: a reuse may be missed. What is reported is one, with two
-exceptions: `vmap` of a condition that differs between elements runs all branches, and each may use
-a key; the linear program of a `while` runs the loop again.
+as a key that nobody else holds: a reuse may be missed. What is reported is one. Programs that all
+run though one of them counts may use the same keys, and so may what is computed again.
 """
 
 from __future__ import annotations
@@ -40,12 +39,14 @@ class KeyIdentity:
 
     Attributes:
         use: the stacks of what used it, innermost first; None as long as nothing did.
+        alternative_to: the key that it stands for in one of several programs that all run.
     """
 
-    __slots__ = ("use",)
+    __slots__ = ("alternative_to", "use")
 
-    def __init__(self) -> None:
-        self.use: Stacks | None = None
+    def __init__(self, alternative_to: KeyIdentity | None = None) -> None:
+        self.use: Stacks | None = None if alternative_to is None else alternative_to.use
+        self.alternative_to = alternative_to
 
 
 def new_identities(shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
@@ -74,19 +75,22 @@ class KeyTracker:
         self._uses: dict[int, Stacks] = {}
         self._where: list[Any] = []
         self._in_later_turn = False
+        self._in_repetition = False
 
     # Numbers and identities
 
     def numbers_of(self, identities: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """The numbers of keys, which stand for them in this call."""
-        known, listed = self._numbers, self._identities
         numbers = np.empty(identities.shape, np.int64)
         for place, identity in np.ndenumerate(identities):
-            if identity not in known:
-                known[identity] = len(listed)
-                listed.append(identity)
-            numbers[place] = known[identity]
+            numbers[place] = self._number(identity)
         return numbers
+
+    def _number(self, identity: KeyIdentity) -> int:
+        number = self._numbers.setdefault(identity, len(self._identities))
+        if number == len(self._identities):
+            self._identities.append(identity)
+        return number
 
     def identities_of(self, numbers: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """The keys that numbers stand for."""
@@ -94,10 +98,20 @@ class KeyTracker:
         identities.reshape(-1)[:] = [self._identities[number] for number in numbers.flat]
         return identities
 
+    def alternatives(self, numbers: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Keys for one of several programs that all run, in place of those that it would use."""
+        own = {}
+        for number in set(numbers.flat):
+            own[number] = self._number(KeyIdentity(self._identities[number]))
+            if number in self._uses:
+                self._uses[own[number]] = self._uses[number]
+        return np.array([own[number] for number in numbers.flat], np.int64).reshape(numbers.shape)
+
     def commit(self) -> None:
         """Remember the uses for later calls, after this one has succeeded."""
         for number, stacks in self._uses.items():
-            self._identities[number].use = stacks
+            identity = self._identities[number]
+            identity.use = identity.use or stacks
 
     # Equations
 
@@ -180,12 +194,19 @@ class KeyTracker:
         for number in distinct:
             self._refuse_second_use(number, stacks)
         self._uses.update(dict.fromkeys(distinct, stacks))
+        for number in distinct:
+            identity = self._identities[number].alternative_to
+            while identity is not None:
+                self._uses.setdefault(self._number(identity), stacks)
+                identity = identity.alternative_to
 
     def _stacks(self) -> Stacks:
         return (*self._where[::-1], self._stack)
 
     def _refuse_second_use(self, number: int, stacks: Stacks) -> None:
-        earlier = self._uses.get(number) or self._identities[number].use
+        earlier = self._uses.get(number)
+        if earlier is None and not self._in_repetition:
+            earlier = self._identities[number].use
         if earlier is None:
             return
         first_lines, second_lines = _lines(earlier), _lines(stacks)
@@ -236,6 +257,18 @@ class KeyTracker:
             together |= self._uses
         self._uses = together
         return [common(values) for values in zip(*results, strict=True)]
+
+    def follow_repetition(self, closed: ClosedJaxpr, operands: Sequence[Any]) -> list[Any]:
+        """`follow` what computes something again: it may use each key that was used before."""
+        before, self._uses = self._uses, {}
+        outer, self._in_repetition = self._in_repetition, True
+        try:
+            results: list[Any] = self.follow(closed, operands)
+        finally:
+            self._in_repetition = outer
+            new = [n for n in self._uses if self._identities[n].use is None]
+            self._uses = {n: self._uses[n] for n in new} | before
+        return results
 
     def follow_again(self, closed: ClosedJaxpr, operands: Sequence[Any]) -> list[Any]:
         """`follow` the body of a loop for a later turn."""

@@ -16,7 +16,7 @@ from dovetail._core.basis.structural import instantiate_zeros
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo
 from dovetail._core.trace.scopes import names_in
-from dovetail._core.trace.state import Trace, set_trace, state, use_trace
+from dovetail._core.trace.state import Trace, set_jit_key, state, use_trace
 from dovetail._core.trace.tracer import Tracer
 from dovetail._core.trace.zeros import Zero, without_zeros
 from dovetail._core.transform.jvp import PrimalTracer
@@ -57,11 +57,13 @@ class SplitTrace(Trace):
                 return recording.process(primitive, args, params)
         parent = self.parent
         assert parent is not None
-        set_trace(parent)
         try:
+            state.trace = parent
+            set_jit_key(parent.key)
             return parent.process(primitive, args, params)
         finally:
-            set_trace(self)
+            state.trace = self
+            set_jit_key(self.key)
 
     def _divide(
         self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
@@ -122,7 +124,8 @@ class LinearizeTrace(Trace):
             if not nonzero:
                 parent = self.parent
                 assert parent is not None
-                set_trace(parent)
+                state.trace = parent
+                set_jit_key(parent.key)
                 return parent.process(primitive, args, params)
             if primitive.linearizes:
                 out, tangent = self._linearize(primitive, primals, tangents, params)
@@ -130,12 +133,14 @@ class LinearizeTrace(Trace):
                 for i, t in enumerate(tangents):
                     if t is None:
                         tangents[i] = Zero.of(primals[i])
-                set_trace(self.split)
+                state.trace = self.split
+                set_jit_key(self.split.key)
                 if not primitive.accepts_zeros:
                     tangents = [instantiate_zeros(t) for t in tangents]
                 out, tangent = primitive.jvp(primals, tangents, **params)
         finally:
-            set_trace(previous)
+            state.trace = previous
+            set_jit_key(previous.key)
         if primitive.multiple_results:
             return [
                 o if type(t) is Zero else LinearizeTracer(self, o, t)
@@ -152,9 +157,11 @@ class LinearizeTrace(Trace):
     ) -> tuple[Any, Any]:
         parent = self.parent
         assert parent is not None
-        set_trace(parent)
+        state.trace = parent
+        set_jit_key(parent.key)
         out, linear = primitive.linearize(primals, [t is not None for t in tangents], **params)
-        set_trace(self.split)
+        state.trace = self.split
+        set_jit_key(self.split.key)
         filled = [Zero.of(p) if t is None else t for p, t in zip(primals, tangents, strict=True)]
         return out, linear(*filled)
 

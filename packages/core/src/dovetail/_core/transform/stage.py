@@ -280,16 +280,15 @@ def stage(
     trace = StageTrace(state.trace, debug_info)
     trace.captured = captured
     tracers = [trace.argument(aval) for aval in avals]
-    previous, state.place = state.place, None
     try:
         with use_trace(trace):
+            state.place = None
             results = function(*tracers)
             if captured is not None:
                 results = [*results, *captured.results()]
             jaxpr, constants = trace.to_jaxpr(results)
     finally:
         trace.finished = True
-        state.place = previous
     closed = ClosedJaxpr(jaxpr, constants)
     if config.check_tracer_leaks.value:
         from dovetail._core.trace.leaks import check_leaks  # deferred: rarely asked for

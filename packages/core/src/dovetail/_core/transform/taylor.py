@@ -32,7 +32,7 @@ from dovetail._core.basis.operands import literal_like
 from dovetail._core.basis.structural import instantiate_zeros
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, JaxprEqn, Literal
-from dovetail._core.trace.state import Trace, set_trace, state, use_trace
+from dovetail._core.trace.state import Trace, set_jit_key, state, use_trace
 from dovetail._core.trace.tracer import Tracer
 from dovetail._core.trace.zeros import Zero, with_zeros, without_zeros
 from dovetail._core.transform.jvp import PrimalTracer
@@ -602,8 +602,9 @@ class TaylorTrace(Trace):
         assert parent is not None
         operands = [a.series if type(a) is TaylorTracer and a._trace is self else a for a in args]
         previous = state.trace
-        set_trace(parent)
         try:
+            state.trace = parent
+            set_jit_key(parent.key)
             if not any(type(x) is Series for x in operands):
                 return parent.process(primitive, args, params)
             memory: Memory = {}
@@ -613,7 +614,8 @@ class TaylorTrace(Trace):
                     if type(result) is Series:
                         result.forget()
         finally:
-            set_trace(previous)
+            state.trace = previous
+            set_jit_key(previous.key)
         return results if primitive.multiple_results else results[0]
 
     def _moving(self, result: Any) -> Any:

@@ -13,7 +13,7 @@ from dovetail._core.basis.structural import instantiate_zeros, is_linear, not_li
 from dovetail._core.ir.avals import ShapedArray, aval_of
 from dovetail._core.ir.jaxpr import Jaxpr, JaxprEqn, Literal, Var
 from dovetail._core.trace.primitive import Primitive
-from dovetail._core.trace.scopes import Replay
+from dovetail._core.trace.scopes import Replay, replaying
 from dovetail._core.trace.zeros import Unwanted, Zero
 from dovetail._core.transform.partial_evaluation import apply_part
 
@@ -40,7 +40,7 @@ def transpose_jaxpr(
         One cotangent for each linear parameter, a `Zero` if the parameter has no influence or its
         cotangent is not wanted.
     """
-    with Replay() as replay:
+    with replaying() as replay:
         return _transpose_jaxpr(jaxpr, constants, cotangents, linear, wanted, replay)
 
 

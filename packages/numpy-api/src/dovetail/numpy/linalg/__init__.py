@@ -81,6 +81,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 @compiled_with("precision", "preferred_element_type")
 def matmul(
     x1: ArrayLike,

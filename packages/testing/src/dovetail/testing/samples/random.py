@@ -137,6 +137,11 @@ SAMPLES: dict[str, list[Sample]] = {
         key_samples(STATES[0]),
         Sample((raw(),), {}, raises=TypeError),
     ],
+    "random_clone": [
+        *(key_samples(keys(*shape), alternative=False) for shape in SHAPES),
+        key_samples(STATES[0], alternative=True),
+        Sample((raw(),), {"alternative": False}, raises=TypeError),
+    ],
     "random_split": [
         *(
             key_samples(keys(*shape), shape=into)

@@ -63,9 +63,8 @@ class Remat(CallPrimitive):
 
     def follow_keys(self, tracker: Any, *operands: Any, **params: Any) -> Any:
         # What is computed a second time is the same on purpose.
-        return (
-            None if params["differentiated"] else super().follow_keys(tracker, *operands, **params)
-        )
+        follow = tracker.follow_repetition if params["differentiated"] else tracker.follow
+        return follow(params["jaxpr"], operands)
 
     def for_operands(
         self, params: dict[str, Any], constants: int, kept: Sequence[int], new: int

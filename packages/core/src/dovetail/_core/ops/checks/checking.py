@@ -42,8 +42,8 @@ from dovetail._core.ops.indexing.dynamic_slicing import dynamic_index_in_dim
 from dovetail._core.ops.reduction.reductions import argmax, reduce_or
 from dovetail._core.trace.custom_rules import CustomRuleCall
 from dovetail._core.trace.primitive import Primitive
-from dovetail._core.trace.scopes import Replay
-from dovetail._core.trace.state import Trace, evaluation_trace, set_trace, state
+from dovetail._core.trace.scopes import replaying
+from dovetail._core.trace.state import Trace, evaluation_trace, set_jit_key, state, use_trace
 from dovetail._core.transform.batch import batch_flat
 from dovetail._core.transform.derived import derived_info, remembered, with_order
 from dovetail._core.transform.stage import stage
@@ -75,13 +75,15 @@ class CheckTrace(Trace):
         self.error: Error = init_error
 
     def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
-        previous = state.trace
-        assert self.parent is not None
-        set_trace(self.parent)
+        previous, parent = state.trace, self.parent
+        assert parent is not None
         try:
+            state.trace = parent
+            set_jit_key(parent.key)
             return self.apply(primitive, args, params)
         finally:
-            set_trace(previous)
+            state.trace = previous
+            set_jit_key(previous.key)
 
     def apply(self, primitive: Primitive, args: Sequence[Any], params: Any) -> Any:
         """`process`, while the parent trace is current."""
@@ -116,7 +118,7 @@ class CheckTrace(Trace):
         def read(atom: Any) -> Any:
             return atom if type(atom) is Literal else values[atom]
 
-        with Replay() as replay:
+        with replaying() as replay:
             for eqn in jaxpr.eqns:
                 if has_lines:
                     replay.at(eqn)
@@ -338,12 +340,10 @@ def run_checked(
 ) -> tuple[Error, Any]:
     """The error of a call, and its result."""
     checks = CheckTrace(state.trace, categories)
-    previous = state.trace
-    set_trace(checks)
     try:
-        out = function(*args, **kwargs)
+        with use_trace(checks):
+            out = function(*args, **kwargs)
     finally:
-        set_trace(previous)
         checks.finished = True
     return checks.error, out
 

@@ -1,4 +1,4 @@
 """Branches, loops, and solvers of equations.
 
-Imports `elementwise`, `shape`, `reduction` and `checks`.
+Imports `elementwise`, `shape`, `random`, `reduction` and `checks`.
 """

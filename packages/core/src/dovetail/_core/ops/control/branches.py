@@ -50,6 +50,7 @@ from dovetail._core.ops.elementwise.comparison import ne
 from dovetail._core.ops.elementwise.conversion import stop_gradient_p
 from dovetail._core.ops.elementwise.extrema import clamp
 from dovetail._core.ops.elementwise.selection import select_n_p
+from dovetail._core.ops.random.keys import clone
 from dovetail._core.trace.mutable_references import Ref, without_references
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.tracer import Tracer
@@ -233,8 +234,10 @@ class Cond(Primitive):
         if len(branches) > 2:
             index = clamp(make_literal(0, _INDEX), index, make_literal(len(branches) - 1, _INDEX))
         results = []
-        for i, branch in enumerate(branches):
-            guarded = _guarded(branch, ne(index, make_literal(i, _INDEX)), operands, dims, size)
+        # Each branch may use a key, since what it makes counts only where it is chosen.
+        alternatives = [_alternatives(operands) for _ in branches]
+        for i, (branch, own) in enumerate(zip(branches, alternatives, strict=True)):
+            guarded = _guarded(branch, ne(index, make_literal(i, _INDEX)), own, dims, size)
             outs, out_dims = batch_flat(function_of(branch), *guarded, size)
             results.append(
                 [
@@ -490,6 +493,12 @@ def _guarded(
         guarded.append(x)
         places.append(dim)
     return guarded, places
+
+
+def _alternatives(operands: Sequence[Any]) -> list[Any]:
+    """The operands of a branch that runs beside others, with keys of its own."""
+    own = {id(x): clone(x, alternative=True) for x in operands}
+    return [own[id(x)] for x in operands]
 
 
 def chosen(which: Any, *cases: Any) -> Any:

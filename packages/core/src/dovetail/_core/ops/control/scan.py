@@ -402,19 +402,21 @@ class Scan(Primitive):
         # Two turns tell what all of them do with keys: with constants, the carry and elements.
         loop = ScanParams.of(params)
         consts, carry, xs = loop.split(operands)
-        unstacked = [None] * (len(loop.jaxpr.out_avals) - loop.num_carry)
+        of_ys = loop.jaxpr.out_avals[loop.num_carry :]
         if not loop.length:
-            return [*carry, *unstacked]
+            return [*carry, *[None] * len(of_ys)]
         turns = range(loop.length)[:: -1 if loop.reverse else 1]
         elements = [[None if x is None else x[turn] for x in xs] for turn in turns[:2]]
         keys = [i for i, aval in enumerate(loop.split(loop.jaxpr.in_avals)[2]) if holds_keys(aval)]
         before = [tracker.used(elements[0][i]) for i in keys]
-        after = tracker.follow(loop.jaxpr, [*consts, *carry, *elements[0]])[: loop.num_carry]
+        outs = tracker.follow(loop.jaxpr, [*consts, *carry, *elements[0]])
+        after, ys = outs[: loop.num_carry], [outs[loop.num_carry :]]
         if loop.length == 1:
-            return [*after, *unstacked]
+            return [*after, *_stacked_keys(of_ys, ys, turns)]
         earlier = after
-        after = tracker.follow_again(loop.jaxpr, [*consts, *earlier, *elements[1]])
-        after = after[: loop.num_carry]
+        outs = tracker.follow_again(loop.jaxpr, [*consts, *earlier, *elements[1]])
+        after = outs[: loop.num_carry]
+        ys.append(outs[loop.num_carry :])
         for i, earlier_uses in zip(keys, before, strict=True):
             used = tracker.used(elements[0][i]) & ~earlier_uses
             tracker.use(xs[i][list(turns[2:])][:, used])
@@ -426,7 +428,7 @@ class Scan(Primitive):
                 ],
                 (earlier, after),
             )
-        return [*after, *unstacked]
+        return [*after, *_stacked_keys(of_ys, ys, turns)]
 
     def dce(self, eqn: JaxprEqn, used: list[bool]) -> Reduction:
         loop = ScanParams.of(dict(eqn.params))
@@ -457,6 +459,22 @@ class Scan(Primitive):
 
 
 scan_p: Final = Scan()
+
+
+def _stacked_keys(
+    avals: Sequence[ShapedArray], followed: Sequence[Sequence[Any]], turns: Sequence[int]
+) -> list[Any]:
+    """What stands in place of stacked results, whose first turns were followed: of keys, -1."""
+    stacked: list[Any] = []
+    for aval, *rows in zip(avals, *followed, strict=True):
+        if not holds_keys(aval):
+            stacked.append(None)
+            continue
+        numbers = np.full((len(turns), *aval.shape), -1, np.int64)
+        for turn, row in zip(turns, rows, strict=False):
+            numbers[turn] = row
+        stacked.append(numbers)
+    return stacked
 
 
 def _stacked(aval: ShapedArray, length: int) -> ShapedArray:

@@ -36,6 +36,7 @@ from dovetail._core.ops.control.bodies import (
     terms_of_body,
 )
 from dovetail._core.ops.control.branches import chosen
+from dovetail._core.ops.random.keys import clone
 from dovetail._core.ops.reduction.reductions import reduce_or
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.transform.derived import (
@@ -49,6 +50,7 @@ from dovetail._core.transform.derived import (
     with_order,
 )
 from dovetail._core.transform.flattening import FlatFunction, check_callable, leaf_names
+from dovetail._core.transform.key_reuse import holds_keys
 from dovetail._core.transform.stage import stage
 from dovetail._core.transform.taylor import by_order, nonzero_in, terms_of, up_to
 
@@ -165,9 +167,10 @@ class While(Primitive):
         # The number of iterations is unknown, so residuals cannot be stacked: the linear program
         # runs the whole loop again.
         outs = self.bind(*primals, **params)
+        jaxprs = {name: _with_own_keys(params[name]) for name in ("cond_jaxpr", "body_jaxpr")}
 
         def tangent(*tangents: Any) -> list[Any]:
-            return list(self.jvp(primals, tangents, **params)[1])
+            return list(self.jvp(primals, tangents, **params | jaxprs)[1])
 
         return outs, tangent
 
@@ -344,6 +347,17 @@ class While(Primitive):
 
 
 while_p: Final = While()
+
+
+@remembered
+def _with_own_keys(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The same program, with clones of its keys: it uses on purpose those that were used before."""
+    if not any(map(holds_keys, closed.in_avals)):
+        return closed
+    program = function_of(closed)
+    return stage(
+        lambda *args: program(*map(clone, args)), closed.in_avals, derived_info(closed, "jvp")
+    )
 
 
 def _along(

@@ -229,7 +229,7 @@ class UserFunction(FlatFunction):
         return [value for _, value in self.fixed]
 
     def __call__(self, *leaves: Any) -> list[Any]:
-        with users_code(self.signature):
+        with at_own_lines(), users_code(self.signature):
             results = super().__call__(*map(shown, leaves))
         self.out_avals = [aval_of(r) for r in results]
         return results
@@ -301,13 +301,12 @@ def converted(value: Any, aval: Any) -> Any:
 
 @contextmanager
 def users_code(what: Any) -> Iterator[None]:
-    """Context around calls of a user's function or rule, for locations and messages.
+    """Context around calls of a user's function or rule: a captured tracer's error says what to do.
 
-    Recorded operations get its own lines, and an error about a captured tracer says what to do.
+    Within `at_own_lines`, so that what is recorded gets the user's lines.
     """
     try:
-        with at_own_lines():
-            yield
+        yield
     except UnexpectedTracerError as error:
         tracer = getattr(error, "tracer", None)
         if not isinstance(tracer, Tracer):

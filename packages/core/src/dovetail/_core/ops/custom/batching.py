@@ -8,6 +8,7 @@ from typing import Any
 
 from dovetail._core.base import dtypes
 from dovetail._core.base.flags import merge, partition
+from dovetail._core.base.interrupts import is_interrupt
 from dovetail._core.basis.operands import make_literal
 from dovetail._core.basis.structural import broadcast_batch, reduce_sum
 from dovetail._core.ir.avals import aval_of
@@ -242,7 +243,9 @@ def reaching_batched(
     info = DebugInfo("vmap", "a backward rule")
     try:
         closed = stage(flat, [*residual_avals, *varying], info)
-    except Exception:  # raised again if the rule is ever needed
+    except Exception as error:  # raised again if the rule is ever needed
+        if is_interrupt(error):
+            raise
         return list(suspects)
     flags = []
     for i, suspect in enumerate(suspects):

@@ -28,8 +28,8 @@ from dovetail._core.ops.custom.arguments import (
 )
 from dovetail._core.ops.custom.batching import Batch, batched_rule, settle
 from dovetail._core.ops.custom.references import (
+    call_inside,
     effects_of_rule,
-    made_inside,
     rule_with_references,
     with_references_of_rule,
 )
@@ -38,6 +38,7 @@ from dovetail._core.ops.elementwise.conversion import stop_gradient
 from dovetail._core.trace.custom_rules import CustomRuleCall, Dims, Run
 from dovetail._core.trace.mutable_references import Ref
 from dovetail._core.trace.primitive import Primitive
+from dovetail._core.trace.scopes import at_own_lines
 from dovetail._core.trace.state import state
 from dovetail._core.trace.tracer import Tracer
 from dovetail._core.trace.zeros import Zero
@@ -326,8 +327,8 @@ class _JVPCall(CustomLiveCall):
     def differentiate(
         self, primals: Sequence[Any], tangents: Sequence[Any]
     ) -> tuple[list[Any], list[Any]]:
-        with made_inside(self.refs, self.info):
-            outs, out_tangents = self.rules["jvp"](primals, tangents)
+        rule = partial(self.rules["jvp"], primals, tangents)
+        outs, out_tangents = call_inside(self.refs, self.info, rule)
         return outs, out_tangents
 
     @staticmethod
@@ -342,7 +343,7 @@ def _rule_of(function: UserFunction, rule: Callable[..., Any], symbolic_zeros: b
     def run(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         unflatten = function.in_tree.unflatten
         rule_tangents = [for_rule(t, symbolic_zeros) for t in tangents]
-        with users_code(function.signature):
+        with at_own_lines(), users_code(function.signature):
             pair = rule(*function.extra, unflatten(map(shown, primals)), unflatten(rule_tangents))
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise TypeError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import update_wrapper
+from functools import partial, update_wrapper
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -43,12 +43,13 @@ from dovetail._core.ops.custom.custom_jvp import (
     NamedRule,
     split_captured,
 )
-from dovetail._core.ops.custom.references import effects_of_rule, made_inside
+from dovetail._core.ops.custom.references import call_inside, effects_of_rule
 from dovetail._core.ops.custom.remat_opt import call_forward
 from dovetail._core.ops.custom.symbolic import CustomVJPPrimal, SymbolicZero, for_rule
 from dovetail._core.trace.custom_rules import Dims
 from dovetail._core.trace.mutable_references import without_references
 from dovetail._core.trace.primitive import Primitive
+from dovetail._core.trace.scopes import at_own_lines
 from dovetail._core.trace.state import state
 from dovetail._core.trace.tracer import Tracer
 from dovetail._core.trace.zeros import Zero, with_zeros, without_zeros
@@ -267,8 +268,8 @@ class _VJPCall(CustomLiveCall):
     ) -> tuple[list[Any], list[Any]]:
         fwd, bwd = self.rules["fwd"], self.rules["bwd"]
         name = self.info().function
-        with made_inside(self.refs, self.info):
-            return differentiate(fwd.rule, name, bwd.__name__, primals, tangents)
+        rule = partial(differentiate, fwd.rule, name, bwd.__name__, primals, tangents)
+        return call_inside(self.refs, self.info, rule)
 
     @staticmethod
     def with_last(result: Any, last: list[Any]) -> Any:
@@ -296,7 +297,7 @@ def _forward_of(
             if symbolic_zeros:
                 leaves = [CustomVJPPrimal(v, p) for v, p in zip(leaves, perturbed, strict=True)]
             args = function.merged(function.in_tree.unflatten(leaves))
-            with users_code(function.signature):
+            with at_own_lines(), users_code(function.signature):
                 pair = fwd(*args)
             outs, out_tree, residuals, residual_tree = _checked_pair(function, fwd, pair)
             trees[:] = [out_tree, residual_tree]
@@ -351,7 +352,7 @@ def _backward_of(
 
     def run(residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         rule_cts = out_tree.unflatten([for_rule(ct, symbolic_zeros) for ct in cotangents])
-        with users_code(function.signature):
+        with at_own_lines(), users_code(function.signature):
             in_cts = bwd(*function.extra, residual_tree.unflatten(residuals), rule_cts)
         return partition(perturbed, _checked_cotangents(function, bwd, in_cts, avals))[0]
 

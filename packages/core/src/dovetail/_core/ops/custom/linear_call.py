@@ -16,6 +16,7 @@ from dovetail._core.ops.checks.error import avals_of
 from dovetail._core.ops.custom.arguments import described, users_code
 from dovetail._core.trace.custom_rules import Dims
 from dovetail._core.trace.primitive import Primitive
+from dovetail._core.trace.scopes import at_own_lines
 from dovetail._core.trace.zeros import Zero
 from dovetail._core.transform.batch import batch_flat, batched_aval, place_batch
 from dovetail._core.transform.derived import (
@@ -290,6 +291,6 @@ def _pair(first: Any, second: Any) -> Any:
 
 
 def _stage(flat: FlatFunction, avals: Sequence[Any], user: Callable[..., Any]) -> StagedFunction:
-    with users_code(f"linear_call of {described(user)}"):
+    with at_own_lines(), users_code(f"linear_call of {described(user)}"):
         info = DebugInfo("linear_call", name_of(user), location_of(user))
         return StagedFunction(*hoist_consts(stage(flat, avals, info)))

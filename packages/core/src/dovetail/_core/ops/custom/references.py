@@ -9,10 +9,12 @@ What a backward rule does with references happens when it runs, and is no part o
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, Final, NoReturn
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final, NoReturn, TypeVar
 
+from dovetail._core.base.interrupts import is_interrupt
+from dovetail._core.base.restoring import Restoring
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Var
 from dovetail._core.ops.custom.arguments import shown
 from dovetail._core.trace.mutable_references import Ref, RefState
@@ -22,16 +24,18 @@ from dovetail._core.trace.zeros import Zero
 from dovetail._core.transform.linearize import SplitTrace
 from dovetail._core.transform.referencing import RefEffects, stage_using_references
 
+R = TypeVar("R")
+
 #: A rule of flat arguments. It takes them, and for each its tangent, or whether it is perturbed.
 Rule = Callable[[Sequence[Any], Sequence[Any]], Any]
 
 
 class _Trials(threading.local):
-    def __init__(self) -> None:
-        self.running: list[tuple[str, str]] = []
+    running: tuple[tuple[str, str], ...] = ()
 
 
 _trials: Final = _Trials()
+_set_running: Final = partial(setattr, _trials, "running")
 
 
 def effects_of_rule(
@@ -44,16 +48,16 @@ def effects_of_rule(
         avals: the types of these.
         info: what the rule belongs to. A rule that calls its function adds nothing by that.
     """
-    key = info.function, info.location
-    if key in _trials.running:
+    running, key = _trials.running, (info.function, info.location)
+    if key in running:
         return RefEffects()
-    _trials.running.append(key)
     try:
-        return stage_using_references(rule, avals, info)[1]
-    except Exception:  # raised again if the rule is ever needed
+        with Restoring(lambda: running, partial(_set_running, (*running, key)), _set_running):
+            return stage_using_references(rule, avals, info)[1]
+    except Exception as error:  # raised again if the rule is ever needed
+        if is_interrupt(error):
+            raise
         return None
-    finally:
-        _trials.running.pop()
 
 
 def with_references_of_rule(
@@ -106,25 +110,22 @@ def _written(effects: RefEffects) -> list[Ref]:
     return [ref for ref, yes in zip(effects.captured, effects.changed, strict=True) if yes]
 
 
-@contextmanager
-def _with_values(used: RefEffects, values: Sequence[Any], function: str) -> Iterator[list[Any]]:
-    """Let references have other values in the code that runs now.
+def _call_with_values(
+    used: RefEffects, values: Sequence[Any], function: str, body: Callable[[], R]
+) -> tuple[R, list[Any]]:
+    """Call ``body`` while references have other values.
 
-    The list that it gives has, afterwards, the last values of those that may be written to.
+    Returns:
+        Its result, and the last values of those references that may be written to.
     """
     refs, trace = used.captured, state.trace
     if type(trace) is SplitTrace and trace.parent is not None:
         trace = trace.parent  # where primal values are computed
-    outside = [(ref, ref._ref_state, ref._holder) for ref in refs]
     inside = [RefState(trace, shown(value), lent=True) for value in values]
+    change = partial(_set_states, refs, [(ref_state, "") for ref_state in inside])
+    with Restoring(partial(_states, refs), change, partial(_set_states, refs)):
+        result = body()
     last: list[Any] = []
-    for ref, ref_state in zip(refs, inside, strict=True):
-        ref._ref_state, ref._holder = ref_state, ""
-    try:
-        yield last
-    finally:
-        for ref, previous, holder in outside:
-            ref._ref_state, ref._holder = previous, holder
     for ref, changed, ref_state in zip(refs, used.changed, inside, strict=True):
         if changed:
             last.append(ref_state.value)
@@ -133,6 +134,16 @@ def _with_values(used: RefEffects, values: Sequence[Any], function: str) -> Iter
                 f"{ref.described()} is written to by a rule of {function}, and was not when the "
                 f"rule was first traced; write to it in {function} too"
             )
+    return result, last
+
+
+def _states(refs: Sequence[Ref]) -> list[tuple[RefState | None, str]]:
+    return [(ref._ref_state, ref._holder) for ref in refs]
+
+
+def _set_states(refs: Sequence[Ref], states: Sequence[tuple[RefState | None, str]]) -> None:
+    for ref, (ref_state, holder) in zip(refs, states, strict=True):
+        ref._ref_state, ref._holder = ref_state, holder
 
 
 def rule_with_references(
@@ -152,9 +163,8 @@ def rule_with_references(
         for ref, varies in zip(used.captured, varying, strict=False):
             if varies is not False and type(varies) is not Zero:
                 _refuse_varying(ref, function)
-        with _with_values(used, primals[:count], function) as last:
-            result = rule(primals[count:], varying[count:])
-        return with_last(result, last)
+        body = partial(rule, primals[count:], varying[count:])
+        return with_last(*_call_with_values(used, primals[:count], function, body))
 
     return run
 
@@ -167,15 +177,17 @@ def _refuse_varying(ref: Ref, function: str) -> NoReturn:
     )
 
 
-@contextmanager
-def made_inside(passed: Sequence[Ref], function: Callable[[], DebugInfo]) -> Iterator[None]:
-    """Let a rule use references that were made within the function being differentiated.
+def call_inside(
+    passed: Sequence[Ref], function: Callable[[], DebugInfo], body: Callable[[], R]
+) -> R:
+    """Call a rule that may use references made within the function being differentiated.
 
     The rule runs outside of that.
 
     Args:
         passed: the references among the arguments of the user's function.
         function: describes it, for messages.
+        body: calls the rule.
     """
     refs = []
     for ref in passed:
@@ -186,12 +198,12 @@ def made_inside(passed: Sequence[Ref], function: Callable[[], DebugInfo]) -> Ite
                 _refuse_varying(ref, function().function)
             refs.append(ref)
     if not refs:
-        yield
-        return
+        return body()
     ref_states = [ref.ref_state for ref in refs]
     used = RefEffects((), tuple(refs), (True,) * len(refs))
-    with _with_values(used, [s.value for s in ref_states], function().function) as last:
-        yield
+    values = [s.value for s in ref_states]
+    result, last = _call_with_values(used, values, function().function, body)
     for ref_state, value in zip(ref_states, last, strict=True):
         if value is not ref_state.value:
             ref_state.value, ref_state.changed, ref_state.shared = value, True, True
+    return result

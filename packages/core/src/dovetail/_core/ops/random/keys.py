@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 import numpy as np
 
 from dovetail._core.base import dtypes
+from dovetail._core.base.registrations import importing, is_imported_again
 from dovetail._core.basis.elementwise import dtype_name
 from dovetail._core.basis.families import NoGradient
 from dovetail._core.basis.structural import batch_size, move_dimension, reshape
-from dovetail._core.ir.avals import ShapedArray, make_aval, shape_of
+from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval, shape_of
 from dovetail._core.ops.random import rbg, threefry, threefry_reference
 from dovetail._core.ops.random.counter_arithmetic import OnArrays, OnNumpy
 from dovetail._core.ops.random.counter_generators import Philox2x32, Philox4x32, Threefry4x32
 from dovetail._core.ops.special.error_functions import ErfInv
 from dovetail._core.trace.primitive import KeyUse
 from dovetail._core.transform.batch import batch_flat, place_batch
+from dovetail._core.transform.key_reuse import holds_keys
 
 if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder
@@ -112,6 +114,7 @@ class KeyDType(dtypes.ExtendedDType):
 
 
 _implementations: Final[dict[str, KeyImplementation]] = {}
+_origins: Final[dict[str, Any]] = {}
 _dtypes: Final[dict[str, KeyDType]] = {}
 
 
@@ -121,10 +124,11 @@ def define_implementation(implementation: KeyImplementation) -> KeyImplementatio
     Raises:
         ValueError: the name is already taken.
     """
-    if implementation.name in _implementations:
+    name, origin = implementation.name, importing()
+    if name in _implementations and not is_imported_again(_origins[name], origin):
         raise ValueError(f"a key implementation named {implementation.name!r} exists already")
-    _implementations[implementation.name] = implementation
-    _dtypes[implementation.name] = KeyDType(implementation)
+    _dtypes[name], _origins[name] = KeyDType(implementation), origin
+    _implementations[name] = implementation
     return implementation
 
 
@@ -335,6 +339,34 @@ class RandomUnwrap(KeyPrimitive):
 random_unwrap_p: Final = RandomUnwrap()
 
 
+class RandomClone(KeyPrimitive):
+    """The same keys, which the option `debug_key_reuse` takes for others.
+
+    With `alternative`, what uses them uses the keys themselves, but no alternative of those: for
+    programs that all run, and of which one counts.
+    """
+
+    name = "random_clone"
+
+    def abstract(self, keys: Any, *, alternative: bool) -> Any:
+        _check_keys(self.name, keys)
+        return keys
+
+    def reference(self, keys: Any, *, alternative: bool) -> Any:
+        return keys
+
+    def raw(self, keys: Any, *, avals: Any, alternative: bool) -> Any:
+        return keys
+
+    def follow_keys(self, tracker: Any, *operands: Any, **params: Any) -> Any:
+        (numbers,) = operands
+        known = params["alternative"] and numbers is not None
+        return [tracker.alternatives(numbers) if known else None]
+
+
+random_clone_p: Final = RandomClone()
+
+
 class RandomSplit(KeyPrimitive):
     """Several keys made from each key."""
 
@@ -463,6 +495,13 @@ def wrap(raw: Any, impl: KeyImplementation) -> Any:
 def unwrap(keys: Any) -> Any:
     """The raw keys of typed keys."""
     return random_unwrap_p.bind(keys)
+
+
+def clone(x: Any, alternative: bool = False) -> Any:
+    """For keys, the same ones as keys of their own (see `RandomClone`); any other value itself."""
+    if not holds_keys(aval_of(x)):
+        return x
+    return random_clone_p.bind(x, alternative=alternative)
 
 
 def seed(value: Any, impl: KeyImplementation) -> Any:

@@ -415,6 +415,14 @@ def random_gamma_grad(a: ArrayLike, x: ArrayLike) -> Array:
         >>> print(dt.jit(lax.random_gamma_grad)(1.0, 2.0).weak_type)
         False
 
+        Operands of different dtypes are refused, as in the other functions of this module; JAX
+        promotes them here.
+
+        >>> lax.random_gamma_grad(jnp.ones((), "float16"), jnp.float32(1))
+        Traceback (most recent call last):
+            ...
+        TypeError: lax.random_gamma_grad requires arguments of equal dtypes, got ...
+
     Example:
         >>> from dovetail import lax
         >>> round(float(lax.random_gamma_grad(1.0, 2.0)), 4)

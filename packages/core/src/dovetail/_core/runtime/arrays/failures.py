@@ -16,7 +16,7 @@ __all__ = ["keep", "original", "was_raised"]
 # Few, since an exception keeps its frames and all their values alive.
 _MOST: Final = 16
 
-_lock: Final = threading.Lock()
+_lock: Final = threading.RLock()
 _numbers: Final = itertools.count(1)
 _kept: Final[OrderedDict[int, BaseException]] = OrderedDict()
 _raised: Final[set[int]] = set()

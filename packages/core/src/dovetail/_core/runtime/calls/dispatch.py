@@ -226,9 +226,6 @@ def _compiled_primitive(primitive: Primitive, params: dict[str, Any]) -> Callabl
     return compiled  # type: ignore[no-any-return]
 
 
-set_evaluator(apply_primitive)
-
-
 # -----------------------------------------------------------------------------------------
 # operators and methods of arrays
 
@@ -247,3 +244,4 @@ def _adapt(name: str, function: Callable[..., Any]) -> Any:
 
 
 register_array_class(Array, _adapt)
+set_evaluator(apply_primitive)  # last: without it, this module is imported again

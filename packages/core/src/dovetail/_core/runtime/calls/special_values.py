@@ -12,7 +12,7 @@ from dovetail._core.base.source import describe
 from dovetail._core.ir.jaxpr import Effects
 from dovetail._core.ops.checks.checking import CheckTrace
 from dovetail._core.ops.checks.failures import InfError, JaxException, NaNError
-from dovetail._core.trace.state import evaluation_trace, set_trace, state
+from dovetail._core.trace.state import evaluation_trace, state, use_trace
 
 
 def explained(
@@ -38,15 +38,16 @@ def explained(
     kind = "inf" if "(inf)" in str(error) else "nan"
     if not effects:
         checks = CheckTrace(evaluation_trace, frozenset(categories))
-        previous = state.trace
-        set_trace(evaluation_trace)
         try:
-            with config.debug_nans(False), config.debug_infs(False):
+            with (
+                use_trace(evaluation_trace),
+                config.debug_nans(False),
+                config.debug_infs(False),
+            ):
                 run(checks)
         except RuntimeError:
             pass  # an argument was donated and deleted
         finally:
-            set_trace(previous)
             checks.finished = True
         checked = checks.error
         if checked._metadata and np.asarray(checked._pred):

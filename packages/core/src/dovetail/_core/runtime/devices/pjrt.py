@@ -27,7 +27,7 @@ from dovetail._core.runtime.devices.pjrt_api import (
 __all__ = ["PjrtError", "PjrtPlugin", "load_plugin"]
 
 _NO_OPTIONS: Final[Mapping[str, object]] = MappingProxyType({})
-_lock: Final = threading.Lock()
+_lock: Final = threading.RLock()
 _plugins: Final[dict[str, PjrtPlugin]] = {}
 
 

@@ -9,12 +9,15 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Sequence
+from threading import get_ident
 from typing import Any, Final, TypeVar
 
 import numpy as np
 
 from dovetail._core.base import config, dtypes, pytree
+from dovetail._core.base.bindings import unset
 from dovetail._core.base.errors import BackendUnavailableError
+from dovetail._core.base.restoring import Restoring
 from dovetail._core.ir.avals import physical_aval
 from dovetail._core.ir.jaxpr import Literal
 from dovetail._core.ops.callbacks.buffers import BufferCall
@@ -40,8 +43,9 @@ _NARROW: Final = {
     np.dtype(np.uint64): np.dtype(np.uint32),
     np.dtype(np.complex128): np.dtype(np.complex64),
 }
-_lock: Final = threading.Lock()
-_active: Final[set[int]] = set()
+_lock: Final = threading.RLock()
+# The number of the callback that each thread is in.
+_active: Final[dict[int, int]] = {}
 _SCALARS: Final = {
     bool: np.bool_,
     int: np.integer,
@@ -95,23 +99,30 @@ def _of_buffers(call: BufferCall) -> Callable[..., None]:
 
 def _outside_of_programs(compute: Callable[[SingleDeviceSharding | None], Result]) -> Result:
     """Call a function that may itself compute, passing it the device for callbacks."""
-    depth = config.callback_depth
-    before = depth.get_local()
-    # A callback within a callback may run on another thread, so the number is process-wide.
-    with _lock:
-        number = max(_active, default=0) + 1
-        _active.add(number)
-    depth.set_local(number)
     try:
-        place = _host_place()
-        with use_trace(evaluation_trace), _on_host_device(place):
-            return compute(place)
+        with Restoring(config.callback_depth.get_local, _go_deeper, _set_depth):
+            place = _host_place()
+            with use_trace(evaluation_trace), _on_host_device(place):
+                return compute(place)
     except BaseException as error:
         raise keep(error) from None
-    finally:
-        depth.set_local(before)
-        with _lock:
-            _active.remove(number)
+
+
+def _go_deeper() -> None:
+    # A callback within a callback may run on another thread, so the number is process-wide.
+    with _lock:
+        number = max(_active.values(), default=0) + 1
+        _active[get_ident()] = number
+    config.callback_depth.set_local(number)
+
+
+def _set_depth(before: Any) -> None:
+    with _lock:
+        if before is unset:
+            _active.pop(get_ident(), None)
+        else:
+            _active[get_ident()] = before
+    config.callback_depth.set_local(before)
 
 
 def _call_now(call: HostCall, args: Sequence[Any]) -> list[Any]:

@@ -19,6 +19,7 @@ import numpy as np
 
 from dovetail._core.base import caches, config
 from dovetail._core.base.bindings import JaxRuntimeError, xla_client
+from dovetail._core.base.interrupts import is_interrupt
 from dovetail._core.ir.effects import host_effects
 from dovetail._core.plugins.hookspecs import CompileRequest, OptionValue
 from dovetail._core.plugins.manager import manager
@@ -237,26 +238,33 @@ def compile_options(
 
 
 class _Entry:
-    """A table entry: an executable, or the thread that is compiling it."""
+    """A table entry: an executable, or the thread that is compiling it.
 
-    __slots__ = ("executable", "maker", "names", "ready")
+    Attributes:
+        executable: the executable, when it is there.
+        names: a hash of the names and source locations that it shows, None if they are unknown.
+        maker: the thread.
+        making: held while it compiles; released in one call, which no interrupt can divide.
+    """
+
+    __slots__ = ("executable", "maker", "making", "names")
 
     def __init__(self) -> None:
         self.executable: Any = None
-        # A hash of the names and source locations that it shows, None if they are unknown.
         self.names: bytes | None = None
         self.maker = threading.get_ident()
-        self.ready = threading.Event()
+        self.making = threading.Lock()
+        self.making.acquire()
 
 
-_lock: Final = threading.Lock()
+_lock: Final = threading.RLock()
 _table: Final[OrderedDict[Any, _Entry]] = OrderedDict()
 
 
 def clear() -> None:
     """Drop the executables in memory; those on disk stay."""
     with _lock:
-        for key in [key for key, entry in _table.items() if entry.ready.is_set()]:
+        for key in [key for key, entry in _table.items() if not entry.making.locked()]:
             del _table[key]
 
 
@@ -268,36 +276,32 @@ def _once(key: Any, make: Callable[[], tuple[Any, bytes | None]]) -> Any:
 
     Errors reach only that thread.
     """
-    while True:
-        with _lock:
-            entry = _table.get(key)
-            mine = entry is None
-            if entry is None:
-                entry = _table[key] = _Entry()
-            elif entry.executable is not None:
-                _table.move_to_end(key)
-                _statistics.reused += 1
-                return entry.executable
-        if mine:
-            break
-        if entry.maker == threading.get_ident():
-            return make()[0]  # a compiling plug-in requests the program that it is compiling
-        entry.ready.wait()
+    mine = _Entry()
     try:
-        entry.executable, entry.names = make()
-    except BaseException:
-        with _lock:
-            _table.pop(key, None)
-        raise
+        while (entry := _table.setdefault(key, mine)) is not mine:
+            if entry.executable is not None:
+                with _lock:
+                    if key in _table:
+                        _table.move_to_end(key)
+                    _statistics.reused += 1
+                return entry.executable
+            if entry.maker == threading.get_ident() and entry.making.locked():
+                return make()[0]  # a compiling plug-in requests the program that it is compiling
+            with entry.making:
+                if entry.executable is None and _table.get(key) is entry:
+                    del _table[key]
+        mine.executable, mine.names = make()
     finally:
-        entry.ready.set()
+        if mine.executable is None and _table.get(key) is mine:
+            del _table[key]
+        mine.making.release()
     with _lock:
         excess = len(_table) - _MAX_EXECUTABLES
         if excess > 0:
-            finished = [key for key, other in _table.items() if other.ready.is_set()]
+            finished = [key for key, other in _table.items() if not other.making.locked()]
             for old in finished[:excess]:
                 del _table[old]
-    return entry.executable
+    return mine.executable
 
 
 def compile_executable(
@@ -530,6 +534,8 @@ def _load(
     try:
         executable = client.deserialize_executable(payload, device_list, options)
     except Exception as error:
+        if is_interrupt(error):
+            raise
         # The checksum is valid, so this build of the backend cannot read what it once wrote.
         cache.discard(key, f"the backend cannot load it: {error}")
         return None

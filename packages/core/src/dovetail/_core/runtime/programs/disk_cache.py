@@ -24,6 +24,7 @@ from typing import Any, Final
 
 from dovetail._core.base import caches, config
 from dovetail._core.base.errors import CompilationCacheWarning
+from dovetail._core.base.interrupts import is_interrupt
 from dovetail._core.plugins.manager import manager
 from dovetail._core.runtime.devices.client_libraries import library_text
 
@@ -178,7 +179,7 @@ class DiskCache:
         self._stored = -1  # bytes in the folder, as far as this process knows; -1 if unknown
         self._files = 0
         self._warned = False
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     # -------------------------------------------------------------------------------- reading
 
@@ -199,6 +200,8 @@ class DiskCache:
         except FileNotFoundError:
             return None
         except OSError as error:
+            if is_interrupt(error):
+                raise
             self._warn(f"it cannot be read: {error}")
             return None
         problem = _damage(header, payload)
@@ -232,6 +235,8 @@ class DiskCache:
         try:
             payload: bytes = executable.serialize()
         except Exception as error:
+            if is_interrupt(error):
+                raise
             # Backends need not support this; their programs are compiled in every process.
             if config.raise_persistent_cache_errors.value:
                 raise RuntimeError(f"the program {name} cannot be written down: {error}") from error
@@ -242,6 +247,8 @@ class DiskCache:
         try:
             self._write(self._path(key), header + payload)
         except OSError as error:
+            if is_interrupt(error):
+                raise
             self._warn(f"it cannot be written to: {error}")
             self._usable = False
             return

@@ -26,7 +26,7 @@ __all__ = ["effects_barrier", "give_token", "ordering", "take_token", "wait_for_
 #: Held while a program with ordered effects is started, so that no two threads take the same token.
 _ordering: Final = threading.RLock()
 
-_lock: Final = threading.Lock()
+_lock: Final = threading.RLock()
 _running: Final[list[Any]] = []
 _last_ordered: Final[list[Any]] = []
 _MOST_FAILED: Final = 64

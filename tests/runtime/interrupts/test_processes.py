@@ -1,0 +1,72 @@
+"""Interrupts of the first use, and Ctrl-C while something takes long: in processes of their own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+_TRIED: Final = int(os.environ.get("DOVETAIL_TESTING_FIRST_USES", "6"))
+
+
+def test_first_use_interrupted_anywhere() -> None:
+    """A module whose import was interrupted is imported again, and is complete then."""
+    script = Path(__file__).with_name("first_use.py")
+    ran = subprocess.run(
+        [sys.executable, str(script), str(_TRIED), "0"], capture_output=True, text=True
+    )
+    assert ran.stdout.endswith(" tried, 0 wrong\n"), ran.stdout + ran.stderr
+
+
+_LONG: Final = {
+    "eager calls": "y = x\nwhile True: y = y + 1",
+    "a callback": (
+        "def spin(v):\n    while True: time.sleep(0.01)\n"
+        "dt.jit(lambda x: dt.pure_callback(spin, x, x))(x).block_until_ready()"
+    ),
+    "compiling": "compiled = lowered.compile()",
+}
+_PROGRAM: Final = """
+import os, signal, threading, time
+import dovetail as dt, dovetail.numpy as jnp
+x = jnp.ones((8, 8))
+(x + 1).sum()
+def f(x):
+    for i in range(400):
+        x = jnp.sin(x @ x.T) + jnp.sort(x * i)
+    return x
+lowered = dt.jit(f).lower(x)
+sent = []
+def send():
+    time.sleep(0.5)
+    sent.append(time.perf_counter())
+    os.kill(os.getpid(), signal.SIGINT)
+threading.Thread(target=send, daemon=True).start()
+try:
+{body}
+except KeyboardInterrupt:
+    seconds = time.perf_counter() - sent[0]
+    assert (x + 1).sum() == 128
+    print(seconds, flush=True)
+os._exit(0)  # it would wait for the compiler
+"""
+
+
+@pytest.mark.parametrize("what", _LONG)
+def test_control_c_is_heard(what: str) -> None:
+    """Within seconds, on a loaded machine; what it interrupts would take longer, or for ever."""
+    body = "\n".join("    " + line for line in _LONG[what].splitlines())
+    ran = subprocess.run(
+        [sys.executable, "-c", _PROGRAM.format(body=body)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "DOVETAIL_ENABLE_COMPILATION_CACHE": "false"},
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout, "it came to its end before it was interrupted"
+    assert float(ran.stdout) < 5
