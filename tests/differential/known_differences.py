@@ -31,6 +31,40 @@ def _is_position_or_boolean(difference: Difference) -> bool:
     )
 
 
+def _elements(told: str) -> list[str]:
+    """The elements that differ, as far as they are told: eight of each array."""
+    return [element for text in re.findall(r"\] \[(.+?)\]", told) for element in text.split(", ")]
+
+
+def _pairs(functions: str, applies: Callable[[str, str], bool]) -> Callable[[Difference], bool]:
+    """Differences in value, of functions, where each pair of elements that differ is such a one."""
+
+    def all_apply(difference: Difference) -> bool:
+        ours, theirs = _elements(difference.ours), _elements(difference.theirs)
+        return (
+            difference.field == "value"
+            and re.fullmatch(functions, difference.function) is not None
+            and len(ours) == len(theirs) > 0
+            and all(map(applies, ours, theirs))
+        )
+
+    return all_apply
+
+
+def _is_special(element: str) -> bool:
+    return "inf" in element or "nan" in element
+
+
+def _is_zero(element: str) -> bool:
+    return element.lstrip("-") in ("0", "0.0", "0j", "(-0+0j)", "(-0-0j)")
+
+
+def _is_reordered(difference: Difference) -> bool:
+    """Whether the same numbers come in another order, where all that differ are told."""
+    ours, theirs = _elements(difference.ours), _elements(difference.theirs)
+    return len(ours) >= 8 or sorted(ours) == sorted(theirs)
+
+
 def _not_finite(told: str) -> bool:
     """Whether the elements that are told are infinite or nan, each of them."""
     lists = re.findall(r"\] \[(.*?)\]", told)
@@ -302,22 +336,39 @@ KNOWN = (
     Known(
         "special functions are exact, and infinite at every pole",
         "dovetail.lax: zeta",
-        _of("value", r"lax\.(zeta|polygamma)"),
+        _pairs(r"lax\.(zeta|polygamma)", lambda a, b: _is_special(a) or _is_special(b)),
     ),
     Known(
         "functions of complex numbers have the values of C99 where they are not finite",
         "dovetail.lax: acos",
-        _of("value", ELEMENTARY, ours="complex", theirs="nan|inf"),
+        lambda d: (
+            _of("value", ELEMENTARY, ours="complex", theirs="nan|inf")(d)
+            and _pairs(ELEMENTARY, lambda a, b: _is_special(a) or _is_special(b))(d)
+        ),
+    ),
+    Known(
+        "the sign of an infinite complex number lies on an axis",
+        "dovetail.lax: sign",
+        _pairs(r"(jnp|lax)\.sign", lambda a, b: "j" in a and not _is_special(a) and "nan" in b),
     ),
     Known(
         "imaginary numbers are true",
         "dovetail.numpy: all",
-        _of("value", r"(jnp\.|method )(all|any|astype)|lax.convert_element_type", r"\* bool\["),
+        lambda d: (
+            _of("value", ANY, r"^\* bool\[")(d)
+            and _pairs(
+                r"(jnp\.|method )(all|any|astype)|lax\.convert_element_type",
+                lambda a, b: a == "True",
+            )(d)
+        ),
     ),
     Known(
         "gradients pass through sets",
         "dovetail.numpy: unique",
-        _of("value", r"jnp\.(unique\w*|union1d|intersect1d|setdiff1d|setxor1d)"),
+        lambda d: (
+            d.mode == "grad"
+            and _of("value", r"jnp\.(unique\w*|union1d|intersect1d|setdiff1d|setxor1d)")(d)
+        ),
     ),
     Known(
         "gradients are weakly typed as their arguments are",
@@ -369,7 +420,7 @@ KNOWN = (
     Known(
         "there are zeros below the diagonal",
         "dovetail.lax.linalg: cholesky_update",
-        _of("value", r"lax\.linalg\.cholesky_update"),
+        _pairs(r"lax\.linalg\.cholesky_update", lambda a, b: _is_zero(a)),
     ),
     Known(
         "what a group holds never reaches another",
@@ -399,7 +450,7 @@ KNOWN = (
     Known(
         "an integer divided by zero is 0; infinities as in the array API standard",
         "dovetail.numpy: floor_divide",
-        _of("value", DIVISIONS),
+        _pairs(DIVISIONS, lambda a, b: _is_zero(a) or _is_special(a) or _is_special(b)),
     ),
     Known(
         "the ends of a sequence are those that were given",
@@ -449,7 +500,7 @@ KNOWN = (
     Known(
         "the result is sorted as a whole",
         "dovetail.numpy: partition",
-        _of("value", r"jnp\.(arg)?partition"),
+        lambda d: _of("value", r"jnp\.(arg)?partition")(d) and _is_reordered(d),
     ),
     Known(
         "one zero is left of a remainder that vanishes, and roots that are zero come last",
@@ -480,6 +531,14 @@ KNOWN = (
         "of no singular values the weak type is that of any",
         None,
         _of("weak type", r"jnp\.linalg\.lstsq", "weak=True", "weak=False"),
+    ),
+    Known(
+        "JAX loses gradients that are small beside the inverse of the matrix",
+        None,
+        lambda d: (
+            d.mode == "grad"
+            and _pairs(r"(jnp|lax)\.linalg\.qr", lambda a, b: _is_zero(b) and not _is_special(a))(d)
+        ),
     ),
     Known(
         "what is factored from nan or infinity is nan",

@@ -62,6 +62,27 @@ def test_zeros_and_scalars() -> None:
     near(jacobian, [[0, 0, 0], [0, 0, 0], [4, -2, 1]])
 
 
+@pytest.mark.parametrize(
+    ("dividend", "divisor"),
+    [
+        ([1.0, 0, 2, 3], [0.0, 2]),
+        ([np.nan, 1, 2, 3], [1.0, 2]),
+        ([1.0, np.inf, 2, 3], [1.0, 2]),
+        ([1.0, 2, 3], [1.0, np.inf]),
+        ([1.0, 2, 3, 4], [1.0, np.nan, 2]),
+    ],
+)
+def test_division_of_what_is_not_finite(dividend: list[float], divisor: list[float]) -> None:
+    """Where the quotient is not finite, what is left of the dividend is no zero."""
+    with np.errstate(all="ignore"):
+        expected, rest = np.polydiv(dividend, divisor)
+    quotient, remainder = map(np.asarray, jnp.polydiv(np.array(dividend), np.array(divisor)))
+    np.testing.assert_array_equal(quotient, expected)
+    # Those that NumPy removes are zeros.
+    rest = np.concatenate([np.zeros(len(dividend) - len(rest)), rest])
+    np.testing.assert_array_equal(np.isnan(remainder), np.isnan(rest))
+
+
 @pytest.mark.parametrize("m", [0, 1, 2, 4])
 def test_calculus(m: int) -> None:
     for p in (PAIRS[0][0], PAIRS[4][0]) if m else (np.zeros(0, np.float32),):

@@ -308,7 +308,9 @@ def _polydiv(u: Any, v: Any) -> tuple[Any, Any]:
         slice_dimension(dividend, degree, _size(dividend), 0),
     )
     weak = weak_of(dividend) and weak_of(divisor)
-    return convert(quotient, dtype), convert(_with_size(rest, _size(dividend)), dtype, weak)
+    # What vanishes of the dividend does so for numbers: of infinities and nan it is nan.
+    remainder = concatenate([lax.sub(quotient, quotient), rest])
+    return convert(quotient, dtype), convert(remainder, dtype, weak)
 
 
 # ---------------------------------------------------------------------------------------- calculus
