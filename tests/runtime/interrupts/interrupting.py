@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dis
+import functools
 import gc
 import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any, Final
 
 import numpy as np
@@ -26,6 +28,15 @@ OURS: Final = tuple({str(Path(module.__path__[0])) for module in (dt._core, jnp,
 
 class Interrupt(BaseException):
     """What the handler raises: caught by nobody who does not know it."""
+
+
+@functools.cache
+def _handler(code: CodeType, offset: int) -> int | None:
+    """Where an exception at an instruction is handled; None if nowhere in the function."""
+    for entry in dis._parse_exception_table(code):  # type: ignore[attr-defined]
+        if entry.start <= offset < entry.end:
+            return int(entry.target)
+    return None
 
 
 def handle(number: int, frame: object) -> None:
@@ -47,6 +58,7 @@ def interrupted_at(
         Whether it was interrupted, and how many instructions or lines there were until then.
     """
     count = 0
+    handlers: dict[int, Any] = {}  # by id: frames are not kept alive
     event_name = "line" if lines else "opcode"
 
     def trace(frame: FrameType, event: str, argument: Any) -> Any:
@@ -55,7 +67,12 @@ def interrupted_at(
             return None
         if event == "call":
             frame.f_trace_opcodes = not lines
+            handlers.pop(id(frame), None)
         elif event == event_name:
+            handler = _handler(frame.f_code, frame.f_lasti)
+            before, handlers[id(frame)] = handlers.get(id(frame), handler), handler
+            if handler != before:
+                return trace  # no signal is handled at the border of a block, such as of a lock
             count += 1
             if count == number:
                 sys.settrace(None)
@@ -68,6 +85,11 @@ def interrupted_at(
     try:
         function()
     except Interrupt:
+        return True, count
+    except dt.errors.JaxRuntimeError as error:
+        # XLA passes on only the text of what is raised where it calls Python, before any `try`.
+        if "Interrupt" not in str(error):
+            raise
         return True, count
     finally:
         sys.settrace(None)
