@@ -402,7 +402,7 @@ def _linalg(lib: Library) -> Step:
     return lambda n: (jnp.linalg.cholesky(x), jnp.linalg.solve(x, x[0]), jnp.sort(x[n % 64]))
 
 
-@pattern("printing jaxprs and arrays")
+@pattern("printing jaxprs and arrays", fills=True)
 def _printing(lib: Library) -> Step:
     jnp, x = lib.numpy, lib.numpy.asarray(VALUE)
     return lambda n: (repr(x), str(lib.top.make_jaxpr(lambda x: jnp.sin(x) * n)(x)))

@@ -20,16 +20,6 @@ class OutOfMemoryError(JaxRuntimeError, MemoryError):
 
     NumPy raises a MemoryError, and JAX a JaxRuntimeError: this is both.
 
-    Differs:
-        It is a MemoryError, too, and names the program, its largest values with their lines, and
-        the arrays that are alive. JAX's error names the number of bytes alone.
-
-        >>> try:
-        ...     dt.jit(lambda x: jnp.broadcast_to(x, (2**45,)))(1.0)
-        ... except MemoryError as error:
-        ...     print(str(error).splitlines()[0])
-        RESOURCE_EXHAUSTED: Out of memory allocating 140737488355328 bytes.
-
     Args:
         message: the text of the error.
     """

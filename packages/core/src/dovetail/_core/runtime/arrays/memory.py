@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from math import prod
 from typing import Any, Final
 
-from dovetail._core.base import dtypes
+from dovetail._core.base import caches, dtypes
 from dovetail._core.base.bindings import JaxRuntimeError
 from dovetail._core.base.memory_errors import OutOfMemoryError
 from dovetail._core.base.source import describe
@@ -116,6 +116,7 @@ def _size(entry: Sequence[Any]) -> int:
 _MOST: Final = 128
 _started: Final[deque[Callable[[int], list[str]]]] = deque(maxlen=_MOST)
 _allocating: Final = re.compile(r"Out of memory allocating (\d+) bytes|allocate (\d+) bytes")
+caches.register(_started.clear)
 
 
 def note_started(facts: Callable[[int], list[str]]) -> None:

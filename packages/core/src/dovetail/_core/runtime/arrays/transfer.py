@@ -197,6 +197,17 @@ def device_put(
     go to the default device, uncommitted. NumPy arrays are copied: writing to them later does not
     change the result.
 
+    Differs:
+        Where memory does not suffice, for data or for a program, the error is a MemoryError, too.
+        It names the argument or the program, the line and the largest values. JAX's gives the
+        number of bytes alone.
+
+        >>> try:
+        ...     dt.device_put({"b": 1, "w": np.broadcast_to(np.float32(1), (2**45,))})
+        ... except MemoryError as error:
+        ...     print(str(error).splitlines()[1].strip())
+        value: x['w'] of device_put
+
     Args:
         x: an array, a NumPy value, a number, or a pytree of them.
         device: a device (from `dovetail.devices`), a sharding, a `Format`, or a tree of them that
