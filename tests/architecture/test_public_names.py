@@ -61,8 +61,12 @@ def _public_modules():
         yield module
         inner = _submodules(module) if module in STUBS else set()
         if name == "experimental":
-            inner = _in_folder(Path(importlib.import_module(module).__file__).parent)
+            inner = _experimental()
         yield from (f"{module}.{other}" for other in sorted(inner))
+
+
+def _experimental():
+    return _in_folder(Path(importlib.import_module("dovetail.experimental").__file__).parent)
 
 
 @pytest.mark.parametrize("name", list(_public_modules()))
@@ -70,6 +74,8 @@ def test_dir_shows_public_names_alone(name):
     module = importlib.import_module(name)
     # What pytest puts into the modules that it rewrites is no name in Python.
     shown = {public for public in dir(module) if public[0] != "_" and public.isidentifier()}
+    if name == "dovetail.experimental":
+        shown -= _experimental()  # there as soon as they are imported
     assert shown == {public for public in module.__all__ if public[0] != "_"}
 
 
