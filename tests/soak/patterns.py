@@ -246,13 +246,14 @@ def _donated(lib: Library) -> Step:
 
 @pattern("mutable references")
 def _references(lib: Library) -> Step:
-    @lib.top.jit
     def add(ref: Any, x: Any) -> None:
         ref[...] = ref[...] + x
 
+    jitted = lib.top.jit(add)
+
     def step(n: int) -> Any:
         ref = lib.top.new_ref(lib.numpy.asarray(VALUE))
-        add(ref, 1.0)
+        jitted(ref, 1.0)
         return lib.top.freeze(ref)
 
     return step
@@ -291,11 +292,11 @@ def _device_put(lib: Library) -> Step:
 @pattern("instances of a registered class")
 def _instances(lib: Library) -> Step:
     class Point:
-        def __init__(self, x: Any, name: int) -> None:
+        def __init__(self, x: Any, name: Any) -> None:
             self.x, self.name = x, name
 
     lib.top.tree_util.register_pytree_node(
-        Point, lambda p: ((p.x,), p.name), lambda name, children: Point(*children, name)
+        Point, lambda p: ((p.x,), p.name), lambda name, children: Point(children[0], name)
     )
     f = lib.top.jit(lambda p: Point(p.x * 2, p.name))
     return lambda n: f(Point(VALUE, n % 3))

@@ -13,7 +13,7 @@ import random
 import sys
 import threading
 import time
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -28,7 +28,7 @@ PATIENCE: Final = 120.0
 
 
 @dt.jit
-def shared(x: dt.Array, y: float) -> dt.Array:
+def shared(x: Any, y: Any) -> Any:
     """A program that all threads call."""
     return jnp.sin(x) * y
 

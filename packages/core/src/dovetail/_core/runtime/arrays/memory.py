@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections import Counter, deque
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from math import prod
 from typing import Any, Final
@@ -114,19 +115,23 @@ def _size(entry: Sequence[Any]) -> int:
 # The programs that were started last. One may fail after its call has returned, and all that jaxlib
 # says then is the size of its temporaries.
 _MOST: Final = 128
-_started: Final[deque[Callable[[int], list[str]]]] = deque(maxlen=_MOST)
+_started: Final[OrderedDict[Any, Callable[[int], list[str]]]] = OrderedDict()
 _allocating: Final = re.compile(r"Out of memory allocating (\d+) bytes|allocate (\d+) bytes")
 caches.register(_started.clear)
 
 
-def note_started(facts: Callable[[int], list[str]]) -> None:
+def note_started(key: Any, facts: Callable[[int], list[str]]) -> None:
     """Remember a program that was started, in case that it fails for lack of memory.
 
     Args:
+        key: the program, weakly; a repeated call takes the place of the one before.
         facts: gives the lines about it if its temporaries have this many bytes; holds on to no
             array and no program.
     """
-    _started.append(facts)
+    _started[key] = facts
+    if len(_started) > _MOST:
+        with contextlib.suppress(KeyError):  # another thread was faster
+            _started.popitem(last=False)
 
 
 def later_shortage(error: BaseException) -> BaseException:
@@ -136,7 +141,7 @@ def later_shortage(error: BaseException) -> BaseException:
     found = _allocating.search(str(error))
     count = int(found[1] or found[2]) if found is not None else 0
     lines = ["  for:   a program that was started earlier"]
-    for facts in reversed(tuple(_started)):
+    for facts in reversed(list(_started.values())):
         if count and (known := facts(count)):
             lines = known
             break

@@ -91,7 +91,7 @@ def _primitive_program(
     return program
 
 
-def _jaxpr_of(primitive: Primitive, params: _Params, avals: Sequence[Any]) -> Jaxpr:
+def _jaxpr_of(primitive: Primitive, params: _Params, avals: tuple[Any, ...]) -> Jaxpr:
     """The program of one primitive."""
     outs = primitive.infer(avals, params.params)
     several = primitive.multiple_results
@@ -179,7 +179,7 @@ class _EagerPrimitive:
         return (outs if self.primitive.multiple_results else outs[0]), program, committed
 
     def _explained_shortage(
-        self, error: BaseException, avals: Sequence[Any], program: LoadedProgram
+        self, error: BaseException, avals: tuple[Any, ...], program: LoadedProgram
     ) -> BaseException:
         jaxpr = _jaxpr_of(self.primitive, self.params, avals)
         return explained_shortage(error, self.primitive.name, jaxpr, (), program)

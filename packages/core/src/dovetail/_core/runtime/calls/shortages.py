@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from dovetail._core.base.bindings import get_traceback
+from dovetail._core.base.memory_errors import OutOfMemoryError
 from dovetail._core.base.source import describe
 from dovetail._core.ir.avals import outer_aval, physical_aval
 from dovetail._core.ir.jaxpr import Jaxpr
@@ -39,7 +40,7 @@ def explained_shortage(
         names: names of its arguments.
         program: what was compiled; None if that is what failed.
     """
-    if not memory.is_shortage(error) or isinstance(error, memory.OutOfMemoryError):
+    if not memory.is_shortage(error) or isinstance(error, OutOfMemoryError):
         return error
     what = f"  for:   {'running' if program is not None else 'compiling'} {name}, at {describe()}"
     return memory.explained(
@@ -60,7 +61,7 @@ def watch(name: str, jaxpr: Jaxpr, names: Sequence[str], program: LoadedProgram)
         what = f"  for:   running {name}, started at {describe(place)}"
         return [what, *_needs(started), *_largest(body, names), f"  {_ADVICE}"]
 
-    memory.note_started(facts)
+    memory.note_started(weak_program, facts)
 
 
 def _needs(program: LoadedProgram | None) -> list[str]:
