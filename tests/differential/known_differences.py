@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from comparison import Difference
-from patterns import is_reordered, is_special, is_zero, not_finite, of, pairs
+from difference_patterns import is_reordered, is_special, is_zero, not_finite, of, pairs
 
 
 @dataclass(frozen=True, slots=True)
