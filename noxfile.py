@@ -300,6 +300,14 @@ for _version in PYTHONS:
     )
 
 
+@nox.session
+def soak(session: nox.Session) -> None:
+    """Repeat everything for hours, and look for what is left; `-- --iterations 500 --seconds 5`."""
+    install(session)
+    words = session.posargs or ["--jax", install_jax(session)]
+    session.run("python", "tests/soak/soak.py", *words)
+
+
 def bench(session: nox.Session) -> None:
     """Measure against JAX at the same jaxlib, interleaved; `-- --rounds 1` for a first look."""
     install(session, *group("demo"))

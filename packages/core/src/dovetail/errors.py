@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from dovetail._core.base.bindings import JaxRuntimeError as JaxRuntimeError
+    from dovetail._core.base.memory_errors import OutOfMemoryError as OutOfMemoryError
 
 __all__ = [
     "BackendUnavailableError",
@@ -32,6 +33,7 @@ __all__ = [
     "NoValueError",
     "NonArrayArgumentError",
     "NonConcreteBooleanIndexError",
+    "OutOfMemoryError",
     "ShapeError",
     "TracerArrayConversionError",
     "TracerAttributeError",
@@ -50,6 +52,10 @@ def __getattr__(name: str) -> Any:
         from dovetail._core.base.bindings import JaxRuntimeError  # deferred: loads jaxlib
 
         return JaxRuntimeError
+    if name == "OutOfMemoryError":
+        from dovetail._core.base.memory_errors import OutOfMemoryError  # deferred: loads jaxlib
+
+        return OutOfMemoryError
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -24,6 +24,7 @@ from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr
 from dovetail._core.runtime.arrays.donation import raise_explained, retire_donated
 from dovetail._core.runtime.calls.followed_keys import follow_program
+from dovetail._core.runtime.calls.shortages import watch
 from dovetail._core.runtime.calls.staged_program import StagedProgram
 from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices.sharding import as_sharding, default_sharding
@@ -409,13 +410,14 @@ class Compiled(Stage):
                 f"committed to {other}"
             )
         followed = follow_program(staged.closed, operands)
+        watch(name, staged.closed.jaxpr, staged.names, self._program)
         try:
             outs = self._program(
                 staged.own(operands, references), committed, lambda i: staged.names[i]
             )
         except (JaxRuntimeError, ValueError) as error:
             raise_explained(error, name)
-            raise
+            raise staged.explained_shortage(error, self._program) from None
         if any(staged.donated):
             retire_donated(compress(leaves, staged.donated), name)
         if followed is not None:

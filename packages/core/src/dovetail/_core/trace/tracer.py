@@ -6,6 +6,7 @@ every class passed to `register_array_class`. Until then, operator stubs and `__
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
@@ -92,6 +93,7 @@ class ArrayClass(ArrayMethods):
 
 _classes: Final[list[tuple[type, Callable[[str, Callable[..., Any]], Any]]]] = []
 _loaded = False
+_loading: Final = threading.RLock()
 
 
 def register_array_class(
@@ -108,19 +110,25 @@ def register_array_class(
 
 
 def load_array_methods() -> bool:
-    """Install the methods that extensions supply; False if this was done before."""
+    """Install the methods that extensions supply; False if this was done before.
+
+    Several threads may use their first arrays at once: each returns when all is installed.
+    """
     global _loaded
     if _loaded:
         return False
     from dovetail._core.plugins.manager import manager  # deferred: reads installed metadata
 
-    methods = manager().array_methods()
-    for cls, adapt in _classes:
-        _install(cls, adapt, methods)
-    _loaded = True
-    if methods.methods and "__getattr__" in vars(ArrayClass):
-        # A class with `__getattr__` pays for it on every attribute access.
-        del ArrayClass.__getattr__  # type: ignore[attr-defined]
+    methods = manager().array_methods()  # without the lock: it imports
+    with _loading:
+        if _loaded:
+            return True
+        for cls, adapt in _classes:
+            _install(cls, adapt, methods)
+        _loaded = True
+        if methods.methods and "__getattr__" in ArrayClass.__dict__:
+            # A class with `__getattr__` pays for it on every attribute access.
+            del ArrayClass.__getattr__  # type: ignore[attr-defined]
     return True
 
 

@@ -98,8 +98,10 @@ class _ArrayMeta(type):
         )
 
     def __getattr__(cls, name: str) -> Any:
-        if not name.startswith("__") and load_array_methods():
-            return getattr(cls, name)
+        if not name.startswith("__"):
+            load_array_methods()  # perhaps another thread has, since the name was looked for
+            if any(name in base.__dict__ for base in cls.__mro__):
+                return type.__getattribute__(cls, name)
         raise AttributeError(f"type object {cls.__name__!r} has no attribute {name!r}")
 
     def __instancecheck__(cls, instance: object) -> bool:

@@ -24,6 +24,7 @@ from dovetail._core.base.bindings import (
 from dovetail._core.plugins import protocols
 from dovetail._core.runtime.arrays import guards
 from dovetail._core.runtime.arrays.failures import original
+from dovetail._core.runtime.arrays.memory import later_shortage, placing
 from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices.plugin_buffers import PluginBuffer
 
@@ -129,7 +130,7 @@ def put(value: Any, aval: Any, sharding: Any, committed: bool = False) -> Buffer
         if guards.is_none(error):
             with guards.suspended():
                 return put(value, aval, sharding, committed)
-        raise
+        raise placing(error, "placing on the device", aval) from None
 
 
 def put_shared(value: np.ndarray[Any, Any], aval: Any, sharding: Any, committed: bool) -> Buffer:
@@ -170,7 +171,7 @@ def move(buffer: Buffer, sharding: Any, committed: bool) -> Buffer:
         if guards.is_none(error):
             with guards.suspended():
                 return move(buffer, sharding, committed)
-        raise
+        raise placing(error, "moving", buffer.aval) from None
     return rewrap(moved, buffer.aval, sharding, committed)
 
 
@@ -180,10 +181,13 @@ def copy(buffer: Buffer) -> Buffer:
     if sharding._plugin_client is not None:
         data = sharding._plugin_client.copy(buffer.data, sharding._device)
         return _from_backend([data], buffer.aval, sharding, buffer._committed, "Client.copy")
-    with guards.suspended():  # nothing leaves the device
-        (copied,) = _batched_copy(
-            [buffer], [sharding._internal_device_list], [sharding], [_ALWAYS_COPY]
-        )
+    try:
+        with guards.suspended():  # nothing leaves the device
+            (copied,) = _batched_copy(
+                [buffer], [sharding._internal_device_list], [sharding], [_ALWAYS_COPY]
+            )
+    except JaxRuntimeError as error:
+        raise placing(error, "copying", buffer.aval) from None
     return rewrap(copied, buffer.aval, sharding, buffer._committed)
 
 
@@ -208,7 +212,10 @@ def read(buffer: Buffer) -> np.ndarray[Any, Any]:
     elif is_unreadable(buffer.aval.dtype):
         value, copied = _read_converted(buffer), True
     else:
-        value, copied = host_copy(buffer)
+        try:
+            value, copied = host_copy(buffer)
+        except (JaxRuntimeError, MemoryError) as error:
+            raise placing(error, "copying to the host", buffer.aval) from None
     if value.flags.writeable:
         value.flags.writeable = False
     if copied:  # a cached view would form a reference cycle with the buffer
@@ -262,6 +269,8 @@ def wait(buffer: Buffer) -> None:
 
 def _raise_cause(error: BaseException) -> NoReturn:
     cause = original(error)
+    if cause is error:
+        cause = later_shortage(error)
     if cause is error:
         raise error
     raise cause from None

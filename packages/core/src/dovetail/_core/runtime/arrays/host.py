@@ -9,6 +9,7 @@ import numpy as np
 from dovetail._core.base import dtypes
 from dovetail._core.base.errors import NonArrayArgumentError
 from dovetail._core.ir.avals import ShapedArray, as_array, make_aval, numpy_refusal
+from dovetail._core.runtime.arrays.memory import placing
 
 __all__ = ["checked_ndarray", "host_value", "numpy_aval"]
 
@@ -61,8 +62,13 @@ def checked_ndarray(value: Any, what: str = "the value") -> np.ndarray[Any, Any]
         # Equal but not identical: dtypes of ml_dtypes, views of NumPy's dtypes, or another byte
         # order.
         return array if array.dtype.isnative else array.astype(canonical)
-    narrow: np.ndarray[Any, Any] = array.astype(canonical)
-    if canonical.kind in "iu" and (narrow != array).any():
+    try:
+        narrow: np.ndarray[Any, Any] = array.astype(canonical)
+        overflows = canonical.kind in "iu" and bool((narrow != array).any())
+    except MemoryError as error:
+        aval = numpy_aval(array)
+        raise placing(error, f"converting {what} from {array.dtype} to", aval) from None
+    if overflows:
         raise _overflow(array, canonical, what)
     return narrow
 

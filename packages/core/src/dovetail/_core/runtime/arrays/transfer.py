@@ -8,6 +8,7 @@ import numpy as np
 
 from dovetail._core.base import bindings, dtypes, pytree
 from dovetail._core.base.errors import NonArrayArgumentError
+from dovetail._core.base.memory_errors import OutOfMemoryError
 from dovetail._core.base.typing import ArrayLike, DeviceLike, PyTree
 from dovetail._core.ir.avals import (
     ShapedArray,
@@ -28,6 +29,7 @@ from dovetail._core.runtime.arrays.array import (
     wrap_as,
 )
 from dovetail._core.runtime.arrays.host import checked_ndarray, host_value
+from dovetail._core.runtime.arrays.memory import named
 from dovetail._core.runtime.devices.layout import AutoLayout, Format
 from dovetail._core.runtime.devices.sharding import as_sharding, default_sharding
 from dovetail._core.trace.tracer import ArrayClass, Tracer
@@ -195,6 +197,17 @@ def device_put(
     go to the default device, uncommitted. NumPy arrays are copied: writing to them later does not
     change the result.
 
+    Differs:
+        Where memory does not suffice, for data or for a program, the error is a MemoryError, too.
+        It names the argument or the program, the line and the largest values. JAX's gives the
+        number of bytes alone.
+
+        >>> try:
+        ...     dt.device_put({"b": 1, "w": np.broadcast_to(np.float32(1), (2**45,))})
+        ... except MemoryError as error:
+        ...     print(str(error).splitlines()[1].strip())
+        value: x['w'] of device_put
+
     Args:
         x: an array, a NumPy value, a number, or a pytree of them.
         device: a device (from `dovetail.devices`), a sharding, a `Format`, or a tree of them that
@@ -210,6 +223,7 @@ def device_put(
     Raises:
         NonArrayArgumentError: a leaf is neither an array nor a number.
         OverflowError: an integer does not fit its dtype.
+        OutOfMemoryError: there is not enough memory.
         ValueError: a tree of devices does not match ``x``.
         TypeError: ``device`` is not a device, a sharding or a format.
         NotImplementedError: it is a format with a layout other than row-major order.
@@ -237,7 +251,11 @@ def device_put(
                 results.append(leaf)
             else:
                 what = "x" if count == 1 else _Path(x, i)
-                results.append(_placed(leaf, places[i], bool(donations[i]), aliases[i], str(what)))
+                try:
+                    placed = _placed(leaf, places[i], bool(donations[i]), aliases[i], str(what))
+                except OutOfMemoryError as error:
+                    raise named(error, f"{what} of device_put") from None
+                results.append(placed)
     return tree.unflatten(results)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from dovetail._core.base import caches, config
-from dovetail._core.base.bindings import get_traceback
+from dovetail._core.base.bindings import JaxRuntimeError, get_traceback
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var
 from dovetail._core.plugins.manager import manager
@@ -21,8 +21,10 @@ from dovetail._core.runtime.calls.eager_functions import compile_eager as compil
 from dovetail._core.runtime.calls.fastpath import fastpath, pjit_function
 from dovetail._core.runtime.calls.followed_keys import follow_primitive
 from dovetail._core.runtime.calls.jit import Missed
+from dovetail._core.runtime.calls.shortages import explained_shortage
 from dovetail._core.runtime.calls.special_values import explained
 from dovetail._core.runtime.devices import clients
+from dovetail._core.runtime.devices.address_space import reserve_for_compiler
 from dovetail._core.runtime.programs import compilation
 from dovetail._core.runtime.programs.arguments import literal_value, resolve_device
 from dovetail._core.runtime.programs.program import LoadedProgram, compile_module
@@ -51,6 +53,7 @@ def compile_jaxpr(
         compiler_options: options for the compiler.
         **options: options of `lower_jaxpr`, such as ``donated``.
     """
+    reserve_for_compiler(name)
     from dovetail._core.lower.lowering import lower_jaxpr  # deferred: loads MLIR
 
     clients.check_runs(sharding._device, f"{name} cannot be computed on it")
@@ -76,19 +79,27 @@ def _remembered_program(
 def _primitive_program(
     primitive: Primitive, params: _Params, avals: tuple[Any, ...], sharding: Any
 ) -> LoadedProgram:
+    jaxpr = _jaxpr_of(primitive, params, avals)
+    start = time.perf_counter()
+    try:
+        program = compile_jaxpr(ClosedJaxpr(jaxpr, []), sharding, name=primitive.name)
+    except (JaxRuntimeError, MemoryError) as error:
+        raise explained_shortage(error, primitive.name, jaxpr) from None
+    operands = ", ".join(aval.short_name() for aval in avals)
+    seconds = time.perf_counter() - start
+    log_compiled(f"the operation {primitive.name}", f"({operands})", sharding._device, seconds)
+    return program
+
+
+def _jaxpr_of(primitive: Primitive, params: _Params, avals: Sequence[Any]) -> Jaxpr:
+    """The program of one primitive."""
     outs = primitive.infer(avals, params.params)
     several = primitive.multiple_results
     invars = [Var(aval) for aval in avals]
     outvars = [Var(aval) for aval in (outs if several else [outs])]
     effects = primitive.effects(*avals, **params.params)
     eqn = JaxprEqn(invars, outvars, primitive, params.params, effects, get_traceback())
-    jaxpr = Jaxpr([], invars, outvars, [eqn], effects, DebugInfo("evaluation", primitive.name))
-    start = time.perf_counter()
-    program = compile_jaxpr(ClosedJaxpr(jaxpr, []), sharding, name=primitive.name)
-    operands = ", ".join(aval.short_name() for aval in avals)
-    seconds = time.perf_counter() - start
-    log_compiled(f"the operation {primitive.name}", f"({operands})", sharding._device, seconds)
-    return program
+    return Jaxpr([], invars, outvars, [eqn], effects, DebugInfo("evaluation", primitive.name))
 
 
 class _Params:
@@ -161,9 +172,17 @@ class _EagerPrimitive:
                 program.effects,
                 lambda checks: checks.apply(self.primitive, args, params),
             ) from None
+        except JaxRuntimeError as error:
+            raise self._explained_shortage(error, avals, program) from None
         if followed is not None:
             followed.finish(outs)
         return (outs if self.primitive.multiple_results else outs[0]), program, committed
+
+    def _explained_shortage(
+        self, error: BaseException, avals: Sequence[Any], program: LoadedProgram
+    ) -> BaseException:
+        jaxpr = _jaxpr_of(self.primitive, self.params, avals)
+        return explained_shortage(error, self.primitive.name, jaxpr, (), program)
 
     def evaluate(self, *args: Any) -> Any:
         """Called by C++ while ``disable_jit`` is on: primitives are compiled even then."""

@@ -122,6 +122,8 @@ def fastpath(
         return None
     if config.debug_nans.value or config.debug_infs.value:
         return None
+    if program.large:
+        return None  # memory may not suffice, and C++ would not say for what
     if config.debug_key_reuse.value and (
         any(type(leaf) is KeyArray for leaf in leaves) or any(map(holds_keys, program.out_avals))
     ):

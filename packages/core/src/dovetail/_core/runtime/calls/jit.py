@@ -22,6 +22,7 @@ from functools import update_wrapper
 from typing import Any, Final, NamedTuple
 
 from dovetail._core.base import caches, config, pytree
+from dovetail._core.base.bindings import JaxRuntimeError
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import DebugInfo
 from dovetail._core.ops.calls.jit import call
@@ -30,6 +31,7 @@ from dovetail._core.runtime.arrays.donation import donating
 from dovetail._core.runtime.calls.cache_misses import TraceSignature, explain_miss
 from dovetail._core.runtime.calls.fastpath import FastpathData, fastpath, pjit_function
 from dovetail._core.runtime.calls.followed_keys import follow_program
+from dovetail._core.runtime.calls.shortages import watch
 from dovetail._core.runtime.calls.special_values import explained
 from dovetail._core.runtime.calls.staged_program import JitOptions, StagedProgram
 from dovetail._core.runtime.devices.sharding import as_sharding
@@ -182,8 +184,11 @@ class JitFunction:
         followed = follow_program(staged.closed, operands)
         sharding, committed = self._place(operands, staged)
         program = staged.program(sharding)
+        watch(self.options.name, staged.closed.jaxpr, staged.names, program)
         try:
             outs = program(staged.own(operands, references), committed, staged.describe)
+        except JaxRuntimeError as error:
+            raise staged.explained_shortage(error, program) from None
         except FloatingPointError as error:
             raise explained(
                 error,

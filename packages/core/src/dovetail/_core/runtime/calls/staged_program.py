@@ -13,11 +13,14 @@ from typing import Any
 import numpy as np
 
 from dovetail._core.base import config, dtypes, source
+from dovetail._core.base.bindings import JaxRuntimeError
 from dovetail._core.ir.avals import outer_aval
 from dovetail._core.ir.jaxpr import ClosedJaxpr
 from dovetail._core.ops.elementwise.conversion import copy_p
 from dovetail._core.runtime.calls.cache_misses import log_compiled
+from dovetail._core.runtime.calls.shortages import explained_shortage
 from dovetail._core.runtime.devices import clients
+from dovetail._core.runtime.devices.address_space import reserve_for_compiler
 from dovetail._core.runtime.programs import compilation
 from dovetail._core.runtime.programs.program import (
     LoadedProgram,
@@ -124,6 +127,7 @@ class StagedProgram:
 
     def lower(self, platforms: Sequence[str]) -> Any:
         """The program as a StableHLO module."""
+        reserve_for_compiler(self.options.name)
         from dovetail._core.lower.lowering import lower_jaxpr  # deferred: loads MLIR
 
         return lower_jaxpr(
@@ -141,9 +145,18 @@ class StagedProgram:
         """Compile a lowered program for a device, which may be compile-only."""
         self._warn_of_unused_donations(lowered)
         self._warn_of_constants()
-        if clients.is_compile_only(sharding._device):
-            return compile_unloaded(lowered, sharding, compiler_options)
-        return compile_module(lowered, sharding, compiler_options)
+        make = compile_unloaded if clients.is_compile_only(sharding._device) else compile_module
+        try:
+            return make(lowered, sharding, compiler_options)
+        except (JaxRuntimeError, MemoryError) as error:
+            raise self.explained_shortage(error) from None
+
+    def explained_shortage(
+        self, error: BaseException, program: LoadedProgram | None = None
+    ) -> BaseException:
+        """The error to raise where compiling (None) or running the program failed."""
+        name = self.options.name
+        return explained_shortage(error, name, self.closed.jaxpr, self.names, program)
 
     def _warn_of_constants(self) -> None:
         limit = config.captured_constants_warn_bytes.value

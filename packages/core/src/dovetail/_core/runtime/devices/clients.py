@@ -16,6 +16,7 @@ from dovetail._core.base.process_options import StartupOption
 from dovetail._core.plugins.loading import plugin_lock
 from dovetail._core.plugins.manager import manager
 from dovetail._core.plugins.protocols import is_pjrt
+from dovetail._core.runtime.devices.address_space import reserve_for_client
 from dovetail._core.runtime.devices.plugin_buffers import live_plugin_buffers
 
 __all__ = [
@@ -116,6 +117,7 @@ def _client(platform: str) -> Client:
         failure = _failures.get(platform)
         if failure is not None:
             raise BackendUnavailableError(*failure.args) from failure.__cause__
+        reserve_for_client(platform)
         try:
             client = manager().make_client(platform, _client_options(platform))
         except BackendUnavailableError as error:

@@ -9,11 +9,13 @@ import numpy as np
 
 from dovetail._core.base import dtypes
 from dovetail._core.base.errors import DeviceMismatchError
+from dovetail._core.base.memory_errors import OutOfMemoryError
 from dovetail._core.ir.avals import aval_of, make_aval
 from dovetail._core.ir.jaxpr import Literal
 from dovetail._core.runtime.arrays import buffers
 from dovetail._core.runtime.arrays.array import Array, KeyArray, array_from_buffer
 from dovetail._core.runtime.arrays.host import checked_ndarray, host_value, numpy_aval
+from dovetail._core.runtime.arrays.memory import named
 from dovetail._core.runtime.arrays.text import short_type
 from dovetail._core.runtime.arrays.tokens import Token
 from dovetail._core.runtime.devices import clients
@@ -64,7 +66,10 @@ def argument_buffer(
             aval = make_aval(aval.shape, np.dtype(bool))
             leaf = np.zeros(aval.shape, bool)
     phrase = what if isinstance(what, str) else what(number)
-    return buffers.put(host_value(leaf, aval, phrase), aval, sharding)
+    try:
+        return buffers.put(host_value(leaf, aval, phrase), aval, sharding)
+    except OutOfMemoryError as error:
+        raise named(error, phrase) from None
 
 
 def place_host_argument(argument: Any, sharding: Any, layout: Any) -> Any:
@@ -81,7 +86,10 @@ def place_host_argument(argument: Any, sharding: Any, layout: Any) -> Any:
         value = host_value(argument, aval, layout.describe())
         if value.dtype != aval.dtype:
             value = value.astype(aval.dtype)
-    return buffers.put(value, aval, sharding)
+    try:
+        return buffers.put(value, aval, sharding)
+    except OutOfMemoryError as error:
+        raise named(error, layout.describe()) from None
 
 
 class HostArgument:

@@ -25,6 +25,7 @@ from dovetail._core.plugins.hookspecs import CompileRequest, OptionValue
 from dovetail._core.plugins.manager import manager
 from dovetail._core.plugins.protocols import is_pjrt
 from dovetail._core.runtime.devices import clients
+from dovetail._core.runtime.devices.address_space import compiler_is_loaded, reserve_for_compiler
 from dovetail._core.runtime.devices.plugin_buffers import PluginProgram
 from dovetail._core.runtime.programs import disk_cache
 from dovetail._core.runtime.programs.callbacks import on_host
@@ -396,8 +397,10 @@ def _compile(
         jaxpr=jaxpr,
         donated=lowered.donated,
     )
+    reserve_for_compiler(lowered.name)
     try:
         executable = manager().compile(request)
+        compiler_is_loaded()
         return executable if not load else _callable(executable, lowered, platform, client)
     except JaxRuntimeError as error:
         if "No such compile option" in str(error) or "compile option" in str(error).lower():
@@ -406,9 +409,7 @@ def _compile(
             ) from error
         if "RESOURCE_EXHAUSTED" in str(error):
             error.add_note(
-                f"The program {lowered.name} needs more memory than {device_list[0]!r} has: "
-                "compute it in parts (lax.map, lax.scan), donate arguments that are not used again "
-                "(donate_argnums), or keep fewer values for the backward pass (checkpoint)"
+                f"The program {lowered.name} needs more memory than {device_list[0]!r} has"
             )
         raise
 

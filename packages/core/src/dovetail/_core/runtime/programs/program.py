@@ -16,6 +16,7 @@ from dovetail._core.ir.jaxpr import ordered_effects
 from dovetail._core.runtime.arrays import buffers, guards
 from dovetail._core.runtime.arrays.array import Array, KeyArray, array_from_buffer, wrap_value
 from dovetail._core.runtime.arrays.failures import original
+from dovetail._core.runtime.arrays.memory import byte_count
 from dovetail._core.runtime.arrays.tokens import Token
 from dovetail._core.runtime.devices.layout import Format, Layout, layout_of
 from dovetail._core.runtime.programs import compilation, effects
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
     from dovetail._core.lower.lowering import LoweredModule
 
 __all__ = ["LoadedProgram", "UnloadedProgram", "compile_module", "compile_unloaded"]
+
+
+#: Bytes from which on calls go through Python, which explains errors.
+_LARGE: Final = 2**28
 
 
 class LoadedProgram:
@@ -103,6 +108,25 @@ class LoadedProgram:
     def returns_arrays(self) -> bool:
         """Whether all its results are arrays on a device: no tokens, and nothing of float0."""
         return not self._tokens and not self._empty
+
+    @property
+    def large(self) -> bool:
+        """Whether it fills so much memory that a call through Python costs nothing beside it."""
+        avals = (*self.in_avals, *self.physical_out_avals)
+        if sum(map(byte_count, avals)) < _LARGE:
+            return False
+        stats = self.memory_needed()
+        if stats is None:
+            return True
+        results = stats.output_size_in_bytes - stats.alias_size_in_bytes
+        return bool(results + stats.temp_size_in_bytes >= _LARGE)
+
+    def memory_needed(self) -> Any:
+        """The compiler's statistics of memory; None if there are none."""
+        try:
+            return self.memory_analysis()
+        except (JaxRuntimeError, AttributeError, NotImplementedError):
+            return None
 
     @property
     def device(self) -> Any:

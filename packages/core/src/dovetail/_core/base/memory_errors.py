@@ -1,0 +1,30 @@
+"""The error of memory that does not suffice; apart from the others, since it derives from one of
+jaxlib's."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dovetail._core.base.bindings import JaxRuntimeError
+
+__all__ = ["OutOfMemoryError"]
+
+_CODE: Final = "RESOURCE_EXHAUSTED"
+
+
+class OutOfMemoryError(JaxRuntimeError, MemoryError):
+    """There is not enough memory for a program, for its results or for data.
+
+    The text says for which, at which line of the user's code, what its largest values are and where
+    they come from, and which arrays are alive besides.
+
+    NumPy raises a MemoryError, and JAX a JaxRuntimeError: this is both.
+
+    Args:
+        message: the text of the error.
+    """
+
+    error_code_string = _CODE
+
+
+OutOfMemoryError.__module__ = "dovetail.errors"

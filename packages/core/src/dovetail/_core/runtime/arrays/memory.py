@@ -1,0 +1,143 @@
+"""Memory that does not suffice: what an error about it says."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Sequence
+from math import prod
+from typing import Any, Final
+
+from dovetail._core.base import caches, dtypes
+from dovetail._core.base.bindings import JaxRuntimeError
+from dovetail._core.base.memory_errors import OutOfMemoryError
+from dovetail._core.base.source import describe
+from dovetail._core.runtime.devices import clients
+
+__all__ = [
+    "byte_count",
+    "explained",
+    "in_words",
+    "is_shortage",
+    "later_shortage",
+    "named",
+    "note_started",
+    "placing",
+]
+
+_LISTED: Final = 4
+
+
+def is_shortage(error: BaseException) -> bool:
+    """Whether an error of NumPy or jaxlib says that there is not enough memory."""
+    if isinstance(error, MemoryError):
+        return True
+    return isinstance(error, JaxRuntimeError) and (
+        "RESOURCE_EXHAUSTED" in str(error) or "Out of memory allocating" in str(error)
+    )
+
+
+def byte_count(aval: Any) -> int:
+    """The bytes of an array of this type; 0 of what is no array."""
+    shape, dtype = getattr(aval, "shape", None), getattr(aval, "dtype", None)
+    if shape is None or dtype is None or dtype == dtypes.float0:
+        return 0
+    return int(prod(shape)) * int(getattr(dtype, "itemsize", 0))
+
+
+def in_words(count: int) -> str:
+    """A number of bytes, such as ``3.2 GiB``."""
+    amount, unit = float(count), "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB", "PiB"):
+        if amount < 1024:
+            break
+        amount, unit = amount / 1024, larger
+    return f"{count} B" if unit == "B" else f"{amount:.1f} {unit}"
+
+
+def explained(error: BaseException, facts: Iterable[str]) -> OutOfMemoryError:
+    """The error to raise in place of NumPy's or jaxlib's.
+
+    Args:
+        error: the error, of which `is_shortage` is true.
+        facts: lines that say what the memory was wanted for.
+    """
+    if isinstance(error, OutOfMemoryError):
+        return error
+    message = str(error) or "no memory is left"
+    if "RESOURCE_EXHAUSTED" not in message:
+        message = f"RESOURCE_EXHAUSTED: {message}"
+    return OutOfMemoryError("\n".join([message, *facts, _alive()]))
+
+
+def placing(error: BaseException, doing: str, aval: Any) -> BaseException:
+    """The error to raise where data was placed, moved or read; itself if it is about another thing.
+
+    Args:
+        error: the error.
+        doing: what was done, such as ``placing on the device``.
+        aval: the type of the data.
+    """
+    if not is_shortage(error) or isinstance(error, OutOfMemoryError):
+        return error
+    what = f"{aval.short_name()} of {in_words(byte_count(aval))}"
+    return explained(error, [f"  for:   {doing} {what}, at {describe()}"])
+
+
+def named(error: OutOfMemoryError, what: str) -> OutOfMemoryError:
+    """An error of `placing` that also says which argument or leaf it was."""
+    first, *rest = str(error).splitlines()
+    return OutOfMemoryError("\n".join([first, f"  value: {what}", *rest]))
+
+
+def _alive() -> str:
+    """A line about the arrays that are alive, those that take the most memory first."""
+    kinds: Counter[Any] = Counter()
+    for buffer in clients.live_buffers():
+        if not buffer.is_deleted():
+            kinds[buffer.aval] += 1
+    if not kinds:
+        return "  alive: no other arrays"
+    sizes = sorted(((byte_count(aval) * n, n, aval) for aval, n in kinds.items()), key=_size)
+    total = sum(size for size, _, _ in sizes)
+    largest = [
+        f"{in_words(size)} in {n} of {aval.short_name()}" for size, n, aval in sizes[:_LISTED]
+    ]
+    more = ", ..." if len(sizes) > _LISTED else ""
+    return f"  alive: {kinds.total()} arrays of {in_words(total)}: {', '.join(largest)}{more}"
+
+
+def _size(entry: Sequence[Any]) -> int:
+    return -int(entry[0])
+
+
+# The programs that were started last. One may fail after its call has returned, and all that jaxlib
+# says then is the size of its temporaries.
+_MOST: Final = 128
+_started: Final[deque[Callable[[int], list[str]]]] = deque(maxlen=_MOST)
+_allocating: Final = re.compile(r"Out of memory allocating (\d+) bytes|allocate (\d+) bytes")
+caches.register(_started.clear)
+
+
+def note_started(facts: Callable[[int], list[str]]) -> None:
+    """Remember a program that was started, in case that it fails for lack of memory.
+
+    Args:
+        facts: gives the lines about it if its temporaries have this many bytes; holds on to no
+            array and no program.
+    """
+    _started.append(facts)
+
+
+def later_shortage(error: BaseException) -> BaseException:
+    """The error to raise where a result is waited for; itself if it is not about memory."""
+    if not is_shortage(error) or isinstance(error, OutOfMemoryError):
+        return error
+    found = _allocating.search(str(error))
+    count = int(found[1] or found[2]) if found is not None else 0
+    lines = ["  for:   a program that was started earlier"]
+    for facts in reversed(tuple(_started)):
+        if count and (known := facts(count)):
+            lines = known
+            break
+    return explained(error, [*lines, f"  seen:  at {describe()}"])

@@ -1,0 +1,119 @@
+"""Errors about memory that does not suffice: their class, what they say, and the process after."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dovetail as dt
+import dovetail.numpy as jnp
+from dovetail.errors import JaxRuntimeError, OutOfMemoryError
+
+HUGE = 2**44
+X = np.ones(3, np.float32)
+WIDE = np.broadcast_to(np.float32(1), (HUGE,))
+WIDER = np.broadcast_to(np.float64(1), (HUGE,))
+
+
+def grow(x: Any) -> Any:
+    return jnp.broadcast_to(x, (HUGE, 3))
+
+
+def sort(x: Any) -> Any:
+    return jnp.sort(grow(x), axis=0)[0]
+
+
+jitted = dt.jit(grow)
+jitted_sort = dt.jit(sort)
+of_wide = dt.jit(lambda first, second: first["a"][0] + second)
+calling = dt.jit(
+    lambda x: dt.pure_callback(lambda x: x, dt.ShapeDtypeStruct((HUGE,), np.float32), x)
+)
+
+#: What asks for too much, and what the error must say besides.
+CALLS: dict[str, tuple[Callable[[], Any], str]] = {
+    "eager": (lambda: jnp.ones(HUGE), r"running broadcast_in_dim.*needs: .*64\.0 TiB of results"),
+    "operator": (lambda: grow(X) + 1, r"made by broadcast_in_dim at test_memory_errors.py"),
+    "jit": (
+        lambda: jitted(X),
+        r"running grow, at .*192\.0 TiB: f32\[17592186044416,3\]",
+    ),
+    "compiled": (lambda: jitted.lower(X).compile()(X), r"running grow.*the argument x"),
+    "grad": (lambda: dt.grad(lambda x: jnp.sum(sort(x)))(X), r"f32\[17592186044416,3\]"),
+    "vmap": (lambda: dt.vmap(grow)(X.reshape(3, 1)), r"test_memory_errors.py:\d+ \(grow\)"),
+    "device_put": (lambda: dt.device_put({"a": [1, WIDE]}), r"value: x\['a'\]\[1\] of device_put"),
+    "asarray": (lambda: jnp.asarray(WIDE), r"placing on the device f32\[17592186044416\]"),
+    "conversion": (lambda: jnp.asarray(WIDER), r"converting the argument of array from float64"),
+    "an argument": (lambda: of_wide({"a": WIDE}, 1.0), r"value: the argument first\['a'\] of"),
+    "a callback's result": (lambda: calling(X), r"made by pure_callback at test_memory_errors"),
+    "waited for": (lambda: jitted_sort(X).block_until_ready(), r"running sort, started at"),
+    "read": (lambda: np.asarray(jitted_sort(X)), r"made by sort at .*\(sort\).*seen:  at"),
+    "used": (lambda: (jitted_sort(X) + 1).block_until_ready(), r"running sort, started at"),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_the_error_says_what_was_wanted(name: str) -> None:
+    call, text = CALLS[name]
+    kept = jnp.ones((5, 7))
+    for _ in range(2):  # the second call is one that C++ might serve
+        with pytest.raises(OutOfMemoryError) as caught:
+            call()
+        error = caught.value
+        assert isinstance(error, MemoryError)
+        assert isinstance(error, JaxRuntimeError)
+        assert error.error_code_string == "RESOURCE_EXHAUSTED"
+        assert str(error).startswith("RESOURCE_EXHAUSTED: ")
+        assert re.search(text, str(error), re.DOTALL), str(error)
+        assert re.search(r"alive: \d+ arrays of .*", str(error))
+        assert "test_memory_errors.py" in str(error)
+    assert float(dt.jit(jnp.sum)(kept)) == 35.0
+
+
+def test_an_error_of_a_callback_is_the_users_own() -> None:
+    def greedy(x: Any) -> Any:
+        return np.ones(HUGE * 4)
+
+    shape = dt.ShapeDtypeStruct((3,), np.float32)
+    with pytest.raises(MemoryError, match="Unable to allocate") as caught:
+        np.asarray(dt.jit(lambda x: dt.pure_callback(greedy, shape, x))(X))
+    assert not isinstance(caught.value, OutOfMemoryError)
+
+
+LIMITED = """
+import resource
+import numpy as np
+import dovetail as dt, dovetail.numpy as jnp
+dt.config.update("enable_compilation_cache", False)
+{before}
+pages = int(open("/proc/self/statm").read().split()[0])
+limit = pages * resource.getpagesize() + {room} * 2**20
+before = resource.getrlimit(resource.RLIMIT_AS)
+resource.setrlimit(resource.RLIMIT_AS, (limit, before[1]))
+try:
+    print(float(dt.jit(lambda x: jnp.sum(jnp.sin(x) @ x))(np.ones((3, 3), np.float32))))
+except (MemoryError, ImportError) as error:
+    print("refused", error)
+resource.setrlimit(resource.RLIMIT_AS, before)
+print(float(dt.jit(lambda x: jnp.sum(jnp.sin(x) @ x))(np.ones((3, 3), np.float32))))
+"""
+BEFORE = {"nothing": "", "data": "dt.device_put(1.0)", "a program": "dt.jit(lambda x: x * 2)(1.0)"}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no limit of address space")
+@pytest.mark.parametrize("room", [60, 350])
+@pytest.mark.parametrize("before", BEFORE)
+def test_compiling_without_memory_is_an_error_and_no_crash(before: str, room: int) -> None:
+    code = LIMITED.format(before=BEFORE[before], room=room)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    first, *_, last = done.stdout.splitlines()
+    assert float(last) == pytest.approx(27 * np.sin(1.0), rel=1e-5)
+    refused = room == 60 or before != "a program"
+    assert first.startswith("refused") == refused, done.stdout
