@@ -331,3 +331,26 @@ def test_a_known_difference_is_told_by_its_outcome() -> None:
     refused = Difference("eager", "v0", "jnp.add", "refused", "OverflowError: 300 does not fit", "")
     value = Difference("eager", "v0", "jnp.add", "value", "", "")
     assert [any(known.applies(d) for known in KNOWN) for d in (refused, value)] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("function", "ours", "theirs", "known"),
+    [
+        ("jnp.floor_divide", "* int32[2] [0]", "* int32[2] [-1]", True),
+        ("jnp.floor_divide", "* int32[2] [0, 3]", "* int32[2] [-1, 4]", False),
+        ("lax.zeta", "* float32[2] [inf]", "* float32[2] [nan]", True),
+        ("lax.zeta", "* float32[2] [inf, 2.0]", "* float32[2] [nan, 1.0]", False),
+        ("jnp.partition", "* float32[3] [1.0, 2.0]", "* float32[3] [2.0, 1.0]", True),
+        ("jnp.partition", "* float32[3] [1.0, 2.0]", "* float32[3] [2.0, 3.0]", False),
+        ("jnp.any", "* bool[2] [True]", "* bool[2] [False]", True),
+        ("jnp.any", "* bool[2] [False]", "* bool[2] [True]", False),
+        ("jnp.unique", "* float32[2] [1.0]", "* float32[2] [0.0]", False),
+        ("lax.linalg.cholesky_update", "* float32[2, 2] [0.5]", "* float32[2, 2] [0.2]", False),
+    ],
+)
+def test_each_element_that_differs_is_known(
+    function: str, ours: str, theirs: str, known: bool
+) -> None:
+    """One element that differs for another cause is told."""
+    difference = Difference("eager", "v0", function, "value", ours, theirs)
+    assert any(one.applies(difference) for one in KNOWN) == known

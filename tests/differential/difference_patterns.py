@@ -1,0 +1,64 @@
+"""Predicates about differences, by what is told of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from comparison import Difference
+
+
+def elements(told: str) -> list[str]:
+    """The elements that differ, as far as they are told: eight of each array."""
+    return [element for text in re.findall(r"\] \[(.+?)\]", told) for element in text.split(", ")]
+
+
+def pairs(functions: str, applies: Callable[[str, str], bool]) -> Callable[[Difference], bool]:
+    """Differences in value, of functions, where each pair of elements that differ is such a one."""
+
+    def all_apply(difference: Difference) -> bool:
+        ours, theirs = elements(difference.ours), elements(difference.theirs)
+        return (
+            difference.field == "value"
+            and re.fullmatch(functions, difference.function) is not None
+            and len(ours) == len(theirs) > 0
+            and all(map(applies, ours, theirs))
+        )
+
+    return all_apply
+
+
+def is_special(element: str) -> bool:
+    """Whether an element is infinite or nan."""
+    return "inf" in element or "nan" in element
+
+
+def is_zero(element: str) -> bool:
+    """Whether an element is a zero of either sign."""
+    return element.lstrip("-") in ("0", "0.0", "0j", "(-0+0j)", "(-0-0j)")
+
+
+def is_reordered(difference: Difference) -> bool:
+    """Whether the same numbers come in another order, where all that differ are told."""
+    ours, theirs = elements(difference.ours), elements(difference.theirs)
+    return len(ours) >= 8 or sorted(ours) == sorted(theirs)
+
+
+def not_finite(told: str) -> bool:
+    """Whether the elements that are told are infinite or nan, each of them."""
+    found = elements(told)
+    return bool(found) and all(map(is_special, found))
+
+
+def of(fields: str, functions: str, ours: str = "", theirs: str = "") -> Callable[..., bool]:
+    """Differences in one of some fields, of functions and with outcomes that match patterns."""
+
+    def applies(difference: Difference) -> bool:
+        return (
+            difference.field in fields.split("|")
+            and re.fullmatch(functions, difference.function) is not None
+            and re.search(ours, difference.ours) is not None
+            and re.search(theirs, difference.theirs) is not None
+        )
+
+    return applies
