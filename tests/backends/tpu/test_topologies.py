@@ -98,7 +98,7 @@ def test_a_program_that_needs_too_much_memory() -> None:
     x = dt.ShapeDtypeStruct((200_000, 200_000), "float32", sharding=SingleDeviceSharding(device))
     with pytest.raises(JaxRuntimeError, match="exceeds available HBM") as caught:
         dt.jit(jnp.sin).lower(x).compile()
-    assert "program jit_sin needs more memory than TpuDevice(id=0" in caught.value.__notes__[0]
+    assert "program jit_sin needs more memory than TpuDevice(id=0" in str(caught.value)
 
 
 @needs_libtpu

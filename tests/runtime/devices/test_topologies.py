@@ -375,6 +375,7 @@ def test_memory_that_does_not_suffice(device: Any) -> None:
     with pytest.raises(JaxRuntimeError, match="RESOURCE_EXHAUSTED") as caught:
         dt.jit(jnp.sin).lower(described(device, 100000)).compile()
     assert isinstance(caught.value, MemoryError)
+    assert "program jit_sin needs more memory than AcmeDevice(0) has" in str(caught.value)
     assert "compiling sin, at test_topologies.py" in str(caught.value)
 
 

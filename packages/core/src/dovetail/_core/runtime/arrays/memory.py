@@ -68,7 +68,8 @@ def explained(error: BaseException, facts: Iterable[str]) -> OutOfMemoryError:
     message = str(error) or "no memory is left"
     if "RESOURCE_EXHAUSTED" not in message:
         message = f"RESOURCE_EXHAUSTED: {message}"
-    return OutOfMemoryError("\n".join([message, *facts, _alive()]))
+    notes = [f"  {note}" for note in getattr(error, "__notes__", ())]
+    return OutOfMemoryError("\n".join([message, *notes, *facts, _alive()]))
 
 
 def placing(error: BaseException, doing: str, aval: Any) -> BaseException:
