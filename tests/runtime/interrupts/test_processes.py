@@ -1,4 +1,8 @@
-"""Interrupts of the first use, and Ctrl-C while something takes long: in processes of their own."""
+"""Interrupts anywhere, and Ctrl-C while something takes long: in processes of their own.
+
+What raises at every instruction also raises where no signal handler runs, such as the end of a
+``with lock``: a process in which it was tried may be left with a lock that is held.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,14 @@ from typing import Final
 import pytest
 
 _TRIED: Final = int(os.environ.get("DOVETAIL_TESTING_FIRST_USES", "6"))
+
+
+def test_calls_interrupted_anywhere() -> None:
+    """The tests of `interrupted_patterns.py`."""
+    script = Path(__file__).with_name("interrupted_patterns.py")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(script)]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=3600)
+    assert ran.returncode == 0, ran.stdout[-8000:] + ran.stderr[-4000:]
 
 
 def test_first_use_interrupted_anywhere() -> None:
