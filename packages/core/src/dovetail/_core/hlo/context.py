@@ -164,28 +164,14 @@ def stripped_bytecode(module: Module) -> bytes:
 def operation_names(module: Module) -> frozenset[str]:
     """The names of the operations in a module, such as ``"stablehlo.add"``."""
     names: set[str] = set()
-    interrupts: list[BaseException] = []
-
-    def note() -> Generator[Any, Any, None]:
-        try:
-            operation = yield
-            while True:
-                names.add(operation.name)
-                operation = yield ir.WalkResult.ADVANCE
-        except GeneratorExit:
-            raise
-        except BaseException as error:
-            interrupts.append(error)
-            yield ir.WalkResult.INTERRUPT
-
-    # MLIR makes a RuntimeError of what a callback raises. A signal handler may raise where a
-    # function begins, which no `try` inside it covers; where a generator goes on, one does.
-    noting = note()
-    next(noting)
-    module.operation.walk(noting.send)
-    noting.close()
-    if interrupts:
-        raise interrupts[0]
+    # MLIR's own walk makes a RuntimeError of what a signal handler raises in its callback.
+    pending = [module.operation]
+    while pending:
+        operation = pending.pop()
+        names.add(operation.name)
+        for region in operation.regions:
+            for block in region:
+                pending += [inner.operation for inner in block]
     return frozenset(names)
 
 
