@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from types import CodeType
 from typing import Any, Final
