@@ -10,7 +10,7 @@ from typing import Any, Literal, ParamSpec, TypeVar, overload
 import numpy as np
 
 from dovetail._core.base import dtypes, pytree
-from dovetail._core.base.restoring import Restoring
+from dovetail._core.base.restoring import Restoring, within
 from dovetail._core.base.typing import ArrayLike, PyTree
 from dovetail._core.ir.avals import AbstractToken, ShapedArray, aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr
@@ -242,13 +242,7 @@ class _CompileTimeEvaluation(Restoring[Any]):
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
         """Run every call of ``function`` so."""
-
-        @wraps(function)
-        def evaluating(*args: P.args, **kwargs: P.kwargs) -> R:
-            with _CompileTimeEvaluation():
-                return function(*args, **kwargs)
-
-        return evaluating
+        return within(_CompileTimeEvaluation, function)
 
 
 def _evaluate_known_values() -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
+from functools import partial
 from typing import ParamSpec, TypeVar
 
-from dovetail._core.base.restoring import Restoring
+from dovetail._core.base.restoring import Restoring, within
 from dovetail._core.trace.scopes import scope
 from dovetail._core.transform.flattening import name_of
 
@@ -64,14 +64,7 @@ class named_scope(Restoring[None]):
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
         """Run every call of ``function`` in the scope."""
-        names = self._names
-
-        @wraps(function)
-        def in_scope(*args: P.args, **kwargs: P.kwargs) -> R:
-            with Restoring(*scope(names)):
-                return function(*args, **kwargs)
-
-        return in_scope
+        return within(partial(Restoring, *scope(self._names)), function)
 
 
 def named_call(fun: Callable[P, R], *, name: str | None = None) -> Callable[P, R]:

@@ -12,10 +12,9 @@ import gc
 import sys
 import threading
 from collections.abc import Callable
-from functools import wraps
 from typing import Final, ParamSpec, TypeVar
 
-from dovetail._core.base.restoring import Restoring
+from dovetail._core.base.restoring import Restoring, within
 
 __all__ = ["deeper", "enter_level", "leave_level", "level"]
 
@@ -83,13 +82,7 @@ class deeper(Restoring[None]):
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
         """Run every call of a function one level deeper."""
-
-        @wraps(function)
-        def one_level_deeper(*args: P.args, **kwargs: P.kwargs) -> R:
-            with deeper():
-                return function(*args, **kwargs)
-
-        return one_level_deeper
+        return within(deeper, function)
 
 
 def _raise_limit(depth: int) -> None:

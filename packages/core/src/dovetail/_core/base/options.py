@@ -7,7 +7,6 @@ The value of an option comes from the first of these that is set: the thread (in
 
 from __future__ import annotations
 
-import functools
 import os
 import typing
 import warnings
@@ -18,7 +17,7 @@ from typing import Any, Final, ParamSpec, TypeVar
 from dovetail._core.base import bindings
 from dovetail._core.base.errors import close_matches
 from dovetail._core.base.option_kinds import Bool, Choice, Kind
-from dovetail._core.base.restoring import Restoring
+from dovetail._core.base.restoring import Restoring, within
 
 if typing.TYPE_CHECKING:
     from dovetail._core.base.unavailable_options import Unavailable
@@ -55,14 +54,7 @@ class OptionScope(Restoring[None], typing.Generic[T]):
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
         """Run every call of ``function`` with the option at this value."""
-        option, value = self._option, self._value
-
-        @functools.wraps(function)
-        def with_option(*args: P.args, **kwargs: P.kwargs) -> R:
-            with OptionScope(option, value):
-                return function(*args, **kwargs)
-
-        return with_option
+        return within(partial(OptionScope, self._option, self._value), function)
 
     def __repr__(self) -> str:
         return f"{self._option.name}({self._value!r})"

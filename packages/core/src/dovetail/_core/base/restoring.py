@@ -10,14 +10,16 @@ dropped before it was called, or while it runs, is that a weak reference restore
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import partial, wraps
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 from weakref import ref
 
-__all__ = ["Restoring"]
+__all__ = ["Restoring", "within"]
 
+P = ParamSpec("P")
 R = TypeVar("R")
+S = TypeVar("S")
 
 
 class _Manager(type):
@@ -67,6 +69,17 @@ class Restoring(Generic[R], metaclass=_Manager):
         self.__enter__ = partial(  # type: ignore[method-assign]
             _enter, entries, guard, save, change
         )
+
+
+def within(make: Callable[[], Restoring[Any]], function: Callable[P, S]) -> Callable[P, S]:
+    """`function`, each call of which runs within a manager of its own, made by `make`."""
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> S:
+        with make():
+            return function(*args, **kwargs)
+
+    return call
 
 
 #: The weak reference, which lives while the block is entered; the thread; what was saved.
