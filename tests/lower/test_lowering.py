@@ -682,3 +682,17 @@ def test_arrays_that_no_machine_holds_do_not_end_the_process(call):
 def test_shapes_of_arrays_that_no_machine_holds():
     assert dovetail.eval_shape(lambda: jnp.zeros((HUGE, HUGE)) + 1).shape == (HUGE, HUGE)
     assert jnp.zeros((0, 1 << 57)).shape == (0, 1 << 57)
+
+
+def test_a_rule_may_compile_another_program() -> None:
+    """A constant of four bits is read by a program of its own, while the one around it is built."""
+
+    def rule(hlo: Any, x: Any) -> Any:
+        assert float(inner.bind(x4[:1])[0]) == 0
+        return hlo.add(x, x, hlo.avals_out[0])
+
+    inner, outer = new_primitive(lambda hlo, x: x), new_primitive(rule)
+    lowered = dovetail.jit(outer.bind).lower(x4)
+    assert inner.name not in lowered.as_text()
+    assert lowered.as_text().count("module") == 1
+    np.testing.assert_array_equal(lowered.compile()(x4), x4 * 2)

@@ -153,7 +153,8 @@ def module_bytecode(module: Module) -> bytes:
 
 def stripped_bytecode(module: Module) -> bytes:
     """The module as bytecode without locations, so that these do not affect cache keys."""
-    copy = module.operation.clone()
+    # Otherwise the copy joins the program around this one, where one is being lowered.
+    copy = module.operation.clone(ip=False)
     pipeline = "builtin.module(strip-debuginfo)"
     passmanager.PassManager.parse(pipeline, context=module.context).run(copy)
     buffer = io.BytesIO()
