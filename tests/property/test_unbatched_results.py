@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax
 from dovetail.custom_batching import custom_vmap
+from dovetail.custom_derivatives import linear_call
 
 #: Takes x, which is mapped, and y, which is not. The second result depends on y alone.
 Function = Callable[[Any, Any], tuple[Any, Any, Any]]
@@ -122,6 +124,78 @@ def test_results_of_a_batched_branch_depend_on_the_batch() -> None:
     np.testing.assert_array_equal(computed, [4.0, 6.0])
     with pytest.raises(ValueError, match="out_axes"):
         dt.vmap(chosen, (0, None), None)(jnp.arange(1.0, 3.0), 2.0)
+
+
+#: Calls that return y, which is not mapped, as it is; the second function may do something else.
+PASSING: dict[str, Callable[[Any, Any], Any]] = {
+    "cond": lambda f, g: lambda x, y: lax.cond(x > 1.0, f, g, x, y),
+    "switch": lambda f, g: lambda x, y: lax.switch(x.astype(int), [f, g, f], x, y),
+    "while_loop": lambda f, _: (
+        lambda x, y: lax.while_loop(lambda c: c[0] < 3.0, lambda c: f(*c), (x, y))
+    ),
+    "fori_loop": lambda f, _: lambda x, y: lax.fori_loop(0, 2, lambda _, c: f(*c), (x, y)),
+    "scan": lambda f, _: lambda x, y: lax.scan(lambda c, _: (f(*c), None), (x, y), None, 2)[0],
+    "jit": lambda f, _: dt.jit(lambda x, y: f(x, y)),
+    "checkpoint": lambda f, _: dt.checkpoint(lambda x, y: f(x, y)),
+}
+CHOOSING = ("cond", "switch", "while_loop")
+
+
+@pytest.mark.parametrize("inner", PASSING)
+@pytest.mark.parametrize("middle", PASSING)
+@pytest.mark.parametrize("outer", CHOOSING)
+def test_what_each_element_passes_on_stays_without_the_batch(
+    outer: str, middle: str, inner: str
+) -> None:
+    def last(x: Any, y: Any) -> Any:
+        return x + 1.0, y
+
+    inside = PASSING[inner](last, last)
+    between = PASSING[middle](inside, last)
+    function = PASSING[outer](between, inside)
+    x, y = jnp.arange(3.0), jnp.float32(2.0)
+    moved, same = dt.vmap(function, (0, None), (0, None))(x, y)
+    assert same == 2.0
+    np.testing.assert_array_equal(moved, [function(e, y)[0] for e in x])
+    tangent = dt.jvp(lambda y: dt.vmap(function, (0, None), (0, None))(x, y)[1], (y,), (3.0,))[1]
+    assert tangent == 3.0
+
+
+@pytest.mark.parametrize("kind", ["jvp", "vjp", "vmap", "linear"])
+@pytest.mark.parametrize("name", CHOOSING)
+def test_what_a_rule_passes_on_keeps_its_rule(name: str, kind: str) -> None:
+    """The value is that of the operand; its derivative or its batch are not."""
+    if kind == "jvp":
+        same: Any = dt.custom_jvp(lambda y: y)
+        same.defjvp(lambda p, t: (p[0], t[0] * 5.0))
+    elif kind == "vjp":
+        same = dt.custom_vjp(lambda y: y)
+        same.defvjp(lambda y: (y, None), lambda _, g: (g * 5.0,))
+    elif kind == "linear":
+        same = partial(linear_call, lambda _, y: y, lambda _, g: g * 5.0, ())
+    else:
+        same = custom_vmap(lambda y: y)
+        same.def_vmap(lambda size, batched, y: (y * 5.0, batched[0]))
+
+    def last(x: Any, y: Any) -> Any:
+        return x + 1.0, same(y)
+
+    function = PASSING[name](last, last)
+    x, y = jnp.array([0.0, 1.0, 2.5]), jnp.ones(3)
+    if kind == "vmap":
+        found = dt.vmap(function)(x, y)[1]
+        expected = 5.0 ** np.array([3, 2, 1] if name == "while_loop" else [1, 1, 1])
+    else:
+        if name == "while_loop" and kind != "jvp":
+            return  # has no reverse mode
+        derivative = dt.jacfwd if kind == "jvp" else dt.jacrev
+        found = derivative(lambda y: dt.vmap(function)(x, y)[1])(y).diagonal()
+        expected = [
+            derivative(partial(lambda a, e: function(a, e)[1], a))(b)
+            for a, b in zip(x, y, strict=True)
+        ]
+        assert float(expected[0]) >= 5.0
+    np.testing.assert_allclose(found, expected)
 
 
 # ---------------------------------------------------------------------------------- gradients

@@ -23,6 +23,7 @@ OPTIONAL_RULES: Final = (
     "effects",
     "check",
     "dependencies",
+    "forwarding",
     "dce",
     "follow_keys",
 )
@@ -102,6 +103,8 @@ class Primitive:
         self.checks = self.has_rule("check")
         #: Whether some of its results may depend on fewer arguments than others.
         self.has_dependencies = self.has_rule("dependencies")
+        #: Whether some of its results may be operands.
+        self.has_forwarding = self.has_rule("forwarding")
         #: Whether its equations can lose results or operands.
         self.has_dce = self.has_rule("dce")
 
@@ -213,6 +216,14 @@ class Primitive:
         results depend on all arguments.
         """
         self._missing("dependencies")
+
+    def forwarding(self, **params: Any) -> Sequence[int | None]:
+        """For each result, the number of the operand that it always is; None if it is none.
+
+        It is that operand in every respect: a call with derivatives or a batching rule of its own
+        has no such results. If this rule is missing, no result is known to be an operand.
+        """
+        self._missing("forwarding")
 
     def dce(self, eqn: JaxprEqn, used: list[bool]) -> Reduction:
         """What remains of an equation when only some results are used: a generator.

@@ -130,6 +130,21 @@ def dependence_of(closed: ClosedJaxpr, flags: Flags) -> list[bool]:
     return [type(v) is not Literal and v in dependent for v in closed.jaxpr.outvars]
 
 
+@remembered
+@deeper()
+def forwarding_of(closed: ClosedJaxpr) -> list[int | None]:
+    """For each result of a jaxpr, the number of the argument that it always is; None for none."""
+    numbers: dict[Any, int] = {v: i for i, v in enumerate(closed.jaxpr.invars)}
+    for eqn in closed.jaxpr.eqns:
+        if eqn.primitive.has_forwarding:
+            places = eqn.primitive.forwarding(**eqn.params)
+            for v, place in zip(eqn.outvars, places, strict=True):
+                operand = None if place is None else eqn.invars[place]
+                if type(operand) is Var and operand in numbers:
+                    numbers[v] = numbers[operand]
+    return [numbers.get(v) if type(v) is Var else None for v in closed.jaxpr.outvars]
+
+
 @dataclass(slots=True)
 class _Evaluation:
     """How `evaluate` is computing equations, nested ones included.

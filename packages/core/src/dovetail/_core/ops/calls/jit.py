@@ -8,6 +8,7 @@ from typing import Any, Final
 from dovetail._core.ir.jaxpr import ClosedJaxpr, JaxprEqn
 from dovetail._core.ir.walk import Reduction, dce_inside
 from dovetail._core.ops.calls.program_primitive import CallPrimitive
+from dovetail._core.trace.primitive import Primitive
 from dovetail._core.transform.derived import hoist_consts
 
 
@@ -30,6 +31,9 @@ def call(closed: ClosedJaxpr, args: Sequence[Any], name: str) -> list[Any]:
 
 class RuleCall(CallPrimitive):
     """A call with custom rules; programs derived from its own are called by plain `jit`."""
+
+    #: What its program passes on still has the rules of the call.
+    forwarding = Primitive.forwarding
 
     def rebind(
         self, closed: ClosedJaxpr, args: Sequence[Any], params: dict[str, Any], kept: Sequence[int]

@@ -34,6 +34,7 @@ from dovetail._core.trace.zeros import wanted_among, with_zeros, without_zeros
 from dovetail._core.transform.derived import (
     batch_of,
     dependence_of,
+    forwarding_of,
     hoist_consts,
     jvp_of,
     linearization_of,
@@ -134,6 +135,9 @@ class ProgramPrimitive(Primitive):
 
 class CallPrimitive(ProgramPrimitive):
     """A primitive whose transformation is the same call of the transformed program."""
+
+    def forwarding(self, **params: Any) -> Sequence[int | None]:
+        return forwarding_of(params[self.program])
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any

@@ -60,6 +60,7 @@ from dovetail._core.transform.derived import (
     batch_of,
     dependence_of,
     derived_info,
+    forwarding_of,
     function_of,
     hoist_consts,
     jvp_of,
@@ -229,7 +230,7 @@ class Cond(Primitive):
                 "vmap of lax.cond or lax.switch whose predicate is mapped runs all branches, and "
                 f"they have effects that would then happen for all: {sorted(map(str, effects))}"
             )
-        passed = [_passed_through(branches, n) for n in range(len(branches[0].out_avals))]
+        passed = [None if n is None else n - 1 for n in self.forwarding(branches=branches)]
         index = to_front(index, of_index, size)
         if len(branches) > 2:
             index = clamp(make_literal(0, _INDEX), index, make_literal(len(branches) - 1, _INDEX))
@@ -314,6 +315,10 @@ class Cond(Primitive):
         if of_index:
             return [True] * len(branches[0].out_avals)
         return union_flags(dependence_of(branch, tuple(of_operands)) for branch in branches)
+
+    def forwarding(self, *, branches: Branches, **platforms: Any) -> Sequence[int | None]:
+        sources = [set(same) for same in zip(*map(forwarding_of, branches), strict=True)]
+        return [None if len(same) > 1 or None in same else 1 + min(same) for same in sources]
 
     def follow_keys(
         self, tracker: Any, _: Any, *operands: Any, branches: Branches, **platforms: Any
@@ -450,15 +455,6 @@ def pad_residuals(
         ]
 
     return stage(function, closed.in_avals, derived_info(closed, "linearize"))
-
-
-def _passed_through(branches: Branches, number: int) -> int | None:
-    """The operand that every branch returns as one of its results, if there is one."""
-    places = {
-        next((i for i, v in enumerate(b.jaxpr.invars) if v is b.jaxpr.outvars[number]), None)
-        for b in branches
-    }
-    return places.pop() if len(places) == 1 else None
 
 
 def _guarded(

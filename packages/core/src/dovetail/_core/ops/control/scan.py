@@ -43,6 +43,7 @@ from dovetail._core.transform.derived import (
     batch_of,
     dependence_of,
     derived_info,
+    forwarding_of,
     function_of,
     hoist_consts,
     linearization_of,
@@ -397,6 +398,13 @@ class Scan(Primitive):
         dependences = dependence_of(loop.jaxpr, every)
         # With no iterations, the final carry is the initial one.
         return [*loop.split(every)[1], *dependences[loop.num_carry :]]
+
+    def forwarding(self, **params: Any) -> Sequence[int | None]:
+        loop = ScanParams.of(params)
+        # A stacked result is no operand: it may come from a constant, or backwards.
+        _, carried, stacked = loop.split([None] * loop.num_consts + forwarding_of(loop.jaxpr))
+        still = enumerate(carried, loop.num_consts)
+        return [*(i if source == i else None for i, source in still), *[None] * len(stacked)]
 
     def follow_keys(self, tracker: Any, *operands: Any, **params: Any) -> Any:
         # Two turns tell what all of them do with keys: with constants, the carry and elements.

@@ -43,6 +43,7 @@ from dovetail._core.transform.derived import (
     batch_of,
     dependence_of,
     derived_info,
+    forwarding_of,
     function_of,
     hoist_consts,
     reference_of,
@@ -82,9 +83,8 @@ class WhileParams(NamedTuple):
 
     def unchanged(self) -> list[bool]:
         """Which parts of the carry the body returns as it got them."""
-        body = self.body_jaxpr.jaxpr
-        before = body.invars[self.body_nconsts :]
-        return [a is b for a, b in zip(before, body.outvars, strict=True)]
+        sources = forwarding_of(self.body_jaxpr)
+        return [source == i for i, source in enumerate(sources, self.body_nconsts)]
 
 
 def bind_while(
@@ -217,7 +217,7 @@ class While(Primitive):
             flags = grown
         if of_condition is not None:
             condition = batch_of(loop.cond_jaxpr, size, (*cond_dims, *at)).jaxpr
-            body = _while_any(condition, body, loop.cond_nconsts, loop.body_nconsts)
+            body = _while_any(condition, body, loop.cond_nconsts, loop.body_nconsts, flags)
             body_consts = [*cond_consts, *body_consts]
             condition = _any(condition)
         outs = bind_while(
@@ -301,6 +301,11 @@ class While(Primitive):
             if grown == carry:
                 return carry
             carry = grown
+
+    def forwarding(self, **params: Any) -> Sequence[int | None]:
+        loop = WhileParams(**params)
+        still = enumerate(loop.unchanged(), loop.cond_nconsts + loop.body_nconsts)
+        return [i if same else None for i, same in still]
 
     def follow_keys(self, tracker: Any, *operands: Any, **params: Any) -> Any:
         # Two turns tell what all of them do with keys, unless the loop is known to end before.
@@ -455,9 +460,16 @@ def _any(condition: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def _while_any(
-    condition: ClosedJaxpr, body: ClosedJaxpr, cond_nconsts: int, body_nconsts: int
+    condition: ClosedJaxpr,
+    body: ClosedJaxpr,
+    cond_nconsts: int,
+    body_nconsts: int,
+    batched: Sequence[bool],
 ) -> ClosedJaxpr:
-    """A batched body that does not change elements whose condition is false."""
+    """A batched body that does not change elements whose condition is false.
+
+    The parts of the carry that are not batched do not change at all.
+    """
     holds, advance = function_of(condition), function_of(body)
     consts = cond_nconsts + body_nconsts
 
@@ -469,7 +481,10 @@ def _while_any(
         )
         (proceed,) = holds(*cond_consts, *carry)
         after = advance(*body_consts, *carry)
-        return [chosen(proceed, old, new) for new, old in zip(after, carry, strict=True)]
+        return [
+            chosen(proceed, old, new) if b else old
+            for new, old, b in zip(after, carry, batched, strict=True)
+        ]
 
     avals = [
         *condition.in_avals[:cond_nconsts],
