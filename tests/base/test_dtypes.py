@@ -271,8 +271,14 @@ def test_what_is_no_dtype_is_refused(wrong: Any) -> None:
 
 @pytest.mark.parametrize("wrong", ["S3", "U2", "datetime64[s]", "O"])
 def test_dtypes_that_arrays_cannot_have_are_refused(wrong: str) -> None:
-    with pytest.raises(TypeError, match="numbers and booleans"):
-        dtypes.check_user_dtype(wrong, "zeros")
+    for function in (
+        lambda: dtypes.check_user_dtype(wrong, "zeros"),
+        lambda: dtypes.result_type(wrong),
+        lambda: dtypes.result_type(wrong, 1.0),
+        lambda: dtypes.promote_types("float32", wrong),
+    ):
+        with pytest.raises(TypeError, match="numbers and booleans"):
+            function()
 
 
 @pytest.mark.parametrize("wide", ["float64", np.int64, np.dtype("complex128"), "uint64"])

@@ -185,6 +185,10 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "device_put": dt.device_put,
     "stop_gradient": lax.stop_gradient,
     "uniform": lambda v: dt.random.uniform(dt.random.key(0), (3,), minval=v, maxval=9),
+    "permutation": lambda v: dt.random.permutation(dt.random.key(0), v),
+    "choice": lambda v: dt.random.choice(dt.random.key(0), v, (2,)),
+    "choice by weight": lambda v: dt.random.choice(dt.random.key(0), v, (2,), p=v),
+    "categorical": lambda v: dt.random.categorical(dt.random.key(0), v),
 }
 
 

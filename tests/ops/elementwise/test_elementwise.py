@@ -257,6 +257,7 @@ def test_shifts_by_more_than_the_width() -> None:
         (lambda: lax.select_n(np.float32(1), F32, F32), TypeError, "boolean or an integer"),
         (lambda: lax.clamp(np.ones(2, np.float32), F32, 1.0), TypeError, "clamp: min must be"),
         (lambda: lax.bitcast_convert_type(np.array([True]), np.int8), TypeError, "bool"),
+        (lambda: lax.bitcast_convert_type(np.ones(3), None), TypeError, "requires a dtype"),
         (
             lambda: lax.bitcast_convert_type(np.zeros(3, np.uint8), np.float32),
             ValueError,

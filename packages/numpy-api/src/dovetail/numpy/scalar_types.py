@@ -148,6 +148,7 @@ def result_type(*args: ArrayLike | DTypeLike) -> DType:
         A dtype.
 
     Raises:
+        DTypeError: arrays cannot have one of the dtypes.
         TypePromotionError: they do not combine.
 
     Example:

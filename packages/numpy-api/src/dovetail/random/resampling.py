@@ -38,7 +38,7 @@ def _taken(x: Any, positions: Any, axis: int) -> Any:
 
 def _array(function: str, argument: str, x: Any) -> Any:
     """An argument that must be an array, in the form that primitives take."""
-    if not isinstance(x, (ArrayClass, np.ndarray)):
+    if not isinstance(x, (ArrayClass, np.ndarray)) and not hasattr(x, "__jax_array__"):
         raise TypeError(
             f"random.{function} takes an array as {argument}, got {type(x).__name__}; write "
             f"dovetail.numpy.asarray({argument}) first"
@@ -310,7 +310,8 @@ def choice(
     if isinstance(a, (int, np.integer)) and not isinstance(a, bool):
         size, axis, source = int(a), 0, None
     else:
-        aval = aval_of(_array("choice", "a", a))
+        a = _array("choice", "a", a)
+        aval = aval_of(a)
         if aval.ndim:
             axis = canonical_axis("random.choice", axis, aval.ndim)
             size, source = aval.shape[axis], a

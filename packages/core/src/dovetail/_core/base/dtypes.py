@@ -446,7 +446,14 @@ def _dtype_and_weakness(argument: Any) -> tuple[Any, bool]:
     if isinstance(argument, type) and argument in _PYTHON_KINDS:
         return promotion.widest(_PYTHON_KINDS[argument]), argument is not bool
     if isinstance(argument, str | np.dtype | type | ExtendedDType):
-        return canonicalize_dtype(argument, allow_extended_dtype=True), False
+        dtype = canonicalize_dtype(argument, allow_extended_dtype=True)
+        if (
+            not isinstance(dtype, ExtendedDType)
+            and not promotion.kind_of(dtype)
+            and dtype != float0
+        ):
+            raise DTypeError(why_not_of_arrays(dtype))
+        return dtype, False
     return dtype_of(argument), is_weakly_typed(argument)
 
 
@@ -458,6 +465,7 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
         return_weak_type_flag: give a pair, of the dtype and whether it is weak.
 
     Raises:
+        DTypeError: arrays cannot have one of the dtypes.
         TypePromotionError: they do not combine.
 
     Example:

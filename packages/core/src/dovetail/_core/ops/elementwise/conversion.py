@@ -271,7 +271,7 @@ def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
         An array of `new_dtype`.
 
     Raises:
-        TypeError: a dtype is bool or complex, and they differ.
+        TypeError: a dtype is bool or complex, and they differ; or there is none.
         ValueError: the last dimension does not hold exactly the elements of one new element.
 
     Example:
@@ -282,6 +282,8 @@ def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """
     x = _operand(operand, "lax.bitcast_convert_type", "operand")
     dtypes.refuse_array(new_dtype, "lax.bitcast_convert_type", "new_dtype")
+    if new_dtype is None:
+        raise TypeError("lax.bitcast_convert_type requires a dtype as new_dtype, got None")
     return bitcast_convert_type_p.bind(x, new_dtype=dtypes.canonicalize_dtype(new_dtype))
 
 
