@@ -228,6 +228,11 @@ def check_user_dtype(dtype: Any, function_name: str) -> Any:
     return canonical
 
 
+def _is_of_arrays(dtype: Any) -> bool:
+    """Whether arrays can have a canonical dtype."""
+    return isinstance(dtype, ExtendedDType) or bool(promotion.kind_of(dtype)) or dtype == float0
+
+
 def why_not_of_arrays(dtype: Any) -> str:
     """The message about a dtype of NumPy or ml_dtypes that arrays cannot have."""
     if hasattr(ml_dtypes, np.dtype(dtype).name):
@@ -277,7 +282,7 @@ def dtype_of(value: Any) -> Any:
     if isinstance(dtype, ExtendedDType):
         return dtype
     canonical = canonicalize_dtype(dtype)
-    if not promotion.kind_of(canonical) and canonical != float0:
+    if not _is_of_arrays(canonical):
         raise NonArrayArgumentError(f"{why_not_of_arrays(dtype)}: {_short(value)}")
     return canonical
 
@@ -447,11 +452,7 @@ def _dtype_and_weakness(argument: Any) -> tuple[Any, bool]:
         return promotion.widest(_PYTHON_KINDS[argument]), argument is not bool
     if isinstance(argument, str | np.dtype | type | ExtendedDType):
         dtype = canonicalize_dtype(argument, allow_extended_dtype=True)
-        if (
-            not isinstance(dtype, ExtendedDType)
-            and not promotion.kind_of(dtype)
-            and dtype != float0
-        ):
+        if not _is_of_arrays(dtype):
             raise DTypeError(why_not_of_arrays(dtype))
         return dtype, False
     return dtype_of(argument), is_weakly_typed(argument)
