@@ -52,6 +52,8 @@ def f(x):
         x = jnp.sin(x @ x.T) + jnp.sort(x * i)
     return x
 lowered = dt.jit(f).lower(x)
+# A process that was started in the background of a shell ignores Ctrl-C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 sent = []
 def send():
     time.sleep(0.5)
@@ -93,6 +95,7 @@ def f(x):
         x = jnp.sin(x @ x + i)
     return x
 lowered = dt.jit(f).lower(jnp.ones((8, 8)))
+signal.signal(signal.SIGINT, signal.default_int_handler)
 threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
 try:
     lowered.compile()
