@@ -8,6 +8,7 @@ from dovetail._core.base.dtypes import TypePromotionError as TypePromotionError
 from dovetail._core.base.dtypes import as_dtype as as_dtype
 from dovetail._core.base.dtypes import canonicalize_dtype as canonicalize_dtype
 from dovetail._core.base.dtypes import check_fits as check_fits
+from dovetail._core.base.dtypes import check_holds as check_holds
 from dovetail._core.base.dtypes import check_python_int as check_python_int
 from dovetail._core.base.dtypes import check_user_dtype as check_user_dtype
 from dovetail._core.base.dtypes import common_dtype as common_dtype
@@ -33,6 +34,7 @@ __all__ = [
     "as_dtype",
     "canonicalize_dtype",
     "check_fits",
+    "check_holds",
     "check_python_int",
     "check_user_dtype",
     "common_dtype",

@@ -16,6 +16,7 @@ from dovetail._core.basis.structural import instantiate_zeros as instantiate_zer
 from dovetail._core.basis.structural import move_dimension as move_dimension
 from dovetail._core.basis.structural import reshape as reshape
 from dovetail._core.ops.shape.creation import iota_like as iota_like
+from dovetail._core.ops.shape.creation import position_dtype as position_dtype
 from dovetail._core.ops.shape.reshaping import add_dimensions as add_dimensions
 from dovetail._core.ops.shape.reshaping import reverse as reverse
 from dovetail._core.ops.shape.reshaping import squeeze_dimensions as squeeze_dimensions
@@ -36,6 +37,7 @@ __all__ = [
     "move_dimension",
     "mul",
     "neg",
+    "position_dtype",
     "reshape",
     "reverse",
     "slice_dimension",

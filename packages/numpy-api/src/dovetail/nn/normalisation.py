@@ -27,7 +27,8 @@ from dovetail.extend.arguments import (
     value,
 )
 from dovetail.extend.avals import aval_of
-from dovetail.lax import iota_p, reduce_max_p
+from dovetail.extend.unchecked import iota_like
+from dovetail.lax import reduce_max_p
 from dovetail.numpy.averages import count_of
 from dovetail.numpy.averages import mean as mean_of
 from dovetail.numpy.compiled import compiled_with, plain
@@ -413,5 +414,5 @@ def _one_hot(x: Any, num_classes: int, dtype: Any, axis: int) -> Any:
         positions = convert(positions, dtypes.default_dtype("i"))
     kind = aval_of(positions).dtype
     shape = tuple(num_classes if d == dimension else 1 for d in range(rank))
-    classes = iota_p.bind(dtype=kind, shape=shape, dimension=dimension, sharding=None)
+    classes = iota_like(kind, shape, dimension)
     return convert(lax.eq(expand_dims(positions, dimension), classes), dtype)

@@ -19,7 +19,8 @@ from dovetail.extend.arguments import (
     weak_of,
 )
 from dovetail.extend.avals import aval_of
-from dovetail.lax import iota_p, sort_p
+from dovetail.extend.unchecked import iota_like
+from dovetail.lax import sort_p
 from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.conditions import pick
 from dovetail.numpy.reductions import max, min
@@ -122,7 +123,7 @@ def top_k(
             x = pick(lax.ne(x, x), literal(math.nan, aval_of(x).dtype, weak_of(x)), x)
         largest, order = lax.top_k(x, count, axis=dimension)
         return largest, order
-    places = iota_p.bind(dtype=np.dtype(np.int32), shape=shape, dimension=dimension, sharding=None)
+    places = iota_like(np.dtype(np.int32), shape, dimension)
     values, order = sort_p.bind(x, places, dimension=dimension, is_stable=True, num_keys=1)
     return (
         lax.slice_in_dim(values, 0, count, axis=dimension),

@@ -27,6 +27,7 @@ from dovetail.extend.arguments import (
     value,
 )
 from dovetail.extend.avals import Tracer, aval_of
+from dovetail.extend.unchecked import position_dtype
 from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.conditions import pick
 from dovetail.numpy.gathering import take
@@ -195,6 +196,7 @@ def _bincount(numbers: Any, weights: Any, size: int) -> Any:
     default = dtypes.default_dtype("i")
     places = lax.max(convert(numbers, default), literal(0, default))
     if weights is None:
+        dtypes.check_holds(aval_of(numbers).size, default, "bincount")
         return value(lax.full((size,), 0, default)).at[places].add(1, mode="drop")
     counted = operand(weights, "bincount", "weights")
     if aval_of(counted).shape != aval_of(numbers).shape:
@@ -338,8 +340,9 @@ def interp(
 @compiled_with("shape")
 def _unravelled(indices: Any, shape: tuple[int, ...]) -> list[Any]:
     own = aval_of(indices)
-    if dtypes.itemsize_bits(own.dtype) < 32:
-        indices = convert(indices, np.dtype("int32"))
+    wide = position_dtype(math.prod(shape))
+    if own.dtype.itemsize < wide.itemsize:
+        indices = convert(indices, wide)
     dtype = aval_of(indices).dtype
     total = literal(math.prod(shape), dtype)
     zero = literal(0, dtype)
@@ -351,7 +354,8 @@ def _unravelled(indices: Any, shape: tuple[int, ...]) -> list[Any]:
         coordinates.append(lax.rem(rest, divisor))
         rest = lax.div(rest, divisor)
     if max(shape, default=0) - 1 > dtypes.iinfo(own.dtype).max:
-        return coordinates[::-1]
+        narrow = position_dtype(max(shape))
+        return [convert(places, narrow) for places in reversed(coordinates)]
     return [convert(places, own.dtype, own.weak_type) for places in reversed(coordinates)]
 
 
@@ -367,7 +371,8 @@ def unravel_index(indices: ArrayLike, shape: ShapeLike) -> tuple[Array, ...]:
         A tuple of integer arrays, one for each dimension, of the dtype of `indices`.
 
     Differs:
-        Where that dtype could not hold the size of a dimension, they are int32. Booleans and floats
+        Where that dtype could not hold the size of a dimension, they are int32 (or int64, which
+        sizes from 2**31 on need). Booleans and floats
         are no positions.
 
         >>> print(*jnp.unravel_index(jnp.int8(-1), (2, 500)))
@@ -452,6 +457,7 @@ def ravel_multi_index(
         if dtype is None
         else dtypes.check_user_dtype(dtype, "ravel_multi_index")
     )
+    dtypes.check_holds(max(math.prod(sizes) - 1, *sizes, 0), target, "ravel_multi_index")
     return _ravelled(tuple(parts), sizes, mode, order, target)
 
 

@@ -22,6 +22,7 @@ from dovetail.extend.arguments import (
 )
 from dovetail.extend.avals import Tracer, aval_of
 from dovetail.extend.eager import evaluation_trace, trace_state
+from dovetail.extend.unchecked import iota_like, position_dtype
 from dovetail.numpy.compiled import compiled_with
 from dovetail.numpy.conditions import pick
 from dovetail.numpy.creation import SMALL, on_device
@@ -54,11 +55,11 @@ def _traced_offset(function: str, argument: str, k: Any) -> Any:
 def _offsets(shape: tuple[int, ...], k: Any) -> tuple[Any, Any]:
     """Row numbers shifted by `k`, and column numbers, for the last two dimensions of a shape."""
     rank = len(shape)
-    rows = lax.broadcasted_iota(_INT32, shape, rank - 2)
-    columns = lax.broadcasted_iota(_INT32, shape, rank - 1)
+    dtype = position_dtype(max(shape[-2:]) + (abs(k) if type(k) is int else 0))
+    rows, columns = (iota_like(dtype, shape, d) for d in (rank - 2, rank - 1))
     if type(k) is int:
-        return (lax.add(rows, literal(k, _INT32)) if k else rows), columns
-    return lax.add(rows, convert(k, _INT32)), columns
+        return (lax.add(rows, literal(k, dtype)) if k else rows), columns
+    return lax.add(rows, convert(k, dtype)), columns
 
 
 def eye(

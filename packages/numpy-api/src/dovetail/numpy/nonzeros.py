@@ -11,6 +11,7 @@ from dovetail.errors import ConcretizationTypeError
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import array_like, convert, integer, literal, value
 from dovetail.extend.avals import Tracer, aval_of
+from dovetail.extend.unchecked import iota_like
 from dovetail.numpy.compiled import compiled_with
 from dovetail.numpy.conditions import pick, truth
 from dovetail.numpy.creation import host_array_on, place_of
@@ -18,7 +19,7 @@ from dovetail.numpy.shapes import reshaped
 
 
 def indices_of_nonzero(x: Any, size: int | None = None, fill_value: Any = None) -> tuple[Any, ...]:
-    """`nonzero` of a checked operand.
+    """`nonzero` of a checked operand; positions too large for the default dtype are of int64.
 
     Args:
         x: the operand.
@@ -40,7 +41,7 @@ def indices_of_nonzero(x: Any, size: int | None = None, fill_value: Any = None) 
                 "the number of non-zero elements, which is the size of what nonzero (or where with "
                 "one argument) returns; give size=",
             )
-        default, place = dtypes.default_dtype("i"), place_of(x)
+        default, place = _dtype(max(aval_of(x).shape)), place_of(x)
         return tuple(
             host_array_on(place, np.ascontiguousarray(positions, default))
             for positions in np.nonzero(np.asarray(concrete))
@@ -64,11 +65,29 @@ def indices_of_nonzero(x: Any, size: int | None = None, fill_value: Any = None) 
     return tuple(_nonzero(x, fills, count))
 
 
+def shown_indices(
+    function: str, x: Any, size: int | None = None, fill_value: Any = None
+) -> tuple[Any, ...]:
+    """`indices_of_nonzero` where these are results, which have the default integer dtype.
+
+    Raises:
+        OverflowError: a dimension is too large for that dtype.
+    """
+    largest = max(aval_of(x).shape, default=0) - 1
+    dtypes.check_holds(largest, dtypes.default_dtype("i"), function)
+    return indices_of_nonzero(x, size, fill_value)
+
+
+def _dtype(size: int) -> Any:
+    """The dtype for positions among so many: the default one if that holds them."""
+    return dtypes.default_dtype("i") if size < 2**31 else np.dtype(np.int64)
+
+
 @compiled_with("size")
 def _nonzero(x: Any, fills: tuple[Any, ...], size: int) -> list[Any]:
-    default = dtypes.default_dtype("i")
     shape = aval_of(x).shape
     count = math.prod(shape)
+    default = _dtype(max(shape))
     if not count or not size:
         return [
             lax.broadcast_in_dim(
@@ -76,19 +95,22 @@ def _nonzero(x: Any, fills: tuple[Any, ...], size: int) -> list[Any]:
             )
             for f in fills
         ]
-    test = convert(reshaped(truth(x), (count,)), default)
+    dtype = _dtype(count)
+    test = convert(reshaped(truth(x), (count,)), dtype)
     # The j-th nonzero comes after all elements whose running count is at most j: count those.
     ends = lax.cumsum(test)
-    zeros = value(lax.full((size,), 0, default))
-    steps = zeros.at[ends].add(1, mode="drop")
+    zeros = value(lax.broadcast_in_dim(literal(0, dtype), (size,), ()))
+    one = value(literal(1, dtype))
+    steps = zeros.at[ends].add(one, mode="drop")
     flat = lax.cumsum(steps)
     total = lax.index_in_dim(ends, count - 1, keepdims=False)
-    is_real = lax.lt(lax.iota(default, size), lax.broadcast_in_dim(total, (size,), ()))
+    numbers = iota_like(dtype, (size,), 0)
+    is_real = lax.lt(numbers, lax.broadcast_in_dim(total, (size,), ()))
     stride = count
     results = []
     for n, fill in zip(shape, fills, strict=True):
         stride //= n
-        place = lax.rem(lax.div(flat, literal(stride, default)), literal(n, default))
+        place = lax.rem(lax.div(flat, literal(stride, dtype)), literal(n, dtype))
         missing = convert(array_like(fill, "nonzero", "fill_value"), default)
-        results.append(pick(is_real, place, missing))
+        results.append(pick(is_real, convert(place, default), missing))
     return results

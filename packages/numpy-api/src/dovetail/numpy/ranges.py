@@ -28,7 +28,7 @@ from dovetail.extend.arguments import (
 )
 from dovetail.extend.avals import Tracer, aval_of
 from dovetail.extend.eager import evaluation_trace, trace_state
-from dovetail.lax import iota_p
+from dovetail.extend.unchecked import iota_like, position_dtype
 from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.conditions import pick
 from dovetail.numpy.creation import SMALL, on_device
@@ -160,7 +160,7 @@ def _number(function: str, argument: str, value: Any) -> Any:
 
 @compiled_with("length", "dtype", "first", "difference")
 def _counted(length: int, dtype: Any, first: Any, difference: Any) -> Any:
-    numbers = iota_p.bind(dtype=dtype, shape=(length,), dimension=0, sharding=None)
+    numbers = iota_like(dtype, (length,), 0)
     if difference != 1:
         numbers = lax.mul(numbers, literal(_plain(difference), dtype))
     if first != 0:
@@ -292,7 +292,7 @@ def _linspace(
         result = expand_dims(first, 0) if num == 1 else broadcast_to(first, (0, *shape))
     else:
         step = lax.div(lax.sub(last, first), literal(intervals, computed))
-        counts = iota_p.bind(dtype=real, shape=(num,), dimension=0, sharding=None)
+        counts = iota_like(real, (num,), 0)
         # Mixing both ends is more accurate near the last one than adding steps to the first.
         share = lax.div(counts, literal(intervals, real))
         share = convert(reshaped(share, (num,) + (1,) * len(shape)), computed)
@@ -301,9 +301,10 @@ def _linspace(
         one = literal(1, computed)
         result = lax.add(lax.mul(ends[0], lax.sub(one, share)), lax.mul(ends[1], share))
         if endpoint:
+            dtype = position_dtype(num)
             final = lax.eq(
-                lax.broadcasted_iota(np.int32, (num, *shape), 0),
-                literal(num - 1, np.dtype("int32")),
+                iota_like(dtype, (num, *shape), 0),
+                literal(num - 1, dtype),
             )
             result = pick(final, ends[1], result)
     place = canonical_axis("linspace", axis, len(shape) + 1)

@@ -483,12 +483,18 @@ def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Ar
     Returns:
         An integer array without these dimensions.
 
+    Raises:
+        OverflowError: the default integer type cannot count so many elements.
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.count_nonzero(jnp.array([[1, 0], [2, 3]]), axis=0))
         [2 1]
     """
     x = truth(array_like(a, "count_nonzero", "a"))
-    return accumulated(
+    counts = accumulated(
         "count_nonzero", reduce_sum_p, lax.add, 0, x, axis, None, keepdims, None, None
     )
+    each = aval_of(x).size // (aval_of(counts).size or 1)
+    dtypes.check_holds(each, aval_of(counts).dtype, "count_nonzero")
+    return counts

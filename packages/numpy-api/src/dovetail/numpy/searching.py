@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-import numpy as np
 from dovetail import lax
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import (
@@ -18,10 +17,11 @@ from dovetail.extend.arguments import (
     value,
 )
 from dovetail.extend.avals import aval_of
+from dovetail.extend.unchecked import position_dtype
 from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.conditions import pick
 from dovetail.numpy.gathering import take
-from dovetail.numpy.nonzeros import indices_of_nonzero
+from dovetail.numpy.nonzeros import shown_indices
 from dovetail.numpy.shapes import operand, reshaped
 from dovetail.typing import Array, ArrayLike
 
@@ -187,7 +187,7 @@ def nonzero(
         >>> print(jnp.nonzero(jnp.array([5, 0, 6]), size=3, fill_value=-1)[0])
         [ 0  2 -1]
     """
-    return indices_of_nonzero(operand(a, "nonzero"), size, fill_value)
+    return shown_indices("nonzero", operand(a, "nonzero"), size, fill_value)
 
 
 def flatnonzero(
@@ -292,9 +292,10 @@ def searchsorted(
 def _searchsorted(x: Any, v: Any, side: str, compare_all: bool) -> Any:
     shape = aval_of(v).shape
     (count,) = aval_of(x).shape
-    default = np.dtype("int32" if count < 2**31 else "int64")
+    default = position_dtype(count)
+    zero = literal(0, default)
     if not count:
-        return lax.full(shape, 0, default)
+        return lax.broadcast_in_dim(zero, shape, ())
     flat = reshaped(v, (math.prod(shape),))
     x, flat = _same(x, flat)
     if compare_all or not flat.size:
@@ -311,7 +312,7 @@ def _searchsorted(x: Any, v: Any, side: str, compare_all: bool) -> Any:
         element = take(x, position, mode="promise_in_bounds")
         return pick(lax.bitwise_and(inside, _below(element, flat, side)), tried, found)
 
-    count_below = lax.full((flat.size,), 0, default)
+    count_below = lax.broadcast_in_dim(zero, (flat.size,), ())
     steps = count.bit_length()
     if steps <= _UNROLLED:
         for bit in reversed(range(steps)):

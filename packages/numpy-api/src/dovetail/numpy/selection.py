@@ -26,7 +26,7 @@ from dovetail.extend.avals import ArrayClass, Tracer, aval_of
 from dovetail.numpy.arithmetic import remainder
 from dovetail.numpy.compiled import compiled, compiled_with, plain
 from dovetail.numpy.conditions import as_condition, pick, spread
-from dovetail.numpy.nonzeros import indices_of_nonzero
+from dovetail.numpy.nonzeros import shown_indices
 from dovetail.numpy.shapes import operand
 from dovetail.typing import Array, ArrayLike
 
@@ -82,7 +82,7 @@ def where(
         [0. 2. 0.]
     """
     if x is None and y is None:
-        return indices_of_nonzero(operand(condition, "where", "condition"), size, fill_value)
+        return shown_indices("where", operand(condition, "where", "condition"), size, fill_value)
     if x is None or y is None:
         raise NonArrayArgumentError(
             "where takes either a condition alone, or both x and y; got None as "

@@ -19,7 +19,8 @@ from dovetail.extend.arguments import (
     value,
 )
 from dovetail.extend.avals import aval_of
-from dovetail.lax import iota_p, rev_p, sort_p
+from dovetail.extend.unchecked import iota_like
+from dovetail.lax import rev_p, sort_p
 from dovetail.numpy.compiled import compiled, compiled_with, plain
 from dovetail.numpy.shapes import reshaped
 from dovetail.typing import Array, ArrayLike, DTypeLike
@@ -106,7 +107,7 @@ def argsort(
 
     Raises:
         TypeError: `dtype` is not an integer dtype.
-        ValueError: `dtype` cannot hold every position.
+        OverflowError: the dtype cannot hold every position.
 
     Differs:
         Positions are integers that hold every position.
@@ -124,7 +125,7 @@ def argsort(
     x, dimension = _prepared("argsort", a, axis, kind, order)
     shape = aval_of(x).shape
     position_dtype = _position_dtype(dtype, shape[dimension])
-    positions = iota_p.bind(dtype=position_dtype, shape=shape, dimension=dimension, sharding=None)
+    positions = iota_like(position_dtype, shape, dimension)
     keys = x
     if descending:
         # Reversed, sorted and reversed again, so that equal elements keep their order.
@@ -138,13 +139,12 @@ def argsort(
 
 
 def _position_dtype(dtype: Any, size: int) -> Any:
-    if dtype is None:
-        return dtypes.default_dtype("i")
-    canonical = dtypes.check_user_dtype(dtype, "argsort")
+    canonical = dtypes.default_dtype("i")
+    if dtype is not None:
+        canonical = dtypes.check_user_dtype(dtype, "argsort")
     if dtypes.kind_of(canonical) not in ("i", "u"):
         raise TypeError(f"argsort: dtype must be one of integers, got {canonical}")
-    if size - 1 > dtypes.iinfo(canonical).max:
-        raise ValueError(f"argsort: {canonical} cannot hold the positions of {size} elements")
+    dtypes.check_holds(size - 1, canonical, "argsort")
     return canonical
 
 
@@ -180,9 +180,7 @@ def lexsort(
     if not shape:
         return lax.full((), 0, dtypes.default_dtype("i"))
     dimension = canonical_axis("lexsort", axis, len(shape))
-    positions = iota_p.bind(
-        dtype=dtypes.default_dtype("i"), shape=shape, dimension=dimension, sharding=None
-    )
+    positions = iota_like(dtypes.default_dtype("i"), shape, dimension)
     *_, result = sort_p.bind(
         *reversed(values), positions, dimension=dimension, is_stable=True, num_keys=len(values)
     )
@@ -263,7 +261,7 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     x, dimension = _prepared("argpartition", a, axis, None, None)
     size = aval_of(x).shape[dimension]
     _check_nth("argpartition", kth, size)
-    return plain(argsort)(x, dimension, dtype=np.dtype("int32" if size <= 2**31 else "int64"))
+    return plain(argsort)(x, dimension, dtype=np.dtype("int32") if size <= 2**31 else None)
 
 
 @compiled

@@ -21,12 +21,12 @@ from dovetail.extend.arguments import (
     weak_of,
 )
 from dovetail.extend.avals import Tracer, aval_of
-from dovetail.extend.unchecked import slice_dimension
+from dovetail.extend.unchecked import iota_like, position_dtype, slice_dimension
 from dovetail.numpy.compiled import compiled, compiled_with, plain
 from dovetail.numpy.conditions import pick, spread, truth
 from dovetail.numpy.gathering import take
 from dovetail.numpy.joining import concatenate
-from dovetail.numpy.searching import nonzero
+from dovetail.numpy.nonzeros import indices_of_nonzero
 from dovetail.numpy.shapes import broadcast_to, moveaxis, operand, reshaped
 from dovetail.typing import Array, ArrayLike
 
@@ -110,7 +110,7 @@ def _put(a: Any, ind: Any, v: Any, mode: str | None) -> Any:
         where = plain(remainder)(where, size)
     else:
         # In a dtype that holds the size and is not narrowed.
-        where = _wide(where)
+        where = _wide(where, size)
         zero, last = literal(0, where.dtype), literal(size - 1, where.dtype)
         if mode == "nearest":
             where = _counted_from_front(where, size)
@@ -119,10 +119,11 @@ def _put(a: Any, ind: Any, v: Any, mode: str | None) -> Any:
     return reshaped(_flat(x).at[where].set(values, mode="promise_in_bounds"), shape)
 
 
-def _wide(where: Any) -> Any:
-    """Positions in a dtype of at least 32 bits."""
+def _wide(where: Any, size: int) -> Any:
+    """Positions in a dtype of at least 32 bits that holds a size."""
     dtype = aval_of(where).dtype
-    return where if dtypes.itemsize_bits(dtype) >= 32 else convert(where, np.dtype("int32"))
+    wide = position_dtype(size)
+    return where if dtype.itemsize >= wide.itemsize else convert(where, wide)
 
 
 def _counted_from_front(where: Any, size: int) -> Any:
@@ -217,10 +218,10 @@ def _put_along(x: Any, where: Any, values: Any, axis: int, mode: str | None) -> 
     if full[axis] == 1 and mode in (None, "drop", "clip"):
         # One element of each row: comparing all positions is faster than a scatter.
         size = shape[axis]
-        where = _counted_from_front(_wide(where), size)
+        where = _counted_from_front(_wide(where, size), size)
         if mode == "clip":
             where = lax.clamp(literal(0, where.dtype), where, literal(size - 1, where.dtype))
-        places = lax.broadcasted_iota(aval_of(where).dtype, shape, axis)
+        places = iota_like(where.dtype, shape, axis)
         return pick(lax.eq(places, spread(where, shape)), values, x)
     index: list[Any] = [
         lax.broadcasted_iota(
@@ -434,11 +435,11 @@ def _insert(x: Any, where: Any, values: Any, axis: int) -> Any:
         )
     if not count:
         return x
-    where = _wide(where)
+    where = _wide(where, size + count)
     dtype = aval_of(where).dtype
     zero, end = literal(0, dtype), literal(size, dtype)
     where = lax.clamp(zero, _counted_from_front(where, size), end)
-    where = convert(where, dtypes.default_dtype("i"))
+    where = convert(where, position_dtype(size + count))
     joined = concatenate([x, broadcast_to(values, full)], axis)
     return take(joined, _origins(where, size, count), axis=axis, mode="promise_in_bounds")
 
@@ -446,7 +447,7 @@ def _insert(x: Any, where: Any, values: Any, axis: int) -> Any:
 def _origins(where: Any, size: int, count: int) -> Any:
     """For each slice of the result, its position among the old slices followed by the new ones."""
     dtype = aval_of(where).dtype
-    results = lax.iota(dtype, size + count)
+    results = iota_like(dtype, (size + count,), 0)
     length = literal(size, dtype)
     if aval_of(where).size == 1:
         first = spread(reshaped(where, ()), (size + count,))
@@ -456,10 +457,11 @@ def _origins(where: Any, size: int, count: int) -> Any:
         )
         old = pick(lax.lt(results, first), results, lax.sub(results, literal(count, dtype)))
         return pick(is_new, lax.add(beyond, length), old)
-    order = lax.iota(dtype, count)
-    before, order = lax.sort((where, order), num_keys=1, is_stable=True)
-    places = lax.add(before, lax.iota(dtype, count))
-    marks = value(lax.full((size + count,), 0, dtype)).at[places].set(1, unique_indices=True)
+    counted = iota_like(dtype, (count,), 0)
+    before, order = lax.sort((where, counted), num_keys=1, is_stable=True)
+    places = lax.add(before, counted)
+    zeros = value(lax.broadcast_in_dim(literal(0, dtype), (size + count,), ()))
+    marks = zeros.at[places].set(value(literal(1, dtype)), unique_indices=True)
     passed = lax.cumsum(marks)
     old = lax.sub(results, passed)
     return old.at[places].set(lax.add(order, length), unique_indices=True)
@@ -518,7 +520,7 @@ def delete(
             return _without(x, host_positions, dimension)
         keep = np.ones(size, bool)
         keep[host_positions.ravel() if is_mask else host_positions] = False
-        return _taken(x, np.flatnonzero(keep).astype(np.int32), dimension)
+        return _taken(x, np.flatnonzero(keep).astype(position_dtype(keep.size)), dimension)
     if not aval_of(where).ndim and not is_mask:
         return _without(x, where, dimension) if size else x
     if is_mask or not assume_unique_indices:
@@ -548,11 +550,11 @@ def _check_positions(found: np.ndarray[Any, Any], size: int, axis: int) -> None:
 @compiled_with("axis")
 def _without(x: Any, where: Any, axis: int) -> Any:
     size = aval_of(x).shape[axis]
-    where = _counted_from_front(_wide(where), size)
+    where = _counted_from_front(_wide(where, size), size)
     dtype = aval_of(where).dtype
     earlier = slice_dimension(x, 0, size - 1, axis)
     later = slice_dimension(x, 1, size, axis)
-    places = lax.broadcasted_iota(dtype, aval_of(earlier).shape, axis)
+    places = iota_like(dtype, aval_of(earlier).shape, axis)
     return pick(lax.lt(places, spread(where, aval_of(places).shape)), earlier, later)
 
 
@@ -565,7 +567,7 @@ def _taken(x: Any, keep: Any, axis: int) -> Any:
 def _without_several(x: Any, where: Any, axis: int) -> Any:
     size = aval_of(x).shape[axis]
     keep = value(lax.full((size,), True, np.dtype(bool))).at[_flat(where)].set(False)
-    (places,) = nonzero(keep, size=max(size - aval_of(where).size, 0))
+    (places,) = indices_of_nonzero(keep, max(size - aval_of(where).size, 0))
     return take(x, places, axis=axis, mode="promise_in_bounds")
 
 

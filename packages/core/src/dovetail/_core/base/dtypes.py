@@ -320,6 +320,32 @@ def check_python_int(value: int) -> None:
     )
 
 
+def check_holds(largest: int, dtype: Any, function: str, instead: str = "") -> None:
+    """Raise if an integer dtype cannot hold the largest position or count that may result.
+
+    Args:
+        largest: the largest number.
+        dtype: the integer dtype of the result.
+        function: the function that returns it, for the message.
+        instead: what to do where no other dtype can be had.
+
+    Raises:
+        OverflowError: it does not fit; the message says what to do.
+    """
+    if (largest < 2**31 and dtype.itemsize >= 4) or largest <= iinfo(dtype).max:
+        return
+    if not instead:
+        is_widest = dtype == default_dtype("i") and not enable_x64.value
+        instead = (
+            'switch 64-bit types on with dovetail.config.update("enable_x64", True)'
+            if is_widest
+            else "ask for a wider dtype"
+        )
+    raise OverflowError(
+        f"{function}: {dtype} does not hold {largest}, which may be the result; {instead}"
+    )
+
+
 def holds(dtype: Any, other: Any) -> bool:
     """Whether an integer dtype can represent every value of another one."""
     mine, others = iinfo(dtype), iinfo(other)

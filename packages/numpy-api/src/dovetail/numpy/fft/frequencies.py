@@ -17,6 +17,7 @@ from dovetail.extend.arguments import (
     value,
 )
 from dovetail.extend.avals import aval_of
+from dovetail.extend.unchecked import iota_like, position_dtype
 from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.creation import on_device
 from dovetail.numpy.fft.fourier import length
@@ -101,7 +102,9 @@ def _frequencies(function: str, n: Any, d: Any, dtype: Any, device: Any, half: b
 @compiled_with("n", "dtype", "half")
 def _frequency_array(n: int, d: Any, dtype: Any, half: bool) -> Any:
     wide = dtypes.promote_types(dtype, dtypes.default_dtype("f"))
-    numbers = lax.iota(dtypes.default_dtype("i"), n // 2 + 1 if half else n)
+    integers = position_dtype(n)
+    count = n // 2 + 1 if half else n
+    numbers = iota_like(integers, (count,), 0)
     if not half:
         middle = literal((n - 1) // 2, numbers.dtype)
         numbers = lax.sub(
@@ -109,7 +112,8 @@ def _frequency_array(n: int, d: Any, dtype: Any, half: bool) -> Any:
             lax.mul(convert(lax.gt(numbers, middle), numbers.dtype), literal(n, numbers.dtype)),
         )
     spacing = convert(array_like(d, "fft.fftfreq", "d"), wide)
-    return convert(lax.div(convert(numbers, wide), lax.mul(spacing, literal(n, wide))), dtype)
+    length = literal(float(n), wide)
+    return convert(lax.div(convert(numbers, wide), lax.mul(spacing, length)), dtype)
 
 
 @compiled_with("axes")

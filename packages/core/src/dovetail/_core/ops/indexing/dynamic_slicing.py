@@ -35,6 +35,7 @@ from dovetail._core.ops.indexing.gather import (
     gather_slices,
 )
 from dovetail._core.ops.indexing.scatter import ScatterDimensionNumbers, bind_scatter, scatter_p
+from dovetail._core.ops.shape.creation import position_dtype
 from dovetail._core.ops.shape.dimensions import (
     canonical_dimension,
     canonical_dimensions,
@@ -301,7 +302,8 @@ def _start_indices(
                 f"lax.{function}: the start index {value} of dimension {dim} is below zero, which "
                 "allow_negative_indices=False rules out"
             )
-    dtype = next((v.dtype for v in values if not isinstance(v, int)), INT32)
+    default = position_dtype(max(shape, default=0))
+    dtype = next((v.dtype for v in values if not isinstance(v, int)), default)
     return [
         make_literal(v + n if v < 0 and w else v, dtype)
         if isinstance(v, int)

@@ -20,7 +20,7 @@ from dovetail._core.ops.indexing.gather import (
     GatherScatterMode,
     gather_slices,
 )
-from dovetail._core.ops.shape.creation import iota_like
+from dovetail._core.ops.shape.creation import iota_like, position_dtype
 from dovetail._core.ops.shape.dimensions import canonical_dimension, integer, replaced
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero
@@ -29,12 +29,6 @@ if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder
 
 INT32: Final = np.dtype(np.int32)
-INT64: Final = np.dtype(np.int64)
-
-
-def position_dtype(size: int) -> Any:
-    """The integer dtype for positions along a dimension of that size."""
-    return INT32 if size <= 2**31 - 1 else INT64
 
 
 def take_along(x: Any, indices: Any, dimension: int) -> Any:
@@ -237,6 +231,7 @@ class TopK(Primitive):
                 f"top_k: k must be from 0 to the size of axis {axis} of an operand of shape "
                 f"{x.shape}, got {k}"
             )
+        dtypes.check_holds(x.shape[axis] - 1, INT32, "top_k", "take the last ones of lax.sort")
         shape = replaced(x.shape, axis, k)
         return [make_aval(shape, x.dtype, x.weak_type), make_aval(shape, INT32)]
 

@@ -133,11 +133,7 @@ def threefry_2x32(keypair: Any, count: Any) -> Any:
     size = prod(shape)
     if not size:
         return count
-    if size > _COUNTERS:
-        raise ValueError(
-            f"threefry_2x32 takes up to 2**32 counters, got an array of shape {shape}; switch "
-            "threefry_partitionable on, or split the key and make random numbers in parts"
-        )
+    _check_run(size)
     flat = reshape(count, (size,))
     if size % 2:
         flat = _join([flat, full((1,), 0, UINT32)], 0)
@@ -158,6 +154,21 @@ def seed(value: Any) -> Any:
     return _join([_as_vector(high), _as_vector(convert_element_type(value, UINT32))], 0)
 
 
+def _check_run(size: int) -> None:
+    """Raise if one run of counters does not have as many."""
+    if size > _COUNTERS:
+        raise ValueError(
+            f"threefry_2x32 takes up to 2**32 counters, got {size}; switch "
+            "threefry_partitionable on, or split the key and make random numbers in parts"
+        )
+
+
+def _run(key: Any, size: int) -> Any:
+    """A vector of words of bits, made from one run of counters."""
+    _check_run(size)
+    return threefry_2x32(key, iota_like(UINT32, (size,), 0))
+
+
 def _bits_of_counters(key: Any, shape: Shape) -> tuple[Any, Any]:
     """Two words of bits for each of the counters 0, 1, 2, ... over an array of that shape."""
     size = prod(shape)
@@ -176,8 +187,7 @@ def _bits_of_counters(key: Any, shape: Shape) -> tuple[Any, Any]:
 def split(key: Any, shape: Shape) -> Any:
     """Raw keys of the requested shape, derived from one."""
     if not config.threefry_partitionable.value:
-        count = prod(shape) * 2
-        return reshape(threefry_2x32(key, iota_like(UINT32, (count,), 0)), (*shape, 2))
+        return reshape(_run(key, prod(shape) * 2), (*shape, 2))
     words = _bits_of_counters(key, shape)
     return _join([reshape(w, (*shape, 1)) for w in words], len(shape))
 
@@ -210,7 +220,7 @@ def _bits_in_sequence(key: Any, bit_width: int, shape: Shape, dtype: Any) -> Any
     """The stream of ``threefry_partitionable=False``: one run of counters over all words."""
     size = prod(shape)
     words = -(-size * bit_width // 32)
-    bits = threefry_2x32(key, iota_like(UINT32, (words,), 0))
+    bits = _run(key, words)
     if bit_width == 64:
         bits = join_words(
             slice_dimension(bits, 0, size, 0), slice_dimension(bits, size, 2 * size, 0)

@@ -345,6 +345,7 @@ class ArgExtreme(NoGradient):
                 f"{self.name} of an empty sequence: axis {axis} of an operand of shape {x.shape} "
                 "has size 0, so there is no position to return"
             )
+        dtypes.check_holds(x.shape[axis] - 1, index_dtype, self.name)
         return make_aval(without(x.shape, axes), index_dtype)
 
     def reference(self, x: Any, *, axes: Axes, index_dtype: Any) -> Any:
@@ -647,6 +648,16 @@ def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     Raises:
         TypeError: `index_dtype` is not an integer dtype.
         ValueError: the axis is out of bounds, or has no elements.
+        OverflowError: `index_dtype` does not hold the last position.
+
+    Differs:
+        Positions that `index_dtype` does not hold are an OverflowError, here and in `argmin`, and
+        so are those from 2**31 on of `numpy.argmax` and its relatives where 64-bit types are off.
+
+        >>> lax.argmax(jnp.arange(200), 0, "int8")
+        Traceback (most recent call last):
+            ...
+        OverflowError: argmax: int8 does not hold 199, which may be the result; ask for a wider dtype
 
     Example:
         >>> import numpy as np

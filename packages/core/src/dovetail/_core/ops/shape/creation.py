@@ -43,6 +43,8 @@ class Iota(NoGradient):
             )
         if not 0 <= dimension < len(shape):
             raise ValueError(f"iota: there is no dimension {dimension} in the shape {shape}")
+        if dtypes.kind_of(dtype) in ("i", "u"):
+            dtypes.check_holds(shape[dimension] - 1, dtype, "iota")
         return make_aval(shape, dtype)
 
     def reference(self, *, dtype: Any, shape: Shape, dimension: int, sharding: Any = None) -> Any:
@@ -70,6 +72,11 @@ def iota_like(dtype: Any, shape: Shape, dimension: int) -> Any:
     return iota_p.bind(dtype=dtype, shape=shape, dimension=dimension, sharding=None)
 
 
+def position_dtype(size: int) -> Any:
+    """The integer dtype for positions along a dimension of that size, and for the size itself."""
+    return np.dtype(np.int32 if size < 2**31 else np.int64)
+
+
 def iota(dtype: DTypeLike, size: IntLike) -> Array:
     """The numbers 0, 1, ... below `size`.
 
@@ -82,6 +89,15 @@ def iota(dtype: DTypeLike, size: IntLike) -> Array:
 
     Raises:
         TypeError: `dtype` is bool or not a dtype, or `size` is negative or not an integer.
+        OverflowError: the last number does not fit the integer dtype.
+
+    Differs:
+        Numbers that the dtype does not hold are an OverflowError, here and in `broadcasted_iota`.
+
+        >>> lax.iota("int8", 200)
+        Traceback (most recent call last):
+            ...
+        OverflowError: iota: int8 does not hold 199, which may be the result; ask for a wider dtype
 
     Example:
         >>> from dovetail import lax

@@ -25,10 +25,9 @@ from dovetail._core.ops.elementwise.comparison import eq_p, ge_p, le_p, ne_p
 from dovetail._core.ops.elementwise.selection import select_n_p
 from dovetail._core.ops.indexing.gather import GatherScatterMode
 from dovetail._core.ops.indexing.scatter import ScatterDimensionNumbers, scatter_add_updates
-from dovetail._core.ops.indexing.sorting import position_dtype
 from dovetail._core.ops.reduction.general_reduction import elementwise, evaluated
 from dovetail._core.ops.reduction.reductions import KINDS, before, highest, lowest
-from dovetail._core.ops.shape.creation import iota_like
+from dovetail._core.ops.shape.creation import iota_like, position_dtype
 from dovetail._core.ops.shape.slicing import pad_with, slice_dimension
 from dovetail._core.ops.windows.window_geometry import Window, seen
 from dovetail._core.trace.primitive import Primitive
