@@ -341,9 +341,7 @@ def check_holds(largest: int, dtype: Any, function: str, instead: str = "") -> N
             if is_widest
             else "ask for a wider dtype"
         )
-    raise OverflowError(
-        f"{function}: {dtype} does not hold {largest}, which may be the result; {instead}"
-    )
+    raise OverflowError(f"{function}: {dtype} does not hold {largest}, which may result; {instead}")
 
 
 def holds(dtype: Any, other: Any) -> bool:

@@ -657,7 +657,7 @@ def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
         >>> lax.argmax(jnp.arange(200), 0, "int8")
         Traceback (most recent call last):
             ...
-        OverflowError: argmax: int8 does not hold 199, which may be the result; ask for a wider dtype
+        OverflowError: argmax: int8 does not hold 199, which may result; ask for a wider dtype
 
     Example:
         >>> import numpy as np

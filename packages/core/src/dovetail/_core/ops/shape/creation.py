@@ -97,7 +97,7 @@ def iota(dtype: DTypeLike, size: IntLike) -> Array:
         >>> lax.iota("int8", 200)
         Traceback (most recent call last):
             ...
-        OverflowError: iota: int8 does not hold 199, which may be the result; ask for a wider dtype
+        OverflowError: iota: int8 does not hold 199, which may result; ask for a wider dtype
 
     Example:
         >>> from dovetail import lax
