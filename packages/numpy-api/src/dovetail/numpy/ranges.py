@@ -302,10 +302,7 @@ def _linspace(
         result = lax.add(lax.mul(ends[0], lax.sub(one, share)), lax.mul(ends[1], share))
         if endpoint:
             dtype = position_dtype(num)
-            final = lax.eq(
-                iota_like(dtype, (num, *shape), 0),
-                literal(num - 1, dtype),
-            )
+            final = lax.eq(iota_like(dtype, (num, *shape), 0), literal(num - 1, dtype))
             result = pick(final, ends[1], result)
     place = canonical_axis("linspace", axis, len(shape) + 1)
     if place:

@@ -102,9 +102,7 @@ def _frequencies(function: str, n: Any, d: Any, dtype: Any, device: Any, half: b
 @compiled_with("n", "dtype", "half")
 def _frequency_array(n: int, d: Any, dtype: Any, half: bool) -> Any:
     wide = dtypes.promote_types(dtype, dtypes.default_dtype("f"))
-    integers = position_dtype(n)
-    count = n // 2 + 1 if half else n
-    numbers = iota_like(integers, (count,), 0)
+    numbers = iota_like(position_dtype(n), (n // 2 + 1 if half else n,), 0)
     if not half:
         middle = literal((n - 1) // 2, numbers.dtype)
         numbers = lax.sub(
@@ -112,8 +110,8 @@ def _frequency_array(n: int, d: Any, dtype: Any, half: bool) -> Any:
             lax.mul(convert(lax.gt(numbers, middle), numbers.dtype), literal(n, numbers.dtype)),
         )
     spacing = convert(array_like(d, "fft.fftfreq", "d"), wide)
-    length = literal(float(n), wide)
-    return convert(lax.div(convert(numbers, wide), lax.mul(spacing, length)), dtype)
+    span = lax.mul(spacing, literal(float(n), wide))
+    return convert(lax.div(convert(numbers, wide), span), dtype)
 
 
 @compiled_with("axes")

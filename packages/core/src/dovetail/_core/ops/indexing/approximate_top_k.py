@@ -73,12 +73,7 @@ class ApproxTopK(Primitive):
                 f"dimension {reduction_dimension} of an operand of shape {x.shape}, or -1, got "
                 f"{reduction_input_size_override}"
             )
-        dtypes.check_holds(
-            x.shape[reduction_dimension] - 1,
-            INT32,
-            "approx_top_k",
-            "take the last ones of lax.sort",
-        )
+        dtypes.check_holds(size - 1, INT32, "approx_top_k", "take the last ones of lax.sort")
         shape = replaced(x.shape, reduction_dimension, k)
         return [make_aval(shape, x.dtype, x.weak_type), make_aval(shape, INT32)]
 
