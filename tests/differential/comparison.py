@@ -203,7 +203,11 @@ def compare(
     if not ours or not theirs:  # nothing to map, or no gradient to take
         return []
     operations = program["operations"]
-    if mode == "grad":
+    whole_failed = any(
+        len(side) == 1 and "error" in side[0] and "operation" not in side[0]
+        for side in (ours, theirs)
+    )
+    if mode == "grad" and not whole_failed:
         unequal = _failed_alone(program, ours, theirs)
         if unequal:
             return unequal

@@ -1,11 +1,22 @@
-"""Predicates about differences, by what is told of them."""
+"""Differences on purpose, and predicates about differences by what is told of them."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from comparison import Difference
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A difference on purpose."""
+
+    reason: str
+    where: str | None
+    applies: Callable[[Difference], bool]
 
 
 def elements(told: str) -> list[str]:
@@ -36,6 +47,14 @@ def is_special(element: str) -> bool:
 def is_zero(element: str) -> bool:
     """Whether an element is a zero of either sign."""
     return element.lstrip("-") in ("0", "0.0", "0j", "(-0+0j)", "(-0-0j)")
+
+
+def is_rounded(one: str, other: str) -> bool:
+    """Whether two real elements are the same number but for rounding to float32."""
+    try:
+        return math.isclose(float(one), float(other), rel_tol=1e-5)
+    except ValueError:  # a complex number
+        return False
 
 
 def is_reordered(difference: Difference) -> bool:

@@ -7,20 +7,10 @@ leaves out, such as what JAX merely refuses.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
 
 from comparison import Difference
-from difference_patterns import is_reordered, is_special, is_zero, not_finite, of, pairs
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """A difference on purpose."""
-
-    reason: str
-    where: str | None
-    applies: Callable[[Difference], bool]
+from difference_patterns import Known, of
+from known_values import KNOWN_VALUES
 
 
 def _is_position_or_boolean(difference: Difference) -> bool:
@@ -98,19 +88,7 @@ EQUAL_DTYPES = (
 SEVERAL = r"lax\.(cond|switch|scan|map|while_loop|fori_loop)|(transform |through )?dt\."
 """Functions that run several operations."""
 
-ELEMENTARY = (
-    r"(jnp|lax|nn)\.(a?(rc)?(sin|cos|tan)h?|exp\w*|log\w*|\w*sqrt|square|(float_)?power|pow)"
-)
-
 REDUCTIONS = r"(jnp\.|method )(nan)?(sum|prod|mean|var|std|a?max|a?min|any|all)"
-
-LEAF = r"^\* \w+\[[\d, ]*\] \["
-"""Before the elements that differ, of a result that is one array."""
-
-NO_FIGURES = r"\[(inf|nan)\]|\d{7,}\.|e\+"
-"""The condition of a matrix that is singular but for rounding."""
-
-DIVISIONS = r"jnp\.(floor_divide|mod|remainder|divmod|fmod)|operator (//|%)"
 
 KNOWN = (
     Known(
@@ -277,43 +255,6 @@ KNOWN = (
         of("shape", r"jnp\.(nan)?(quantile|percentile|median)", r"^\[\]$", r"^\[1\]$"),
     ),
     Known(
-        "special functions are exact, and infinite at every pole",
-        "dovetail.lax: zeta",
-        pairs(r"lax\.(zeta|polygamma)", lambda a, b: is_special(a) or is_special(b)),
-    ),
-    Known(
-        "functions of complex numbers have the values of C99 where they are not finite",
-        "dovetail.lax: acos",
-        lambda d: (
-            of("value", ELEMENTARY, ours="complex", theirs="nan|inf")(d)
-            and pairs(ELEMENTARY, lambda a, b: is_special(a) or is_special(b))(d)
-        ),
-    ),
-    Known(
-        "the sign of an infinite complex number lies on an axis",
-        "dovetail.lax: sign",
-        pairs(r"(jnp|lax)\.sign", lambda a, b: "j" in a and not is_special(a) and "nan" in b),
-    ),
-    Known(
-        "imaginary numbers are true",
-        "dovetail.numpy: all",
-        lambda d: (
-            of("value", ANY, r"^\* bool\[")(d)
-            and pairs(
-                r"(jnp\.|method )(all|any|astype)|lax\.convert_element_type",
-                lambda a, b: a == "True",
-            )(d)
-        ),
-    ),
-    Known(
-        "gradients pass through sets",
-        "dovetail.numpy: unique",
-        lambda d: (
-            d.mode == "grad"
-            and of("value", r"jnp\.(unique\w*|union1d|intersect1d|setdiff1d|setxor1d)")(d)
-        ),
-    ),
-    Known(
         "gradients are weakly typed as their arguments are",
         "dovetail: grad",
         lambda d: (
@@ -335,7 +276,7 @@ KNOWN = (
         of(
             "refused|error",
             r"through dt\.custom_(jvp|vjp)",
-            "differentiated with respect to a value",
+            "differentiated with respect to a value|rules of its own, and it or one of them uses",
         ),
     ),
     Known(
@@ -347,26 +288,6 @@ KNOWN = (
         "a result is weakly typed only if that of every branch is",
         "dovetail.lax: cond",
         of("weak type", r"through dt\.(linearize|vjp|custom_(jvp|vjp))", "weak=False", "weak=True"),
-    ),
-    Known(
-        "the initial value of a reduction counts",
-        "dovetail.lax: reduce",
-        of("value", r"lax\.reduce"),
-    ),
-    Known(
-        "the incomplete gamma functions are accurate for large arguments",
-        "dovetail.lax: igamma",
-        of("value", r"lax\.igammac?"),
-    ),
-    Known(
-        "there are zeros below the diagonal",
-        "dovetail.lax.linalg: cholesky_update",
-        pairs(r"lax\.linalg\.cholesky_update", lambda a, b: is_zero(a)),
-    ),
-    Known(
-        "what a group holds never reaches another",
-        "dovetail.lax: ragged_dot",
-        of("value", r"lax\.ragged_dot", theirs="nan"),
     ),
     Known(
         "integers of Python must fit the dtype",
@@ -387,61 +308,6 @@ KNOWN = (
         "complex numbers have no order, and are no angles",
         "dovetail.nn: relu",
         of("refused|error", r"(nn|jnp)\..*", ours="defined for real numbers only"),
-    ),
-    Known(
-        "an integer divided by zero is 0; infinities as in the array API standard",
-        "dovetail.numpy: floor_divide",
-        pairs(DIVISIONS, lambda a, b: is_zero(a) or is_special(a) or is_special(b)),
-    ),
-    Known(
-        "the ends of a sequence are those that were given",
-        "dovetail.numpy: geomspace",
-        of("value", r"jnp\.geomspace", theirs="nan"),
-    ),
-    Known(
-        "unsigned integers are floats before anything is subtracted from them",
-        "dovetail.nn: log_sigmoid",
-        of("value", r"nn\.log_sigmoid|nn\.log1mexp", theirs=r"nan|inf|\d{3,}\.0|e\+"),
-    ),
-    Known(
-        "integers are floats before they are negated",
-        "dovetail.nn: log_sigmoid",
-        of("value", r"nn\.log_sigmoid", r"-2147483648\.0|-9\.223\d+e\+18"),
-    ),
-    Known(
-        "integers are floats before they are negated",
-        "dovetail.nn: soft_sign",
-        of("value", r"nn\.soft_sign", r"-1\.0", r"[^-]1\.0"),
-    ),
-    Known(
-        "unsigned integers are floats before anything is subtracted from them",
-        "dovetail.nn: log_sigmoid",
-        of("value", r"nn\.(log_)?softmax", theirs=r"nan|inf"),
-    ),
-    Known(
-        "integers are divided by numbers that are none",
-        "dovetail: Array.at",
-        of("value", r"at divide", theirs=r"nan|inf"),
-    ),
-    Known(
-        "booleans are divided by numbers that are none",
-        "dovetail: Array.at",
-        of("value", r"at divide", theirs=r"\[([01]\.0(, )?)*\]$"),
-    ),
-    Known(
-        "an integer divided by zero is the same in each program",
-        "dovetail.lax: div",
-        lambda d: d.mode != "eager" and of("value", r"lax\.div", r"\* u?int")(d),
-    ),
-    Known(
-        "equal numbers share the gradient of the greater or the smaller one",
-        "dovetail.numpy: fmax",
-        lambda d: d.mode == "grad" and of("value", r"jnp\.fm(ax|in)")(d),
-    ),
-    Known(
-        "the result is sorted as a whole",
-        "dovetail.numpy: partition",
-        lambda d: of("value", r"jnp\.(arg)?partition")(d) and is_reordered(d),
     ),
     Known(
         "one zero is left of a remainder that vanishes, and roots that are zero come last",
@@ -472,22 +338,6 @@ KNOWN = (
         "of no singular values the weak type is that of any",
         None,
         of("weak type", r"jnp\.linalg\.lstsq", "weak=True", "weak=False"),
-    ),
-    Known(
-        "JAX loses gradients that are small beside the inverse of the matrix",
-        None,
-        lambda d: (
-            d.mode == "grad"
-            and pairs(r"(jnp|lax)\.linalg\.qr", lambda a, b: is_zero(b) and not is_special(a))(d)
-        ),
-    ),
-    Known(
-        "what is factored from nan or infinity is nan",
-        None,
-        lambda d: (
-            of("value", r"(lax|jnp)\.linalg\.(svd|qr|eigh|schur|hessenberg|tridiagonal)")(d)
-            and not_finite(d.ours)
-        ),
     ),
     Known(
         "singular values are real",
@@ -587,49 +437,9 @@ KNOWN = (
         ),
     ),
     Known(
-        "floats of 8 bits have logarithms of sums",
-        "dovetail.lax: cumlogsumexp",
-        of("value", r"lax\.cumlogsumexp", r"^\* float8", "nan"),
-    ),
-    Known(
-        "the maximum of no complex numbers is less than any",
-        "dovetail.lax: reduce_min",
-        of(
-            "value",
-            r"lax\.(reduce_|cum)(min|max)|jnp\.nan(min|max)",
-            r"^\* complex.*inf",
-            r"inf[+-]0j",
-        ),
-    ),
-    Known(
-        "elements are copied, nan and infinities, too",
-        "dovetail.lax: conv_general_dilated_patches",
-        of("value", r"lax\.conv_general_dilated_patches", theirs="nan"),
-    ),
-    Known(
-        "the condition of a matrix that is singular but for rounding has no figures",
-        None,
-        of("value", r"jnp\.linalg\.cond", NO_FIGURES, NO_FIGURES),
-    ),
-    Known(
-        "the sign of complex numbers has a derivative",
-        "dovetail.lax: sign",
-        lambda d: d.mode == "grad" and of("value", r"(jnp|lax)\.sign", "complex", r"\b0j")(d),
-    ),
-    Known(
         "an exponent of rank 0 is an array",
         "dovetail.numpy: power",
         of("weak type", r"jnp\.(float_)?power|operator \*\*", "weak=False", "weak=True"),
-    ),
-    Known(
-        "the fraction of an infinity is zero",
-        "dovetail.numpy: modf",
-        of("value", r"jnp\.modf", r"-?0\.0.*inf", r"nan.*inf"),
-    ),
-    Known(
-        "what is multiplied by a beta of 0 is not read",
-        "dovetail.lax.linalg: symmetric_product",
-        of("value", r"lax\.linalg\.symmetric_product", theirs="nan"),
     ),
     Known(
         "indices of no elements take their place",
@@ -642,24 +452,9 @@ KNOWN = (
         of("refused", r"lax\.full(_like)?", "cannot hold the fill_value"),
     ),
     Known(
-        "sums of squares have a derivative where they vanish",
-        "dovetail.numpy.linalg: lstsq",
-        lambda d: d.mode == "grad" and of("value", r"jnp\.linalg\.lstsq", theirs="nan")(d),
-    ),
-    Known(
         "complex numbers have a mean and a variance",
         None,
         of("accepted", r"nn\.standardize", theirs="Clip received a complex value"),
-    ),
-    Known(
-        "infinities are scaled",
-        "dovetail.numpy.fft: ihfft",
-        of("value", r"jnp\.fft\.ihfft", "inf", "inf[+-]nanj"),
-    ),
-    Known(
-        "zeros at the ends of windows are exact",
-        None,
-        of("value", r"jnp\.blackman", r"[[ ]0\.0\b", r"-1\.49\d+e-08"),
     ),
     Known(
         "what is made of arrays of NumPy is an array, too",
@@ -682,71 +477,14 @@ KNOWN = (
         of("refused", r"transform dt\.jacfwd", "requires numeric results, got bool"),
     ),
     Known(
-        "JAX scales eigenvalues of large matrices by a power of two",
-        "dovetail.numpy.linalg: eigvals",
-        of("value", r"jnp\.linalg\.eig(vals)?", theirs=r"1099511627776"),
-    ),
-    Known(
-        "distances have the signs of numbers",
-        "dovetail.numpy: spacing",
-        of("value", r"jnp\.spacing", r"^\* float16"),
-    ),
-    Known(
-        "infinite at infinity",
-        "dovetail.numpy: i0",
-        of("value", r"jnp\.i0", rf"{LEAF}inf(, inf)*\]$", rf"{LEAF}nan(, nan)*\]$"),
-    ),
-    Known(
-        "derivatives of powers at (0, 0) are 0",
-        "dovetail.numpy: power",
-        lambda d: (
-            d.mode == "grad"
-            and of("value", r".*\b(jnp|lax)\.(pow|power|float_power)\b.*", theirs=f"{LEAF}nan")(d)
-        ),
-    ),
-    Known(
-        "where a number equals a bound, the derivative is that of the bound",
-        "dovetail.lax: clamp",
-        lambda d: d.mode == "grad" and of("value", r".*\blax\.clamp\b.*")(d),
-    ),
-    Known(
-        "what divides keeps its fraction and sign",
-        "dovetail: Array.at",
-        of("value", r"at divide", r"^\* b?float"),
-    ),
-    Known(
-        "what JAX makes of integers to negative powers has no meaning",
-        None,
-        of("value", r"at power", r"^\* u?int\d+\[[\d, ]*\] \[(-1|0|1)(, (-1|0|1))*\]$"),
-    ),
-    Known(
-        "of infinities and nan matrices and transforms make one or the other",
-        None,
-        lambda d: (
-            of("value", r"(lax|jnp)\.(linalg|fft)\..*")(d)
-            and not_finite(d.ours)
-            and not_finite(d.theirs)
-        ),
-    ),
-    Known(
-        "unsigned integers are never below -1",
-        "dovetail.nn: hard_tanh",
-        of("value", r"nn\.hard_tanh", r"^\* uint"),
-    ),
-    Known(
-        "the logarithmic derivative of the gamma function is -inf at 0",
-        "dovetail.lax: digamma",
-        of("value", r"lax\.digamma", rf"{LEAF}-inf(, -inf)*\]$", rf"{LEAF}nan(, nan)*\]$"),
-    ),
-    Known(
-        "older versions of JAX",
-        None,
-        of("value", r"jnp\.sinc", rf"{LEAF}-?0\.0(, -?0\.0)*\]$", rf"{LEAF}nan(, nan)*\]$"),
-    ),
-    Known(
         "older versions of JAX",
         None,
         of("dtype|weak type", r"jnp\.(tri|hypot|log2)", theirs="32|64"),
+    ),
+    Known(
+        "an element that is updated twice has no derivative",
+        None,
+        of("refused", r"lax\.scatter_apply", "only where no element is updated twice"),
     ),
     Known(
         "of two mistakes either may be told",
@@ -775,6 +513,7 @@ KNOWN = (
         None,
         of("structure", r"jnp\.(meshgrid|broadcast_arrays)", "^tuple", "^list"),
     ),
+    *KNOWN_VALUES,
 )
 
 

@@ -1,0 +1,301 @@
+"""Differences of values on purpose: see `known_differences`."""
+
+from __future__ import annotations
+
+from difference_patterns import (
+    Known,
+    is_reordered,
+    is_rounded,
+    is_special,
+    is_zero,
+    not_finite,
+    of,
+    pairs,
+)
+
+ANY = ".*"
+
+ELEMENTARY = (
+    r"(jnp|lax|nn)\.(a?(rc)?(sin|cos|tan)h?|exp\w*|log\w*|\w*sqrt|square|(float_)?power|pow)"
+)
+
+LEAF = r"^\* \w+\[[\d, ]*\] \["
+"""Before the elements that differ, of a result that is one array."""
+
+NO_FIGURES = r"\[(inf|nan)\]|\d{7,}\.|e\+"
+"""The condition of a matrix that is singular but for rounding."""
+
+DIVISIONS = r"jnp\.(floor_divide|mod|remainder|divmod|fmod)|operator (//|%)"
+
+KNOWN_VALUES = (
+    Known(
+        "special functions are exact, and infinite at every pole",
+        "dovetail.lax: zeta",
+        pairs(r"lax\.(zeta|polygamma)", lambda a, b: is_special(a) or is_special(b)),
+    ),
+    Known(
+        "functions of complex numbers have the values of C99 where they are not finite",
+        "dovetail.lax: acos",
+        lambda d: (
+            of("value", ELEMENTARY, ours="complex", theirs="nan|inf")(d)
+            and pairs(ELEMENTARY, lambda a, b: is_special(a) or is_special(b))(d)
+        ),
+    ),
+    Known(
+        "the sign of an infinite complex number lies on an axis",
+        "dovetail.lax: sign",
+        pairs(r"(jnp|lax)\.sign", lambda a, b: "j" in a and not is_special(a) and "nan" in b),
+    ),
+    Known(
+        "imaginary numbers are true",
+        "dovetail.numpy: all",
+        lambda d: (
+            of("value", ANY, r"^\* bool\[")(d)
+            and pairs(
+                r"(jnp\.|method )(all|any|astype)|lax\.convert_element_type",
+                lambda a, b: a == "True",
+            )(d)
+        ),
+    ),
+    Known(
+        "gradients pass through sets",
+        "dovetail.numpy: unique",
+        lambda d: (
+            d.mode == "grad"
+            and of("value", r"jnp\.(unique\w*|union1d|intersect1d|setdiff1d|setxor1d)")(d)
+        ),
+    ),
+    Known(
+        "the initial value of a reduction counts",
+        "dovetail.lax: reduce",
+        of("value", r"lax\.reduce"),
+    ),
+    Known(
+        "the incomplete gamma functions are accurate for large arguments",
+        "dovetail.lax: igamma",
+        of("value", r"lax\.igammac?"),
+    ),
+    Known(
+        "there are zeros below the diagonal",
+        "dovetail.lax.linalg: cholesky_update",
+        pairs(r"lax\.linalg\.cholesky_update", lambda a, b: is_zero(a)),
+    ),
+    Known(
+        "what a group holds never reaches another",
+        "dovetail.lax: ragged_dot",
+        of("value", r"lax\.ragged_dot", theirs="nan"),
+    ),
+    Known(
+        "an integer divided by zero is 0; infinities as in the array API standard",
+        "dovetail.numpy: floor_divide",
+        pairs(DIVISIONS, lambda a, b: is_zero(a) or is_special(a) or is_special(b)),
+    ),
+    Known(
+        "the ends of a sequence are those that were given",
+        "dovetail.numpy: geomspace",
+        pairs(r"jnp\.geomspace", lambda a, b: "nan" in b or b == "0"),
+    ),
+    Known(
+        "unsigned integers are floats before anything is subtracted from them",
+        "dovetail.nn: log_sigmoid",
+        of("value", r"nn\.log_sigmoid|nn\.log1mexp", theirs=r"nan|inf|\d{3,}\.0|e\+"),
+    ),
+    Known(
+        "integers are floats before they are negated",
+        "dovetail.nn: log_sigmoid",
+        of("value", r"nn\.log_sigmoid", r"-2147483648\.0|-9\.223\d+e\+18"),
+    ),
+    Known(
+        "integers are floats before they are squared",
+        None,
+        pairs(r"nn\.squareplus", lambda a, b: abs(float(a)) > 2**15),
+    ),
+    Known(
+        "integers are floats before they are squared",
+        None,
+        of("value", r"nn\.standardize", theirs=r"\d{5,}\.|e\+|nan|inf"),
+    ),
+    Known(
+        "nan is one element of a set",
+        None,
+        of("value", r"jnp\.(setdiff1d|setxor1d|union1d|intersect1d)", theirs="nan"),
+    ),
+    Known(
+        "there is no area below one point",
+        None,
+        pairs(r"jnp\.trapezoid", lambda a, b: is_zero(a) and "nan" in b),
+    ),
+    Known(
+        "what a loop carries is not weakly typed, and is not rounded to narrower operands",
+        "dovetail.lax: scan",
+        pairs(r"lax\.(scan|while_loop|fori_loop)", is_rounded),
+    ),
+    Known(
+        "integers are floats before they are negated",
+        "dovetail.nn: soft_sign",
+        of("value", r"nn\.soft_sign", r"-1\.0", r"[^-]1\.0"),
+    ),
+    Known(
+        "unsigned integers are floats before anything is subtracted from them",
+        "dovetail.nn: log_sigmoid",
+        of("value", r"nn\.(log_)?softmax", theirs=r"nan|inf"),
+    ),
+    Known(
+        "integers are divided by numbers that are none",
+        "dovetail: Array.at",
+        of("value", r"at divide", theirs=r"nan|inf"),
+    ),
+    Known(
+        "booleans are divided by numbers that are none",
+        "dovetail: Array.at",
+        of("value", r"at divide", theirs=r"\[([01]\.0(, )?)*\]$"),
+    ),
+    Known(
+        "an integer divided by zero is the same in each program",
+        "dovetail.lax: div",
+        lambda d: d.mode != "eager" and of("value", r"lax\.div", r"\* u?int")(d),
+    ),
+    Known(
+        "equal numbers share the gradient of the greater or the smaller one",
+        "dovetail.numpy: fmax",
+        lambda d: d.mode == "grad" and of("value", r"jnp\.fm(ax|in)")(d),
+    ),
+    Known(
+        "the result is sorted as a whole",
+        "dovetail.numpy: partition",
+        lambda d: of("value", r"jnp\.(arg)?partition")(d) and is_reordered(d),
+    ),
+    Known(
+        "JAX loses gradients that are small beside the inverse of the matrix",
+        None,
+        lambda d: (
+            d.mode == "grad"
+            and pairs(r"(jnp|lax)\.linalg\.qr", lambda a, b: is_zero(b) and not is_special(a))(d)
+        ),
+    ),
+    Known(
+        "what is factored from nan or infinity is nan",
+        None,
+        lambda d: (
+            of("value", r"(lax|jnp)\.linalg\.(svd|qr|eigh|schur|hessenberg|tridiagonal)")(d)
+            and not_finite(d.ours)
+        ),
+    ),
+    Known(
+        "floats of 8 bits have logarithms of sums",
+        "dovetail.lax: cumlogsumexp",
+        of("value", r"lax\.cumlogsumexp", r"^\* float8", "nan"),
+    ),
+    Known(
+        "the maximum of no complex numbers is less than any",
+        "dovetail.lax: reduce_min",
+        of(
+            "value",
+            r"lax\.(reduce_|cum)(min|max)|jnp\.nan(min|max)",
+            r"^\* complex.*inf",
+            r"inf[+-]0j",
+        ),
+    ),
+    Known(
+        "elements are copied, nan and infinities, too",
+        "dovetail.lax: conv_general_dilated_patches",
+        of("value", r"lax\.conv_general_dilated_patches", theirs="nan"),
+    ),
+    Known(
+        "the condition of a matrix that is singular but for rounding has no figures",
+        None,
+        of("value", r"jnp\.linalg\.cond", NO_FIGURES, NO_FIGURES),
+    ),
+    Known(
+        "the sign of complex numbers has a derivative",
+        "dovetail.lax: sign",
+        lambda d: d.mode == "grad" and of("value", r"(jnp|lax)\.sign", "complex", r"\b0j")(d),
+    ),
+    Known(
+        "the fraction of an infinity is zero",
+        "dovetail.numpy: modf",
+        pairs(r"jnp\.modf", lambda a, b: is_zero(a) and b == "nan"),
+    ),
+    Known(
+        "what is multiplied by a beta of 0 is not read",
+        "dovetail.lax.linalg: symmetric_product",
+        of("value", r"lax\.linalg\.symmetric_product", theirs="nan"),
+    ),
+    Known(
+        "sums of squares have a derivative where they vanish",
+        "dovetail.numpy.linalg: lstsq",
+        lambda d: d.mode == "grad" and of("value", r"jnp\.linalg\.lstsq", theirs="nan")(d),
+    ),
+    Known(
+        "infinities are scaled",
+        "dovetail.numpy.fft: ihfft",
+        of("value", r"jnp\.fft\.ihfft", "inf", "inf[+-]nanj"),
+    ),
+    Known(
+        "zeros at the ends of windows are exact",
+        None,
+        of("value", r"jnp\.blackman", r"[[ ]0\.0\b", r"-1\.49\d+e-08"),
+    ),
+    Known(
+        "JAX scales eigenvalues of large matrices by a power of two",
+        "dovetail.numpy.linalg: eigvals",
+        of("value", r"jnp\.linalg\.eig(vals)?", theirs=r"1099511627776"),
+    ),
+    Known(
+        "distances have the signs of numbers",
+        "dovetail.numpy: spacing",
+        of("value", r"jnp\.spacing", r"^\* float16"),
+    ),
+    Known(
+        "infinite at infinity",
+        "dovetail.numpy: i0",
+        of("value", r"jnp\.i0", rf"{LEAF}inf(, inf)*\]$", rf"{LEAF}nan(, nan)*\]$"),
+    ),
+    Known(
+        "derivatives of powers at (0, 0) are 0",
+        "dovetail.numpy: power",
+        lambda d: (
+            d.mode == "grad"
+            and of("value", r".*\b(jnp|lax)\.(pow|power|float_power)\b.*", theirs=f"{LEAF}nan")(d)
+        ),
+    ),
+    Known(
+        "where a number equals a bound, the derivative is that of the bound",
+        "dovetail.lax: clamp",
+        lambda d: d.mode == "grad" and of("value", r".*\blax\.clamp\b.*")(d),
+    ),
+    Known(
+        "what divides keeps its fraction and sign",
+        "dovetail: Array.at",
+        of("value", r"at divide", r"^\* b?float"),
+    ),
+    Known(
+        "what JAX makes of integers to negative powers has no meaning",
+        None,
+        of("value", r"at power", r"^\* u?int\d+\[[\d, ]*\] \[(-1|0|1)(, (-1|0|1))*\]$"),
+    ),
+    Known(
+        "of infinities and nan matrices and transforms make one or the other",
+        None,
+        lambda d: (
+            of("value", r"(lax|jnp)\.(linalg|fft)\..*")(d)
+            and not_finite(d.ours)
+            and not_finite(d.theirs)
+        ),
+    ),
+    Known(
+        "unsigned integers are never below -1",
+        "dovetail.nn: hard_tanh",
+        of("value", r"nn\.hard_tanh", r"^\* uint"),
+    ),
+    Known(
+        "the logarithmic derivative of the gamma function is -inf at 0",
+        "dovetail.lax: digamma",
+        of("value", r"lax\.digamma", rf"{LEAF}-inf(, -inf)*\]$", rf"{LEAF}nan(, nan)*\]$"),
+    ),
+    Known(
+        "older versions of JAX",
+        None,
+        of("value", r"jnp\.sinc", rf"{LEAF}-?0\.0(, -?0\.0)*\]$", rf"{LEAF}nan(, nan)*\]$"),
+    ),
+)
