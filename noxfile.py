@@ -278,6 +278,15 @@ def interrupts(session: nox.Session) -> None:
 
 
 @nox.session
+def large(session: nox.Session) -> None:
+    """Compute with 2**31 + 10 elements; takes 16 GB of memory, and half an hour."""
+    install(session, *group("tests"))
+    words = ("-q", "--durations=10", "tests/numpy/test_large_values.py", *session.posargs)
+    environment = {"DOVETAIL_TESTING_SIZE": str(2**31 + 10)}
+    session.run("python", "-m", "pytest", *words, env=environment)
+
+
+@nox.session
 def coexistence(session: nox.Session) -> None:
     """Run the tests with jax in the environment, and in one process with jax, in both orders."""
     install(session, *group("tests"))

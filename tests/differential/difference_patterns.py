@@ -49,12 +49,14 @@ def is_zero(element: str) -> bool:
     return element.lstrip("-") in ("0", "0.0", "0j", "(-0+0j)", "(-0-0j)")
 
 
+def are_apart(one: str, other: str, distance: float) -> bool:
+    """Whether two real elements are further apart than a distance."""
+    return abs(float(one) - float(other)) > distance
+
+
 def is_rounded(one: str, other: str) -> bool:
-    """Whether two real elements are the same number but for rounding to float32."""
-    try:
-        return math.isclose(float(one), float(other), rel_tol=1e-5)
-    except ValueError:  # a complex number
-        return False
+    """Whether two elements are the same number but for rounding to float32."""
+    return math.isclose(abs(complex(one)), abs(complex(other)), rel_tol=1e-5)
 
 
 def is_reordered(difference: Difference) -> bool:

@@ -280,6 +280,11 @@ KNOWN = (
         ),
     ),
     Known(
+        "rules may use what is captured where nothing depends on it",
+        None,
+        of("accepted", r"through dt\.custom_(jvp|vjp).*", theirs="^UnexpectedTracerError"),
+    ),
+    Known(
         "what a reference holds has one type, and is not weakly typed",
         "dovetail: new_ref",
         of("weak type", r"through dt\.new_ref", "weak=False", "weak=True"),
@@ -461,7 +466,8 @@ KNOWN = (
         None,
         of(
             "structure",
-            r"jnp\.reshape|lax\.(stop_gradient|associative_scan)|(transform|through) dt\.\w+",
+            r"jnp\.reshape|lax\.(polynomial|stop_gradient|associative_scan)|"
+            r"(transform|through) dt\.\w+",
             r"^\* ",
             r"^numpy ",
         ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from difference_patterns import (
     Known,
+    are_apart,
     is_reordered,
     is_rounded,
     is_special,
@@ -93,7 +94,7 @@ KNOWN_VALUES = (
     Known(
         "the ends of a sequence are those that were given",
         "dovetail.numpy: geomspace",
-        pairs(r"jnp\.geomspace", lambda a, b: "nan" in b or b == "0"),
+        pairs(r"jnp\.geomspace", lambda a, b: "nan" in b or b in ("0", "True")),
     ),
     Known(
         "unsigned integers are floats before anything is subtracted from them",
@@ -121,9 +122,14 @@ KNOWN_VALUES = (
         of("value", r"jnp\.(setdiff1d|setxor1d|union1d|intersect1d)", theirs="nan"),
     ),
     Known(
-        "there is no area below one point",
+        "numbers of more periods than their digits can count have no phase",
         None,
-        pairs(r"jnp\.trapezoid", lambda a, b: is_zero(a) and "nan" in b),
+        pairs(r"jnp\.unwrap", lambda a, b: are_apart(a, b, 1e6)),
+    ),
+    Known(
+        "there is no area below one point, and an infinite one below infinity",
+        None,
+        pairs(r"jnp\.trapezoid", lambda a, b: a in ("0.0", "inf", "-inf") and b == "nan"),
     ),
     Known(
         "what a loop carries is not weakly typed, and is not rounded to narrower operands",

@@ -38,6 +38,12 @@ SHOWN: dict[str, Callable[[Any], Any]] = {
 #: Those whose results are counts, which may be as large as the size.
 COUNTS: dict[str, Callable[[Any], Any]] = {
     "count_nonzero": jnp.count_nonzero,
+    "sum of booleans": lambda x: jnp.sum(x > 0),
+    "sum of booleans that are masked": lambda x: jnp.sum(x > 0, where=x < 3),
+    "nansum of booleans": lambda x: jnp.nansum(x > 0),
+    "sums of rows": lambda x: (x > 0)[None].sum(1),
+    "cumsum of booleans": lambda x: jnp.cumsum(x > 0),
+    "cumulative_sum of booleans": lambda x: jnp.cumulative_sum(x > 0),
     "bincount": lambda x: jnp.bincount(x, length=4),
     "ravel_multi_index": lambda x: jnp.ravel_multi_index((jnp.array([1]),), x.shape, mode="clip"),
 }

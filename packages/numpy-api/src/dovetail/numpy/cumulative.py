@@ -41,7 +41,16 @@ def _cumulative(
             target = dtypes.default_dtype("i")
     if axis is None:
         x, axis = reshaped(x, (aval_of(x).size,)), 0
-    return _running(compute, x, canonical_axis(function, axis, aval_of(x).ndim), target)
+    axis = canonical_axis(function, axis, aval_of(x).ndim)
+    if dtype is None and compute is lax.cumsum:
+        _check_counts(function, x, axis, target)
+    return _running(compute, x, axis, target)
+
+
+def _check_counts(function: str, x: Any, axis: int, target: Any) -> None:
+    """Refuse to count booleans in a dtype that cannot hold the last count."""
+    if aval_of(x).dtype == bool:
+        dtypes.check_holds(aval_of(x).shape[axis], target, function)
 
 
 def _running(compute: Any, x: Any, axis: int, dtype: Any) -> Any:
@@ -67,6 +76,9 @@ def cumsum(
 
     Returns:
         An array of the shape of `a`, or a vector if `axis` is None.
+
+    Raises:
+        OverflowError: the default integer type cannot count so many booleans.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -161,6 +173,8 @@ def _standard(
             default = dtypes.default_dtype("i" if kind == "b" else kind)
             if dtypes.itemsize_bits(target) < dtypes.itemsize_bits(default):
                 target = default
+    if dtype is None and compute is lax.cumsum:
+        _check_counts(function, x, axis, target)
     result = _running(compute, x, axis, target)
     if include_initial:
         shape = aval_of(x).shape

@@ -100,12 +100,15 @@ def accumulated(
     """`sum` or one of its relatives, with the name `function`."""
     x = array_like(a, function, "a")
     require_kind(function, x, "biufc", "numbers and booleans")
+    is_counted = dtype is None and identity == 0 and aval_of(x).dtype == bool
     target = requested_dtype(function, dtype) or sum_dtype(aval_of(x).dtype, promote_integers)
     x = value(strong(convert(x, target)))
     if where is not None:
         x = masked(function, x, where, identity)
     shape = aval_of(x).shape
     axes = canonical_axes(function, axis, len(shape))
+    if is_counted:
+        dtypes.check_holds(math.prod(shape[dimension] for dimension in axes), target, function)
     if dtypes.kind_of(target) == "b":
         # A sum of booleans in bool is a disjunction, a product a conjunction.
         primitive = reduce_or_p if identity == 0 else reduce_and_p
@@ -159,6 +162,7 @@ def sum(
 
     Raises:
         ValueError: a dimension is out of bounds or named twice.
+        OverflowError: the default integer type cannot count so many booleans.
 
     Differs:
         A dimension that is not there is NumPy's `AxisError`, a ValueError and an IndexError. An
@@ -492,9 +496,6 @@ def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Ar
         [2 1]
     """
     x = truth(array_like(a, "count_nonzero", "a"))
-    counts = accumulated(
+    return accumulated(
         "count_nonzero", reduce_sum_p, lax.add, 0, x, axis, None, keepdims, None, None
     )
-    each = aval_of(x).size // (aval_of(counts).size or 1)
-    dtypes.check_holds(each, aval_of(counts).dtype, "count_nonzero")
-    return counts
