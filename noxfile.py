@@ -279,7 +279,7 @@ def interrupts(session: nox.Session) -> None:
 
 @nox.session
 def large(session: nox.Session) -> None:
-    """Compute with 2**31 + 10 elements; takes 16 GB of memory, and half an hour."""
+    """Compute with 2**31 + 10 elements; needs 16 GB of memory, some of it 52."""
     install(session, *group("tests"))
     words = ("-q", "--durations=10", "tests/numpy/test_large_values.py", *session.posargs)
     environment = {"DOVETAIL_TESTING_SIZE": str(2**31 + 10)}

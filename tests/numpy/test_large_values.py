@@ -5,7 +5,10 @@ elements, the suite of a thousand.
 from __future__ import annotations
 
 import os
+import re
+import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -55,15 +58,7 @@ VALUES: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "prod": (lambda x: jnp.prod(jnp.maximum(x, 1)), 15),
     "max": (jnp.max, 5),
     "any": (lambda x: jnp.any(x == 5), True),
-    "nonzero": (lambda x: jnp.nonzero(x, size=3)[0], [7, LAST, 0]),
-    "flatnonzero": (lambda x: jnp.flatnonzero(x, size=2), [7, LAST]),
-    "argwhere of two rows": (
-        lambda x: jnp.argwhere(x.reshape(2, -1), size=2),
-        [[0, 7], [1, SIZE // 2 - 3]],
-    ),
     "where": (lambda x: jnp.where(x > 3, x, -1)[jnp.array([7, LAST])], [-1, 5]),
-    "compress": (lambda x: jnp.compress(x > 0, x, size=2), [3, 5]),
-    "bincount": (lambda x: jnp.bincount(x, length=6), [SIZE - 2, 0, 0, 1, 0, 1]),
     "an index": (lambda x: x[-3], 5),
     "an array as index": (lambda x: x[jnp.array([-3, LAST, 7])], [5, 5, 3]),
     "take": (lambda x: jnp.take(x, jnp.array([LAST, -3])), [5, 5]),
@@ -108,6 +103,34 @@ VALUES: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "random bits": (lambda x: dt.random.bits(dt.random.key(0), (SIZE,), "uint8")[-1] >= 0, True),
     "a NumPy array": (lambda x: np.asarray(x)[LAST], 5),
 }
+
+#: The same of what needs 24 bytes of temporaries for each element.
+FROM_COUNTS: dict[str, tuple[Callable[[Any], Any], Any]] = {
+    "nonzero": (lambda x: jnp.nonzero(x, size=3)[0], [7, LAST, 0]),
+    "flatnonzero": (lambda x: jnp.flatnonzero(x, size=2), [7, LAST]),
+    "argwhere of two rows": (
+        lambda x: jnp.argwhere(x.reshape(2, -1), size=2),
+        [[0, 7], [1, SIZE // 2 - 3]],
+    ),
+    "compress": (lambda x: jnp.compress(x > 0, x, size=2), [3, 5]),
+    "bincount": (lambda x: jnp.bincount(x, length=6), [SIZE - 2, 0, 0, 1, 0, 1]),
+}
+
+
+def memory() -> int:
+    """The bytes of memory that can be had now."""
+    text = Path("/proc/meminfo").read_text("ascii") if sys.platform == "linux" else ""
+    found = re.search(r"MemAvailable: *(\d+) kB", text)
+    return int(found.group(1)) * 1024 if found else 0
+
+
+@pytest.mark.parametrize("name", FROM_COUNTS)
+def test_what_is_made_of_counts(name: str, x: Any) -> None:
+    if SIZE > 2**30 and memory() < 26 * SIZE:
+        pytest.skip(f"needs {26 * SIZE // 2**30} GiB of memory")
+    function, expected = FROM_COUNTS[name]
+    found = np.asarray(dt.jit(function)(x))
+    np.testing.assert_array_equal(found, np.asarray(expected, found.dtype), strict=True)
 
 
 @pytest.mark.parametrize("name", VALUES)

@@ -114,6 +114,9 @@ def test_poly() -> None:
     for zeros in (np.array([1, 2, 3]), np.array([1j, -1j, 2]), np.array([])):
         near(jnp.poly(zeros), np.poly(zeros))
     near(jnp.poly(2.0), [1, -2])
+    for zeros in ([np.nan, 1.0], [1.0, np.inf], [np.inf, 2.0, -np.inf], [np.inf]):
+        with np.errstate(invalid="ignore"):
+            np.testing.assert_array_equal(jnp.poly(jnp.array(zeros)), np.poly(zeros))
     matrix = RNG.normal(size=(4, 4))
     near(jnp.poly(matrix), np.poly(matrix), 1e-4)
     assert jnp.poly(matrix).dtype == jnp.complex64

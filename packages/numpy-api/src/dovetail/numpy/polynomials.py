@@ -439,11 +439,18 @@ def poly(seq_of_zeros: ArrayLike) -> Array:
     zero = literal(0, dtype)
     start = lax.pad(lax.full((1,), 1, dtype), zero, [(0, size, 0)])
 
-    def step(product: Any, root: Any) -> tuple[Any, None]:
-        shifted = lax.pad(product, zero, [(1, -1, 0)])
-        return lax.sub(product, lax.mul(root, shifted)), None
+    places = lax.iota("int32", size)
 
-    return lax.scan(step, start, reshaped(x, (size,)))[0]
+    def step(product: Any, root_and_degree: tuple[Any, Any]) -> tuple[Any, None]:
+        root, degree = root_and_degree
+        first = slice_dimension(product, 0, 1, 0)
+        terms = lax.mul(root, slice_dimension(product, 0, size, 0))
+        # Beyond the degree there is nothing to multiply, not zeros: the root may be infinite.
+        terms = pick(lax.le(places, degree), terms, zero)
+        rest = lax.sub(slice_dimension(product, 1, size + 1, 0), terms)
+        return concatenate([first, rest]), None
+
+    return lax.scan(step, start, (reshaped(x, (size,)), places))[0]
 
 
 def _eigenvalues(matrix: Any) -> Any:
