@@ -30,10 +30,10 @@ SHOWN: dict[str, Callable[[Any], Any]] = {
     "nonzero": lambda x: jnp.nonzero(x, size=3),
     "flatnonzero": lambda x: jnp.flatnonzero(x, size=3),
     "where": lambda x: jnp.where(x, size=3),
-    "unique": lambda x: jnp.unique(x, size=3, return_index=True),
     "arange": lambda x: jnp.arange(x.size),
     "indices": lambda x: jnp.indices(x.shape, sparse=True),
     "permutation": lambda x: dt.random.permutation(dt.random.key(0), x.size),
+    "one_hot": lambda x: dt.nn.one_hot(jnp.int32(3), x.size, dtype="int8").argmax(),
 }
 #: Those whose results are counts, which may be as large as the size.
 COUNTS: dict[str, Callable[[Any], Any]] = {
@@ -44,6 +44,9 @@ COUNTS: dict[str, Callable[[Any], Any]] = {
     "sums of rows": lambda x: (x > 0)[None].sum(1),
     "cumsum of booleans": lambda x: jnp.cumsum(x > 0),
     "cumulative_sum of booleans": lambda x: jnp.cumulative_sum(x > 0),
+    "unique with positions": lambda x: jnp.unique(x, size=3, return_index=True),
+    "unique_inverse": lambda x: jnp.unique_inverse(x, size=3),
+    "unique_counts": lambda x: jnp.unique_counts(x, size=3),
     "bincount": lambda x: jnp.bincount(x, length=4),
     "ravel_multi_index": lambda x: jnp.ravel_multi_index((jnp.array([1]),), x.shape, mode="clip"),
 }
@@ -79,6 +82,14 @@ USED: dict[str, Callable[[Any], Any]] = {
     "roll": lambda x: jnp.roll(x, 3),
     "flip": jnp.flip,
     "sort": jnp.sort,
+    "put_along_axis of two": lambda x: jnp.put_along_axis(
+        x[:, None], jnp.array([[0, 0]]), 1, 1, inplace=False
+    ),
+    "unique": lambda x: jnp.unique(x, size=3),
+    "union1d": lambda x: jnp.union1d(x, x[:3], size=3),
+    "intersect1d": lambda x: jnp.intersect1d(x, x[:3], size=3),
+    "setdiff1d": lambda x: jnp.setdiff1d(x, x[:3], size=3),
+    "setxor1d": lambda x: jnp.setxor1d(x, x[:3], size=3),
     "searchsorted": lambda x: jnp.searchsorted(x, jnp.int8(3)),
     "digitize": lambda x: jnp.digitize(jnp.int8(3), x),
     "isin": lambda x: jnp.isin(jnp.int8(3), x),

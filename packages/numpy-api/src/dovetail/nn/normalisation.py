@@ -27,7 +27,7 @@ from dovetail.extend.arguments import (
     value,
 )
 from dovetail.extend.avals import aval_of
-from dovetail.extend.unchecked import iota_like
+from dovetail.extend.unchecked import iota_like, position_dtype
 from dovetail.lax import reduce_max_p
 from dovetail.numpy.averages import count_of
 from dovetail.numpy.averages import mean as mean_of
@@ -411,7 +411,7 @@ def _one_hot(x: Any, num_classes: int, dtype: Any, axis: int) -> Any:
         positions = convert(positions, dtypes.default_dtype("i"))
     elif dtypes.kind_of(kind) in ("i", "u") and num_classes - 1 > dtypes.iinfo(kind).max:
         # The class numbers must fit the dtype in which they are compared.
-        positions = convert(positions, dtypes.default_dtype("i"))
+        positions = convert(positions, position_dtype(num_classes))
     kind = aval_of(positions).dtype
     shape = tuple(num_classes if d == dimension else 1 for d in range(rank))
     classes = iota_like(kind, shape, dimension)

@@ -25,13 +25,14 @@ from dovetail.extend.arguments import (
 )
 from dovetail.extend.avals import Tracer, aval_of
 from dovetail.extend.eager import evaluation_trace, use_trace
+from dovetail.extend.unchecked import iota_like
 from dovetail.lax import sort_p
 from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.conditions import pick, spread
 from dovetail.numpy.creation import host_array_on, place_of
 from dovetail.numpy.gathering import take
 from dovetail.numpy.lookups import isin
-from dovetail.numpy.searching import nonzero
+from dovetail.numpy.nonzeros import indices_of_nonzero, position_dtype
 from dovetail.numpy.shapes import moveaxis, reshaped
 from dovetail.typing import Array, ArrayLike
 
@@ -130,7 +131,7 @@ def _entries(
 ) -> tuple[list[Any], list[Any]]:
     flags, columns, whole = mark(*operands, *options)
     (count,) = aval_of(flags).shape
-    (places,) = nonzero(flags, size=size, fill_value=count)
+    (places,) = indices_of_nonzero(flags, size, count)
     present = lax.lt(places, literal(count, aval_of(places).dtype))
     selected = []
     for number, (column, fill) in enumerate(columns):
@@ -191,7 +192,7 @@ def _keys(x: Any) -> Any:
 def _ordered(rows: Any) -> tuple[Any, Any]:
     """The rows of a matrix in lexicographic order, and their numbers; the sort is stable."""
     count, width = aval_of(rows).shape
-    numbers = lax.iota(dtypes.default_dtype("i"), count)
+    numbers = iota_like(position_dtype(count), (count,), 0)
     if width == 1:
         ordered, numbers = sort_p.bind(
             reshaped(rows, (count,)), numbers, dimension=0, is_stable=True, num_keys=1
@@ -241,23 +242,23 @@ def _mark_unique(
     else:
         moved = plain(moveaxis)(x, axis, 0)
     sizes = aval_of(moved).shape
-    count, default = sizes[0], dtypes.default_dtype("i")
+    count, dtype = sizes[0], position_dtype(sizes[0])
     ordered, numbers = _ordered(reshaped(_keys(moved), (count, math.prod(sizes[1:]))))
     first = lax.bitwise_not(_repeats(ordered, equal_nan))
     columns: list[tuple[Any, Any]] = [(reshaped(ordered, sizes), None)]
     if index:
         columns.append((numbers, None))
     if counts:
-        places = lax.iota(default, count)
+        places = iota_like(dtype, (count,), 0)
         # The position of the next group, or the end.
-        starts = pick(first, places, literal(count, default))
-        after = lax.pad(starts, literal(count, default), [(-1, 1, 0)]) if count else starts
+        starts = pick(first, places, literal(count, dtype))
+        after = lax.pad(starts, literal(count, dtype), [(-1, 1, 0)]) if count else starts
         ends = lax.cummin(after, reverse=True)
-        columns.append((lax.sub(ends, places), literal(0, default)))
+        columns.append((lax.sub(ends, places), literal(0, dtype)))
     whole = []
     if inverse:
-        groups = lax.sub(lax.cumsum(convert(first, default)), literal(1, default))
-        group_numbers = value(lax.full((count,), 0, default))
+        groups = lax.sub(lax.cumsum(convert(first, dtype)), literal(1, dtype))
+        group_numbers = value(lax.full((count,), 0, dtype))
         group_numbers = group_numbers.at[numbers].set(
             groups, mode="promise_in_bounds", unique_indices=True
         )
@@ -286,6 +287,8 @@ def _unique(
         raise ValueError(
             f"{function} of no elements has none to fill up {size} with: give fill_value"
         )
+    if index or inverse or counts:
+        dtypes.check_holds(count, dtypes.default_dtype("i"), function)
     flags = bool(equal_nan), bool(index), bool(inverse), bool(counts)
     selected, whole = _select(function, _mark_unique, (x,), size, fill_value, dimension, *flags)
     if dimension:
@@ -586,7 +589,7 @@ def union1d(
 
 def _mark_common(x: Any, y: Any, indices: bool) -> _Marked:
     ordered, numbers, repeats, second = _joined(x, y, nan_of_each=False)
-    count, default = aval_of(ordered).size, dtypes.default_dtype("i")
+    count, dtype = aval_of(ordered).size, aval_of(numbers).dtype
     if not count:
         empty = numbers
         return _Marked(repeats, [(ordered, None), *[(empty, None)] * (2 * indices)])
@@ -595,8 +598,8 @@ def _mark_common(x: Any, y: Any, indices: bool) -> _Marked:
     flags = lax.bitwise_and(lax.bitwise_and(repeats, second), first_before)
     columns: list[tuple[Any, Any]] = [(ordered, None)]
     if indices:
-        sizes = [literal(aval_of(v).size, default) for v in (x, y)]
-        starts = pick(repeats, literal(0, default), lax.iota(default, count))
+        sizes = [literal(aval_of(v).size, dtype) for v in (x, y)]
+        starts = pick(repeats, literal(0, dtype), iota_like(dtype, (count,), 0))
         earliest = take(numbers, lax.cummax(starts), mode="promise_in_bounds")
         columns += [(earliest, sizes[0]), (lax.sub(numbers, sizes[0]), sizes[1])]
     return _Marked(flags, columns)
@@ -659,6 +662,9 @@ def intersect1d(
     """
     operands = _pair("intersect1d", ar1, ar2, keeps_weak=False)
     with_indices = bool(return_indices)
+    if with_indices:
+        count = sum(aval_of(each).size for each in operands)
+        dtypes.check_holds(count, dtypes.default_dtype("i"), "intersect1d")
     outputs, _ = _select("intersect1d", _mark_common, operands, size, fill_value, with_indices)
     return tuple(outputs) if with_indices else outputs[0]
 

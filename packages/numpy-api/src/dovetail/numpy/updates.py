@@ -224,9 +224,7 @@ def _put_along(x: Any, where: Any, values: Any, axis: int, mode: str | None) -> 
         places = iota_like(where.dtype, shape, axis)
         return pick(lax.eq(places, spread(where, shape)), values, x)
     index: list[Any] = [
-        lax.broadcasted_iota(
-            dtypes.default_dtype("i"), tuple(n if d == e else 1 for e in range(len(full))), d
-        )
+        iota_like(position_dtype(n), tuple(n if d == e else 1 for e in range(len(full))), d)
         for d, n in enumerate(full)
     ]
     index[axis] = broadcast_to(where, full)

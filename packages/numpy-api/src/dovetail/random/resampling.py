@@ -107,6 +107,7 @@ def _permuted_numbers(key: Any, size: Any) -> Any:
 
 def permuted_numbers(key: Any, size: int) -> Any:
     """The numbers below `size` in random order."""
+    dtypes.check_holds(size - 1, dtypes.default_dtype("i"), "random.permutation")
     return _shuffled(key, iota_like(dtypes.default_dtype("i"), (size,), 0), 0)
 
 
