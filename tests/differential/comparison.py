@@ -9,7 +9,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-from source import Program, operands
+from source import Program, operands, operation_lines
 
 TOLERANCE = {
     "float64": 1e-11,
@@ -47,6 +47,7 @@ class Difference:
     field: str
     ours: str
     theirs: str
+    call: str = ""
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -234,7 +235,9 @@ def compare(
         different = compare_outcomes(a, b, LEAST.get(mode, LEAST_ELSEWHERE))
         if different:
             differing.add(names[number])
-            found.append((number, Difference(mode, names[number], functions[number], *different)))
+            call = "" if functions is names else operation_lines(operations[number])[-1]
+            one = Difference(mode, names[number], functions[number], *different, call)
+            found.append((number, one))
     return found
 
 

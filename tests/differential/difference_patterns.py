@@ -71,8 +71,10 @@ def not_finite(told: str) -> bool:
     return bool(found) and all(map(is_special, found))
 
 
-def of(fields: str, functions: str, ours: str = "", theirs: str = "") -> Callable[..., bool]:
-    """Differences in one of some fields, of functions and with outcomes that match patterns."""
+def of(
+    fields: str, functions: str, ours: str = "", theirs: str = "", call: str = ""
+) -> Callable[..., bool]:
+    """Differences in one of some fields, whose function, outcomes and call match patterns."""
 
     def applies(difference: Difference) -> bool:
         return (
@@ -80,6 +82,7 @@ def of(fields: str, functions: str, ours: str = "", theirs: str = "") -> Callabl
             and re.fullmatch(functions, difference.function) is not None
             and re.search(ours, difference.ours) is not None
             and re.search(theirs, difference.theirs) is not None
+            and re.search(call, difference.call) is not None
         )
 
     return applies

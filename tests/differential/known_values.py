@@ -117,6 +117,11 @@ KNOWN_VALUES = (
         of("value", r"nn\.standardize", theirs=r"\d{5,}\.|e\+|nan|inf"),
     ),
     Known(
+        "of two elements that are as near the one in the even place is taken",
+        "dovetail.numpy: quantile",
+        of("value", r"jnp\.(nan)?(quantile|percentile)", call="nearest"),
+    ),
+    Known(
         "nan is one element of a set",
         None,
         of("value", r"jnp\.(setdiff1d|setxor1d|union1d|intersect1d)", theirs="nan"),

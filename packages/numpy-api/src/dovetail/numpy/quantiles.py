@@ -174,6 +174,11 @@ def quantile(
         >>> print(jnp.quantile(jnp.arange(11.0), 0.7, method="inverted_cdf"))
         7.0
 
+        In a tie "nearest" takes the element in the even place, as in NumPy; JAX the lower one.
+
+        >>> print(jnp.quantile(jnp.arange(4.0), 0.5, method="nearest"))
+        2.0
+
         Shares may be an array of any rank, as in NumPy.
 
         >>> print(jnp.quantile(jnp.arange(11.0), jnp.array([[0.1, 0.5], [0.7, 0.9]])))
