@@ -444,7 +444,12 @@ KNOWN = (
     Known(
         "an exponent of rank 0 is an array",
         "dovetail.numpy: power",
-        of("weak type", r"jnp\.(float_)?power|operator \*\*", "weak=False", "weak=True"),
+        of("weak type", r"jnp\.(float_)?pow(er)?|operator \*\*", "weak=False", "weak=True"),
+    ),
+    Known(
+        "an exponent of rank 0 is an array",
+        "dovetail.numpy: power",
+        of("dtype", r"jnp\.pow(er)?|operator \*\*", r"^u?int\d+$", r"^u?int\d+$"),
     ),
     Known(
         "indices of no elements take their place",
