@@ -74,6 +74,7 @@ MERELY_REFUSED = "|".join(
         r"PRNG key seed must be an integer; got JitTracer",  # which is told where it is traced
         r"select cases must have the same shapes",  # the gradient of clamp with bounds of rank 0
         r"unexpected JAX type .* expected float0",  # cotangents of integers are not read
+        r"Reverse-mode differentiation does not work for",  # loops that pass on what they carry
     )
 )
 """What JAX refuses in these words has one meaning, which it has here."""

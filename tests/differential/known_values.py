@@ -69,7 +69,7 @@ KNOWN_VALUES = (
     Known(
         "the initial value of a reduction counts",
         "dovetail.lax: reduce",
-        of("value", r"lax\.reduce"),
+        of("value", r"lax\.reduce", call=r", \(\)\)$"),
     ),
     Known(
         "the incomplete gamma functions are accurate for large arguments",
@@ -120,6 +120,16 @@ KNOWN_VALUES = (
         "of two elements that are as near the one in the even place is taken",
         "dovetail.numpy: quantile",
         of("value", r"jnp\.(nan)?(quantile|percentile)", call="nearest"),
+    ),
+    Known(
+        "integers of Python are compared by value",
+        "dovetail.numpy: equal",
+        of(
+            "value",
+            r"jnp\.(equal|not_equal|(greater|less)(_equal)?)|operator [<>=!]=?",
+            r"^\* bool",
+            call=r"(^| |\()-\d|\d{3,}",
+        ),
     ),
     Known(
         "nan is one element of a set",

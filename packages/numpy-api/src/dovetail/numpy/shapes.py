@@ -133,11 +133,11 @@ def complete_shape(function: str, shape: Any, count: int, have: Shape) -> Shape:
     sizes = [n if type(n) is int else integer(function, "shape", n) for n in shape]
     unknown = [i for i, n in enumerate(sizes) if n == -1]
     if len(unknown) > 1:
-        raise TypeError(f"{function}: only one size can be -1, got the shape {tuple(sizes)}")
+        raise ShapeError(f"{function}: only one size can be -1, got the shape {tuple(sizes)}")
     if unknown:
         product = math.prod(n for n in sizes if n != -1)
         if product == 0 or count % product:
-            raise TypeError(
+            raise ShapeError(
                 f"{function}: an array of shape {have} with {count} elements does not go into "
                 "shape "
                 f"{tuple(sizes)}: the known sizes multiply to {product}, which does not divide "
@@ -145,9 +145,9 @@ def complete_shape(function: str, shape: Any, count: int, have: Shape) -> Shape:
             )
         sizes[unknown[0]] = count // product
     if any(n < 0 for n in sizes):
-        raise TypeError(f"{function}: sizes must not be negative, got the shape {tuple(sizes)}")
+        raise ShapeError(f"{function}: sizes must not be negative, got the shape {tuple(sizes)}")
     if math.prod(sizes) != count:
-        raise TypeError(
+        raise ShapeError(
             f"{function}: cannot reshape an array of shape {have} with {count} elements into shape "
             f"{tuple(sizes)} with {math.prod(sizes)}; one size may be -1, which stands for what is "
             "left"
