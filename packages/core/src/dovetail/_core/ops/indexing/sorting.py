@@ -263,7 +263,8 @@ class TopK(Primitive):
 
     def lower(self, context: Builder, x: Any, *, k: int, axis: int) -> Any:
         (aval,), outs = context.avals_in, context.avals_out
-        work = aval if aval.dtype != np.bool_ else aval.update(dtype=np.dtype(np.uint8))
+        # Compilers sort the elements beside 32-bit positions, and do not lay out both narrowly.
+        work = aval.update(dtype=_whole_bytes(aval.dtype))
         x = context.convert(x, aval, work)
         last = aval.ndim - 1
         if axis == last:
@@ -288,6 +289,13 @@ class TopK(Primitive):
     @staticmethod
     def _find(context: Builder, x: Any, outs: Sequence[ShapedArray], k: int) -> list[Any]:
         return context.ops("chlo.top_k", [x], outs, {"k": k})
+
+
+def _whole_bytes(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """A dtype of whole bytes that orders the same values alike."""
+    if dtypes.itemsize_bits(dtype) >= 8 and dtype != np.bool_:
+        return dtype
+    return np.dtype({"i": "int8", "f": "float32"}.get(dtypes.kind_of(dtype), "uint8"))
 
 
 top_k_p: Final = TopK()
