@@ -520,6 +520,8 @@ def fromfunction(
     """
     from dovetail import vmap  # deferred: the layer of transformations
 
+    if not callable(function):
+        raise TypeError(f"fromfunction takes a function first, got {function!r:.80}")
     sizes = canonical_shape("fromfunction", shape)
     mapped: Callable[..., Any] = functools.partial(function, **kwargs)
     for i in reversed(range(len(sizes))):

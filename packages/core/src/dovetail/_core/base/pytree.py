@@ -18,6 +18,7 @@ from dovetail._core.base.bindings import PyTreeRegistry as PyTreeRegistry
 from dovetail._core.base.bindings import SequenceKey as SequenceKey
 from dovetail._core.base.node_types import KeyPath as KeyPath
 from dovetail._core.base.node_types import Partial as Partial
+from dovetail._core.base.node_types import check_structure
 from dovetail._core.base.node_types import dispatch_registry as dispatch_registry
 from dovetail._core.base.node_types import flatten_one_level as flatten_one_level
 from dovetail._core.base.node_types import (
@@ -136,6 +137,7 @@ def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> PyTree:
         >>> dovetail.tree.unflatten(dovetail.tree.structure({"a": 0, "b": (0, 0)}), [1, 2, 3])
         {'a': 1, 'b': (2, 3)}
     """
+    check_structure("tree.unflatten", treedef)
     return treedef.unflatten(leaves)
 
 
@@ -341,6 +343,7 @@ def reduce(
         >>> dovetail.tree.reduce(lambda total, leaf: total + leaf, [1, (2, 3)], 10)
         16
     """
+    _check_callable("tree.reduce", function)
     flat = leaves(tree, is_leaf)
     if initializer is UNSPECIFIED:
         if not flat:
@@ -349,6 +352,14 @@ def reduce(
             )
         return functools.reduce(function, flat)
     return functools.reduce(function, flat, initializer)
+
+
+def _check_callable(name: str, function: Any) -> None:
+    if not callable(function):
+        raise TypeError(
+            f"{name} takes a function as its first argument, got {type(function).__name__}: "
+            f"{function!r:.80}"
+        )
 
 
 def reduce_associative(
@@ -373,6 +384,7 @@ def reduce_associative(
         >>> dovetail.tree.reduce_associative(lambda a, b: f"({a}{b})", list("abcd"))
         '((ab)(cd))'
     """
+    _check_callable("tree.reduce_associative", operation)
     level = leaves(tree, is_leaf)
     if not level:
         if identity is UNSPECIFIED:
@@ -498,6 +510,9 @@ def transpose(
         >>> dovetail.tree.transpose(dovetail.tree.structure([0, 0]), None, [(1, 2), (3, 4)])
         ([1, 3], [2, 4])
     """
+    check_structure("tree.transpose", outer_treedef)
+    if inner_treedef is not None:
+        check_structure("tree.transpose", inner_treedef)
     subtrees = flatten_up_to(outer_treedef, pytree_to_transpose)
     if inner_treedef is None:
         if not subtrees:

@@ -17,6 +17,7 @@ from dovetail._core.ir.avals import make_aval, shape_of
 from dovetail._core.ops.shape.dimensions import (
     canonical_dimensions,
     canonical_shape,
+    integer,
     integers,
     refuse_sharding,
 )
@@ -290,6 +291,7 @@ def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
         (1, 3)
     """
     x = as_operand(x, "lax.broadcast_to_rank")
+    rank = integer(rank, "lax.broadcast_to_rank", "rank")
     have = len(shape_of(x))
     if have >= rank and isinstance(x, ArrayClass):
         return x
