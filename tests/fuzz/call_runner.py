@@ -71,8 +71,8 @@ def look_at(result: Any) -> None:
         repr(result)
 
 
-def outcome(line: str) -> tuple[str, str] | None:
-    """What is wrong with a call; None if nothing is."""
+def outcome(line: str) -> tuple[str, str] | tuple[()] | None:
+    """What is wrong with a call; None if it was refused, as it should be, () if it was made."""
     names: dict[str, Any] = {}
     exec(PRELUDE, names)
     try:
@@ -85,7 +85,7 @@ def outcome(line: str) -> tuple[str, str] | None:
             return None
         why, where = found
         return f"{type(error).__name__}: {str(error)[:300]}", f"{why}, {where}"
-    return None
+    return ()
 
 
 def main() -> None:
@@ -96,7 +96,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     os.chdir(tempfile.mkdtemp(prefix="dovetail-fuzz-"))
     jnp.linalg.inv(jnp.eye(2))
-    before = {x64: "" for x64 in (False, True)}
+    before = dict.fromkeys((False, True), "")
     for x64 in before:
         dt.config.update("enable_x64", x64)
         before[x64] = state()
@@ -117,7 +117,7 @@ def main() -> None:
                 changed = f"{before[request['x64']]} became {after}"
         except Exception as error:
             changed = f"what is always right raises {type(error).__name__}: {error}"
-        send(answers, {"found": found, "changed": changed})
+        send(answers, {"found": found or None, "made": found == (), "changed": changed})
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ code is 1 where there is one.
 from __future__ import annotations
 
 import argparse
+import math
 import re
 import sys
 import tempfile
@@ -73,6 +74,7 @@ class Caller:
         variables["PYTHONPATH"] = ":".join([*paths, variables.get("PYTHONPATH", "")])
         self.process = Process(command, PATIENCE, lambda: variables, MOST_CALLS, self.log)
         self.made: list[int] = []
+        self.accepted = 0
 
     def make(self, call: Call) -> list[Finding]:
         """Make a call, and tell what was found."""
@@ -86,6 +88,7 @@ class Caller:
             after = f"{lost} after {len(self.made)} calls, the first of seed {self.made[0]}"
             return [Finding(call, str(lost), f"{after}\n{self._last_words()}")]
         found = []
+        self.accepted += answer["made"]
         if answer["found"] is not None:
             found.append(Finding(call, *answer["found"]))
         if answer["changed"]:
@@ -111,7 +114,7 @@ class Callers:
         self._local = threading.local()
         self._all: list[Caller] = []
 
-    def make_all(self, first: int, count: int, until: float) -> Iterator[list[Finding]]:
+    def make_all(self, first: int, count: int, until: float = math.inf) -> Iterator[list[Finding]]:
         """What was found by each of several calls, in order."""
 
         def one(seed: int) -> list[Finding]:
@@ -125,6 +128,10 @@ class Callers:
 
         with ThreadPoolExecutor(self.workers) as executor:
             yield from executor.map(one, range(first, first + count))
+
+    def accepted(self) -> int:
+        """How many calls were no mistakes."""
+        return sum(caller.accepted for caller in self._all)
 
     def close(self) -> None:
         """End the processes."""
@@ -156,8 +163,8 @@ def main() -> int:
     for (what, where), count in causes.most_common():
         print(f"{count:6} {what} | {where.splitlines()[0]}")
     print(
-        f"{made} calls from seed {options.seed}, {causes.total()} findings of {len(causes)} causes,"
-        f" {time.monotonic() - begin:.0f} s"
+        f"{made} calls from seed {options.seed}, of which {callers.accepted()} were accepted, "
+        f"{causes.total()} findings of {len(causes)} causes, {time.monotonic() - begin:.0f} s"
     )
     return 1 if causes else 0
 

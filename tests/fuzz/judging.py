@@ -41,13 +41,6 @@ FAMILIAR = re.compile(
 NATURAL = (OSError, KeyboardInterrupt, StopIteration)
 
 
-def place_of(error: BaseException) -> tuple[str, str, str]:
-    """Where an error was raised: the file, the function and the line."""
-    frames = traceback.extract_tb(error.__traceback__)
-    last = frames[-1]
-    return last.filename, last.name, linecache.getline(last.filename, last.lineno or 0).strip()
-
-
 def what_is_wrong(error: BaseException, known: frozenset[str]) -> tuple[str, str] | None:
     """Why an error is a finding, and where it came from; None if a user can read it.
 
@@ -55,23 +48,24 @@ def what_is_wrong(error: BaseException, known: frozenset[str]) -> tuple[str, str
         error: the error.
         known: names of functions that the user knows.
     """
-    file, function, line = place_of(error)
+    frames = traceback.extract_tb(error.__traceback__)
+    last = frames[-1]
+    # What others raise is the matter of who called them: the library or the user.
+    caller = next(f for f in reversed(frames) if OWN in f.filename or f.filename == CALL)
+    where = f"{'/'.join(Path(caller.filename).parts[-2:])}: {caller.name}"
     text = str(error)
-    short = "/".join(Path(file).parts[-2:])
-    where = f"{short}: {function}"
     if isinstance(error, NATURAL):
         return None
-    if (found := INTERNAL.search(text)) and (file != CALL or "'NoneType'" not in found[0]):
+    if (found := INTERNAL.search(text)) and (caller.filename != CALL or "'No" not in found[0]):
         return f"the message says {found[0]!r}", where
-    if FAMILIAR.search(text):
+    if caller.filename == CALL or FAMILIAR.search(text):
         return None
-    if not text.strip() and file != CALL:
+    if not text.strip():
         return "there is no message", where
-    if file == CALL:
-        return None
     fits = WRONG_CALL.match(text)
     if fits is not None and fits[1].rpartition(".")[2] in known:
         return None  # Python names a function that the user wrote, or called
-    if OWN in file and line.startswith(("raise ", "raise")):
+    line = linecache.getline(last.filename, last.lineno or 0).strip()
+    if caller is last and re.match(r"raise\b", line):
         return None
     return "raised by no statement of ours", where

@@ -16,6 +16,7 @@ from dovetail.extend.arguments import (
     canonical_shape,
     convert,
     host_array,
+    integer,
     no_sharding,
     requested_dtype,
 )
@@ -493,7 +494,14 @@ def frombuffer(
         >>> print(jnp.frombuffer(b"\\x01\\x02\\x03", dtype="uint8"))
         [1 2 3]
     """
-    return array(np.frombuffer(buffer, dtype, count, offset))
+    return array(
+        np.frombuffer(
+            buffer,
+            dtype if isinstance(dtype, (str, np.dtype)) else dtypes.as_dtype(dtype),
+            integer("frombuffer", "count", count),
+            integer("frombuffer", "offset", offset),
+        )
+    )
 
 
 def fromfunction(

@@ -375,6 +375,8 @@ def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
         >>> dovetail.tree_util.keystr(path, simple=True, separator="/")
         'a/0'
     """
+    if not isinstance(keys, Iterable):
+        raise TypeError(f"keystr: keys must be a path, a tuple of keys, got {keys!r:.80}")
     if not isinstance(separator, str):
         raise TypeError(f"keystr: separator must be a string, got {separator!r:.80}")
     return separator.join([_simple_key(key) if simple else str(key) for key in keys])
@@ -493,6 +495,8 @@ def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
         >>> dovetail.tree_util.treedef_tuple([leaf, empty])
         PyTreeDef((*, []))
     """
+    if not isinstance(treedefs, Iterable):
+        raise TypeError(f"treedef_tuple takes a sequence of structures, got {treedefs!r:.80}")
     structures = list(treedefs)
     for treedef in structures:
         check_structure("treedef_tuple", treedef)
@@ -545,6 +549,8 @@ class Partial(functools.partial[Any]):
         if isinstance(func, functools.partial) and not isinstance(func, Partial):
             # functools.partial would merge in the inner arguments, and so make them children.
             func = _Closed(func)
+        if not callable(func):
+            raise TypeError(f"Partial takes a function first, got {func!r:.80}")
         return super().__new__(cls, func, *args, **kw)
 
 

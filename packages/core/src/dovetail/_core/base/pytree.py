@@ -138,7 +138,14 @@ def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> PyTree:
         {'a': 1, 'b': (2, 3)}
     """
     check_structure("tree.unflatten", treedef)
-    return treedef.unflatten(leaves)
+    if not isinstance(leaves, Iterable):
+        raise TypeError(f"tree.unflatten: leaves must be a sequence, got {leaves!r:.80}")
+    try:
+        return treedef.unflatten(leaves)
+    except ValueError as error:
+        if "leaves for PyTreeDef" not in str(error):
+            raise
+        raise ValueError(f"tree.unflatten: {error}") from None
 
 
 def leaves(tree: PyTree, is_leaf: IsLeaf = None) -> list[Any]:
@@ -246,6 +253,7 @@ def map(f: Callable[..., Any], tree: PyTree, *rest: PyTree, is_leaf: IsLeaf = No
         >>> dovetail.tree.map(lambda x, y: x + y, {"a": 1, "b": [2]}, {"a": 10, "b": [20]})
         {'a': 11, 'b': [22]}
     """
+    _check_callable("tree.map", f)
     first, treedef = flatten(tree, is_leaf)
     if not rest:
         return treedef.unflatten([f(leaf) for leaf in first])
@@ -276,6 +284,7 @@ def map_with_path(
         >>> dovetail.tree.map_with_path(lambda p, x: dovetail.tree_util.keystr(p), {"a": [1, 2]})
         {'a': ["['a'][0]", "['a'][1]"]}
     """
+    _check_callable("tree.map_with_path", f)
     pairs, treedef = flatten_with_path(tree, is_leaf, is_leaf_takes_path)
     columns = [
         _flatten_rest("map_with_path", treedef, tree, other, number, None)
@@ -544,6 +553,8 @@ def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf = None) -> bool:
         >>> dovetail.tree_util.all_leaves([1, "a"]), dovetail.tree_util.all_leaves([1, [2]])
         (True, False)
     """
+    if not isinstance(iterable, Iterable):
+        raise TypeError(f"all_leaves takes a sequence of values, got {iterable!r:.80}")
     if is_leaf is None:
         return bool(bindings._jax.pytree.all_leaves(registry, iterable))
     elements = list(iterable)
