@@ -164,7 +164,7 @@ class CallDraw:
         if self.chance(self.fits):
             for pattern, draw in KINDS:
                 if pattern.fullmatch(parameter.name):
-                    return draw(self)
+                    return str(draw(self))
             return self.array() if self.chance(0.8) else self.pick(NUMBERS)
         return self.value()
 
@@ -201,20 +201,20 @@ class CallDraw:
         return "(" + "".join(f"{number}, " for number in numbers) + ")"
 
     def axis(self) -> str:
-        return self.pick((self.number, self.number, self.tuple, lambda: "None"))()
+        return str(self.pick((self.number, self.number, self.tuple, lambda: "None"))())
 
     def dtype(self) -> str:
         name = self.pick(ODD if self.chance(0.3) else COMMON)
-        return self.pick((f"'{name}'", f"'{name}'", f"jnp.{name}", "float", "int", "complex"))
+        return self.choice(f"'{name}'", f"'{name}'", f"jnp.{name}", "float", "int", "complex")
 
     def shape_of_result(self) -> str:
         if self.chance(0.6):
             return repr(self.pick(SHAPES[:-1]))
-        return self.pick((self.tuple, self.number))()
+        return str(self.pick((self.tuple, self.number))())
 
     def key(self) -> str:
-        return self.pick(
-            ("random.key(0)",) * 4 + ("random.PRNGKey(1)", "random.key(2, impl='rbg')")
+        return self.choice(
+            *("random.key(0)",) * 4, "random.PRNGKey(1)", "random.key(2, impl='rbg')"
         )
 
     def array(self) -> str:
@@ -240,7 +240,7 @@ class CallDraw:
         return f"[{self.array()}, {self.array()}]"
 
     def tree(self) -> str:
-        return self.pick((f"{{'a': {self.array()}, 'b': (1, None)}}", self.arrays(), self.array()))
+        return self.choice(f"{{'a': {self.array()}, 'b': (1, None)}}", self.arrays(), self.array())
 
     def choice(self, *options: str) -> str:
         return str(self.pick(options))

@@ -15,10 +15,12 @@ from pathlib import Path
 CALL = "<call>"
 """The name of the file that a call seems to be in."""
 
-OWN = str(Path("dovetail") / "")
+OWN = re.compile(r"(^|[/\\])(src|site-packages)[/\\]dovetail(_\w+)?[/\\]")
+"""Files of the library."""
+
 INTERNAL = re.compile(
-    r"'NoneType' object|\b_core\b|MLIR|stablehlo|chlo\.|INTERNAL:|INVALID_ARGUMENT|UNIMPLEMENTED|"
-    r"nanobind|incompatible function arguments|\bxla::|\bhlo\b"
+    r"'NoneType' object|(?<![/\\\w])_core\b|MLIR|stablehlo|chlo\.|INTERNAL:|INVALID_ARGUMENT|"
+    r"UNIMPLEMENTED|nanobind|incompatible function arguments|\bxla::|\bhlo\b"
 )
 """Words that only those who wrote the library know."""
 
@@ -33,6 +35,7 @@ FAMILIAR = re.compile(
     r"is_leaf predicate returned a non-boolean value|"
     # Of NumPy's methods and printing options, which ours hand on as they are.
     r"can only convert an array of size 1 to a Python scalar|precision must be an integer|"
+    r"fromstring\(\) argument|"
     r"order must be one of 'C', 'F', 'A', or 'K'"
 )
 """Messages that are right although no statement of ours raised them, by why."""
@@ -51,7 +54,7 @@ def what_is_wrong(error: BaseException, known: frozenset[str]) -> tuple[str, str
     frames = traceback.extract_tb(error.__traceback__)
     last = frames[-1]
     # What others raise is the matter of who called them: the library or the user.
-    caller = next(f for f in reversed(frames) if OWN in f.filename or f.filename == CALL)
+    caller = next(f for f in reversed(frames) if OWN.search(f.filename) or f.filename == CALL)
     where = f"{'/'.join(Path(caller.filename).parts[-2:])}: {caller.name}"
     text = str(error)
     if isinstance(error, NATURAL):

@@ -62,7 +62,7 @@ def test_every_public_function_is_called() -> None:
         ("[].no_such_method()", None),
         ("jnp.sum()", None),
         ("np.linalg.inv(np.zeros((2, 2)))", None),
-        ("eval(compile('{}[1]', 'x/dovetail/y.py', 'eval'))", "raised by no statement of ours"),
+        ("eval(compile('{}[1]', 'src/dovetail/y.py', 'eval'))", "raised by no statement of ours"),
         ("jnp.zeros(exec('raise ValueError(\"MLIR\")'))", "the message says 'MLIR'"),
         ("exec('import ctypes; ctypes.string_at(0)')", "Crashed"),
         ("exec('import time; time.sleep(60)')", "Hung"),
@@ -93,8 +93,8 @@ def test_what_must_not_be_is_found(caller: Caller, line: str, found: str | None)
     ],
 )
 def test_an_error_must_tell_what_a_user_wrote(code: str, found: str | None, tmp_path: Path) -> None:
-    (tmp_path / "dovetail").mkdir()
-    file = tmp_path / "dovetail" / "code.py"
+    file = tmp_path / "src" / "dovetail" / "code.py"
+    file.parent.mkdir(parents=True)
     file.write_text(code, encoding="utf-8")
     known = frozenset({"<lambda>", "pad"})
     with pytest.raises(Exception) as caught:  # noqa: PT011 - of any class

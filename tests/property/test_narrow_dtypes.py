@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import dovetail as dt
+from dovetail import lax
 from dovetail._core.ir.walk import jaxprs_in_params
 from dovetail.testing.sample import Sample
 from dovetail.testing.samples import all_samples, defined_primitives
@@ -63,3 +64,16 @@ def test_works_or_is_refused_by_its_dtype(name: str, dtype: str) -> None:
         except (TypeError, ValueError, OverflowError, NotImplementedError) as error:
             refusal = str(error) or "no message"
     assert not refusal or name in refusal or str(narrow) in refusal or "dtype" in refusal
+
+
+@pytest.mark.parametrize("dtype", [*NARROW, "uint2", "int4"])
+def test_sorts_beside_others(dtype: str) -> None:
+    x = np.array([1, 0, 1, 0, 1]).astype(getattr(ml_dtypes, dtype))
+    positions = np.arange(5, dtype=np.int32)
+    keys, order = lax.sort([x, positions], num_keys=1)
+    assert (keys.dtype, keys.tolist()) == (x.dtype, np.sort(x.astype(float)).tolist())
+    assert order.tolist() == np.argsort(x.astype(float), kind="stable").tolist()
+    first, second = lax.sort([-positions, x], num_keys=1)
+    assert (first.tolist(), second.tolist()) == ([-4, -3, -2, -1, 0], x[::-1].tolist())
+    values, places = lax.top_k(x, 2)
+    assert (values.dtype, places.tolist()) == (x.dtype, [0, 2])

@@ -497,7 +497,7 @@ def frombuffer(
     return array(
         np.frombuffer(
             buffer,
-            dtype if isinstance(dtype, (str, np.dtype)) else dtypes.as_dtype(dtype),
+            np.dtype(dtype) if isinstance(dtype, str) else np.dtype(dtypes.as_dtype(dtype)),
             integer("frombuffer", "count", count),
             integer("frombuffer", "offset", offset),
         )

@@ -208,9 +208,8 @@ def flatten_with_path(
     try:
         return registry.flatten_with_path(tree, predicate)
     except (ValueError, TypeError, SystemError) as error:
-        raise explain_tree_error(
-            error, tree, None if is_leaf_takes_path else is_leaf
-        ) from error.__cause__
+        plain = None if is_leaf_takes_path and callable(is_leaf) else is_leaf
+        raise explain_tree_error(error, tree, plain) from error.__cause__
 
 
 def leaves_with_path(

@@ -615,6 +615,8 @@ def index_take(src: ArrayLike, idxs: Sequence[ArrayLike], axes: Sequence[int]) -
     x = as_operand(src, "lax.index_take", "src")
     shape = shape_of(x)
     dims = canonical_dimensions(axes, len(shape), "index_take", "axes")
+    if not isinstance(idxs, Iterable):
+        raise TypeError(f"lax.index_take: idxs must be a sequence of arrays, got {idxs!r:.80}")
     indices = [as_operand(i, "lax.index_take", "idxs") for i in idxs]
     if not indices or len(indices) != len(dims):
         raise ValueError(

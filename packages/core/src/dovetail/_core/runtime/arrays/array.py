@@ -254,9 +254,10 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
         """The part of the array on one of the addressable devices."""
         try:
             data = self.addressable_shards[index].data
-        except TypeError:
-            raise TypeError(
-                f"addressable_data takes the number of a device, got {index!r:.80}"
+        except (TypeError, IndexError) as error:
+            raise type(error)(
+                "addressable_data takes the number of a device that holds a part of the array, of "
+                f"which there are {len(self.addressable_shards)}, got {index!r:.80}"
             ) from None
         assert data is not None
         return data
