@@ -494,14 +494,10 @@ def frombuffer(
         >>> print(jnp.frombuffer(b"\\x01\\x02\\x03", dtype="uint8"))
         [1 2 3]
     """
-    return array(
-        np.frombuffer(
-            buffer,
-            np.dtype(dtype) if isinstance(dtype, str) else np.dtype(dtypes.as_dtype(dtype)),
-            integer("frombuffer", "count", count),
-            integer("frombuffer", "offset", offset),
-        )
-    )
+    # Unchanged if it may specify the byte order of the buffer.
+    given: Any = dtype if isinstance(dtype, (str, np.dtype)) else dtypes.as_dtype(dtype)
+    first = integer("frombuffer", "offset", offset)
+    return array(np.frombuffer(buffer, given, integer("frombuffer", "count", count), first))
 
 
 def fromfunction(
