@@ -310,6 +310,13 @@ for _version in PYTHONS:
 
 
 @nox.session
+def fuzz(session: nox.Session) -> None:
+    """Call all public functions with random arguments; `-- --calls 20000 --seed 0 --workers 2`."""
+    install(session)
+    session.run("python", "tests/fuzz/fuzz.py", *session.posargs)
+
+
+@nox.session
 def soak(session: nox.Session) -> None:
     """Repeat everything for hours, and look for what is left; `-- --iterations 500 --seconds 5`."""
     install(session)

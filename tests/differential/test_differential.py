@@ -273,9 +273,9 @@ def test_a_planted_difference_is_found_and_made_small(library: Library) -> None:
 
 def test_a_process_that_ends_or_hangs_is_an_outcome() -> None:
     pair = Pair(sys.executable, sys.executable)
-    pair.ours.command[-1] = "no_such_library"
-    pair.theirs.command[1:] = ["-c", "import time; time.sleep(60)"]
-    pair.theirs.patience = 0.1
+    pair.ours.process.command[-1] = "no_such_library"
+    pair.theirs.process.command[1:] = ["-c", "import time; time.sleep(60)"]
+    pair.theirs.process.patience = 0.1
     ours, theirs = pair.run(generate(0), ["eager"])
     pair.close()
     assert ours["eager"][0]["error"] == ["Crashed"]
@@ -292,12 +292,12 @@ def test_what_jax_made_of_a_program_is_remembered(
         return Pair(sys.executable, sys.executable, None, Remembered(path, sys.executable, flags))
 
     first = pair("")
-    first.theirs.command[-1] = "dovetail"
+    first.theirs.process.command[-1] = "dovetail"
     eager = first.other(program | {"seed": 4}, ["types"])
     first.close()
     assert any("leaves" in outcome for outcome in eager["types"])
     again = pair("")  # which has no library to ask
-    again.theirs.command[-1] = "no_such_library"
+    again.theirs.process.command[-1] = "no_such_library"
     assert again.other(program, ["types"]).keys() == eager.keys()
     assert [o.get("structure") for o in again.other(program, ["types"])["types"]] == [
         o.get("structure") for o in eager["types"]
@@ -305,7 +305,7 @@ def test_what_jax_made_of_a_program_is_remembered(
     for changed in (program | {"x64": not program["x64"]}, program | {"operations": []}):
         assert again.other(changed, ["types"])["types"][0]["error"] == ["Crashed"]
     others = pair("--other")
-    others.theirs.command[-1] = "no_such_library"
+    others.theirs.process.command[-1] = "no_such_library"
     assert others.other(program, ["types"])["types"][0]["error"] == ["Crashed"]
 
 

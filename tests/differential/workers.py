@@ -7,6 +7,7 @@ import os
 import select
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -55,57 +56,83 @@ def environment(flags: str, cache: Path | None) -> dict[str, str]:
     return os.environ | own
 
 
-class Worker:
-    """A library in a process of its own, started anew when it ended, hung or grew old."""
+class Lost(Exception):
+    """There is no answer: the process ended or hung."""
+
+
+class Process:
+    """A process that answers requests, started anew when it ended, hung or grew old.
+
+    Args:
+        command: what it runs.
+        patience: how many seconds an answer may take.
+        variables: gives its environment.
+        most: how many requests it answers.
+        errors: a file for what it writes to the standard error.
+    """
 
     def __init__(
-        self, python: str, library: str, patience: float, cache: Path | None = None
+        self,
+        command: list[str],
+        patience: float,
+        variables: Callable[[], dict[str, str]],
+        most: int = MOST_PROGRAMS,
+        errors: Path = Path(os.devnull),
     ) -> None:
-        self.cache = cache
-        self.command = [python, str(RUNNER), library]
+        self.command = command
         self.patience = patience
+        self.variables = variables
+        self.most = most
+        self.errors = errors
         self.process: subprocess.Popen[bytes] | None = None
         self.asked = 0
 
-    def start(self) -> None:
-        """Have a process that answers."""
-        if self.process is not None and self.asked >= MOST_PROGRAMS:
+    def start(self) -> bool:
+        """Have a process that answers; whether it is a new one."""
+        if self.process is not None and self.asked >= self.most:
             self.close()
-        if self.process is None:
+        if self.process is not None:
+            return False
+        with self.errors.open("wb") as errors:
             self.process = subprocess.Popen(
                 self.command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                env=environment(known_flags(self.command[0]), self.cache),
+                stderr=errors,
+                env=self.variables(),
             )
-            self.asked = 0
+        self.asked = 0
+        return True
 
-    def ask(self, program: Program, modes: list[str], noise: int | None = None) -> None:
-        """Send a request, which `answer` waits for."""
+    def ask(self, request: Any) -> None:
+        """Send a request, which `reply` waits for."""
         self.start()
         assert self.process is not None
         assert self.process.stdin is not None
         self.asked += 1
         try:
-            send(self.process.stdin, {"program": program, "modes": modes, "noise": noise})
+            send(self.process.stdin, request)
         except BrokenPipeError:
             self.close()
 
-    def answer(self, modes: list[str]) -> dict[str, Any]:
-        """The outcomes by mode, or that the process ended or hung."""
+    def reply(self) -> Any:
+        """The answer.
+
+        Raises:
+            Lost: there is none.
+        """
         if self.process is None:
-            return _failed(modes, "Crashed")
+            raise Lost("Crashed")
         assert self.process.stdout is not None
         ready, _, _ = select.select([self.process.stdout], [], [], self.patience)
         if not ready:
             self.close()
-            return _failed(modes, "Hung")
+            raise Lost("Hung")
         try:
-            return dict(receive(self.process.stdout))
+            return receive(self.process.stdout)
         except EOFError:
             self.close()
-            return _failed(modes, "Crashed")
+            raise Lost("Crashed") from None
 
     def close(self) -> None:
         """End the process."""
@@ -113,6 +140,34 @@ class Worker:
             self.process.kill()
             self.process.communicate()
             self.process = None
+
+
+class Worker:
+    """A library in a process of its own."""
+
+    def __init__(
+        self, python: str, library: str, patience: float, cache: Path | None = None
+    ) -> None:
+        self.process = Process(
+            [python, str(RUNNER), library],
+            patience,
+            lambda: environment(known_flags(python), cache),
+        )
+
+    def ask(self, program: Program, modes: list[str], noise: int | None = None) -> None:
+        """Send a request, which `answer` waits for."""
+        self.process.ask({"program": program, "modes": modes, "noise": noise})
+
+    def answer(self, modes: list[str]) -> dict[str, Any]:
+        """The outcomes by mode, or that the process ended or hung."""
+        try:
+            return dict(self.process.reply())
+        except Lost as lost:
+            return _failed(modes, str(lost))
+
+    def close(self) -> None:
+        """End the process."""
+        self.process.close()
 
 
 class Pair:

@@ -212,6 +212,20 @@ def test_after_an_error_calls_become_fast_again(slow):
     assert f._cache_size() == 1
 
 
+def test_the_table_may_grow_while_it_is_looked_through():
+    class Made:
+        def locked(self):  # another thread adds an entry at this moment
+            compilation._table.setdefault("added meanwhile", self)
+            return False
+
+        making = property(lambda self: self)
+
+    compilation._table["a test"] = Made()
+    compilation.clear()
+    assert compilation._table.pop("added meanwhile")
+    assert "a test" not in compilation._table
+
+
 def test_the_table_is_bounded(monkeypatch):
     monkeypatch.setattr(compilation, "_MAX_EXECUTABLES", 3)
     for number in range(6):

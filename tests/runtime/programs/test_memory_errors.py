@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,9 @@ import pytest
 
 import dovetail as dt
 import dovetail.numpy as jnp
+from dovetail import lax
+from dovetail._core.runtime.devices import capacity
+from dovetail._core.runtime.programs import program
 from dovetail.errors import JaxRuntimeError, OutOfMemoryError
 
 HUGE = 2**44
@@ -59,8 +63,10 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_the_error_says_what_was_wanted(name: str) -> None:
+def test_the_error_says_what_was_wanted(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     call, text = CALLS[name]
+    monkeypatch.setattr(capacity, "host_memory", lambda: None)  # nothing is refused beforehand
+    dt.clear_caches()
     kept = jnp.ones((5, 7))
     for _ in range(2):  # the second call is one that C++ might serve
         with pytest.raises(OutOfMemoryError) as caught:
@@ -117,3 +123,92 @@ def test_compiling_without_memory_is_an_error_and_no_crash(before: str, room: in
     assert float(last) == pytest.approx(27 * np.sin(1.0), rel=1e-5)
     refused = room == 60 or before != "a program"
     assert first.startswith("refused") == refused, done.stdout
+
+
+N = 2**40
+THREE = jnp.ones(3)
+KEY = dt.random.key(0)
+
+#: Calls that ask for terabytes by mistake, none of which may begin to compute.
+MISTAKES: dict[str, Callable[[], Any]] = {
+    "zeros": lambda: jnp.zeros(N),
+    "full": lambda: jnp.full((N, 2), THREE[0]),
+    "arange": lambda: jnp.arange(0.0, N),
+    "linspace": lambda: jnp.linspace(0, 1, N),
+    "broadcast_to": lambda: jnp.broadcast_to(THREE, (N, 3)),
+    "pad": lambda: jnp.pad(THREE, N),
+    "pad, edge": lambda: jnp.pad(THREE, N, mode="edge"),
+    "pad, wrap": lambda: jnp.pad(THREE, N, mode="wrap"),
+    "pad, reflect": lambda: jnp.pad(THREE, N, mode="reflect"),
+    "tile": lambda: jnp.tile(THREE, N),
+    "repeat": lambda: jnp.repeat(THREE, N),
+    "repeat, each": lambda: jnp.repeat(THREE, [N, 1, 1]),
+    "outer": lambda: jnp.outer(jnp.ones(2**20), jnp.ones(2**20)),
+    "meshgrid": lambda: jnp.meshgrid(jnp.ones(2**20), jnp.ones(2**20)),
+    "vander": lambda: jnp.vander(THREE, N),
+    "polyfit": lambda: jnp.polyfit(THREE, THREE, N),
+    "polyint": lambda: jnp.polyint(THREE, N),
+    "array_split": lambda: jnp.array_split(THREE, N),
+    "diag": lambda: jnp.diag(jnp.ones(2**20)),
+    "diag_indices": lambda: jnp.diag_indices(N),
+    "tril_indices": lambda: jnp.tril_indices(2**20),
+    "triu_indices": lambda: jnp.triu_indices(2**20),
+    "unique": lambda: jnp.unique(THREE, size=2**31 - 1),
+    "bincount": lambda: jnp.bincount(jnp.array([1]), length=N),
+    "fft": lambda: jnp.fft.fft(THREE, N),
+    "uniform": lambda: dt.random.uniform(KEY, (N,)),
+    "randint": lambda: dt.random.randint(KEY, (N,), 0, 3),
+    "split": lambda: dt.random.split(KEY, N),
+    "scan": lambda: lax.scan(lambda c, _: (c, c), 0.0, None, length=2**31 - 1),
+    "vmap": lambda: dt.vmap(lambda x: x, in_axes=None, axis_size=N)(THREE),
+    "jacfwd": lambda: dt.jacfwd(lambda x: x)(jnp.ones(2**20)),
+    "jacrev": lambda: dt.jacrev(lambda x: x)(jnp.ones(2**20)),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_what_can_never_fit_is_refused_before_it_is_computed(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(capacity, "host_memory", lambda: 2**32)
+    with pytest.raises(
+        OutOfMemoryError, match=r"(?s)^RESOURCE_EXHAUSTED: .* take [0-9.]+ .*test_memory_errors.py"
+    ) as caught:
+        MISTAKES[name]()
+    assert "Out of memory allocating" not in str(caught.value)
+
+
+def test_programs_of_any_size_can_be_looked_at() -> None:
+    shape = (N, 3)
+    assert dt.eval_shape(grow, X).shape == (HUGE, 3)
+    assert dt.make_jaxpr(grow)(X).out_avals[0].shape == (HUGE, 3)
+    assert "17592186044416x3" in jitted.lower(X).as_text()
+    small = dt.jit(lambda x: jnp.sum(jnp.broadcast_to(x, shape)[:2]))
+    assert float(small(X)) == 6.0  # what is large is not a result
+
+
+def test_results_in_the_memory_of_donated_arguments_are_not_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(capacity, "host_memory", lambda: 2**20)
+    monkeypatch.setattr(program, "FEWEST", 2**10)
+    ones = np.ones(2**18 - 1, np.float32)
+    donating = dt.jit(lambda x, y: (x + 1, y + 1), donate_argnums=0)
+    assert float(donating(jnp.asarray(ones), ones)[0][0]) == 2.0
+    with pytest.raises(OutOfMemoryError, match=r"take 2.0 MiB, and .* has 1.0 MiB"):
+        dt.jit(lambda x, y: (x + 1, y + 1))(ones, ones)
+
+
+def test_limits_of_memory_are_those_of_the_system(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = capacity.host_memory()
+    assert there is None or 2**28 < there < 2**60
+    monkeypatch.setattr(
+        capacity, "_CONTROL_GROUPS", (("", tmp_path, "memory.max"), ("memory", tmp_path, "limit"))
+    )
+    (tmp_path / "memory.max").write_text("max\n")
+    assert capacity.host_memory() == there
+    (tmp_path / "memory.max").write_text("1000000\n")
+    (tmp_path / "limit").write_text("2000000\n")
+    assert capacity.host_memory() == (1000000 if sys.platform == "linux" else there)

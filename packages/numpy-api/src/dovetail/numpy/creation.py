@@ -16,6 +16,7 @@ from dovetail.extend.arguments import (
     canonical_shape,
     convert,
     host_array,
+    integer,
     no_sharding,
     requested_dtype,
 )
@@ -493,7 +494,10 @@ def frombuffer(
         >>> print(jnp.frombuffer(b"\\x01\\x02\\x03", dtype="uint8"))
         [1 2 3]
     """
-    return array(np.frombuffer(buffer, dtype, count, offset))
+    # Unchanged if it may specify the byte order of the buffer.
+    given: Any = dtype if isinstance(dtype, (str, np.dtype)) else dtypes.as_dtype(dtype)
+    first = integer("frombuffer", "offset", offset)
+    return array(np.frombuffer(buffer, given, integer("frombuffer", "count", count), first))
 
 
 def fromfunction(
@@ -520,6 +524,8 @@ def fromfunction(
     """
     from dovetail import vmap  # deferred: the layer of transformations
 
+    if not callable(function):
+        raise TypeError(f"fromfunction takes a function first, got {function!r:.80}")
     sizes = canonical_shape("fromfunction", shape)
     mapped: Callable[..., Any] = functools.partial(function, **kwargs)
     for i in reversed(range(len(sizes))):

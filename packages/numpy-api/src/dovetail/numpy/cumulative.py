@@ -279,7 +279,7 @@ def diff(
         raise ValueError("diff needs an array of rank 1 or more, got a scalar")
     dimension = canonical_axis("diff", axis, rank)
     x = _extended(x, dimension, prepend, append)
-    for _ in range(count):
+    for _ in range(min(count, aval_of(x).shape[dimension])):  # then nothing is left
         size = aval_of(x).shape[dimension]
         later = slice_dimension(x, min(1, size), size, dimension)
         earlier = slice_dimension(x, 0, max(size - 1, 0), dimension)

@@ -170,7 +170,10 @@ def _named(x: Any) -> np.ndarray[Any, Any]:
     Files cannot store dtypes that NumPy lacks. bfloat16 is written as two bytes, as other libraries
     do; the others as a field with the name of the dtype.
     """
-    value = np.asarray(x)
+    try:
+        value = np.asarray(x)
+    except ValueError as error:  # lists of different lengths
+        raise TypeError(f"{x!r:.80} is no array that a file can hold: {error}") from None
     dtype = value.dtype
     if dtype.isbuiltin == 2 and dtype.name != "bfloat16":  # registered by ml_dtypes
         return value.view([(dtype.name, f"V{dtype.itemsize}")])
@@ -376,6 +379,9 @@ def fromfile(*args: Any, **kwargs: Any) -> Array:
         ...     print(jnp.fromfile(file, dtype="uint8"))
         [1 2 3]
     """
+    file = kwargs["file"] if "file" in kwargs else args[0] if args else ""
+    if not isinstance(file, (str, bytes, os.PathLike)) and not hasattr(file, "fileno"):
+        raise TypeError(f"fromfile: file must be a path or an open file, got {file!r:.80}")
     return array(np.fromfile(*_arguments(args), **_keywords(kwargs)))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from dovetail import lax
@@ -26,6 +26,7 @@ from dovetail.extend.arguments import (
     weak_of,
 )
 from dovetail.extend.avals import Tracer, aval_of
+from dovetail.extend.checks import require_host_memory
 from dovetail.extend.unchecked import slice_dimension
 from dovetail.lax import concatenate_p, split_p, stack_p, tile_p, unstack_p
 from dovetail.numpy.compiled import compiled, compiled_with
@@ -361,6 +362,10 @@ def split(
     return _split("split", ary, indices_or_sections, axis)
 
 
+#: Bytes of an equation's result, of an array and of what holds them, at the least.
+_EACH_PART: Final = 1024
+
+
 def _split(function: str, ary: Any, indices_or_sections: Any, axis: int) -> list[Any]:
     x = operand(ary, function, "ary")
     x_shape = aval_of(x).shape
@@ -386,6 +391,7 @@ def _split(function: str, ary: Any, indices_or_sections: Any, axis: int) -> list
                 f"{function}: {size} elements along axis {dimension} do not divide into {count} "
                 "equal parts; array_split takes any number of parts"
             )
+        require_host_memory(_EACH_PART * count, f"{count} parts of {function}")
         sizes = (part + 1,) * rest + (part,) * (count - rest)
     if len(sizes) == 1:
         return [x]
@@ -551,6 +557,7 @@ def repeat(
         counts = np.broadcast_to(given.astype(np.int64), (count,))
         if np.any(counts < 0):
             raise ValueError("repeat: repeats must not be negative")
+        require_host_memory(4 * int(counts.astype(object).sum()), "a table of what repeat copies")
         positions: Any = np.repeat(np.arange(count, dtype=np.int32), counts)
     else:
         length = integer("repeat", "total_repeat_length", total_repeat_length)

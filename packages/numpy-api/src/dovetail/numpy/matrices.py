@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from dovetail.extend.arguments import (
     weak_of,
 )
 from dovetail.extend.avals import Tracer, aval_of
+from dovetail.extend.checks import require_host_memory
 from dovetail.extend.eager import evaluation_trace, trace_state
 from dovetail.extend.unchecked import iota_like, position_dtype
 from dovetail.numpy.compiled import compiled_with
@@ -30,6 +32,8 @@ from dovetail.numpy.shapes import operand, permuted, reshaped
 from dovetail.typing import Array, ArrayLike, DeviceLike, DTypeLike, IntLike
 
 _INT32 = np.dtype("int32")
+#: Bytes of an index of NumPy's.
+_EACH_INDEX = 8
 
 
 def _size(function: str, argument: str, value: Any) -> int:
@@ -233,12 +237,7 @@ def tril_indices(n: IntLike, k: IntLike = 0, m: IntLike | None = None) -> tuple[
         >>> print(rows, columns)
         [0 1 1] [0 0 1]
     """
-    rows, columns = np.tril_indices(
-        _size("tril_indices", "n", n),
-        integer("tril_indices", "k", k),
-        None if m is None else _size("tril_indices", "m", m),
-    )
-    return _index_array(rows), _index_array(columns)
+    return _triangle_indices("tril_indices", np.tril_indices, n, k, m)
 
 
 def triu_indices(n: IntLike, k: IntLike = 0, m: IntLike | None = None) -> tuple[Array, Array]:
@@ -258,12 +257,19 @@ def triu_indices(n: IntLike, k: IntLike = 0, m: IntLike | None = None) -> tuple[
         >>> print(rows, columns)
         [0 0 1] [0 1 1]
     """
-    rows, columns = np.triu_indices(
-        _size("triu_indices", "n", n),
-        integer("triu_indices", "k", k),
-        None if m is None else _size("triu_indices", "m", m),
-    )
-    return _index_array(rows), _index_array(columns)
+    return _triangle_indices("triu_indices", np.triu_indices, n, k, m)
+
+
+def _triangle_indices(
+    function: str, indices: Callable[..., Any], n: Any, k: Any, m: Any
+) -> tuple[Any, Any]:
+    rows = _size(function, "n", n)
+    columns = rows if m is None else _size(function, "m", m)
+    offset = integer(function, "k", k)
+    # A mask, and two numbers for about half of its elements.
+    require_host_memory(_EACH_INDEX * rows * columns, f"the indices of a {rows}x{columns} triangle")
+    found = indices(rows, offset, columns)
+    return _index_array(found[0]), _index_array(found[1])
 
 
 def _index_array(numbers: np.ndarray[Any, Any]) -> Any:
@@ -510,6 +516,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
          [0. 1.]]
     """
     count = _size("diag_indices", "n", n)
+    require_host_memory(_EACH_INDEX * count, f"the indices of a diagonal of {count} elements")
     numbers = _index_array(np.arange(count))
     return (numbers,) * _size("diag_indices", "ndim", ndim)
 

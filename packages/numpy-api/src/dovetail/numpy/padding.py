@@ -11,6 +11,7 @@ from dovetail.errors import DTypeError
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import array_like, canonical_axis, convert, literal, value, weak_of
 from dovetail.extend.avals import ArrayClass, aval_of
+from dovetail.extend.checks import require_host_memory
 from dovetail.extend.unchecked import slice_dimension
 from dovetail.lax import pad_p
 from dovetail.numpy.compiled import compiled_with, plain
@@ -253,6 +254,8 @@ def _statistic(counted: Any, dimension: int, width: int, mode: str) -> Any:
 def _repeated(x: Any, dimension: int, before: int, after: int, mode: str, odd: bool) -> Any:
     """A dimension padded with its own elements."""
     size = aval_of(x).shape[dimension]
+    # Three arrays of them, of int64.
+    require_host_memory(24 * (before + size + after), "a table of the positions that pad copies")
     places = np.arange(-before, size + after)
     if mode == "edge" or (mode == "reflect" and size == 1):
         return _taken(x, places.clip(0, size - 1), dimension)

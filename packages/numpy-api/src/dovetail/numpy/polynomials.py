@@ -21,6 +21,7 @@ from dovetail.extend.arguments import (
     weak_of,
 )
 from dovetail.extend.avals import Tracer, aval_of
+from dovetail.extend.checks import require_host_memory
 from dovetail.extend.unchecked import slice_dimension
 from dovetail.numpy.compiled import compiled, compiled_with, plain
 from dovetail.numpy.conditions import pick, spread
@@ -32,6 +33,8 @@ from dovetail.typing import Array, ArrayLike
 
 #: Degrees up to which Horner's rule is unrolled.
 _WRITTEN_OUT: Final = 16
+#: Bytes of a number in a list of Python's.
+_EACH_NUMBER: Final = 64
 
 
 def _coefficients(function: str, argument: str, p: Any, several: bool = False) -> Any:
@@ -325,6 +328,9 @@ def _order(function: str, m: Any, count: str) -> int:
 
 def _falling(size: int, order: int) -> np.ndarray[Any, Any]:
     """The factors of `order` derivatives, for powers from ``size + order - 1`` down to `order`."""
+    if not size:
+        return np.ones(0)
+    require_host_memory(8 * size * max(order, 1), "a table of the powers that are differentiated")
     powers = np.arange(size + order - 1, order - 1, -1, dtype=np.float64)
     steps = powers - np.arange(order, dtype=np.float64)[:, None]
     return np.asarray(np.prod(steps, axis=0))
@@ -399,7 +405,11 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
     x, constants = convert(x, dtype, weak), convert(constants, dtype, weak)
     if _size(constants) != order:
         constants = lax.broadcast_in_dim(constants, (order,), (0,))
-    scales = [*_falling(_size(x), order), *map(math.factorial, range(order - 1, -1, -1))]
+    require_host_memory(_EACH_NUMBER * order, f"a table of the factors of {order} integrals")
+    # The factorials of larger numbers are infinite in any dtype.
+    highest = range(order - 1, -1, -1)
+    factorials = [float(math.factorial(n)) if n <= 170 else math.inf for n in highest]
+    scales = [*_falling(_size(x), order), *factorials]
     factors = _factors(np.array(scales, np.float64), aval_of(x).dtype)
     return lax.div(concatenate([x, constants]), factors)
 
@@ -648,6 +658,8 @@ def _fitted(
     points, size = _size(x), degree + 1
     is_vector = aval_of(y).ndim == 1
     right = reshaped(y, (points, 1)) if is_vector else y
+    needed = points * size * dtype.itemsize
+    require_host_memory(needed, f"polyfit's matrix of {points} points and {size} powers")
     left = plain(vander)(x, size)
     if weights is not None:
         factors = lax.broadcast_in_dim(convert(weights, dtype), (points, 1), (0,))

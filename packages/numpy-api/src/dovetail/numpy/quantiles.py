@@ -345,7 +345,7 @@ def _quantile(
     weights: Any = None,
     skip_nan: bool = False,
 ) -> Any:
-    if method not in _PLACES:
+    if not isinstance(method, str) or method not in _PLACES:
         raise ValueError(f"{function}: method must be one of {', '.join(_PLACES)}, got {method!r}")
     if weights is not None and method != "inverted_cdf":
         raise ValueError(

@@ -472,7 +472,7 @@ def meshgrid(
     """
     if not copy:
         raise ValueError("meshgrid: copy=False asks for views, which there are none of")
-    if indexing not in ("xy", "ij"):
+    if not isinstance(indexing, str) or indexing not in ("xy", "ij"):
         raise ValueError(f"meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}")
     return tuple(_meshgrid(xi, bool(sparse), indexing))
 

@@ -179,6 +179,8 @@ def can_cast(
     source = getattr(from_, "dtype", from_)
     here: Any = dtypes.as_dtype(source)
     target: Any = dtypes.as_dtype(to)
+    if not isinstance(casting, str):
+        raise TypeError(f"can_cast: casting must be a string, got {casting!r:.80}")
     return bool(np.can_cast(here, target, casting=casting))
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import functools
 import inspect
-import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from dovetail.extend.arguments import array_like, no_out
+from dovetail.extend.arguments import array_like, integer, no_out
 from dovetail.extend.eager import compile_eager
 from dovetail.numpy.compiled import plain
 from dovetail.typing import Array, ArrayLike, AxisLike, DTypeLike
@@ -106,7 +105,7 @@ class ufunc(functools.partial):  # type: ignore[type-arg]
     ) -> ufunc:
         if not callable(func):
             raise TypeError(f"ufunc requires func to be callable, got {type(func).__name__}")
-        counts = operator.index(nin), operator.index(nout)
+        counts = integer("ufunc", "nin", nin), integer("ufunc", "nout", nout)
         if counts[0] < 1 or counts[1] < 1:
             raise ValueError(
                 f"ufunc requires nin and nout to be at least 1, got {nin} and {nout}: a function "
@@ -123,7 +122,7 @@ class ufunc(functools.partial):  # type: ignore[type-arg]
             __name__=shown,
             nin=counts[0],
             nout=counts[1],
-            nargs=counts[0] if nargs is None else operator.index(nargs),
+            nargs=counts[0] if nargs is None else integer("ufunc", "nargs", nargs),
             identity=identity,
             _func=func,
             _given={"reduce": reduce, "accumulate": accumulate, "at": at, "reduceat": reduceat},

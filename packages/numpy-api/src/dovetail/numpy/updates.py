@@ -513,6 +513,8 @@ def delete(
     is_mask = dtypes.kind_of(aval_of(where).dtype) == "b"
     if concrete is not None:
         host_positions = np.asarray(concrete)
+        if not is_mask:  # NumPy has no positions of fewer than eight bits
+            host_positions = host_positions.astype(np.int64)
         _check_positions(host_positions, size, dimension)
         if not host_positions.ndim and not is_mask:
             return _without(x, host_positions, dimension)

@@ -6,7 +6,7 @@ Messages name the function and the argument.
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -91,7 +91,10 @@ def array_like(x: Any, function: str, argument: str = "x") -> Array:
     """
     if isinstance(x, ArrayClass):
         return x  # type: ignore[return-value]
-    return as_operand(x, function, argument)
+    found = as_operand(x, function, argument)
+    if found is x:
+        _ = aval_of(x).dtype  # which a token refuses to have
+    return found
 
 
 def array_sequence(xs: Any, function: str, argument: str = "arrays") -> list[Array]:
@@ -473,7 +476,7 @@ def canonical_shape(function: str, shape: Any, argument: str = "shape") -> Shape
         sizes: Shape = (shape,)
     elif isinstance(shape, (tuple, list)):
         sizes = tuple(n if type(n) is int else integer(function, argument, n) for n in shape)
-    elif getattr(shape, "ndim", None) == 1:
+    elif getattr(shape, "ndim", None) == 1 and isinstance(shape, Iterable):
         sizes = tuple(integer(function, argument, n) for n in shape)
     else:
         sizes = (integer(function, argument, shape),)

@@ -83,7 +83,7 @@ class ShapeDtypeStruct:
             ) from None
         if any(n < 0 for n in self.shape):
             raise ValueError(f"ShapeDtypeStruct: sizes must not be negative, got {self.shape}")
-        self.dtype = dtype if isinstance(dtype, dtypes.ExtendedDType) else np.dtype(dtype)
+        self.dtype = dtypes.as_dtype(dtype)
         if sharding is not None and not isinstance(sharding, (Sharding, Format)):
             raise TypeError(
                 "ShapeDtypeStruct: sharding must be a sharding, such as "

@@ -16,6 +16,7 @@ from dovetail._core.base.typing import PyTree
 from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.structural import full, reshape
 from dovetail._core.ir.avals import aval_of
+from dovetail._core.runtime.devices.capacity import require_host_memory
 from dovetail._core.transform.flattening import (
     check_array_leaves,
     check_callable,
@@ -292,6 +293,8 @@ def _standard_basis(leaves: Any) -> list[Any]:
     """For leaves with n elements in all: n unit vectors, in the shapes of the leaves, stacked."""
     avals = [aval_of(x) for x in leaves]
     total = sum(a.size for a in avals)
+    widest = max((a.size * max(a.dtype.itemsize, 1) for a in avals), default=0)
+    require_host_memory(total * widest, f"a basis of {total} unit vectors for a Jacobian")
     basis: list[Any] = []
     start = 0
     for aval in avals:

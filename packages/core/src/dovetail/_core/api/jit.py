@@ -303,7 +303,8 @@ def _integers(value: Any, option: str, function: str) -> tuple[int, ...]:
 def _strings(value: Any, option: str, function: str) -> tuple[str, ...]:
     if value is None:
         return ()
-    values = (value,) if isinstance(value, str) else tuple(value)
+    listed = isinstance(value, Iterable) and not isinstance(value, str)
+    values = tuple(value) if listed else (value,)
     if not all(isinstance(v, str) for v in values):
         raise TypeError(f"{option} of jit of {function} must be a string or strings, got {value!r}")
     return values

@@ -205,11 +205,12 @@ def _static_arguments(
             "static_argnums of checkpoint must be an integer or a sequence of integers, got "
             f"{argnums!r:.80}"
         )
-    names = (argnames,) if isinstance(argnames, str) else tuple(argnames)
+    names = argnames if isinstance(argnames, (tuple, list, set, frozenset)) else (argnames,)
     if not all(isinstance(name, str) for name in names):
         raise TypeError(
             f"static_argnames of checkpoint must be a string or strings, got {argnames!r:.80}"
         )
+    names = tuple(names)
     try:
         parameters = list(inspect.signature(fun).parameters.values())
     except (TypeError, ValueError):

@@ -142,7 +142,10 @@ def as_dtype(dtype: Any) -> AnyDType:
             inner = getattr(dtype, "dtype", None)
             if isinstance(inner, ExtendedDType):
                 return inner
-        dtype = np.dtype(dtype)
+        try:
+            dtype = np.dtype(dtype)
+        except (TypeError, ValueError, SyntaxError) as error:
+            raise DTypeError(f"{error}: {dtype!r:.80} is not a dtype") from None
     return dtype if dtype.isnative else cast("DType", dtype.newbyteorder("="))
 
 

@@ -22,6 +22,7 @@ from dovetail._core.base.bindings import (
 __all__ = [
     "KeyPath",
     "Partial",
+    "check_structure",
     "child_keys",
     "dispatch_registry",
     "flatten_one_level",
@@ -374,6 +375,10 @@ def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
         >>> dovetail.tree_util.keystr(path, simple=True, separator="/")
         'a/0'
     """
+    if not isinstance(keys, Iterable):
+        raise TypeError(f"keystr: keys must be a path, a tuple of keys, got {keys!r:.80}")
+    if not isinstance(separator, str):
+        raise TypeError(f"keystr: separator must be a string, got {separator!r:.80}")
     return separator.join([_simple_key(key) if simple else str(key) for key in keys])
 
 
@@ -448,6 +453,15 @@ def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[tuple[Any, Any]], H
     return tuple(pairs), static_data
 
 
+def check_structure(function: str, treedef: Any) -> None:
+    """Raise TypeError unless an argument is the structure of a tree."""
+    if not isinstance(treedef, PyTreeDef):
+        raise TypeError(
+            f"{function} takes the structure of a tree, as tree.structure(x) gives it, got "
+            f"{type(treedef).__name__}: {treedef!r:.80}"
+        )
+
+
 def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
     """The structures of the children of a structure's outermost node.
 
@@ -456,6 +470,7 @@ def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
         >>> dovetail.tree_util.treedef_children(dovetail.tree.structure((1, [2])))
         [PyTreeDef(*), PyTreeDef([*])]
     """
+    check_structure("treedef_children", treedef)
     return treedef.children()
 
 
@@ -467,6 +482,7 @@ def treedef_is_leaf(treedef: PyTreeDef) -> bool:
         >>> dovetail.tree_util.treedef_is_leaf(dovetail.tree.structure(1))
         True
     """
+    check_structure("treedef_is_leaf", treedef)
     return treedef.node_data() is None
 
 
@@ -479,7 +495,12 @@ def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
         >>> dovetail.tree_util.treedef_tuple([leaf, empty])
         PyTreeDef((*, []))
     """
-    definition: PyTreeDef = bindings._jax.pytree.treedef_tuple(registry, list(treedefs))
+    if not isinstance(treedefs, Iterable):
+        raise TypeError(f"treedef_tuple takes a sequence of structures, got {treedefs!r:.80}")
+    structures = list(treedefs)
+    for treedef in structures:
+        check_structure("treedef_tuple", treedef)
+    definition: PyTreeDef = bindings._jax.pytree.treedef_tuple(registry, structures)
     return definition
 
 
@@ -528,6 +549,8 @@ class Partial(functools.partial[Any]):
         if isinstance(func, functools.partial) and not isinstance(func, Partial):
             # functools.partial would merge in the inner arguments, and so make them children.
             func = _Closed(func)
+        if not callable(func):
+            raise TypeError(f"Partial takes a function first, got {func!r:.80}")
         return super().__new__(cls, func, *args, **kw)
 
 

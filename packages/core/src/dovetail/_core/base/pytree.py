@@ -18,6 +18,7 @@ from dovetail._core.base.bindings import PyTreeRegistry as PyTreeRegistry
 from dovetail._core.base.bindings import SequenceKey as SequenceKey
 from dovetail._core.base.node_types import KeyPath as KeyPath
 from dovetail._core.base.node_types import Partial as Partial
+from dovetail._core.base.node_types import check_structure
 from dovetail._core.base.node_types import dispatch_registry as dispatch_registry
 from dovetail._core.base.node_types import flatten_one_level as flatten_one_level
 from dovetail._core.base.node_types import (
@@ -136,7 +137,15 @@ def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> PyTree:
         >>> dovetail.tree.unflatten(dovetail.tree.structure({"a": 0, "b": (0, 0)}), [1, 2, 3])
         {'a': 1, 'b': (2, 3)}
     """
-    return treedef.unflatten(leaves)
+    check_structure("tree.unflatten", treedef)
+    if not isinstance(leaves, Iterable):
+        raise TypeError(f"tree.unflatten: leaves must be a sequence, got {leaves!r:.80}")
+    try:
+        return treedef.unflatten(leaves)
+    except ValueError as error:
+        if "leaves for PyTreeDef" not in str(error):
+            raise
+        raise ValueError(f"tree.unflatten: {error}") from None
 
 
 def leaves(tree: PyTree, is_leaf: IsLeaf = None) -> list[Any]:
@@ -199,9 +208,8 @@ def flatten_with_path(
     try:
         return registry.flatten_with_path(tree, predicate)
     except (ValueError, TypeError, SystemError) as error:
-        raise explain_tree_error(
-            error, tree, None if is_leaf_takes_path else is_leaf
-        ) from error.__cause__
+        plain = None if is_leaf_takes_path and callable(is_leaf) else is_leaf
+        raise explain_tree_error(error, tree, plain) from error.__cause__
 
 
 def leaves_with_path(
@@ -244,6 +252,7 @@ def map(f: Callable[..., Any], tree: PyTree, *rest: PyTree, is_leaf: IsLeaf = No
         >>> dovetail.tree.map(lambda x, y: x + y, {"a": 1, "b": [2]}, {"a": 10, "b": [20]})
         {'a': 11, 'b': [22]}
     """
+    _check_callable("tree.map", f)
     first, treedef = flatten(tree, is_leaf)
     if not rest:
         return treedef.unflatten([f(leaf) for leaf in first])
@@ -274,6 +283,7 @@ def map_with_path(
         >>> dovetail.tree.map_with_path(lambda p, x: dovetail.tree_util.keystr(p), {"a": [1, 2]})
         {'a': ["['a'][0]", "['a'][1]"]}
     """
+    _check_callable("tree.map_with_path", f)
     pairs, treedef = flatten_with_path(tree, is_leaf, is_leaf_takes_path)
     columns = [
         _flatten_rest("map_with_path", treedef, tree, other, number, None)
@@ -341,6 +351,7 @@ def reduce(
         >>> dovetail.tree.reduce(lambda total, leaf: total + leaf, [1, (2, 3)], 10)
         16
     """
+    _check_callable("tree.reduce", function)
     flat = leaves(tree, is_leaf)
     if initializer is UNSPECIFIED:
         if not flat:
@@ -349,6 +360,14 @@ def reduce(
             )
         return functools.reduce(function, flat)
     return functools.reduce(function, flat, initializer)
+
+
+def _check_callable(name: str, function: Any) -> None:
+    if not callable(function):
+        raise TypeError(
+            f"{name} takes a function as its first argument, got {type(function).__name__}: "
+            f"{function!r:.80}"
+        )
 
 
 def reduce_associative(
@@ -373,6 +392,7 @@ def reduce_associative(
         >>> dovetail.tree.reduce_associative(lambda a, b: f"({a}{b})", list("abcd"))
         '((ab)(cd))'
     """
+    _check_callable("tree.reduce_associative", operation)
     level = leaves(tree, is_leaf)
     if not level:
         if identity is UNSPECIFIED:
@@ -498,6 +518,9 @@ def transpose(
         >>> dovetail.tree.transpose(dovetail.tree.structure([0, 0]), None, [(1, 2), (3, 4)])
         ([1, 3], [2, 4])
     """
+    check_structure("tree.transpose", outer_treedef)
+    if inner_treedef is not None:
+        check_structure("tree.transpose", inner_treedef)
     subtrees = flatten_up_to(outer_treedef, pytree_to_transpose)
     if inner_treedef is None:
         if not subtrees:
@@ -529,6 +552,8 @@ def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf = None) -> bool:
         >>> dovetail.tree_util.all_leaves([1, "a"]), dovetail.tree_util.all_leaves([1, [2]])
         (True, False)
     """
+    if not isinstance(iterable, Iterable):
+        raise TypeError(f"all_leaves takes a sequence of values, got {iterable!r:.80}")
     if is_leaf is None:
         return bool(bindings._jax.pytree.all_leaves(registry, iterable))
     elements = list(iterable)

@@ -120,7 +120,11 @@ def make_literal(value: Any, dtype: Any, weak_type: bool = False) -> Any:
         return Literal(
             dtypes.scalar_type_of(np.zeros((), dtype))(value), make_aval((), dtype, True)
         )
-    return Literal(np.asarray(value, dtype)[()], make_aval((), dtype))
+    try:
+        array = np.asarray(value, dtype)
+    except TypeError:  # ml_dtypes takes no integers of more than 64 bits
+        array = np.asarray(float(value), dtype)
+    return Literal(array[()], make_aval((), dtype))
 
 
 def literal_like(value: Any, like: Any) -> Any:

@@ -74,8 +74,9 @@ def _check_size(aval: ShapedArray) -> None:
     size = math.prod(n or 1 for n in aval.shape) * aval.dtype.itemsize
     most = (1 << 63) - 1 if 0 in aval.shape else _MOST_BYTES
     if size > most:
+        large = f"{size:.1e}" if size.bit_length() < 1000 else f"2**{size.bit_length() - 1}"
         raise ValueError(
-            f"an array {aval.short_name()} would take {size:.1e} bytes (dimensions of size 0 count "
+            f"an array {aval.short_name()} would take {large} bytes (dimensions of size 0 count "
             f"as 1), and the compiler takes arrays of {most:.1e} at most; make its shape smaller"
         )
 

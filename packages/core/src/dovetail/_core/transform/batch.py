@@ -77,6 +77,10 @@ class BatchTrace(Trace):
             if not batched:
                 return parent.process(primitive, args, params)
             out, dim = primitive.batch(values, dims, **params)
+        except (LookupError, AssertionError, AttributeError):
+            # Rules take for granted what abstract evaluation checks of one element.
+            primitive.infer(tuple(map(aval_of, args)), params)
+            raise
         finally:
             state.trace = previous
             set_jit_key(previous.key)

@@ -133,7 +133,7 @@ def _transform(
         conjugated: whether to conjugate the input of IRFFT, or the output of RFFT, as Hermitian
             signals require. The norm is then that of the other direction.
     """
-    if norm is not None and norm not in _NORMS:
+    if norm is not None and not (isinstance(norm, str) and norm in _NORMS):
         raise ValueError(
             f'{function}: norm must be None, "backward", "ortho" or "forward", got {norm!r}'
         )

@@ -292,6 +292,8 @@ def stacked(entries: Any) -> Any:
 
 def span_of(entry: slice, size: int, number: int) -> Span:
     """The positions that a slice selects in a dimension."""
+    if type(entry.step) is int and not entry.step:
+        raise ValueError(f"the step of a slice cannot be zero, got {entry} at position {number}")
     try:
         start, stop, step = entry.indices(size)
     except TypeError:

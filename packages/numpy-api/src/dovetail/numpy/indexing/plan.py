@@ -7,7 +7,7 @@ from math import prod
 from typing import Any, Final
 
 import numpy as np
-from dovetail import enable_x64
+from dovetail import enable_x64, lax
 from dovetail.errors import IndexShapeError
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import Literal
@@ -153,7 +153,7 @@ class Plan:
         if len(shapes) == 1:
             return shapes[0]
         try:
-            return np.broadcast_shapes(*shapes)
+            return lax.broadcast_shapes(*shapes)  # NumPy's takes no more than 32 dimensions
         except ValueError:
             raise IndexShapeError(
                 "shape mismatch: indexing arrays could not be broadcast together with shapes "

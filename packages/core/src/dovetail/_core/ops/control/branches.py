@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -620,6 +620,8 @@ def switch(
         if operands:
             raise TypeError("lax.switch: give operands by position or as operand=, not both")
         operands = (operand,)
+    if not isinstance(branches, Iterable):
+        raise TypeError(f"lax.switch: branches must be functions, got {branches!r:.80}")
     functions = tuple(branches)
     for i, function in enumerate(functions):
         check_callable(function, f"lax.switch, in branches[{i}],")

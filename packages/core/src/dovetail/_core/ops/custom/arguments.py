@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from typing import TYPE_CHECKING, Any
@@ -85,6 +85,11 @@ class NondiffSignature:
 
     def _nondiff(self, numbers: Any, names: Any) -> tuple[int, ...]:
         positions = set()
+        for argument, given in (("nondiff_argnums", numbers), ("nondiff_argnames", names)):
+            if not isinstance(given, (int, str, Iterable)):
+                raise TypeError(f"{self.decorator}: {argument} must be a sequence, got {given!r}")
+        if isinstance(names, int):
+            raise TypeError(f"{self.decorator}: nondiff_argnames must be names, got {names!r}")
         for number in [numbers] if isinstance(numbers, int) else numbers:
             if not isinstance(number, int) or isinstance(number, bool):
                 raise TypeError(

@@ -55,6 +55,8 @@ class Tolerance:
     __slots__ = ("atol", "rtol", "ulps")
 
     def __init__(self, atol: float = 0.0, rtol: float = 0.0, ulps: int = 0) -> None:
+        if not all(isinstance(number, (int, float)) for number in (atol, rtol, ulps)):
+            raise TypeError(f"tolerances must be numbers, got {atol=!r}, {rtol=!r}, {ulps=!r}")
         if atol < 0.0 or rtol < 0.0 or ulps < 0:
             raise ValueError(
                 f"tolerances must not be negative, got atol={atol}, rtol={rtol}, ulps={ulps}"

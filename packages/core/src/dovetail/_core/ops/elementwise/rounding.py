@@ -140,7 +140,14 @@ def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FR
         >>> float(lax.round(2.5)), float(lax.round(2.5, lax.RoundingMethod.TO_NEAREST_EVEN))
         (3.0, 2.0)
     """
-    return round_p.bind(as_operand(x, "lax.round"), rounding_method=RoundingMethod(rounding_method))
+    try:
+        method = RoundingMethod(rounding_method)
+    except ValueError:
+        raise ValueError(
+            f"lax.round: rounding_method must be one of {', '.join(map(str, RoundingMethod))}, got "
+            f"{rounding_method!r:.80}"
+        ) from None
+    return round_p.bind(as_operand(x, "lax.round"), rounding_method=method)
 
 
 def nextafter(x1: ArrayLike, x2: ArrayLike) -> Array:

@@ -246,13 +246,19 @@ def _approximate(
     x = as_operand(operand, f"lax.{function}", "operand")
     (count,) = integers((k,), function, "k")
     (total,) = integers((reduction_input_size_override,), function, "reduction_input_size_override")
+    try:
+        recall = float(recall_target)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"lax.{function}: recall_target must be a number, got {recall_target!r:.80}"
+        ) from None
     return list(
         approx_top_k_p.bind(
             x,
             aggregate_to_topk=bool(aggregate_to_topk),
             is_max_k=function == "approx_max_k",
             k=count,
-            recall_target=float(recall_target),
+            recall_target=recall,
             reduction_dimension=canonical_dimension(
                 reduction_dimension, len(shape_of(x)), function, "reduction_dimension"
             ),

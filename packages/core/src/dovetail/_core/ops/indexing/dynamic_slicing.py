@@ -5,7 +5,7 @@ Positions are clamped to keep the slice inside the array.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -279,6 +279,11 @@ def _start_indices(
     if isinstance(allow_negative_indices, bool):
         wrap = [allow_negative_indices] * len(shape)
     else:
+        if not isinstance(allow_negative_indices, Iterable):
+            raise TypeError(
+                f"lax.{function}: allow_negative_indices must be a bool or a sequence of bools, "
+                f"got {allow_negative_indices!r:.80}"
+            )
         wrap = [bool(w) for w in allow_negative_indices]
         if len(wrap) != len(shape):
             raise ValueError(
@@ -305,7 +310,8 @@ def _start_indices(
     default = position_dtype(max(shape, default=0))
     dtype = next((v.dtype for v in values if not isinstance(v, int)), default)
     return [
-        make_literal(v + n if v < 0 and w else v, dtype)
+        # Starts are moved into bounds in the end; these then fit every dtype.
+        make_literal(min(max(v + n if v < 0 and w else v, 0), n), dtype)
         if isinstance(v, int)
         else _from_end(v, n, dtype)
         if w and dtypes.kind_of(dtype) == "i"
@@ -609,6 +615,8 @@ def index_take(src: ArrayLike, idxs: Sequence[ArrayLike], axes: Sequence[int]) -
     x = as_operand(src, "lax.index_take", "src")
     shape = shape_of(x)
     dims = canonical_dimensions(axes, len(shape), "index_take", "axes")
+    if not isinstance(idxs, Iterable):
+        raise TypeError(f"lax.index_take: idxs must be a sequence of arrays, got {idxs!r:.80}")
     indices = [as_operand(i, "lax.index_take", "idxs") for i in idxs]
     if not indices or len(indices) != len(dims):
         raise ValueError(

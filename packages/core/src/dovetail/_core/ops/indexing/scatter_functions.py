@@ -404,6 +404,8 @@ def scatter_apply(
 
 def _function_jaxpr(func: Callable[[Any], Any], dtype: Any) -> Jaxpr:
     """The jaxpr of a scalar function of an element, and of an update that it ignores."""
+    if not callable(func):
+        raise TypeError(f"scatter_apply takes a function of an element, got {func!r:.80}")
     aval = make_aval((), dtype)
     name = getattr(func, "__name__", type(func).__name__)
 

@@ -398,6 +398,11 @@ def combination(computation: Any, tree: Any, avals: Sequence[Any], function: str
         TypeError: its result is not a tree of scalars like its arguments, or it uses traced values
             from outside.
     """
+    if not callable(computation):
+        raise TypeError(
+            f"lax.{function}: computation must be a function of two scalars, got "
+            f"{computation!r:.80}"
+        )
     name = name_of(computation)
     count = len(avals)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 
@@ -280,6 +280,8 @@ def _operands(operands: Any, function: str) -> list[Array]:
     if isinstance(operands, ArrayClass | np.ndarray):
         array: Any = operands
         operands = unstack(array) if operands.ndim else [operands]
+    if not isinstance(operands, Iterable):
+        raise TypeError(f"lax.{function} takes a sequence of arrays, got {operands!r:.80}")
     values = list(operands)
     if not values:
         raise ValueError(f"lax.{function} needs at least one operand, got an empty sequence")

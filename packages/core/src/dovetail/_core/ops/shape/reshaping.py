@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from dovetail._core.base import dtypes
 from dovetail._core.base.errors import ShapeError
 from dovetail._core.base.typing import Array, ArrayLike, ShapeLike, Sharding
 from dovetail._core.basis import structural
@@ -17,6 +18,7 @@ from dovetail._core.ir.avals import make_aval, shape_of
 from dovetail._core.ops.shape.dimensions import (
     canonical_dimensions,
     canonical_shape,
+    integer,
     integers,
     refuse_sharding,
 )
@@ -290,6 +292,7 @@ def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
         (1, 3)
     """
     x = as_operand(x, "lax.broadcast_to_rank")
+    rank = integer(rank, "lax.broadcast_to_rank", "rank")
     have = len(shape_of(x))
     if have >= rank and isinstance(x, ArrayClass):
         return x
@@ -345,7 +348,10 @@ def shape_as_value(shape: Sequence[int]) -> np.ndarray[Any, Any]:
         >>> print(lax.shape_as_value(np.ones((2, 3)).shape))
         [2 3]
     """
-    return np.array(integers(shape, "shape_as_value", "shape"), np.int32)
+    sizes = integers(shape, "shape_as_value", "shape")
+    for size in sizes:
+        dtypes.check_fits(size, np.dtype(np.int32), "shape_as_value")
+    return np.array(sizes, np.int32)
 
 
 def reshape(
@@ -532,7 +538,13 @@ def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | Non
     """
     x = as_operand(operand, "lax.collapse", "operand")
     shape = shape_of(x)
-    start, stop, _ = slice(start_dimension, stop_dimension).indices(len(shape))
+    first = integer(start_dimension, "lax.collapse", "start_dimension")
+    last = (
+        len(shape)
+        if stop_dimension is None
+        else integer(stop_dimension, "lax.collapse", "stop_dimension")
+    )
+    start, stop, _ = slice(first, last).indices(len(shape))
     if stop < start:
         raise ValueError(
             f"lax.collapse: of an operand of shape {shape} the dimensions from {start_dimension} "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -18,7 +18,7 @@ from dovetail._core.basis.structural import Linear, is_linear, reduce_sum, to_fr
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
 from dovetail._core.ir.jaxpr import Literal
 from dovetail._core.ops.elementwise.selection import select_n_p
-from dovetail._core.ops.shape.dimensions import canonical_dimension, integers
+from dovetail._core.ops.shape.dimensions import canonical_dimension, integer, integers
 from dovetail._core.ops.shape.reshaping import squeeze_dimensions
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.tracer import Tracer
@@ -311,6 +311,11 @@ def pad(
     if type(value) is Literal and value.aval.weak_type and value.dtype != dtype:
         # A Python scalar takes the dtype of the array if its kind permits that without loss.
         value = _weak_scalar(value, dtype)
+    if not isinstance(padding_config, Iterable):
+        raise TypeError(
+            "lax.pad: padding_config must be a sequence of (low, high, interior), one for each "
+            f"dimension, got {padding_config!r:.80}"
+        )
     config = tuple([integers(c, "pad", "each entry of padding_config") for c in padding_config])
     if any(len(c) != 3 for c in config):
         raise ShapeError(
@@ -401,7 +406,11 @@ def slice_in_dim(
     start = 0 if start_index is None else _position(start_index, size, "start_index")
     limit = size if limit_index is None else _position(limit_index, size, "limit_index")
     starts, limits, strides = [0] * len(shape), list(shape), [1] * len(shape)
-    starts[axis], limits[axis], strides[axis] = start, limit, operator.index(stride)
+    starts[axis], limits[axis], strides[axis] = (
+        start,
+        limit,
+        integer(stride, "lax.slice_in_dim", "stride"),
+    )
     return slice_p.bind(
         x,
         start_indices=tuple(starts),
@@ -447,7 +456,7 @@ def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool =
     x = as_operand(operand, "lax.index_in_dim", "operand")
     shape = shape_of(x)
     axis = canonical_dimension(axis, len(shape), "index_in_dim")
-    position = operator.index(index)
+    position = integer(index, "lax.index_in_dim", "index")
     if not -shape[axis] <= position < shape[axis]:
         raise IndexError(
             f"lax.index_in_dim: index {position} is out of bounds for axis {axis} of size "

@@ -395,6 +395,11 @@ class ConvGeneralDilated(Primitive):
             single = out.update(dtype=np.dtype(np.float32))
             sums = self._lower_as(context, lhs, rhs, single, convert=True, **params)
             return context.compare(sums, context.constant(0, single), "NE", single)
+        if dtypes.itemsize_bits(out.dtype) == 2:
+            # Not all compilers multiply them; what a wider sum has too many bits of is dropped.
+            byte = out.update(dtype=np.dtype("int8" if result_kind == "i" else "uint8"))
+            sums = self._lower_as(context, lhs, rhs, byte, convert=True, **params)
+            return context.convert(sums, byte, out)
         return self._lower_as(context, lhs, rhs, out, convert=kind != result_kind, **params)
 
     def _lower_as(

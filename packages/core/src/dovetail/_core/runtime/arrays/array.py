@@ -252,7 +252,13 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
 
     def addressable_data(self, index: int) -> Array:
         """The part of the array on one of the addressable devices."""
-        data = self.addressable_shards[index].data
+        try:
+            data = self.addressable_shards[index].data
+        except (TypeError, IndexError) as error:
+            raise type(error)(
+                "addressable_data takes the number of a device that holds a part of the array, of "
+                f"which there are {len(self.addressable_shards)}, got {index!r:.80}"
+            ) from None
         assert data is not None
         return data
 
@@ -350,7 +356,11 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
         Args:
             *args: its index; may be omitted for an array of size 1.
         """
-        return read_array(self).item(*args)
+        value = read_array(self)
+        try:
+            return value.item(*args)
+        except (TypeError, ValueError, IndexError) as error:
+            raise type(error)(f"item of an array of shape {self.shape}: {error}") from None
 
     def tolist(self) -> Any:
         """The value as nested lists of Python scalars."""

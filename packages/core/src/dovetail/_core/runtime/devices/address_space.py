@@ -7,6 +7,7 @@ of the process's address space (``ulimit -v``) or without overcommitment it says
 
 from __future__ import annotations
 
+import hashlib  # noqa: F401 - programs need it, and where memory is short half of it is loaded
 import mmap
 import os
 from typing import Final

@@ -265,11 +265,21 @@ _table: Final[OrderedDict[Any, _Entry]] = OrderedDict()
 def clear() -> None:
     """Drop the executables in memory; those on disk stay."""
     with _lock:
-        for key in [key for key, entry in _table.items() if not entry.making.locked()]:
-            del _table[key]
+        for key in _finished():
+            _table.pop(key, None)
 
 
 caches.register(clear)
+
+
+def _finished() -> list[Any]:
+    """The keys of the executables that are there, those that were used last at the end."""
+    while True:
+        try:
+            entries = list(_table.items())
+        except RuntimeError:  # garbage was collected meanwhile, and another thread added an entry
+            continue
+        return [key for key, entry in entries if not entry.making.locked()]
 
 
 def _once(key: Any, make: Callable[[], tuple[Any, bytes | None]]) -> Any:
@@ -299,9 +309,8 @@ def _once(key: Any, make: Callable[[], tuple[Any, bytes | None]]) -> Any:
     with _lock:
         excess = len(_table) - _MAX_EXECUTABLES
         if excess > 0:
-            finished = [key for key, other in _table.items() if not other.making.locked()]
-            for old in finished[:excess]:
-                del _table[old]
+            for old in _finished()[:excess]:
+                _table.pop(old, None)
     return mine.executable
 
 

@@ -16,8 +16,10 @@ from dovetail._core.ir.jaxpr import ordered_effects
 from dovetail._core.runtime.arrays import buffers, guards
 from dovetail._core.runtime.arrays.array import Array, KeyArray, array_from_buffer, wrap_value
 from dovetail._core.runtime.arrays.failures import original
-from dovetail._core.runtime.arrays.memory import byte_count
+from dovetail._core.runtime.arrays.memory import byte_count, in_words
 from dovetail._core.runtime.arrays.tokens import Token
+from dovetail._core.runtime.devices import clients
+from dovetail._core.runtime.devices.capacity import FEWEST, device_memory
 from dovetail._core.runtime.devices.layout import Format, Layout, layout_of
 from dovetail._core.runtime.programs import compilation, effects
 from dovetail._core.runtime.programs.arguments import argument_buffer
@@ -347,12 +349,38 @@ def compile_module(
 
     Raises:
         JaxRuntimeError: the compiler rejects the program.
+        MemoryError: its results are larger than the device's memory.
         ValueError: there is no such compiler option.
     """
     for inspect in lowered.inspections:
         inspect(sharding)
+    check_results_fit(lowered, sharding)
     executable = compilation.compile_executable(lowered, sharding, compiler_options)
     return LoadedProgram(lowered, executable, sharding)
+
+
+def check_results_fit(lowered: LoweredModule | EquationProgram, sharding: Any) -> None:
+    """Raise unless a device has as much memory as the results of a program take.
+
+    Results that take the memory of donated arguments are not counted.
+
+    Raises:
+        MemoryError: it has less; compiling would be in vain, and running might take minutes.
+    """
+    reused = set(lowered.donation.aliases.values())
+    needed = sum(
+        byte_count(physical_aval(outer_aval(aval)))
+        for number, aval in enumerate(lowered.out_avals)
+        if number not in reused
+    )
+    if needed < FEWEST:
+        return
+    there = device_memory(sharding._device)
+    if there is not None and needed > there:
+        raise MemoryError(
+            f"the results take {in_words(needed)}, and "
+            f"{clients.describe_device(sharding._device)} has {in_words(there)} of memory"
+        )
 
 
 def compile_unloaded(
