@@ -37,7 +37,9 @@ def test_reading_folders_agrees_with_importlib_metadata(group):
 def test_a_new_distribution_is_found(install, suffix):
     install("acme-tools", {"acme": "acme_tools:plugin"}, {}, suffix=suffix)
     found = {plugin.name: plugin for plugin in installed_plugins(BACKENDS)}
-    assert found["acme"] == FoundPlugin("acme", "acme_tools:plugin", "acme-tools", "1.0")
+    folder = str(install.folder / f"acme_tools-1.0.{suffix}")
+    expected = FoundPlugin("acme", "acme_tools:plugin", "acme-tools", "1.0", folder)
+    assert found["acme"] == expected
     assert found["acme"].origin == "acme-tools 1.0"
 
 

@@ -1,4 +1,4 @@
-"""Notes on disk that a plug-in is running, by which a later process learns that one ended meanwhile.
+"""Notes on disk that a plug-in is running: how a later process learns that one ended meanwhile.
 
 A note is a file in the user's folder, which exists while a phase of a plug-in runs. Its process
 holds a lock on it, which the system drops however the process ends: a note without a lock is of a

@@ -245,7 +245,7 @@ def find_plugins(
             continue  # the distributions that hide them offer nothing of that name
         chosen = min(
             visible,  # the order of `sys.path` decides between copies
-            key=lambda p: (ranks[p], p.hidden, normalized(p.distribution), p.value),  # noqa: B023
+            key=lambda p: (ranks[p], p.hidden, normalized(p.distribution), p.value),
         )
         plugins[name] = chosen
         for other in offers[name]:

@@ -155,7 +155,9 @@ class PluginLoader:
             if not disabled_plugins.value:
                 return {}
             found = self._entries()
-            return {name: p.origin for name, p in found.items() if is_disabled(name, p.distribution)}
+            return {
+                name: p.origin for name, p in found.items() if is_disabled(name, p.distribution)
+            }
 
     @property
     def failures(self) -> tuple[PluginFailure, ...]:
@@ -506,9 +508,7 @@ class PluginLoader:
 def is_disabled(name: str, distribution: str) -> bool:
     """Whether the option `disabled_plugins` leaves out a plug-in."""
     listed = [normalized(entry) for entry in (disabled_plugins.value or "").split(",") if entry]
-    return normalized(name) in listed or (
-        bool(distribution) and normalized(distribution) in listed
-    )
+    return normalized(name) in listed or (bool(distribution) and normalized(distribution) in listed)
 
 
 def _watched_phases(found: FoundPlugin) -> frozenset[Phase]:

@@ -12,6 +12,7 @@ what the plug-in changed, so only modules and streams are put back.
 from __future__ import annotations
 
 import gc
+import io
 import os
 import signal
 import sys
@@ -23,6 +24,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dovetail._core.base.config import config
+from dovetail._core.plugins.waiting import ANNOUNCER
 
 __all__ = ["Meddling", "Surroundings"]
 
@@ -64,11 +66,10 @@ class Surroundings:
     """The state of the process before a plug-in runs."""
 
     def __init__(self) -> None:
-        self._alone = threading.active_count() == 1
         self._modules = {name: m for name, m in sys.modules.items() if _is_shared(name)}
         self._streams = {name: getattr(sys, name) for name in _STREAMS}
         self._files = {name: _copied(file) for name, file in _STREAMS.items()}
-        self._process = _Process() if self._alone else None
+        self._process = _Process() if _is_alone() else None
 
     def restore(self) -> Iterator[_Change]:
         """Put everything back.
@@ -117,6 +118,12 @@ class Surroundings:
             setattr(sys, name, stream)
 
 
+def _is_alone() -> bool:
+    """Whether no other thread runs that could change anything."""
+    others = [thread for thread in threading.enumerate() if thread.name != ANNOUNCER]
+    return len(others) == 1
+
+
 def _is_shared(name: str) -> bool:
     first = name.partition(".")[0]
     # setuptools has a distutils of its own.
@@ -142,13 +149,14 @@ def _copied(file: int) -> tuple[int, tuple[int, int, int] | None] | None:
 
 def _reopened(name: str, closed: Any) -> Any:
     """A stream in place of one that was closed: the text is written to the same file."""
+    reads = name == "stdin"
     try:
-        stream = open(  # noqa: SIM115: it lives as long as the process
-            _STREAMS[name],
-            closed.mode if isinstance(getattr(closed, "mode", None), str) else "w",
+        file = io.FileIO(_STREAMS[name], "r" if reads else "w", closefd=False)
+        stream = io.TextIOWrapper(
+            io.BufferedReader(file) if reads else io.BufferedWriter(file),
             encoding=getattr(closed, "encoding", None),
             errors=getattr(closed, "errors", None),
-            closefd=False,
+            line_buffering=not reads,
         )
     except (OSError, ValueError):
         return closed
@@ -247,8 +255,10 @@ def _values() -> Iterator[tuple[str, Callable[[], Any], Callable[[Any], object]]
         _getter(threading, "excepthook"),
         _setter(threading, "excepthook"),
     )
-    yield "replaced warnings.showwarning", _getter(warnings, "showwarning"), _setter(
-        warnings, "showwarning"
+    yield (
+        "replaced warnings.showwarning",
+        _getter(warnings, "showwarning"),
+        _setter(warnings, "showwarning"),
     )
     yield "changed the handling of errors in NumPy", _numpy_errors, _set_numpy_errors
     yield "changed options of dovetail", _options, _set_options

@@ -119,7 +119,7 @@ class _Process:
     def __init__(self, plugins: list[PluginKey], patience: float) -> None:
         self.plugins = plugins
         self.patience = patience
-        self.deadline = time.monotonic() + patience
+        self.deadline = time.monotonic() + max(patience, PATIENCE)  # until the first one begins
         self.late = False
         self.report = b""
         self.output = {"stdout": _Text(), "stderr": _Text()}
@@ -222,6 +222,8 @@ class _Process:
             try:
                 known = json.loads(line)
             except ValueError:
+                if line.startswith(("Thread ", "Current thread ")):
+                    stack = []  # the main thread is the last one
                 stack.append(line.strip())
                 continue
             if "plugin" in known:
@@ -410,8 +412,8 @@ class TriedPlugins(PluginManager):
     def make_client(self, platform: str, options: Mapping[str, object] | None = None) -> Client:
         """Something that lists the devices that the platform's client has."""
         backend = self.require(platform)
-        for phase in ("environment", "client"):
-            self._raise_failure(backend, cast("Phase", phase))
+        self._raise_failure(backend, "environment")
+        self._raise_failure(backend, "client")
         known = self._trials[BACKENDS, backend.name].known
         if "unavailable" in known:
             raise BackendUnavailableError(known["unavailable"])
@@ -456,7 +458,9 @@ class TriedPlugins(PluginManager):
             tables = self._trials[EXTENSIONS, extension.name].known.get("methods")
             if tables and self._failure(extension, "array methods") is None:
                 with self._isolated(extension, "array methods"):
-                    named = {kind: dict.fromkeys(names, add_new) for kind, names in tables.items()}
+                    named: dict[str, Any] = {
+                        kind: dict.fromkeys(names, add_new) for kind, names in tables.items()
+                    }
                     merged = merged_methods(merged, ArrayMethods(**named))
         return merged
 

@@ -6,11 +6,14 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
-__all__ = ["announce_later", "interruptibly"]
+__all__ = ["ANNOUNCER", "announce_later", "interruptibly"]
 
 R = TypeVar("R")
+
+ANNOUNCER: Final = "dovetail waiting"
+"""The name of threads that wait until something is to be announced."""
 
 
 def interruptibly(function: Callable[..., R], *args: Any) -> R:
@@ -66,7 +69,7 @@ def announce_later(text: str, seconds: float) -> threading.Timer | None:
     if not seconds or sys.stderr is None:
         return None
     timer = threading.Timer(seconds, _announce, (sys.stderr, text))
-    timer.name = "dovetail waiting"
+    timer.name = ANNOUNCER
     timer.daemon = True
     try:
         timer.start()
