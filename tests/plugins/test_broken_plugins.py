@@ -75,7 +75,12 @@ CHATTER = "import sys; sys.stderr.write('y' * 9_000_000 + '\\nthe last words\\n'
 
 # By what the plug-in does: where, the line, the phase, and what the reason holds.
 ENDS = {
-    "a segmentation fault at import": ("top", SEGMENTATION_FAULT, "import", "by SIGSEGV"),
+    "a segmentation fault at import": (
+        "top",
+        SEGMENTATION_FAULT,
+        "import",
+        'by SIGSEGV (Segmentation fault), in File "',
+    ),
     "abort at import": ("top", ABORT, "import", "by SIGABRT"),
     "_exit at import": ("top", EXIT, "import", "with the exit code 3"),
     "_exit with success at import": (
@@ -266,6 +271,12 @@ def test_a_bad_end_is_a_failure(hung, what):
     phase, error = hung[f"late{list(LATE).index(what)}"][-1]
     assert phase == "exit"
     assert LATE[what][1] in error
+
+
+def test_the_line_of_the_plugin_is_named(ended):
+    platform = _platforms(ENDS)["a segmentation fault at import"]
+    (reason,) = (b["reason"] for b in ended["backends"] if b["platform"] == platform)
+    assert f'acme_{platform}.py", line 3 in <module>' in reason
 
 
 def test_what_a_plugin_writes_is_shortened(ended):

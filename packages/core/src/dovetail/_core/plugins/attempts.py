@@ -78,7 +78,7 @@ def earlier(name: str, origin: str) -> Ended:
     """
     ended = Ended()
     with suppress(OSError, RuntimeError, ImportError):
-        import fcntl as fcntl  # deferred, as below; no notes without it
+        import fcntl as fcntl  # deferred: as below; no notes without it
 
         place, ending = folder(), _ending(name, origin)
         for entry in os.listdir(place):

@@ -457,9 +457,11 @@ class PluginLoader:
     @contextmanager
     def _watched(self, plugin: FoundPlugin | LoadedPlugin, phase: Phase) -> Iterator[None]:
         """Run code that is not this project's: note it on disk, announce it, undo its meddling."""
-        # deferred: only for others' plug-ins
-        from dovetail._core.plugins import attempts
-        from dovetail._core.plugins.surroundings import Meddling, Surroundings
+        from dovetail._core.plugins import attempts  # deferred: only for others' plug-ins
+        from dovetail._core.plugins.surroundings import (  # deferred: only for others' plug-ins
+            Meddling,
+            Surroundings,
+        )
 
         name, origin = plugin.name, plugin.origin
         surroundings = Surroundings()

@@ -207,8 +207,7 @@ class _Process:
                 for phase, kind, text in known.get("failures", ())
             ]
             if not known.get("done") or (not whole and position == len(reports) - 1):
-                where = next((line for line in stack if line.startswith("File ")), "")
-                error = ProcessEndedError(self._end(where))
+                error = ProcessEndedError(self._end(_innermost(stack)))
                 failures.append((known.get("phase", "import"), error))
             results[plugin] = Trial(known, tuple(failures))
         return results
@@ -216,7 +215,7 @@ class _Process:
     def _reports(self) -> tuple[dict[PluginKey, dict[str, Any]], list[str]]:
         """What is known of each plug-in that began, and the lines of a stack."""
         reports: dict[PluginKey, dict[str, Any]] = {}
-        stack = []
+        stack: list[str] = []
         current: dict[str, Any] = {}
         for line in self.report.decode(errors="replace").splitlines():
             try:
@@ -242,6 +241,18 @@ class _Process:
         else:
             text = f"it ended its process with the exit code {code}"
         return text + (f", in {where}" if where else "")
+
+
+def _innermost(stack: list[str]) -> str:
+    """The innermost line of a stack that is not of the standard library, or else the innermost."""
+    lines = [line for line in stack if line.startswith("File ")]
+    library = os.path.join(os.path.dirname(os.__file__), "")
+    theirs = (
+        line
+        for line in lines
+        if not line.startswith('File "<frozen') and (library not in line or "site-packages" in line)
+    )
+    return next(theirs, lines[0] if lines else "")
 
 
 def _error(kind: str, text: str) -> BaseException:
