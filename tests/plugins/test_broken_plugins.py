@@ -7,11 +7,13 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 
 import pytest
 
 from dovetail._core.plugins import attempts, trials
 from dovetail._core.plugins.discovery import BACKENDS
+from dovetail._core.plugins.surroundings import Surroundings
 
 PLUGIN = """
 from dovetail.extend import BackendInfo, hookimpl
@@ -447,6 +449,25 @@ def test_what_is_a_plugins_own_stays(meddlers, what):
     _, after, told, _ = meddlers[f"keeps{list(KEPT).index(what)}"]
     assert "acme" in after or after == "True"
     assert told == []
+
+
+def test_what_other_threads_may_have_changed_is_left_alone(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    event = threading.Event()
+    thread = threading.Thread(target=event.wait)
+    thread.start()
+    try:
+        surroundings = Surroundings()
+        os.chdir("/")
+        monkeypatch.setitem(sys.modules, "json", sys)
+        changes = list(surroundings.restore())
+        surroundings.close()
+    finally:
+        event.set()
+        thread.join()
+    assert changes == [("replaced or removed the modules json", True)]
+    assert os.getcwd() == "/"
+    assert sys.modules["json"] is json
 
 
 def test_the_doctor_shows_what_was_put_back(examined):

@@ -158,6 +158,7 @@ def test_our_own_distribution_is_known_by_its_files(
     found, failures = find_plugins(BACKENDS, InstalledPlugins())
     assert (found["cpu"].value, found["cpu"].version) == ("dovetail_cpu.plugin", "0.1.0")
     assert [(f.name, f.phase) for f in failures] == ([("cpu", "find")] if value else [])
+    assert copies(BACKENDS, InstalledPlugins()) == [], "that one is hidden would not be true"
     for failure in failures:
         assert f"{name} 9 in {other} calls itself dovetail-cpu" in str(failure)
         assert f"dovetail-cpu 0.1.0 in {own} is used" in str(failure)
@@ -172,8 +173,8 @@ def test_copies_of_one_distribution_are_no_conflict(tmp_path, monkeypatch):
     assert (found["cpu"].version, failures) == ("2", [])
     (text,) = copies(BACKENDS, source)
     assert text == (
-        f"dovetail-cpu 1 in {tmp_path / '1'} is hidden by dovetail-cpu 2 in {tmp_path / '2'}, "
-        "which stands earlier on sys.path"
+        f"dovetail-cpu 1 in {tmp_path / '1'} is not used: dovetail-cpu 2 in {tmp_path / '2'} "
+        "stands earlier on sys.path"
     )
 
 
@@ -197,3 +198,9 @@ def test_a_distribution_may_hide_another_that_offers_more(install, tmp_path, mon
     assert "other" in found
     assert "acme" not in found
     assert failures == []
+
+
+def test_a_third_party_that_names_itself_as_we_do_is_not_ours():
+    assert FoundPlugin("cpu", "dovetail_cpu.plugin", "dovetail-cpu", "1").is_ours
+    assert not FoundPlugin("acme", "dovetail_acme.plugin", "dovetail-acme", "1").is_ours
+    assert not FoundPlugin("cpu", "evil.plugin", "dovetail-cpu", "1").is_ours

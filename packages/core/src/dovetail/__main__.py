@@ -35,9 +35,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     doctor.add_argument(
         "--timeout",
         type=_seconds,
-        default=60.0,
+        default=120.0,
         metavar="SECONDS",
-        help="how long each plug-in may take, which is examined in a process of its own (60)",
+        help="how long each plug-in may take, which is examined in a process of its own (120)",
     )
     backend = commands.add_parser(
         "new-backend",

@@ -26,6 +26,9 @@ HANDLES: Final = "dovetail.handles"
 FOREIGN: Final = ("jax_plugins", "xla_plugins")
 """The groups in which PJRT plug-ins that were not written for dovetail announce themselves."""
 
+# Their plug-ins are tested to do no harm; those of anybody else are watched (`loading.py`).
+_OUR_PLATFORMS: Final = ("cpu", "cuda", "tpu")
+
 
 @dataclass(frozen=True, slots=True)
 class FoundPlugin:
@@ -59,11 +62,18 @@ class FoundPlugin:
         return f"{self.origin} in {folder}" if folder else self.origin
 
     @property
+    def module(self) -> str:
+        """The first part of the name of the module that `value` names."""
+        return self.value.partition(":")[0].strip().partition(".")[0]
+
+    @property
     def is_ours(self) -> bool:
         """Whether it says that it is a part of this project: by its module and distribution."""
-        module = self.value.partition(":")[0].strip().partition(".")[0]
-        own = normalized(f"dovetail-{self.name}") == normalized(self.distribution)
-        return module == "dovetail" or (own and module == _module_of(self.distribution))
+        return self.module == "dovetail" or (
+            self.name in _OUR_PLATFORMS
+            and self.module == f"dovetail_{self.name}"
+            and normalized(self.distribution) == f"dovetail-{self.name}"
+        )
 
     def load(self) -> object:
         """Import the module or object that `value` names."""
@@ -75,10 +85,6 @@ class FoundPlugin:
 def normalized(name: str) -> str:
     """A distribution's name as package indexes compare it."""
     return re.sub(r"[-_.]+", "-", name).lower()
-
-
-def _module_of(distribution: str) -> str:
-    return normalized(distribution).replace("-", "_")
 
 
 PluginSource: TypeAlias = Callable[[str], Iterable[FoundPlugin]]
@@ -266,13 +272,19 @@ def copies(group: str, source: PluginSource) -> list[str]:
         source: where the plug-ins come from.
     """
     found = list(source(group))
+    used, _ = find_plugins(group, source)
     first = {normalized(p.distribution): p for p in reversed(found) if not p.hidden}
-    return [
-        f"{plugin.place} is hidden by {first[normalized(plugin.distribution)].place}, which stands "
-        "earlier on sys.path"
-        for plugin in found
-        if plugin.hidden and normalized(plugin.distribution) in first
-    ]
+    texts = []
+    for plugin in found:
+        chosen = used.get(plugin.name) or first.get(normalized(plugin.distribution))
+        if (
+            plugin.hidden
+            and chosen not in (None, plugin)
+            and normalized(chosen.distribution) == normalized(plugin.distribution)
+            and _rank(chosen, True) == _rank(plugin, True)  # otherwise it is a failure
+        ):
+            texts.append(f"{plugin.place} is not used: {chosen.place} stands earlier on sys.path")
+    return texts
 
 
 def _conflict(other: FoundPlugin, chosen: FoundPlugin, group: str, *, false: bool) -> LookupError:
@@ -309,13 +321,12 @@ def _rank(plugin: FoundPlugin, doubtful: bool) -> int:
 
 def _owns_its_module(plugin: FoundPlugin) -> bool:
     """Whether a plug-in's distribution contains the module that its entry point names."""
-    module = plugin.value.partition(":")[0].strip().partition(".")[0]
     if not plugin.folder:
         return True
     try:
         with open(os.path.join(plugin.folder, "RECORD"), encoding="utf-8") as stream:
             files = [line.partition(",")[0] for line in stream]
     except (OSError, ValueError):  # some systems remove it, and others never write it
-        return os.path.isdir(os.path.join(os.path.dirname(plugin.folder), module))
+        return os.path.isdir(os.path.join(os.path.dirname(plugin.folder), plugin.module))
     # An editable installation has a file that puts a folder on `sys.path`.
-    return any(file.startswith(f"{module}/") or file.endswith(".pth") for file in files)
+    return any(file.startswith(f"{plugin.module}/") or file.endswith(".pth") for file in files)

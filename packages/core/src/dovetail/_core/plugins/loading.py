@@ -464,19 +464,20 @@ class PluginLoader:
         )
 
         name, origin = plugin.name, plugin.origin
-        surroundings = Surroundings()
         times = self._ended.get((name, origin), 0) + 1
-        attempt = attempts.begin(name, origin, phase, times) if self.keeps_notes else None
+        begin = partial(attempts.begin, name, origin, phase, times)
         seconds = slow_plugin_seconds.value
         timer = announce_later(
             f"dovetail has been waiting for {seconds:g} s for the plug-in {name} (from {origin}), "
             f"at {phase!r}. To leave it out: DOVETAIL_DISABLED_PLUGINS={name}",
             seconds,
         )
+        surroundings = Surroundings()
         try:
-            yield
+            # An interrupted phase is over, too.
+            with Restoring(begin if self.keeps_notes else _nothing, _nothing, attempts.end):
+                yield
         finally:
-            attempts.end(attempt)
             if timer is not None:
                 timer.cancel()
             for what, severe in surroundings.restore():
@@ -505,6 +506,10 @@ class PluginLoader:
 
     def _forget_choices(self) -> None:
         """Called after a plug-in was added or removed; subclasses drop cached answers."""
+
+
+def _nothing() -> None:
+    """There is nothing to do, or to undo."""
 
 
 def is_disabled(name: str, distribution: str) -> bool:

@@ -66,7 +66,7 @@ class Surroundings:
     """The state of the process before a plug-in runs."""
 
     def __init__(self) -> None:
-        self._modules = {name: m for name, m in sys.modules.items() if _is_shared(name)}
+        self._modules = {name: m for name, m in sys.modules.copy().items() if _is_shared(name)}
         self._streams = {name: getattr(sys, name) for name in _STREAMS}
         self._files = {name: _copied(file) for name, file in _STREAMS.items()}
         self._process = _Process() if _is_alone() else None

@@ -36,7 +36,7 @@ from dovetail._core.plugins.surroundings import Meddling
 
 __all__ = ["PATIENCE", "ProcessEndedError", "Trial", "TriedPlugins", "run_trials"]
 
-PATIENCE: Final = 60.0
+PATIENCE: Final = 120.0
 """Seconds that a plug-in has. Drivers of large machines take half of it to start."""
 
 _ANNOUNCED_SECONDS: Final = 10.0
@@ -372,12 +372,11 @@ class TriedPlugins(PluginManager):
     def _trial(self, group: str, found: FoundPlugin) -> Trial:
         """What came of a plug-in; the first call tries all that are wanted."""
         key = (group, found.name)
-        if key not in self._trials:
-            trials, output = run_trials([[key]] if self._trials else self._wanted(), self._patience)
-            self._trials.update(trials)
-            self._output.update(output)
-        if key not in self._trials:  # one that the request leaves out, but which has an alias in it
-            return self._trial(group, found)
+        for names in (configured_request().names, ()):
+            if key not in self._trials:  # all of them where those requested cannot be had
+                trials, output = run_trials(self._untried(names), self._patience)
+                self._trials.update(trials)
+                self._output.update(output)
         trial = self._trials[key]
         for phase, error in trial.failures:
             self._keep(PluginFailure(found.name, found.origin, phase, error))
@@ -386,14 +385,21 @@ class TriedPlugins(PluginManager):
             self._meddling[meddling.name, meddling.distribution, meddling.what] = meddling
         return trial
 
-    def _wanted(self) -> list[list[PluginKey]]:
-        """The plug-ins to try, in batches: this project's own in one."""
-        backends, names = self._entries(), configured_request().names
+    def _untried(self, names: tuple[str, ...]) -> list[list[PluginKey]]:
+        """The plug-ins to try, in batches: this project's own in one.
+
+        Args:
+            names: the backends to try, unless one of them is an alias; empty for all.
+        """
+        backends = self._entries()
         chosen = names if names and set(names) <= set(backends) else self.backend_names()
-        found = [((BACKENDS, name), backends[name]) for name in dict.fromkeys(chosen)]
-        found += [((EXTENSIONS, n), plugin) for n, plugin in self._extension_entries().items()]
-        own = [key for key, plugin in found if type(plugin) is FoundPlugin and plugin.is_ours]
-        return [[key] for key, _ in found if key not in own] + ([own] if own else [])
+        wanted = {(BACKENDS, name): backends[name] for name in chosen if name in backends}
+        wanted |= {(EXTENSIONS, n): plugin for n, plugin in self._extension_entries().items()}
+        left = {key: plugin for key, plugin in wanted.items() if key not in self._trials}
+        own = [
+            key for key, plugin in left.items() if type(plugin) is FoundPlugin and plugin.is_ours
+        ]
+        return [[key] for key in left if key not in own] + ([own] if own else [])
 
     def _load_backend(self, found: FoundPlugin) -> None:
         info = self._trial(BACKENDS, found).info
