@@ -80,6 +80,7 @@ OPTIONS: dict[str, Row] = {
     "default_matmul_precision": Row(None, "high", "high"),
     "default_prng_impl": Row("threefry2x32", "rbg", "rbg"),
     "disable_jit": ON,
+    "disabled_plugins": Row(None, "acme,other", "acme, other"),
     "dump_ir_to": Row(None, "/elsewhere", "/elsewhere"),
     "enable_checks": ON,
     "enable_compilation_cache": OFF,
@@ -107,6 +108,7 @@ OPTIONS: dict[str, Row] = {
     "platforms": Row(None, "cuda,cpu", "cuda, cpu"),
     "raise_persistent_cache_errors": ON,
     "random_seed_offset": Row(0, 3, "3"),
+    "slow_plugin_seconds": Row(10.0, 0.5, "0.5"),
     "softmax_custom_jvp": ON,
     "thread_guard": ON,
     "threefry_gpu_kernel_lowering": ON,
@@ -117,7 +119,13 @@ OPTIONS: dict[str, Row] = {
     "transfer_guard_device_to_host": Row(None, "log", "log"),
     "transfer_guard_host_to_device": Row(None, "log", "log"),
 }
-OURS = {"cpu_retained_memory", "debug_checks", "index_mode"}
+OURS = {
+    "cpu_retained_memory",
+    "debug_checks",
+    "disabled_plugins",
+    "index_mode",
+    "slow_plugin_seconds",
+}
 AFFECTING = {
     "allow_f16_reductions",
     "check_tracer_leaks",

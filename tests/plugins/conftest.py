@@ -115,6 +115,15 @@ def _nothing_requested(monkeypatch):
         yield
 
 
+@pytest.fixture(autouse=True)
+def _notes_of_its_own(tmp_path, monkeypatch):
+    """Notes of plug-ins that run lie in a folder of the test: one that ends its process leaves one.
+
+    The cache of compiled programs lies elsewhere (`tests/conftest.py`).
+    """
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
 @pytest.fixture
 def source() -> Callable[..., str]:
     """`described`, for tests that install a backend."""

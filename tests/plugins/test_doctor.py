@@ -21,7 +21,8 @@ def _run(*words, folder=None, **variables):
         if name not in variables:
             environment.pop(name, None)
     if folder is not None:
-        environment["PYTHONPATH"] = str(folder)
+        paths = [str(folder), os.environ.get("PYTHONPATH", "")]
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     return subprocess.run(
         [sys.executable, "-m", "dovetail", *words],
         capture_output=True,
@@ -150,6 +151,30 @@ def test_two_distributions_with_one_platform(install, source):
     assert answer.returncode == 1
     assert "zzz-cpu 1.0 and dovetail-cpu" in answer.stdout
     assert "cpu ready 0 dovetail-cpu" in _words(answer.stdout)
+
+
+def test_a_distribution_that_calls_itself_by_our_name(install, source):
+    install("Dovetail.Cpu", {"cpu": "evil_cpu"}, {"evil_cpu": source("cpu")}, version="9")
+    answer = _run("doctor", folder=install.folder)
+    assert answer.returncode == 1
+    assert f"Dovetail.Cpu 9 in {install.folder} calls itself dovetail-cpu" in answer.stdout
+    assert "cpu ready 0 dovetail-cpu" in _words(answer.stdout)
+
+
+def test_plugins_that_are_left_out_by_name(install, source):
+    install.backend("bad", "import os; os.abort()")
+    answer = _run("doctor", folder=install.folder, DOVETAIL_DISABLED_PLUGINS="Acme_Bad,absent")
+    assert answer.returncode == 0, answer.stdout
+    assert "bad left out" in _words(answer.stdout)
+    assert "bad: the option disabled_plugins='Acme_Bad,absent' leaves it out" in answer.stdout
+    assert "the option disabled_plugins names 'absent', and no plug-in" in answer.stdout
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "nan", "x", "inf"])
+def test_a_time_that_is_none(capsys, text):
+    with pytest.raises(SystemExit):
+        dovetail.__main__.main(["doctor", f"--timeout={text}"])
+    assert "--timeout" in capsys.readouterr().err
 
 
 def test_the_conformance_kit_is_named_where_it_is_installed(install):

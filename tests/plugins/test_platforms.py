@@ -419,3 +419,19 @@ def test_a_client_that_serves_two_platforms_keeps_the_first(monkeypatch):
     clients._clients.pop("board")
     assert clients._client("board") is client
     assert clients.platform_of(client) == "board"
+
+
+def test_disabled_plugins_are_not_imported(install, manager, source):
+    install.backend("bad", "raise AssertionError('imported')")
+    install("acme-more", {"more": "acme_more"}, {"acme_more": "1/0"}, group="dovetail.extensions")
+    with config.disabled_plugins("bad,acme-more"):
+        assert "bad" not in manager.backend_names()
+        assert manager.resolve_platforms()[0] == "cpu"
+        assert manager.disabled_backends() == {"bad": "acme-bad 1.0"}
+        manager.load_extensions()
+        with pytest.raises(BackendUnavailableError, match="'bad' is left out by the option disab"):
+            manager.require("bad")
+    assert manager.failures == ()
+    assert "bad" in manager.backend_names()
+    with pytest.warns(RuntimeWarning, match="AssertionError: imported"):
+        manager.resolve_platforms()

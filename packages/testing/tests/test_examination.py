@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from dovetail.extend import manager
-from dovetail.testing.examination import examine, hooks_of, run_module
+from dovetail.testing.examination import examine, hooks_of
 from dovetail.testing.suites import test_contract
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "backend-numpy" / "src"
@@ -175,24 +175,29 @@ def test_what_does_not_return_is_named(written, where):
         examine("odd_backend.plugin", "odd", patience=1)
 
 
-def test_a_client_that_does_not_return_is_named(written):
+def test_a_client_that_does_not_return_ends_the_session(written, monkeypatch):
+    """What waits in a process of the doctor's would wait in this one, too."""
     written(client="__import__('time').sleep(60)")
-    with pytest.raises(TimeoutError, match=r"doctor --json did not return(.|\n)*in connect"):
-        run_module("dovetail", "doctor", "--json", patience=5)
+    monkeypatch.setattr(test_contract, "PATIENCE", 5.0)
+    session = SimpleNamespace(shouldfail=False)
+    plugin = SimpleNamespace(platform="odd", origin="odd-backend")
+    with pytest.raises(AssertionError, match=r"did not return within 4.5 seconds, .* in connect"):
+        test_contract.test_doctor_lists_the_platform_as_ready(
+            plugin, SimpleNamespace(session=session)
+        )
+    assert "did not return" in session.shouldfail
 
 
 def test_a_doctor_that_does_not_return_ends_the_session(monkeypatch):
-    """What waits in its process would wait in this one, too."""
-
     def late(*words):
-        raise TimeoutError("dovetail_make_client did not return")
+        raise TimeoutError("the doctor did not return")
 
     monkeypatch.setattr(test_contract, "run_module", late)
     session = SimpleNamespace(shouldfail=False)
     plugin, request = manager().load("cpu"), SimpleNamespace(session=session)
     with pytest.raises(TimeoutError):
         test_contract.test_doctor_lists_the_platform_as_ready(plugin, request)
-    assert session.shouldfail == "the doctor: dovetail_make_client did not return"
+    assert session.shouldfail == "the doctor: the doctor did not return"
 
 
 def test_a_process_that_ends(written):

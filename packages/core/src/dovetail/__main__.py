@@ -32,6 +32,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "versions, and the default platform. Exit code 1: something that is installed is broken.",
     )
     doctor.add_argument("--json", action="store_true", help="print JSON")
+    doctor.add_argument(
+        "--timeout",
+        type=_seconds,
+        default=120.0,
+        metavar="SECONDS",
+        help="how long each plug-in may take, which is examined in a process of its own (120)",
+    )
     backend = commands.add_parser(
         "new-backend",
         help="write the distribution of a new backend",
@@ -65,7 +72,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         sys.stdout.write(f"dovetail cannot start: {type(error).__name__}: {error}\n")
         return 1
-    return run_doctor(as_data=chosen.json)
+    return run_doctor(as_data=chosen.json, patience=chosen.timeout)
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds < 1e6:
+        raise argparse.ArgumentTypeError(f"{text} is no time to wait")
+    return seconds
 
 
 def _unknown(word: str, commands: list[str]) -> str:

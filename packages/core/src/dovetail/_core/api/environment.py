@@ -8,6 +8,8 @@ import sys
 from dovetail._core.base.errors import BackendUnavailableError
 from dovetail._core.plugins import doctor
 from dovetail._core.plugins.manager import manager
+from dovetail._core.plugins.protocols import Client
+from dovetail._core.plugins.trials import PATIENCE, TriedPlugins
 from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.programs import disk_cache
 
@@ -30,16 +32,23 @@ def cache_state() -> str:
     return f"{cache.folder} ({len(entries)} files, {size / 2**20:.1f} MiB, {limit})"
 
 
-def run_doctor(*, as_data: bool) -> int:
+def run_doctor(*, as_data: bool, patience: float = PATIENCE) -> int:
     """Examine this installation and print the findings.
 
     Args:
         as_data: print JSON instead of text.
+        patience: seconds that each plug-in has, in a process of its own.
 
     Returns:
         1 if a part of the installation is broken, else 0.
     """
-    report = doctor.examine(manager(), {"Compilation cache": cache_state()}, clients.backend)
+    tried = TriedPlugins(patience=patience)
+
+    def connect(platform: str) -> Client:
+        tried.resolve_platforms()  # without a default platform none is started
+        return tried.make_client(platform)
+
+    report = doctor.examine(tried, {"Compilation cache": cache_state()}, connect)
     text = doctor.as_json(report) if as_data else doctor.as_text(report)
     sys.stdout.write(text + "\n")
     return report.exit_code

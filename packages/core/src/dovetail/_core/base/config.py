@@ -16,6 +16,7 @@ from dovetail._core.base.option_kinds import (
     DeviceName,
     Float,
     Int,
+    Names,
     Pairs,
     Platforms,
     Text,
@@ -210,6 +211,22 @@ platforms = Option(
     None,
     "The platforms that may be used, most wanted first; None lets every installed backend take "
     "part.",
+)
+disabled_plugins = Option(
+    "disabled_plugins",
+    Names(),
+    None,
+    "The plug-ins that are not imported, by the names of their entry points, which for backends "
+    "are the platforms, or by their distributions. An extension that is in use stays.",
+    ours=True,
+)
+slow_plugin_seconds = Option(
+    "slow_plugin_seconds",
+    Float(),
+    10.0,
+    "After how many seconds in a plug-in that is imported or started a message on stderr names it; "
+    "0 for no message.",
+    ours=True,
 )
 platform_name = StartupOption(
     "platform_name",

@@ -164,12 +164,10 @@ def _number_or_text(text: str) -> bool | int | float | str:
     return text
 
 
-class Platforms(Text):
-    """A list of platforms, as a string."""
+class Names(Text):
+    """A list of names, as a string."""
 
-    description = (
-        'a comma-separated list of platforms, most wanted first, such as "cuda,cpu", or None'
-    )
+    description = 'a comma-separated list of names, such as "acme,other", or None'
 
     def check(self, value: Any) -> str | None:
         if value is None:
@@ -183,6 +181,14 @@ class Platforms(Text):
 
     def parse(self, text: str) -> str | None:
         return self.check(text)
+
+
+class Platforms(Names):
+    """A list of platforms, as a string."""
+
+    description = (
+        'a comma-separated list of platforms, most wanted first, such as "cuda,cpu", or None'
+    )
 
 
 class DeviceName(Kind[Any]):

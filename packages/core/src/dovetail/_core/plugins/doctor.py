@@ -1,6 +1,7 @@
 """The report of `python -m dovetail doctor`: every plug-in, its state, and why.
 
-An examination starts every usable backend, so it should run in a process of its own.
+An examination starts every usable backend. By `TriedPlugins` each is started in a process of its
+own, so that one that crashes or hangs does so alone.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Literal, TypeAlias
 
+from dovetail._core.base.config import disabled_plugins
 from dovetail._core.base.errors import BackendUnavailableError
 from dovetail._core.plugins.failures import PluginFailure
 from dovetail._core.plugins.manager import PluginManager
@@ -64,6 +66,9 @@ class Report:
         unused: why entry points of PJRT plug-ins for other frameworks offer no platform, by name.
         settings: lines about this process from other layers, by title.
         problems: what is installed but broken; empty if all is well.
+        notes: what is odd and harms nobody: what plug-ins changed about the process, and was put
+            back; distributions that are installed twice; names that the options leave out in vain.
+        output: what plug-ins wrote, shortened, by plug-in and stream.
     """
 
     versions: Mapping[str, str]
@@ -74,6 +79,8 @@ class Report:
     unused: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    output: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def exit_code(self) -> int:
@@ -132,6 +139,11 @@ def examine(
         else _examine_backend(manager, name, connect or manager.make_client, bool(default))
         for name in manager.backend_names()
     )
+    disabled = manager.disabled_backends()
+    backends += tuple(
+        BackendReport(name, "left out", origin, reason=_disabled_text())
+        for name, origin in disabled.items()
+    )
     manager.array_methods()
     manager.primitives()
     installed = versions()
@@ -147,16 +159,24 @@ def examine(
         if b.state == "broken" and b.platform not in reported
     ]
     problems += _version_problems(installed, manager)
+    problems += [str(meddling) for meddling in manager.meddling if meddling.severe]
+    notes = [str(meddling) for meddling in manager.meddling if not meddling.severe]
     return Report(
         versions=installed,
-        backends=backends,
+        backends=tuple(sorted(backends, key=lambda backend: backend.platform)),
         extensions={plugin.name: plugin.origin for plugin in manager.extensions()},
         default_platform=default,
         default_reason=reason,
         unused=dict(manager.foreign().unused),
         settings=dict(settings or {}),
         problems=tuple(problems),
+        notes=(*notes, *manager.copies(), *manager.disabled_in_vain()),
+        output=manager.output(),
     )
+
+
+def _disabled_text() -> str:
+    return f"the option disabled_plugins={disabled_plugins.value!r} leaves it out"
 
 
 def _examine_backend(
@@ -260,6 +280,12 @@ def as_text(report: Report) -> str:
     lines += ["", f"Default platform: {report.default_platform or 'none'}"]
     lines += [f"    {line}" for line in report.default_reason.splitlines()]
     lines += [f"{title}: {text}" for title, text in report.settings.items()]
+    if report.output:
+        lines += ["", "What plug-ins wrote"]
+        for title, text in report.output.items():
+            lines += [f"  {title}:", *(f"    {line}" for line in text.splitlines())]
+    if report.notes:
+        lines += ["", "Notes", *(f"  {note}" for note in report.notes)]
     if report.problems:
         lines += ["", "Problems", *(f"  {problem}" for problem in report.problems)]
     else:

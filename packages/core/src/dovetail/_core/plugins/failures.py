@@ -18,6 +18,7 @@ Phase: TypeAlias = Literal[
     "compile options",
     "primitives",
     "array methods",
+    "exit",
 ]
 """The steps of a plug-in's life at which it can fail, in order."""
 

@@ -107,7 +107,7 @@ def find_foreign(source: PluginSource, backends: Mapping[str, FoundPlugin]) -> F
     handled = {
         entry.name: entry.value
         for entry in source(HANDLES)
-        if entry.value in backends and entry.name not in backends
+        if entry.value in backends and entry.name not in backends and not entry.hidden
     }
     plugins: dict[str, ForeignPlugin] = {}
     unused: dict[str, str] = {}
@@ -124,7 +124,8 @@ def find_foreign(source: PluginSource, backends: Mapping[str, FoundPlugin]) -> F
             )
             failures.append(PluginFailure(plugin.name, VARIABLE, "find", error))
     for group in FOREIGN:
-        for entry in sorted(source(group), key=lambda found: (found.name, found.distribution)):
+        entries = [entry for entry in source(group) if not entry.hidden]
+        for entry in sorted(entries, key=lambda found: (found.name, found.distribution)):
             taken = backends.get(entry.name) or plugins.get(entry.name)
             if entry.name in handled:
                 unused[entry.name] = f"the platform {handled[entry.name]!r} brings what it has"

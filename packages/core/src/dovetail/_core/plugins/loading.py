@@ -1,7 +1,8 @@
 """Loads plug-ins one at a time and records failures.
 
 Whatever a plug-in raises, `SystemExit` included, becomes a `PluginFailure`; only
-`KeyboardInterrupt` passes.
+`KeyboardInterrupt` passes. While code of a plug-in runs that is not this project's, a note on disk
+says so, the process is kept as it was, and what takes long is announced.
 """
 
 from __future__ import annotations
@@ -9,16 +10,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from types import ModuleType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pluggy
 
+from dovetail._core.base.config import disabled_plugins, slow_plugin_seconds
 from dovetail._core.base.errors import BackendUnavailableError, close_matches
 from dovetail._core.base.interrupts import is_interrupt
 from dovetail._core.base.restoring import Restoring
+from dovetail._core.base.source import warn
 from dovetail._core.plugins import hookspecs
 from dovetail._core.plugins.discovery import (
     BACKENDS,
@@ -26,16 +29,25 @@ from dovetail._core.plugins.discovery import (
     FoundPlugin,
     InstalledPlugins,
     PluginSource,
+    copies,
     find_plugins,
+    normalized,
 )
 from dovetail._core.plugins.failures import Phase, PluginFailure
 from dovetail._core.plugins.foreign import ForeignPlugins, find_foreign
 from dovetail._core.plugins.hookspecs import PLUGIN_API, BackendInfo, CompileRequest, hookimpl
 from dovetail._core.plugins.protocols import Executable, is_pjrt
-from dovetail._core.plugins.waiting import interruptibly
+from dovetail._core.plugins.waiting import announce_later, interruptibly
+
+if TYPE_CHECKING:
+    from dovetail._core.plugins.surroundings import Meddling
 
 IN_PROCESS = "this process"
 """The origin of a plug-in that was registered and not installed."""
+
+_WATCHED: Final[frozenset[Phase]] = frozenset(
+    {"import", "info", "probe", "environment", "client", "lowerings", "primitives", "array methods"}
+)
 
 # One lock for every manager and for the clients (`runtime/devices/clients.py`). Hooks run under it
 # and may ask for devices; asking for devices may create a client, which calls hooks. With two
@@ -53,12 +65,15 @@ class LoadedPlugin:
         plugin: the module or object that implements its hooks.
         hook_name: its name in the hook machinery.
         origin: distribution and version, or `"this process"`.
+        watched: the phases in which code runs that is not this project's; none for a plug-in that
+            was registered.
     """
 
     name: str
     plugin: object
     hook_name: str
     origin: str
+    watched: frozenset[Phase] = field(default=frozenset(), kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +118,9 @@ class PluginLoader:
         source: returns the plug-ins of a group; by default those of installed distributions.
     """
 
+    keeps_notes = True
+    """Whether notes on disk say which plug-in is running; not where another process looks on."""
+
     def __init__(self, source: PluginSource | None = None) -> None:
         self._source = InstalledPlugins() if source is None else source
         self._lock = plugin_lock
@@ -117,13 +135,29 @@ class PluginLoader:
         self._extensions_loading = False
         self._refused: dict[str, PluginFailure] = {}
         self._failures: dict[tuple[str, str, Phase], PluginFailure] = {}
+        self._meddling: dict[tuple[str, str, str], Meddling] = {}
+        self._ended: dict[tuple[str, str], int] = {}
 
     # ---------------------------------------------------------------------------- what there is
 
     def backend_names(self) -> tuple[str, ...]:
-        """Names of the installed and registered backends, sorted; imports none of them."""
+        """Names of the installed and registered backends, sorted; imports none of them.
+
+        Those that the option `disabled_plugins` leaves out are not among them.
+        """
         with self._lock:
-            return tuple(sorted({*self._entries(), *self._backends}))
+            names = {*self._entries(), *self._backends}
+            return tuple(sorted(names.difference(self.disabled_backends())))
+
+    def disabled_backends(self) -> dict[str, str]:
+        """Origins of the installed backends that the option `disabled_plugins` leaves out."""
+        with self._lock:
+            if not disabled_plugins.value:
+                return {}
+            found = self._entries()
+            return {
+                name: p.origin for name, p in found.items() if is_disabled(name, p.distribution)
+            }
 
     @property
     def failures(self) -> tuple[PluginFailure, ...]:
@@ -141,6 +175,31 @@ class PluginLoader:
         with self._lock:
             plugin = self._backends.get(platform) or self._entries().get(platform)
             return plugin.origin if plugin else ""
+
+    @property
+    def meddling(self) -> tuple[Meddling, ...]:
+        """What plug-ins changed about the process, and what was put back."""
+        with self._lock:
+            return tuple(self._meddling.values())
+
+    def output(self) -> dict[str, str]:
+        """What plug-ins wrote, by plug-in and stream, where that was kept apart."""
+        return {}
+
+    def disabled_in_vain(self) -> list[str]:
+        """What to say of names in the option `disabled_plugins` that no plug-in has."""
+        found = [*self._entries().values(), *find_plugins(EXTENSIONS, self._source)[0].values()]
+        names = {normalized(n) for plugin in found for n in (plugin.name, plugin.distribution)}
+        listed = (disabled_plugins.value or "").split(",")
+        return [
+            f"the option disabled_plugins names {name!r}, and no plug-in has that name"
+            for name in listed
+            if name and normalized(name) not in names
+        ]
+
+    def copies(self) -> list[str]:
+        """What to say of plug-ins whose distribution is installed more than once."""
+        return [text for group in (BACKENDS, EXTENSIONS) for text in copies(group, self._source)]
 
     def _entries(self) -> dict[str, FoundPlugin]:
         if self._found is None:
@@ -169,6 +228,8 @@ class PluginLoader:
             The backend; None when it is not installed or failed. `failures` has the reason.
         """
         with self._lock:
+            if platform in self.disabled_backends():
+                return None
             if platform not in self._backends and platform not in self._refused:
                 entry = self._entries().get(platform)
                 if entry is not None:
@@ -185,7 +246,12 @@ class PluginLoader:
                 with self._isolated(found, "version"):
                     _check_version(info)
                     self._backends[found.name] = LoadedBackend(
-                        loaded.name, loaded.plugin, loaded.hook_name, loaded.origin, info
+                        loaded.name,
+                        loaded.plugin,
+                        loaded.hook_name,
+                        loaded.origin,
+                        info,
+                        watched=loaded.watched,
                     )
                     return
             self._forget(loaded.hook_name)
@@ -214,11 +280,15 @@ class PluginLoader:
                 self._extensions_loaded = True
             return self.extensions()
 
-    def _import_extensions(self) -> None:
+    def _extension_entries(self) -> dict[str, FoundPlugin]:
+        """The installed extensions, but those that the option `disabled_plugins` leaves out."""
         installed, duplicates = find_plugins(EXTENSIONS, self._source)
         for failure in duplicates:
             self._keep(failure)
-        for name, extension in installed.items():
+        return {n: p for n, p in installed.items() if not is_disabled(n, p.distribution)}
+
+    def _import_extensions(self) -> None:
+        for name, extension in self._extension_entries().items():
             if name not in self._extensions:
                 loaded = self._import(extension, f"extension {name}")
                 if loaded is not None:
@@ -232,7 +302,8 @@ class PluginLoader:
             with self._isolated(found, "register"):
                 self._forget(hook_name)  # an interrupt may have ended an earlier attempt
                 self._register_hooks(plugin, hook_name)
-                return LoadedPlugin(found.name, plugin, hook_name, found.origin)
+                phases = _watched_phases(found)
+                return LoadedPlugin(found.name, plugin, hook_name, found.origin, watched=phases)
         return None
 
     def _register_hooks(self, plugin: object, hook_name: str) -> None:
@@ -344,12 +415,75 @@ class PluginLoader:
         broken.
         """
         self._failures.pop((plugin.name, plugin.origin, phase), None)
+        known = plugin.watched if isinstance(plugin, LoadedPlugin) else _watched_phases(plugin)
+        if phase in known:
+            self._warn_of_ended(plugin)
         try:
-            yield
+            if phase in known:
+                with self._watched(plugin, phase):
+                    yield
+            else:
+                yield
         except BaseException as error:
             if is_interrupt(error):
                 raise
             self._keep(PluginFailure(plugin.name, plugin.origin, phase, error))
+
+    def _warn_of_ended(self, plugin: FoundPlugin | LoadedPlugin) -> None:
+        """Warn of processes that ended while they ran a plug-in: once in this process.
+
+        It is tried again. To leave it out without being asked could move a computation to another
+        platform because somebody ended a process.
+        """
+        key = (plugin.name, plugin.origin)
+        if key in self._ended or not self.keeps_notes:
+            return
+        from dovetail._core.plugins.attempts import earlier  # deferred: only for others' plug-ins
+
+        ended = earlier(*key)
+        self._ended[key] = ended.times
+        if ended.times:
+            several = f", as {ended.times} did since it worked" if ended.times > 1 else ""
+            warn(
+                f"the last process that used the dovetail plug-in {plugin.name} (from "
+                f"{plugin.origin}) ended at {ended.phase!r} of this plug-in{several}: the plug-in "
+                "may have crashed it, or may not have returned before the process was ended. It "
+                f"is tried again. DOVETAIL_DISABLED_PLUGINS={plugin.name} leaves it out; so does "
+                "DOVETAIL_PLATFORMS, with the platforms to use instead, such as cpu. `python -m "
+                "dovetail doctor` examines it in a process of its own",
+                RuntimeWarning,
+            )
+
+    @contextmanager
+    def _watched(self, plugin: FoundPlugin | LoadedPlugin, phase: Phase) -> Iterator[None]:
+        """Run code that is not this project's: note it on disk, announce it, undo its meddling."""
+        from dovetail._core.plugins import attempts  # deferred: only for others' plug-ins
+        from dovetail._core.plugins.surroundings import (  # deferred: only for others' plug-ins
+            Meddling,
+            Surroundings,
+        )
+
+        name, origin = plugin.name, plugin.origin
+        times = self._ended.get((name, origin), 0) + 1
+        begin = partial(attempts.begin, name, origin, phase, times)
+        seconds = slow_plugin_seconds.value
+        timer = announce_later(
+            f"dovetail has been waiting for {seconds:g} s for the plug-in {name} (from {origin}), "
+            f"at {phase!r}. To leave it out: DOVETAIL_DISABLED_PLUGINS={name}",
+            seconds,
+        )
+        surroundings = Surroundings()
+        try:
+            # An interrupted phase is over, too.
+            with Restoring(begin if self.keeps_notes else _nothing, _nothing, attempts.end):
+                yield
+        finally:
+            if timer is not None:
+                timer.cancel()
+            for what, severe in surroundings.restore():
+                meddling = Meddling(name, origin, phase, what, severe)
+                self._meddling.setdefault((name, origin, what), meddling)
+            surroundings.close()
 
     def _keep(self, failure: PluginFailure) -> None:
         self._failures[failure.name, failure.distribution, failure.phase] = failure
@@ -372,6 +506,26 @@ class PluginLoader:
 
     def _forget_choices(self) -> None:
         """Called after a plug-in was added or removed; subclasses drop cached answers."""
+
+
+def _nothing() -> None:
+    """There is nothing to do, or to undo."""
+
+
+def is_disabled(name: str, distribution: str) -> bool:
+    """Whether the option `disabled_plugins` leaves out a plug-in."""
+    listed = [normalized(entry) for entry in (disabled_plugins.value or "").split(",") if entry]
+    return normalized(name) in listed or (bool(distribution) and normalized(distribution) in listed)
+
+
+def _watched_phases(found: FoundPlugin) -> frozenset[Phase]:
+    """The phases of a plug-in in which code runs that is not this project's.
+
+    The client of the CPU alone is jaxlib's; others load drivers.
+    """
+    if not found.is_ours:
+        return _WATCHED
+    return frozenset() if found.name == "cpu" else frozenset({"client"})
 
 
 def _checked_info(info: object, platform: str | None) -> BackendInfo:

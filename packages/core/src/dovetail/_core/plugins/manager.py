@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from dovetail._core.base.config import platform_name, platforms
+from dovetail._core.base.config import disabled_plugins, platform_name, platforms
 from dovetail._core.base.errors import BackendUnavailableError, close_matches
 from dovetail._core.base.interrupts import is_interrupt
 from dovetail._core.base.source import warn
@@ -52,7 +52,7 @@ class PluginManager(PluginLoader):
     def __init__(self, source: PluginSource | None = None) -> None:
         super().__init__(source)
         self._probed: dict[str, str] = {}
-        self._choices: dict[PlatformRequest, PlatformChoice] = {}
+        self._choices: dict[tuple[PlatformRequest, str | None], PlatformChoice] = {}
         self._lowerings: dict[str, Mapping[str, LoweringRule]] = {}
         self._array_methods: ArrayMethods | None = None
         self._warned: set[PluginFailure] = set()
@@ -75,6 +75,12 @@ class PluginManager(PluginLoader):
         with self._lock:
             if platform in self.backend_names():
                 return platform
+            if platform in self.disabled_backends():
+                raise BackendUnavailableError(
+                    f"the plug-in of the platform {platform!r} is left out by the option "
+                    f"disabled_plugins={disabled_plugins.value!r}, which DOVETAIL_DISABLED_PLUGINS "
+                    "sets: remove it there"
+                )
             if platform in self.foreign().handled:
                 return self.foreign().handled[platform]
             aliased = [b.platform for b in self.load_all() if platform in b.info.aliases]
@@ -185,10 +191,11 @@ class PluginManager(PluginLoader):
             request = configured_request()
             if requested is not None and requested != platforms.value:
                 request = parse_request(requested, f"platforms={requested!r}")
-            if request not in self._choices:
+            key = (request, disabled_plugins.value)
+            if key not in self._choices:
                 choose = self._choose_requested if request.names else self._choose_by_priority
-                self._choices[request] = choose(request)
-            choice = self._choices[request]
+                self._choices[key] = choose(request)
+            choice = self._choices[key]
             default = platform_name.value
             return with_default(choice, self.canonical(default)) if default else choice
 
@@ -379,7 +386,7 @@ class PluginManager(PluginLoader):
                 added: dict[str, LoweringRule] = {}
                 for extension in self.load_extensions():
                     with self._isolated(extension, "lowerings"):
-                        _add_new(added, self._tables(extension, platform) or {}, "lowers")
+                        add_new(added, self._tables(extension, platform) or {}, "lowers")
                 self._lowerings[platform] = {**rules, **added}
             return self._lowerings[platform]
 
@@ -464,7 +471,7 @@ class PluginManager(PluginLoader):
                 for extension in self.extensions():
                     with self._isolated(extension, "array methods"):
                         for answer in self._call(extension, "dovetail_array_methods"):
-                            merged = _merged_methods(merged, answer)
+                            merged = merged_methods(merged, answer)
                 self._array_methods = merged
             return self._array_methods
 
@@ -559,7 +566,7 @@ def _check_hashable(devices: Iterable[Device]) -> None:
             ) from error
 
 
-def _add_new(
+def add_new(
     table: dict[str, Callable[..., Any]], more: Mapping[str, Callable[..., Any]], verb: str
 ) -> None:
     """Add one extension's entries to the table: all of them or, on a conflict, none."""
@@ -569,7 +576,7 @@ def _add_new(
     table.update(more)
 
 
-def _merged_methods(merged: ArrayMethods, answer: ArrayMethods | None) -> ArrayMethods:
+def merged_methods(merged: ArrayMethods, answer: ArrayMethods | None) -> ArrayMethods:
     """Array methods merged with those of one more extension."""
     if answer is None:
         return merged
@@ -579,7 +586,7 @@ def _merged_methods(merged: ArrayMethods, answer: ArrayMethods | None) -> ArrayM
     taken = {name: _taken for kind in kinds for name in getattr(merged, kind)}
     tables: dict[str, dict[str, Callable[..., Any]]] = {}
     for kind in kinds:
-        _add_new(taken, getattr(answer, kind), "defines for arrays")
+        add_new(taken, getattr(answer, kind), "defines for arrays")
         tables[kind] = {**getattr(merged, kind), **getattr(answer, kind)}
     return ArrayMethods(**tables, compiled=merged.compiled | answer.compiled)
 
@@ -590,6 +597,16 @@ def _taken() -> None:
 
 _manager: PluginManager | None = None
 _manager_lock = threading.RLock()
+
+
+def use_manager(chosen: PluginManager) -> None:
+    """Give this process another manager, before it has used one.
+
+    Args:
+        chosen: the manager.
+    """
+    global _manager
+    _manager = chosen
 
 
 def manager() -> PluginManager:

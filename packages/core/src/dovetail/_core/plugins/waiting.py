@@ -1,14 +1,19 @@
-"""Waiting for a compiler so that Ctrl-C and time-outs are heard meanwhile."""
+"""Waiting: for a compiler, so that Ctrl-C is heard meanwhile; for a plug-in, which is named."""
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable
-from typing import Any, TypeVar
+from contextlib import suppress
+from typing import Any, Final, TypeVar
 
-__all__ = ["interruptibly"]
+__all__ = ["ANNOUNCER", "announce_later", "interruptibly"]
 
 R = TypeVar("R")
+
+ANNOUNCER: Final = "dovetail waiting"
+"""The name of threads that wait until something is to be announced."""
 
 
 def interruptibly(function: Callable[..., R], *args: Any) -> R:
@@ -47,3 +52,33 @@ def interruptibly(function: Callable[..., R], *args: Any) -> R:
     if errors:
         raise errors.pop()
     return results.pop()
+
+
+def announce_later(text: str, seconds: float) -> threading.Timer | None:
+    """Write a line on stderr after some time, for somebody who wonders what takes so long.
+
+    A plug-in that waits in native code, and holds the interpreter's lock, keeps the line back.
+
+    Args:
+        text: the line.
+        seconds: after how long; 0 for never.
+
+    Returns:
+        What to call `cancel` of when the wait is over; None if nothing will be written.
+    """
+    if not seconds or sys.stderr is None:
+        return None
+    timer = threading.Timer(seconds, _announce, (sys.stderr, text))
+    timer.name = ANNOUNCER
+    timer.daemon = True
+    try:
+        timer.start()
+    except RuntimeError:  # no more threads, or the interpreter is shutting down
+        return None
+    return timer
+
+
+def _announce(stream: Any, text: str) -> None:
+    with suppress(Exception):  # the stream may be closed
+        stream.write(f"{text}\n")
+        stream.flush()

@@ -14,7 +14,6 @@ import os
 import platform as host_platform
 import stat
 import struct
-import sys
 import threading
 import time
 import warnings
@@ -24,6 +23,7 @@ from typing import Any, Final
 
 from dovetail._core.base import caches, config
 from dovetail._core.base.errors import CompilationCacheWarning
+from dovetail._core.base.folders import user_folder
 from dovetail._core.base.interrupts import is_interrupt
 from dovetail._core.plugins.manager import manager
 from dovetail._core.runtime.devices.client_libraries import library_text
@@ -45,16 +45,7 @@ _KEPT_SHARE: Final = 0.8
 
 def default_folder() -> Path:
     """The default folder for compiled programs, inside the user's cache folder."""
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or str(Path.home() / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        base = str(Path.home() / "Library" / "Caches")
-    else:
-        # The XDG specification says that relative paths are to be ignored.
-        base = os.environ.get("XDG_CACHE_HOME", "")
-        if not os.path.isabs(base):
-            base = str(Path.home() / ".cache")
-    return Path(base) / "dovetail"
+    return Path(user_folder())
 
 
 # -----------------------------------------------------------------------------------------------
