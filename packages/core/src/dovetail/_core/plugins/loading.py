@@ -6,7 +6,6 @@ Whatever a plug-in raises, `SystemExit` included, becomes a `PluginFailure`; onl
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ import pluggy
 
 from dovetail._core.base.errors import BackendUnavailableError, close_matches
 from dovetail._core.base.interrupts import is_interrupt
+from dovetail._core.base.locks import shared_lock
 from dovetail._core.base.restoring import Restoring
 from dovetail._core.plugins import hookspecs
 from dovetail._core.plugins.discovery import (
@@ -41,7 +41,7 @@ IN_PROCESS = "this process"
 # and may ask for devices; asking for devices may create a client, which calls hooks. With two
 # locks, two threads could take them in opposite orders and deadlock. This lock does not help a
 # hook that waits for another thread which asks for devices.
-plugin_lock: Final = threading.RLock()
+plugin_lock: Final = shared_lock()
 
 
 @dataclass(frozen=True, slots=True)

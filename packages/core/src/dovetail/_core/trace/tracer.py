@@ -6,7 +6,6 @@ every class passed to `register_array_class`. Until then, operator stubs and `__
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
@@ -19,6 +18,7 @@ from dovetail._core.base.errors import (
     TracerBoolConversionError,
     TracerIntegerConversionError,
 )
+from dovetail._core.base.locks import shared_lock
 
 if TYPE_CHECKING:
     from dovetail._core.trace.array_methods import ArrayMethods
@@ -93,7 +93,7 @@ class ArrayClass(ArrayMethods):
 
 _classes: Final[list[tuple[type, Callable[[str, Callable[..., Any]], Any]]]] = []
 _loaded = False
-_loading: Final = threading.RLock()
+_loading: Final = shared_lock()
 
 
 def register_array_class(

@@ -18,6 +18,7 @@ from dovetail._core.runtime.arrays.array import Array, KeyArray, array_from_buff
 from dovetail._core.runtime.arrays.failures import original
 from dovetail._core.runtime.arrays.memory import byte_count
 from dovetail._core.runtime.arrays.tokens import Token
+from dovetail._core.runtime.devices import process_ends
 from dovetail._core.runtime.devices.layout import Format, Layout, layout_of
 from dovetail._core.runtime.programs import compilation, effects
 from dovetail._core.runtime.programs.arguments import argument_buffer
@@ -168,6 +169,7 @@ class LoadedProgram:
             handlers = self._handlers[committed] = [
                 buffers.handler(aval, self.sharding, committed) for aval in self.physical_out_avals
             ]
+        process_ends.check()
         if config.no_execution.value:
             raise RuntimeError(
                 f"the program {self.name} would be run, which the option no_execution forbids; "
