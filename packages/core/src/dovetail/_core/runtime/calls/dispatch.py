@@ -53,6 +53,7 @@ def compile_jaxpr(
         compiler_options: options for the compiler.
         **options: options of `lower_jaxpr`, such as ``donated``.
     """
+    process_ends.check()
     reserve_for_compiler(name)
     from dovetail._core.lower.lowering import lower_jaxpr  # deferred: loads MLIR
 

@@ -32,7 +32,7 @@ _FORKED: Final = (
     'multiprocessing.get_context("spawn") or multiprocessing.get_context("forkserver")'
 )
 #: Seconds that calls of daemon threads have to end.
-_PATIENCE: Final = 10.0
+_PATIENCE: Final = 60.0
 #: Seconds after which a thread outside of dovetail's functions is taken not to be in C++.
 _SETTLING: Final = 0.05
 
