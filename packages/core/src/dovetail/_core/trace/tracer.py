@@ -6,6 +6,7 @@ every class passed to `register_array_class`. Until then, operator stubs and `__
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
@@ -146,7 +147,20 @@ def _install(cls: type, adapt: Callable[[str, Callable[..., Any]], Any], methods
 
 def _imported(place: str) -> Any:
     module, _, name = place.partition(":")
-    return getattr(import_module(module), name)
+    try:
+        return getattr(import_module(module), name)
+    except ImportError:
+        if not sys.is_finalizing():
+            raise
+    raise _too_late(name)
+
+
+def _too_late(name: str) -> RuntimeError:
+    return RuntimeError(
+        f"the function {name} of arrays was not used before the interpreter began to exit, and "
+        "nothing can be imported any more: use it once before, or compute in a function that is "
+        "registered with atexit"
+    )
 
 
 class _Late:
@@ -179,6 +193,8 @@ def _stub(name: str) -> Callable[..., Any]:
         load_array_methods()
         method = getattr(type(self), name)
         if method is load_and_retry:
+            if sys.is_finalizing():
+                raise _too_late(name)
             raise TypeError(
                 f"the operator {name} of arrays is in the distribution dovetail-numpy: pip "
                 "install dovetail-numpy"
