@@ -190,11 +190,11 @@ def _late_property(cls: type, name: str, place: str) -> property:
 
 def _stub(name: str) -> Callable[..., Any]:
     def load_and_retry(self: Any, *args: Any) -> Any:
+        if sys.is_finalizing():
+            raise _too_late(name)
         load_array_methods()
         method = getattr(type(self), name)
         if method is load_and_retry:
-            if sys.is_finalizing():
-                raise _too_late(name)
             raise TypeError(
                 f"the operator {name} of arrays is in the distribution dovetail-numpy: pip "
                 "install dovetail-numpy"
