@@ -47,6 +47,7 @@ __all__ = [
     "get_traceback",
     "guards",
     "host_copy",
+    "immortalize",
     "is_unreadable",
     "jax_owns_jit_state",
     "load_pjrt_plugin",
@@ -328,6 +329,16 @@ class DLTensor(ctypes.Structure):
 capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
 capsule_pointer.restype = ctypes.c_void_p
 capsule_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+
+
+_add_reference = ctypes.pythonapi.Py_IncRef
+_add_reference.restype = None
+_add_reference.argtypes = [ctypes.py_object]
+
+
+def immortalize(value: object) -> None:
+    """Keep an object even when the interpreter is finalized."""
+    _add_reference(value)
 
 
 def _view_through_dlpack(impl: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable
 from typing import Final, ParamSpec, TypeVar
 
+from dovetail._core.base.locks import shared_lock
 from dovetail._core.base.restoring import Restoring, within
 
 __all__ = ["deeper", "enter_level", "leave_level", "level"]
@@ -39,7 +40,7 @@ class _Level(threading.local):
 
 level: Final = _Level()
 # A signal handler may compute while its thread holds this.
-_lock: Final = threading.RLock()
+_lock: Final = shared_lock()
 # The depth of each thread that needs the raised limit.
 _raised: Final[dict[int, int]] = {}
 _users_limit = 0

@@ -7,7 +7,6 @@ says so, the process is kept as it was, and what takes long is announced.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ import pluggy
 from dovetail._core.base.config import disabled_plugins, slow_plugin_seconds
 from dovetail._core.base.errors import BackendUnavailableError, close_matches
 from dovetail._core.base.interrupts import is_interrupt
+from dovetail._core.base.locks import shared_lock
 from dovetail._core.base.restoring import Restoring
 from dovetail._core.base.source import warn
 from dovetail._core.plugins import hookspecs
@@ -53,7 +53,7 @@ _WATCHED: Final[frozenset[Phase]] = frozenset(
 # and may ask for devices; asking for devices may create a client, which calls hooks. With two
 # locks, two threads could take them in opposite orders and deadlock. This lock does not help a
 # hook that waits for another thread which asks for devices.
-plugin_lock: Final = threading.RLock()
+plugin_lock: Final = shared_lock()
 
 
 @dataclass(frozen=True, slots=True)

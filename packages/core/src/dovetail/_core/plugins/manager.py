@@ -7,13 +7,13 @@ the default platform is chosen. Its drivers are loaded when its client is create
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from dovetail._core.base.config import disabled_plugins, platform_name, platforms
 from dovetail._core.base.errors import BackendUnavailableError, close_matches
 from dovetail._core.base.interrupts import is_interrupt
+from dovetail._core.base.locks import shared_lock
 from dovetail._core.base.source import warn
 from dovetail._core.plugins.discovery import PluginSource
 from dovetail._core.plugins.failures import Phase, PluginFailure
@@ -596,7 +596,7 @@ def _taken() -> None:
 
 
 _manager: PluginManager | None = None
-_manager_lock = threading.RLock()
+_manager_lock = shared_lock()
 
 
 def use_manager(chosen: PluginManager) -> None:

@@ -6,7 +6,7 @@ every class passed to `register_array_class`. Until then, operator stubs and `__
 
 from __future__ import annotations
 
-import threading
+import sys
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
@@ -19,6 +19,7 @@ from dovetail._core.base.errors import (
     TracerBoolConversionError,
     TracerIntegerConversionError,
 )
+from dovetail._core.base.locks import shared_lock
 
 if TYPE_CHECKING:
     from dovetail._core.trace.array_methods import ArrayMethods
@@ -93,7 +94,7 @@ class ArrayClass(ArrayMethods):
 
 _classes: Final[list[tuple[type, Callable[[str, Callable[..., Any]], Any]]]] = []
 _loaded = False
-_loading: Final = threading.RLock()
+_loading: Final = shared_lock()
 
 
 def register_array_class(
@@ -146,7 +147,20 @@ def _install(cls: type, adapt: Callable[[str, Callable[..., Any]], Any], methods
 
 def _imported(place: str) -> Any:
     module, _, name = place.partition(":")
-    return getattr(import_module(module), name)
+    try:
+        return getattr(import_module(module), name)
+    except ImportError:
+        if not sys.is_finalizing():
+            raise
+    raise _too_late(name)
+
+
+def _too_late(name: str) -> RuntimeError:
+    return RuntimeError(
+        f"the function {name} of arrays was not used before the interpreter began to exit, and "
+        "nothing can be imported any more: use it once before, or compute in a function that is "
+        "registered with atexit"
+    )
 
 
 class _Late:
@@ -176,6 +190,8 @@ def _late_property(cls: type, name: str, place: str) -> property:
 
 def _stub(name: str) -> Callable[..., Any]:
     def load_and_retry(self: Any, *args: Any) -> Any:
+        if sys.is_finalizing():
+            raise _too_late(name)
         load_array_methods()
         method = getattr(type(self), name)
         if method is load_and_retry:

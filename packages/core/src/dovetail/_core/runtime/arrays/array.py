@@ -22,7 +22,7 @@ from dovetail._core.ir.avals import ShapedArray, make_aval, physical_aval
 from dovetail._core.runtime.arrays import buffers, guards
 from dovetail._core.runtime.arrays.host import numpy_aval
 from dovetail._core.runtime.arrays.text import array_text, short_type
-from dovetail._core.runtime.devices import clients, sharding
+from dovetail._core.runtime.devices import clients, process_ends, sharding
 from dovetail._core.trace.tracer import (
     ArrayClass,
     Tracer,
@@ -676,6 +676,25 @@ class _DeletedKeyArray(_Deleted, KeyArray):
     __slots__ = ()
 
 
+class _Unplaced(Array):
+    """An array that was unpickled in the child of a fork, where no memory can be had for it.
+
+    An error while it is unpickled would end a worker of a pool, and the pool would wait for it.
+    """
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        process_ends.check()
+        raise AttributeError(f"an array has no attribute {name!r}")
+
+
+def _unplaced() -> Any:
+    array = _new_array()
+    array.__class__ = _Unplaced
+    return array
+
+
 def retire(array: Array, action: str, traceback: Any = None) -> None:
     """Mark an array as deleted or donated, so that its next use raises a clear error.
 
@@ -760,6 +779,8 @@ def _identified(rows: Iterator[Array], identities: Any) -> Iterator[Array]:
 
 def _restore(value: np.ndarray[Any, Any], weak_type: bool) -> Array:
     """Create an unpickled array on the default device."""
+    if process_ends.in_child():
+        return _unplaced()  # type: ignore[no-any-return]
     canonical = dtypes.canonicalize_dtype(value.dtype)
     value = value if value.dtype == canonical else value.astype(canonical)
     aval = make_aval(value.shape, value.dtype, weak_type)
@@ -767,6 +788,8 @@ def _restore(value: np.ndarray[Any, Any], weak_type: bool) -> Array:
 
 
 def _restore_keys(value: np.ndarray[Any, Any], key_dtype: Any) -> KeyArray:
+    if process_ends.in_child():
+        return _unplaced()  # type: ignore[no-any-return]
     return _wrap_keys(buffers.put(value, numpy_aval(value), sharding.default_sharding()), key_dtype)
 
 

@@ -7,7 +7,7 @@ memory that a caller can write to.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NoReturn
 
 import numpy as np
@@ -25,7 +25,7 @@ from dovetail._core.plugins import protocols
 from dovetail._core.runtime.arrays import guards
 from dovetail._core.runtime.arrays.failures import original
 from dovetail._core.runtime.arrays.memory import later_shortage, placing
-from dovetail._core.runtime.devices import clients
+from dovetail._core.runtime.devices import clients, process_ends
 from dovetail._core.runtime.devices.plugin_buffers import PluginBuffer
 
 __all__ = [
@@ -44,9 +44,9 @@ __all__ = [
 
 Buffer = Any
 
-_batched_device_put: Final = _jax.batched_device_put
-_batched_copy: Final = _jax.batched_copy_array_to_devices_with_sharding
-_batched_block: Final = _jax.batched_block_until_ready
+_batched_device_put = _jax.batched_device_put
+_batched_copy = _jax.batched_copy_array_to_devices_with_sharding
+_batched_block = _jax.batched_block_until_ready
 _buffer_class: Final = _jax.ArrayImpl
 # The default would share aligned memory with the NumPy array; its owner may write to it later.
 _COPY_DURING_CALL: Final = xla_client.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
@@ -265,6 +265,35 @@ def wait(buffer: Buffer) -> None:
         buffer.block_until_ready()
     except JaxRuntimeError as error:
         _raise_cause(error)
+
+
+def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of jaxlib behind `process_ends.check`."""
+
+    def call(*args: Any) -> Any:
+        process_ends.check()
+        return function(*args)
+
+    return call
+
+
+def _wait_checked(buffer: Buffer) -> None:
+    # In the child of a fork what is computed can be read, and what is not never will be.
+    if not process_ends.in_child() or not (buffer.is_deleted() or buffer.is_ready()):
+        process_ends.check()
+    _wait(buffer)
+
+
+def _check_from_now_on() -> None:
+    global _batched_device_put, _batched_copy, _batched_block, wait
+    _batched_device_put = _checked(_batched_device_put)
+    _batched_copy = _checked(_batched_copy)
+    _batched_block = _checked(_batched_block)
+    wait = _wait_checked
+
+
+_wait: Final = wait
+process_ends.on_end(_check_from_now_on)
 
 
 def _raise_cause(error: BaseException) -> NoReturn:

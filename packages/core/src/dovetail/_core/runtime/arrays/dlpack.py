@@ -178,7 +178,7 @@ def to_capsule(
         return _host_capsule(np.array(buffers.read(buffer)), max_version)
     if copy:
         buffer = buffers.copy(buffer)
-    buffer.block_until_ready()
+    buffers.wait(buffer)
     if JAXLIB_VERSION >= (0, 12, 0):
         return _jax.buffer_to_dlpack_managed_tensor(
             buffer, stream=stream, max_version=max_version, copied=bool(copy)
@@ -206,7 +206,7 @@ def address(buffer: Any) -> int:
 
     jaxlib's own call makes it look for jax if the buffer came from the host.
     """
-    buffer.block_until_ready()
+    buffers.wait(buffer)
     if type(buffer) is PluginBuffer:
         raise BufferError(f"arrays of the platform {buffer.platform()!r} have no address")
     platform = clients.platform_of(buffer._sharding._device)

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import itertools
 import re
-import threading
 from collections import OrderedDict
 from typing import Final
+
+from dovetail._core.base.locks import shared_lock
 
 __all__ = ["keep", "original", "was_raised"]
 
 # Few, since an exception keeps its frames and all their values alive.
 _MOST: Final = 16
 
-_lock: Final = threading.RLock()
+_lock: Final = shared_lock()
 _numbers: Final = itertools.count(1)
 _kept: Final[OrderedDict[int, BaseException]] = OrderedDict()
 _raised: Final[set[int]] = set()

@@ -100,7 +100,7 @@ def _placed(leaf: Any, sharding: Any, donate: bool, may_alias: bool | None, what
             if may_alias is False:
                 moved = buffers.rewrap(buffers.copy(buffer), buffer.aval, sharding, True)
         elif donate:
-            moved.block_until_ready()
+            buffers.wait(moved)
             retire(leaf, "donated to device_put")
             buffer.delete()
         return wrap_as(leaf, moved)

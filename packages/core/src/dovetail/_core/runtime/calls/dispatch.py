@@ -23,7 +23,7 @@ from dovetail._core.runtime.calls.followed_keys import follow_primitive
 from dovetail._core.runtime.calls.jit import Missed
 from dovetail._core.runtime.calls.shortages import explained_shortage
 from dovetail._core.runtime.calls.special_values import explained
-from dovetail._core.runtime.devices import clients
+from dovetail._core.runtime.devices import clients, process_ends
 from dovetail._core.runtime.devices.address_space import reserve_for_compiler
 from dovetail._core.runtime.programs import compilation
 from dovetail._core.runtime.programs.arguments import literal_value, resolve_device
@@ -53,6 +53,7 @@ def compile_jaxpr(
         compiler_options: options for the compiler.
         **options: options of `lower_jaxpr`, such as ``donated``.
     """
+    process_ends.check()
     reserve_for_compiler(name)
     from dovetail._core.lower.lowering import lower_jaxpr  # deferred: loads MLIR
 
@@ -189,6 +190,8 @@ class _EagerPrimitive:
         return self.run(args)[0]
 
     def cache_miss(self, *args: Any) -> Missed:
+        if process_ends.ended:
+            process_ends.hold(self.compiled._clear_cache)
         try:
             result, program, committed = self.run(args)
             data = fastpath(program, args, result, committed)

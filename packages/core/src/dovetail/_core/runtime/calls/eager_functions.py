@@ -23,6 +23,7 @@ from dovetail._core.runtime.arrays import buffers
 from dovetail._core.runtime.arrays.array import Array
 from dovetail._core.runtime.calls.jit import CallArguments, JitFunction, Missed
 from dovetail._core.runtime.calls.staged_program import JitOptions, StagedProgram
+from dovetail._core.runtime.devices import process_ends
 from dovetail._core.runtime.programs.arguments import literal_value
 from dovetail._core.trace.state import evaluation_trace, state
 from dovetail._core.trace.tracer import ArrayClass, Tracer
@@ -103,6 +104,8 @@ class EagerFunction:
 
     def miss(self, *args: Any, **kwargs: Any) -> Missed:
         """Serve a call that the C++ callable has no entry for."""
+        if process_ends.ended:
+            process_ends.hold(self.compiled._clear_cache)
         if state.trace is not evaluation_trace:
             # C++ caches nothing for such a call, so the cache need not be cleared on an error.
             function = self.inline if self.is_operator else self.function

@@ -17,6 +17,7 @@ from dovetail._core.base.bindings import _jax
 from dovetail._core.base.pytree import dispatch_registry
 from dovetail._core.ir.avals import aval_of, make_aval
 from dovetail._core.runtime.arrays.array import Array, KeyArray, result_tree
+from dovetail._core.runtime.devices import process_ends
 from dovetail._core.runtime.devices.sharding import default_sharding
 from dovetail._core.runtime.programs.arguments import HostArgument, place_host_argument
 from dovetail._core.runtime.programs.program import LoadedProgram
@@ -42,6 +43,7 @@ class FastpathData(NamedTuple):
 # One LRU cache for all functions; a function's entries also go when the function does.
 _cache: Final = _jax.PjitFunctionCache(8192)
 caches.register(_cache.clear)
+process_ends.on_end(_cache.clear)
 
 
 def pjit_function(
@@ -116,7 +118,7 @@ def fastpath(
         committed: whether results are committed to the device.
         describe: returns a phrase for an argument by its index, for messages of later calls.
     """
-    if program.effects or program.calls_host or not program.returns_arrays:
+    if process_ends.ended or program.effects or program.calls_host or not program.returns_arrays:
         return None
     if program.sharding._plugin_client is not None:
         return None

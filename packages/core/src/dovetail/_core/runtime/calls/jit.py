@@ -34,6 +34,7 @@ from dovetail._core.runtime.calls.followed_keys import follow_program
 from dovetail._core.runtime.calls.shortages import watch
 from dovetail._core.runtime.calls.special_values import explained
 from dovetail._core.runtime.calls.staged_program import JitOptions, StagedProgram
+from dovetail._core.runtime.devices import process_ends
 from dovetail._core.runtime.devices.sharding import as_sharding
 from dovetail._core.runtime.programs import compilation
 from dovetail._core.runtime.programs.arguments import from_foreign, resolve_device, resolve_place
@@ -148,6 +149,8 @@ class JitFunction:
 
     def miss(self, *args: Any, **kwargs: Any) -> Missed:
         """Serve a call that the C++ callable has no entry for."""
+        if process_ends.ended:
+            process_ends.hold(self.compiled._clear_cache)
         try:
             if config.disable_jit.value:
                 # C++ checks this itself, but once jax is imported it reads jax's option instead.

@@ -19,7 +19,7 @@ from dovetail._core.ir.jaxpr import ClosedJaxpr
 from dovetail._core.ops.elementwise.conversion import copy_p
 from dovetail._core.runtime.calls.cache_misses import log_compiled
 from dovetail._core.runtime.calls.shortages import explained_shortage
-from dovetail._core.runtime.devices import clients
+from dovetail._core.runtime.devices import clients, process_ends
 from dovetail._core.runtime.devices.address_space import reserve_for_compiler
 from dovetail._core.runtime.programs import compilation
 from dovetail._core.runtime.programs.program import (
@@ -127,6 +127,7 @@ class StagedProgram:
 
     def lower(self, platforms: Sequence[str]) -> Any:
         """The program as a StableHLO module."""
+        process_ends.check()
         reserve_for_compiler(self.options.name)
         from dovetail._core.lower.lowering import lower_jaxpr  # deferred: loads MLIR
 

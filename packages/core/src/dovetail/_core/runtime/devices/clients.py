@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import weakref
@@ -9,13 +10,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from dovetail._core.base import caches, config, source
-from dovetail._core.base.bindings import _jax
+from dovetail._core.base.bindings import _jax, immortalize
 from dovetail._core.base.errors import BackendUnavailableError
 from dovetail._core.base.option_kinds import Pairs
 from dovetail._core.base.process_options import StartupOption
 from dovetail._core.plugins.loading import plugin_lock
 from dovetail._core.plugins.manager import manager
 from dovetail._core.plugins.protocols import is_pjrt
+from dovetail._core.runtime.devices import process_ends
 from dovetail._core.runtime.devices.address_space import reserve_for_client
 from dovetail._core.runtime.devices.plugin_buffers import live_plugin_buffers
 
@@ -51,17 +53,43 @@ _default_device: Device | None = None
 _clear_functions: Final[list[Callable[[], object]]] = []
 
 
-def _warn_of_fork() -> None:
-    if _clients:
+# Whether the plug-ins' lock was taken for the fork that is under way: no other thread may be making
+# a client meanwhile, of which the child would have a part.
+_forking: Final[list[bool]] = []
+
+
+def _before_fork() -> None:
+    plugin_lock.acquire()
+    _forking.append(True)
+    if any(map(is_pjrt, _clients.values())):
         source.warn(
-            "this process forks after dovetail has started its threads; if the child computes, it "
-            'may hang. Start processes with multiprocessing.get_context("spawn") instead',
+            "this process forks after dovetail has started its threads: whatever computes in the "
+            'child raises an error. Start processes with multiprocessing.get_context("spawn") or '
+            'multiprocessing.get_context("forkserver") instead',
             RuntimeWarning,
         )
 
 
+def _after_fork() -> None:
+    if _forking:
+        _forking.pop()
+        plugin_lock.release()
+
+
+def _in_child() -> None:
+    _after_fork()
+    started = [client for client in (*_clients.values(), *_compilers()) if is_pjrt(client)]
+    if not started:
+        return
+    for client in started:
+        immortalize(client)  # to end it, its threads would be waited for
+    if _release_host_memory in gc.callbacks:
+        gc.callbacks.remove(_release_host_memory)
+    process_ends.end_in_child()
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_warn_of_fork)
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_child)
 
 
 def _release_host_memory(phase: str, info: Mapping[str, int]) -> None:
@@ -117,6 +145,7 @@ def _client(platform: str) -> Client:
         failure = _failures.get(platform)
         if failure is not None:
             raise BackendUnavailableError(*failure.args) from failure.__cause__
+        process_ends.check()
         reserve_for_client(platform)
         try:
             client = manager().make_client(platform, _client_options(platform))
@@ -125,6 +154,7 @@ def _client(platform: str) -> Client:
             raise
         if _release_host_memory not in gc.callbacks:
             gc.callbacks.append(_release_host_memory)
+            atexit.register(process_ends.end_calls_of_daemons)
         _clients[platform] = client
         _fix_options(platform, started=True)
         if _clients.get(platform_of(client)) is not client:  # if it is, it serves two platforms
@@ -206,8 +236,8 @@ def _note(client: Client, platform: str, topology: str = "") -> None:
     """Record where a client comes from, for as long as the client exists."""
     number = id(client)
 
-    def forget(_: object) -> None:
-        _origins.pop(number, None)
+    def forget(_: object, origins: dict[int, _Origin] = _origins) -> None:
+        origins.pop(number, None)  # at exit, this module may be gone before the client
 
     try:
         hold: object = weakref.ref(client, forget)
@@ -236,6 +266,12 @@ def add_topology(client: Client, platform: str, text: str) -> None:
         text: the requested topology, for messages.
     """
     _note(client, platform, text)
+
+
+def _compilers() -> list[Client]:
+    """The compile-only clients that there are."""
+    holds = [origin.hold for origin in _origins.values() if origin.topology]
+    return [hold() if isinstance(hold, weakref.ref) else hold for hold in holds]
 
 
 def is_compile_only(owner: Device | Client) -> bool:

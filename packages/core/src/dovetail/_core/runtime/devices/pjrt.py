@@ -6,7 +6,6 @@ Only the shared library of a plug-in's wheel is used; none of its Python code ru
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +13,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from dovetail._core.base.bindings import JaxRuntimeError, _jax, load_pjrt_plugin, xla_client
+from dovetail._core.base.locks import shared_lock
 from dovetail._core.runtime.devices.client_libraries import note_library
 from dovetail._core.runtime.devices.pjrt_api import (
     STAGES,
@@ -27,7 +27,7 @@ from dovetail._core.runtime.devices.pjrt_api import (
 __all__ = ["PjrtError", "PjrtPlugin", "load_plugin"]
 
 _NO_OPTIONS: Final[Mapping[str, object]] = MappingProxyType({})
-_lock: Final = threading.RLock()
+_lock: Final = shared_lock()
 _plugins: Final[dict[str, PjrtPlugin]] = {}
 
 

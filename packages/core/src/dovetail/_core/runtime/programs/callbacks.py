@@ -7,7 +7,6 @@ computations must not wait for the calling program: see `config.callback_depth`.
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Callable, Sequence
 from threading import get_ident
 from typing import Any, Final, TypeVar
@@ -17,6 +16,7 @@ import numpy as np
 from dovetail._core.base import config, dtypes, pytree
 from dovetail._core.base.bindings import unset
 from dovetail._core.base.errors import BackendUnavailableError
+from dovetail._core.base.locks import shared_lock
 from dovetail._core.base.restoring import Restoring
 from dovetail._core.ir.avals import physical_aval
 from dovetail._core.ir.jaxpr import Literal
@@ -43,7 +43,7 @@ _NARROW: Final = {
     np.dtype(np.uint64): np.dtype(np.uint32),
     np.dtype(np.complex128): np.dtype(np.complex64),
 }
-_lock: Final = threading.RLock()
+_lock: Final = shared_lock()
 # The number of the callback that each thread is in.
 _active: Final[dict[int, int]] = {}
 _SCALARS: Final = {

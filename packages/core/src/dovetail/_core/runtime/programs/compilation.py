@@ -20,11 +20,12 @@ import numpy as np
 from dovetail._core.base import caches, config
 from dovetail._core.base.bindings import JaxRuntimeError, xla_client
 from dovetail._core.base.interrupts import is_interrupt
+from dovetail._core.base.locks import shared_lock
 from dovetail._core.ir.effects import host_effects
 from dovetail._core.plugins.hookspecs import CompileRequest, OptionValue
 from dovetail._core.plugins.manager import manager
 from dovetail._core.plugins.protocols import is_pjrt
-from dovetail._core.runtime.devices import clients
+from dovetail._core.runtime.devices import clients, process_ends
 from dovetail._core.runtime.devices.address_space import compiler_is_loaded, reserve_for_compiler
 from dovetail._core.runtime.devices.plugin_buffers import PluginProgram
 from dovetail._core.runtime.programs import disk_cache
@@ -258,7 +259,7 @@ class _Entry:
         self.making.acquire()
 
 
-_lock: Final = threading.RLock()
+_lock: Final = shared_lock()
 _table: Final[OrderedDict[Any, _Entry]] = OrderedDict()
 
 
@@ -340,6 +341,7 @@ def compile_executable(
     operations = lowered.operations()
     options, option_bytes = compile_options(platform, devices, compiler_options, operations)
 
+    process_ends.check()
     dump(lowered)
 
     def make() -> tuple[Any, bytes | None]:
@@ -458,6 +460,7 @@ def serialized(
     Raises:
         JaxRuntimeError: the backend does not serialize executables.
     """
+    process_ends.check()
     device_list = sharding._internal_device_list
     client = sharding._device.client
     platform = clients.platform_of(client)
@@ -487,6 +490,7 @@ def with_own_names(
         sharding: where it runs.
         compiler_options: the user's compiler options.
     """
+    process_ends.check()
     device_list = sharding._internal_device_list
     client = sharding._device.client
     if not lowered.cacheable or not is_pjrt(client):
@@ -515,6 +519,7 @@ def deserialized(payload: bytes, lowered: Any, sharding: Any) -> Any:
         JaxRuntimeError: the backend cannot load it.
         NotImplementedError: the backend does not support loading executables.
     """
+    process_ends.check()
     device_list = sharding._internal_device_list
     client = sharding._device.client
     platform = clients.platform_of(client)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import threading
 import traceback
 from typing import Any, Final
 
@@ -17,16 +16,18 @@ import numpy as np
 
 from dovetail._core.base import config
 from dovetail._core.base.bindings import JaxRuntimeError
+from dovetail._core.base.locks import shared_lock
 from dovetail._core.ir.avals import runtime_token
 from dovetail._core.runtime.arrays import buffers
 from dovetail._core.runtime.arrays.failures import original, was_raised
+from dovetail._core.runtime.devices import process_ends
 
 __all__ = ["effects_barrier", "give_token", "ordering", "take_token", "wait_for_ordered"]
 
 #: Held while a program with ordered effects is started, so that no two threads take the same token.
-_ordering: Final = threading.RLock()
+_ordering: Final = shared_lock()
 
-_lock: Final = threading.RLock()
+_lock: Final = shared_lock()
 _running: Final[list[Any]] = []
 _last_ordered: Final[list[Any]] = []
 _MOST_FAILED: Final = 64
@@ -113,6 +114,15 @@ def effects_barrier() -> None:
                 errors.append(original(error))
     if errors:
         raise errors[0]
+
+
+def _forget_in_child() -> None:
+    if process_ends.in_child():
+        _running.clear()
+        _last_ordered.clear()
+
+
+process_ends.on_end(_forget_in_child)
 
 
 @atexit.register

@@ -16,7 +16,7 @@ from dovetail._core.plugins.hookspecs import CompileRequest
 from dovetail._core.plugins.manager import manager
 from dovetail._core.runtime.arrays import buffers
 from dovetail._core.runtime.arrays.host import numpy_aval
-from dovetail._core.runtime.devices import clients
+from dovetail._core.runtime.devices import clients, process_ends
 from dovetail._core.runtime.devices.sharding import SingleDeviceSharding
 from dovetail._core.runtime.programs.compilation import compile_options
 
@@ -42,6 +42,7 @@ def run_partitioned(
     Returns:
         For each result of the module, the shard of each device.
     """
+    process_ends.check()
     platform = clients.platform_of(devices[0])
     options, _ = compile_options(platform, devices)
     executable: Any = manager().compile(

@@ -18,7 +18,7 @@ from dovetail._core.runtime.arrays.array import Array, KeyArray, array_from_buff
 from dovetail._core.runtime.arrays.failures import original
 from dovetail._core.runtime.arrays.memory import byte_count, in_words
 from dovetail._core.runtime.arrays.tokens import Token
-from dovetail._core.runtime.devices import clients
+from dovetail._core.runtime.devices import clients, process_ends
 from dovetail._core.runtime.devices.capacity import FEWEST, device_memory
 from dovetail._core.runtime.devices.layout import Format, Layout, layout_of
 from dovetail._core.runtime.programs import compilation, effects
@@ -170,6 +170,7 @@ class LoadedProgram:
             handlers = self._handlers[committed] = [
                 buffers.handler(aval, self.sharding, committed) for aval in self.physical_out_avals
             ]
+        process_ends.check()
         if config.no_execution.value:
             raise RuntimeError(
                 f"the program {self.name} would be run, which the option no_execution forbids; "

@@ -1,0 +1,162 @@
+"""The two ends of computing in a process: the child of a fork, and the exit of the interpreter.
+
+A client has threads, and locks that they hold. They do not exist in the child of a fork, where
+programs would wait for ever, or be aborted by the locks' own checks. So nothing computes there, and
+whatever would raises one error.
+
+A daemon thread that comes back from C++ while the interpreter is finalized is ended by Python in
+the midst of C++, which aborts the process. So before that, running calls may end, and a thread that
+begins another one stays where it is until the process ends.
+
+At both ends C++ forgets the programs that it runs without Python, and `check` is called wherever
+Python enters C++. Until then that costs nothing: see `on_end`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from types import FrameType
+from typing import Any, Final
+
+from dovetail._core.base.errors import BackendUnavailableError
+
+__all__ = ["check", "end_calls_of_daemons", "end_in_child", "ended", "hold", "in_child", "on_end"]
+
+_FORKED: Final = (
+    "this process was forked from one in which dovetail had started threads, which do not exist "
+    "here, so nothing can be computed: start processes with "
+    'multiprocessing.get_context("spawn") or multiprocessing.get_context("forkserver")'
+)
+#: Seconds that calls of daemon threads have to end.
+_PATIENCE: Final = 60.0
+#: Seconds after which a thread outside of dovetail's functions is taken not to be in C++.
+_SETTLING: Final = 0.05
+
+_functions: Final[list[Callable[[], object]]] = []
+_forked = False
+#: The daemon threads that were there when the exit began, and the call that each was in.
+_daemons: Mapping[int, FrameType | None] | None = None
+_held: Final[set[int]] = set()
+_never: Final = threading.Lock()  # held from the exit on, and never released
+
+#: Whether an end has come: C++ must not run programs without Python.
+ended = False
+
+
+def on_end(function: Callable[[], object]) -> None:
+    """Register a function to be called when an end has come.
+
+    It puts `check` before what runs without it, or drops what belongs to threads.
+    """
+    _functions.append(function)
+
+
+def in_child() -> bool:
+    """Whether this is the child of a process with clients."""
+    return _forked
+
+
+def check() -> None:
+    """Called before C++ is entered: raise in the child of a fork, hold a daemon thread at exit.
+
+    Raises:
+        BackendUnavailableError: this is the child of a process with clients.
+    """
+    if _forked:
+        raise BackendUnavailableError(_FORKED)
+    hold()
+
+
+def hold(forget: Callable[[], object] | None = None) -> None:
+    """Hold a daemon thread that begins a call while the interpreter exits, until the process ends.
+
+    Args:
+        forget: called before; drops what other threads would wait for.
+    """
+    own = threading.get_ident()
+    if _daemons is None or own not in _daemons:
+        return
+    began = _daemons[own]
+    if began is not None and began in _calls(sys._getframe()):
+        return
+    if forget is not None:
+        forget()
+    _held.add(own)
+    _never.acquire()
+
+
+def end_in_child() -> None:
+    """From now on nothing computes in this process, the child of a fork."""
+    global _forked
+    _forked = True
+    _end()
+
+
+def _end() -> None:
+    global ended
+    ended = True
+    for function in _functions:
+        function()
+
+
+def end_calls_of_daemons() -> None:
+    """Let the calls of daemon threads end, and have no others begin; before the interpreter exits.
+
+    A call that takes longer than some seconds, such as one whose callback waits for ever, is not
+    waited for.
+    """
+    global _daemons
+    if _forked:
+        return
+    own = threading.get_ident()
+    stacks = {ident: frame for ident, frame in sys._current_frames().items() if ident != own}
+    calls = {ident: _calls(frame) for ident, frame in stacks.items()}
+    # The runtime's own threads run callbacks, from the first frame on.
+    daemons = {
+        ident: frames[-1] if frames else None
+        for ident, frames in calls.items()
+        if not frames or frames[-1].f_back is not None
+    }
+    if not daemons:
+        return
+    _never.acquire()
+    _daemons = daemons
+    _end()
+    places = {ident: _place(stacks[ident]) for ident in daemons}
+    del stacks, calls
+    with contextlib.suppress(KeyboardInterrupt):
+        _wait_for(daemons, places)
+
+
+def _wait_for(daemons: Mapping[int, FrameType | None], places: Mapping[int, Any]) -> None:
+    start = time.monotonic()
+    while (seconds := time.monotonic() - start) < _PATIENCE:
+        time.sleep(0.002)
+        present = sys._current_frames()
+        for ident in daemons:
+            frame = present.get(ident)
+            if frame is None or ident in _held:
+                continue
+            unmoved = places[ident] == _place(frame)
+            if _calls(frame) or (unmoved and seconds < _SETTLING):
+                break
+        else:
+            return
+
+
+def _calls(frame: FrameType | None) -> list[FrameType]:
+    """The frames of dovetail's functions in a stack, the innermost first."""
+    frames = []
+    while frame is not None:
+        if str(frame.f_globals.get("__name__")).partition(".")[0] == "dovetail":
+            frames.append(frame)
+        frame = frame.f_back
+    return frames
+
+
+def _place(frame: FrameType) -> tuple[int, int]:
+    return id(frame), frame.f_lasti
