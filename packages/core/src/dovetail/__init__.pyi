@@ -96,11 +96,11 @@ from dovetail._core.ops.custom.custom_jvp import custom_jvp as custom_jvp
 from dovetail._core.ops.custom.custom_vjp import custom_vjp as custom_vjp
 from dovetail._core.runtime.arrays.array import Array as Array
 from dovetail._core.runtime.arrays.array import Shard as Shard
-from dovetail._core.runtime.arrays.array import live_arrays as live_arrays
 from dovetail._core.runtime.arrays.transfer import block_until_ready as block_until_ready
 from dovetail._core.runtime.arrays.transfer import copy_to_host_async as copy_to_host_async
 from dovetail._core.runtime.arrays.transfer import device_get as device_get
 from dovetail._core.runtime.arrays.transfer import device_put as device_put
+from dovetail._core.runtime.arrays.transfer import live_arrays as live_arrays
 from dovetail._core.runtime.devices.clients import default_backend as default_backend
 from dovetail._core.runtime.devices.clients import device_count as device_count
 from dovetail._core.runtime.devices.clients import devices as devices

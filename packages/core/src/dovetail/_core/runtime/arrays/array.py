@@ -791,19 +791,3 @@ def _restore_keys(value: np.ndarray[Any, Any], key_dtype: Any) -> KeyArray:
     if process_ends.in_child():
         return _unplaced()  # type: ignore[no-any-return]
     return _wrap_keys(buffers.put(value, numpy_aval(value), sharding.default_sharding()), key_dtype)
-
-
-def live_arrays(platform: str | None = None) -> list[Array]:
-    """The live arrays, as new objects around their buffers.
-
-    Args:
-        platform: the platform; all platforms in use if None.
-
-    Returns:
-        The arrays; arrays of random keys appear as their underlying numbers.
-    """
-    return [
-        array_from_buffer(buffer)
-        for buffer in clients.live_buffers(platform)
-        if not buffer.is_deleted() and isinstance(buffer.aval, ShapedArray)
-    ]

@@ -30,6 +30,7 @@ from dovetail._core.runtime.arrays.array import (
 )
 from dovetail._core.runtime.arrays.host import checked_ndarray, host_value
 from dovetail._core.runtime.arrays.memory import named
+from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices.layout import AutoLayout, Format
 from dovetail._core.runtime.devices.sharding import as_sharding, default_sharding
 from dovetail._core.trace.tracer import ArrayClass, Tracer
@@ -41,6 +42,7 @@ __all__ = [
     "copy_to_host_async",
     "device_get",
     "device_put",
+    "live_arrays",
 ]
 
 _put: Final = buffers.put
@@ -367,3 +369,19 @@ def block_until_ready(x: T) -> T:
                 wait()
     buffers.block_until_ready(ready)
     return x
+
+
+def live_arrays(platform: str | None = None) -> list[Array]:
+    """The live arrays, as new objects around their buffers.
+
+    Args:
+        platform: the platform; all platforms in use if None.
+
+    Returns:
+        The arrays; arrays of random keys appear as their underlying numbers.
+    """
+    return [
+        array_from_buffer(buffer)
+        for buffer in clients.live_buffers(platform)
+        if not buffer.is_deleted() and isinstance(buffer.aval, ShapedArray)
+    ]
