@@ -161,3 +161,15 @@ def test_narrow_dtypes_count_as_far_as_they_go(dtype: str) -> None:
     ):
         with pytest.raises(OverflowError, match="ask for a wider dtype"):
             function()
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_loops_count_as_far_as_they_go(reverse: bool) -> None:
+    def run(x: Any) -> Any:
+        return lax.scan(lambda c, e: (c + e, None), np.int8(0), x, reverse=reverse)[0]
+
+    for size, dtype in ((FITS, "i32"), (LARGE, "i64")):
+        text = dt.jit(run).lower(dt.ShapeDtypeStruct((size,), "int8")).as_text()
+        assert f"dense<{size}> : tensor<{dtype}>" in text
+    text = dt.jit(lambda: lax.fori_loop(-1, FITS, lambda i, c: c + 1, 0)).lower().as_text()
+    assert f"dense<{FITS + 1}> : tensor<i64>" in text

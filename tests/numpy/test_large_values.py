@@ -95,7 +95,12 @@ VALUES: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "eye": (lambda x: jnp.eye(1, SIZE, LAST, dtype="int8")[0, -4:], [0, 1, 0, 0]),
     "diagonal": (lambda x: jnp.diagonal(x[None], LAST), [5]),
     "triu": (lambda x: jnp.triu(x[None], LAST)[0, jnp.array([7, LAST])], [0, 5]),
-    "scan": (lambda x: lax.scan(lambda c, row: (c + row[-3], None), 0, x.reshape(2, -1))[0], 5),
+    "turns of a loop": (lambda x: lax.fori_loop(0, SIZE, lambda i, c: c + 1, np.int64(0)), SIZE),
+    "a scan of all": (lambda x: lax.scan(lambda c, e: (c + e, None), np.int8(0), x)[0], 8),
+    "a scan of halves": (
+        lambda x: lax.scan(lambda c, row: (c + row[-3], None), 0, x.reshape(2, -1))[0],
+        5,
+    ),
     "sums of halves": (lambda x: jnp.add.reduceat(x, jnp.array([0, SIZE // 2])), [3, 5]),
     "linspace": (lambda x: jnp.linspace(0, 1, SIZE, dtype="float16")[jnp.array([0, -1])], [0, 1]),
     "iota": (lambda x: lax.iota("int64", SIZE)[-2:] - SIZE, [-2, -1]),

@@ -37,6 +37,7 @@ from dovetail._core.ops.control.bodies import (
     tangents_of_body,
     terms_of_body,
 )
+from dovetail._core.ops.shape.creation import position_dtype
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import wanted_among, with_zeros, without_zeros
 from dovetail._core.transform.derived import (
@@ -59,8 +60,6 @@ from dovetail._core.transform.taylor import by_order, nonzero_in, terms_of, up_t
 
 if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder
-
-_INDEX: Final = make_aval((), np.dtype(np.int32))
 
 
 class ScanParams(NamedTuple):
@@ -315,10 +314,11 @@ class Scan(Primitive):
         consts, carry, xs = loop.split(values)
         _, carry_avals, xs_avals = loop.split(avals)
         ys_avals = out_avals[loop.num_carry :]
+        place = make_aval((), position_dtype(loop.length))
 
         def element(x: Any, aval: Any, index: Any) -> Any:
             part = aval.update(shape=(1, *aval.shape[1:]))
-            zero = context.constant(0, _INDEX)
+            zero = context.constant(0, place)
             taken = context.dynamic_slice(x, part, [index, *[zero] * (len(aval.shape) - 1)])
             return context.reshape(taken, aval.update(shape=aval.shape[1:]))
 
@@ -327,7 +327,7 @@ class Scan(Primitive):
         ) -> tuple[list[Any], list[Any]]:
             elements = [element(x, a, index) for x, a in zip(xs, xs_avals, strict=True)]
             results = context.inline_jaxpr(loop.jaxpr, [*consts, *carry, *elements])
-            zero = context.constant(0, _INDEX)
+            zero = context.constant(0, place)
             written = [
                 context.dynamic_update_slice(
                     y,
@@ -348,31 +348,31 @@ class Scan(Primitive):
             """The array position of a step of an iteration."""
             if isinstance(number, int):
                 at = number * unroll + offset
-                return context.constant(loop.length - 1 - at if loop.reverse else at, _INDEX)
+                return context.constant(loop.length - 1 - at if loop.reverse else at, place)
             if unroll > 1:
-                number = context.mul(number, context.constant(unroll, _INDEX), _INDEX)
+                number = context.mul(number, context.constant(unroll, place), place)
             if loop.reverse:
-                last = context.constant(loop.length - 1 - offset, _INDEX)
-                return context.sub(last, number, _INDEX)
+                last = context.constant(loop.length - 1 - offset, place)
+                return context.sub(last, number, place)
             if offset:
-                return context.add(number, context.constant(offset, _INDEX), _INDEX)
+                return context.add(number, context.constant(offset, place), place)
             return number
 
         if several:
             count = len(carry)
-            end = context.constant(turns, _INDEX)
+            end = context.constant(turns, place)
 
             def turn(number: Any, *carried: Any) -> list[Any]:
                 state, written = list(carried[:count]), list(carried[count:])
                 for offset in range(unroll):
                     state, written = step(position(number, offset), state, written)
-                one = context.constant(1, _INDEX)
-                return [context.add(number, one, _INDEX), *state, *written]
+                one = context.constant(1, place)
+                return [context.add(number, one, place), *state, *written]
 
             _, *carried = context.while_loop(
-                [context.constant(0, _INDEX), *carry, *ys],
-                [_INDEX, *carry_avals, *ys_avals],
-                lambda number, *_: context.compare(number, end, "LT", _INDEX),
+                [context.constant(0, place), *carry, *ys],
+                [place, *carry_avals, *ys_avals],
+                lambda number, *_: context.compare(number, end, "LT", place),
                 turn,
                 effects=ordered_effects(loop.jaxpr.effects),
             )
