@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 from comparison import Difference
 
 
@@ -62,7 +63,10 @@ def is_rounded(one: str, other: str) -> bool:
 def is_reordered(difference: Difference) -> bool:
     """Whether the same numbers come in another order, where all that differ are told."""
     ours, theirs = elements(difference.ours), elements(difference.theirs)
-    return len(ours) >= 8 or sorted(ours) == sorted(theirs)
+    if len(ours) >= 8 or sorted(ours) == sorted(theirs):
+        return True
+    numbers = [sorted(map(float, each)) for each in (ours, theirs) if "j" not in "".join(each)]
+    return len(numbers) == 2 and bool(np.allclose(*numbers, rtol=1e-5, equal_nan=True))
 
 
 def not_finite(told: str) -> bool:

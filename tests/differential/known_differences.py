@@ -74,6 +74,8 @@ MERELY_REFUSED = "|".join(
         r"PRNG key seed must be an integer; got JitTracer",  # which is told where it is traced
         r"select cases must have the same shapes",  # the gradient of clamp with bounds of rank 0
         r"unexpected JAX type .* expected float0",  # cotangents of integers are not read
+        r"An overflow was encountered while parsing an argument",  # loops of 2**31 turns
+        r"^ValueError: dtype=dtype\(.*\) is not an integer type",  # uint64 with a signed integer
         r"Reverse-mode differentiation does not work for",  # loops that pass on what they carry
     )
 )
@@ -286,6 +288,11 @@ KNOWN = (
         of("accepted", r"through dt\.custom_(jvp|vjp).*", theirs="^UnexpectedTracerError"),
     ),
     Known(
+        "cotangents have the dtypes of arguments",
+        "dovetail: custom_vjp",
+        of("refused|error", r"through dt\.custom_vjp", "a cotangent of its type"),
+    ),
+    Known(
         "what a reference holds has one type, and is not weakly typed",
         "dovetail: new_ref",
         of("weak type", r"through dt\.new_ref", "weak=False", "weak=True"),
@@ -446,6 +453,11 @@ KNOWN = (
         "an exponent of rank 0 is an array",
         "dovetail.numpy: power",
         of("weak type", r"jnp\.(float_)?pow(er)?|operator \*\*", "weak=False", "weak=True"),
+    ),
+    Known(
+        "a weakly typed argument takes the type of the coefficients",
+        None,
+        of("weak type", r"lax\.polynomial", "weak=False", "weak=True"),
     ),
     Known(
         "an exponent of rank 0 is an array",

@@ -69,7 +69,7 @@ KNOWN_VALUES = (
     Known(
         "the initial value of a reduction counts",
         "dovetail.lax: reduce",
-        of("value", r"lax\.reduce", call=r", \(\)\)$"),
+        of("value", r"lax\.reduce"),
     ),
     Known(
         "the incomplete gamma functions are accurate for large arguments",
@@ -130,6 +130,51 @@ KNOWN_VALUES = (
             r"^\* bool",
             call=r"(^| |\()-\d|\d{3,}",
         ),
+    ),
+    Known(
+        "zeros keep their signs",
+        "dovetail.numpy: modf",
+        pairs(
+            r"lax\.(rsqrt|div|atan2)|jnp\.(divide|true_divide|reciprocal)|operator /",
+            lambda a, b: {a, b} == {"inf", "-inf"},
+        ),
+    ),
+    Known(
+        "what a result does not depend on has no derivative, not an infinite one times zero",
+        None,
+        lambda d: d.mode == "grad" and pairs(ANY, lambda a, b: is_zero(a) and b == "nan")(d),
+    ),
+    Known(
+        "the derivative at the origin is zero",
+        None,
+        lambda d: d.mode == "grad" and pairs(r".*\bjnp\.hypot\b.*", lambda a, b: is_zero(a))(d),
+    ),
+    Known(
+        "the power of zero is zero where its limit is",
+        None,
+        pairs(
+            r"(jnp|lax)\.(float_)?pow(er)?|operator \*\*", lambda a, b: is_zero(a) and "nan" in b
+        ),
+    ),
+    Known(
+        "zero is the hypotenuse of zeros in dtypes without a negative zero, too",
+        None,
+        pairs(r"jnp\.hypot", lambda a, b: is_zero(a) and b == "nan"),
+    ),
+    Known(
+        "an infinite argument times zero is nan, as in NumPy",
+        None,
+        pairs(r"jnp\.polyval", lambda a, b: a == "nan" and b in ("inf", "-inf")),
+    ),
+    Known(
+        "the derivative in the shape vanishes at infinity",
+        None,
+        pairs(r"lax\.igamma_grad_a", lambda a, b: is_zero(a) and b == "nan"),
+    ),
+    Known(
+        "a predicate that is an integer counts as true unless it is zero, in derivatives, too",
+        None,
+        lambda d: d.mode == "grad" and of("value", r".*\blax\.select\b.*")(d),
     ),
     Known(
         "nan is one element of a set",
@@ -245,7 +290,7 @@ KNOWN_VALUES = (
     Known(
         "sums of squares have a derivative where they vanish",
         "dovetail.numpy.linalg: lstsq",
-        lambda d: d.mode == "grad" and of("value", r"jnp\.linalg\.lstsq", theirs="nan")(d),
+        lambda d: d.mode == "grad" and of("value", r".*\bjnp\.linalg\.lstsq\b.*", theirs="nan")(d),
     ),
     Known(
         "infinities are scaled",

@@ -251,7 +251,7 @@ class CustomLiveCall(CustomRuleCall):
         return self.batches[-1].out_dims if self.batches else None
 
     def evaluate(self, args: Sequence[Any]) -> list[Any]:
-        return self.function(*args)
+        return self.function(*map(as_result, args))
 
     def batched(self, run: Run, size: int, dims: Dims) -> CustomRuleCall:
         batch = Batch(run, size, dims)
