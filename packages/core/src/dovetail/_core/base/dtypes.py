@@ -693,6 +693,13 @@ def _number_dtype(name: str, dtype: Any) -> DType:
     return resolved
 
 
+def whole_bytes(dtype: Any) -> Any:
+    """A dtype of whole bytes that holds the same values; the dtype itself if it is one."""
+    if dtype == np.bool_ or itemsize_bits(dtype) >= 8:
+        return dtype
+    return np.dtype({"i": "int8", "f": "float32"}.get(promotion.kind_of(dtype), "uint8"))
+
+
 def itemsize_bits(dtype: Any) -> int:
     """The size of an element in bits, which may be less than a byte.
 

@@ -153,7 +153,7 @@ class Sort(Primitive):
         # Compilers do not lay out arrays narrowly beside others.
         work = list(avals)
         if len(avals) > 1:
-            work = [a.update(dtype=_whole_bytes(a.dtype)) for a in avals]
+            work = [a.update(dtype=dtypes.whole_bytes(a.dtype)) for a in avals]
         scalars = [make_aval((), a.dtype) for a in work[:num_keys]]
 
         def comparator(*pairs: Any) -> Any:
@@ -270,7 +270,7 @@ class TopK(Primitive):
     def lower(self, context: Builder, x: Any, *, k: int, axis: int) -> Any:
         (aval,), outs = context.avals_in, context.avals_out
         # Compilers sort the elements beside 32-bit positions, and do not lay out both narrowly.
-        whole = np.dtype(np.uint8) if aval.dtype == np.bool_ else _whole_bytes(aval.dtype)
+        whole = np.dtype(np.uint8) if aval.dtype == np.bool_ else dtypes.whole_bytes(aval.dtype)
         work = aval.update(dtype=whole)
         x = context.convert(x, aval, work)
         last = aval.ndim - 1
@@ -296,13 +296,6 @@ class TopK(Primitive):
     @staticmethod
     def _find(context: Builder, x: Any, outs: Sequence[ShapedArray], k: int) -> list[Any]:
         return context.ops("chlo.top_k", [x], outs, {"k": k})
-
-
-def _whole_bytes(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """A dtype of whole bytes that orders the same values alike."""
-    if dtype == np.bool_ or dtypes.itemsize_bits(dtype) >= 8:
-        return dtype
-    return np.dtype({"i": "int8", "f": "float32"}.get(dtypes.kind_of(dtype), "uint8"))
 
 
 top_k_p: Final = TopK()
