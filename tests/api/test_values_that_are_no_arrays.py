@@ -76,7 +76,7 @@ def test_each_use_says_that_it_is_none(text: str, use: str) -> None:
         USES[use](VALUES[text])
 
 
-@pytest.mark.parametrize("dtype", [object, "U1", "M8[D]", [("a", "f4")], np.longdouble])
+@pytest.mark.parametrize("dtype", ["O", "U1", "M8[D]", [("a", "f4")], np.longdouble])
 def test_shapes_with_dtypes_that_arrays_cannot_have(dtype: Any) -> None:
     struct = dt.ShapeDtypeStruct((2,), dtype)
     for call in (

@@ -292,7 +292,7 @@ def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
         (1, 3)
     """
     x = as_operand(x, "lax.broadcast_to_rank")
-    rank = integer(rank, "lax.broadcast_to_rank", "rank")
+    rank = integer(rank, "broadcast_to_rank", "rank")
     have = len(shape_of(x))
     if have >= rank and isinstance(x, ArrayClass):
         return x
@@ -538,11 +538,11 @@ def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | Non
     """
     x = as_operand(operand, "lax.collapse", "operand")
     shape = shape_of(x)
-    first = integer(start_dimension, "lax.collapse", "start_dimension")
+    first = integer(start_dimension, "collapse", "start_dimension")
     last = (
         len(shape)
         if stop_dimension is None
-        else integer(stop_dimension, "lax.collapse", "stop_dimension")
+        else integer(stop_dimension, "collapse", "stop_dimension")
     )
     start, stop, _ = slice(first, last).indices(len(shape))
     if stop < start:

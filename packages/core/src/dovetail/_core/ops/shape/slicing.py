@@ -421,7 +421,7 @@ def slice_in_dim(
     starts[axis], limits[axis], strides[axis] = (
         start,
         limit,
-        integer(stride, "lax.slice_in_dim", "stride"),
+        integer(stride, "slice_in_dim", "stride"),
     )
     return slice_p.bind(
         x,
@@ -468,7 +468,7 @@ def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool =
     x = as_operand(operand, "lax.index_in_dim", "operand")
     shape = shape_of(x)
     axis = canonical_dimension(axis, len(shape), "index_in_dim")
-    position = integer(index, "lax.index_in_dim", "index")
+    position = integer(index, "index_in_dim", "index")
     if not -shape[axis] <= position < shape[axis]:
         raise IndexError(
             f"lax.index_in_dim: index {position} is out of bounds for axis {axis} of size "

@@ -21,7 +21,6 @@ from dovetail._core.basis.structural import broadcast_to, full, is_linear, sum_t
 from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval, shape_of
 from dovetail._core.ir.jaxpr import Literal
 from dovetail._core.ops.elementwise import references
-from dovetail._core.ops.shape.dimensions import integer
 from dovetail._core.ops.shape.joining import unstack
 from dovetail._core.trace.tracer import ArrayClass
 from dovetail._core.trace.zeros import Zero
@@ -198,9 +197,8 @@ def polynomial(x: ArrayLike, coeffs: Sequence[Any], *, unroll: int | None = None
         14.0
     """
     x = as_operand(x, "lax.polynomial")
-    if unroll is not None and (
-        isinstance(unroll, bool) or integer(unroll, "lax.polynomial", "unroll") < 1
-    ):
+    is_integer = isinstance(unroll, (int, np.integer)) and not isinstance(unroll, bool)
+    if unroll is not None and not (is_integer and unroll >= 1):
         raise ValueError(f"lax.polynomial: unroll must be a positive integer or None, got {unroll}")
     aval = aval_of(x)
     listed = _listed(coeffs)
