@@ -360,7 +360,7 @@ CHANGES = {
         "replaced the handler of the signal SIGTERM",
     ),
     "Ctrl-C": (
-        "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)",
+        "import signal; signal.signal(signal.SIGINT, print)",
         "id(signal.getsignal(signal.SIGINT))",
         "replaced the handler of the signal SIGINT",
     ),
