@@ -496,8 +496,13 @@ def frombuffer(
     """
     # Unchanged if it may specify the byte order of the buffer.
     given: Any = dtype if isinstance(dtype, (str, np.dtype)) else dtypes.as_dtype(dtype)
-    first = integer("frombuffer", "offset", offset)
-    return array(np.frombuffer(buffer, given, integer("frombuffer", "count", count), first))
+    number, first = (
+        integer("frombuffer", name, n) for name, n in (("count", count), ("offset", offset))
+    )
+    try:
+        return array(np.frombuffer(buffer, given, number, first))
+    except ValueError as error:
+        raise ValueError(f"frombuffer: {error}, for elements of {given}") from None
 
 
 def fromfunction(

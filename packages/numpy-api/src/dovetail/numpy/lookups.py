@@ -75,7 +75,7 @@ def isin(
         >>> print(jnp.isin(jnp.arange(5), jnp.array([1, 4])))
         [False  True False False  True]
     """
-    if method not in _ISIN_METHODS:
+    if not (isinstance(method, str) and method in _ISIN_METHODS):
         methods = ", ".join(map(repr, _ISIN_METHODS))
         raise ValueError(f"isin: method must be one of {methods}, got {method!r}")
     x, y = operand(element, "isin", "element"), operand(test_elements, "isin", "test_elements")
