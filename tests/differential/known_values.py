@@ -147,7 +147,10 @@ KNOWN_VALUES = (
     Known(
         "the derivative at the origin is zero",
         None,
-        lambda d: d.mode == "grad" and pairs(r".*\bjnp\.hypot\b.*", lambda a, b: is_zero(a))(d),
+        lambda d: (
+            d.mode == "grad"
+            and pairs(r".*\bjnp\.hypot\b.*", lambda a, b: is_zero(a) and b in ("1.0", "nan"))(d)
+        ),
     ),
     Known(
         "the power of zero is zero where its limit is",
@@ -174,7 +177,7 @@ KNOWN_VALUES = (
     Known(
         "a predicate that is an integer counts as true unless it is zero, in derivatives, too",
         None,
-        lambda d: d.mode == "grad" and of("value", r".*\blax\.select\b.*")(d),
+        lambda d: d.mode == "grad" and pairs(r".*\blax\.select\b.*", lambda a, b: is_zero(b))(d),
     ),
     Known(
         "nan is one element of a set",

@@ -42,14 +42,13 @@ def _cumulative(
     if axis is None:
         x, axis = reshaped(x, (aval_of(x).size,)), 0
     axis = canonical_axis(function, axis, aval_of(x).ndim)
-    if dtype is None and compute is lax.cumsum:
-        _check_counts(function, x, axis, target)
+    _check_counts(function, compute, x, axis, dtype, target)
     return _running(compute, x, axis, target)
 
 
-def _check_counts(function: str, x: Any, axis: int, target: Any) -> None:
-    """Refuse to count booleans in a dtype that cannot hold the last count."""
-    if aval_of(x).dtype == bool:
+def _check_counts(function: str, compute: Any, x: Any, axis: int, asked: Any, target: Any) -> None:
+    """Refuse to count booleans in a default dtype that cannot hold the last count."""
+    if asked is None and compute is lax.cumsum and aval_of(x).dtype == bool:
         dtypes.check_holds(aval_of(x).shape[axis], target, function)
 
 
@@ -173,8 +172,7 @@ def _standard(
             default = dtypes.default_dtype("i" if kind == "b" else kind)
             if dtypes.itemsize_bits(target) < dtypes.itemsize_bits(default):
                 target = default
-    if dtype is None and compute is lax.cumsum:
-        _check_counts(function, x, axis, target)
+    _check_counts(function, compute, x, axis, dtype, target)
     result = _running(compute, x, axis, target)
     if include_initial:
         shape = aval_of(x).shape

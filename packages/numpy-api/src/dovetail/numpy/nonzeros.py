@@ -41,7 +41,7 @@ def indices_of_nonzero(x: Any, size: int | None = None, fill_value: Any = None) 
                 "the number of non-zero elements, which is the size of what nonzero (or where with "
                 "one argument) returns; give size=",
             )
-        default, place = position_dtype(max(aval_of(x).shape)), place_of(x)
+        default, place = default_or_wide(max(aval_of(x).shape)), place_of(x)
         return tuple(
             host_array_on(place, np.ascontiguousarray(positions, default))
             for positions in np.nonzero(np.asarray(concrete))
@@ -78,7 +78,7 @@ def shown_indices(
     return indices_of_nonzero(x, size, fill_value)
 
 
-def position_dtype(size: int) -> Any:
+def default_or_wide(size: int) -> Any:
     """The dtype for positions among so many: the default one if that holds them."""
     return dtypes.default_dtype("i") if size < 2**31 else np.dtype(np.int64)
 
@@ -87,7 +87,7 @@ def position_dtype(size: int) -> Any:
 def _nonzero(x: Any, fills: tuple[Any, ...], size: int) -> list[Any]:
     shape = aval_of(x).shape
     count = math.prod(shape)
-    default = position_dtype(max(shape))
+    default = default_or_wide(max(shape))
     if not count or not size:
         return [
             lax.broadcast_in_dim(
@@ -95,7 +95,7 @@ def _nonzero(x: Any, fills: tuple[Any, ...], size: int) -> list[Any]:
             )
             for f in fills
         ]
-    dtype = position_dtype(count)
+    dtype = default_or_wide(count)
     test = convert(reshaped(truth(x), (count,)), dtype)
     # The j-th nonzero comes after all elements whose running count is at most j: count those.
     ends = lax.cumsum(test)

@@ -32,7 +32,7 @@ from dovetail.numpy.conditions import pick, spread
 from dovetail.numpy.creation import host_array_on, place_of
 from dovetail.numpy.gathering import take
 from dovetail.numpy.lookups import isin
-from dovetail.numpy.nonzeros import indices_of_nonzero, position_dtype
+from dovetail.numpy.nonzeros import default_or_wide, indices_of_nonzero
 from dovetail.numpy.shapes import moveaxis, reshaped
 from dovetail.typing import Array, ArrayLike
 
@@ -192,7 +192,7 @@ def _keys(x: Any) -> Any:
 def _ordered(rows: Any) -> tuple[Any, Any]:
     """The rows of a matrix in lexicographic order, and their numbers; the sort is stable."""
     count, width = aval_of(rows).shape
-    numbers = iota_like(position_dtype(count), (count,), 0)
+    numbers = iota_like(default_or_wide(count), (count,), 0)
     if width == 1:
         ordered, numbers = sort_p.bind(
             reshaped(rows, (count,)), numbers, dimension=0, is_stable=True, num_keys=1
@@ -242,7 +242,7 @@ def _mark_unique(
     else:
         moved = plain(moveaxis)(x, axis, 0)
     sizes = aval_of(moved).shape
-    count, dtype = sizes[0], position_dtype(sizes[0])
+    count, dtype = sizes[0], default_or_wide(sizes[0])
     ordered, numbers = _ordered(reshaped(_keys(moved), (count, math.prod(sizes[1:]))))
     first = lax.bitwise_not(_repeats(ordered, equal_nan))
     columns: list[tuple[Any, Any]] = [(reshaped(ordered, sizes), None)]
