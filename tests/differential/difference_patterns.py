@@ -65,8 +65,10 @@ def is_reordered(difference: Difference) -> bool:
     ours, theirs = elements(difference.ours), elements(difference.theirs)
     if len(ours) >= 8 or sorted(ours) == sorted(theirs):
         return True
-    numbers = [sorted(map(float, each)) for each in (ours, theirs) if "j" not in "".join(each)]
-    return len(numbers) == 2 and bool(np.allclose(*numbers, rtol=1e-5, equal_nan=True))
+    if "j" in "".join(ours + theirs):
+        return False
+    one, other = (sorted(map(float, each)) for each in (ours, theirs))
+    return bool(np.allclose(one, other, rtol=1e-5, equal_nan=True))
 
 
 def not_finite(told: str) -> bool:
