@@ -391,7 +391,7 @@ def test_index_of_another_structure_compiles() -> None:
         (S(0, 2.5), TypeError, "bounds of a slice must be integers or None"),
         (S("a"), TypeError, "bounds of a slice"),
         ((0, S(0, "a")), TypeError, "at position 1"),
-        (S(None, None, 0), ValueError, "slice step cannot be zero"),
+        (S(None, None, 0), ValueError, "the step of a slice cannot be zero, .* at position 0"),
         (([[0, 1], [2]],), IndexError, "the list at position 0"),
     ],
 )
