@@ -36,12 +36,14 @@ FAMILIAR = re.compile(
     # Of NumPy's methods and printing options, which ours hand on as they are.
     r"can only convert an array of size 1 to a Python scalar|precision must be an integer|"
     r"fromstring\(\) argument|"
-    r"order must be one of 'C', 'F', 'A', or 'K'"
+    r"order must be one of 'C', 'F', 'A', or 'K'|"
+    # Of NumPy's dtypes, where a function is wanted: they are the user's, and called as asked.
+    r"function takes at most \d argument|setting an array element with a sequence"
 )
 """Messages that are right although no statement of ours raised them, by why."""
 
-#: Errors that are right wherever they come from.
-NATURAL = (OSError, KeyboardInterrupt, StopIteration)
+#: Errors that are right wherever they come from; what cannot be encoded is the name of a file.
+NATURAL = (OSError, KeyboardInterrupt, StopIteration, UnicodeEncodeError)
 
 
 def what_is_wrong(error: BaseException, known: frozenset[str]) -> tuple[str, str] | None:

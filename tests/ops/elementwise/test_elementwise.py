@@ -244,6 +244,11 @@ def test_shifts_by_more_than_the_width() -> None:
         (lambda: lax.pow(2, 3), TypeError, "pow does not accept dtype int32"),
         (lambda: lax.integer_pow(np.int32(2), -1), TypeError, "negative exponent -1"),
         (lambda: lax.integer_pow(2.0, 0.5), TypeError, r"use lax\.pow"),
+        (
+            lambda: lax.integer_pow(2.0, lax.iota(np.int32, 3)),
+            TypeError,
+            "that is an integer, got Array",
+        ),
         (lambda: lax.exp(1.0, accuracy="high"), TypeError, "accuracy must be"),
         (lambda: lax.Tolerance(), ValueError, "at least one"),
         (lambda: lax.Tolerance(atol=-1), ValueError, "must not be negative"),

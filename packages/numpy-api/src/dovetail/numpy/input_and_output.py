@@ -396,12 +396,20 @@ def fromiter(*args: Any, **kwargs: Any) -> Array:
         An array. In a compiled function it is a constant: the iterator is used up when the function
         is traced.
 
+    Raises:
+        TypeError: it is not an iterable, or gives something else than numbers.
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.fromiter((n * n for n in range(4)), dtype=int))
         [0 1 4 9]
     """
-    return array(np.fromiter(*_arguments(args), **_keywords(kwargs)))
+    try:
+        return array(np.fromiter(*_arguments(args), **_keywords(kwargs)))
+    except TypeError as error:
+        raise TypeError(
+            f"fromiter takes an iterable of numbers, a dtype and how many to read: {error}"
+        ) from error
 
 
 def _arguments(args: tuple[Any, ...]) -> list[Any]:

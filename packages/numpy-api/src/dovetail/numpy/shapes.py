@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, overload
 
 import numpy as np
@@ -677,9 +677,7 @@ def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
          [1 3]]
     """
     x = operand(m, "rot90", "m")
-    if not isinstance(axes, Iterable):
-        raise TypeError(f"rot90: axes must be two dimensions, got {axes!r:.80}")
-    plane = canonical_axes("rot90", tuple(axes), aval_of(x).ndim, "axes")
+    plane = () if axes is None else canonical_axes("rot90", axes, aval_of(x).ndim, "axes")
     if len(plane) != 2:
         raise ValueError(f"rot90: axes must be two different dimensions, got {axes}")
     turns = integer("rot90", "k", k) % 4

@@ -18,6 +18,7 @@ from dovetail._core.base.bindings import (
     PyTreeRegistry,
     SequenceKey,
 )
+from dovetail._core.base.typing import is_iterable
 
 __all__ = [
     "KeyPath",
@@ -375,7 +376,7 @@ def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
         >>> dovetail.tree_util.keystr(path, simple=True, separator="/")
         'a/0'
     """
-    if not isinstance(keys, Iterable):
+    if not is_iterable(keys):
         raise TypeError(f"keystr: keys must be a path, a tuple of keys, got {keys!r:.80}")
     if not isinstance(separator, str):
         raise TypeError(f"keystr: separator must be a string, got {separator!r:.80}")
@@ -495,7 +496,7 @@ def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
         >>> dovetail.tree_util.treedef_tuple([leaf, empty])
         PyTreeDef((*, []))
     """
-    if not isinstance(treedefs, Iterable):
+    if not is_iterable(treedefs):
         raise TypeError(f"treedef_tuple takes a sequence of structures, got {treedefs!r:.80}")
     structures = list(treedefs)
     for treedef in structures:

@@ -46,7 +46,7 @@ from dovetail._core.base.tree_difference import (
     explain_tree_error,
 )
 from dovetail._core.base.tree_difference import structure_difference as structure_difference
-from dovetail._core.base.typing import ArrayLike, PyTree
+from dovetail._core.base.typing import ArrayLike, PyTree, is_iterable
 from dovetail._core.base.unspecified import UNSPECIFIED
 
 __all__ = [
@@ -138,7 +138,7 @@ def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> PyTree:
         {'a': 1, 'b': (2, 3)}
     """
     check_structure("tree.unflatten", treedef)
-    if not isinstance(leaves, Iterable):
+    if not is_iterable(leaves):
         raise TypeError(f"tree.unflatten: leaves must be a sequence, got {leaves!r:.80}")
     try:
         return treedef.unflatten(leaves)
@@ -552,7 +552,7 @@ def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf = None) -> bool:
         >>> dovetail.tree_util.all_leaves([1, "a"]), dovetail.tree_util.all_leaves([1, [2]])
         (True, False)
     """
-    if not isinstance(iterable, Iterable):
+    if not is_iterable(iterable):
         raise TypeError(f"all_leaves takes a sequence of values, got {iterable!r:.80}")
     if is_leaf is None:
         return bool(bindings._jax.pytree.all_leaves(registry, iterable))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -12,7 +12,7 @@ import numpy as np
 from dovetail._core.base import config, dtypes, pytree
 from dovetail._core.base.errors import MissingRuleError
 from dovetail._core.base.flags import Flags, partition, union_flags
-from dovetail._core.base.typing import ArrayLike, PyTree
+from dovetail._core.base.typing import ArrayLike, PyTree, is_iterable
 from dovetail._core.base.unspecified import UNSPECIFIED
 from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import as_operand, literal_like, make_literal
@@ -620,7 +620,7 @@ def switch(
         if operands:
             raise TypeError("lax.switch: give operands by position or as operand=, not both")
         operands = (operand,)
-    if not isinstance(branches, Iterable):
+    if not is_iterable(branches):
         raise TypeError(f"lax.switch: branches must be functions, got {branches!r:.80}")
     functions = tuple(branches)
     for i, function in enumerate(functions):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any, Final
 
 import numpy as np
@@ -32,6 +33,7 @@ from dovetail._core.ops.elementwise.extrema import max_p, min_p
 from dovetail._core.ops.elementwise.functions import COMPLEX, Accuracy, ElementaryFunction
 from dovetail._core.ops.elementwise.operands import operands
 from dovetail._core.ops.elementwise.selection import select_n_p
+from dovetail._core.trace.tracer import Tracer
 from dovetail._core.trace.zeros import Zero
 
 
@@ -347,11 +349,13 @@ def integer_pow(x: ArrayLike, y: int) -> Array:
     """
     x = as_operand(x, "lax.integer_pow")
     try:
-        exponent = y.__index__()
-    except AttributeError:
+        exponent = operator.index(y)
+    except TypeError:
+        if isinstance(y, Tracer):
+            raise
         raise TypeError(
-            f"lax.integer_pow requires an exponent y that is an integer, got {type(y).__name__}; "
-            "use lax.pow for other exponents"
+            f"lax.integer_pow requires an exponent y that is an integer, got {y!r}; use lax.pow "
+            "for other exponents"
         ) from None
     return integer_pow_p.bind(x, y=exponent)
 

@@ -331,10 +331,6 @@ class ArgExtreme(NoGradient):
     direction: ClassVar[str]
 
     def abstract(self, x: Any, *, axes: Axes, index_dtype: Any) -> Any:
-        if dtypes.kind_of(index_dtype) not in ("i", "u"):
-            raise TypeError(
-                f"{self.name}: index_dtype must be an integer dtype, got {dtype_name(index_dtype)}"
-            )
         if not dtypes.kind_of(x.dtype):
             raise DTypeError(f"{self.name} does not accept dtype {dtype_name(x.dtype)}")
         (axis,) = axes
@@ -344,6 +340,10 @@ class ArgExtreme(NoGradient):
             raise ValueError(
                 f"{self.name} of an empty sequence: axis {axis} of an operand of shape {x.shape} "
                 "has size 0, so there is no position to return"
+            )
+        if dtypes.kind_of(index_dtype) not in ("i", "u"):
+            raise TypeError(
+                f"{self.name}: index_dtype must be an integer dtype, got {dtype_name(index_dtype)}"
             )
         dtypes.check_holds(x.shape[axis] - 1, index_dtype, self.name)
         return make_aval(without(x.shape, axes), index_dtype)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from dovetail._core.base.errors import IndexShapeError, ShapeError, TracerIntegerConversionError
+from dovetail._core.base.typing import is_iterable
 from dovetail._core.trace.tracer import Tracer
 
 Shape = tuple[int, ...]
@@ -29,7 +30,7 @@ def integers(values: Any, function: str, argument: str) -> tuple[int, ...]:
     except TypeError:
         if isinstance(values, Tracer):
             raise TracerIntegerConversionError(values) from None
-        if isinstance(values, Iterable):
+        if is_iterable(values):
             for value in values:
                 if isinstance(value, Tracer):
                     operator.index(value)

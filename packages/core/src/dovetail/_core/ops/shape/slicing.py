@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from dovetail._core.base import dtypes
 from dovetail._core.base.errors import ShapeError
-from dovetail._core.base.typing import Array, ArrayLike
+from dovetail._core.base.typing import Array, ArrayLike, is_iterable
 from dovetail._core.basis import structural
 from dovetail._core.basis.elementwise import dtype_name
 from dovetail._core.basis.operands import as_operand, make_literal, number_of
@@ -323,7 +323,7 @@ def pad(
     if type(value) is Literal and value.aval.weak_type and value.dtype != dtype:
         # A Python scalar takes the dtype of the array if its kind permits that without loss.
         value = _weak_scalar(value, dtype)
-    if not isinstance(padding_config, Iterable):
+    if not is_iterable(padding_config):
         raise TypeError(
             "lax.pad: padding_config must be a sequence of (low, high, interior), one for each "
             f"dimension, got {padding_config!r:.80}"
