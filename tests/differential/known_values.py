@@ -17,7 +17,8 @@ from difference_patterns import (
 ANY = ".*"
 
 ELEMENTARY = (
-    r"(jnp|lax|nn)\.(a?(rc)?(sin|cos|tan)h?|exp\w*|log\w*|\w*sqrt|square|(float_)?power|pow)"
+    r"(jnp|lax|nn)\.(a?(rc)?(sin|cos|tan)h?|exp\w*|log\w*|\w*sqrt|square|(float_)?power|pow)|"
+    r"(jnp\.|lax\.)?abs(olute)?"
 )
 
 LEAF = r"^\* \w+\[[\d, ]*\] \["
@@ -38,7 +39,7 @@ KNOWN_VALUES = (
         "functions of complex numbers have the values of C99 where they are not finite",
         "dovetail.lax: acos",
         lambda d: (
-            of("value", ELEMENTARY, ours="complex", theirs="nan|inf")(d)
+            of("value", ELEMENTARY, ours=r"complex|\binf", theirs="nan|inf")(d)
             and pairs(ELEMENTARY, lambda a, b: is_special(a) or is_special(b))(d)
         ),
     ),
@@ -274,6 +275,11 @@ KNOWN_VALUES = (
         "the condition of a matrix that is singular but for rounding has no figures",
         None,
         of("value", r"jnp\.linalg\.cond", NO_FIGURES, NO_FIGURES),
+    ),
+    Known(
+        "older versions of JAX",
+        None,
+        lambda d: d.mode == "grad" and of("value", r".*\b(lax\.acosh|jnp\.arccosh)\b.*", "j")(d),
     ),
     Known(
         "the sign of complex numbers has a derivative",

@@ -181,7 +181,11 @@ class Library:
                 mixed = (mixed ^ (mixed >> (width // 2))) * spread
                 step = step * (1 - 2 * (mixed >> (width - 1)).astype(leaf.dtype))
             moved = leaf * (1 + step).astype(leaf.dtype)
-            return moved + 2 * step.astype(leaf.dtype) if inexact_zeros else moved
+            if not inexact_zeros:
+                return moved
+            # Exactly zero by half of the seeds: what follows may have a pole there.
+            is_zero = (factor < 0) & (abs(leaf) <= NOISE * float(FINFO(leaf.dtype).eps))
+            return jnp.where(is_zero, 0, moved + 2 * step.astype(leaf.dtype)).astype(leaf.dtype)
 
         return self.names["tree"].map(change, tree)
 
