@@ -29,10 +29,10 @@ PARSE = "from jaxlib import _jax; _jax.get_tfrt_cpu_client()"
 
 
 @functools.cache
-def known_flags(python: str) -> str:
-    """Those of `FLAGS` that the XLA of an interpreter knows: the others would end its process."""
+def known_flags(python: str, flags: tuple[str, ...] = FLAGS) -> str:
+    """Those flags that the XLA of an interpreter knows: the others would end its process."""
     known = []
-    for flag in FLAGS:
+    for flag in flags:
         environment = os.environ | {"XLA_FLAGS": flag}
         done = subprocess.run([python, "-c", PARSE], env=environment, capture_output=True)
         if done.returncode == 0:

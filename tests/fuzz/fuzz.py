@@ -27,7 +27,7 @@ FOLDER = Path(__file__).parent
 sys.path.append(str(FOLDER.parent / "differential"))
 
 from call_drawing import Call, CallDraw  # noqa: E402 - what these import is in that folder
-from workers import Lost, Process, environment, known_flags  # noqa: E402
+from workers import FLAGS, Lost, Process, environment, known_flags  # noqa: E402
 
 PATIENCE = 20.0
 GIGABYTES = 3.0
@@ -70,7 +70,9 @@ class Caller:
         self.log = folder / "log"
         command = [python, str(FOLDER / "call_runner.py"), str(GIGABYTES)]
         paths = [str(FOLDER), str(FOLDER.parent / "differential")]
-        variables = environment(known_flags(python), None)
+        # Without the flag of emitters that no user has.
+        flags = tuple(flag for flag in FLAGS if "emitters" not in flag)
+        variables = environment(known_flags(python, flags), None)
         variables["PYTHONPATH"] = ":".join([*paths, variables.get("PYTHONPATH", "")])
         self.process = Process(command, PATIENCE, lambda: variables, MOST_CALLS, self.log)
         self.made: list[int] = []

@@ -501,7 +501,7 @@ def frombuffer(
     )
     try:
         return array(np.frombuffer(buffer, given, number, first))
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise ValueError(f"frombuffer: {error}, for elements of {given}") from None
 
 

@@ -316,11 +316,14 @@ def _of_points(
             f"{function}: bins must be a number, or have one entry for each of the {rank} "
             f"dimensions, got {len(each)}"
         )
-    limits = [None] * rank if range is None else list(range)
+    try:
+        limits = [None] * rank if range is None else list(range)
+    except TypeError:
+        limits = []
     if len(limits) != rank:
         raise ValueError(
             f"{function}: range must have a pair of numbers or None for each of the {rank} "
-            f"dimensions, got {len(limits)} entries"
+            f"dimensions, got {range!r:.80}"
         )
     checked = [_bins(function, b) for b in each]
     return _histogram(

@@ -140,7 +140,8 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
         [1.2 2.7] 1200
     """
     no_out("round", out)
-    decimals = integer("round", "decimals", decimals)
+    # No number has so many digits on either side of the point, and powers of ten take long to make.
+    decimals = max(-400, min(400, integer("round", "decimals", decimals)))
     x = array_like(a, "round", "a")
     dtype = x.dtype
     kind = dtypes.kind_of(dtype)

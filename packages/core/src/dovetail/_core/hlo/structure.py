@@ -150,7 +150,9 @@ class StructuralBuilder(OperationBuilder):
 
     def concatenate(self, operands: Sequence[Value], out: Any, dimension: int) -> Value:
         """The operands, one after another, along a dimension."""
-        return self.op("stablehlo.concatenate", operands, out, {"dimension": dimension})
+        values, whole = self._in_whole_bytes(operands, out)
+        joined = self.op("stablehlo.concatenate", values, whole, {"dimension": dimension})
+        return self.convert(joined, whole, out)
 
     def pad(
         self,
@@ -164,10 +166,11 @@ class StructuralBuilder(OperationBuilder):
         """`x` padded before, after and between the elements of each dimension."""
         if self.physical_dimensions(out):
             raise TypeError("values of an extended dtype cannot be padded: no value fills the gap")
-        return self.op(
+        values, whole = self._in_whole_bytes([x, padding_value], out)
+        padded = self.op(
             "stablehlo.pad",
-            [x, padding_value],
-            out,
+            values,
+            whole,
             {
                 "edge_padding_low": self.i64_array(low),
                 "edge_padding_high": self.i64_array(high),
@@ -176,6 +179,21 @@ class StructuralBuilder(OperationBuilder):
                 ),
             },
         )
+        return self.convert(padded, whole, out)
+
+    def _in_whole_bytes(self, values: Sequence[Value], out: Any) -> tuple[Sequence[Value], Any]:
+        """Values of the dtype of `out`, and `out`, in a dtype of whole bytes.
+
+        XLA:CPU has kernels that cannot write parts of bytes, and end the process.
+        """
+        dtype = dtypes.whole_bytes(out.dtype)
+        if dtype == out.dtype:
+            return values, out
+        avals = [make_aval(tuple(v.type.shape), out.dtype) for v in values]
+        wide = [
+            self.convert(v, a, a.update(dtype=dtype)) for v, a in zip(values, avals, strict=True)
+        ]
+        return wide, out.update(dtype=dtype)
 
     def dynamic_slice(self, x: Value, out: Any, starts: Sequence[Value]) -> Value:
         """A part of `x` of the shape of `out`; `starts` are scalars known at run time."""

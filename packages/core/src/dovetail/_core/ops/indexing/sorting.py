@@ -150,10 +150,8 @@ class Sort(Primitive):
                 return tuple([take_along(x, order, dimension) for x in args])
 
             return context.lower_function(function, avals)(*values)
-        # Compilers do not lay out arrays narrowly beside others.
-        work = list(avals)
-        if len(avals) > 1:
-            work = [a.update(dtype=dtypes.whole_bytes(a.dtype)) for a in avals]
+        # Compilers do not lay out arrays narrowly beside others, and XLA writes beyond them.
+        work = [a.update(dtype=dtypes.whole_bytes(a.dtype)) for a in avals]
         scalars = [make_aval((), a.dtype) for a in work[:num_keys]]
 
         def comparator(*pairs: Any) -> Any:

@@ -236,19 +236,7 @@ class Pad(Primitive):
 
     def lower(self, context: Builder, x: Any, value: Any, *, padding_config: PaddingConfig) -> Any:
         low, high, interior = zip(*padding_config, strict=True) if padding_config else ((), (), ())
-        aval, fill = context.avals_in
-        (out,) = context.avals_out
-        # XLA:CPU has a kernel that cannot write parts of bytes, and ends the process.
-        whole = [a.update(dtype=dtypes.whole_bytes(a.dtype)) for a in (aval, fill, out)]
-        padded = context.pad(
-            context.convert(x, aval, whole[0]),
-            context.convert(value, fill, whole[1]),
-            whole[2],
-            low,
-            high,
-            interior,
-        )
-        return context.convert(padded, whole[2], out)
+        return context.pad(x, value, context.avals_out[0], low, high, interior)
 
 
 pad_p: Final = Pad()
