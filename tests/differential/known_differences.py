@@ -78,6 +78,7 @@ MERELY_REFUSED = "|".join(
         r"An overflow was encountered while parsing an argument",  # loops of 2**31 turns
         r"^ValueError: dtype=dtype\(.*\) is not an integer type",  # uint64 with a signed integer
         r"Reverse-mode differentiation does not work for",  # loops that pass on what they carry
+        r"meshgrid must be 1D, got shapes \[(\((\d+,)?\)(, )?)*\]",  # scalars, as in NumPy
     )
 )
 """What JAX refuses in these words has one meaning, which it has here."""
@@ -143,7 +144,11 @@ KNOWN = (
     Known(
         "all results of a loop are arrays",
         "dovetail.lax: while_loop",
-        of("structure", r"lax\.(while_loop|fori_loop|scan)", theirs=r"(bool|int|float|complex) "),
+        of(
+            "structure",
+            r"lax\.(while_loop|fori_loop|scan)",
+            theirs=r"(bool|int|float|complex|numpy) ",
+        ),
     ),
     Known(
         "what a loop carries has one type",
@@ -286,7 +291,11 @@ KNOWN = (
     Known(
         "rules may use what is captured where nothing depends on it",
         None,
-        of("accepted", r"through dt\.custom_(jvp|vjp).*", theirs="^UnexpectedTracerError"),
+        of(
+            "accepted",
+            r"(through|transform) dt\.custom_(jvp|vjp|gradient).*",
+            theirs="^UnexpectedTracerError",
+        ),
     ),
     Known(
         "cotangents have the dtypes of arguments",

@@ -70,7 +70,7 @@ KNOWN_VALUES = (
     Known(
         "the initial value of a reduction counts",
         "dovetail.lax: reduce",
-        of("value", r"lax\.reduce"),
+        of("value", r"lax\.reduce", call=r"^(?!.*\b(0(\.0)?, lax\.add|1(\.0)?, lax\.mul))"),
     ),
     Known(
         "the incomplete gamma functions are accurate for large arguments",
@@ -110,7 +110,7 @@ KNOWN_VALUES = (
     Known(
         "integers are floats before they are squared",
         None,
-        pairs(r"nn\.squareplus", lambda a, b: abs(float(a)) > 2**15),
+        pairs(r"nn\.squareplus", lambda a, b: abs(float(a)) > 2**15 or float(b) < 0),
     ),
     Known(
         "integers are floats before they are squared",

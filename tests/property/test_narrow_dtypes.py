@@ -25,7 +25,7 @@ PRIMITIVES = defined_primitives()
 
 
 def substitutable() -> dict[str, Sample]:
-    """The smallest sample of each primitive that any dtype may be put into.
+    """A small sample of each primitive that any dtype may be put into, of more than some bytes.
 
     Left out are special functions, of which all convert narrow floats first and take seconds to
     compile, and primitives whose programs are in their parameters, which have dtypes of their own.
@@ -35,7 +35,7 @@ def substitutable() -> dict[str, Sample]:
         fitting = [s for s in samples if s.raises is None and not jaxprs_in_params(s.params)]
         special = ".ops.special." in type(PRIMITIVES[name]).__module__
         if fitting and not special:
-            found[name] = min(fitting, key=lambda s: sum(a.size for a in s.arrays()) or 10**9)
+            found[name] = min(fitting, key=lambda s: abs(sum(a.size for a in s.arrays()) - 24))
     return found
 
 
@@ -77,3 +77,21 @@ def test_sorts_beside_others(dtype: str) -> None:
     assert (first.tolist(), second.tolist()) == ([-4, -3, -2, -1, 0], x[::-1].tolist())
     values, places = lax.top_k(x, 2)
     assert (values.dtype, places.tolist()) == (x.dtype, [0, 2])
+
+
+@pytest.mark.parametrize("dtype", ["int2", "uint2", "int4", "uint4", "float4_e2m1fn"])
+@pytest.mark.parametrize("size", [1, 5, 32, 33])
+def test_moves_elements(dtype: str, size: int) -> None:
+    x = (np.arange(size) % 2).astype(getattr(ml_dtypes, dtype))
+    y = x[::-1].copy()
+    moved = {
+        "concatenate": (lax.concatenate([x, y], 0), np.concatenate([x, y])),
+        "stack": (lax.stack([x, y], 1), np.stack([x, y], 1)),
+        "pad": (lax.pad(x, y[:1].reshape(()), [(1, 2, 0)]), np.r_[y[:1], x, y[:1], y[:1]]),
+        "sort": (lax.sort(x), np.sort(x.astype(float)).astype(x.dtype)),
+        "rev": (lax.rev(x, (0,)), y),
+        "select": (dt.jit(lambda a, b: lax.select(a > b, a, b))(x, y), np.maximum(x, y)),
+        "dynamic_update_slice": (lax.dynamic_update_slice(x, y[:1], (0,)), np.r_[y[:1], x[1:]]),
+    }
+    for name, (ours, expected) in moved.items():
+        assert (ours.dtype, ours.tolist()) == (x.dtype, expected.tolist()), name
