@@ -64,6 +64,7 @@ MERELY_REFUSED = "|".join(
         r"^ConcretizationTypeError: Abstract tracer value encountered",  # the same
         r"Linearization failed to produce known values",  # gradients of windows that start anywhere
         r"^ValueError: Invalid shape for `(swap|addupdate)`",  # what is written is repeated
+        r"^ValueError: Invalid dtype for `(swap|addupdate)`. Ref dtype: complex",  # and converted
         r"^ValueError: Out of bound slice: start=0, dim=0",  # a part of an empty reference is empty
         r"requires floating-point or complex inputs; got u?int[24]",  # they become floats
         r"^TypeError: len\(\) of unsized object",  # a polynomial of one coefficient
@@ -239,6 +240,14 @@ KNOWN = (
         lambda d: d.mode == "grad" and of("refused|error", ANY, "random_gamma_grad is not diff")(d),
     ),
     Known(
+        "JAX cannot differentiate what comes before a loop, which is then left out",
+        None,
+        lambda d: (
+            d.mode == "grad"
+            and of("refused", r".*\blax\.nextafter\b.*", "no gradient in reverse mode")(d)
+        ),
+    ),
+    Known(
         "slices must fit, also where there are none",
         "dovetail.lax: gather",
         of("refused", r"lax\.gather", "slice_sizes .* has size"),
@@ -271,6 +280,7 @@ KNOWN = (
             and (
                 d.mode == "grad"
                 or (d.ours.endswith("weak=True") and re.search(r"\bdt\.", d.function) is not None)
+                or d.function.startswith("transform dt.jac")
             )
         ),
     ),

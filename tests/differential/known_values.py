@@ -129,7 +129,7 @@ KNOWN_VALUES = (
             "value",
             r"jnp\.(equal|not_equal|(greater|less)(_equal)?)|operator [<>=!]=?",
             r"^\* bool",
-            call=r"(^| |\()-\d|\d{3,}",
+            call=r"(^| |\()-\d|(?<![\w.])([2-9]|\d{2,})(?![\w.])",
         ),
     ),
     Known(
@@ -211,6 +211,16 @@ KNOWN_VALUES = (
         of("value", r"nn\.(log_)?softmax", theirs=r"nan|inf"),
     ),
     Known(
+        "integers are floats before anything is subtracted from them",
+        None,
+        pairs(r"nn\.(log_)?softmax", lambda a, b: abs(float(a)) >= 2**31),
+    ),
+    Known(
+        "JAX sorts integers of two bits in another order",
+        None,
+        of("value", r"jnp\.sort_complex", r"^\* complex64"),
+    ),
+    Known(
         "integers are divided by numbers that are none",
         "dovetail: Array.at",
         of("value", r"at divide", theirs=r"nan|inf"),
@@ -279,7 +289,7 @@ KNOWN_VALUES = (
     Known(
         "older versions of JAX",
         None,
-        lambda d: d.mode == "grad" and of("value", r".*\b(lax\.acosh|jnp\.arccosh)\b.*", "j")(d),
+        lambda d: d.mode == "grad" and of("value", r".*\b(arc|a)cosh\b.*", "j|nan")(d),
     ),
     Known(
         "the sign of complex numbers has a derivative",

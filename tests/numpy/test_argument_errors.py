@@ -96,3 +96,28 @@ def test_what_is_no_array_is_a_type_error(name: str, function: Any) -> None:
         assert isinstance(raised(function, other), TypeError), repr(other)
     error = raised(function, random.key(0))
     assert "Cannot interpret" not in str(error), repr(error)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda: jnp.array([1], ndmin=[1]), TypeError, "ndmin to be an integer, got list"),
+        (lambda: jnp.array([1], ndmin=2**63), ValueError, "ndmin must be at most 64"),
+        (lambda: jnp.array_str(jnp.ones(2), [[]]), TypeError, "max_line_width to be an integer"),
+        (lambda: jnp.frombuffer(b"1234", offset=2**64), ValueError, "frombuffer: .* too large"),
+        (lambda: jnp.histogramdd(jnp.ones((1, 1)), range=-1), ValueError, "range must have .* -1"),
+        (lambda: jnp.rot90(jnp.ones((2, 2)), 1, None), ValueError, "two different dimensions"),
+    ],
+)
+def test_wrong_numbers(call: Any, error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        call()
+
+
+@pytest.mark.parametrize("huge", [2**31, -(2**31), 2**64, -(2**64)])
+def test_numbers_too_large_to_count_with(huge: int) -> None:
+    x = jnp.array([1.25, -7.5])
+    assert jnp.round(x, huge).tolist() == (x.tolist() if huge > 0 else [0, 0])
+    assert jnp.round(jnp.arange(2), huge).tolist() == ([0, 1] if huge > 0 else [0, 0])
+    assert [len(i) for i in jnp.triu_indices(2, huge, 3)] == ([0, 0] if huge > 0 else [6, 6])
+    assert jnp.triu_indices(0, m=abs(huge))[0].shape == (0,)

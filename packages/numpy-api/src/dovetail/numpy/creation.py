@@ -122,6 +122,9 @@ def array(
             f"array: order {order!r} is not supported; the memory order of arrays is chosen by the "
             "compiler"
         )
+    ndmin = integer("array", "ndmin", ndmin)
+    if ndmin > 64:
+        raise ValueError(f"array: ndmin must be at most 64, as in NumPy, got {ndmin}")
     if type(object) is list and dtype is None and device is None and not ndmin:
         value = _number_list(object)
         if value is not None:

@@ -13,6 +13,7 @@ from typing import IO, Any
 import numpy as np
 from dovetail import dlpack
 from dovetail.extend import dtypes
+from dovetail.extend.arguments import integer
 from dovetail.extend.avals import ArrayClass, array_conversion
 from dovetail.numpy.creation import array
 from dovetail.typing import Array, ArrayLike, DeviceLike, DTypeLike, SupportsDLPack
@@ -23,7 +24,11 @@ File = IO[bytes] | str | os.PathLike[str]
 
 
 @contextmanager
-def _layout(width: int | None, precision: int | None, small: bool | None) -> Iterator[None]:
+def _layout(
+    function: str, width: int | None, precision: int | None, small: bool | None
+) -> Iterator[None]:
+    if width is not None:
+        width = integer(function, "max_line_width", width)
     options: dict[str, Any] = {"linewidth": width, "precision": precision, "suppress": small}
     with np.printoptions(**{name: value for name, value in options.items() if value is not None}):
         yield
@@ -51,7 +56,7 @@ def array_repr(
         >>> jnp.array_repr(jnp.array([1 / 3, 2.0]), precision=2)
         'Array([0.33, 2.  ], dtype=float32)'
     """
-    with _layout(max_line_width, precision, suppress_small):
+    with _layout("array_repr", max_line_width, precision, suppress_small):
         return repr(arr if isinstance(arr, ArrayClass) else np.asarray(arr))
 
 
@@ -77,7 +82,7 @@ def array_str(
         >>> jnp.array_str(jnp.array([1 / 3, 2.0]), precision=2)
         '[0.33 2.  ]'
     """
-    with _layout(max_line_width, precision, suppress_small):
+    with _layout("array_str", max_line_width, precision, suppress_small):
         return str(a if isinstance(a, ArrayClass) else np.asarray(a))
 
 

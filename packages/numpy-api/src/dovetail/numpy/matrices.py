@@ -265,7 +265,10 @@ def _triangle_indices(
 ) -> tuple[Any, Any]:
     rows = _size(function, "n", n)
     columns = rows if m is None else _size(function, "m", m)
-    offset = integer(function, "k", k)
+    if not rows or not columns:  # of which NumPy makes tables as long as the other one
+        rows = columns = 0
+    # All diagonals further out are the same: there is nothing on them.
+    offset = max(-rows, min(columns, integer(function, "k", k)))
     # A mask, and two numbers for about half of its elements.
     require_host_memory(_EACH_INDEX * rows * columns, f"the indices of a {rows}x{columns} triangle")
     found = indices(rows, offset, columns)

@@ -556,6 +556,8 @@ def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf = None) -> bool:
         raise TypeError(f"all_leaves takes a sequence of values, got {iterable!r:.80}")
     if is_leaf is None:
         return bool(bindings._jax.pytree.all_leaves(registry, iterable))
+    if not callable(is_leaf):
+        raise TypeError(f"all_leaves: is_leaf must be a function, got {is_leaf!r:.80}")
     elements = list(iterable)
     flat = leaves(elements, lambda node: node is not elements and is_leaf(node))
     return len(flat) == len(elements) and all(a is b for a, b in zip(flat, elements, strict=True))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, SupportsFloat
 
 import numpy as np
 
 from dovetail._core.base import dtypes
+from dovetail._core.base.errors import ConcretizationTypeError
 from dovetail._core.base.typing import Array, ArrayLike
 from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import as_operand
@@ -48,6 +49,7 @@ from dovetail._core.ops.shape.creation import iota_like
 from dovetail._core.ops.shape.dimensions import integers
 from dovetail._core.ops.shape.joining import concatenate_p
 from dovetail._core.trace.primitive import Primitive
+from dovetail._core.trace.tracer import Tracer
 from dovetail._core.trace.zeros import Zero
 
 if TYPE_CHECKING:
@@ -318,6 +320,10 @@ def qdwh(
         if most < 0:
             raise ValueError(f"lax.linalg.qdwh: max_iterations must not be negative, got {most}")
     if eps is not None:
+        if isinstance(eps, Tracer):
+            raise ConcretizationTypeError(eps, "the argument eps of lax.linalg.qdwh")
+        if not isinstance(eps, SupportsFloat):
+            raise TypeError(f"lax.linalg.qdwh: eps must be a number, got {eps!r:.80}")
         eps = float(eps)
         if not 0 < eps < 1:
             raise ValueError(f"lax.linalg.qdwh: eps must be between 0 and 1, got {eps}")
