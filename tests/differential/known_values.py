@@ -70,7 +70,7 @@ KNOWN_VALUES = (
     Known(
         "the initial value of a reduction counts",
         "dovetail.lax: reduce",
-        of("value", r"lax\.reduce", call=r"^(?!.*\b(0(\.0)?, lax\.add|1(\.0)?, lax\.mul))"),
+        of("value", r"lax\.reduce", call=r"^(?!.* (0(\.0)?, lax\.add|1(\.0)?, lax\.mul))"),
     ),
     Known(
         "the incomplete gamma functions are accurate for large arguments",
@@ -219,6 +219,11 @@ KNOWN_VALUES = (
         "JAX sorts integers of two bits in another order",
         None,
         of("value", r"jnp\.sort_complex", r"^\* complex64"),
+    ),
+    Known(
+        "positions beyond int32 are out of bounds",
+        None,
+        pairs(r"jnp\.take_along_axis", lambda a, b: a in ("4294967295", "18446744073709551615")),
     ),
     Known(
         "integers are divided by numbers that are none",
