@@ -178,7 +178,7 @@ KNOWN_VALUES = (
     Known(
         "a predicate that is an integer counts as true unless it is zero, in derivatives, too",
         None,
-        lambda d: d.mode == "grad" and pairs(r".*\blax\.select\b.*", lambda a, b: is_zero(b))(d),
+        lambda d: d.mode == "grad" and of("value", r"lax\.select")(d),
     ),
     Known(
         "nan is one element of a set",
@@ -219,6 +219,16 @@ KNOWN_VALUES = (
         "JAX sorts integers of two bits in another order",
         None,
         of("value", r"jnp\.sort_complex", r"^\* complex64"),
+    ),
+    Known(
+        "nan is the minimum, and the maximum, of complex numbers, too",
+        None,
+        pairs(r"at (min|max)|lax\.scatter_(min|max)", lambda a, b: "nan" in a and "j" in b),
+    ),
+    Known(
+        "powers that are all zero have the coefficient zero",
+        None,
+        pairs(r"jnp\.polyfit", lambda a, b: is_zero(a) and b == "nan"),
     ),
     Known(
         "positions beyond int32 are out of bounds",

@@ -106,6 +106,7 @@ def test_what_is_no_array_is_a_type_error(name: str, function: Any) -> None:
         (lambda: jnp.array_str(jnp.ones(2), [[]]), TypeError, "max_line_width to be an integer"),
         (lambda: jnp.frombuffer(b"1234", offset=2**64), ValueError, "frombuffer: .* too large"),
         (lambda: jnp.histogramdd(jnp.ones((1, 1)), range=-1), ValueError, "range must have .* -1"),
+        (lambda: jnp.pad(random.split(random.key(0)), 1), TypeError, "pad: .* write mode='edge'"),
         (lambda: jnp.rot90(jnp.ones((2, 2)), 1, None), ValueError, "two different dimensions"),
     ],
 )

@@ -100,6 +100,11 @@ def pad(
         )
     if unknown := sorted(set(kwargs) - _ARGUMENTS[mode]):
         raise ValueError(f"pad: mode {mode!r} does not take {', '.join(unknown)}")
+    if mode in ("constant", "empty", "linear_ramp") and not dtypes.kind_of(aval_of(x).dtype):
+        raise DTypeError(
+            f"pad: no number is a random key, so that mode {mode!r} has nothing to fill the gap "
+            "with; write mode='edge', or another that repeats keys"
+        )
     values: tuple[Any, ...] = ()
     for argument in _ARGUMENTS[mode] & {"constant_values", "end_values"}:
         values = _values(argument, kwargs.get(argument, 0), rank)
