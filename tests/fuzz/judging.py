@@ -36,7 +36,7 @@ FAMILIAR = re.compile(
     # Of NumPy's methods and printing options, which ours hand on as they are.
     r"can only convert an array of size 1 to a Python scalar|precision must be an integer|"
     r"fromstring\(\) argument|"
-    r"order must be one of 'C', 'F', 'A', or 'K'|"
+    r"order must be one of 'C', 'F', 'A', or 'K'|order must be str, not|"
     # Of NumPy's dtypes, where a function is wanted: they are the user's, and called as asked.
     r"function takes at most \d argument|setting an array element with a sequence"
 )

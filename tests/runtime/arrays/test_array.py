@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail import Array, live_arrays
+from dovetail import Array, lax, live_arrays
 from dovetail._core.base import dtypes, pytree
 from dovetail._core.runtime.arrays import buffers, host
 from dovetail._core.runtime.arrays.array import KeyArray, result_tree, wrap_value
@@ -387,3 +387,12 @@ class TestFormat:
     def test_what_is_wrong_is_said(self, call, kind, message):
         with pytest.raises(kind, match=message):
             call()
+
+
+def test_more_dimensions_than_numpy_has() -> None:
+    x = lax.reshape(np.arange(2.0, dtype=np.float32), (1,) * 63 + (2,))
+    wide = dt.jit(lambda x: lax.broadcast(x, (1, 1)))(x)
+    assert wide.shape == (1,) * 65 + (2,)
+    with pytest.raises(ValueError, match=r"of 66 dimensions .* reshape it first"):
+        wide.tolist()
+    assert lax.reshape(wide, (2,)).tolist() == [0, 1]

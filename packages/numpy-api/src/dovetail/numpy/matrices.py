@@ -520,8 +520,9 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
     """
     count = _size("diag_indices", "n", n)
     require_host_memory(_EACH_INDEX * count, f"the indices of a diagonal of {count} elements")
-    numbers = _index_array(np.arange(count))
-    return (numbers,) * _size("diag_indices", "ndim", ndim)
+    rank = _size("diag_indices", "ndim", ndim)
+    require_host_memory(8 * rank, f"a tuple of {rank} vectors")
+    return (_index_array(np.arange(count)),) * rank
 
 
 def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:

@@ -746,6 +746,13 @@ def read_array(array: Array) -> np.ndarray[Any, Any]:
         if buffer.is_deleted():
             raise _deleted_error(Retired(buffer, "", None)) from None
         raise
+    except ValueError as error:
+        if len(array.aval.shape) <= 64:
+            raise
+        raise ValueError(
+            f"an array of {len(array.aval.shape)} dimensions cannot be read: NumPy's have at most "
+            "64; reshape it first"
+        ) from error
 
 
 def _scalar(array: Array, target: str) -> Any:
