@@ -303,7 +303,7 @@ KNOWN = (
         None,
         of(
             "accepted",
-            r"(through|transform) dt\.custom_(jvp|vjp|gradient).*",
+            r"(.* )?(through|transform) dt\.custom_(jvp|vjp|gradient).*",
             theirs="^UnexpectedTracerError",
         ),
     ),
@@ -541,6 +541,11 @@ KNOWN = (
         "of two mistakes either may be told",
         None,
         of("error", r"at .*", "do not combine", "Too many indices"),
+    ),
+    Known(
+        "of two mistakes either may be told",
+        None,
+        of("error", r"lax\.fori_loop", "cannot be broadcast", "must have equal types"),
     ),
     Known(
         "a value that is known",

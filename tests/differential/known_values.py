@@ -223,7 +223,20 @@ KNOWN_VALUES = (
     Known(
         "nan is the minimum, and the maximum, of complex numbers, too",
         None,
-        pairs(r"at (min|max)|lax\.scatter_(min|max)", lambda a, b: "nan" in a and "j" in b),
+        pairs(
+            r"(at |lax\.(scatter|reduce)_|(jnp\.|method )a?)(min|max)",
+            lambda a, b: "nan" in a and "j" in b,
+        ),
+    ),
+    Known(
+        "between infinities there are no bins",
+        None,
+        of("value", r"jnp\.histogram(2d|dd)?", r"nan, nan\]", r"inf, -?inf\]"),
+    ),
+    Known(
+        "a set without elements is filled with zeros",
+        None,
+        pairs(r"jnp\.intersect1d", lambda a, b: is_zero(a)),
     ),
     Known(
         "powers that are all zero have the coefficient zero",

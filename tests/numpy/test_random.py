@@ -104,6 +104,14 @@ class TestFixedValues:
             KEY, (1,), 0, 2**32, "uint32"
         )
 
+    @pytest.mark.parametrize("dtype", ["uint8", "uint32", "uint64"])
+    def test_odd_sizes(self, dtype: str) -> None:
+        # The last number is made apart from the others.
+        with dt.enable_x64(True):
+            long, longer = (random.bits(KEY, (n,), dtype) for n in (2**14 + 1, 2**14 + 2))
+            assert (long == longer[:-1]).all()
+            assert (random.bits(KEY, (2**14 // 4 + 1, 5), dtype).ravel()[: len(long)] == long).all()
+
     def test_others(self) -> None:
         key = random.key(42)
         assert random.permutation(key, 8).tolist() == PERMUTATION
