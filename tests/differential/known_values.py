@@ -234,6 +234,16 @@ KNOWN_VALUES = (
         of("value", r"jnp\.histogram(2d|dd)?", r"nan, nan\]", r"inf, -?inf\]"),
     ),
     Known(
+        "a complex number is nan where either part is",
+        None,
+        pairs(r"jnp\.fm(in|ax)", lambda a, b: "nan" in b and "nan" not in a),
+    ),
+    Known(
+        "integers are floats before they are made positive",
+        None,
+        pairs(r"nn\.soft_sign", lambda a, b: is_special(b)),
+    ),
+    Known(
         "a set without elements is filled with zeros",
         None,
         pairs(r"jnp\.intersect1d", lambda a, b: is_zero(a)),

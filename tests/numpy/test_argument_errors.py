@@ -107,6 +107,15 @@ def test_what_is_no_array_is_a_type_error(name: str, function: Any) -> None:
         (lambda: jnp.frombuffer(b"1234", offset=2**64), ValueError, "frombuffer: .* too large"),
         (lambda: jnp.histogramdd(jnp.ones((1, 1)), range=-1), ValueError, "range must have .* -1"),
         (lambda: jnp.pad(random.split(random.key(0)), 1), TypeError, "pad: .* write mode='edge'"),
+        (
+            lambda: jnp.pad(jnp.ones(2), 1, jnp.ones(3)),
+            ValueError,
+            "mode must be a function or one",
+        ),
+        (lambda: jnp.split(jnp.ones(2), jnp), TypeError, "indices_or_sections"),
+        (lambda: jnp.searchsorted(jnp.ones(2), 1.0, sorter=0), ValueError, "a vector of positions"),
+        (lambda: jnp.issubdtype(random.key(0), 3), TypeError, "3"),
+        (lambda: jnp.float16(2**2000), OverflowError, "2001 bits does not fit dtype float16"),
         (lambda: jnp.rot90(jnp.ones((2, 2)), 1, None), ValueError, "two different dimensions"),
     ],
 )

@@ -299,6 +299,14 @@ def _checked_scalar(value: Any, dtype: Any) -> np.ndarray[Any, Any]:
         value = int(value)
     if type(value) is int and dtypes.kind_of(dtype) in ("i", "u"):
         dtypes.check_fits(value, dtype, "array")
+    if type(value) is int and dtypes.kind_of(dtype) == "f":
+        # ml_dtypes' conversion takes integers of 64 bits at most.
+        try:
+            value = float(value)
+        except OverflowError:
+            raise OverflowError(
+                f"array: a Python integer of {value.bit_length()} bits does not fit dtype {dtype}"
+            ) from None
     return np.asarray(value, dtype)
 
 

@@ -94,7 +94,7 @@ def pad(
     widths = _widths(pad_width, rank)
     if callable(mode):
         return _padded_by(mode, x, widths, kwargs)
-    if mode not in _ARGUMENTS:
+    if not isinstance(mode, str) or mode not in _ARGUMENTS:
         raise ValueError(
             f"pad: mode must be a function or one of {', '.join(_ARGUMENTS)}, got {mode!r}"
         )

@@ -285,6 +285,11 @@ def searchsorted(
     if aval_of(x).ndim != 1:
         raise ValueError(f"searchsorted needs a vector to search in, got shape {aval_of(x).shape}")
     if sorter is not None:
+        positions = aval_of(operand(sorter, "searchsorted", "sorter")).shape
+        if len(positions) != 1:
+            raise ValueError(
+                f"searchsorted: sorter must be a vector of positions, got shape {positions}"
+            )
         x = take(x, sorter, mode="clip")
     return _searchsorted(x, operand(v, "searchsorted", "v"), side, method == "compare_all")
 

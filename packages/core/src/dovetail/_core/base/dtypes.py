@@ -561,7 +561,10 @@ def _issubdtype(a: Any, b: Any) -> bool:
     if isinstance(a, ExtendedDType):
         if isinstance(b, ExtendedDType):
             return a == b
-        return issubdtype_class(b, np.generic) and issubclass(a.type, b)
+        if issubdtype_class(b, np.generic):
+            return issubclass(a.type, b)
+        as_dtype(b)  # which raises where it is none
+        return False
     if isinstance(b, ExtendedDType):
         return False
     if issubdtype_class(b, extended) or issubdtype_class(a, extended):
@@ -570,7 +573,8 @@ def _issubdtype(a: Any, b: Any) -> bool:
     if issubdtype_class(a, np.generic) and _is_abstract(a):
         return b_is_abstract and issubclass(a, b)
     dtype = as_dtype(a)
-    assert isinstance(dtype, np.dtype)
+    if isinstance(dtype, ExtendedDType):  # of an array of keys
+        return _issubdtype(dtype, b)
     if not b_is_abstract:
         return dtype == as_dtype(b)
     kind = promotion.kind_of(dtype)
