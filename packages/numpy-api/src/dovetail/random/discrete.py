@@ -1,0 +1,377 @@
+"""Counts: the Poisson, binomial and multinomial distributions.
+
+Small means by the sum of chances up to a uniform number, larger ones by transformed rejection:
+W. Hörmann, The transformed rejection method for generating Poisson random variables, Insurance:
+Mathematics and Economics 12 (1993), and The generation of binomial random variates, Journal of
+Statistical Computation and Simulation 46 (1993). Chances by C. Loader, Fast and accurate
+computation of binomial probabilities (2000), so that large ones keep their digits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dovetail import lax
+from dovetail import numpy as jnp
+from dovetail.errors import ShapeError
+from dovetail.extend import dtypes
+from dovetail.extend.arguments import array_like
+from dovetail.extend.avals import aval_of
+from dovetail.numpy.compiled import compiled_with
+from dovetail.random.arguments import (
+    dtype_argument,
+    float_argument,
+    shape_argument,
+    single_key,
+    typed,
+)
+from dovetail.random.intervals import no_sharding, pair_of_keys, unit_interval
+from dovetail.random.parameters import check_method, parameter, result_shape
+from dovetail.random.rejection import accepted_of
+from dovetail.typing import Array, ArrayLike, DTypeLike, KeyLike, ShapeLike
+
+_SMALL = 10.0
+"""Means below it are few enough to be counted up to."""
+
+_TERMS = 8
+"""Terms that are added up between looks at whether all numbers are found."""
+
+#: The errors of Stirling's formula for the logarithms of the first factorials.
+_ERRORS = np.array(
+    [0.0]
+    + [
+        math.lgamma(x + 1) - (x + 0.5) * math.log(x) + x - 0.5 * math.log(2 * math.pi)
+        for x in range(1, 16)
+    ]
+)
+
+
+def _stirling_error(x: Any) -> Any:
+    table = jnp.asarray(_ERRORS.astype(x.dtype))
+    first = table[jnp.minimum(x, 15).astype(np.int32)]
+    safe = jnp.maximum(x, 15)
+    square = 1 / (safe * safe)
+    return jnp.where(x < 15, first, (1 / 12 - (1 / 360 - square / 1260) * square) / safe)
+
+
+def _deviance(x: Any, mean: Any) -> Any:
+    """``x log(x / mean) - x + mean``, which is accurate where the two are close."""
+    t = (x - mean) / mean
+    near = abs(t) < 0.1
+    small = jnp.where(near, t, 0)
+    # (1 + t) log(1 + t) - t, by its series.
+    series = 0.0
+    for n in range(9, 1, -1):
+        series = (-1) ** n / (n * (n - 1)) + small * series
+    far = jnp.where(near, 1, t)
+    return mean * jnp.where(near, small * small * series, (1 + far) * lax.log1p(far) - far)
+
+
+def _log_poisson(x: Any, mean: Any) -> Any:
+    """The logarithm of the chance of a count."""
+    known = jnp.maximum(x, 1)
+    many = -_stirling_error(known) - _deviance(known, mean) - 0.5 * lax.log(2 * math.pi * known)
+    return jnp.where(x > 0, many, -mean)
+
+
+def _log_binomial(x: Any, n: Any, p: Any) -> Any:
+    q = 1 - p
+    return _log_poisson(x, n * p) + _log_poisson(n - x, n * q) - _log_poisson(n, n)
+
+
+def _counted(key: Any, first: Any, ratio: Callable[[Any], Any], needed: Any) -> Any:
+    """Counts with given chances.
+
+    Args:
+        key: a typed key.
+        first: the chances of 0.
+        ratio: the chance of a count, divided by that of the count before.
+        needed: where numbers are wanted.
+    """
+    uniform = unit_interval(key, first.shape, first.dtype)
+
+    def some(state: tuple[Any, ...]) -> tuple[Any, ...]:
+        step, chance, total, count = state
+        for _ in range(_TERMS):
+            count = count + (uniform >= total)
+            step = step + 1
+            chance = chance * ratio(step)
+            total = total + chance
+        return step, chance, total, count
+
+    def unfinished(state: tuple[Any, ...]) -> Any:
+        _, chance, total, _ = state
+        # Rounded, chances need not add up to 1.
+        return (needed & (uniform >= total) & (chance > 0)).any()
+
+    start = (jnp.zeros((), first.dtype), first, first, jnp.zeros_like(first))
+    return lax.while_loop(unfinished, some, start)[3]
+
+
+def _transformed(key: Any, spread: Any, slope: Any, centre: Any) -> tuple[Any, Any, Any, Any]:
+    """A proposal of Hörmann's methods, with both uniform numbers and the distance from the end."""
+    first, second = pair_of_keys(key)
+    u = unit_interval(first, spread.shape, spread.dtype) - 0.5
+    v = unit_interval(second, spread.shape, spread.dtype)
+    distance = 0.5 - abs(u)
+    return lax.floor((2 * slope / distance + spread) * u + centre), v, distance, u
+
+
+def _poisson_proposed(key: Any, mean: Any, needed: Any) -> tuple[Any, Any]:
+    spread = 0.931 + 2.53 * lax.sqrt(mean)
+    slope = 0.02483 * spread - 0.059
+    k, v, distance, _ = _transformed(key, spread, slope, mean + 0.43)
+    quick = (distance >= 0.07) & (v <= 0.9277 - 3.6224 / (spread - 2))
+    possible = (k >= 0) & ((distance >= 0.013) | (v <= distance))
+    height = 1.1239 + 1.1328 / (spread - 3.4)
+    bound = lax.log(v * height / (slope / (distance * distance) + spread))
+    good = bound <= _log_poisson(jnp.maximum(k, 0), mean)
+    return k, quick | (possible & good) | ~needed
+
+
+def _poisson_counts(key: Any, mean: Any) -> Any:
+    """Floats: -1 where the mean is none."""
+    small = (mean >= 0) & (mean < _SMALL)
+    large = (mean >= _SMALL) & (mean < np.inf)
+    first, second = pair_of_keys(key)
+
+    def few(mean: Any) -> Any:
+        own = jnp.where(small, mean, 0)
+        return _counted(first, lax.exp(-own), lambda step: own / step, small)
+
+    def many(mean: Any) -> Any:
+        own = jnp.where(large, mean, _SMALL)
+        return accepted_of(second, _poisson_proposed, (own, large), mean.shape, 3)
+
+    zeros = jnp.zeros_like
+    counts = lax.cond(small.any(), few, zeros, mean)
+    counts = jnp.where(large, lax.cond(large.any(), many, zeros, mean), counts)
+    return jnp.where(mean == np.inf, np.inf, jnp.where(mean >= 0, counts, -1))
+
+
+def poisson(
+    key: KeyLike,
+    lam: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    method: str = "exact",
+    out_sharding: None = None,
+) -> Array:
+    """Samples from the Poisson distribution: how many independent events there are.
+
+    Args:
+        key: a key, typed or raw, of any implementation.
+        lam: means, not negative; broadcast to `shape`.
+        shape: shape of the result; that of `lam` if None.
+        dtype: an integer dtype; the default one if None.
+        method: ``"exact"`` or ``"approximate"``: both name the method below, which is exact.
+        out_sharding: None.
+
+    Returns:
+        An array of that shape and dtype; -1 where `lam` is negative or nan.
+
+    Raises:
+        TypeError: `key` is not a key, `shape` is not a shape, or `lam` is not real.
+        ValueError: `key` is an array of several keys, `dtype` is not an integer dtype, `method` is
+            unknown, or `lam` does not fit the shape.
+
+    Method:
+        W. Hörmann, The transformed rejection method for generating Poisson random variables (1993).
+
+    Differs:
+        Numbers are other ones than in JAX: many are drawn at a time, which is much faster, and all
+        kinds of keys will do.
+
+        >>> from dovetail import random
+        >>> print(random.poisson(random.key(0, impl="rbg"), 3.0, (2,)).shape)
+        (2,)
+
+    Example:
+        >>> from dovetail import random
+        >>> x = random.poisson(random.key(0), 3.0, (10000,))
+        >>> abs(float(x.mean()) - 3) < 0.1, abs(float(x.var()) - 3) < 0.2
+        (True, True)
+    """
+    key = single_key("poisson", key)
+    no_sharding("poisson", out_sharding)
+    check_method("poisson", method)
+    dtype = dtype_argument("poisson", dtype, "i", "iu", "an integer dtype")
+    return _poisson(key, lam, result_shape("poisson", {"lam": lam}, shape), dtype)
+
+
+@compiled_with("shape", "dtype")
+def _poisson(key: Any, lam: Any, shape: Any, dtype: Any) -> Any:
+    mean = parameter("poisson", "lam", lam, shape, dtypes.default_dtype("f"))
+    return lax.convert_element_type(_poisson_counts(typed(key), mean), dtype)
+
+
+def _binomial_proposed(key: Any, n: Any, p: Any, needed: Any) -> tuple[Any, Any]:
+    deviation = lax.sqrt(n * p * (1 - p))
+    spread = 1.15 + 2.53 * deviation
+    slope = 0.0248 * spread + 0.01 * p - 0.0873
+    k, v, distance, _ = _transformed(key, spread, slope, n * p + 0.5)
+    quick = (distance >= 0.07) & (v <= 0.92 - 4.2 / spread)
+    possible = (k >= 0) & (k <= n)
+    known = jnp.clip(k, 0, n)
+    height = (2.83 + 5.1 / spread) * deviation
+    bound = lax.log(v * height / (slope / (distance * distance) + spread))
+    mode = lax.floor((n + 1) * p)
+    good = bound <= _log_binomial(known, n, p) - _log_binomial(mode, n, p)
+    return known, (possible & (quick | good)) | ~needed
+
+
+def _binomial_counts(key: Any, n: Any, p: Any) -> Any:
+    """Floats: nan where there is no such distribution."""
+    n = lax.floor(n)
+    valid = (n >= 0) & (n < np.inf) & (p >= 0) & (p <= 1)
+    # Of the rarer outcome.
+    swapped = p > 0.5
+    rare = jnp.where(swapped, 1 - p, p)
+    small = valid & (n * rare < _SMALL)
+    large = valid & ~small
+    first, second = pair_of_keys(key)
+
+    def few(n: Any, p: Any) -> Any:
+        n, p = jnp.where(small, n, 0), jnp.where(small, p, 0)
+        none = lax.exp(n * lax.log1p(-p))
+        return _counted(first, none, lambda step: (n - step + 1) / step * (p / (1 - p)), small)
+
+    def many(n: Any, p: Any) -> Any:
+        n, p = jnp.where(large, n, 40), jnp.where(large, p, 0.5)
+        return accepted_of(second, _binomial_proposed, (n, p, large), n.shape, 3)
+
+    def zeros(n: Any, p: Any) -> Any:
+        return jnp.zeros_like(n)
+
+    counts = lax.cond(small.any(), few, zeros, n, rare)
+    counts = jnp.where(large, lax.cond(large.any(), many, zeros, n, rare), counts)
+    counts = jnp.minimum(counts, n)
+    return jnp.where(valid, jnp.where(swapped, n - counts, counts), np.nan)
+
+
+def binomial(
+    key: KeyLike,
+    n: ArrayLike,
+    p: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:
+    """Samples from the binomial distribution: how many of some trials succeed.
+
+    Args:
+        key: a key, typed or raw.
+        n: numbers of trials, not negative; broadcast to `shape`.
+        p: chances of success, from 0 to 1; broadcast to `shape`.
+        shape: shape of the result; the common one of the parameters if None.
+        dtype: a float dtype; the default one if None.
+
+    Returns:
+        An array of that shape and dtype, of whole numbers; nan where `n` is negative, `p` is not
+        from 0 to 1, or either is nan.
+
+    Raises:
+        TypeError: `key` is not a key, `shape` is not a shape, or a parameter is not real.
+        ValueError: `key` is an array of several keys, `dtype` is not a float dtype, or a parameter
+            does not fit the shape.
+
+    Method:
+        W. Hörmann, The generation of binomial random variates (1993).
+
+    Differs:
+        Numbers are other ones than in JAX: many are drawn at a time, which is much faster.
+
+        >>> from dovetail import random
+        >>> print(random.binomial(random.key(0), 10, 0.5, (2,)).shape)
+        (2,)
+
+    Example:
+        >>> from dovetail import random
+        >>> x = random.binomial(random.key(0), 100, 0.3, (10000,))
+        >>> abs(float(x.mean()) - 30) < 0.3, abs(float(x.var()) - 21) < 1.5
+        (True, True)
+    """
+    key = single_key("binomial", key)
+    shape = result_shape("binomial", {"n": n, "p": p}, shape)
+    return _binomial(key, n, p, shape, float_argument("binomial", dtype))
+
+
+@compiled_with("shape", "dtype")
+def _binomial(key: Any, n: Any, p: Any, shape: Any, dtype: Any) -> Any:
+    real = dtypes.default_dtype("f")
+    trials = parameter("binomial", "n", n, shape, real)
+    chance = parameter("binomial", "p", p, shape, real)
+    return _binomial_counts(typed(key), trials, chance).astype(dtype)
+
+
+def multinomial(
+    key: KeyLike,
+    n: ArrayLike,
+    p: ArrayLike,
+    *,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    unroll: int | bool = 1,
+) -> Array:
+    """Samples from the multinomial distribution: how often trials have each of several outcomes.
+
+    Args:
+        key: a key, typed or raw.
+        n: numbers of trials, not negative; broadcast to `shape`.
+        p: chances of the outcomes, of shape ``(..., k)``, divided by their sum.
+        shape: shape of the result without its last dimension; the common one of `n` and the leading
+            dimensions of `p` if None.
+        dtype: a float dtype; the default one if None.
+        unroll: as of `lax.scan`, over the outcomes.
+
+    Returns:
+        An array of shape ``(*shape, k)`` and that dtype, whose vectors add up to `n`.
+
+    Raises:
+        TypeError: `key` is not a key, `shape` is not a shape, or a parameter is not real.
+        ValueError: `key` is an array of several keys, `dtype` is not a float dtype, `p` is a
+            scalar, or a parameter does not fit the shape.
+
+    Example:
+        >>> from dovetail import random
+        >>> x = random.multinomial(random.key(0), 100, jnp.array([0.2, 0.3, 0.5]), shape=(1000,))
+        >>> bool((x.sum(-1) == 100).all())
+        True
+    """
+    key = single_key("multinomial", key)
+    dtype = float_argument("multinomial", dtype)
+    result_shape("multinomial", {"p": p}, None)
+    sizes = aval_of(array_like(p, "random.multinomial", "p")).shape
+    if not sizes:
+        raise ShapeError("random.multinomial: p must be a vector or several, got a scalar")
+    trials = aval_of(array_like(n, "random.multinomial", "n"))
+    kept = np.broadcast_to(np.float32(0), sizes[:-1])
+    if shape is not None:
+        shape = shape_argument("multinomial", shape)
+    number = np.broadcast_to(np.zeros((), trials.dtype), trials.shape)
+    shape = result_shape("multinomial", {"n": number, "p": kept}, shape)
+    return _multinomial(key, n, p, shape, dtype, unroll)
+
+
+@compiled_with("shape", "dtype", "unroll")
+def _multinomial(key: Any, n: Any, p: Any, shape: Any, dtype: Any, unroll: Any) -> Any:
+    real = dtypes.default_dtype("f")
+    trials = parameter("multinomial", "n", n, shape, real)
+    size = aval_of(array_like(p, "random.multinomial", "p")).shape[-1]
+    chances = jnp.moveaxis(parameter("multinomial", "p", p, (*shape, size), real), -1, 0)
+    # Of each outcome among those that are left; sums from the end keep what is small.
+    left = lax.cumsum(chances, 0, reverse=True)
+    chances = jnp.clip(jnp.where(left > 0, chances / left, 0), 0, 1)
+
+    def outcome(state: tuple[Any, Any], chance: Any) -> tuple[tuple[Any, Any], Any]:
+        key, trials = state
+        key, own = pair_of_keys(key)
+        count = _binomial_counts(own, trials, chance)
+        return (key, trials - count), count
+
+    _, counts = lax.scan(outcome, (typed(key), trials), chances, unroll=unroll)
+    return jnp.moveaxis(counts, 0, -1).astype(dtype)
