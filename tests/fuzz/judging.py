@@ -31,6 +31,8 @@ FAMILIAR = re.compile(
     # Of Python and NumPy themselves, about a file, a buffer or a condition of the user's.
     r"expected str, bytes or os.PathLike object|a bytes-like object is required|"
     r"The truth value of an (array|empty array)|could not convert string to|"
+    # Of NumPy, which compares an array with the words that an option takes.
+    r"ufunc 'equal' not supported for the input types|"
     # Of jaxlib, which names the argument.
     r"is_leaf predicate returned a non-boolean value|"
     # Of NumPy's methods and printing options, which ours hand on as they are.

@@ -58,7 +58,7 @@ def check_method(function: str, method: Any) -> None:
     Raises:
         ValueError: there is no such method.
     """
-    if method not in ("exact", "approximate"):
+    if not isinstance(method, str) or method not in ("exact", "approximate"):
         raise ValueError(
             f"random.{function}: method must be 'exact' or 'approximate', got {method!r}"
         )

@@ -496,7 +496,7 @@ def multivariate_normal(
     key = single_key("multivariate_normal", key)
     no_sharding("multivariate_normal", out_sharding)
     dtype = float_argument("multivariate_normal", dtype)
-    if method not in ("cholesky", "eigh", "svd"):
+    if not isinstance(method, str) or method not in ("cholesky", "eigh", "svd"):
         raise ValueError(
             "random.multivariate_normal: method must be 'cholesky', 'eigh' or 'svd', got "
             f"{method!r}"
