@@ -235,6 +235,8 @@ SHUTDOWN = """
         "delete": lambda late: late.array.delete(),
         "warm": lambda late: float((late.double(late.array) + 1)[0]),
         "first": lambda late: late.array - 1,
+        "read": lambda late: late.array.tolist(),
+        "name": lambda late: dt.nn.relu,
     }
     name, place = sys.argv[1:]
     late = Late(USES[name])
@@ -253,6 +255,8 @@ SHUTDOWN = """
         ("delete", "cycle", "None"),
         ("warm", "cycle", "3.0"),
         ("first", "module", "RuntimeError('the function {} of arrays was not used before"),
+        ("read", "cycle", "[1.0"),
+        ("name", "module", "RuntimeError('dovetail.nn was not used before"),
     ],
 )
 def test_objects_that_compute_when_the_interpreter_deletes_them(use, place, said):

@@ -56,13 +56,21 @@ def lazy_names(package: str, *own: str) -> tuple[Callable[[str], Any], Callable[
             if name == "__all__":
                 return namespace["__all__"]
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        module, attribute = found
+        is_submodule = module == package
+        if is_submodule:
+            module = f"{package}.{attribute}"
+        if sys.is_finalizing() and module not in sys.modules:
+            raise RuntimeError(
+                f"{package}.{name} was not used before the interpreter began to exit, and nothing "
+                "can be imported any more: use it once before, or compute in a function that is "
+                "registered with atexit"
+            )
         from importlib import import_module  # deferred: the next thing loads more
 
-        module, attribute = found
-        if module == package:
-            value: Any = import_module(f"{package}.{attribute}")
-        else:
-            value = getattr(import_module(module), attribute)
+        value: Any = import_module(module)
+        if not is_submodule:
+            value = getattr(value, attribute)
         namespace[name] = value
         return value
 

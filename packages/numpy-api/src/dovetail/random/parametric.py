@@ -68,7 +68,7 @@ def lognormal(
 @compiled_with("shape", "dtype")
 def _lognormal(key: Any, sigma: Any, shape: Any, dtype: Any) -> Any:
     sigma = parameter("lognormal", "sigma", sigma, shape, dtype)
-    return lax.exp(lax.mul(real_normal(typed(key), shape, dtype), sigma))
+    return lax.exp(real_normal(typed(key), shape, dtype) * sigma)
 
 
 def pareto(
@@ -111,7 +111,7 @@ def pareto(
 @compiled_with("shape", "dtype")
 def _pareto(key: Any, b: Any, shape: Any, dtype: Any) -> Any:
     b = parameter("pareto", "b", b, shape, dtype)
-    return lax.exp(lax.div(exponential(key, shape, dtype), b))
+    return lax.exp(exponential(key, shape, dtype) / b)
 
 
 def rayleigh(
@@ -157,7 +157,7 @@ def _rayleigh(key: Any, scale: Any, shape: Any, dtype: Any) -> Any:
     # 0 would be infinite; the smallest of the others is epsilon.
     least = float(dtypes.finfo(dtype).eps) / 2
     uniform = jnp.maximum(unit_interval(typed(key), shape, dtype), least)
-    return lax.mul(scale, lax.sqrt(lax.mul(lax.log(uniform), lax.full_like(uniform, -2))))
+    return scale * lax.sqrt(-2 * lax.log(uniform))
 
 
 def weibull_min(
@@ -200,8 +200,7 @@ def weibull_min(
 def _weibull_min(key: Any, scale: Any, concentration: Any, shape: Any, dtype: Any) -> Any:
     scale = parameter("weibull_min", "scale", scale, shape, dtype)
     power = parameter("weibull_min", "concentration", concentration, shape, dtype)
-    drawn = exponential(key, shape, dtype)
-    return lax.mul(scale, lax.pow(drawn, lax.reciprocal(power)))
+    return scale * exponential(key, shape, dtype) ** (1 / power)
 
 
 def triangular(
@@ -253,14 +252,12 @@ def _triangular(key: Any, left: Any, mode: Any, right: Any, shape: Any, dtype: A
         for name, x in zip(names, (left, mode, right), strict=True)
     )
     uniform = unit_interval(typed(key), shape, dtype)
-    width, rise, fall = lax.sub(high, low), lax.sub(peak, low), lax.sub(high, peak)
-    below = lax.lt(uniform, lax.div(rise, width))
+    width, rise, fall = high - low, peak - low, high - peak
+    below = uniform < rise / width
     # Each square root only of what belongs to its side, so that derivatives are finite.
-    up = jnp.where(below, lax.mul(lax.mul(uniform, width), rise), 1)
-    down = jnp.where(
-        below, 1, lax.mul(lax.mul(lax.sub(lax.full_like(uniform, 1), uniform), width), fall)
-    )
-    return jnp.where(below, lax.add(low, lax.sqrt(up)), lax.sub(high, lax.sqrt(down)))
+    up = jnp.where(below, uniform * width * rise, 1)
+    down = jnp.where(below, 1, (1 - uniform) * width * fall)
+    return jnp.where(below, low + lax.sqrt(up), high - lax.sqrt(down))
 
 
 def maxwell(
@@ -298,8 +295,7 @@ def maxwell(
 
 @compiled_with("shape", "dtype")
 def _maxwell(key: Any, shape: Any, dtype: Any) -> Any:
-    vectors = real_normal(typed(key), (*shape, 3), dtype)
-    return lax.sqrt(lax.reduce_sum(lax.square(vectors), (len(shape),)))
+    return lax.sqrt(lax.square(real_normal(typed(key), (*shape, 3), dtype)).sum(-1))
 
 
 def double_sided_maxwell(
@@ -343,8 +339,8 @@ def _double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any, dtype: Any
     loc = parameter("double_sided_maxwell", "loc", loc, shape, dtype)
     scale = parameter("double_sided_maxwell", "scale", scale, shape, dtype)
     first, second = pair_of_keys(typed(key))
-    signed = lax.mul(maxwell(first, shape, dtype), rademacher(second, shape).astype(dtype))
-    return lax.add(loc, lax.mul(scale, signed))
+    signs = rademacher(second, shape).astype(dtype)
+    return loc + scale * (maxwell(first, shape, dtype) * signs)
 
 
 def wald(
@@ -393,15 +389,12 @@ def _wald(key: Any, mean: Any, shape: Any, dtype: Any) -> Any:
     mean = parameter("wald", "mean", mean, shape, dtype)
     first, second = pair_of_keys(typed(key))
     y = lax.square(real_normal(first, shape, dtype))
-    half = lax.mul(mean, lax.full_like(mean, 0.5))
-    # The smaller root, as the product of both over the larger one: the difference of two large
-    # numbers would have no digits.
-    product = lax.mul(mean, y)
-    root = lax.sqrt(lax.mul(product, lax.add(lax.full_like(product, 4), product)))
-    larger = lax.add(mean, lax.mul(half, lax.add(product, root)))
-    smaller = lax.mul(mean, lax.div(mean, larger))
-    uniform = unit_interval(second, shape, dtype)
-    keeps = lax.le(uniform, lax.div(mean, lax.add(mean, smaller)))
+    # The smaller root as the product of both over the larger one: as a difference it would have no
+    # digits.
+    product = mean * y
+    larger = mean + mean / 2 * (product + lax.sqrt(product * (4 + product)))
+    smaller = mean * (mean / larger)
+    keeps = unit_interval(second, shape, dtype) <= mean / (mean + smaller)
     return lax.select(keeps, smaller, larger)
 
 
@@ -450,7 +443,7 @@ def _geometric(key: Any, p: Any, shape: Any, dtype: Any) -> Any:
     chance = parameter("geometric", "p", p, shape, real)
     least = float(dtypes.finfo(real).eps) / 2
     uniform = jnp.maximum(unit_interval(typed(key), shape, real), least)
-    trials = lax.ceil(lax.div(lax.log(uniform), lax.log1p(lax.neg(chance))))
+    trials = lax.ceil(lax.log(uniform) / lax.log1p(-chance))
     return lax.convert_element_type(jnp.maximum(trials, 1), dtype)
 
 

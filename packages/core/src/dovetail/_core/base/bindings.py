@@ -437,7 +437,8 @@ on devices with memory of their own. What `is_unreadable` names is refused.
 
 def is_unreadable(dtype: Any) -> bool:
     """Whether `host_copy` cannot read a dtype in this jaxlib, so that it must be converted."""
-    return host_copy is _host_copy_old and dtype.name in _NARROWER_THAN_A_BYTE
+    # The type's name: NumPy imports a module to tell that of a dtype, which is late at exit.
+    return host_copy is _host_copy_old and dtype.type.__name__ in _NARROWER_THAN_A_BYTE
 
 
 def copy_to_host_async(impl: Any) -> None:
