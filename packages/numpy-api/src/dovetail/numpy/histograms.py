@@ -316,14 +316,16 @@ def _of_points(
             f"{function}: bins must be a number, or have one entry for each of the {rank} "
             f"dimensions, got {len(each)}"
         )
+    given = f"{range!r:.80}"
     try:
         limits = [None] * rank if range is None else list(range)
+        given = f"{len(limits)} entries"
     except TypeError:
         limits = []
     if len(limits) != rank:
         raise ValueError(
             f"{function}: range must have a pair of numbers or None for each of the {rank} "
-            f"dimensions, got {range!r:.80}"
+            f"dimensions, got {given}"
         )
     checked = [_bins(function, b) for b in each]
     return _histogram(

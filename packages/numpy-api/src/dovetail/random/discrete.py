@@ -112,19 +112,20 @@ def _counted(key: Any, first: Any, ratio: Callable[[Any], Any], needed: Any) -> 
     return lax.while_loop(unfinished, some, start)[3]
 
 
-def _transformed(key: Any, spread: Any, slope: Any, centre: Any) -> tuple[Any, Any, Any, Any]:
-    """A proposal of Hörmann's methods, with both uniform numbers and the distance from the end."""
-    first, second = pair_of_keys(key)
+def _transformed(
+    first: Any, second: Any, spread: Any, slope: Any, centre: Any
+) -> tuple[Any, Any, Any]:
+    """A proposal of Hörmann's methods, a uniform number, another's distance from 0 or 1."""
     u = unit_interval(first, spread.shape, spread.dtype) - 0.5
     v = unit_interval(second, spread.shape, spread.dtype)
     distance = 0.5 - abs(u)
-    return lax.floor((2 * slope / distance + spread) * u + centre), v, distance, u
+    return lax.floor((2 * slope / distance + spread) * u + centre), v, distance
 
 
-def _poisson_proposed(key: Any, mean: Any, needed: Any) -> tuple[Any, Any]:
+def _poisson_proposed(first: Any, second: Any, mean: Any, needed: Any) -> tuple[Any, Any]:
     spread = 0.931 + 2.53 * lax.sqrt(mean)
     slope = 0.02483 * spread - 0.059
-    k, v, distance, _ = _transformed(key, spread, slope, mean + 0.43)
+    k, v, distance = _transformed(first, second, spread, slope, mean + 0.43)
     quick = (distance >= 0.07) & (v <= 0.9277 - 3.6224 / (spread - 2))
     possible = (k >= 0) & ((distance >= 0.013) | (v <= distance))
     height = 1.1239 + 1.1328 / (spread - 3.4)
@@ -210,11 +211,11 @@ def _poisson(key: Any, lam: Any, shape: Any, dtype: Any) -> Any:
     return lax.convert_element_type(_poisson_counts(typed(key), mean), dtype)
 
 
-def _binomial_proposed(key: Any, n: Any, p: Any, needed: Any) -> tuple[Any, Any]:
+def _binomial_proposed(first: Any, second: Any, n: Any, p: Any, needed: Any) -> tuple[Any, Any]:
     deviation = lax.sqrt(n * p * (1 - p))
     spread = 1.15 + 2.53 * deviation
     slope = 0.0248 * spread + 0.01 * p - 0.0873
-    k, v, distance, _ = _transformed(key, spread, slope, n * p + 0.5)
+    k, v, distance = _transformed(first, second, spread, slope, n * p + 0.5)
     quick = (distance >= 0.07) & (v <= 0.92 - 4.2 / spread)
     possible = (k >= 0) & (k <= n)
     known = jnp.clip(k, 0, n)

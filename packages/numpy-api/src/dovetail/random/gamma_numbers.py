@@ -26,9 +26,8 @@ _SMALL = 1e-6
 """Below it the distribution function is a power of x but for this fraction."""
 
 
-def _proposed(key: Any, d: Any) -> tuple[Any, Any]:
+def _proposed(normal_key: Any, uniform_key: Any, d: Any) -> tuple[Any, Any]:
     """Deviations t of which d * (1 + t)**3 has the gamma distribution of d + 1/3."""
-    normal_key, uniform_key = pair_of_keys(key)
     x = real_normal(normal_key, d.shape, d.dtype)
     uniform = unit_interval(uniform_key, d.shape, d.dtype)
     t = x / (3 * lax.sqrt(d))
