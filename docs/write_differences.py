@@ -54,6 +54,7 @@ FIRST = (
     "dovetail.numpy.linalg",
     "dovetail.numpy.fft",
     "dovetail.nn",
+    "dovetail.nn.initializers",
     "dovetail.random",
     "dovetail.lax",
     "dovetail.lax.linalg",

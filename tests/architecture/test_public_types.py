@@ -17,6 +17,7 @@ MODULES = (
     "dovetail.lax",
     "dovetail.lax.linalg",
     "dovetail.nn",
+    "dovetail.nn.initializers",
     "dovetail.numpy",
     "dovetail.numpy.fft",
     "dovetail.numpy.linalg",

@@ -1,5 +1,6 @@
 """The names of `dovetail.nn`: the one list of them, for type checkers and at run time."""
 
+from dovetail.nn import initializers as initializers
 from dovetail.nn.activations import celu as celu
 from dovetail.nn.activations import elu as elu
 from dovetail.nn.activations import gelu as gelu
