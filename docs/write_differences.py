@@ -55,6 +55,7 @@ FIRST = (
     "dovetail.numpy.fft",
     "dovetail.nn",
     "dovetail.nn.initializers",
+    "dovetail.ops",
     "dovetail.random",
     "dovetail.lax",
     "dovetail.lax.linalg",

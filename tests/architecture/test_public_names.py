@@ -80,7 +80,7 @@ def test_dir_shows_public_names_alone(name):
 
 
 def test_packages_with_stubs_are_known():
-    modules = ("extend", "lax", "nn", "nn.initializers", "numpy", "random", "testing")
+    modules = ("extend", "lax", "nn", "nn.initializers", "numpy", "ops", "random", "testing")
     assert set(STUBS) == {"dovetail", *(f"dovetail.{name}" for name in modules)}
 
 

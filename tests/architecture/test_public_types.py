@@ -21,6 +21,7 @@ MODULES = (
     "dovetail.numpy",
     "dovetail.numpy.fft",
     "dovetail.numpy.linalg",
+    "dovetail.ops",
     "dovetail.random",
     "dovetail.tree",
 )

@@ -17,6 +17,7 @@ MODULES = {
     "lax.linalg": "dovetail.lax.linalg",
     "nn": "dovetail.nn",
     "random": "dovetail.random",
+    "dt.ops": "dovetail.ops",
     "tree": "dovetail.tree",
     "dt": "dovetail",
     "dt.tree_util": "dovetail.tree_util",

@@ -12,6 +12,7 @@ import pytest
 import dovetail as dt
 import dovetail.nn
 import dovetail.numpy
+import dovetail.ops
 import dovetail.random
 from dovetail import lax
 
@@ -20,7 +21,7 @@ IMPORTS = {"dt": dt, "jnp": dovetail.numpy, "lax": lax, "np": np}
 
 MODULES = [
     module.name
-    for package in (dovetail.numpy, dovetail.nn, dovetail.random)
+    for package in (dovetail.numpy, dovetail.nn, dovetail.ops, dovetail.random)
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
 ]
 

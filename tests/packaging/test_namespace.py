@@ -37,7 +37,7 @@ def _run(code, *folders):
     """Run code with exactly these folders of ours on the path, before site-packages."""
     program = (
         "import sys\n"
-        "ours = lambda p: 'dovetail' in p or 'packages/' in p.replace(chr(92), '/')\n"
+        f"ours = lambda p: p.startswith({str(ROOT / 'packages')!r})\n"
         "sys.path[:] = sys.argv[1:] + [p for p in sys.path if not ours(p)]\n" + code
     )
     return subprocess.run(

@@ -15,6 +15,7 @@ from dovetail import flatten_util as flatten_util
 from dovetail import lax as lax
 from dovetail import nn as nn
 from dovetail import numpy as numpy
+from dovetail import ops as ops
 from dovetail import random as random
 from dovetail import ref as ref
 from dovetail import sharding as sharding
