@@ -324,6 +324,13 @@ def soak(session: nox.Session) -> None:
     session.run("python", "tests/soak/soak.py", *words)
 
 
+@nox.session(python=False)
+def weekly(session: nox.Session) -> None:
+    """Run, one after another, the sessions that take hours and look for what is rare."""
+    for name in ("fuzz", "interrupts", "large", "soak", "differential"):
+        session.notify(name)
+
+
 def bench(session: nox.Session) -> None:
     """Measure against JAX at the same jaxlib, interleaved; `-- --rounds 1` for a first look."""
     install(session, *group("demo"))
