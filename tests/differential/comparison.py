@@ -48,6 +48,7 @@ class Difference:
     ours: str
     theirs: str
     call: str = ""
+    dtypes: str = ""
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -235,10 +236,22 @@ def compare(
         different = compare_outcomes(a, b, LEAST.get(mode, LEAST_ELSEWHERE))
         if different:
             differing.add(names[number])
-            call = "" if functions is names else operation_lines(operations[number])[-1]
-            one = Difference(mode, names[number], functions[number], *different, call)
+            call, dtypes = "", ""
+            if functions is not names:
+                call = operation_lines(operations[number])[-1]
+                dtypes = _dtypes(program, theirs, operations[number])
+            one = Difference(mode, names[number], functions[number], *different, call, dtypes)
             found.append((number, one))
     return found
+
+
+def _dtypes(program: Program, theirs: list[Outcome], operation: dict[str, Any]) -> str:
+    """The dtypes of an operation's operands, as far as these are arrays."""
+    known = {entry["name"]: entry["dtype"] for entry in program["inputs"]}
+    for other, outcome in zip(program["operations"], theirs, strict=True):
+        for leaf in outcome.get("leaves", ())[:1]:
+            known[other["result"]] = str(leaf["value"].dtype)
+    return " ".join(known[name] for name in operands(operation) if name in known)
 
 
 def _failed_alone(

@@ -78,9 +78,16 @@ def not_finite(told: str) -> bool:
 
 
 def of(
-    fields: str, functions: str, ours: str = "", theirs: str = "", call: str = ""
+    fields: str,
+    functions: str,
+    ours: str = "",
+    theirs: str = "",
+    call: str = "",
+    dtypes: str = "",
 ) -> Callable[..., bool]:
-    """Differences in one of some fields, whose function, outcomes and call match patterns."""
+    """Differences in one of some fields, whose function, outcomes, call and dtypes of operands
+    match patterns.
+    """
 
     def applies(difference: Difference) -> bool:
         return (
@@ -89,6 +96,7 @@ def of(
             and re.search(ours, difference.ours) is not None
             and re.search(theirs, difference.theirs) is not None
             and re.search(call, difference.call) is not None
+            and re.search(dtypes, difference.dtypes) is not None
         )
 
     return applies

@@ -29,6 +29,8 @@ NO_FIGURES = r"\[(inf|nan)\]|\d{7,}\.|e\+"
 
 DIVISIONS = r"jnp\.(floor_divide|mod|remainder|divmod|fmod)|operator (//|%)"
 
+COMPARISONS = r"jnp\.(equal|not_equal|(greater|less)(_equal)?)|operator [<>=!]=?"
+
 KNOWN_VALUES = (
     Known(
         "special functions are exact, and infinite at every pole",
@@ -122,15 +124,16 @@ KNOWN_VALUES = (
         "dovetail.numpy: quantile",
         of("value", r"jnp\.(nan)?(quantile|percentile)", call="nearest"),
     ),
-    Known(
-        "integers of Python are compared by value",
-        "dovetail.numpy: equal",
-        of(
-            "value",
-            r"jnp\.(equal|not_equal|(greater|less)(_equal)?)|operator [<>=!]=?",
-            r"^\* bool",
-            call=r"(^| |\()-\d|(?<![\w.])([2-9]|\d{2,})(?![\w.])",
-        ),
+    *(
+        Known(
+            "integers of Python are compared by value",
+            "dovetail.numpy: equal",
+            of("value", COMPARISONS, r"^\* bool", call=call, dtypes=dtypes),
+        )
+        for call, dtypes in (
+            (r"(^| |\()-\d|\d{3,}", ""),
+            (r"(?<![\w.])([2-9]|\d{2,})(?![\w.])", r"\bu?int[24]\b"),
+        )
     ),
     Known(
         "zeros keep their signs",
@@ -218,7 +221,7 @@ KNOWN_VALUES = (
     Known(
         "JAX sorts integers of two bits in another order",
         None,
-        of("value", r"jnp\.sort_complex", r"^\* complex64"),
+        of("value", r"jnp\.sort_complex", dtypes=r"\bu?int2\b"),
     ),
     Known(
         "nan is the minimum, and the maximum, of complex numbers, too",

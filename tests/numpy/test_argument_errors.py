@@ -105,7 +105,8 @@ def test_what_is_no_array_is_a_type_error(name: str, function: Any) -> None:
         (lambda: jnp.array([1], ndmin=2**63), ValueError, "ndmin must be at most 64"),
         (lambda: jnp.array_str(jnp.ones(2), [[]]), TypeError, "max_line_width to be an integer"),
         (lambda: jnp.frombuffer(b"1234", offset=2**64), ValueError, "frombuffer: .* too large"),
-        (lambda: jnp.histogramdd(jnp.ones((1, 1)), range=-1), ValueError, "range must have .* -1"),
+        (lambda: jnp.histogramdd(jnp.ones((1, 1)), range=-1), ValueError, "range must be a pair"),
+        (lambda: jnp.histogramdd(jnp.ones((1, 2)), range=-1), ValueError, "range must have a pair"),
         (lambda: jnp.pad(random.split(random.key(0)), 1), TypeError, "pad: .* write mode='edge'"),
         (
             lambda: jnp.pad(jnp.ones(2), 1, jnp.ones(3)),

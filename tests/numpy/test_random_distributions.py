@@ -164,6 +164,9 @@ def test_gamma_derivatives_follow_the_quantiles() -> None:
     expected = (ends[0] - ends[1]) / (2 * step)
     np.testing.assert_allclose(slope, expected, rtol=1e-4)
     np.testing.assert_allclose(log_slope, expected / x, rtol=1e-4)
+    # Of numbers that vanish, too: their derivatives are too small to be told.
+    vanishing = dt.grad(lambda a: random.gamma(KEY, a, (100,)).sum())(1e-3)
+    assert np.isfinite(vanishing)
     tiny = dt.grad(lambda a: random.loggamma(KEY, a))(1e-6)
     assert np.isfinite(tiny)
     assert tiny > 0

@@ -100,7 +100,7 @@ def test_gradients() -> None:
     [
         (lambda: ops.segment_sum(DATA, IDS[:3]), ValueError, "one number for each row"),
         (lambda: ops.segment_sum(DATA, DATA), TypeError, "segment_ids must be integers"),
-        (lambda: ops.segment_sum(DATA > 0, IDS, 7), TypeError, "booleans are not added"),
+        (lambda: ops.segment_sum(DATA > 0, IDS, 7), TypeError, "booleans are neither added"),
         (lambda: ops.segment_max(DATA, IDS, -1), ValueError, "must not be negative"),
         (lambda: ops.segment_max(DATA, IDS, 2.5), TypeError, "num_segments"),
         (lambda: ops.segment_max(DATA, IDS, 7, mode="wrap"), ValueError, "mode"),

@@ -25,7 +25,7 @@ PRIMITIVES = defined_primitives()
 
 
 def substitutable() -> dict[str, Sample]:
-    """A small sample of each primitive that any dtype may be put into, of more than some bytes.
+    """A sample of each primitive that any dtype may be put into, of about 24 elements.
 
     Left out are special functions, of which all convert narrow floats first and take seconds to
     compile, and primitives whose programs are in their parameters, which have dtypes of their own.

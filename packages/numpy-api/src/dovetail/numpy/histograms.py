@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from dovetail import lax
 from dovetail.errors import ShapeError
 from dovetail.extend import dtypes
@@ -316,16 +317,11 @@ def _of_points(
             f"{function}: bins must be a number, or have one entry for each of the {rank} "
             f"dimensions, got {len(each)}"
         )
-    given = f"{range!r:.80}"
-    try:
-        limits = [None] * rank if range is None else list(range)
-        given = f"{len(limits)} entries"
-    except TypeError:
-        limits = []
+    limits = [None] * rank if range is None else list(range) if np.iterable(range) else [range]
     if len(limits) != rank:
         raise ValueError(
             f"{function}: range must have a pair of numbers or None for each of the {rank} "
-            f"dimensions, got {given}"
+            f"dimensions, got {len(limits)} entries"
         )
     checked = [_bins(function, b) for b in each]
     return _histogram(

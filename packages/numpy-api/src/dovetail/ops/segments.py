@@ -265,7 +265,9 @@ def _segmented(
             f"{numbers.shape} for data of shape {shape}"
         )
     if function in ("segment_sum", "segment_prod") and dtypes.kind_of(aval_of(x).dtype) == "b":
-        raise DTypeError(f"{function}: booleans are not added; convert data to integers")
+        raise DTypeError(
+            f"{function}: booleans are neither added nor multiplied; convert data to integers"
+        )
     bucket = None if bucket_size is None else integer(function, "bucket_size", bucket_size)
     if bucket is not None and bucket < 1:
         raise ValueError(f"{function}: bucket_size must be positive, got {bucket}")

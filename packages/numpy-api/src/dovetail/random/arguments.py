@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dovetail import default_prng_impl, legacy_prng_key
-from dovetail.errors import NonArrayArgumentError
+from dovetail.errors import NonArrayArgumentError, ShapeError
 from dovetail.extend import dtypes, random_keys
 from dovetail.extend.arguments import Literal, canonical_shape, warn_user
 from dovetail.extend.avals import ArrayClass
@@ -103,6 +103,21 @@ def shape_argument(function: str, shape: Any) -> Shape:
     if type(shape) is tuple and all(type(n) is int and n >= 0 for n in shape):
         return shape
     return canonical_shape(f"random.{function}", shape)
+
+
+def check_broadcast(function: str, argument: str, shape: Shape, wanted: Shape) -> None:
+    """Check that an argument can be broadcast.
+
+    Raises:
+        ValueError: its shape does not fit.
+    """
+    aligned = wanted[max(len(wanted) - len(shape), 0) :]
+    if len(shape) > len(wanted) or any(
+        n not in (1, m) for n, m in zip(shape, aligned, strict=True)
+    ):
+        raise ShapeError(
+            f"random.{function}: {argument} of shape {shape} cannot be broadcast to shape {wanted}"
+        )
 
 
 def dtype_argument(function: str, dtype: Any, default: str, kinds: str, wanted: str) -> Any:

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from dovetail.extend import dtypes
-from dovetail.extend.arguments import Literal, array_like, broadcast_result
-from dovetail.extend.avals import aval_of
+from dovetail.extend.arguments import Literal, array_like
 from dovetail.extend.random_keys import erf_inv_fast_p
 from dovetail.extend.unchecked import convert_element_type, make_literal, mul, neg
 from dovetail.lax import (
@@ -47,6 +46,7 @@ from dovetail.random.intervals import (
     spread,
     unit_interval,
 )
+from dovetail.random.parameters import result_shape
 from dovetail.typing import Array, ArrayLike, DTypeLike, KeyLike, ShapeLike
 
 
@@ -390,17 +390,7 @@ def truncated_normal(
     key = single_key("truncated_normal", key)
     no_sharding("truncated_normal", out_sharding)
     dtype = float_argument("truncated_normal", dtype)
-    bounds = {"lower": lower, "upper": upper}
-    avals = []
-    for name, x in bounds.items():
-        avals.append(aval_of(array_like(x, "random.truncated_normal", name)))
-        if dtypes.kind_of(avals[-1].dtype) not in ("b", "i", "u", "f"):
-            raise TypeError(
-                f"random.truncated_normal: {name} must be a real number, got {avals[-1].dtype}"
-            )
-    if shape is None:
-        shape = broadcast_result("random.truncated_normal", [a.shape for a in avals])
-    shape = shape_argument("truncated_normal", shape)
+    shape = result_shape("truncated_normal", {"lower": lower, "upper": upper}, shape)
     return _truncated_normal(key, lower, upper, shape, dtype)
 
 

@@ -25,12 +25,17 @@ from dovetail.numpy.compiled import compiled_with
 from dovetail.random.arguments import (
     dtype_argument,
     float_argument,
-    shape_argument,
     single_key,
     typed,
 )
 from dovetail.random.intervals import no_sharding, pair_of_keys, unit_interval
-from dovetail.random.parameters import check_method, parameter, result_shape
+from dovetail.random.parameters import (
+    check_method,
+    common_shape,
+    parameter,
+    real_shape,
+    result_shape,
+)
 from dovetail.random.rejection import accepted_of
 from dovetail.typing import Array, ArrayLike, DTypeLike, KeyLike, ShapeLike
 
@@ -345,16 +350,11 @@ def multinomial(
     """
     key = single_key("multinomial", key)
     dtype = float_argument("multinomial", dtype)
-    result_shape("multinomial", {"p": p}, None)
-    sizes = aval_of(array_like(p, "random.multinomial", "p")).shape
+    sizes = real_shape("multinomial", "p", p)
     if not sizes:
         raise ShapeError("random.multinomial: p must be a vector or several, got a scalar")
-    trials = aval_of(array_like(n, "random.multinomial", "n"))
-    kept = np.broadcast_to(np.float32(0), sizes[:-1])
-    if shape is not None:
-        shape = shape_argument("multinomial", shape)
-    number = np.broadcast_to(np.zeros((), trials.dtype), trials.shape)
-    shape = result_shape("multinomial", {"n": number, "p": kept}, shape)
+    leading = {"n": real_shape("multinomial", "n", n), "p": sizes[:-1]}
+    shape = common_shape("multinomial", leading, shape)
     return _multinomial(key, n, p, shape, dtype, unroll)
 
 

@@ -6,14 +6,19 @@ from typing import Any
 
 from dovetail import lax, nn
 from dovetail.errors import ShapeError
-from dovetail.extend.arguments import array_like, integer
-from dovetail.extend.avals import aval_of
+from dovetail.extend.arguments import integer
 from dovetail.numpy.compiled import compiled_with
 from dovetail.random.arguments import float_argument, shape_argument, single_key, typed
 from dovetail.random.continuous import exponential, real_normal
 from dovetail.random.gamma_numbers import gamma_numbers
 from dovetail.random.intervals import no_sharding, pair_of_keys, rademacher
-from dovetail.random.parameters import check_method, parameter, result_shape
+from dovetail.random.parameters import (
+    check_method,
+    common_shape,
+    parameter,
+    real_shape,
+    result_shape,
+)
 from dovetail.typing import Array, ArrayLike, DTypeLike, KeyLike, ShapeLike
 
 
@@ -347,13 +352,11 @@ def dirichlet(
     """
     key = single_key("dirichlet", key)
     no_sharding("dirichlet", out_sharding)
-    sizes = aval_of(array_like(alpha, "random.dirichlet", "alpha")).shape
+    sizes = real_shape("dirichlet", "alpha", alpha)
     if not sizes:
         raise ShapeError("random.dirichlet: alpha must be a vector or several, got a scalar")
-    if shape is not None:
-        shape = (*shape_argument("dirichlet", shape), sizes[-1])
-    shape = result_shape("dirichlet", {"alpha": alpha}, shape)
-    return _dirichlet(key, alpha, shape, float_argument("dirichlet", dtype))
+    shape = common_shape("dirichlet", {"alpha": sizes[:-1]}, shape)
+    return _dirichlet(key, alpha, (*shape, sizes[-1]), float_argument("dirichlet", dtype))
 
 
 @compiled_with("shape", "dtype")

@@ -96,8 +96,11 @@ def gamma_numbers(key: Any, a: Any, logarithm: bool = False) -> Any:
     def rule(primals: Any, tangents: Any) -> Any:
         a, words = primals
         x = drawn(a, words)
-        slope = _slope(a, x if logarithm else lax.log(x))
-        return x, tangents[0] * (slope if logarithm else slope * x)
+        if logarithm:
+            return x, tangents[0] * _slope(a, x)
+        # What is too small to be told from 0 has no slope that could be.
+        kept = jnp.where(x > 0, x, 1)
+        return x, tangents[0] * jnp.where(x > 0, _slope(a, lax.log(kept)) * kept, 0)
 
     implementation = key.dtype.implementation
     return drawn(a, random_keys.unwrap(key))

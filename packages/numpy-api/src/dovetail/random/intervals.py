@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from dovetail import enable_x64, lax
-from dovetail.errors import ShapeError
 from dovetail.extend import dtypes, random_keys
 from dovetail.extend.arguments import Literal, array_like, with_rank
 from dovetail.extend.avals import aval_of
@@ -25,6 +24,7 @@ from dovetail.lax import add_p, bitcast_convert_type_p, max_p, min_p, rem_p, sel
 from dovetail.numpy.compiled import compiled_with
 from dovetail.random.arguments import (
     Shape,
+    check_broadcast,
     converted,
     dtype_argument,
     float_argument,
@@ -32,6 +32,7 @@ from dovetail.random.arguments import (
     single_key,
     typed,
 )
+from dovetail.random.parameters import real_shape
 from dovetail.typing import Array, ArrayLike, DTypeLike, KeyLike, ShapeLike
 
 _BOOL = np.dtype(bool)
@@ -48,13 +49,7 @@ def spread(function: str, argument: str, x: Any, shape: Shape) -> Any:
         ValueError: it cannot be broadcast to `shape`.
     """
     x_shape: Shape = aval_of(x).shape
-    aligned = shape[len(shape) - len(x_shape) :]
-    if len(x_shape) > len(shape) or any(
-        n not in (1, m) for n, m in zip(x_shape, aligned, strict=True)
-    ):
-        raise ShapeError(
-            f"random.{function}: {argument} of shape {x_shape} cannot be broadcast to shape {shape}"
-        )
+    check_broadcast(function, argument, x_shape, shape)
     return with_rank(x, x_shape, len(shape))
 
 
@@ -202,15 +197,9 @@ def uniform(
     shape = shape_argument("uniform", shape)
     if type(minval) is float and type(maxval) is float and minval == 0 and maxval == 1:
         return _unit(key, shape, dtype)
-    low, high = _bound("minval", minval), _bound("maxval", maxval)
-    return _uniform(key, low, high, shape, dtype)
-
-
-def _bound(argument: str, x: Any) -> Any:
-    aval = aval_of(array_like(x, "random.uniform", argument))
-    if dtypes.kind_of(aval.dtype) not in ("b", "i", "u", "f"):
-        raise TypeError(f"random.uniform: {argument} must be a real number, got {aval.dtype}")
-    return x
+    for name, bound in (("minval", minval), ("maxval", maxval)):
+        real_shape("uniform", name, bound)
+    return _uniform(key, minval, maxval, shape, dtype)
 
 
 @compiled_with("shape", "dtype")

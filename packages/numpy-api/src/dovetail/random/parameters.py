@@ -5,45 +5,51 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dovetail.errors import DTypeError, ShapeError
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import array_like, broadcast_result
 from dovetail.extend.avals import aval_of
 from dovetail.numpy.compiled import plain
 from dovetail.numpy.shapes import broadcast_to
-from dovetail.random.arguments import Shape, converted, shape_argument
+from dovetail.random.arguments import Shape, check_broadcast, converted, shape_argument
 
 
-def result_shape(function: str, parameters: Mapping[str, Any], shape: Any) -> Shape:
-    """The shape of the result, which parameters are broadcast to.
+def real_shape(function: str, name: str, given: Any) -> Shape:
+    """The shape of a parameter.
+
+    Raises:
+        TypeError: it is no array of real numbers.
+    """
+    aval = aval_of(array_like(given, f"random.{function}", name))
+    if dtypes.kind_of(aval.dtype) not in ("b", "i", "u", "f"):
+        raise TypeError(f"random.{function}: {name} must be a real number, got {aval.dtype}")
+    shape: Shape = aval.shape
+    return shape
+
+
+def common_shape(function: str, shapes: Mapping[str, Shape], shape: Any) -> Shape:
+    """The shape that parameters are broadcast to.
 
     Args:
         function: name of the user's function.
-        parameters: by name.
+        shapes: of the parameters, by name.
         shape: the shape asked for, or None for the common one of the parameters.
 
     Raises:
-        TypeError: a parameter is no array of real numbers, or `shape` is no shape.
+        TypeError: `shape` is no shape.
         ValueError: a parameter cannot be broadcast to the shape.
     """
-    shapes = {}
-    for name, given in parameters.items():
-        aval = aval_of(array_like(given, f"random.{function}", name))
-        if dtypes.kind_of(aval.dtype) not in ("b", "i", "u", "f"):
-            raise DTypeError(f"random.{function}: {name} must be a real number, got {aval.dtype}")
-        shapes[name] = aval.shape
     if shape is None:
         return broadcast_result(f"random.{function}", list(shapes.values()))
     wanted = shape_argument(function, shape)
     for name, found in shapes.items():
-        aligned = wanted[max(len(wanted) - len(found), 0) :]
-        if len(found) > len(wanted) or any(
-            n not in (1, m) for n, m in zip(found, aligned, strict=True)
-        ):
-            raise ShapeError(
-                f"random.{function}: {name} of shape {found} cannot be broadcast to shape {wanted}"
-            )
+        check_broadcast(function, name, found, wanted)
     return wanted
+
+
+def result_shape(function: str, parameters: Mapping[str, Any], shape: Any) -> Shape:
+    """`common_shape` of parameters that are checked to be real."""
+    shapes = {name: real_shape(function, name, given) for name, given in parameters.items()}
+    return common_shape(function, shapes, shape)
 
 
 def parameter(function: str, name: str, given: Any, shape: Shape, dtype: Any) -> Any:

@@ -22,7 +22,7 @@ from dovetail.random.arguments import (
 )
 from dovetail.random.continuous import exponential, normal, real_normal
 from dovetail.random.intervals import no_sharding, pair_of_keys, rademacher, unit_interval
-from dovetail.random.parameters import parameter, result_shape
+from dovetail.random.parameters import common_shape, parameter, real_shape, result_shape
 from dovetail.typing import Array, ArrayLike, DTypeLike, KeyLike, ShapeLike
 
 _ONE = np.float32(1.0)
@@ -494,19 +494,15 @@ def multivariate_normal(
             "random.multivariate_normal: method must be 'cholesky', 'eigh' or 'svd', got "
             f"{method!r}"
         )
-    # That they are real.
-    result_shape("multivariate_normal", {"mean": mean}, None)
-    result_shape("multivariate_normal", {"cov": cov}, None)
-    means = aval_of(array_like(mean, "random.multivariate_normal", "mean")).shape
-    matrices = aval_of(array_like(cov, "random.multivariate_normal", "cov")).shape
+    means = real_shape("multivariate_normal", "mean", mean)
+    matrices = real_shape("multivariate_normal", "cov", cov)
     if not means or matrices[-2:] != (means[-1],) * 2:
         raise ShapeError(
             "random.multivariate_normal: mean must have the shape (..., n) and cov (..., n, n), "
             f"got {means} and {matrices}"
         )
     leading = {"mean": means[:-1], "cov": matrices[:-2]}
-    empty = {name: np.broadcast_to(np.float32(0), shape) for name, shape in leading.items()}
-    shape = result_shape("multivariate_normal", empty, shape)
+    shape = common_shape("multivariate_normal", leading, shape)
     return _multivariate_normal(key, mean, cov, shape, dtype, method)
 
 

@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, ParamSpec, TypeVar, cast, overload
 
+import numpy as np
+
 from dovetail._core.api.stages import Lowered, Traced, Wrapped
 from dovetail._core.base import caches, pytree
-from dovetail._core.base.typing import Device, PyTree, is_iterable
+from dovetail._core.base.typing import Device, PyTree
 from dovetail._core.base.unspecified import UNSPECIFIED
 from dovetail._core.runtime.calls.jit import JitFunction
 from dovetail._core.runtime.calls.staged_program import JitOptions
@@ -303,7 +305,7 @@ def _integers(value: Any, option: str, function: str) -> tuple[int, ...]:
 def _strings(value: Any, option: str, function: str) -> tuple[str, ...]:
     if value is None:
         return ()
-    listed = is_iterable(value) and not isinstance(value, str)
+    listed = np.iterable(value) and not isinstance(value, str)
     values = tuple(value) if listed else (value,)
     if not all(isinstance(v, str) for v in values):
         raise TypeError(f"{option} of jit of {function} must be a string or strings, got {value!r}")

@@ -9,6 +9,8 @@ import operator
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, TypeVar
 
+import numpy as np
+
 from dovetail._core.base import bindings
 from dovetail._core.base.bindings import (
     DictKey,
@@ -18,7 +20,6 @@ from dovetail._core.base.bindings import (
     PyTreeRegistry,
     SequenceKey,
 )
-from dovetail._core.base.typing import is_iterable
 
 __all__ = [
     "KeyPath",
@@ -376,7 +377,7 @@ def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
         >>> dovetail.tree_util.keystr(path, simple=True, separator="/")
         'a/0'
     """
-    if not is_iterable(keys):
+    if not np.iterable(keys):
         raise TypeError(f"keystr: keys must be a path, a tuple of keys, got {keys!r:.80}")
     if not isinstance(separator, str):
         raise TypeError(f"keystr: separator must be a string, got {separator!r:.80}")
@@ -496,7 +497,7 @@ def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
         >>> dovetail.tree_util.treedef_tuple([leaf, empty])
         PyTreeDef((*, []))
     """
-    if not is_iterable(treedefs):
+    if not np.iterable(treedefs):
         raise TypeError(f"treedef_tuple takes a sequence of structures, got {treedefs!r:.80}")
     structures = list(treedefs)
     for treedef in structures:

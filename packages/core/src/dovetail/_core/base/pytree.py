@@ -9,6 +9,8 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar, overload
 
+import numpy as np
+
 from dovetail._core.base import bindings
 from dovetail._core.base.bindings import DictKey as DictKey
 from dovetail._core.base.bindings import FlattenedIndexKey as FlattenedIndexKey
@@ -46,7 +48,7 @@ from dovetail._core.base.tree_difference import (
     explain_tree_error,
 )
 from dovetail._core.base.tree_difference import structure_difference as structure_difference
-from dovetail._core.base.typing import ArrayLike, PyTree, is_iterable
+from dovetail._core.base.typing import ArrayLike, PyTree
 from dovetail._core.base.unspecified import UNSPECIFIED
 
 __all__ = [
@@ -138,7 +140,7 @@ def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> PyTree:
         {'a': 1, 'b': (2, 3)}
     """
     check_structure("tree.unflatten", treedef)
-    if not is_iterable(leaves):
+    if not np.iterable(leaves):
         raise TypeError(f"tree.unflatten: leaves must be a sequence, got {leaves!r:.80}")
     try:
         return treedef.unflatten(leaves)
@@ -552,7 +554,7 @@ def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf = None) -> bool:
         >>> dovetail.tree_util.all_leaves([1, "a"]), dovetail.tree_util.all_leaves([1, [2]])
         (True, False)
     """
-    if not is_iterable(iterable):
+    if not np.iterable(iterable):
         raise TypeError(f"all_leaves takes a sequence of values, got {iterable!r:.80}")
     if is_leaf is None:
         return bool(bindings._jax.pytree.all_leaves(registry, iterable))

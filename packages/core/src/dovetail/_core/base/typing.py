@@ -6,8 +6,8 @@ annotations can still be resolved at run time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, TypeAlias, TypeGuard
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, TypeAlias
 
 import numpy as np
 
@@ -21,11 +21,6 @@ else:
     Array = ForwardRef("Array", module="dovetail._core.runtime.arrays.array")
     Format = ForwardRef("Format", module="dovetail._core.runtime.devices.layout")
     Sharding = ForwardRef("Sharding", module="dovetail._core.runtime.devices.sharding")
-
-
-def is_iterable(value: object) -> TypeGuard[Iterable[Any]]:
-    """Whether a value can be iterated over: arrays of rank 0 only have the methods for it."""
-    return isinstance(value, Iterable) and getattr(value, "ndim", 1) != 0
 
 
 class SupportsArray(Protocol):

@@ -6,7 +6,6 @@ from typing import Any
 
 from dovetail import numpy as jnp
 from dovetail import random
-from dovetail.extend import dtypes
 from dovetail.extend.arguments import no_sharding
 from dovetail.nn.initializers.initializer import Initializer, make_initializer
 from dovetail.typing import Array, ArrayLike, DTypeLike, KeyLike, ShapeLike
@@ -32,7 +31,7 @@ def zeros(
         [0. 0.]
     """
     no_sharding("initializers.zeros", out_sharding)
-    return jnp.zeros(shape, dtypes.default_dtype("f") if dtype is None else dtype)
+    return jnp.zeros(shape, dtype)
 
 
 def ones(
@@ -55,7 +54,7 @@ def ones(
         [1. 1.]
     """
     no_sharding("initializers.ones", out_sharding)
-    return jnp.ones(shape, dtypes.default_dtype("f") if dtype is None else dtype)
+    return jnp.ones(shape, dtype)
 
 
 def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:

@@ -12,7 +12,7 @@ import numpy as np
 from dovetail._core.base import config, dtypes, pytree
 from dovetail._core.base.errors import MissingRuleError
 from dovetail._core.base.flags import Flags, partition, union_flags
-from dovetail._core.base.typing import ArrayLike, PyTree, is_iterable
+from dovetail._core.base.typing import ArrayLike, PyTree
 from dovetail._core.base.unspecified import UNSPECIFIED
 from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import as_operand, literal_like, make_literal
@@ -620,7 +620,7 @@ def switch(
         if operands:
             raise TypeError("lax.switch: give operands by position or as operand=, not both")
         operands = (operand,)
-    if not is_iterable(branches):
+    if not np.iterable(branches):
         raise TypeError(f"lax.switch: branches must be functions, got {branches!r:.80}")
     functions = tuple(branches)
     for i, function in enumerate(functions):

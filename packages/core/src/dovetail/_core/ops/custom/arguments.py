@@ -8,10 +8,11 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from dovetail._core.base import dtypes, pytree
 from dovetail._core.base.caches import HasMemory
 from dovetail._core.base.errors import UnexpectedTracerError
-from dovetail._core.base.typing import is_iterable
 from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import typed_like
 from dovetail._core.basis.structural import instantiate_zeros
@@ -87,7 +88,7 @@ class NondiffSignature:
     def _nondiff(self, numbers: Any, names: Any) -> tuple[int, ...]:
         positions = set()
         for argument, given in (("nondiff_argnums", numbers), ("nondiff_argnames", names)):
-            if not isinstance(given, int | str) and not is_iterable(given):
+            if not isinstance(given, int | str) and not np.iterable(given):
                 raise TypeError(f"{self.decorator}: {argument} must be a sequence, got {given!r}")
         if isinstance(names, int):
             raise TypeError(f"{self.decorator}: nondiff_argnames must be names, got {names!r}")

@@ -12,7 +12,7 @@ import numpy as np
 
 from dovetail._core.base import dtypes
 from dovetail._core.base.errors import DTypeError, ShapeError
-from dovetail._core.base.typing import Array, ArrayLike, is_iterable
+from dovetail._core.base.typing import Array, ArrayLike
 from dovetail._core.basis import structural
 from dovetail._core.basis.elementwise import convert_element_type, dtype_name
 from dovetail._core.basis.operands import as_operand, equal_dtypes, make_literal
@@ -279,7 +279,7 @@ def _start_indices(
     if isinstance(allow_negative_indices, bool):
         wrap = [allow_negative_indices] * len(shape)
     else:
-        if not is_iterable(allow_negative_indices):
+        if not np.iterable(allow_negative_indices):
             raise TypeError(
                 f"lax.{function}: allow_negative_indices must be a bool or a sequence of bools, "
                 f"got {allow_negative_indices!r:.80}"
@@ -615,7 +615,7 @@ def index_take(src: ArrayLike, idxs: Sequence[ArrayLike], axes: Sequence[int]) -
     x = as_operand(src, "lax.index_take", "src")
     shape = shape_of(x)
     dims = canonical_dimensions(axes, len(shape), "index_take", "axes")
-    if not is_iterable(idxs):
+    if not np.iterable(idxs):
         raise TypeError(f"lax.index_take: idxs must be a sequence of arrays, got {idxs!r:.80}")
     indices = [as_operand(i, "lax.index_take", "idxs") for i in idxs]
     if not indices or len(indices) != len(dims):

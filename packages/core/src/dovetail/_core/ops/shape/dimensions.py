@@ -6,8 +6,9 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from dovetail._core.base.errors import IndexShapeError, ShapeError, TracerIntegerConversionError
-from dovetail._core.base.typing import is_iterable
 from dovetail._core.trace.tracer import Tracer
 
 Shape = tuple[int, ...]
@@ -30,7 +31,7 @@ def integers(values: Any, function: str, argument: str) -> tuple[int, ...]:
     except TypeError:
         if isinstance(values, Tracer):
             raise TracerIntegerConversionError(values) from None
-        if is_iterable(values):
+        if np.iterable(values):
             for value in values:
                 if isinstance(value, Tracer):
                     operator.index(value)

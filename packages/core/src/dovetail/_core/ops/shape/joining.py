@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dovetail._core.base.errors import ShapeError
-from dovetail._core.base.typing import Array, ArrayLike, is_iterable
+from dovetail._core.base.typing import Array, ArrayLike
 from dovetail._core.basis import structural
 from dovetail._core.basis.elementwise import dtype_name
 from dovetail._core.basis.operands import as_operand, equal_dtypes
@@ -280,7 +280,7 @@ def _operands(operands: Any, function: str) -> list[Array]:
     if isinstance(operands, ArrayClass | np.ndarray):
         array: Any = operands
         operands = unstack(array) if operands.ndim else [operands]
-    if not is_iterable(operands):
+    if not np.iterable(operands):
         raise TypeError(f"lax.{function} takes a sequence of arrays, got {operands!r:.80}")
     values = list(operands)
     if not values:

@@ -10,7 +10,7 @@ import numpy as np
 
 from dovetail._core.base import dtypes
 from dovetail._core.base.errors import ShapeError
-from dovetail._core.base.typing import Array, ArrayLike, is_iterable
+from dovetail._core.base.typing import Array, ArrayLike
 from dovetail._core.basis import structural
 from dovetail._core.basis.elementwise import dtype_name
 from dovetail._core.basis.operands import as_operand, make_literal, number_of
@@ -311,7 +311,7 @@ def pad(
     if type(value) is Literal and value.aval.weak_type and value.dtype != dtype:
         # A Python scalar takes the dtype of the array if its kind permits that without loss.
         value = _weak_scalar(value, dtype)
-    if not is_iterable(padding_config):
+    if not np.iterable(padding_config):
         raise TypeError(
             "lax.pad: padding_config must be a sequence of (low, high, interior), one for each "
             f"dimension, got {padding_config!r:.80}"
