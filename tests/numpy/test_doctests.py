@@ -10,18 +10,30 @@ import numpy as np
 import pytest
 
 import dovetail as dt
+import dovetail.example_libraries
+import dovetail.image
 import dovetail.nn
 import dovetail.numpy
 import dovetail.ops
 import dovetail.random
+import dovetail.scipy
 from dovetail import lax
 
 # What examples need not import.
 IMPORTS = {"dt": dt, "jnp": dovetail.numpy, "lax": lax, "np": np}
 
+PACKAGES = (
+    dovetail.example_libraries,
+    dovetail.image,
+    dovetail.nn,
+    dovetail.numpy,
+    dovetail.ops,
+    dovetail.random,
+    dovetail.scipy,
+)
 MODULES = [
     module.name
-    for package in (dovetail.numpy, dovetail.nn, dovetail.ops, dovetail.random)
+    for package in PACKAGES
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
 ]
 

@@ -1,0 +1,1 @@
+"""The names of `dovetail.image`, for type checkers and at run time."""

@@ -1,0 +1,1 @@
+"""The names of `dovetail.scipy.interpolate`, for type checkers and at run time."""

@@ -1,0 +1,1 @@
+"""The names of `dovetail.scipy.sparse.linalg`, for type checkers and at run time."""
