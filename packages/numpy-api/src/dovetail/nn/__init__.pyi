@@ -23,6 +23,12 @@ from dovetail.nn.activations import softplus as softplus
 from dovetail.nn.activations import sparse_plus as sparse_plus
 from dovetail.nn.activations import sparse_sigmoid as sparse_sigmoid
 from dovetail.nn.activations import squareplus as squareplus
+from dovetail.nn.attention import dot_product_attention as dot_product_attention
+from dovetail.nn.block_scaling import (
+    get_scaled_dot_general_config as get_scaled_dot_general_config,
+)
+from dovetail.nn.block_scaling import scaled_dot_general as scaled_dot_general
+from dovetail.nn.block_scaling import scaled_matmul as scaled_matmul
 from dovetail.nn.normalisation import log_softmax as log_softmax
 from dovetail.nn.normalisation import logmeanexp as logmeanexp
 from dovetail.nn.normalisation import logsumexp as logsumexp
