@@ -32,6 +32,11 @@ MANIFEST: dict[str, dict[str, str]] = {
 
 #: What stands in a module besides, and why.
 ADDED: dict[str, dict[str, str]] = {
+    "dovetail.example_libraries.stax": {
+        "Conv": "JAX has it, as a partial object, which lists of functions leave out",
+        "Conv1DTranspose": "the same",
+        "ConvTranspose": "the same",
+    },
     "dovetail.numpy": {
         "explain_dtype": "says why a result has its dtype",
         "fix": "a name of NumPy's for trunc, which JAX has dropped",
@@ -42,6 +47,8 @@ ADDED: dict[str, dict[str, str]] = {
 def _default(value: Any) -> str:
     if isinstance(value, enum.Enum):
         return f"{type(value).__name__}.{value.name}"
+    if isinstance(value, types.FunctionType):
+        return f"<function {value.__qualname__}>"
     return value.__name__ if isinstance(value, type) else repr(value)
 
 
@@ -122,10 +129,14 @@ def test_forms_that_the_manifest_has() -> None:
     def function(a: int, /, b: str = "x", *rest: int, c: type = int, **others: Any) -> None:
         pass
 
+    def defaults(a: Any = function) -> None:
+        pass
+
     def keywords(a: int, *, b: Kind = Kind.FIRST, _c: int = 0) -> None:
         pass
 
     assert described(function) == "(a, /, b='x', *rest, c=int, **others)"
+    assert described(defaults) == f"(a=<function {function.__qualname__}>)"
     assert described(keywords) == "(a, *, b=Kind.FIRST)"
     assert described(lambda a, /: a) == "(a, /)"
     assert described(Kind) == "enum(FIRST=1)"
