@@ -87,6 +87,24 @@ def demo(session: nox.Session) -> None:
     session.run("python", "examples/train_digits.py", *session.posargs)
 
 
+EXAMPLES = (
+    "train_digits",
+    "convolutions",
+    "gaussian_process",
+    "logistic_regression",
+    "transformer",
+)
+
+
+@nox.session
+def examples(session: nox.Session) -> None:
+    """Run the examples, each under a minute; after `--`: those that it names."""
+    install(session, *group("demo"))
+    for name in session.posargs or EXAMPLES:
+        picture = f"{session.create_tmp()}/{name}.png"
+        session.run("python", f"examples/{name}.py", "--picture", picture)
+
+
 @nox.session
 def tests(session: nox.Session) -> None:
     """Run a part of every kind of test, a few minutes; after `--`: those tests that it names."""
