@@ -539,7 +539,7 @@ def exponential_decay(step_size: Any, decay_steps: Any, decay_rate: Any) -> Sche
     """
 
     def schedule(i: Any) -> ArrayLike:
-        return step_size * decay_rate ** (i / decay_steps)  # type: ignore[no-any-return]
+        return step_size * decay_rate ** (i / decay_steps)
 
     return schedule
 
@@ -565,10 +565,10 @@ def inverse_time_decay(
     """
 
     def smooth(i: Any) -> ArrayLike:
-        return step_size / (1 + decay_rate * i / decay_steps)  # type: ignore[no-any-return]
+        return step_size / (1 + decay_rate * i / decay_steps)
 
     def stairs(i: Any) -> ArrayLike:
-        return step_size / (1 + decay_rate * jnp.floor(i / decay_steps))  # type: ignore[no-any-return]
+        return step_size / (1 + decay_rate * jnp.floor(i / decay_steps))
 
     return stairs if staircase else smooth
 
@@ -595,7 +595,7 @@ def polynomial_decay(
 
     def schedule(i: Any) -> ArrayLike:
         left = (1 - jnp.minimum(i, decay_steps) / decay_steps) ** power
-        return left * (step_size - final_step_size) + final_step_size  # type: ignore[no-any-return]
+        return left * (step_size - final_step_size) + final_step_size
 
     return schedule
 

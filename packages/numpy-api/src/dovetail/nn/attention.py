@@ -143,13 +143,13 @@ def dot_product_attention(
         raise ValueError(
             f"{_NAME}: implementation must be None, 'xla' or 'cudnn', got {implementation!r}"
         )
-    arrays = [_operand(x, name) for x, name in ((query, "query"), (key, "key"), (value, "value"))]
-    _check_operands(*(aval_of(x) for x in arrays))
-    batched = aval_of(arrays[0]).ndim == 4
+    q, k, v = _operand(query, "query"), _operand(key, "key"), _operand(value, "value")
+    _check_operands(aval_of(q), aval_of(k), aval_of(v))
+    batched = aval_of(q).ndim == 4
     if not batched:
-        arrays = [x[None] for x in arrays]
-    batch, queries, heads = aval_of(arrays[0]).shape[:3]
-    scores = (batch, heads, queries, aval_of(arrays[1]).shape[1])
+        q, k, v = q[None], k[None], v[None]
+    batch, queries, heads = aval_of(q).shape[:3]
+    scores = (batch, heads, queries, aval_of(k).shape[1])
     if bias is not None:
         bias = _spread(bias, "bias", scores)
         if dtypes.kind_of(aval_of(bias).dtype) == "c":
@@ -159,12 +159,14 @@ def dot_product_attention(
         if aval_of(mask).dtype != np.dtype(bool):
             raise DTypeError(f"{_NAME}: mask must be boolean, got dtype {aval_of(mask).dtype}")
     if scale is None:
-        scale = 1 / math.sqrt(aval_of(arrays[0]).shape[3] or 1)
+        scale = 1 / math.sqrt(aval_of(q).shape[3] or 1)
     elif aval_of(array_like(scale, _NAME, "scale")).shape:
         shape = aval_of(array_like(scale, _NAME, "scale")).shape
         raise ShapeError(f"{_NAME}: scale must be a scalar, got shape {shape}")
     out = _attention(
-        *arrays,
+        q,
+        k,
+        v,
         bias,
         mask,
         scale,

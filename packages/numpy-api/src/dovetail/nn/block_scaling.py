@@ -146,7 +146,8 @@ def scaled_matmul(
         raise ShapeError(
             f"{name}: lhs_scales and rhs_scales must have the same last dimension, got {u} and {v}"
         )
-    return _scaled_matmul(*arrays, _preferred(name, preferred_element_type))
+    dtype = _preferred(name, preferred_element_type)
+    return _scaled_matmul(arrays[0], arrays[1], arrays[2], arrays[3], dtype)
 
 
 @compiled_with("dtype")
@@ -256,7 +257,7 @@ def scaled_dot_general(
             f"{name}: the product of the sizes of the contracted dimensions must be a multiple of "
             f"the size of a block, {formats[0].block}, got {size}"
         )
-    return _scaled_dot_general(x, y, *scales, numbers, formats, dtype)
+    return _scaled_dot_general(x, y, scales[0], scales[1], numbers, formats, dtype)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -365,14 +366,14 @@ def _rounded(x: Any, form: _Format, scale: Any) -> Any:
     return (wide * factors).reshape(x.shape)
 
 
-def _forward(x: Any, y: Any, x_scale: Any, y_scale: Any, formats: Any, dtype: Any) -> Any:
+def _scaled_product(x: Any, y: Any, x_scale: Any, y_scale: Any, formats: Any, dtype: Any) -> Any:
     out = _product(_rounded(x, formats[0], x_scale), _rounded(y, formats[1], y_scale))
     if formats[0].mode == "nvfp4":
         out = out * (x_scale * y_scale)
     return out.astype(dtype)
 
 
-_rounded_product: Any = custom_vjp(_forward, nondiff_argnums=(4, 5))
+_rounded_product: Any = custom_vjp(_scaled_product, nondiff_argnums=(4, 5))
 
 
 def _with_operands(
