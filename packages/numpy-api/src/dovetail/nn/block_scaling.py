@@ -211,6 +211,7 @@ def scaled_dot_general(
 
         The derivative has the dtype of the operand.
 
+        >>> numbers = (((0,), (0,)), ((), ()))
         >>> x = jnp.ones(32, "bfloat16")
         >>> config = dt.nn.get_scaled_dot_general_config("nvfp4")
         >>> product = lambda x: dt.nn.scaled_dot_general(x, x, numbers, configs=[config] * 3)
