@@ -1,1 +1,31 @@
 """The names of `dovetail.scipy.linalg`, for type checkers and at run time."""
+
+from dovetail.scipy.linalg.constant_matrices import dft as dft
+from dovetail.scipy.linalg.constant_matrices import hadamard as hadamard
+from dovetail.scipy.linalg.constant_matrices import helmert as helmert
+from dovetail.scipy.linalg.constant_matrices import hilbert as hilbert
+from dovetail.scipy.linalg.constant_matrices import invhilbert as invhilbert
+from dovetail.scipy.linalg.constant_matrices import invpascal as invpascal
+from dovetail.scipy.linalg.constant_matrices import pascal as pascal
+from dovetail.scipy.linalg.factorizations import cho_factor as cho_factor
+from dovetail.scipy.linalg.factorizations import cholesky as cholesky
+from dovetail.scipy.linalg.factorizations import eigh as eigh
+from dovetail.scipy.linalg.factorizations import lu as lu
+from dovetail.scipy.linalg.factorizations import lu_factor as lu_factor
+from dovetail.scipy.linalg.factorizations import qr as qr
+from dovetail.scipy.linalg.factorizations import svd as svd
+from dovetail.scipy.linalg.solving import cho_solve as cho_solve
+from dovetail.scipy.linalg.solving import det as det
+from dovetail.scipy.linalg.solving import inv as inv
+from dovetail.scipy.linalg.solving import lu_solve as lu_solve
+from dovetail.scipy.linalg.solving import solve as solve
+from dovetail.scipy.linalg.solving import solve_triangular as solve_triangular
+from dovetail.scipy.linalg.special_matrices import block_diag as block_diag
+from dovetail.scipy.linalg.special_matrices import circulant as circulant
+from dovetail.scipy.linalg.special_matrices import companion as companion
+from dovetail.scipy.linalg.special_matrices import convolution_matrix as convolution_matrix
+from dovetail.scipy.linalg.special_matrices import fiedler as fiedler
+from dovetail.scipy.linalg.special_matrices import fiedler_companion as fiedler_companion
+from dovetail.scipy.linalg.special_matrices import hankel as hankel
+from dovetail.scipy.linalg.special_matrices import leslie as leslie
+from dovetail.scipy.linalg.special_matrices import toeplitz as toeplitz
