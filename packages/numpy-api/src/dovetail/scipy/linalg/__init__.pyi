@@ -7,6 +7,8 @@ from dovetail.scipy.linalg.constant_matrices import hilbert as hilbert
 from dovetail.scipy.linalg.constant_matrices import invhilbert as invhilbert
 from dovetail.scipy.linalg.constant_matrices import invpascal as invpascal
 from dovetail.scipy.linalg.constant_matrices import pascal as pascal
+from dovetail.scipy.linalg.exponentials import expm as expm
+from dovetail.scipy.linalg.exponentials import expm_frechet as expm_frechet
 from dovetail.scipy.linalg.factorizations import cho_factor as cho_factor
 from dovetail.scipy.linalg.factorizations import cholesky as cholesky
 from dovetail.scipy.linalg.factorizations import eigh as eigh
@@ -14,6 +16,14 @@ from dovetail.scipy.linalg.factorizations import lu as lu
 from dovetail.scipy.linalg.factorizations import lu_factor as lu_factor
 from dovetail.scipy.linalg.factorizations import qr as qr
 from dovetail.scipy.linalg.factorizations import svd as svd
+from dovetail.scipy.linalg.matrix_functions import funm as funm
+from dovetail.scipy.linalg.matrix_functions import solve_sylvester as solve_sylvester
+from dovetail.scipy.linalg.matrix_functions import sqrtm as sqrtm
+from dovetail.scipy.linalg.orthogonal import polar as polar
+from dovetail.scipy.linalg.orthogonal import qr_multiply as qr_multiply
+from dovetail.scipy.linalg.schur_forms import hessenberg as hessenberg
+from dovetail.scipy.linalg.schur_forms import rsf2csf as rsf2csf
+from dovetail.scipy.linalg.schur_forms import schur as schur
 from dovetail.scipy.linalg.solving import cho_solve as cho_solve
 from dovetail.scipy.linalg.solving import det as det
 from dovetail.scipy.linalg.solving import inv as inv
@@ -29,3 +39,4 @@ from dovetail.scipy.linalg.special_matrices import fiedler_companion as fiedler_
 from dovetail.scipy.linalg.special_matrices import hankel as hankel
 from dovetail.scipy.linalg.special_matrices import leslie as leslie
 from dovetail.scipy.linalg.special_matrices import toeplitz as toeplitz
+from dovetail.scipy.linalg.tridiagonal_matrices import eigh_tridiagonal as eigh_tridiagonal

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from dovetail import lax
 from dovetail.errors import ShapeError
 from dovetail.extend import dtypes
@@ -14,6 +16,8 @@ from dovetail.extend.matrices import diagonal, solve_triangular, zeros_of
 from dovetail.numpy.conditions import pick, spread
 from dovetail.numpy.linalg.decompositions import checked_matrices, factored
 from dovetail.numpy.shapes import reshaped
+
+INT32 = np.dtype(np.int32)
 
 
 def choice(function: str, argument: str, given: Any, choices: tuple[Any, ...]) -> None:
@@ -31,7 +35,8 @@ def is_complex(x: Any) -> bool:
 def as_complex(x: Any) -> Any:
     """Floats as complex numbers of the same precision."""
     dtype = aval_of(x).dtype
-    return x if is_complex(x) else convert(x, "complex128" if dtype.itemsize == 8 else "complex64")
+    wide = np.dtype("complex128" if dtype.itemsize == 8 else "complex64")
+    return x if is_complex(x) else convert(x, wide)
 
 
 def number(value: complex, x: Any) -> Any:
@@ -84,10 +89,10 @@ def without_column(x: Any, single: bool) -> Any:
 
 
 def kept_in_triangle(x: Any, lower: bool = False, offset: int = 0) -> Any:
-    """Matrices with zeros below (or above) a diagonal."""
+    """Matrices with zeros below (or above) a diagonal: 1 is the one above the main diagonal."""
     shape = aval_of(x).shape[-2:]
-    row = lax.broadcasted_iota("int32", shape, 0)
-    column = lax.broadcasted_iota("int32", shape, 1)
+    row = lax.broadcasted_iota(INT32, shape, 0)
+    column = lax.broadcasted_iota(INT32, shape, 1)
     shifted = lax.add(row, literal(offset, aval_of(row).dtype))
     inside = lax.ge(shifted, column) if lower else lax.le(shifted, column)
     return pick(inside, x, zeros_of(x))
@@ -129,7 +134,7 @@ def shifted_solution(t: Any, shift: Any, b: Any) -> Any:
         b: matrices of one column.
     """
     size = aval_of(t).shape[-1]
-    row, column = (lax.broadcasted_iota("int32", (size, size), i) for i in (0, 1))
+    row, column = (lax.broadcasted_iota(INT32, (size, size), i) for i in (0, 1))
     moved = lax.add(t, spread(shift, aval_of(t).shape))
     return solve_triangular(pick(lax.eq(row, column), moved, t), b, lower=False)
 
@@ -146,5 +151,5 @@ def diagonal_column(x: Any) -> Any:
 
 def before(k: Any, x: Any) -> Any:
     """Matrices of one column with zeros from row `k` on."""
-    row = lax.broadcasted_iota("int32", aval_of(x).shape, aval_of(x).ndim - 2)
-    return pick(lax.lt(row, convert(k, "int32")), x, zeros_of(x))
+    row = lax.broadcasted_iota(INT32, aval_of(x).shape, aval_of(x).ndim - 2)
+    return pick(lax.lt(row, convert(k, INT32)), x, zeros_of(x))

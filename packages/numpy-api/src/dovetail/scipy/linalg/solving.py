@@ -17,7 +17,13 @@ from dovetail.numpy.linalg import inv as inverse
 from dovetail.numpy.linalg import solve as general_solution
 from dovetail.numpy.linalg.decompositions import rounded
 from dovetail.numpy.sorting import argsort
-from dovetail.scipy.linalg.matrix_operands import choice, is_complex, with_sides, without_column
+from dovetail.scipy.linalg.matrix_operands import (
+    INT32,
+    choice,
+    is_complex,
+    with_sides,
+    without_column,
+)
 from dovetail.typing import Array, ArrayLike
 
 
@@ -255,7 +261,7 @@ def _lu_solve(lu: Any, piv: Any, b: Any, trans: Any) -> Array:
     function = "scipy.linalg.lu_solve"
     transposed, conjugated = _operation(function, trans, (0, 1, 2))
     packed, right, dtype, single = with_sides(function, lu, b, ("lu", "b"))
-    pivots = convert(array_like(piv, function, "piv"), "int32")
+    pivots = convert(array_like(piv, function, "piv"), INT32)
     shape, stack = aval_of(pivots).shape, aval_of(packed).shape[:-2]
     if shape != aval_of(array_like(lu, function, "lu")).shape[:-1]:
         raise ShapeError(
