@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -233,11 +234,12 @@ def pascal(n: int, kind: str | None = None) -> Array:
          [1. 3. 6.]]
     """
     size, kind = _of_kind("scipy.linalg.pascal", n, kind)
-    element = {
+    elements_of: dict[str, Callable[[int, int], int]] = {
         "symmetric": lambda i, j: math.comb(i + j, i),
         "lower": math.comb,
         "upper": lambda i, j: math.comb(j, i),
-    }[kind]
+    }
+    element = elements_of[kind]
     elements = (element(i, j) for i in range(size) for j in range(size))
     return _matrix(elements, (size, size), dtypes.default_dtype("f"))
 

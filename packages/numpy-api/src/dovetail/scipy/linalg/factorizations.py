@@ -12,7 +12,6 @@ from dovetail.extend.matrices import (
     matrix_adjoint,
     part,
     product,
-    real_dtype,
     rows_in_order,
 )
 from dovetail.extend.matrices import solve_triangular as substituted
@@ -27,7 +26,7 @@ from dovetail.numpy.linalg.decompositions import (
     rounded,
 )
 from dovetail.numpy.sorting import argsort
-from dovetail.scipy.linalg.matrix_operands import choice, kept_in_triangle
+from dovetail.scipy.linalg.matrix_operands import choice, kept_in_triangle, real_of
 from dovetail.typing import Array, ArrayLike
 
 
@@ -136,7 +135,7 @@ def lu(
     back = plain(argsort)(order)
     if permute_l:
         return rounded(rows_in_order(left, back), dtype), upper
-    eye = spread(identity(rows, rows, real_dtype(dtype)), (*stack, rows, rows))
+    eye = spread(identity(rows, rows, real_of(dtype)), (*stack, rows, rows))
     return rows_in_order(eye, back), rounded(left, dtype), upper
 
 
@@ -364,7 +363,7 @@ def eigh(
     else:
         x, factor, dtype = _reduced(function, a, b, type)
     vectors, values = lax.linalg.eigh(x)
-    values = rounded(values, real_dtype(dtype))
+    values = rounded(values, real_of(dtype))
     if eigvals_only:
         return values
     if factor is not None and type == 3:

@@ -12,7 +12,7 @@ from dovetail.errors import ShapeError
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import array_like, broadcast_result, convert, literal, same_dtype
 from dovetail.extend.avals import aval_of
-from dovetail.extend.matrices import diagonal, solve_triangular, zeros_of
+from dovetail.extend.matrices import diagonal, real_dtype, solve_triangular, zeros_of
 from dovetail.numpy.conditions import pick, spread
 from dovetail.numpy.linalg.decompositions import checked_matrices, factored
 from dovetail.numpy.shapes import reshaped
@@ -30,6 +30,11 @@ def choice(function: str, argument: str, given: Any, choices: tuple[Any, ...]) -
 def is_complex(x: Any) -> bool:
     """Whether an array holds complex numbers."""
     return bool(dtypes.kind_of(aval_of(x).dtype) == "c")
+
+
+def real_of(dtype: Any) -> Any:
+    """The dtype of real results beside results of this dtype."""
+    return real_dtype(dtype) if dtypes.kind_of(dtype) == "c" else dtype
 
 
 def as_complex(x: Any) -> Any:

@@ -8,11 +8,11 @@ from dovetail import lax
 from dovetail.errors import ShapeError
 from dovetail.extend.arguments import array_like, convert, integer, literal, same_dtype
 from dovetail.extend.avals import aval_of
-from dovetail.extend.matrices import columns, matrix_adjoint, on_diagonal, real_dtype
+from dovetail.extend.matrices import columns, matrix_adjoint, on_diagonal
 from dovetail.numpy.compiled import compiled_with
 from dovetail.numpy.conditions import pick, spread
 from dovetail.numpy.linalg.decompositions import factored, rounded
-from dovetail.scipy.linalg.matrix_operands import INT32, choice, is_complex
+from dovetail.scipy.linalg.matrix_operands import INT32, choice, is_complex, real_of
 from dovetail.typing import Array, ArrayLike
 
 
@@ -21,8 +21,8 @@ def _range(function: str, select: str, given: Any, size: int) -> tuple[int, int]
     choice(function, "select", select, ("a", "i", "v"))
     if select == "v":
         raise NotImplementedError(
-            f'{function}: select="v" is not implemented, because the number of results would depend '
-            "on values; compare the eigenvalues of all with the limits"
+            f'{function}: select="v" is not implemented, because the number of results would '
+            "depend on values; compare the eigenvalues of all with the limits"
         )
     if select == "a":
         return 0, size
@@ -120,7 +120,7 @@ def _eigh_tridiagonal(
     upper = pick(spread(beside, square), lax.broadcast_in_dim(above, square, along), zeros)
     matrix = lax.add(middle, lax.add(upper, matrix_adjoint(upper)))
     vectors, values = lax.linalg.eigh(matrix, symmetrize_input=False)
-    values = rounded(columns(values, start, stop), real_dtype(dtype))
+    values = rounded(columns(values, start, stop), real_of(dtype))
     if eigvals_only:
         return values
     return values, rounded(columns(vectors, start, stop), dtype)
