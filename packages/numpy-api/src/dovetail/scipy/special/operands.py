@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from dovetail import custom_jvp, jit, jvp
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import (
     array_like,
     broadcast_ranks,
+    broadcast_result,
     convert,
     inexact,
     inexact_dtype,
@@ -22,8 +25,7 @@ from dovetail.extend.arguments import (
 )
 from dovetail.extend.avals import aval_of
 from dovetail.extend.unchecked import broadcast_in_dim
-from dovetail.numpy.compiled import compiled
-from dovetail.numpy.conditions import pick
+from dovetail.numpy.conditions import pick, spread
 
 #: Dtypes in which functions are computed.
 SINGLE, DOUBLE = np.dtype("float32"), np.dtype("float64")
@@ -48,6 +50,12 @@ def inexact_operands(function: str, **given: Any) -> list[Any]:
         weak = weak and dtypes.kind_of(dtype) != "b"
         known = [convert(x, inexact_dtype(dtype), weak) for x in known]
     return [value(x) for x in broadcast_ranks(function, same_dtype(known, function))]
+
+
+def of_one_shape(operands: Sequence[Any]) -> list[Any]:
+    """Operands broadcast to their common shape."""
+    shape = broadcast_result("broadcast", [aval_of(x).shape for x in operands])
+    return [spread(x, shape) for x in operands]
 
 
 def real_operands(function: str, **given: Any) -> list[Any]:
@@ -78,7 +86,7 @@ def computed(rule: Callable[..., Any], operands: Sequence[Any], *, weak: bool = 
 
 
 def in_double(rule: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of float32 or float64 that is computed in float64.
+    """A function of float32 or float64 that is computed in float64, and complex likewise.
 
     It is always one program, so that nothing outside of it has another dtype than its operands. It
     has no derivatives: they are given by a `custom_jvp` around it.
@@ -86,10 +94,45 @@ def in_double(rule: Callable[..., Any]) -> Callable[..., Any]:
 
     def run(*operands: Any) -> Any:
         dtype = aval_of(operands[0]).dtype
-        return convert(rule(*(convert(x, DOUBLE) for x in operands)), dtype)
+        wide = np.dtype("complex128") if dtypes.kind_of(dtype) == "c" else DOUBLE
+        return convert(rule(*(convert(x, wide) for x in operands)), dtype)
 
     run.__name__ = rule.__name__
-    return compiled(run)
+    # Not `compiled`, which is inlined by an eager vmap.
+    return jit(run)
+
+
+@functools.cache
+def differentiable_in_double(rule: Callable[..., Any]) -> Any:
+    """`in_double` with derivatives of every order, each of them computed in float64.
+
+    Args:
+        rule: function whose own derivatives are right; its operands have one shape.
+    """
+    program = in_double(rule)
+
+    @custom_jvp
+    def function(*operands: Any) -> Any:
+        return program(*operands)
+
+    @function.defjvp
+    def derivative(primals: Any, tangents: Any) -> Any:
+        total: Any = 0
+        for i, tangent in enumerate(tangents):
+            slope = differentiable_in_double(_partial_derivative(rule, i))
+            total = total + tangent * slope(*primals)
+        return function(*primals), total
+
+    return function
+
+
+@functools.cache
+def _partial_derivative(rule: Callable[..., Any], position: int) -> Callable[..., Any]:
+    def derivative(*operands: Any) -> Any:
+        directions = tuple(filled(x, i == position) for i, x in enumerate(operands))
+        return jvp(rule, operands, directions)[1]
+
+    return derivative
 
 
 def where(condition: Any, where_true: Any, where_false: Any) -> Any:
