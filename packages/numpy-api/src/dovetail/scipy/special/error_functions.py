@@ -8,7 +8,7 @@ from typing import Any
 from dovetail import lax
 from dovetail.numpy.compiled import compiled
 from dovetail.scipy.special.normal_distribution import normal_quantile
-from dovetail.scipy.special.operands import computed, real_operands
+from dovetail.scipy.special.operands import computed, real_operands, where
 from dovetail.typing import Array, ArrayLike
 
 
@@ -67,14 +67,17 @@ def erfinv(x: ArrayLike) -> Array:
 
 
 def _erfcinv(y: Any) -> Any:
-    return normal_quantile(y / 2) * -math.sqrt(0.5)
+    # One minus `y` is exact there, or close to one half or more.
+    near = (y > 0.3) & (y < 1.85)
+    centre = lax.erf_inv(where(near, 1 - y, 0))
+    return where(near, centre, normal_quantile(where(near, 1, y) / 2) * -math.sqrt(0.5))
 
 
 @compiled
 def erfcinv(y: ArrayLike) -> Array:
     """The inverse of `erfc`, accurate near 0.
 
-    It is a quantile of the normal distribution: ``-ndtri(y / 2) / sqrt(2)``.
+    It is `erfinv` of ``1 - y``, and in the tails ``-ndtri(y / 2) / sqrt(2)``.
 
     Args:
         y: array or scalar of a real dtype.

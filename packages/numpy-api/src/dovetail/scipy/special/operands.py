@@ -140,10 +140,11 @@ def where(condition: Any, where_true: Any, where_false: Any) -> Any:
 
     Unlike that of `dovetail.numpy` it keeps float64 where programs have no dtypes of 64 bits.
     """
-    like = where_false if isinstance(where_true, (int, float)) else where_true
+    like = where_false if isinstance(where_true, (int, float, complex)) else where_true
     dtype = aval_of(like).dtype
     cases = (
-        literal(x, dtype) if isinstance(x, (int, float)) else x for x in (where_true, where_false)
+        literal(x, dtype) if isinstance(x, (int, float, complex)) else x
+        for x in (where_true, where_false)
     )
     return pick(condition, *cases)
 
