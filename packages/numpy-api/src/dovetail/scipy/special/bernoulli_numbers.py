@@ -55,8 +55,8 @@ def bernoulli(n: int) -> Array:
 
     Example:
         >>> from dovetail.scipy.special import bernoulli
-        >>> print(jnp.round(bernoulli(4), 4))
-        [ 1.     -0.5     0.1667  0.     -0.0333]
+        >>> print(", ".join(f"{number:.4f}" for number in bernoulli(4)))
+        1.0000, -0.5000, 0.1667, 0.0000, -0.0333
     """
     last = integer("bernoulli", "n", n)
     if last < 0:
