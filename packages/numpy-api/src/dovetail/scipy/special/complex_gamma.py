@@ -54,4 +54,5 @@ def complex_loggamma(z: Any) -> Any:
 
 
 def complex_gamma(z: Any) -> Any:
+    """The gamma function; nan at the poles."""
     return lax.exp(complex_loggamma(z))
