@@ -395,6 +395,16 @@ def bench_numpy(session: nox.Session) -> None:
     session.run(own, "benchmarks/compare_numpy_functions.py", *pythons, *words)
 
 
+@nox.session
+def accuracy(session: nox.Session) -> None:
+    """Measure the errors of special functions, and JAX's on the same jaxlib, against mpmath."""
+    install(session, "mpmath")
+    python = install_jax(session)
+    words = session.posargs or ["--output", "benchmarks/accuracy.md"]
+    own = str(Path(session.bin) / "python")
+    session.run(own, "benchmarks/accuracy.py", "--jax", python, *words)
+
+
 def install_jax(session: nox.Session) -> str:
     """The interpreter of an environment with JAX, on the jaxlib of the session's own."""
     folder = Path(session.create_tmp()).resolve() / "jax"
