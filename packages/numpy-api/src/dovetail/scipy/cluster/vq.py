@@ -51,8 +51,9 @@ def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple
     Example:
         >>> import dovetail.numpy as jnp
         >>> from dovetail.scipy.cluster.vq import vq
-        >>> print(vq(jnp.array([[1., 1.], [3., 4.]]), jnp.array([[0., 0.], [1., 2.]])))
-        (Array([1, 1], dtype=int32), Array([1.       , 2.8284271], dtype=float32))
+        >>> codes, distances = vq(jnp.array([[1., 1.], [4., 6.]]), jnp.array([[0., 0.], [1., 2.]]))
+        >>> print(codes, distances)
+        [1 1] [1. 5.]
     """
     name = "scipy.cluster.vq.vq"
     avals = [aval_of(array_like(x, name, n)) for x, n in ((obs, "obs"), (code_book, "code_book"))]

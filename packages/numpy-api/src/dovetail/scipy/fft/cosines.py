@@ -129,8 +129,8 @@ def dctn(
         >>> import dovetail.numpy as jnp
         >>> from dovetail.scipy.fft import dctn
         >>> print(dctn(jnp.ones((2, 2))))
-        [[4. 0.]
-         [0. 0.]]
+        [[16.  0.]
+         [ 0.  0.]]
     """
     return _over("dctn", x, type, s, axes, norm, False)
 
@@ -164,7 +164,7 @@ def idctn(
     Example:
         >>> import dovetail.numpy as jnp
         >>> from dovetail.scipy.fft import idctn
-        >>> print(idctn(jnp.array([[4., 0.], [0., 0.]])))
+        >>> print(idctn(jnp.array([[16., 0.], [0., 0.]])))
         [[1. 1.]
          [1. 1.]]
     """

@@ -96,11 +96,12 @@ def without_trend(x: Any, axis: int, places: tuple[int, ...] | None) -> Any:
         part = part - part.mean(axis, keepdims=True)
         count = stop - start
         if count > 1:
-            # Numbers of points from the middle, as fractions of half the length: their mean is 0.
+            # Twice the numbers of points from the middle: integers, whose mean is 0.
             sizes = [1] * x.ndim
             sizes[axis] = count
-            t = (2 * np.arange(count) - (count - 1)) / (count - 1)
-            line = jnp.asarray((t / np.sqrt((t * t).sum())).reshape(sizes), real_dtype(x.dtype))
-            part = part - line * (part * line).sum(axis, keepdims=True)
+            t = 2.0 * np.arange(count) - (count - 1)
+            line = jnp.asarray(t.reshape(sizes), real_dtype(x.dtype))
+            slope = (part * line).sum(axis, keepdims=True) / float(t @ t)
+            part = part - line * slope
         pieces.append(part)
     return pieces[0] if len(pieces) == 1 else jnp.concatenate(pieces, axis)
