@@ -197,6 +197,8 @@ _SHAPES: tuple[tuple[str, Callable[..., Points], int, int], ...] = (
     ("general_cosine", _general_cosine, 1, 1),
     ("kaiser ksr", _kaiser, 1, 1),
 )
-_NAMES = {name: shape for names, *shape in _SHAPES for name in names.split()}
+_NAMES = {
+    name: (shape, least, most) for names, shape, least, most in _SHAPES for name in names.split()
+}
 #: Windows of SciPy whose points one has to pass.
 _MISSING = ("chebwin", "cheb", "dpss", "kaiser_bessel_derived", "kbd", "taylor", "taylorwin")
