@@ -135,7 +135,9 @@ def minimize(
     Example:
         >>> import dovetail.numpy as jnp
         >>> from dovetail.scipy.optimize import minimize
-        >>> found = minimize(lambda x, a: jnp.sum((x - a) ** 4), jnp.zeros(3), (2.0,), method="BFGS")
+        >>> def far(x, a):
+        ...     return jnp.sum((x - a) ** 4)
+        >>> found = minimize(far, jnp.zeros(3), (2.0,), method="BFGS")
         >>> np.round(found.x, 1).tolist()
         [2.0, 2.0, 2.0]
     """
