@@ -71,7 +71,7 @@ class Rotation(NamedTuple):
         >>> turn = Rotation.from_euler("z", 90, degrees=True)
         >>> turn.apply(jnp.array([1.0, 0.0, 0.0])).round(3).tolist()
         [0.0, 1.0, 0.0]
-        >>> float((turn * turn).magnitude().round(3))
+        >>> round(float((turn * turn).magnitude()), 3)
         3.142
     """
 
