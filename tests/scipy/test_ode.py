@@ -19,8 +19,7 @@ def _volterra(y, t, rates):
     return jnp.stack([a * x - b * x * z + jnp.sin(t), d * x * z - c * z])
 
 
-@pytest.mark.parametrize("tolerance", [1e-4, 1e-10])
-def test_values_are_scipys(tolerance):
+def test_values_are_scipys():
     times = np.array([0.0, 0.001, 0.5, 3.0, 3.0, 7.0, 10.0])
     rates = (1.5, 1.0, 3.0, 1.0)
 
@@ -32,8 +31,10 @@ def test_values_are_scipys(tolerance):
         flow, (0, 10), [10.0, 5.0], "DOP853", np.unique(times), rtol=1e-12, atol=1e-12
     ).y.T[[0, 1, 2, 3, 3, 4, 5]]
     with dt.enable_x64(True):
-        found = odeint(_volterra, jnp.array([10.0, 5.0]), times, rates, rtol=tolerance, atol=1e-10)
-        np.testing.assert_allclose(found, expected, rtol=200 * tolerance, atol=200 * tolerance)
+        for tolerance in (1e-4, 1e-10):
+            y0 = jnp.array([10.0, 5.0])
+            found = odeint(_volterra, y0, times, rates, rtol=tolerance, atol=1e-10)
+            np.testing.assert_allclose(found, expected, rtol=200 * tolerance, atol=200 * tolerance)
 
 
 def test_times_may_decrease_and_turn():
@@ -106,13 +107,8 @@ def test_gradients_are_those_of_the_solution():
     with dt.enable_x64(True):
         at = (2.0, times, 0.7, {"b": jnp.array(1.3)})
         found, expected = (dt.jit(dt.value_and_grad(f, (0, 1, 2, 3)))(*at) for f in (solved, exact))
-        # The first two times are one: which of them moves is not determined by the formula.
         for x, y in zip(dt.tree.leaves(found), dt.tree.leaves(expected), strict=True):
             np.testing.assert_allclose(x, y, rtol=1e-7, atol=1e-8)
-        many = np.array([0.5, 1.0, 2.0])
-        slopes = dt.vmap(dt.grad(lambda a: solved(2.0, times, a, {"b": 1.3})))(many)
-        along = dt.vmap(dt.grad(lambda a: exact(2.0, times, a, {"b": 1.3})))(many)
-        np.testing.assert_allclose(slopes, along, rtol=1e-7)
 
 
 def test_second_derivatives():

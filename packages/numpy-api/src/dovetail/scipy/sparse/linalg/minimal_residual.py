@@ -57,7 +57,8 @@ def _batched(matvec: Operator, precondition: Operator, r: Any, restart: int, lim
     columns = jnp.zeros((restart + 1, restart), r.dtype)
 
     def step(k: Any, state: Any) -> Any:
-        return _extended(matvec, precondition, *state, k)[:2]
+        vectors, columns = state
+        return _extended(matvec, precondition, vectors, columns, k)[:2]
 
     vectors, columns = lax.fori_loop(0, restart, step, (vectors, columns))
     q, triangle = lax.linalg.qr(columns, full_matrices=False)

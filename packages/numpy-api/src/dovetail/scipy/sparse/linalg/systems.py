@@ -87,7 +87,7 @@ def _is_array(x: Any) -> bool:
 def _operator(caller: str, name: str, given: Any, b: Any) -> Operator:
     """The linear function that a matrix or a function stands for."""
     if callable(given):
-        return given  # type: ignore[no-any-return]
+        return given
     if not _is_array(given):
         raise TypeError(
             f"{caller} requires {name} to be a function or a square matrix, "

@@ -62,7 +62,7 @@ class Slerp(NamedTuple):
             )
         if not isinstance(x, Tracer) and not (np.diff(np.asarray(x)) > 0).all():
             raise ValueError("Slerp.init: times must increase")
-        before, after = rotations[:-1], rotations[1:]
+        before, after = Rotation(rotations.quat[:-1]), Rotation(rotations.quat[1:])
         return cls(x, jnp.diff(x), before, (before.inv() * after).as_rotvec())
 
     def __call__(self, times: ArrayLike) -> Rotation:
@@ -82,4 +82,5 @@ class Slerp(NamedTuple):
         )
         part = jnp.clip((x - self.times[index]) / self.timedelta[index], 0, 1)
         part = part.astype(self.rotvecs.dtype)[..., None]
-        return self.rotations[index] * Rotation.from_rotvec(part * self.rotvecs[index])
+        before = Rotation(self.rotations.quat[index])
+        return before * Rotation.from_rotvec(part * self.rotvecs[index])

@@ -144,7 +144,7 @@ class Rotation(NamedTuple):
         shape = () if num is None else (integer("Rotation.random", "num", num),)
         return cls(quaternions.normalized(random.normal(random_key, (*shape, 4))))
 
-    def __getitem__(self, indexer: Any) -> Rotation:  # type: ignore[override]
+    def __getitem__(self, indexer: Any) -> Rotation:
         """Some of the rotations."""
         if self.single:
             raise TypeError(
@@ -185,7 +185,7 @@ class Rotation(NamedTuple):
         x = floats("Rotation.apply", "vectors", vectors, 3)
         dtype = jnp.promote_types(x.dtype, self.quat.dtype)
         quat = quaternions.inverse(self.quat) if inverse else self.quat
-        return quaternions.rotated(quat.astype(dtype), x.astype(dtype))  # type: ignore[no-any-return]
+        return quaternions.rotated(quat.astype(dtype), x.astype(dtype))
 
     def as_euler(self, seq: str, degrees: bool = False) -> Array:
         """Angles about three axes, shape ``(..., 3)``.
@@ -203,11 +203,11 @@ class Rotation(NamedTuple):
 
     def as_matrix(self) -> Array:
         """Matrices, shape ``(..., 3, 3)``."""
-        return quaternions.as_matrix(self.quat)  # type: ignore[no-any-return]
+        return quaternions.as_matrix(self.quat)
 
     def as_mrp(self) -> Array:
         """Modified Rodrigues parameters of length at most 1, shape ``(..., 3)``."""
-        return quaternions.as_mrp(self.quat)  # type: ignore[no-any-return]
+        return quaternions.as_mrp(self.quat)
 
     def as_quat(self, canonical: bool = False, scalar_first: bool = False) -> Array:
         """Quaternions, shape ``(..., 4)``.
@@ -230,7 +230,7 @@ class Rotation(NamedTuple):
 
     def magnitude(self) -> Array:
         """Angles from 0 to pi, in radians."""
-        return quaternions.magnitude(self.quat)  # type: ignore[no-any-return]
+        return quaternions.magnitude(self.quat)
 
     def mean(self, weights: ArrayLike | None = None) -> Rotation:
         """The rotation with the least mean square of chords to these; its quaternion has any sign.
