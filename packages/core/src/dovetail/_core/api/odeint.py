@@ -421,8 +421,9 @@ def odeint(
         needs more than `mxstep` steps, the result is NaN from there on.
 
         >>> from dovetail.experimental.ode import odeint
-        >>> print(odeint(lambda y, t: -y, 1, np.array([0.0, -1.0, 1.0])).round(3))
-        [1.    2.718 0.368]
+        >>> y = odeint(lambda y, t: -y, 1, np.array([0.0, -1.0, 1.0]))
+        >>> [round(float(x), 3) for x in y]
+        [1.0, 2.718, 0.368]
 
     Example:
         >>> import dovetail as dt
