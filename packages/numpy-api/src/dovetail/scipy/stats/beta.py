@@ -6,8 +6,9 @@ from typing import Any, Final
 
 from dovetail import lax
 from dovetail.numpy.compiled import compiled
+from dovetail.numpy.conditions import pick
 from dovetail.scipy.special import betainc, betaln, xlog1py, xlogy
-from dovetail.scipy.stats._families import Family
+from dovetail.scipy.stats._families import Family, choose
 from dovetail.typing import Array, ArrayLike
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
@@ -28,20 +29,34 @@ def _log_density(y: Any, a: Any, b: Any) -> Any:
     return xlogy(a - 1, y) + xlog1py(b - 1, -y) - betaln(a, b)
 
 
+def _smaller_tail(y: Any, a: Any, b: Any) -> tuple[Any, Any]:
+    """Whether it is the lower tail, up to the mean, and its probability.
+
+    The other tail is what it lacks to 1: each has the digits that it can have.
+    """
+    lower = y * (a + b) < a
+    result = betainc(pick(lower, a, b), pick(lower, b, a), pick(lower, y, 1 - y))
+    return lower, result
+
+
 def _probability(y: Any, a: Any, b: Any) -> Any:
-    return betainc(a, b, y)
+    lower, tail = _smaller_tail(y, a, b)
+    return pick(lower, tail, 1 - tail)
 
 
 def _survival(y: Any, a: Any, b: Any) -> Any:
-    return betainc(b, a, 1 - y)
+    lower, tail = _smaller_tail(y, a, b)
+    return pick(lower, 1 - tail, tail)
 
 
 def _log_probability(y: Any, a: Any, b: Any) -> Any:
-    return lax.log(_probability(y, a, b))
+    lower, tail = _smaller_tail(y, a, b)
+    return pick(lower, lax.log(choose(~lower, 1, tail)), lax.log1p(-choose(lower, 0, tail)))
 
 
 def _log_survival(y: Any, a: Any, b: Any) -> Any:
-    return lax.log(_survival(y, a, b))
+    lower, tail = _smaller_tail(y, a, b)
+    return pick(lower, lax.log1p(-choose(~lower, 0, tail)), lax.log(choose(lower, 1, tail)))
 
 
 @compiled
