@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from dovetail import lax
+from dovetail import custom_jvp, jvp, lax
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import (
     array_like,
@@ -33,9 +33,9 @@ End = float | Formula
 #: What a function of the distribution is below and above its support.
 _ENDS: Final[dict[str, tuple[float, float]]] = {
     "logpdf": (-math.inf, -math.inf),
-    "pdf": (-math.inf, -math.inf),
+    "pdf": (0, 0),
     "logpmf": (-math.inf, -math.inf),
-    "pmf": (-math.inf, -math.inf),
+    "pmf": (0, 0),
     "cdf": (0, 1),
     "sf": (1, 0),
     "logcdf": (-math.inf, 0),
@@ -76,6 +76,12 @@ def exp_of_log(x: Any) -> Any:
     """``exp(x)``, with the derivative 0 at -inf, where the chain rule alone would give nan."""
     empty = x == -math.inf
     return choose(empty, 0, lax.exp(choose(empty, 0, x)))
+
+
+def log_of_probability(x: Any) -> Any:
+    """``log(x)``, with the derivative 0 where the probability has underflown."""
+    empty = x == 0
+    return choose(empty, -math.inf, lax.log(choose(empty, 1, x)))
 
 
 def finished(x: Any, dtype: Any, weak: bool) -> Array:
@@ -133,15 +139,19 @@ class Family(NamedTuple):
         if self.discrete and is_density:
             below |= lax.floor(y) != y
         unknown = y != y
-        outside = below | above | unknown
-        typical = _end(self.typical, rest) + lax.full_like(y, 0)
-        result = formula(pick(outside, typical, y), *rest)
-        if is_density and not self.discrete:
-            result = result - lax.log(scale)
+        outside = below | above | unknown | ~valid
+        y = pick(outside, self._typical(y, rest), y)
+        if self.discrete:
+            # With a chance of 0 or 1 formulas have infinite derivatives.
+            rest = self._harmless(outside, rest)
+        if quantity in ("pdf", "pmf"):
+            result = self._density(formula)(y, *rest)
+            result = result if self.discrete else result / scale
+        else:
+            result = formula(y, *rest)
+            result = result - lax.log(scale) if quantity == "logpdf" else result
         ends = _ENDS[quantity]
         result = choose(above, ends[1], choose(below, ends[0], result))
-        if quantity in ("pdf", "pmf"):
-            result = exp_of_log(result)
         return finished(choose(unknown | ~valid, math.nan, result), dtype, weak)
 
     def quantile(
@@ -157,8 +167,37 @@ class Family(NamedTuple):
         standard = self._standard(quantity, q, parameters, loc, scale, "q")
         q, dtype, weak, rest, valid, scale, loc = standard
         known = (q >= 0) & (q <= 1)
-        result = loc + scale * formula(choose(~known, 0.5, q), *rest)
-        return finished(choose(~(known & valid), math.nan, result), dtype, weak)
+        unknown = ~(known & valid)
+        result = loc + scale * formula(choose(unknown, 0.5, q), *rest)
+        return finished(choose(unknown, math.nan, result), dtype, weak)
+
+    def _typical(self, y: Any, parameters: Sequence[Any]) -> Any:
+        return _end(self.typical, parameters) + lax.full_like(y, 0)
+
+    def _harmless(self, where: Any, parameters: Sequence[Any]) -> list[Any]:
+        """Parameters, but where the condition holds those that are in their range."""
+        return [choose(where, d, p) for d, p in zip(self.defaults, parameters, strict=True)]
+
+    def _density(self, formula: Formula) -> Any:
+        """The exponential of a formula, with the derivative 0 where nothing is left of it.
+
+        There the derivative of the formula may be infinite.
+        """
+
+        def exponential(y: Any, *parameters: Any) -> Any:
+            return lax.exp(formula(y, *parameters))
+
+        def rule(primals: Any, tangents: Any) -> tuple[Any, Any]:
+            result = density(*primals)
+            empty = result == 0
+            parameters = self._harmless(empty, primals[1:])
+            y = pick(empty, self._typical(primals[0], parameters), primals[0])
+            _, change = jvp(formula, (y, *parameters), tuple(tangents))
+            return result, choose(empty, 0, result * change)
+
+        density: Any = custom_jvp(exponential)
+        density.defjvp(rule)
+        return density
 
     def _standard(
         self, quantity: str, x: Any, parameters: Any, loc: Any, scale: Any, variable: str = "x"
@@ -175,5 +214,8 @@ class Family(NamedTuple):
             rest = [choose(~known, d, p) for d, p in zip(self.defaults, rest, strict=True)]
             valid = valid & known
         if variable != "q":
-            x = x - loc if self.discrete else (x - loc) / scale
+            # Infinity stays what it is: the derivative by the scale would be nan.
+            finite = lax.is_finite(x)
+            y = choose(~finite, 0, x) - loc
+            x = pick(finite, y if self.discrete else y / scale, x)
         return x, dtype, weak, rest, valid, scale, loc

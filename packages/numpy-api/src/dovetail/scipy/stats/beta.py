@@ -8,7 +8,7 @@ from dovetail import lax
 from dovetail.numpy.compiled import compiled
 from dovetail.numpy.conditions import pick
 from dovetail.scipy.special import betainc, betaln, xlog1py, xlogy
-from dovetail.scipy.stats._families import Family, choose
+from dovetail.scipy.stats._families import Family, choose, log_of_probability
 from dovetail.typing import Array, ArrayLike
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
@@ -51,12 +51,16 @@ def _survival(y: Any, a: Any, b: Any) -> Any:
 
 def _log_probability(y: Any, a: Any, b: Any) -> Any:
     lower, tail = _smaller_tail(y, a, b)
-    return pick(lower, lax.log(choose(~lower, 1, tail)), lax.log1p(-choose(lower, 0, tail)))
+    return pick(
+        lower, log_of_probability(choose(~lower, 1, tail)), lax.log1p(-choose(lower, 0, tail))
+    )
 
 
 def _log_survival(y: Any, a: Any, b: Any) -> Any:
     lower, tail = _smaller_tail(y, a, b)
-    return pick(lower, lax.log1p(-choose(~lower, 0, tail)), lax.log(choose(lower, 1, tail)))
+    return pick(
+        lower, lax.log1p(-choose(~lower, 0, tail)), log_of_probability(choose(lower, 1, tail))
+    )
 
 
 @compiled

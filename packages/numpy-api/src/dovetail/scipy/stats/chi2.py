@@ -8,10 +8,9 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-from dovetail import lax
 from dovetail.numpy.compiled import compiled
 from dovetail.scipy.special import gammainc, gammaincc, gammaln, xlogy
-from dovetail.scipy.stats._families import Family
+from dovetail.scipy.stats._families import Family, log_of_probability
 from dovetail.typing import Array, ArrayLike
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
@@ -40,11 +39,11 @@ def _survival(y: Any, df: Any) -> Any:
 
 
 def _log_probability(y: Any, df: Any) -> Any:
-    return lax.log(gammainc(df / 2, y / 2))
+    return log_of_probability(gammainc(df / 2, y / 2))
 
 
 def _log_survival(y: Any, df: Any) -> Any:
-    return lax.log(gammaincc(df / 2, y / 2))
+    return log_of_probability(gammaincc(df / 2, y / 2))
 
 
 @compiled

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from dovetail import lax
 from dovetail.numpy.compiled import compiled
 from dovetail.scipy.special import gammainc, gammaincc, gammaln, xlogy
-from dovetail.scipy.stats._families import Family
+from dovetail.scipy.stats._families import Family, log_of_probability
 from dovetail.typing import Array, ArrayLike
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
@@ -33,11 +32,11 @@ def _survival(y: Any, a: Any) -> Any:
 
 
 def _log_probability(y: Any, a: Any) -> Any:
-    return lax.log(gammainc(a, y))
+    return log_of_probability(gammainc(a, y))
 
 
 def _log_survival(y: Any, a: Any) -> Any:
-    return lax.log(gammaincc(a, y))
+    return log_of_probability(gammaincc(a, y))
 
 
 @compiled

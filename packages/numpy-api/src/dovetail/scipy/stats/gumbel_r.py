@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 
 from dovetail import lax
@@ -29,22 +30,29 @@ def _log_tail(y: Any) -> Any:
     return -lax.exp(-y)
 
 
+def _rate(y: Any) -> Any:
+    # What is greater changes no result, and would overflow.
+    return lax.exp(lax.min(-y, lax.full_like(y, 80)))
+
+
 def _tail(y: Any) -> Any:
-    return lax.exp(-lax.exp(-y))
+    return lax.exp(-_rate(y))
 
 
 def _rest(y: Any) -> Any:
-    return -lax.expm1(-lax.exp(-y))
+    return -lax.expm1(-_rate(y))
 
 
 def _log_rest(y: Any) -> Any:
     # Far out it is -y itself, and the exponential may underflow.
     far = y > 40
-    return pick(far, -y, log1mexp(lax.exp(-choose(far, 0, y))))
+    return pick(far, -y, log1mexp(_rate(choose(far, 0, y))))
 
 
 def _quantile(q: Any) -> Any:
-    return -lax.log(-lax.log(q))
+    # Where the derivative is infinite, the chain rule alone would give nan.
+    end = q == 0
+    return choose(end, -math.inf, -lax.log(-lax.log(choose(end, 0.5, q))))
 
 
 @compiled
