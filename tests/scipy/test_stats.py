@@ -83,6 +83,55 @@ def test_standard_errors_at_edges() -> None:
 
 
 @pytest.mark.parametrize(
+    ("d", "method"), [(1, None), (2, "silverman"), (1, 0.4), (2, lambda kde: 0.1 * kde.neff)]
+)
+def test_estimated_densities(d: int, method: Any) -> None:
+    rng = np.random.default_rng(1)
+    data, weights = rng.normal(size=(d, 9)).astype("float32"), rng.uniform(size=9)
+    weights = None if method is None else weights.astype("float32")
+    found = stats.gaussian_kde(data, method, weights)
+    expected = scipy.stats.gaussian_kde(data.astype(float), method, weights)
+    assert (found.d, found.n) == (expected.d, expected.n)
+    for name in ("dataset", "weights", "neff", "covariance", "inv_cov"):
+        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), 3e-5, 1e-5)
+    if not isinstance(method, str | None):
+        return
+    points = rng.normal(size=(d, 6)).astype("float32")
+    np.testing.assert_allclose(found(points), expected(points), 3e-5)
+    np.testing.assert_allclose(found.logpdf(points * 9), expected.logpdf(points * 9), 1e-4)
+    mean, cov = np.ones(d, "float32"), 2 * np.eye(d, dtype="float32")
+    product = found.integrate_gaussian(mean, cov)
+    np.testing.assert_allclose(product, expected.integrate_gaussian(mean, cov), 3e-5)
+    other = (stats.gaussian_kde(data[:, :5] + 1), scipy.stats.gaussian_kde(data[:, :5] + 1.0))
+    product = found.integrate_kde(other[0])
+    np.testing.assert_allclose(product, expected.integrate_kde(other[1]), 3e-5)
+    if d == 1:
+        for low, high in ((-1, 2), (0.5, 9), (-np.inf, 0)):
+            box = found.integrate_box_1d(low, high)
+            np.testing.assert_allclose(box, expected.integrate_box_1d(low, high), 3e-5)
+    if method is None:
+        # A tree: an argument of compiled functions.
+        np.testing.assert_allclose(
+            dt.jit(lambda k, p: k.pdf(p))(found, points), found(points), 1e-6
+        )
+
+
+def test_numbers_of_an_estimated_density() -> None:
+    data = np.array([[0.0, 4, 5], [1, 1, 3]], "float32")
+    density = stats.gaussian_kde(data, 0.1, np.float32([0.5, 0.25, 0.25]))
+    drawn = np.asarray(density.resample(dt.random.key(0), (100, 80)))
+    assert drawn.shape == (2, 100, 80)
+    near = abs(drawn[..., None] - data[:, None, None]).max(0) < 1
+    np.testing.assert_allclose(near.mean((0, 1)), [0.5, 0.25, 0.25], atol=0.02)
+    one = density.resample(dt.random.key(1))
+    assert (one.shape, one.dtype) == ((2,), jnp.float32)
+
+
+KDE = stats.gaussian_kde(np.array([[0.0, 4, 5], [1, 1, 3]], "float32"))
+LINE = stats.gaussian_kde(np.array([0.0, 4, 5], "float32"))
+
+
+@pytest.mark.parametrize(
     ("call", "error", "words"),
     [
         (lambda: stats.rankdata([1, 2]), TypeError, "rankdata requires its argument a"),
@@ -100,6 +149,16 @@ def test_standard_errors_at_edges() -> None:
         (lambda: stats.gaussian_kde(np.ones(2), [1, 2]), ValueError, "bw_method"),
         (lambda: stats.gaussian_kde(np.ones(2), weights=np.ones(3)), ValueError, "weights"),
         (lambda: stats.gaussian_kde(np.ones(2) * 1j), NotImplementedError, "complex"),
+        (lambda: KDE(np.ones((3, 2))), ValueError, "points must have the shape"),
+        (lambda: LINE(1j), NotImplementedError, "complex"),
+        (lambda: KDE.integrate_gaussian(0.0, 1.0), ValueError, "mean must have"),
+        (lambda: KDE.integrate_box_1d(0, 1), ValueError, "one dimension"),
+        (lambda: KDE.integrate_box(0, 1), NotImplementedError, "integrate_box"),
+        (lambda: KDE.integrate_kde(LINE), ValueError, "same number"),
+        (lambda: KDE.integrate_kde(3), TypeError, "gaussian_kde, got int"),
+        (lambda: KDE.set_bandwidth(), NotImplementedError, "set_bandwidth"),
+        (lambda: KDE.resample(3), TypeError, "key"),
+        (lambda: KDE.resample(dt.random.key(0), "x"), TypeError, "shape"),
     ],
 )
 def test_errors(call: Any, error: type[Exception], words: str) -> None:

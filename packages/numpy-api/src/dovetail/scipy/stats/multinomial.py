@@ -39,7 +39,7 @@ def _log_probability(function: str, x: Any, n: Any, p: Any) -> tuple[Any, Any, b
     known = ((p >= 0) & (p <= 1)).all(axis=-1) & (n >= 0)
     safe = choose(~possible[..., None], 1, count)
     terms = xlogy(safe, choose(~((p >= 0) & (p <= 1)), 0.5, p)) - gammaln(safe + 1)
-    result = gammaln(choose(~known, 1, n + 0 * terms[..., 0]) + 1) + terms.sum(axis=-1)
+    result = gammaln(choose(~known, 1, n + 0 * count[..., 0]) + 1) + terms.sum(axis=-1)
     return choose(~known, math.nan, choose(~possible, -math.inf, result)), dtype, weak
 
 

@@ -34,11 +34,11 @@ def _up_to(k: Any, mu: Any) -> Any:
 
 
 #: Above this mean the entropy is a series, below it a sum.
-_LARGE: Final = 60.0
+_LARGE: Final = 150.0
 
 
 def _entropy_by_sum(mu: Any) -> Any:
-    k = lax.broadcasted_iota(mu.dtype, (*mu.shape, 160), mu.ndim)
+    k = lax.broadcasted_iota(mu.dtype, (*mu.shape, 320), mu.ndim)
     logs = _log_probability(k, mu[..., None])
     known = logs > -math.inf
     return -lax.reduce_sum(exp_of_log(logs) * choose(~known, 0, logs), (mu.ndim,))
