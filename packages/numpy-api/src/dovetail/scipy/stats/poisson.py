@@ -33,10 +33,6 @@ def _up_to(k: Any, mu: Any) -> Any:
     return gammaincc(lax.floor(k) + 1, mu)
 
 
-#: Above this mean the entropy is a series, below it a sum.
-_LARGE: Final = 150.0
-
-
 def _entropy_by_sum(mu: Any) -> Any:
     k = lax.broadcasted_iota(mu.dtype, (*mu.shape, 320), mu.ndim)
     logs = _log_probability(k, mu[..., None])
@@ -147,8 +143,10 @@ def entropy(mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     mean, shift = broadcast_ranks(function, operands)
     valid = (mean >= 0) & (shift == shift)
     mean = mean + lax.full_like(shift, 0)
-    large = mean > _LARGE
+    # Above this mean a series has all digits, below it a sum.
+    limit = 30.0 if mean.dtype == "float32" else 150.0
+    large = mean > limit
     small = _entropy_by_sum(choose(large | ~valid, 1, mean))
-    series = _entropy_by_series(choose(~large | (mean == math.inf), _LARGE, mean))
+    series = _entropy_by_series(choose(~large | (mean == math.inf), limit, mean))
     series = choose(mean == math.inf, math.inf, series)
     return finished(choose(~valid, math.nan, pick(large, series, small)), dtype, weak)
