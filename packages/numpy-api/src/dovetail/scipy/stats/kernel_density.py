@@ -56,8 +56,8 @@ class gaussian_kde:
     Example:
         >>> from dovetail.scipy import stats
         >>> density = stats.gaussian_kde(jnp.array([1., 2., 4.]))
-        >>> print(jnp.round(density.pdf(jnp.array([1., 3.])), 3))
-        [0.192 0.184]
+        >>> print(f"{density.pdf(jnp.array([1., 3.]))[0]:.4f}")
+        0.1917
     """
 
     neff: Array
@@ -186,14 +186,19 @@ class gaussian_kde:
             ValueError: a shape does not fit.
         """
         function = "gaussian_kde.integrate_gaussian"
-        (mean, cov, samples), _, _ = real_operands(
+        operands, _, _ = real_operands(
             function, ("mean", "cov", "dataset"), (mean, cov, self.dataset)
         )
-        centre, matrix = jnp.atleast_1d(mean), jnp.atleast_2d(cov)
-        if centre.shape != (self.d,) or matrix.shape != (self.d, self.d):
+        centre, matrix, samples = operands
+        if centre.ndim > 1 or matrix.ndim > 2 or centre.size != self.d:
+            fits = False
+        else:
+            centre, matrix = jnp.atleast_1d(centre), jnp.atleast_2d(matrix)
+            fits = matrix.shape == (self.d, self.d)
+        if not fits:
             raise ShapeError(
                 f"{function}: mean must have the shape {(self.d,)} and cov {(self.d, self.d)}, "
-                f"got {mean.shape} and {cov.shape}"
+                f"got {operands[0].shape} and {operands[1].shape}"
             )
         logs = _log_mixture(centre[:, None], samples, self.weights, self.covariance + matrix)
         return lax.exp(logs[0])
@@ -215,13 +220,14 @@ class gaussian_kde:
         function = "gaussian_kde.integrate_box_1d"
         if self.d != 1:
             raise ValueError(f"{function} takes a density of one dimension, got {self.d}")
-        (low, high, samples), _, _ = real_operands(
+        operands, _, _ = real_operands(
             function, ("low", "high", "dataset"), (low, high, self.dataset)
         )
-        if low.ndim or high.ndim:
+        start, end, samples = operands
+        if start.ndim or end.ndim:
             raise ShapeError(f"{function}: low and high must be scalars")
         sigma = lax.sqrt(self.covariance[0, 0])
-        first, second = (low - samples[0]) / sigma, (high - samples[0]) / sigma
+        first, second = (start - samples[0]) / sigma, (end - samples[0]) / sigma
         # Two numbers close to 1 have the digits of their difference in what they lack to 1.
         upper = (first > 0) & (second > 0)
         masses = ndtr(jnp.where(upper, -first, second)) - ndtr(jnp.where(upper, -second, first))

@@ -21,7 +21,7 @@ class ModeResult(NamedTuple):
     """The most frequent elements, and how many of each there are."""
 
     mode: Array
-    count: Array
+    count: Array  # type: ignore[assignment]  # SciPy's name, also that of a method of tuples
 
 
 def mode(
