@@ -1,1 +1,32 @@
 """The names of `dovetail.scipy.stats`, for type checkers and at run time."""
+
+from dovetail.scipy.stats import bernoulli as bernoulli
+from dovetail.scipy.stats import beta as beta
+from dovetail.scipy.stats import betabinom as betabinom
+from dovetail.scipy.stats import binom as binom
+from dovetail.scipy.stats import cauchy as cauchy
+from dovetail.scipy.stats import chi2 as chi2
+from dovetail.scipy.stats import dirichlet as dirichlet
+from dovetail.scipy.stats import expon as expon
+from dovetail.scipy.stats import gamma as gamma
+from dovetail.scipy.stats import gennorm as gennorm
+from dovetail.scipy.stats import geom as geom
+from dovetail.scipy.stats import gumbel_l as gumbel_l
+from dovetail.scipy.stats import gumbel_r as gumbel_r
+from dovetail.scipy.stats import laplace as laplace
+from dovetail.scipy.stats import logistic as logistic
+from dovetail.scipy.stats import multinomial as multinomial
+from dovetail.scipy.stats import multivariate_normal as multivariate_normal
+from dovetail.scipy.stats import nbinom as nbinom
+from dovetail.scipy.stats import norm as norm
+from dovetail.scipy.stats import pareto as pareto
+from dovetail.scipy.stats import poisson as poisson
+from dovetail.scipy.stats import t as t
+from dovetail.scipy.stats import truncnorm as truncnorm
+from dovetail.scipy.stats import uniform as uniform
+from dovetail.scipy.stats import vonmises as vonmises
+from dovetail.scipy.stats import wrapcauchy as wrapcauchy
+from dovetail.scipy.stats.kernel_density import gaussian_kde as gaussian_kde
+from dovetail.scipy.stats.ranks import rankdata as rankdata
+from dovetail.scipy.stats.samples import mode as mode
+from dovetail.scipy.stats.samples import sem as sem

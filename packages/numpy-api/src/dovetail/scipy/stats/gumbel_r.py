@@ -1,0 +1,219 @@
+"""The Gumbel distribution of greatest values, with the density ``exp(-x - exp(-x))``."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+from dovetail import lax
+from dovetail.nn import log1mexp
+from dovetail.numpy.compiled import compiled
+from dovetail.numpy.conditions import pick
+from dovetail.scipy.stats._families import Family, choose
+from dovetail.typing import Array, ArrayLike
+
+__all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_FAMILY: Final = Family("gumbel_r")
+
+
+def _log_density(y: Any) -> Any:
+    return -y - lax.exp(-y)
+
+
+def _log_tail(y: Any) -> Any:
+    return -lax.exp(-y)
+
+
+def _rate(y: Any) -> Any:
+    # What is greater changes no result, and would overflow.
+    return lax.exp(lax.min(-y, lax.full_like(y, 80)))
+
+
+def _tail(y: Any) -> Any:
+    return lax.exp(-_rate(y))
+
+
+def _rest(y: Any) -> Any:
+    return -lax.expm1(-_rate(y))
+
+
+def _log_rest(y: Any) -> Any:
+    # Far out it is -y itself, and the exponential may underflow.
+    far = y > 40
+    return pick(far, -y, log1mexp(_rate(choose(far, 0, y))))
+
+
+def _quantile(q: Any) -> Any:
+    # Where the derivative is infinite, the chain rule alone would give nan.
+    end = q == 0
+    return choose(end, -math.inf, -lax.log(-lax.log(choose(end, 0.5, q))))
+
+
+@compiled
+def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """Logarithm of the density of the Gumbel distribution of greatest values.
+
+    Args:
+        x: values; array or scalar of a real dtype.
+        loc: shift of the distribution.
+        scale: factor by which the distribution is stretched, positive.
+
+    Returns:
+        A float array of the common shape: -inf outside the support, nan where a parameter is out of
+        its range.
+
+    Raises:
+        TypeError: an argument is complex, or no array or scalar.
+
+    Example:
+        >>> from dovetail.scipy import stats
+        >>> print(f"{stats.gumbel_r.logpdf(0.5):.4f}")
+        -1.1065
+    """
+    return _FAMILY.at("logpdf", _log_density, x, loc=loc, scale=scale)
+
+
+@compiled
+def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """Density of the Gumbel distribution of greatest values.
+
+    Args:
+        x: values; array or scalar of a real dtype.
+        loc: shift of the distribution.
+        scale: factor by which the distribution is stretched, positive.
+
+    Returns:
+        A float array of the common shape: 0 outside the support, nan where a parameter is out of
+        its range.
+
+    Raises:
+        TypeError: an argument is complex, or no array or scalar.
+
+    Example:
+        >>> from dovetail.scipy import stats
+        >>> print(f"{stats.gumbel_r.pdf(0.5):.4f}")
+        0.3307
+    """
+    return _FAMILY.at("pdf", _log_density, x, loc=loc, scale=scale)
+
+
+@compiled
+def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """Logarithm of `cdf`, without its underflow.
+
+    Args:
+        x: values; array or scalar of a real dtype.
+        loc: shift of the distribution.
+        scale: factor by which the distribution is stretched, positive.
+
+    Returns:
+        A float array of the common shape: nan where a parameter is out of its range.
+
+    Raises:
+        TypeError: an argument is complex, or no array or scalar.
+
+    Example:
+        >>> from dovetail.scipy import stats
+        >>> print(f"{stats.gumbel_r.logcdf(0.5):.4f}")
+        -0.6065
+    """
+    return _FAMILY.at("logcdf", _log_tail, x, loc=loc, scale=scale)
+
+
+@compiled
+def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """Logarithm of `sf`, without its underflow.
+
+    Args:
+        x: values; array or scalar of a real dtype.
+        loc: shift of the distribution.
+        scale: factor by which the distribution is stretched, positive.
+
+    Returns:
+        A float array of the common shape: nan where a parameter is out of its range.
+
+    Raises:
+        TypeError: an argument is complex, or no array or scalar.
+
+    Example:
+        >>> from dovetail.scipy import stats
+        >>> print(f"{stats.gumbel_r.logsf(0.5):.4f}")
+        -0.7880
+    """
+    return _FAMILY.at("logsf", _log_rest, x, loc=loc, scale=scale)
+
+
+@compiled
+def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """Probability that a value of the Gumbel distribution of greatest values is at most `x`.
+
+    Args:
+        x: values; array or scalar of a real dtype.
+        loc: shift of the distribution.
+        scale: factor by which the distribution is stretched, positive.
+
+    Returns:
+        A float array of the common shape: nan where a parameter is out of its range.
+
+    Raises:
+        TypeError: an argument is complex, or no array or scalar.
+
+    Example:
+        >>> from dovetail.scipy import stats
+        >>> print(f"{stats.gumbel_r.cdf(0.5):.4f}")
+        0.5452
+    """
+    return _FAMILY.at("cdf", _tail, x, loc=loc, scale=scale)
+
+
+@compiled
+def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """Probability that a value of the Gumbel distribution of greatest values exceeds `x`.
+
+    Args:
+        x: values; array or scalar of a real dtype.
+        loc: shift of the distribution.
+        scale: factor by which the distribution is stretched, positive.
+
+    Returns:
+        A float array of the common shape: nan where a parameter is out of its range.
+
+    Raises:
+        TypeError: an argument is complex, or no array or scalar.
+
+    Example:
+        >>> from dovetail.scipy import stats
+        >>> print(f"{stats.gumbel_r.sf(0.5):.4f}")
+        0.4548
+    """
+    return _FAMILY.at("sf", _rest, x, loc=loc, scale=scale)
+
+
+@compiled
+def ppf(p: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """Quantiles of the Gumbel distribution of greatest values: the inverse of `cdf`.
+
+    Args:
+        p: probabilities, from 0 to 1; array or scalar.
+        loc: shift of the distribution.
+        scale: factor by which the distribution is stretched, positive.
+
+    Returns:
+        A float array of the common shape: nan where a probability is none, nan where a parameter is
+        out of its range.
+
+    Raises:
+        TypeError: an argument is complex, or no array or scalar.
+
+    Example:
+        >>> from dovetail.scipy import stats
+        >>> print(f"{stats.gumbel_r.ppf(0.25):.4f}")
+        -0.3266
+    """
+    return _FAMILY.quantile("ppf", _quantile, p, loc=loc, scale=scale)
