@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-from dovetail import lax
+from dovetail import jvp, lax
 from dovetail import numpy as jnp
 from dovetail.numpy.compiled import compiled
 from dovetail.scipy.special.double_precision import (
@@ -52,8 +52,9 @@ def _spence_formula(x: Any) -> Any:
     inverted = x > 1.5
     y = jnp.where(inverted, 1 / x, x)
     reflected = y < 0.5
-    distance = jnp.where(reflected, -y, jnp.where(inverted, (1 - x) / x, x - 1))
-    result = distance * chebyshev_between(_SPENCE, -0.5, 0.5, distance)
+    distance = jnp.where(reflected, y, jnp.where(inverted, (x - 1) / x, 1 - x))
+    # The factors are such that the result at 1 is not -0.
+    result = distance * -chebyshev_between(_SPENCE, -0.5, 0.5, -distance)
     logarithm = lax.log(x)
     inner = jnp.where(inverted, -logarithm, logarithm)
     # At 0 the logarithm is infinite, and its product with y is 0.
@@ -63,7 +64,12 @@ def _spence_formula(x: Any) -> Any:
     return jnp.where((x >= 0) & (x < jnp.inf), result, jnp.nan)
 
 
-_spence = double_precision(_spence_formula)
+def _slope_formula(x: Any) -> Any:
+    near = jvp(_spence_formula, (x,), (jnp.ones_like(x),))[1]
+    return jnp.where(x < 0.4, lax.log(x) / (1 - x), near)
+
+
+_spence = double_precision(_spence_formula, {0: double_precision(_slope_formula)})
 
 
 @compiled

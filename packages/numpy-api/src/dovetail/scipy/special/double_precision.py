@@ -93,7 +93,9 @@ def real_operands(function: str, names: Sequence[str], *args: Any) -> list[Any]:
 
 def _spread(x: Any, shape: tuple[int, ...]) -> Any:
     missing = len(shape) - x.ndim
-    return x if x.shape == shape else lax.broadcast_in_dim(x, shape, tuple(range(missing, len(shape))))
+    return (
+        x if x.shape == shape else lax.broadcast_in_dim(x, shape, tuple(range(missing, len(shape))))
+    )
 
 
 def chebyshev(coefficients: Sequence[float], t: Any) -> Any:
@@ -115,4 +117,4 @@ def chebyshev_between(coefficients: Sequence[float], low: float, high: float, x:
 
 def leading_half(x: Any) -> Any:
     """The leading 26 bits, the square of which is exact."""
-    return lax.stop_gradient(lax.reduce_precision(x, 11, 26))
+    return lax.stop_gradient(lax.reduce_precision(x, 11, 25))
