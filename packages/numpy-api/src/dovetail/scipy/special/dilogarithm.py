@@ -100,4 +100,4 @@ def spence(x: ArrayLike) -> Array:
         >>> print(f"{spence(0.0):.5f} {spence(1.0):.1f}")
         1.64493 0.0
     """
-    return _spence(*real_operands("spence", ("x",), x))  # type: ignore[no-any-return]
+    return _spence(*real_operands("spence", ("x",), x))

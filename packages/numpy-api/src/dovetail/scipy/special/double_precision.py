@@ -45,10 +45,12 @@ def double_precision(formula: Formula, slopes: dict[int, Formula] | None = None)
         if position not in found:
 
             def differentiated(*xs: Any) -> Any:
-                tangents = [
-                    lax.full_like(x, 1.0 if i == position else 0.0) for i, x in enumerate(xs)
-                ]
-                return jvp(formula, xs, tuple(tangents))[1]
+                # The others are constants: a zero tangent times an infinite slope is no number.
+                def partial(x: Any) -> Any:
+                    return formula(*xs[:position], x, *xs[position + 1 :])
+
+                x = xs[position]
+                return jvp(partial, (x,), (lax.full_like(x, 1),))[1]
 
             found[position] = double_precision(differentiated)
         return found[position]
@@ -64,7 +66,7 @@ def double_precision(formula: Formula, slopes: dict[int, Formula] | None = None)
         return result, total
 
     function.defjvp(rule, symbolic_zeros=True)
-    return function  # type: ignore[no-any-return]
+    return function
 
 
 def _wide(operands: Sequence[Any]) -> list[Any]:
@@ -109,10 +111,11 @@ def chebyshev(coefficients: Sequence[float], t: Any) -> Any:
 
 
 def chebyshev_between(coefficients: Sequence[float], low: float, high: float, x: Any) -> Any:
-    """`chebyshev` on an interval; what lies outside gives the value at an end."""
+    """`chebyshev` on an interval; what lies well outside gives some finite value."""
     centre, half = (high + low) / 2, (high - low) / 2
     t = (x - centre) / half
-    return chebyshev(coefficients, lax.clamp(-1.0, t, 1.0))
+    # Not at 1 itself: there the limit would have a derivative of its own.
+    return chebyshev(coefficients, lax.clamp(-1.001, t, 1.001))
 
 
 def leading_half(x: Any) -> Any:

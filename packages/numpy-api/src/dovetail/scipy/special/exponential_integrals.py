@@ -267,7 +267,7 @@ def _ei(x: Any) -> Any:
     )
     # The exponential overflows before the integral does.
     root = lax.exp(x / 2)
-    far = jnp.where(x < jnp.inf, (root * (scaled / x)) * root, jnp.inf)
+    far = jnp.where(x == jnp.inf, jnp.inf, (root * (scaled / x)) * root)
     return jnp.where(x < 0, below, jnp.where(x < 6, near, far))
 
 
@@ -276,7 +276,7 @@ _decay = double_precision(lambda x: -lax.exp(-x) / x)
 
 def _growth_formula(x: Any) -> Any:
     root = lax.exp(x / 2)
-    return jnp.where(x < jnp.inf, (root / x) * root, jnp.inf)
+    return jnp.where(x == jnp.inf, jnp.inf, (root / x) * root)
 
 
 _growth = double_precision(_growth_formula)
@@ -305,7 +305,7 @@ def exp1(x: ArrayLike) -> Array:
         >>> print(f"{exp1(1.0):.5f}")
         0.21938
     """
-    return _exp1(*real_operands("exp1", ("x",), x))  # type: ignore[no-any-return]
+    return _exp1(*real_operands("exp1", ("x",), x))
 
 
 @compiled
@@ -330,7 +330,7 @@ def expi(x: ArrayLike) -> Array:
         >>> print(f"{expi(1.0):.5f} {expi(-1.0):.5f}")
         1.89512 -0.21938
     """
-    return _expi(*real_operands("expi", ("x",), x))  # type: ignore[no-any-return]
+    return _expi(*real_operands("expi", ("x",), x))
 
 
 def _en(n: Any, x: Any) -> Any:
@@ -378,7 +378,7 @@ def _en_fraction(n: Any, x: Any) -> Any:
     return lax.exp(-x) / (x + n - tail)
 
 
-_expn = double_precision(_en, {1: lambda n, x: lax.neg(_expn(n - 1, x))})
+_expn: Any = double_precision(_en, {1: lambda n, x: lax.neg(_expn(n - 1, x))})
 
 
 @compiled

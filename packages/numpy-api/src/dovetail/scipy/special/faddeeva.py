@@ -211,7 +211,7 @@ def dawsn(x: ArrayLike) -> Array:
         >>> print(f"{dawsn(1.0):.5f}")
         0.53808
     """
-    return _dawsn_real(*real_operands("dawsn", ("x",), x))  # type: ignore[no-any-return]
+    return _dawsn_real(*real_operands("dawsn", ("x",), x))
 
 
 def _wofz_formula(z: Any) -> Any:
@@ -229,7 +229,7 @@ def _wofz_formula(z: Any) -> Any:
     phase = phase - jnp.floor(phase)
     trapezoid = (v < u) & (phase >= 0.25) & (phase <= 0.75)
     shift = jnp.where(trapezoid, 0.0, 0.5)
-    along, across = u * u + v * v, u * u - v * v
+    along = u * u + v * v
     real = imag = jnp.where(trapezoid, 1 / along, 0.0)
     for k in range(_NODES):
         node = _STEP * (k + shift)
@@ -312,7 +312,7 @@ def wofz(z: ArrayLike) -> Array:
     """
     z = inexact("wofz", z, "z")
     dtype = dtypes.result_type(z.dtype, np.complex64)
-    return _wofz(lax.convert_element_type(value(z), dtype))  # type: ignore[no-any-return]
+    return _wofz(lax.convert_element_type(value(z), dtype))
 
 
 @compiled
@@ -337,5 +337,5 @@ def erfcx(x: ArrayLike) -> Array:
     """
     x = value(inexact("erfcx", x))
     if dtypes.kind_of(x.dtype) == "c":
-        return _wofz(lax.complex(lax.neg(lax.imag(x)), lax.real(x)))  # type: ignore[no-any-return]
-    return _erfcx_real(x)  # type: ignore[no-any-return]
+        return _wofz(lax.complex(lax.neg(lax.imag(x)), lax.real(x)))
+    return _erfcx_real(x)

@@ -133,7 +133,7 @@ def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
         >>> print(f"{hyp1f1(1.0, 2.0, 1.0):.5f}")
         1.71828
     """
-    return _kummer(*real_operands("hyp1f1", ("a", "b", "x"), a, b, x))  # type: ignore[no-any-return]
+    return _kummer(*real_operands("hyp1f1", ("a", "b", "x"), a, b, x))
 
 
 def _continued(a: Any, b: Any, c: Any, distance: Any, value: Any, slope: Any) -> Any:
@@ -245,4 +245,4 @@ def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
         1.38629
     """
     operands = real_operands("hyp2f1", ("a", "b", "c", "x"), a, b, c, x)
-    return _gauss(*operands)  # type: ignore[no-any-return]
+    return _gauss(*operands)

@@ -103,4 +103,4 @@ def owens_t(h: ArrayLike, a: ArrayLike) -> Array:
         >>> print(f"{owens_t(1.0, 0.5):.5f}")
         0.04306
     """
-    return _owens(*real_operands("owens_t", ("h", "a"), h, a))  # type: ignore[no-any-return]
+    return _owens(*real_operands("owens_t", ("h", "a"), h, a))
