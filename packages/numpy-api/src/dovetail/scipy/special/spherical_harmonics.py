@@ -101,8 +101,8 @@ def sph_harm_y(
         `n_max`, and above it.
 
         >>> from dovetail.scipy.special import sph_harm_y
-        >>> print(dt.jit(sph_harm_y)(1, 0, 0.0, 0.0))
-        (0.4886025+0j)
+        >>> print(f"{dt.jit(sph_harm_y)(1, 0, 0.0, 0.0):.4f}")
+        0.4886+0.0000j
 
     Example:
         >>> from dovetail.scipy.special import sph_harm_y
