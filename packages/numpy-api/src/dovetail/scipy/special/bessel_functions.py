@@ -271,8 +271,8 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
 
     Example:
         >>> from dovetail.scipy.special import bessel_jn
-        >>> print(bessel_jn(2.0, v=2).round(3))
-        [0.224 0.577 0.353]
+        >>> print([f"{x:.4f}" for x in bessel_jn(2.0, v=2)])
+        ['0.2239', '0.5767', '0.3528']
     """
     order = integer("bessel_jn", "v", v)
     integer("bessel_jn", "n_iter", n_iter)
