@@ -1,11 +1,17 @@
 """The names of `dovetail.scipy.special`, for type checkers and at run time."""
 
 from dovetail.scipy.special.bernoulli_numbers import bernoulli as bernoulli
+from dovetail.scipy.special.bessel_functions import bessel_jn as bessel_jn
+from dovetail.scipy.special.bessel_functions import i0 as i0
+from dovetail.scipy.special.bessel_functions import i0e as i0e
+from dovetail.scipy.special.bessel_functions import i1 as i1
+from dovetail.scipy.special.bessel_functions import i1e as i1e
 from dovetail.scipy.special.beta_functions import beta as beta
 from dovetail.scipy.special.beta_functions import betainc as betainc
 from dovetail.scipy.special.beta_functions import betaln as betaln
 from dovetail.scipy.special.combinatorics import comb as comb
 from dovetail.scipy.special.combinatorics import factorial as factorial
+from dovetail.scipy.special.dilogarithm import spence as spence
 from dovetail.scipy.special.entropies import entr as entr
 from dovetail.scipy.special.entropies import kl_div as kl_div
 from dovetail.scipy.special.entropies import rel_entr as rel_entr
@@ -13,6 +19,9 @@ from dovetail.scipy.special.error_functions import erf as erf
 from dovetail.scipy.special.error_functions import erfc as erfc
 from dovetail.scipy.special.error_functions import erfcinv as erfcinv
 from dovetail.scipy.special.error_functions import erfinv as erfinv
+from dovetail.scipy.special.exponential_integrals import exp1 as exp1
+from dovetail.scipy.special.exponential_integrals import expi as expi
+from dovetail.scipy.special.exponential_integrals import expn as expn
 from dovetail.scipy.special.exponents import boxcox as boxcox
 from dovetail.scipy.special.exponents import boxcox1p as boxcox1p
 from dovetail.scipy.special.exponents import expit as expit
@@ -22,6 +31,9 @@ from dovetail.scipy.special.exponents import logsumexp as logsumexp
 from dovetail.scipy.special.exponents import softmax as softmax
 from dovetail.scipy.special.exponents import xlog1py as xlog1py
 from dovetail.scipy.special.exponents import xlogy as xlogy
+from dovetail.scipy.special.faddeeva import dawsn as dawsn
+from dovetail.scipy.special.faddeeva import erfcx as erfcx
+from dovetail.scipy.special.faddeeva import wofz as wofz
 from dovetail.scipy.special.gamma_functions import digamma as digamma
 from dovetail.scipy.special.gamma_functions import gamma as gamma
 from dovetail.scipy.special.gamma_functions import gammainc as gammainc
@@ -32,6 +44,13 @@ from dovetail.scipy.special.gamma_functions import loggamma as loggamma
 from dovetail.scipy.special.gamma_functions import multigammaln as multigammaln
 from dovetail.scipy.special.gamma_functions import poch as poch
 from dovetail.scipy.special.gamma_functions import polygamma as polygamma
+from dovetail.scipy.special.hypergeometric import hyp1f1 as hyp1f1
+from dovetail.scipy.special.hypergeometric import hyp2f1 as hyp2f1
 from dovetail.scipy.special.normal_distribution import log_ndtr as log_ndtr
 from dovetail.scipy.special.normal_distribution import ndtr as ndtr
 from dovetail.scipy.special.normal_distribution import ndtri as ndtri
+from dovetail.scipy.special.owens_function import owens_t as owens_t
+from dovetail.scipy.special.spherical_harmonics import sph_harm_y as sph_harm_y
+from dovetail.scipy.special.trigonometric_integrals import fresnel as fresnel
+from dovetail.scipy.special.trigonometric_integrals import sici as sici
+from dovetail.scipy.special.zeta_function import zeta as zeta
