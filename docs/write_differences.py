@@ -162,13 +162,21 @@ def sections() -> list[Section]:
 
 def public_modules() -> list[str]:
     """The modules whose names users write, in the order of the file."""
-    found = {"dovetail.numpy.fft", "dovetail.numpy.linalg"}
-    for package in ("dovetail", "dovetail.lax", "dovetail.experimental"):
-        found.add(package)
-        path = import_module(package).__path__
-        found |= {f"{package}.{module.name}" for module in pkgutil.iter_modules(path)}
-    found = {name for name in found if not re.search(r"\._|\.(testing|extend)$", name)}
+    experimental = pkgutil.iter_modules(import_module("dovetail.experimental").__path__)
+    found = {
+        *listed_modules("dovetail"),
+        *(f"dovetail.experimental.{m.name}" for m in experimental),
+    }
     return [*FIRST, *sorted(found.difference(FIRST))]
+
+
+def listed_modules(package: str) -> Iterator[str]:
+    """A package, and the modules among its public names, with those among theirs."""
+    yield package
+    contents = import_module(package)
+    for name in getattr(contents, "__all__", ()):
+        if isinstance(getattr(contents, name), ModuleType) and name not in ("extend", "testing"):
+            yield from listed_modules(f"{package}.{name}")
 
 
 def place_of(value: Any) -> tuple[str, str] | None:

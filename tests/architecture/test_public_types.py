@@ -16,6 +16,7 @@ MODULES = (
     "dovetail",
     "dovetail.lax",
     "dovetail.lax.linalg",
+    "dovetail.image",
     "dovetail.nn",
     "dovetail.nn.initializers",
     "dovetail.numpy",
@@ -23,6 +24,13 @@ MODULES = (
     "dovetail.numpy.linalg",
     "dovetail.ops",
     "dovetail.random",
+    *(
+        f"dovetail.scipy.{name}"
+        for name in (
+            *("cluster.vq", "fft", "integrate", "linalg", "ndimage", "optimize"),
+            *("signal", "sparse.linalg", "special", "stats", "stats.norm", "stats.beta"),
+        )
+    ),
     "dovetail.tree",
 )
 LIMIT = 0.05

@@ -60,6 +60,17 @@ def is_rounded(one: str, other: str) -> bool:
     return math.isclose(abs(complex(one)), abs(complex(other)), rel_tol=1e-5)
 
 
+def is_one_less(one: str, other: str) -> bool:
+    """Whether a real element is one less than the other, but for rounding to eight bits."""
+    return math.isclose(float(one) + 1, float(other), rel_tol=0.05)
+
+
+def is_moved(difference: Difference) -> bool:
+    """Whether all that differ have the same sum, as counts have when one is counted elsewhere."""
+    ours, theirs = elements(difference.ours), elements(difference.theirs)
+    return len(ours) == len(theirs) and sum(map(float, ours)) == sum(map(float, theirs))
+
+
 def is_reordered(difference: Difference) -> bool:
     """Whether the same numbers come in another order, where all that differ are told."""
     ours, theirs = elements(difference.ours), elements(difference.theirs)

@@ -64,7 +64,8 @@ MERELY_REFUSED = "|".join(
         r"^ConcretizationTypeError: Abstract tracer value encountered",  # the same
         r"Linearization failed to produce known values",  # gradients of windows that start anywhere
         r"^ValueError: Invalid shape for `(swap|addupdate)`",  # what is written is repeated
-        r"^ValueError: Invalid dtype for `(swap|addupdate)`. Ref dtype: complex",  # and converted
+        r"^ValueError: Invalid dtype for `(swap|addupdate)`",  # and converted
+        r"Argument to jax.numpy.tri[lu] must be at least 2D",  # a row is repeated, as in NumPy
         r"^ValueError: Out of bound slice: start=0, dim=0",  # a part of an empty reference is empty
         r"requires floating-point or complex inputs; got u?int[24]",  # they become floats
         r"^TypeError: len\(\) of unsized object",  # a polynomial of one coefficient
@@ -75,6 +76,7 @@ MERELY_REFUSED = "|".join(
         r"Unsupported input type to jax.numpy.i0: u?int[24]",  # they become floats
         r"PRNG key seed must be an integer; got JitTracer",  # which is told where it is traced
         r"select cases must have the same shapes",  # the gradient of clamp with bounds of rank 0
+        r"clamp requires (min|max)\.shape == operand\.shape",  # numbers mapped with their bounds
         r"unexpected JAX type .* expected float0",  # cotangents of integers are not read
         r"An overflow was encountered while parsing an argument",  # loops of 2**31 turns
         r"^ValueError: dtype=dtype\(.*\) is not an integer type",  # uint64 with a signed integer
@@ -506,8 +508,8 @@ KNOWN = (
             "structure",
             r"jnp\.reshape|lax\.(polynomial|stop_gradient|associative_scan)|"
             r"(transform|through) dt\.\w+",
-            r"^\* ",
-            r"^numpy ",
+            r"^(tuple\()?\*",
+            r"^(tuple\()?(numpy |Typed)",
         ),
     ),
     Known(
@@ -523,7 +525,7 @@ KNOWN = (
     Known(
         "older versions of JAX",
         None,
-        of("dtype|weak type", r"jnp\.(tri|hypot|log2)", theirs="32|64"),
+        of("dtype|weak type", r"jnp\.(tri|hypot|log2)", theirs="32|64|128"),
     ),
     Known(
         "an element that is updated twice has no derivative",
@@ -545,7 +547,32 @@ KNOWN = (
     Known(
         "of two mistakes either may be told",
         None,
-        of("error", r"lax\.fori_loop", "cannot be broadcast", "must have equal types"),
+        of("error", r"lax\.fori_loop", "cannot be broadcast|unroll needs", "must have equal types"),
+    ),
+    Known(
+        "of two mistakes either may be told",
+        None,
+        of("error", r"(jnp\.|method )(nan)?mean", "dtype must be one of", "where must be None"),
+    ),
+    Known(
+        "of two mistakes either may be told",
+        None,
+        of("error", r"lax\.(scan|map)", "cannot be broadcast to", "must have equal output types"),
+    ),
+    Known(
+        "more indices than dimensions are an IndexError, as for arrays",
+        None,
+        of("error", r"through dt\.new_ref", "^IndexError: too many", "must not be longer than"),
+    ),
+    Known(
+        "lax does not promote",
+        None,
+        of("refused", r"lax\.random_gamma_grad", "requires arguments of equal dtypes"),
+    ),
+    Known(
+        "booleans are no numbers to add, however few they are",
+        None,
+        of("refused", r"jnp\.poly(add|sub)", "does not accept booleans", r"\[0\] \[\]$"),
     ),
     Known(
         "a value that is known",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from difference_patterns import (
     Known,
     are_apart,
+    is_moved,
+    is_one_less,
     is_reordered,
     is_rounded,
     is_special,
@@ -35,7 +37,7 @@ KNOWN_VALUES = (
     Known(
         "special functions are exact, and infinite at every pole",
         "dovetail.lax: zeta",
-        pairs(r"lax\.(zeta|polygamma)", lambda a, b: is_special(a) or is_special(b)),
+        pairs(r"lax\.(zeta|polygamma|digamma)", lambda a, b: is_special(a) or is_special(b)),
     ),
     Known(
         "functions of complex numbers have the values of C99 where they are not finite",
@@ -133,6 +135,7 @@ KNOWN_VALUES = (
         for call, dtypes in (
             (r"(^| |\()-\d|\d{3,}", ""),
             (r"(?<![\w.])([2-9]|\d{2,})(?![\w.])", r"\bu?int[24]\b"),
+            ("", r"\buint\d.*\bint\d|\bint\d.*\buint\d"),
         )
     ),
     Known(
@@ -153,7 +156,7 @@ KNOWN_VALUES = (
         None,
         lambda d: (
             d.mode == "grad"
-            and pairs(r".*\bjnp\.hypot\b.*", lambda a, b: is_zero(a) and b in ("1.0", "nan"))(d)
+            and pairs(r".*\bjnp\.hypot\b.*", lambda a, b: b == "nan" or is_one_less(a, b))(d)
         ),
     ),
     Known(
@@ -221,20 +224,20 @@ KNOWN_VALUES = (
     Known(
         "JAX sorts integers of two bits in another order",
         None,
-        of("value", r"jnp\.sort_complex", dtypes=r"\bu?int2\b"),
+        of("value", r"(jnp|lax)\.(arg)?sort\w*", dtypes=r"\bu?int2\b"),
     ),
     Known(
         "nan is the minimum, and the maximum, of complex numbers, too",
         None,
         pairs(
-            r"(at |lax\.(scatter|reduce)_|(jnp\.|method )a?)(min|max)",
+            r"(at |lax\.(scatter|reduce)_|(jnp\.|method )a?)(min|max)|(jnp\.|method )ptp",
             lambda a, b: "nan" in a and "j" in b,
         ),
     ),
     Known(
         "between infinities there are no bins",
         None,
-        of("value", r"jnp\.histogram(2d|dd)?", r"nan, nan\]", r"inf, -?inf\]"),
+        of("value", r"jnp\.histogram\w*", r"nan, nan\]", r"inf, -?inf\]"),
     ),
     Known(
         "a complex number is nan where either part is",
@@ -244,7 +247,7 @@ KNOWN_VALUES = (
     Known(
         "integers are floats before they are made positive",
         None,
-        pairs(r"nn\.soft_sign", lambda a, b: is_special(b)),
+        pairs(r"nn\.soft_sign", lambda a, b: is_special(b) or abs(float(b)) > 1),
     ),
     Known(
         "a set without elements is filled with zeros",
@@ -255,6 +258,104 @@ KNOWN_VALUES = (
         "powers that are all zero have the coefficient zero",
         None,
         pairs(r"jnp\.polyfit", lambda a, b: is_zero(a) and b == "nan"),
+    ),
+    Known(
+        "a fit has a derivative where its singular values are equal, too",
+        None,
+        lambda d: d.mode == "grad" and pairs(r"jnp\.polyfit", lambda a, b: b == "nan")(d),
+    ),
+    Known(
+        "a polynomial without coefficients is zero",
+        None,
+        pairs(r"jnp\.polymul", lambda a, b: is_zero(a) and b == "nan"),
+    ),
+    Known(
+        "an infinite number is a quantile of its own",
+        None,
+        pairs(
+            r"jnp\.(nan)?(quantile|percentile)", lambda a, b: a in ("inf", "-inf") and b == "nan"
+        ),
+    ),
+    Known(
+        "JAX's products of small integers lose their upper half",
+        None,
+        of("value", r"lax\.mulhi", dtypes=r"\bu?int[24]\b"),
+    ),
+    Known(
+        "JAX reads six bits of an exponent that is an array",
+        None,
+        of("value", r"jnp\.pow(er)?|operator \*\*", r"^\* u?int"),
+    ),
+    Known(
+        "the sign of a complex number has a derivative",
+        "dovetail.lax: sign",
+        lambda d: d.mode == "grad" and of("value", r"(jnp|lax)\.sign", r"^\* complex")(d),
+    ),
+    Known(
+        "the incomplete beta function is one at one",
+        None,
+        pairs(r"lax\.betainc", lambda a, b: a == "1.0" and b == "nan"),
+    ),
+    Known(
+        "a determinant that is infinite has a sign",
+        None,
+        of("value", r"jnp\.linalg\.slogdet", theirs=r"nan"),
+    ),
+    Known(
+        "negative numbers become the unsigned integer zero",
+        None,
+        lambda d: (
+            of("value", r"jnp\.insert", r"^\* uint")(d) and pairs(ANY, lambda a, b: is_zero(a))(d)
+        ),
+    ),
+    Known(
+        "nan comes last in dtypes without a negative zero, too",
+        None,
+        of("value", r"(jnp|lax)\.sort\w*", theirs=r"nan", dtypes=r"float8_\w+fnuz"),
+    ),
+    Known(
+        "the sign of an imaginary zero says on which side of the cut a number is",
+        None,
+        pairs(
+            r"(jnp|lax)\.a(rc)?(sin|cos|tan)h?",
+            lambda a, b: "j" in a and is_rounded(a, b),
+        ),
+    ),
+    Known(
+        "mixed floats are interpolated in the wider dtype",
+        None,
+        of("value", r"jnp\.interp", dtypes=r"\bb?float16\b.*\bfloat(32|64)\b|float32.*float16"),
+    ),
+    Known(
+        "transforms of numbers of 16 bits differ by their rounding",
+        None,
+        lambda d: (
+            of("value", r"jnp\.fft\.\w+", dtypes=r"float16")(d)
+            and pairs(ANY, lambda a, b: abs(complex(a) - complex(b)) < 0.01 * abs(complex(b)))(d)
+        ),
+    ),
+    Known(
+        "a number at an edge is in the bin above it",
+        "dovetail.numpy: histogram",
+        lambda d: of("value", r"jnp\.histogram(2d|dd)?")(d) and is_moved(d),
+    ),
+    Known(
+        "equal elements share the derivative of the extreme",
+        None,
+        lambda d: d.mode == "grad" and of("value", r"lax\.cum(max|min)|jnp\.partition")(d),
+    ),
+    Known(
+        "what a loop carries is not weakly typed, so that it does not become unsigned",
+        "dovetail.lax: scan",
+        pairs(
+            r"lax\.(scan|while_loop|fori_loop|map)",
+            lambda a, b: b.isdigit() and int(b) >= 2**31,
+        ),
+    ),
+    Known(
+        "what is single is converted to double after it is rounded",
+        None,
+        pairs(r"through dt\.\w+", is_rounded),
     ),
     Known(
         "positions beyond int32 are out of bounds",

@@ -266,3 +266,33 @@ def test_results_for_numpy_arrays_are_arrays(module: str) -> None:
                 wrong.append(f"{module}.{name} of {dt.typeof(arguments[0])}")
     assert not wrong, "\n".join(wrong)
     assert taken >= MODULES[module][1]
+
+
+#: Functions for which the dtype of an argument is more than the dtype that it is computed in.
+OF_OTHER_DTYPES = ("numpy.frombuffer", "lax.iota")
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_numpy_arrays_of_double_precision_count_as_single(module: str) -> None:
+    """In a trace, too, where they stay NumPy arrays until a primitive takes them."""
+    wrong, taken = [], 0
+    for name, function in functions(module):
+        for arguments in ARGUMENTS:
+            wide = dt.tree.map(lambda x: np.float64(x) if is_real(x) else x, arguments)
+            try:
+                want = [(r.shape, r.dtype) for r in staged(function, arguments)]
+            except Exception:
+                continue
+            taken += 1
+            if f"{module}.{name}" in OF_OTHER_DTYPES:
+                continue
+            got = [(r.shape, r.dtype) for r in staged(function, wide)]
+            if got != want:
+                wrong.append(f"{module}.{name} of {arguments} has {got} and not {want}")
+    assert not wrong, "\n".join(wrong)
+    assert taken >= MODULES[module][1]
+
+
+def staged(function: Callable[..., Any], arguments: tuple[Any, ...]) -> list[Any]:
+    """The avals of a function's results."""
+    return list(dt.tree.leaves(dt.eval_shape(lambda: function(*arguments))))

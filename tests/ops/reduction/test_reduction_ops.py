@@ -134,6 +134,19 @@ def own_lowering(primitive: Primitive, **params: Any) -> Callable[[Any], Any]:
 SPECIAL = np.array([1, np.nan, np.inf, -np.inf, -0.0, 0.0, np.nan, 7] * 9, np.float32)
 
 
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e4m3b11fnuz", "float8_e5m2fnuz"])
+@pytest.mark.parametrize("function", [lax.cummax, lax.cummin])
+def test_derivatives_of_running_extremes_where_there_is_no_infinity(
+    function: Callable[[Any], Any], dtype: str
+) -> None:
+    def gradient(x: Any) -> Any:
+        return dt.grad(lambda x: lax.reduce_sum(function(x), (0,)).astype("float32"))(x)
+
+    x = np.array([1.0, 0.5, 2.0, 2.0], np.float32)
+    got = gradient(x.astype(dtype)).astype("float32")
+    np.testing.assert_array_equal(got, gradient(x))
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "uint32", "bool"])
 def test_platform_rules_agree_with_own_ones(dtype: str) -> None:
     """On a CPU: argmax in two passes, short rows as columns, cumulative operations as loops."""

@@ -29,11 +29,13 @@ LARGE_PRIME: Final = 1000
 
 @TABLE.rule("fft")
 def fft(context: Any, x: Any, *, fft_type: Any, fft_lengths: tuple[int, ...]) -> Any:
-    """A transform from or to a real signal; NotImplemented where nothing is gained."""
+    """A transform; NotImplemented where there is nothing to compute."""
     (aval,), (out,) = context.avals_in, context.avals_out
     kind = fft_type.name
-    if kind not in ("RFFT", "IRFFT") or len(fft_lengths) != 1 or not aval.size or not out.size:
+    if not fft_lengths or not aval.size or not out.size:
         return NotImplemented
+    if kind not in ("RFFT", "IRFFT") or len(fft_lengths) != 1:
+        return _transformed(context, x, out, kind, fft_lengths)
     (length,) = fft_lengths
     single = prod(out.shape[:-1]) == 1
     if single and length % 2 == 0 and SHORTEST <= length <= LONGEST:
@@ -42,7 +44,7 @@ def fft(context: Any, x: Any, *, fft_type: Any, fft_lengths: tuple[int, ...]) ->
     if length > LARGE_PRIME and _is_prime(length):
         whole = _as_complex if kind == "RFFT" else _from_whole
         return whole(context, x, aval, out, length)
-    return NotImplemented
+    return _transformed(context, x, out, kind, fft_lengths)
 
 
 def _is_prime(n: int) -> bool:
@@ -60,12 +62,27 @@ def _part(context: Any, x: Any, aval: Any, start: int, stop: int) -> Any:
     return context.slice(x, _resized(aval, size), (0,) * len(lead) + (start,), (*lead, stop))
 
 
-def _transformed(context: Any, x: Any, aval: Any, kind: str) -> Any:
-    attributes = {
-        "fft_type": context.fft_type(kind),
-        "fft_length": context.i64_array(aval.shape[-1:]),
-    }
-    return context.op("fft", [x], aval, attributes)
+def _transformed(context: Any, x: Any, out: Any, kind: str, lengths: tuple[int, ...]) -> Any:
+    """XLA's transform, of which the result is stored in row-major order.
+
+    XLA takes any order that a user of the result wants, such as a factorisation by LAPACK, and then
+    refuses to compile, since its transforms have no other.
+    """
+    attributes = {"fft_type": context.fft_type(kind), "fft_length": context.i64_array(lengths)}
+    y = context.op("fft", [x], out, attributes)
+    if out.ndim < 2:
+        return y
+    order = [tuple(reversed(range(out.ndim)))]
+    (y,) = context.custom_call(
+        "LayoutConstraint",
+        [y],
+        [out],
+        backend_config="",
+        operand_layouts=order,
+        result_layouts=order,
+        api_version=1,
+    )
+    return y
 
 
 def _mirrored(context: Any, x: Any, aval: Any) -> Any:
@@ -129,7 +146,7 @@ def _halved(context: Any, x: Any, aval: Any, out: Any, length: int) -> Any:
         part = context.slice(x, single, (*lead, i), (*pairs.shape[:-1], i + 1))
         parts.append(context.reshape(part, samples))
     packed = _resized(out, half)
-    z = _transformed(context, context.complex(*parts, packed), packed, "FFT")
+    z = _transformed(context, context.complex(*parts, packed), packed, "FFT", (half,))
     first = _part(context, z, packed, 0, 1)
     z = context.concatenate([z, first], out, out.ndim - 1)
     other = _mirrored(context, z, out)
@@ -151,7 +168,7 @@ def _doubled(context: Any, y: Any, aval: Any, out: Any, length: int) -> Any:
     roots = context.mul(_roots(context, packed, length, 1), context.constant(0.5j, packed), packed)
     even = context.mul(even, context.constant(0.5 + 0j, packed), packed)
     z = context.add(even, context.mul(odd, roots, packed), packed)
-    z = _transformed(context, z, packed, "IFFT")
+    z = _transformed(context, z, packed, "IFFT", (half,))
     samples = _resized(out, half)
     single = out.update(shape=(*out.shape[:-1], half, 1))
     parts = [
@@ -166,7 +183,7 @@ def _as_complex(context: Any, x: Any, aval: Any, out: Any, length: int) -> Any:
     """RFFT: the first half of the transform of complex numbers."""
     whole = _resized(out, length)
     z = context.complex(x, context.constant(0.0, aval), whole)
-    z = _transformed(context, z, whole, "FFT")
+    z = _transformed(context, z, whole, "FFT", (length,))
     z = _part(context, z, whole, 0, out.shape[-1])
     return _real_at_ends(context, z, out, length)
 
@@ -177,4 +194,4 @@ def _from_whole(context: Any, y: Any, aval: Any, out: Any, length: int) -> Any:
     count = aval.shape[-1] - 1
     other = _part(context, _mirrored(context, y, aval), aval, 0, count)
     z = context.concatenate([y, other], whole, whole.ndim - 1)
-    return context.real(_transformed(context, z, whole, "IFFT"), out)
+    return context.real(_transformed(context, z, whole, "IFFT", (length,)), out)

@@ -93,7 +93,9 @@ def array_like(x: Any, function: str, argument: str = "x") -> Array:
         return x  # type: ignore[return-value]
     found = as_operand(x, function, argument)
     if found is x:
-        _ = aval_of(x).dtype  # which a token refuses to have
+        dtype = aval_of(x).dtype  # which a token refuses to have
+        if isinstance(x, np.ndarray) and x.dtype != dtype:
+            return checked_ndarray(x, "the argument")  # so that x.dtype is the dtype it counts for
     return found
 
 

@@ -15,7 +15,7 @@ from dovetail.extend.avals import aval_of
 from dovetail.scipy.optimize.curvature import Inverse, Memory, product
 from dovetail.scipy.optimize.line_search import Point, search
 from dovetail.tree_util import tree_leaves
-from dovetail.typing import Array
+from dovetail.typing import Array, ArrayLike
 
 _LBFGS = "l-bfgs-experimental-do-not-rely-on-this"
 
@@ -83,11 +83,11 @@ class _State(NamedTuple):
 
 def minimize(
     fun: Callable[..., Any],
-    x0: Any,
+    x0: ArrayLike,
     args: tuple[Any, ...] = (),
     *,
     method: str,
-    tol: Any = None,
+    tol: float | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> OptimizeResults:
     """Find a local minimum of a function of a vector.

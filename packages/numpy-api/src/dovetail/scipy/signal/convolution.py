@@ -60,6 +60,10 @@ def convolve(
 
         Transforms of 16-bit floats are computed in float32, with the result in their dtype.
 
+        >>> from dovetail.scipy.signal import convolve
+        >>> print(convolve(jnp.ones(2, 'float16'), jnp.ones(2, 'float16'), method="fft").dtype)
+        float16
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> from dovetail.scipy.signal import convolve

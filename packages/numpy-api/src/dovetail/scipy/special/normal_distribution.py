@@ -153,6 +153,7 @@ def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
 
         Integers, and floats narrower than float32, are taken as well.
 
+        >>> from dovetail.scipy.special import log_ndtr
         >>> print(f"{log_ndtr(0):.4f}")
         -0.6931
 

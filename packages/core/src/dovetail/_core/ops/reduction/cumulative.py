@@ -26,7 +26,7 @@ from dovetail._core.ops.elementwise.complex import real
 from dovetail._core.ops.elementwise.exponential import exp_p, log_p
 from dovetail._core.ops.elementwise.extrema import Extremum, max_p, min_p
 from dovetail._core.ops.elementwise.selection import select_n_p
-from dovetail._core.ops.reduction.reductions import KINDS
+from dovetail._core.ops.reduction.reductions import KINDS, highest, lowest
 from dovetail._core.ops.shape.dimensions import canonical_dimension, replaced
 from dovetail._core.ops.shape.slicing import pad_with
 from dovetail._core.trace.primitive import Primitive
@@ -142,7 +142,7 @@ class CumExtreme(Cumulative):
     generates_nan = False
 
     extreme: ClassVar[Extremum]
-    worst: ClassVar[float]
+    worst: ClassVar[Callable[[Any], Any]]
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], *, axis: int, reverse: bool
@@ -152,7 +152,7 @@ class CumExtreme(Cumulative):
         if type(t) is Zero or aval_of(out).tangent().dtype != aval_of(out).dtype:
             return out, Zero.of(out)
         dtype = aval_of(x).dtype
-        before = shifted(out, axis, reverse, self.worst)
+        before = shifted(out, axis, reverse, self.worst(dtype))
         # An element that is worse than the running extreme leaves the shares; an equal one joins; a
         # better one starts anew. The sums over those that share, and their counts, are therefore
         # linear recurrences.
@@ -168,13 +168,13 @@ class CumExtreme(Cumulative):
 class CumMax(CumExtreme):
     """The largest of the elements up to each; NaN from the first NaN on."""
 
-    name, numpy, extreme, worst = "cummax", np.maximum, max_p, -np.inf
+    name, numpy, extreme, worst = "cummax", np.maximum, max_p, staticmethod(lowest)
 
 
 class CumMin(CumExtreme):
     """The smallest of the elements up to each; NaN from the first NaN on."""
 
-    name, numpy, extreme, worst = "cummin", np.minimum, min_p, np.inf
+    name, numpy, extreme, worst = "cummin", np.minimum, min_p, staticmethod(highest)
 
 
 class CumLogSumExp(Cumulative):

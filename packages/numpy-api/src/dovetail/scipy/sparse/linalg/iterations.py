@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from dovetail import lax
 from dovetail import numpy as jnp
 from dovetail.scipy.sparse.linalg.systems import Operator, inner, norm, solution
-from dovetail.typing import Array
+from dovetail.typing import Array, ArrayLike
 
 T = TypeVar("T")
 
@@ -30,14 +31,14 @@ def _most(maxiter: Any, b: Any) -> Any:
 
 
 def cg(
-    A: Any,
+    A: ArrayLike | Callable[[T], T],
     b: T,
     x0: T | None = None,
     *,
-    tol: Any = 1e-05,
-    atol: Any = 0.0,
-    maxiter: Any = None,
-    M: Any = None,
+    tol: ArrayLike = 1e-05,
+    atol: ArrayLike = 0.0,
+    maxiter: int | None = None,
+    M: ArrayLike | Callable[[T], T] | None = None,
 ) -> tuple[T, Array]:
     """Solve a system with a positive definite, hermitian operator by conjugate gradients.
 
@@ -110,14 +111,14 @@ def cg(
 
 
 def bicgstab(
-    A: Any,
+    A: ArrayLike | Callable[[T], T],
     b: T,
     x0: T | None = None,
     *,
-    tol: Any = 1e-05,
-    atol: Any = 0.0,
-    maxiter: Any = None,
-    M: Any = None,
+    tol: ArrayLike = 1e-05,
+    atol: ArrayLike = 0.0,
+    maxiter: int | None = None,
+    M: ArrayLike | Callable[[T], T] | None = None,
 ) -> tuple[T, Array]:
     """Solve a system by stabilized biconjugate gradients.
 

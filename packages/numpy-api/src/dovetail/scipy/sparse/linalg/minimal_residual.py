@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from dovetail import lax
 from dovetail import numpy as jnp
 from dovetail.extend.arguments import integer
 from dovetail.scipy.sparse.linalg.systems import Operator, norm, solution
-from dovetail.typing import Array
+from dovetail.typing import Array, ArrayLike
 
 T = TypeVar("T")
 
@@ -103,15 +104,15 @@ def _incremental(matvec: Operator, precondition: Operator, r: Any, restart: int,
 
 
 def gmres(
-    A: Any,
+    A: ArrayLike | Callable[[T], T],
     b: T,
     x0: T | None = None,
     *,
-    tol: Any = 1e-05,
-    atol: Any = 0.0,
+    tol: ArrayLike = 1e-05,
+    atol: ArrayLike = 0.0,
     restart: int = 20,
-    maxiter: Any = None,
-    M: Any = None,
+    maxiter: int | None = None,
+    M: ArrayLike | Callable[[T], T] | None = None,
     solve_method: str = "batched",
 ) -> tuple[T, Array]:
     """Solve a system by the generalized minimal residual method with restarts.
