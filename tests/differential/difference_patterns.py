@@ -78,7 +78,7 @@ def is_reordered(difference: Difference) -> bool:
         return True
     if "j" in "".join(ours + theirs):
         return False
-    one, other = (sorted(map(float, each)) for each in (ours, theirs))
+    one, other = (np.sort([*map(float, each)]) for each in (ours, theirs))
     return bool(np.allclose(one, other, rtol=1e-5, equal_nan=True))
 
 

@@ -297,6 +297,11 @@ KNOWN_VALUES = (
         pairs(r"lax\.betainc", lambda a, b: a == "1.0" and b == "nan"),
     ),
     Known(
+        "products of infinite complex numbers depend on their order",
+        None,
+        pairs(r"(jnp|lax)\.cum(ulative_)?prod", lambda a, b: is_special(a) and is_special(b)),
+    ),
+    Known(
         "a determinant that is infinite has a sign",
         None,
         of("value", r"jnp\.linalg\.slogdet", theirs=r"nan"),

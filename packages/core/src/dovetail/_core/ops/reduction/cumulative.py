@@ -142,7 +142,7 @@ class CumExtreme(Cumulative):
     generates_nan = False
 
     extreme: ClassVar[Extremum]
-    worst: ClassVar[Callable[[Any], Any]]
+    worst: ClassVar[Any]
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], *, axis: int, reverse: bool
