@@ -15,6 +15,7 @@ import json
 import math
 import re
 import types
+import typing
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -81,7 +82,7 @@ def described(value: Any) -> str:
         return f"primitive({value.name})"
     if isinstance(value, type) and issubclass(value, enum.Enum):
         return f"enum({', '.join(f'{m.name}={m.value!r}' for m in value)})"
-    if isinstance(value, types.GenericAlias | types.UnionType):
+    if isinstance(value, types.GenericAlias | types.UnionType | typing.NewType):
         return "annotation"
     if value is None or isinstance(value, float):
         return repr(value)

@@ -24,6 +24,7 @@ from dovetail.random.intervals import bits as bits
 from dovetail.random.intervals import rademacher as rademacher
 from dovetail.random.intervals import randint as randint
 from dovetail.random.intervals import uniform as uniform
+from dovetail.random.keys import Key as Key
 from dovetail.random.keys import PRNGKey as PRNGKey
 from dovetail.random.keys import clone as clone
 from dovetail.random.keys import fold_in as fold_in

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NewType
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from dovetail.random.arguments import (
     typed,
 )
 from dovetail.typing import Array, ArrayLike, DTypeLike, KeyLike
+
+Key = NewType("Key", Array)
+"""A typed key, for annotations: it is an array, and `Key(x)` is `x`."""
 
 _UINT32 = np.dtype(np.uint32)
 
