@@ -38,7 +38,7 @@ def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
     clean = {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith(("DOVETAIL_", "JAX_"))
+        if not name.startswith(("DOVETAIL_", "JAX_", "PYTEST_"))
     }
     return subprocess.run(
         [sys.executable, "-c", "from dovetail._core.base.config import config\n" + code],
@@ -189,6 +189,13 @@ def values_in_a_process(**environment: str) -> dict[str, Any]:
 def test_defaults_in_a_fresh_process() -> None:
     expected = {name: row.default for name, row in OPTIONS.items()}
     assert values_in_a_process() == expected
+
+
+def test_what_is_on_in_tests() -> None:
+    expected = {name: row.default for name, row in OPTIONS.items()} | {"debug_key_reuse": True}
+    assert values_in_a_process(PYTEST_VERSION="9") == expected
+    off = {"PYTEST_VERSION": "9", "JAX_DEBUG_KEY_REUSE": "0"}
+    assert values_in_a_process(**off) == expected | {"debug_key_reuse": False}
 
 
 @pytest.mark.parametrize("prefix", ["DOVETAIL_", "JAX_"])

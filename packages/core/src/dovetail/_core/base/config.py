@@ -445,11 +445,12 @@ debug_key_reuse = Option(
     "debug_key_reuse",
     BOOL,
     False,
-    "Raise when a random key is used for the second time, and name both lines.",
+    "Raise when a random key is used for the second time, and name both lines. On under pytest.",
     affects_calls=True,
+    under_pytest=True,
 )
 """Differs:
-    The error names both lines. Keys are told apart one by one, also in arrays of keys and at
+    It is on in tests that pytest runs, unless something else is said. The error names both lines. Keys are told apart one by one, also in arrays of keys and at
     positions that are known; what merely holds a key again, or takes it out of an array, uses
     nothing.
 

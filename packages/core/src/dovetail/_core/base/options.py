@@ -103,6 +103,7 @@ class Option(Cell[T]):
         affects_tracing: bool = False,
         affects_calls: bool = False,
         ours: bool = False,
+        under_pytest: T | None = None,
     ) -> None:
         """Declare an option.
 
@@ -114,11 +115,16 @@ class Option(Cell[T]):
             affects_tracing: whether programs depend on it.
             affects_calls: whether calls of compiled programs do, which C++ then keeps apart.
             ours: whether JAX has no such option, so that no ``JAX_`` variable sets it.
+            under_pytest: its value in tests, where nothing else is said: pytest sets a variable
+                that says it is there, which processes that tests start inherit.
         """
+        start = default
+        if under_pytest is not None and "PYTEST_VERSION" in os.environ:
+            start = under_pytest
         variables = tuple([prefix + name.upper() for prefix in _PREFIXES[: 1 if ours else 2]])
         super().__init__(
             name,
-            _from_environment(variables, kind, default),
+            _from_environment(variables, kind, start),
             include_in_jit_key=affects_tracing or affects_calls,
             include_in_trace_context=affects_tracing,
         )

@@ -221,7 +221,8 @@ class KeyTracker:
         raise KeyReuseError(
             f"a random key was used at {first}, and is used {again}, "
             "where it gives the same numbers once more. Split it before, and use each new key "
-            "once: key, subkey = random.split(key); random.clone(key) says that this is intended"
+            "once: key, subkey = random.split(key); random.clone(key) says that this is intended, "
+            "and the option debug_key_reuse, which is on under pytest, can be turned off"
         )
 
     def _refuse_copies(
