@@ -533,6 +533,13 @@ KNOWN = (
         of("refused", r"lax\.scatter_apply", "only where no element is updated twice"),
     ),
     Known(
+        "JAX refuses to compute the loop, of which there is no gradient",
+        None,
+        lambda d: (
+            d.mode == "grad" and of("refused", r"lax\.fori_loop", "no gradient in reverse mode")(d)
+        ),
+    ),
+    Known(
         "of two mistakes either may be told",
         None,
         of(

@@ -297,6 +297,11 @@ KNOWN_VALUES = (
         pairs(r"lax\.betainc", lambda a, b: a == "1.0" and b == "nan"),
     ),
     Known(
+        "JAX passes on the memory of NumPy's array, which may be gone",
+        None,
+        lambda d: d.mode == "vmap" and of("value", r"lax\.stop_gradient", r"^\* u?int")(d),
+    ),
+    Known(
         "products of infinite complex numbers depend on their order",
         None,
         pairs(r"(jnp|lax)\.cum(ulative_)?prod", lambda a, b: is_special(a) and is_special(b)),
