@@ -123,6 +123,7 @@ def test_mistakes_are_refused():
         (TypeError, {"fun": 3}),
         (TypeError, {"fun": lambda x: x}),
         (TypeError, {"fun": lambda x: (x[0],)}),
+        (TypeError, {"fun": lambda x: None}),
         (TypeError, {"fun": lambda x: x[0] * 1j}),
         (TypeError, {"fun": lambda x: jnp.argmax(x)}),
         (ValueError, {"x0": 1.0}),

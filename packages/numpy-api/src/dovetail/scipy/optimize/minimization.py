@@ -186,8 +186,8 @@ def _settings(
 
 
 def _check_function(result: Any) -> None:
-    (leaf, *others) = tree_leaves(result) or [None]
-    if others or leaf is not result or leaf.shape != () or dtypes.kind_of(leaf.dtype) != "f":
+    is_array = [leaf is result for leaf in tree_leaves(result)] == [True]
+    if not is_array or result.shape != () or dtypes.kind_of(result.dtype) != "f":
         raise TypeError(f"minimize: fun must return a real scalar, got {result}")
 
 
