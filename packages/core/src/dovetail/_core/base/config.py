@@ -450,9 +450,9 @@ debug_key_reuse = Option(
     under_pytest=True,
 )
 """Differs:
-    It is on in tests that pytest runs, unless something else is said. The error names both lines. Keys are told apart one by one, also in arrays of keys and at
-    positions that are known; what merely holds a key again, or takes it out of an array, uses
-    nothing.
+    It is on in tests that pytest runs, unless something else is said. The error names both lines.
+    Keys are told apart one by one, also in arrays of keys and at positions that are known; what
+    merely holds a key again, or takes it out of an array, uses nothing.
 
     >>> from dovetail import random
     >>> with dt.debug_key_reuse():
