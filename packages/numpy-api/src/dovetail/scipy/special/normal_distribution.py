@@ -10,6 +10,7 @@ from dovetail import numpy as jnp
 from dovetail.extend.arguments import integer
 from dovetail.extend.avals import aval_of
 from dovetail.numpy.compiled import compiled, compiled_with
+from dovetail.scipy.special.double_precision import in_double
 from dovetail.scipy.special.operands import SINGLE, computed, real_operands
 from dovetail.typing import Array, ArrayLike
 
@@ -250,9 +251,7 @@ def _quotient(x: Any, coefficients: tuple[tuple[float, ...], tuple[float, ...]])
     return results[0] / results[1]
 
 
-@custom_jvp
-def normal_quantile(p: Any) -> Any:
-    """`ndtri` of float32 or float64."""
+def _quantile_formula(p: Any) -> Any:
     centred = p - 0.5
     central = abs(centred) <= 0.425
     middle = centred * _quotient(0.180625 - centred * centred, _CENTRE)
@@ -268,17 +267,16 @@ def normal_quantile(p: Any) -> Any:
     return jnp.where(central, middle, jnp.where(centred < 0, -outer, outer))
 
 
-@normal_quantile.defjvp
-def _normal_quantile_jvp(primals: Any, tangents: Any) -> Any:
-    x = normal_quantile(*primals)
-    return x, tangents[0] / _density(x)
+#: `ndtri` of float32 or float64.
+normal_quantile: Any = in_double(_quantile_formula, {0: lambda p: 1 / _density(normal_quantile(p))})
 
 
 @compiled
 def ndtri(p: ArrayLike) -> Array:
     """The inverse of `ndtr`: the quantiles of the standard normal distribution.
 
-    Source: M. J. Wichura, Algorithm AS 241, Applied Statistics 37 (1988).
+    Source: M. J. Wichura, Algorithm AS 241, Applied Statistics 37 (1988). It is computed in
+    float64.
 
     Args:
         p: array or scalar of a real dtype: probabilities.
