@@ -25,7 +25,7 @@ import numpy as np
 NDArray = np.ndarray[Any, Any]
 DTYPES = ("float32", "float64")
 #: How many numbers of each domain are tried.
-COUNT = 400
+COUNT = 200
 
 
 class Range(NamedTuple):
@@ -97,6 +97,23 @@ def multivariate(mp: Any, a: Any) -> Any:
     return 1.5 * mp.log(mp.pi) + mp.fsum(mp.loggamma(a - mp.mpf(i) / 2) for i in range(3))
 
 
+def owens(mp: Any, h: Any, a: Any) -> Any:
+    def density(t: Any) -> Any:
+        return mp.exp(-h * h * (1 + t * t) / 2) / (1 + t * t) / (2 * mp.pi)
+
+    with mp.workdps(30):
+        return mp.quad(density, [0, a / 2, a])
+
+
+def faddeeva(mp: Any, x: Any, y: Any) -> Any:
+    z = mp.mpc(x, y)
+    return mp.exp(-z * z) * mp.erfc(mp.mpc(y, -x))
+
+
+def dawson(mp: Any, x: Any) -> Any:
+    return mp.sqrt(mp.pi) / 2 * mp.exp(-x * x) * mp.erfi(x)
+
+
 #: Functions of `scipy.special`, by topic; a name may have several rows.
 FUNCTIONS: tuple[Function, ...] = (
     Function("gammaln", [Range(1e-3, 1e6, True)], lambda mp, x: mp.loggamma(x)),
@@ -149,10 +166,67 @@ FUNCTIONS: tuple[Function, ...] = (
     Function(
         "boxcox1p", [Range(1e-6, 50, True), Range(-6, 6)], lambda mp, x, n: box_cox(mp, 1 + x, n)
     ),
+    Function(
+        "polygamma",
+        [Range(1, 8, whole=True), Range(0.1, 50, True)],
+        lambda mp, n, x: mp.psi(int(n), x),
+    ),
+    Function(
+        "betainc",
+        [Range(0.1, 30), Range(0.1, 30), Range(0, 1)],
+        lambda mp, a, b, x: mp.betainc(a, b, 0, x, regularized=True),
+    ),
+    Function("i0", [Range(-80, 80)], lambda mp, x: mp.besseli(0, x)),
+    Function("i0e", [Range(1e-3, 1e4, True)], lambda mp, x: mp.exp(-x) * mp.besseli(0, x)),
+    Function("i1", [Range(-80, 80)], lambda mp, x: mp.besseli(1, x)),
+    Function("i1e", [Range(1e-3, 1e4, True)], lambda mp, x: mp.exp(-x) * mp.besseli(1, x)),
+    Function("bessel_jn.3", [Range(0.1, 15)], lambda mp, z: mp.besselj(3, z)),
+    Function("bessel_jn.3", [Range(15, 500)], lambda mp, z: mp.besselj(3, z)),
+    Function("zeta", [Range(1.01, 20), Range(0.01, 20, True)], lambda mp, s, q: mp.zeta(s, q)),
+    Function("zeta.riemann", [Range(-20, 1)], lambda mp, s: mp.zeta(s)),
+    Function("zeta.riemann", [Range(1, 30)], lambda mp, s: mp.zeta(s)),
+    Function("exp1", [Range(1e-3, 80, True)], lambda mp, x: mp.e1(x)),
+    Function("expi", [Range(-40, 80)], lambda mp, x: mp.ei(x)),
+    Function(
+        "expn",
+        [Range(0, 20, whole=True), Range(1e-3, 50, True)],
+        lambda mp, n, x: mp.expint(n, x),
+    ),
+    Function("erfcx", [Range(-9, 50)], lambda mp, x: mp.exp(x * x) * mp.erfc(x)),
+    Function("dawsn", [Range(-10, 10)], dawson),
+    Function("wofz.real", [Range(-6, 6), Range(-1.5, 6)], lambda mp, x, y: faddeeva(mp, x, y).real),
+    Function("wofz.imag", [Range(-6, 6), Range(-1.5, 6)], lambda mp, x, y: faddeeva(mp, x, y).imag),
+    Function("sici.si", [Range(-30, 30)], lambda mp, x: mp.si(x)),
+    Function("sici.ci", [Range(0.01, 100, True)], lambda mp, x: mp.ci(x)),
+    Function("fresnel.s", [Range(-10, 10)], lambda mp, x: mp.fresnels(x)),
+    Function("fresnel.c", [Range(-10, 10)], lambda mp, x: mp.fresnelc(x)),
+    Function("spence", [Range(1e-3, 1e3, True)], lambda mp, x: mp.re(mp.polylog(2, 1 - x))),
+    Function(
+        "hyp1f1",
+        [Range(0.2, 5), Range(0.2, 5), Range(-30, 30)],
+        lambda mp, a, b, x: mp.hyp1f1(a, b, x),
+    ),
+    Function(
+        "hyp2f1",
+        [Range(0.2, 3), Range(0.2, 3), Range(3, 5), Range(-0.9, 0.9)],
+        lambda mp, a, b, c, x: mp.hyp2f1(a, b, c, x),
+    ),
+    Function("owens_t", [Range(-4, 4), Range(-4, 4)], owens),
 )
 
-#: Arguments that are no arrays.
-MORE_ARGUMENTS: dict[str, tuple[Any, ...]] = {"multigammaln": (3,)}
+#: What is called for rows that are not an array function of arrays.
+CALLS: dict[str, Callable[..., Any]] = {
+    "multigammaln": lambda special, a: special.multigammaln(a, 3),
+    "polygamma": lambda special, n, x: special.polygamma(n.astype("int32"), x),
+    "bessel_jn.3": lambda special, z: special.bessel_jn(z, v=3)[3],
+    "zeta.riemann": lambda special, s: special.zeta(s),
+    "wofz.real": lambda special, x, y: special.wofz(x + 1j * y).real,
+    "wofz.imag": lambda special, x, y: special.wofz(x + 1j * y).imag,
+    "sici.si": lambda special, x: special.sici(x)[0],
+    "sici.ci": lambda special, x: special.sici(x)[1],
+    "fresnel.s": lambda special, x: special.fresnel(x)[0],
+    "fresnel.c": lambda special, x: special.fresnel(x)[1],
+}
 
 
 def operands_of(function: Function, dtype: str, seed: int) -> list[NDArray]:
@@ -176,7 +250,11 @@ def evaluate(framework: str, source: str, target: str) -> None:
         name = str(key).split()[0]
         operands = [given[f"{key} {i}"] for i in range(int(given[f"{key} count"]))]
         try:
-            got = getattr(special, name)(*operands, *MORE_ARGUMENTS.get(name, ()))
+            got = (
+                CALLS[name](special, *operands)
+                if name in CALLS
+                else getattr(special, name)(*operands)
+            )
         except Exception as error:  # a function that is lacking is no row
             print(f"{framework}: {key}: {error}", file=sys.stderr)
             continue

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, Final
 
-import numpy as np
-
-from dovetail import custom_jvp, enable_x64, lax
+from dovetail import lax
 from dovetail import numpy as jnp
-from dovetail.extend.arguments import convert, inexact, integer, refuse_complex, value, weak_of
+from dovetail.extend.arguments import convert, integer, weak_of
 from dovetail.numpy.compiled import compiled, compiled_with
-from dovetail.scipy.special.double_precision import double_precision
+from dovetail.scipy.special.double_precision import in_double
+from dovetail.scipy.special.operands import real_operands
 from dovetail.typing import Array, ArrayLike
 
 #: Below the greater one of this and the order the recurrence is run downwards; above, the
@@ -47,8 +47,8 @@ def _i1_slope_formula(x: Any) -> Any:
     return jnp.where(small, near, _grown(lax.bessel_i0e(y) - lax.bessel_i1e(y) / y, y, lax.abs(y)))
 
 
-_i1: Any = double_precision(_i1_formula, {0: double_precision(_i1_slope_formula)})
-_i0 = double_precision(_i0_formula, {0: lambda x: _i1(x)})
+_i1: Any = in_double(_i1_formula, {0: in_double(_i1_slope_formula)})
+_i0 = in_double(_i0_formula, {0: lambda x: _i1(x)})
 
 
 @compiled
@@ -142,9 +142,8 @@ def i1e(x: ArrayLike) -> Array:
 
 
 def _applied(name: str, function: Any, x: Any) -> Any:
-    x = inexact(name, x)
-    refuse_complex(name, x)
-    return convert(function(value(x)), x.dtype, weak_of(x))
+    (x,) = real_operands(name, x=x)
+    return convert(function(x), x.dtype, weak_of(x))
 
 
 def _first_two(z: Any) -> tuple[Any, Any]:
@@ -222,25 +221,21 @@ def _bessel_formula(z: Any, order: int) -> Any:
     return jnp.where(size == jnp.inf, 0.0, jnp.where(z == z, result, jnp.nan))
 
 
-def _bessel(z: Any, order: int) -> Any:
-    dtype = z.dtype
-    with enable_x64(True):
-        result = _bessel_formula(lax.convert_element_type(z, np.dtype(np.float64)), order)
-        return lax.convert_element_type(result, dtype)
+@functools.cache
+def _bessel(order: int) -> Any:
+    """The functions of all orders up to one."""
 
+    def formula(z: Any) -> Any:
+        return _bessel_formula(z, order)
 
-_bessel_with_rule: Any = custom_jvp(_bessel, nondiff_argnums=(1,))
+    def slopes(z: Any) -> Any:
+        # DLMF, 10.6.1 and 10.6.3.
+        values = _bessel(order + 1)(z)
+        below = jnp.concatenate([-values[1:2], values[:order]])
+        above = jnp.concatenate([values[1:2], values[2:]])
+        return (below - above) / 2
 
-
-def _bessel_jvp(order: int, primals: Any, tangents: Any) -> Any:
-    # DLMF, 10.6.1 and 10.6.3.
-    values = _bessel_with_rule(primals[0], order + 1)
-    below = jnp.concatenate([-values[1:2], values[:order]])
-    above = jnp.concatenate([values[1:2], values[2:]])
-    return values[: order + 1], tangents[0] * ((below - above) / 2)
-
-
-_bessel_with_rule.defjvp(_bessel_jvp)
+    return in_double(formula, {0: slopes})
 
 
 def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
@@ -278,11 +273,9 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
     integer("bessel_jn", "n_iter", n_iter)
     if order < 0:
         raise ValueError(f"bessel_jn: v must not be negative, got {order}")
-    z = inexact("bessel_jn", z, "z")
-    refuse_complex("bessel_jn", z)
     return _bessel_jn(z, order)
 
 
 @compiled_with("order")
 def _bessel_jn(z: Any, order: int) -> Any:
-    return _bessel_with_rule(value(inexact("bessel_jn", z, "z")), order)
+    return _bessel(order)(*real_operands("bessel_jn", z=z))

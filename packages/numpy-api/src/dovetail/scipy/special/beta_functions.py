@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from dovetail import custom_jvp, lax
+from dovetail import lax
+from dovetail import numpy as jnp
 from dovetail.numpy.compiled import compiled
+from dovetail.scipy.special.double_precision import in_double
 from dovetail.scipy.special.gamma_functions import gamma_sign
-from dovetail.scipy.special.operands import computed, filled, in_double, real_operands, where
+from dovetail.scipy.special.operands import computed, real_operands
 from dovetail.scipy.special.stirling import STIRLING_START, stirling_correction
 from dovetail.typing import Array, ArrayLike
 
@@ -20,14 +22,14 @@ def _off_the_poles(a: Any, b: Any) -> tuple[Any, Any, Any]:
     ``beta(a, b) = (-1)**b beta(1 - a - b, b)`` for whole numbers `b`, from DLMF 5.5.3.
     """
     swapped = a > b
-    small, large = where(swapped, b, a), where(swapped, a, b)
+    small, large = jnp.where(swapped, b, a), jnp.where(swapped, a, b)
     whole = (small == lax.floor(small)) & (large == lax.floor(large))
     cancels = whole & (small <= 0) & (large > 0) & (small + large <= 0)
     half = large / 2
-    sign = where(cancels & (half != lax.floor(half)), filled(half, -1), filled(half, 1))
-    reflected = where(cancels, 1 - small - large, small)
-    greater = where(cancels, lax.max(reflected, large), large)
-    return where(cancels, lax.min(reflected, large), small), greater, sign
+    sign = jnp.where(cancels & (half != lax.floor(half)), -1.0, 1.0)
+    reflected = jnp.where(cancels, 1 - small - large, small)
+    greater = jnp.where(cancels, lax.max(reflected, large), large)
+    return jnp.where(cancels, lax.min(reflected, large), small), greater, sign
 
 
 def log_of_magnitude(a: Any, b: Any) -> Any:
@@ -40,60 +42,41 @@ def log_of_magnitude(a: Any, b: Any) -> Any:
     small, large, _ = _off_the_poles(a, b)
     near = lax.lgamma(small) + lax.lgamma(large) - lax.lgamma(small + large)
     far = (large >= STIRLING_START) & (small > 0)
-    y = where(far, large, STIRLING_START)
-    x = where(far, small, 1)
+    y = jnp.where(far, large, STIRLING_START)
+    x = jnp.where(far, small, 1)
     quotient = lax.log1p(x / y)
     difference = stirling_correction(y) - stirling_correction(x + y)
     one_large = lax.lgamma(x) + (difference - (x + y - 0.5) * quotient - x * (lax.log(y) - 1))
-    z = lax.max(x, filled(x, STIRLING_START))
+    z = lax.max(x, jnp.full_like(x, STIRLING_START))
     both_large = (
         (stirling_correction(z) + difference + math.log(2 * math.pi) / 2 - lax.log(y) / 2)
         - (z - 0.5) * lax.log1p(y / z)
         - y * lax.log1p(z / y)
     )
-    result = where(far, where(x >= STIRLING_START, both_large, one_large), near)
+    result = jnp.where(far, jnp.where(x >= STIRLING_START, both_large, one_large), near)
     # Two poles, of which the lower one is a pole of the sum as well, were replaced; others stay.
-    result = where((small <= 0) & (small == lax.floor(small)), math.inf, result)
+    result = jnp.where((small <= 0) & (small == lax.floor(small)), math.inf, result)
     # Infinite operands: the limit, unless the other is zero.
-    return where((large == math.inf) & (small > 0), -math.inf, result)
+    return jnp.where((large == math.inf) & (small > 0), -math.inf, result)
 
 
-_betaln_value = in_double(log_of_magnitude)
-
-
-@in_double
-def _beta_value(a: Any, b: Any) -> Any:
+def _beta_formula(a: Any, b: Any) -> Any:
     small, large, sign = _off_the_poles(a, b)
     sign = sign * gamma_sign(small) * gamma_sign(large) * gamma_sign(small + large)
     magnitude = lax.exp(log_of_magnitude(a, b))
-    return where(magnitude < math.inf, sign * magnitude, magnitude)
+    return jnp.where(magnitude < math.inf, sign * magnitude, magnitude)
 
 
-@custom_jvp
-def _betaln(a: Any, b: Any) -> Any:
-    return _betaln_value(a, b)
+def _slope(a: Any, b: Any) -> Any:
+    """The derivative of the logarithm in the first operand."""
+    return lax.digamma(a) - lax.digamma(a + b)
 
 
-@_betaln.defjvp
-def _betaln_jvp(primals: Any, tangents: Any) -> Any:
-    a, b = primals
-    both = lax.digamma(a + b)
-    slope = (lax.digamma(a) - both) * tangents[0] + (lax.digamma(b) - both) * tangents[1]
-    return _betaln(a, b), slope
-
-
-@custom_jvp
-def _beta(a: Any, b: Any) -> Any:
-    return _beta_value(a, b)
-
-
-@_beta.defjvp
-def _beta_jvp(primals: Any, tangents: Any) -> Any:
-    a, b = primals
-    result = _beta(a, b)
-    both = lax.digamma(a + b)
-    slope = (lax.digamma(a) - both) * tangents[0] + (lax.digamma(b) - both) * tangents[1]
-    return result, result * slope
+_betaln = in_double(log_of_magnitude, {0: _slope, 1: lambda a, b: _slope(b, a)})
+_beta: Any = in_double(
+    _beta_formula,
+    {0: lambda a, b: _beta(a, b) * _slope(a, b), 1: lambda a, b: _beta(a, b) * _slope(b, a)},
+)
 
 
 @compiled

@@ -5,20 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from dovetail import custom_jvp, lax
+from dovetail import lax
+from dovetail import numpy as jnp
 from dovetail.extend.arguments import literal
 from dovetail.extend.avals import aval_of
 from dovetail.numpy.compiled import compiled_with
 from dovetail.scipy.special.beta_functions import log_of_magnitude
+from dovetail.scipy.special.double_precision import in_double
 from dovetail.scipy.special.gamma_functions import gamma_rule
-from dovetail.scipy.special.operands import (
-    computed,
-    filled,
-    in_double,
-    of_one_shape,
-    real_operands,
-    where,
-)
+from dovetail.scipy.special.operands import computed, of_one_shape, real_operands
 from dovetail.typing import Array, ArrayLike
 
 #: Whole numbers below are exact in float64.
@@ -30,27 +25,20 @@ def _whole(value: Any, *operands: Any) -> Any:
     whole = abs(value) < _EXACT
     for x in operands:
         whole = whole & (x == lax.floor(x))
-    return where(whole, lax.round(value), value)
+    return jnp.where(whole, lax.round(value), value)
 
 
-@in_double
-def _factorial_value(n: Any) -> Any:
+def _factorial_formula(n: Any) -> Any:
     inside = n >= 0
-    value = _whole(gamma_rule(where(inside, n, 0) + 1), n)
-    return where(inside, value, where(n != n, n, 0))
+    value = _whole(gamma_rule(jnp.where(inside, n, 0) + 1), n)
+    return jnp.where(inside, value, jnp.where(n != n, n, 0))
 
 
-@custom_jvp
-def _factorial(n: Any) -> Any:
-    return _factorial_value(n)
+def _factorial_slope(n: Any) -> Any:
+    return _factorial(n) * lax.digamma(jnp.where(n >= 0, n, 0) + 1)
 
 
-@_factorial.defjvp
-def _factorial_jvp(primals: Any, tangents: Any) -> Any:
-    (n,) = primals
-    result = _factorial(n)
-    slope = result * lax.digamma(where(n >= 0, n, 0) + 1)
-    return result, tangents[0] * slope
+_factorial: Any = in_double(_factorial_formula, {0: _factorial_slope})
 
 
 @compiled_with("exact")
@@ -80,34 +68,34 @@ def factorial(n: ArrayLike, exact: bool = False) -> Array:
     return computed(_factorial, real_operands("factorial", n=n))
 
 
-@in_double
-def _comb_value(n: Any, k: Any) -> Any:
+def _inside(n: Any, k: Any) -> tuple[Any, Any, Any]:
+    """Where the number is not 0, and the operands there."""
     inside = (k >= 0) & (n >= k)
-    total, chosen = where(inside, n, 1), where(inside, k, 0)
+    return inside, jnp.where(inside, n, 1), jnp.where(inside, k, 0)
+
+
+def _comb_formula(n: Any, k: Any) -> Any:
+    inside, total, chosen = _inside(n, k)
     # 1 / ((n + 1) beta(n - k + 1, k + 1)). DLMF 1.2.6, 5.12.1.
     logarithm = log_of_magnitude(total - chosen + 1, chosen + 1)
     value = lax.exp(-logarithm) / (total + 1)
     # The larger of both parts does not cancel in the logarithm, but whole numbers are exact.
     value = _whole(value, total, chosen)
     unknown = (n != n) | (k != k)
-    return where(unknown, math.nan, where(inside, value, 0))
+    return jnp.where(unknown, math.nan, jnp.where(inside, value, 0))
 
 
-@custom_jvp
-def _comb(n: Any, k: Any) -> Any:
-    return _comb_value(n, k)
+def _first_slope(n: Any, k: Any) -> Any:
+    _, total, chosen = _inside(n, k)
+    return _comb(n, k) * (lax.digamma(total + 1) - lax.digamma(total - chosen + 1))
 
 
-@_comb.defjvp
-def _comb_jvp(primals: Any, tangents: Any) -> Any:
-    n, k = primals
-    result = _comb(n, k)
-    inside = (k >= 0) & (n >= k)
-    total, chosen = where(inside, n, 1), where(inside, k, 0)
-    rest = lax.digamma(total - chosen + 1)
-    first = result * (lax.digamma(total + 1) - rest)
-    second = result * (rest - lax.digamma(chosen + 1))
-    return result, first * tangents[0] + second * tangents[1]
+def _second_slope(n: Any, k: Any) -> Any:
+    _, total, chosen = _inside(n, k)
+    return _comb(n, k) * (lax.digamma(total - chosen + 1) - lax.digamma(chosen + 1))
+
+
+_comb: Any = in_double(_comb_formula, {0: _first_slope, 1: _second_slope})
 
 
 @compiled_with("repetition")
@@ -142,5 +130,5 @@ def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
         # Of nothing, nothing is chosen in one way.
         dtype = aval_of(n).dtype
         none = (chosen == literal(0, dtype)) & (n == literal(0, dtype))
-        n = where(none, filled(n, 1), n) + chosen - 1
+        n = jnp.where(none, jnp.full_like(n, 1), n) + chosen - 1
     return computed(_comb, [n, chosen])

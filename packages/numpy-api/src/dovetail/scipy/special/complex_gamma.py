@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from dovetail import lax
-from dovetail.scipy.special.operands import where
+from dovetail import numpy as jnp
 from dovetail.scipy.special.stirling import STIRLING_START, stirling_correction
 
 
@@ -17,11 +17,11 @@ def _right(z: Any) -> Any:
     """
     near = lax.real(z) < STIRLING_START
     steps = int(STIRLING_START)
-    far = where(near, z + steps, z)
+    far = jnp.where(near, z + steps, z)
     series = (far - 0.5) * lax.log(far) - far + math.log(2 * math.pi) / 2
     lacking = 0 * z
     for k in range(steps):
-        lacking = lacking + lax.log(where(near, z + k, 1))
+        lacking = lacking + lax.log(jnp.where(near, z + k, 1))
     return series + stirling_correction(far) - lacking
 
 
@@ -34,23 +34,23 @@ def _upper(z: Any) -> Any:
     log-gamma, Journal of Algorithms 25 (1997).
     """
     left = lax.real(z) < 0
-    inside = where(left, z, -0.5 + 0 * z)
+    inside = jnp.where(left, z, -0.5 + 0 * z)
     # The period of the exponential is taken off first: that is exact.
     real = lax.real(inside)
     turn = lax.complex(real - lax.round(real), lax.imag(inside))
     sine = lax.log(-lax.expm1(2j * math.pi * turn)) - 1j * math.pi * (inside - 0.5)
     reflected = math.log(2 * math.pi) - sine - _right(1 - inside)
-    return where(left, reflected, _right(where(left, 1 + 0 * z, z)))
+    return jnp.where(left, reflected, _right(jnp.where(left, 1 + 0 * z, z)))
 
 
 def complex_loggamma(z: Any) -> Any:
     """The branch that is continuous off the negative real axis; nan at the poles."""
     real, imaginary = lax.real(z), lax.imag(z)
     below = lax.atan2(imaginary, 0 * imaginary - 1) < 0
-    above = _upper(where(below, lax.conj(z), z))
-    result = where(below, lax.conj(above), above)
+    above = _upper(jnp.where(below, lax.conj(z), z))
+    result = jnp.where(below, lax.conj(above), above)
     pole = (imaginary == 0) & (real <= 0) & (real == lax.floor(real))
-    return where(pole, complex(math.nan, math.nan), result)
+    return jnp.where(pole, complex(math.nan, math.nan), result)
 
 
 def complex_gamma(z: Any) -> Any:

@@ -8,11 +8,9 @@ from typing import Any, Final
 from dovetail import jvp, lax
 from dovetail import numpy as jnp
 from dovetail.numpy.compiled import compiled
-from dovetail.scipy.special.double_precision import (
-    chebyshev_between,
-    double_precision,
-    real_operands,
-)
+from dovetail.scipy.special.chebyshev_series import chebyshev_between
+from dovetail.scipy.special.double_precision import in_double
+from dovetail.scipy.special.operands import real_operands
 from dovetail.typing import Array, ArrayLike
 
 # spence(1 + u) / u in u, between -0.5 and 0.5: Chebyshev coefficients computed with 45 digits from
@@ -69,7 +67,7 @@ def _slope_formula(x: Any) -> Any:
     return jnp.where(x < 0.4, lax.log(x) / (1 - x), near)
 
 
-_spence = double_precision(_spence_formula, {0: double_precision(_slope_formula)})
+_spence = in_double(_spence_formula, {0: in_double(_slope_formula)})
 
 
 @compiled
@@ -100,4 +98,4 @@ def spence(x: ArrayLike) -> Array:
         >>> print(f"{spence(0.0):.5f} {spence(1.0):.1f}")
         1.64493 0.0
     """
-    return _spence(*real_operands("spence", ("x",), x))
+    return _spence(*real_operands("spence", x=x))

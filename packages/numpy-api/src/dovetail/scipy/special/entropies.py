@@ -6,30 +6,25 @@ import math
 from typing import Any
 
 from dovetail import custom_jvp, lax
+from dovetail import numpy as jnp
 from dovetail.numpy.compiled import compiled
-from dovetail.scipy.special.operands import (
-    computed,
-    filled,
-    in_double,
-    of_one_shape,
-    real_operands,
-    where,
-)
+from dovetail.scipy.special.double_precision import in_double
+from dovetail.scipy.special.operands import computed, of_one_shape, real_operands
 from dovetail.typing import Array, ArrayLike
 
 
 @custom_jvp
 def _entr(x: Any) -> Any:
     positive = x > 0
-    term = -x * lax.log(where(positive, x, 1))
-    return where(positive, term, where(x < 0, -math.inf, x))
+    term = -x * lax.log(jnp.where(positive, x, 1))
+    return jnp.where(positive, term, jnp.where(x < 0, -math.inf, x))
 
 
 @_entr.defjvp
 def _entr_jvp(primals: Any, tangents: Any) -> Any:
     (x,) = primals
-    slope = -1 - lax.log(where(x < 0, 1, x))
-    return _entr(x), tangents[0] * where(x < 0, math.nan, slope)
+    slope = -1 - lax.log(jnp.where(x < 0, 1, x))
+    return _entr(x), tangents[0] * jnp.where(x < 0, math.nan, slope)
 
 
 @compiled
@@ -55,26 +50,26 @@ def _logarithm_of_quotient(p: Any, q: Any) -> Any:
     quotient = p / q
     near = (quotient > 0.5) & (quotient < 2)
     known = (quotient > 1e-30) & (quotient < 1e30)
-    far = where(known, lax.log(quotient), lax.log(p) - lax.log(q))
-    return where(near, lax.log1p((p - q) / q), far)
+    far = jnp.where(known, lax.log(quotient), lax.log(p) - lax.log(q))
+    return jnp.where(near, lax.log1p((p - q) / q), far)
 
 
 def _inside(p: Any, q: Any) -> tuple[Any, Any, Any]:
     """Where both operands are positive, and the operands there."""
     inside = (p > 0) & (q > 0)
-    return inside, where(inside, p, 1), where(inside, q, 1)
+    return inside, jnp.where(inside, p, 1), jnp.where(inside, q, 1)
 
 
 def _outside(p: Any, q: Any, at_zero: Any) -> Any:
     """What both functions are where an operand is not positive."""
     unknown = (p != p) | (q != q)
-    return where(unknown, math.nan, where((p == 0) & (q >= 0), at_zero, math.inf))
+    return jnp.where(unknown, math.nan, jnp.where((p == 0) & (q >= 0), at_zero, math.inf))
 
 
 @custom_jvp
 def _rel_entr(p: Any, q: Any) -> Any:
     inside, a, b = _inside(p, q)
-    return where(inside, a * _logarithm_of_quotient(a, b), _outside(p, q, filled(p, 0)))
+    return jnp.where(inside, a * _logarithm_of_quotient(a, b), _outside(p, q, 0.0))
 
 
 @_rel_entr.defjvp
@@ -104,31 +99,25 @@ def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
     return computed(_rel_entr, of_one_shape(real_operands("rel_entr", p=p, q=q)))
 
 
-@in_double
-def _kl_div_value(p: Any, q: Any) -> Any:
+def _kl_div_formula(p: Any, q: Any) -> Any:
     inside, a, b = _inside(p, q)
     distance = (a - b) / b
     near = abs(distance) < 0.25
-    small = where(near, distance, 0)
+    small = jnp.where(near, distance, 0)
     # (1 + d) log(1 + d) - d is the sum of (-d)**k / (k (k - 1)) from k = 2 on.
-    series = filled(p, 0)
+    series = jnp.full_like(p, 0)
     for k in range(28, 1, -1):
         series = 1 / (k * (k - 1)) - small * series
     far = a * _logarithm_of_quotient(a, b) - a + b
-    return where(inside, where(near, b * small * small * series, far), _outside(p, q, q))
+    return jnp.where(inside, jnp.where(near, b * small * small * series, far), _outside(p, q, q))
 
 
-@custom_jvp
-def _kl_div(p: Any, q: Any) -> Any:
-    return _kl_div_value(p, q)
-
-
-@_kl_div.defjvp
-def _kl_div_jvp(primals: Any, tangents: Any) -> Any:
-    p, q = primals
+def _kl_div_slope(p: Any, q: Any) -> Any:
     inside, a, b = _inside(p, q)
-    first = where(inside, _logarithm_of_quotient(a, b), lax.log(p / q))
-    return _kl_div(p, q), tangents[0] * first + tangents[1] * ((q - p) / q)
+    return jnp.where(inside, _logarithm_of_quotient(a, b), lax.log(p / q))
+
+
+_kl_div = in_double(_kl_div_formula, {0: _kl_div_slope, 1: lambda p, q: (q - p) / q})
 
 
 @compiled

@@ -6,9 +6,10 @@ import math
 from typing import Any
 
 from dovetail import lax
+from dovetail import numpy as jnp
 from dovetail.numpy.compiled import compiled
 from dovetail.scipy.special.normal_distribution import normal_quantile
-from dovetail.scipy.special.operands import computed, real_operands, where
+from dovetail.scipy.special.operands import computed, real_operands
 from dovetail.typing import Array, ArrayLike
 
 
@@ -69,8 +70,8 @@ def erfinv(x: ArrayLike) -> Array:
 def _erfcinv(y: Any) -> Any:
     # One minus `y` is exact there, or close to one half or more.
     near = (y > 0.3) & (y < 1.85)
-    centre = lax.erf_inv(where(near, 1 - y, 0))
-    return where(near, centre, normal_quantile(where(near, 1, y) / 2) * -math.sqrt(0.5))
+    centre = lax.erf_inv(jnp.where(near, 1 - y, 0))
+    return jnp.where(near, centre, normal_quantile(jnp.where(near, 1, y) / 2) * -math.sqrt(0.5))
 
 
 @compiled

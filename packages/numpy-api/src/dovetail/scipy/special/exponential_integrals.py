@@ -16,11 +16,9 @@ from dovetail import numpy as jnp
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import array_like, convert, refuse_complex, value
 from dovetail.numpy.compiled import compiled
-from dovetail.scipy.special.double_precision import (
-    chebyshev_between,
-    double_precision,
-    real_operands,
-)
+from dovetail.scipy.special.chebyshev_series import chebyshev_between
+from dovetail.scipy.special.double_precision import in_double
+from dovetail.scipy.special.operands import of_one_shape, real_operands
 from dovetail.typing import Array, ArrayLike
 
 # E1(x) + log(x) in x, from 0 to 1.
@@ -271,7 +269,7 @@ def _ei(x: Any) -> Any:
     return jnp.where(x < 0, below, jnp.where(x < 6, near, far))
 
 
-_decay = double_precision(lambda x: -lax.exp(-x) / x)
+_decay = in_double(lambda x: -lax.exp(-x) / x)
 
 
 def _growth_formula(x: Any) -> Any:
@@ -279,9 +277,9 @@ def _growth_formula(x: Any) -> Any:
     return jnp.where(x == jnp.inf, jnp.inf, (root / x) * root)
 
 
-_growth = double_precision(_growth_formula)
-_exp1 = double_precision(_e1, {0: _decay})
-_expi = double_precision(_ei, {0: _growth})
+_growth = in_double(_growth_formula)
+_exp1 = in_double(_e1, {0: _decay})
+_expi = in_double(_ei, {0: _growth})
 
 
 @compiled
@@ -305,7 +303,7 @@ def exp1(x: ArrayLike) -> Array:
         >>> print(f"{exp1(1.0):.5f}")
         0.21938
     """
-    return _exp1(*real_operands("exp1", ("x",), x))
+    return _exp1(*real_operands("exp1", x=x))
 
 
 @compiled
@@ -330,7 +328,7 @@ def expi(x: ArrayLike) -> Array:
         >>> print(f"{expi(1.0):.5f} {expi(-1.0):.5f}")
         1.89512 -0.21938
     """
-    return _expi(*real_operands("expi", ("x",), x))
+    return _expi(*real_operands("expi", x=x))
 
 
 def _en(n: Any, x: Any) -> Any:
@@ -378,7 +376,7 @@ def _en_fraction(n: Any, x: Any) -> Any:
     return lax.exp(-x) / (x + n - tail)
 
 
-_expn: Any = double_precision(_en, {1: lambda n, x: lax.neg(_expn(n - 1, x))})
+_expn: Any = in_double(_en, {1: lambda n, x: lax.neg(_expn(n - 1, x))})
 
 
 @compiled
@@ -413,7 +411,7 @@ def expn(n: ArrayLike, x: ArrayLike) -> Array:
         0.14850
     """
     order = array_like(n, "expn", "n")
-    _, wanted = real_operands("expn", ("n", "x"), n, x)
+    _, wanted = of_one_shape(real_operands("expn", n=n, x=x))
     x = array_like(x, "expn")
     refuse_complex("expn", x)
     order = value(order)

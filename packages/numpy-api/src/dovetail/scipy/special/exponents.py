@@ -6,33 +6,28 @@ import math
 from typing import Any, Literal, overload
 
 from dovetail import custom_jvp, lax
+from dovetail import numpy as jnp
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import Axis
 from dovetail.extend.avals import aval_of
 from dovetail.nn import normalisation
 from dovetail.numpy.compiled import compiled, compiled_with, plain
-from dovetail.scipy.special.operands import (
-    computed,
-    differentiable_in_double,
-    filled,
-    inexact_operands,
-    of_one_shape,
-    where,
-)
+from dovetail.scipy.special.double_precision import in_double
+from dovetail.scipy.special.operands import computed, inexact_operands, of_one_shape
 from dovetail.typing import Array, ArrayLike
 
 
 @custom_jvp
 def _xlogy(x: Any, y: Any) -> Any:
     absent = (x == 0) & (y == y)
-    return where(absent, 0, x * lax.log(where(absent, 1, y)))
+    return jnp.where(absent, 0, x * lax.log(jnp.where(absent, 1, y)))
 
 
 @_xlogy.defjvp
 def _xlogy_jvp(primals: Any, tangents: Any) -> Any:
     x, y = primals
     absent = (x == 0) & (y == y)
-    slope = where(absent, 0, x / where(absent, 1, y))
+    slope = jnp.where(absent, 0, x / jnp.where(absent, 1, y))
     return _xlogy(x, y), tangents[0] * lax.log(y) + tangents[1] * slope
 
 
@@ -58,14 +53,14 @@ def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
 @custom_jvp
 def _xlog1py(x: Any, y: Any) -> Any:
     absent = (x == 0) & (y == y)
-    return where(absent, 0, x * lax.log1p(where(absent, 0, y)))
+    return jnp.where(absent, 0, x * lax.log1p(jnp.where(absent, 0, y)))
 
 
 @_xlog1py.defjvp
 def _xlog1py_jvp(primals: Any, tangents: Any) -> Any:
     x, y = primals
     absent = (x == 0) & (y == y)
-    slope = where(absent, 0, x / (1 + where(absent, 0, y)))
+    slope = jnp.where(absent, 0, x / (1 + jnp.where(absent, 0, y)))
     return _xlog1py(x, y), tangents[0] * lax.log1p(y) + tangents[1] * slope
 
 
@@ -206,8 +201,8 @@ def _logit(x: Any) -> Any:
         return lax.log(x / (1 - x))
     # Near one half the quotient is close to one, and its logarithm would lose digits.
     near = abs(x - 0.5) < 0.25
-    centre = 2 * lax.atanh(where(near, 2 * x - 1, 0))
-    return where(near, centre, lax.log(x / (1 - x)))
+    centre = 2 * lax.atanh(jnp.where(near, 2 * x - 1, 0))
+    return jnp.where(near, centre, lax.log(x / (1 - x)))
 
 
 @_logit.defjvp
@@ -215,7 +210,7 @@ def _logit_jvp(primals: Any, tangents: Any) -> Any:
     (x,) = primals
     slope = 1 / (x * (1 - x))
     if dtypes.kind_of(aval_of(x).dtype) != "c":
-        slope = where((x < 0) | (x > 1), math.nan, slope)
+        slope = jnp.where((x < 0) | (x > 1), math.nan, slope)
     return _logit(x), tangents[0] * slope
 
 
@@ -240,29 +235,33 @@ def logit(x: ArrayLike) -> Array:
 def _mean_exponential(y: Any) -> Any:
     """``expm1(y) / y``, by its power series near 0, so that derivatives keep their digits too."""
     near = abs(y) < 0.5
-    small, great = where(near, y, 0), where(near, 1, y)
-    series = filled(y, 1)
+    small, great = jnp.where(near, y, 0), jnp.where(near, 1, y)
+    series = jnp.full_like(y, 1)
     for k in range(18, 1, -1):
         series = 1 + small / k * series
-    return where(near, series, lax.expm1(great) / great)
+    return jnp.where(near, series, lax.expm1(great) / great)
 
 
 def _power(x: Any, logarithm: Any, power: Any) -> Any:
     """``(exp(power * logarithm) - 1) / power``, where `x` is 0 if the logarithm is infinite."""
     if dtypes.kind_of(aval_of(x).dtype) == "c":
         return logarithm * _mean_exponential(power * logarithm)
-    at_zero = where(power > 0, -1 / where(power > 0, power, 1), -math.inf)
-    return where(x == 0, at_zero, logarithm * _mean_exponential(power * logarithm))
+    at_zero = jnp.where(power > 0, -1 / jnp.where(power > 0, power, 1), -math.inf)
+    return jnp.where(x == 0, at_zero, logarithm * _mean_exponential(power * logarithm))
 
 
 def _boxcox_rule(x: Any, power: Any) -> Any:
     real = dtypes.kind_of(aval_of(x).dtype) != "c"
-    return _power(x, lax.log(where(x == 0, 1, x) if real else x), power)
+    return _power(x, lax.log(jnp.where(x == 0, 1, x) if real else x), power)
 
 
 def _boxcox1p_rule(x: Any, power: Any) -> Any:
     real = dtypes.kind_of(aval_of(x).dtype) != "c"
-    return _power(x + 1, lax.log1p(where(x == -1, 0, x) if real else x), power)
+    return _power(x + 1, lax.log1p(jnp.where(x == -1, 0, x) if real else x), power)
+
+
+_boxcox = in_double(_boxcox_rule)
+_boxcox1p = in_double(_boxcox1p_rule)
 
 
 @compiled
@@ -292,7 +291,7 @@ def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
         [0. 4.]
     """
     operands = of_one_shape(inexact_operands("boxcox", x=x, lmbda=lmbda))
-    return computed(differentiable_in_double(_boxcox_rule), operands)
+    return computed(_boxcox, operands)
 
 
 @compiled
@@ -312,4 +311,4 @@ def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
         [0. 4.] 1e-10
     """
     operands = of_one_shape(inexact_operands("boxcox1p", x=x, lmbda=lmbda))
-    return computed(differentiable_in_double(_boxcox1p_rule), operands)
+    return computed(_boxcox1p, operands)

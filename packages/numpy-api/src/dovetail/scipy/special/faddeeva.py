@@ -16,13 +16,9 @@ from dovetail import numpy as jnp
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import inexact, value
 from dovetail.numpy.compiled import compiled
-from dovetail.scipy.special.double_precision import (
-    chebyshev,
-    chebyshev_between,
-    double_precision,
-    leading_half,
-    real_operands,
-)
+from dovetail.scipy.special.chebyshev_series import chebyshev, chebyshev_between
+from dovetail.scipy.special.double_precision import in_double, leading_half
+from dovetail.scipy.special.operands import real_operands
 from dovetail.typing import Array, ArrayLike
 
 # (1 + 2 x) erfcx(x) in (x - 3.75) / (x + 3.75), for x >= 0.
@@ -168,7 +164,7 @@ def _erfcx_formula(x: Any) -> Any:
     return jnp.where(x < 0, 2 * growth - positive, positive)
 
 
-_erfcx_real = double_precision(_erfcx_formula)
+_erfcx_real = in_double(_erfcx_formula)
 
 
 def _dawsn_formula(x: Any) -> Any:
@@ -187,7 +183,7 @@ def _dawsn_formula(x: Any) -> Any:
     return jnp.where(size < 2, near, far / x)
 
 
-_dawsn_real = double_precision(_dawsn_formula)
+_dawsn_real = in_double(_dawsn_formula)
 
 
 @compiled
@@ -211,7 +207,7 @@ def dawsn(x: ArrayLike) -> Array:
         >>> print(f"{dawsn(1.0):.5f}")
         0.53808
     """
-    return _dawsn_real(*real_operands("dawsn", ("x",), x))
+    return _dawsn_real(*real_operands("dawsn", x=x))
 
 
 def _wofz_formula(z: Any) -> Any:
@@ -288,7 +284,7 @@ def _far(x: Any, y: Any) -> tuple[Any, Any]:
     return jnp.where(endless, ends, v / below), jnp.where(endless, ends, u / below)
 
 
-_wofz = double_precision(_wofz_formula)
+_wofz = in_double(_wofz_formula)
 
 
 @compiled

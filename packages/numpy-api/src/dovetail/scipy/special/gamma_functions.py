@@ -6,22 +6,15 @@ import functools
 import math
 from typing import Any
 
-from dovetail import custom_jvp, lax
+from dovetail import lax
+from dovetail import numpy as jnp
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import array_like, integer
 from dovetail.extend.avals import aval_of
 from dovetail.numpy.compiled import compiled, compiled_with
 from dovetail.scipy.special.complex_gamma import complex_gamma, complex_loggamma
-from dovetail.scipy.special.operands import (
-    computed,
-    differentiable_in_double,
-    filled,
-    in_double,
-    inexact_operands,
-    of_one_shape,
-    real_operands,
-    where,
-)
+from dovetail.scipy.special.double_precision import in_double
+from dovetail.scipy.special.operands import computed, inexact_operands, of_one_shape, real_operands
 from dovetail.scipy.special.stirling import STIRLING_START, stirling_correction
 from dovetail.typing import Array, ArrayLike
 
@@ -132,8 +125,7 @@ def multigammaln(a: ArrayLike, d: ArrayLike) -> Array:
         6.2042
     """
     count = _dimension(d)
-    operands = real_operands("multigammaln", a=a)
-    return computed(lambda a: _multigammaln(a, count), operands, weak=False)
+    return computed(_multigammaln(count), real_operands("multigammaln", a=a), weak=False)
 
 
 def _dimension(d: Any) -> int:
@@ -146,42 +138,29 @@ def _dimension(d: Any) -> int:
 
 
 @functools.cache
-def _multigammaln_program(count: int) -> Any:
-    @in_double
-    def multigammaln(a: Any) -> Any:
-        total = filled(a, count * (count - 1) / 4 * math.log(math.pi))
+def _multigammaln(count: int) -> Any:
+    def formula(a: Any) -> Any:
+        total = jnp.full_like(a, count * (count - 1) / 4 * math.log(math.pi))
         for half in range(count):
             total = total + lax.lgamma(a - half / 2)
-        return where(a > (count - 1) / 2, total, math.nan)
+        return jnp.where(a > (count - 1) / 2, total, math.nan)
 
-    return multigammaln
+    def slope(a: Any) -> Any:
+        total = jnp.zeros_like(a)
+        for half in range(count):
+            total = total + lax.digamma(a - half / 2)
+        return total
 
-
-def _multigammaln_value(a: Any, count: int) -> Any:
-    return _multigammaln_program(count)(a)
-
-
-_multigammaln: Any = custom_jvp(_multigammaln_value, nondiff_argnums=(1,))
-
-
-def _multigammaln_jvp(count: int, primals: Any, tangents: Any) -> Any:
-    (a,) = primals
-    slope = filled(a, 0)
-    for half in range(count):
-        slope = slope + lax.digamma(a - half / 2)
-    return _multigammaln(a, count), tangents[0] * slope
-
-
-_multigammaln.defjvp(_multigammaln_jvp)
+    return in_double(formula, {0: slope})
 
 
 def gamma_sign(x: Any) -> Any:
     """`gammasgn` of float32 or float64."""
     floor = lax.floor(x)
     half = floor / 2
-    negative = where(half == lax.floor(half), filled(x, 1), filled(x, -1))
-    negative = where((x == floor) | (x != x), math.nan, negative)
-    return where((x > 0), 1, where(x == 0, lax.sign(1 / x), negative))
+    negative = jnp.where(half == lax.floor(half), 1.0, -1.0)
+    negative = jnp.where((x == floor) | (x != x), math.nan, negative)
+    return jnp.where((x > 0), 1, jnp.where(x == 0, lax.sign(1 / x), negative))
 
 
 @compiled
@@ -212,39 +191,29 @@ def gamma_rule(x: Any) -> Any:
     magnitude = abs(x)
     steps = 12
     near = magnitude < steps
-    z = where(near, magnitude + steps, magnitude)
-    lost = where(near, magnitude - (z - steps), 0)
-    product = filled(x, 1)
+    z = jnp.where(near, magnitude + steps, magnitude)
+    lost = jnp.where(near, magnitude - (z - steps), 0)
+    product = jnp.full_like(x, 1)
     for k in range(1, steps):
-        product = product * (where(near, magnitude, 1) + k)
+        product = product * (jnp.where(near, magnitude, 1) + k)
     # The power would overflow before the result does.
     root = lax.exp(-z / 2) * lax.pow(z, z / 2 - 0.25)
     value = math.sqrt(2 * math.pi) * root * (root * lax.exp(stirling_correction(z)))
     value = value * (1 + lost * lax.log(z))
     # At 0 this is infinite, with the sign of the zero.
-    value = where(near, value / (where(near & (x != 0), magnitude, 1) * product), value)
-    value = where(magnitude > 172, math.inf, value)
+    value = jnp.where(near, value / (jnp.where(near & (x != 0), magnitude, 1) * product), value)
+    value = jnp.where(magnitude > 172, math.inf, value)
     turn = magnitude - lax.round(magnitude, lax.RoundingMethod.TO_NEAREST_EVEN)
     half = lax.round(magnitude, lax.RoundingMethod.TO_NEAREST_EVEN) / 2
-    sine = lax.sin(math.pi * turn) * where(half == lax.floor(half), filled(x, 1), filled(x, -1))
+    sine = lax.sin(math.pi * turn) * jnp.where(half == lax.floor(half), 1.0, -1.0)
     reflected = -math.pi / (magnitude * sine * value)
-    reflected = where((turn == 0) | (magnitude == math.inf), math.nan, reflected)
-    return where(x < 0, reflected, where(x == 0, 1 / x, value))
+    reflected = jnp.where((turn == 0) | (magnitude == math.inf), math.nan, reflected)
+    return jnp.where(x < 0, reflected, jnp.where(x == 0, 1 / x, value))
 
 
-_gamma_value = in_double(gamma_rule)
-
-
-@custom_jvp
-def _gamma(x: Any) -> Any:
-    return _gamma_value(x)
-
-
-@_gamma.defjvp
-def _gamma_jvp(primals: Any, tangents: Any) -> Any:
-    (x,) = primals
-    result = _gamma(x)
-    return result, tangents[0] * (result * lax.digamma(x))
+_gamma: Any = in_double(gamma_rule, {0: lambda x: _gamma(x) * lax.digamma(x)})
+_complex_gamma = in_double(complex_gamma)
+_complex_loggamma = in_double(complex_loggamma)
 
 
 def _is_complex(x: Any) -> bool:
@@ -267,12 +236,12 @@ def gamma(x: ArrayLike) -> Array:
         24.0000 -3.5449
     """
     (x,) = operands = inexact_operands("gamma", x=x)
-    rule = differentiable_in_double(complex_gamma) if _is_complex(x) else _gamma
+    rule = _complex_gamma if _is_complex(x) else _gamma
     return computed(rule, operands, weak=False)
 
 
 def _real_loggamma(x: Any) -> Any:
-    return where(x < 0, math.nan, lax.lgamma(x))
+    return jnp.where(x < 0, math.nan, lax.lgamma(x))
 
 
 @compiled
@@ -295,7 +264,7 @@ def loggamma(x: ArrayLike) -> Array:
     """
     (x,) = operands = inexact_operands("loggamma", x=x)
     if _is_complex(x):
-        return computed(differentiable_in_double(complex_loggamma), operands)
+        return computed(_complex_loggamma, operands)
     return computed(_real_loggamma, operands)
 
 
@@ -330,39 +299,34 @@ def _log_of_poch(z: Any, m: Any) -> Any:
     As for the beta function, see `log_of_magnitude` in beta_functions.py.
     """
     far = (z >= STIRLING_START) & (z + m >= STIRLING_START)
-    x, n = where(far, z, STIRLING_START), where(far, m, 0)
+    x, n = jnp.where(far, z, STIRLING_START), jnp.where(far, m, 0)
     ratio = (x + n - 0.5) * lax.log1p(n / x) + n * (lax.log(x) - 1)
     series = ratio + (stirling_correction(x + n) - stirling_correction(x))
-    return where(far, series, lax.lgamma(z + m) - lax.lgamma(z))
+    return jnp.where(far, series, lax.lgamma(z + m) - lax.lgamma(z))
 
 
-@in_double
-def _poch_value(z: Any, m: Any) -> Any:
+def _poch_formula(z: Any, m: Any) -> Any:
     end = z + m
     from_pole = (z <= 0) & (z == lax.floor(z))
     to_pole = (end <= 0) & (end == lax.floor(end))
     both = from_pole & to_pole
     # Where both are poles they cancel: (-1)**m gamma(1 - z) / gamma(1 - z - m). DLMF 5.5.3.
-    start = where(both, 1 - end, z)
+    start = jnp.where(both, 1 - end, z)
     half = m / 2
-    odd = where(half == lax.floor(half), filled(z, 1), filled(z, -1))
-    sign = where(both, odd, gamma_sign(z) * gamma_sign(end))
+    odd = jnp.where(half == lax.floor(half), 1.0, -1.0)
+    sign = jnp.where(both, odd, gamma_sign(z) * gamma_sign(end))
     result = sign * lax.exp(_log_of_poch(start, m))
-    result = where(to_pole & ~from_pole, math.inf, result)
-    return where(m == 0, 1, where(from_pole & ~to_pole, 0, result))
+    result = jnp.where(to_pole & ~from_pole, math.inf, result)
+    return jnp.where(m == 0, 1, jnp.where(from_pole & ~to_pole, 0, result))
 
 
-@custom_jvp
-def _poch(z: Any, m: Any) -> Any:
-    return _poch_value(z, m)
-
-
-@_poch.defjvp
-def _poch_jvp(primals: Any, tangents: Any) -> Any:
-    z, m = primals
-    result = _poch(z, m)
-    end = lax.digamma(z + m)
-    return result, result * ((end - lax.digamma(z)) * tangents[0] + end * tangents[1])
+_poch: Any = in_double(
+    _poch_formula,
+    {
+        0: lambda z, m: _poch(z, m) * (lax.digamma(z + m) - lax.digamma(z)),
+        1: lambda z, m: _poch(z, m) * lax.digamma(z + m),
+    },
+)
 
 
 @compiled

@@ -7,7 +7,8 @@ from typing import Any, Final
 from dovetail import lax
 from dovetail import numpy as jnp
 from dovetail.numpy.compiled import compiled
-from dovetail.scipy.special.double_precision import double_precision, real_operands
+from dovetail.scipy.special.double_precision import in_double
+from dovetail.scipy.special.operands import of_one_shape, real_operands
 from dovetail.typing import Array, ArrayLike
 
 #: Series end where their terms are below this part of the sum, or after so many terms.
@@ -104,9 +105,7 @@ def _far_enough(first: Any, other: Any, x: Any) -> Any:
     return x > 60 + 2 * (lax.abs(other) + 1) * (lax.abs(1 - first) + 1)
 
 
-_kummer: Any = double_precision(
-    _kummer_formula, {2: lambda a, b, x: a / b * _kummer(a + 1, b + 1, x)}
-)
+_kummer: Any = in_double(_kummer_formula, {2: lambda a, b, x: a / b * _kummer(a + 1, b + 1, x)})
 
 
 @compiled
@@ -133,7 +132,7 @@ def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
         >>> print(f"{hyp1f1(1.0, 2.0, 1.0):.5f}")
         1.71828
     """
-    return _kummer(*real_operands("hyp1f1", ("a", "b", "x"), a, b, x))
+    return _kummer(*of_one_shape(real_operands("hyp1f1", a=a, b=b, x=x)))
 
 
 def _continued(a: Any, b: Any, c: Any, distance: Any, value: Any, slope: Any) -> Any:
@@ -207,7 +206,7 @@ def _gauss_formula(a: Any, b: Any, c: Any, x: Any) -> Any:
     return jnp.where(known, result, jnp.nan)
 
 
-_gauss: Any = double_precision(
+_gauss: Any = in_double(
     _gauss_formula, {3: lambda a, b, c, x: a * b / c * _gauss(a + 1, b + 1, c + 1, x)}
 )
 
@@ -244,5 +243,5 @@ def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
         >>> print(f"{hyp2f1(1.0, 1.0, 2.0, 0.5):.5f}")
         1.38629
     """
-    operands = real_operands("hyp2f1", ("a", "b", "c", "x"), a, b, c, x)
+    operands = of_one_shape(real_operands("hyp2f1", a=a, b=b, c=c, x=x))
     return _gauss(*operands)

@@ -6,10 +6,12 @@ import math
 from typing import Any
 
 from dovetail import custom_jvp, lax
+from dovetail import numpy as jnp
 from dovetail.extend.arguments import integer
 from dovetail.extend.avals import aval_of
 from dovetail.numpy.compiled import compiled, compiled_with
-from dovetail.scipy.special.operands import SINGLE, computed, filled, real_operands, where
+from dovetail.scipy.special.double_precision import in_double
+from dovetail.scipy.special.operands import SINGLE, computed, real_operands
 from dovetail.typing import Array, ArrayLike
 
 _SQRT_TWO_PI = math.sqrt(2 * math.pi)
@@ -41,7 +43,7 @@ def _scaled(x: Any) -> tuple[Any, Any]:
     # Some bits less than the numbers have, so that no compiler takes the cut for none.
     t = lax.reduce_precision(x * factor, *((8, 19) if single else (11, 47)))
     rest = (high * high_factor - t) + (high * low_factor + low * factor)
-    return t, where(abs(x) < math.inf, rest, 0)
+    return t, jnp.where(abs(x) < math.inf, rest, 0)
 
 
 @custom_jvp
@@ -49,7 +51,7 @@ def _ndtr(x: Any) -> Any:
     t, rest = _scaled(x)
     twice = lax.erfc(t)
     # The quotient is taken first: the product of both small factors would underflow.
-    slope = lax.exp(-t * t) / where(twice > 0, twice, 1)
+    slope = lax.exp(-t * t) / jnp.where(twice > 0, twice, 1)
     return twice / 2 * (1 - rest * slope * (2 / math.sqrt(math.pi)))
 
 
@@ -61,7 +63,7 @@ def _ndtr_jvp(primals: Any, tangents: Any) -> Any:
 
 def _density(x: Any) -> Any:
     """The density; the square of `x` is not rounded."""
-    x = where(abs(x) == math.inf, 1e3, x)
+    x = jnp.where(abs(x) == math.inf, 1e3, x)
     high, low = _halves(x)
     return lax.exp(-(high * high) / 2) * lax.exp(-low * (x + high) / 2) / _SQRT_TWO_PI
 
@@ -101,7 +103,7 @@ def _log_tail(x: Any, terms: int) -> Any:
     """
     inverse = 1 / x
     square = inverse * inverse
-    total = filled(x, 0)
+    total = jnp.full_like(x, 0)
     for k in range(terms, 0, -1):
         total = -(2 * k - 1) * square * (1 + total)
     return lax.log1p(total) - (x * x) / 2 - lax.log(-x) - math.log(2 * math.pi) / 2
@@ -111,7 +113,7 @@ def _log_tail(x: Any, terms: int) -> Any:
 def _log_centre(x: Any) -> Any:
     """The logarithm where the probability does not underflow."""
     probability = _ndtr(-abs(x))
-    return where(x > 0, lax.log1p(-probability), lax.log(probability))
+    return jnp.where(x > 0, lax.log1p(-probability), lax.log(probability))
 
 
 @_log_centre.defjvp
@@ -124,8 +126,8 @@ def _log_ndtr(x: Any) -> Any:
     # From there on the terms of the series reach the precision.
     start, terms = (-7, 8) if aval_of(x).dtype == SINGLE else (-14, 12)
     far = x < start
-    tail = _log_tail(where(far, x, start), terms)
-    return where(far, tail, _log_centre(where(far, start, x)))
+    tail = _log_tail(jnp.where(far, x, start), terms)
+    return jnp.where(far, tail, _log_centre(jnp.where(far, start, x)))
 
 
 @compiled_with("series_order")
@@ -249,35 +251,32 @@ def _quotient(x: Any, coefficients: tuple[tuple[float, ...], tuple[float, ...]])
     return results[0] / results[1]
 
 
-@custom_jvp
-def normal_quantile(p: Any) -> Any:
-    """`ndtri` of float32 or float64."""
+def _quantile_formula(p: Any) -> Any:
     centred = p - 0.5
     central = abs(centred) <= 0.425
     middle = centred * _quotient(0.180625 - centred * centred, _CENTRE)
-    tail = where(central, 0.5, lax.min(p, 1 - p))
+    tail = jnp.where(central, 0.5, lax.min(p, 1 - p))
     r = lax.sqrt(-lax.log(tail))
     far = r > 5
-    outer = where(
+    outer = jnp.where(
         far,
-        _quotient(where(far, r - 5, 0), _FAR),
-        _quotient(where(far, 0, r - 1.6), _OUTER),
+        _quotient(jnp.where(far, r - 5, 0), _FAR),
+        _quotient(jnp.where(far, 0, r - 1.6), _OUTER),
     )
-    outer = where(tail == 0, math.inf, outer)
-    return where(central, middle, where(centred < 0, -outer, outer))
+    outer = jnp.where(tail == 0, math.inf, outer)
+    return jnp.where(central, middle, jnp.where(centred < 0, -outer, outer))
 
 
-@normal_quantile.defjvp
-def _normal_quantile_jvp(primals: Any, tangents: Any) -> Any:
-    x = normal_quantile(*primals)
-    return x, tangents[0] / _density(x)
+#: `ndtri` of float32 or float64.
+normal_quantile: Any = in_double(_quantile_formula, {0: lambda p: 1 / _density(normal_quantile(p))})
 
 
 @compiled
 def ndtri(p: ArrayLike) -> Array:
     """The inverse of `ndtr`: the quantiles of the standard normal distribution.
 
-    Source: M. J. Wichura, Algorithm AS 241, Applied Statistics 37 (1988).
+    Source: M. J. Wichura, Algorithm AS 241, Applied Statistics 37 (1988). It is computed in
+    float64.
 
     Args:
         p: array or scalar of a real dtype: probabilities.

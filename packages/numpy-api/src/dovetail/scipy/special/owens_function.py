@@ -10,7 +10,8 @@ import numpy as np
 from dovetail import lax
 from dovetail import numpy as jnp
 from dovetail.numpy.compiled import compiled
-from dovetail.scipy.special.double_precision import double_precision, real_operands
+from dovetail.scipy.special.double_precision import in_double
+from dovetail.scipy.special.operands import of_one_shape, real_operands
 from dovetail.typing import Array, ArrayLike
 
 #: From here on ``exp(-u**2 / 2)`` adds nothing to its integral from 0.
@@ -66,9 +67,7 @@ def _slope_a(h: Any, a: Any) -> Any:
     return lax.exp(-h * h * square / 2) / (2 * math.pi * square)
 
 
-_owens = double_precision(
-    _owens_formula, {0: double_precision(_slope_h), 1: double_precision(_slope_a)}
-)
+_owens = in_double(_owens_formula, {0: in_double(_slope_h), 1: in_double(_slope_a)})
 
 
 @compiled
@@ -103,4 +102,4 @@ def owens_t(h: ArrayLike, a: ArrayLike) -> Array:
         >>> print(f"{owens_t(1.0, 0.5):.5f}")
         0.04306
     """
-    return _owens(*real_operands("owens_t", ("h", "a"), h, a))
+    return _owens(*of_one_shape(real_operands("owens_t", h=h, a=a)))

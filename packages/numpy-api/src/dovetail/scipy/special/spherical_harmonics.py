@@ -13,7 +13,8 @@ from dovetail.errors import DTypeError
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import array_like, integer, value
 from dovetail.numpy.compiled import compiled
-from dovetail.scipy.special.double_precision import double_precision, real_operands
+from dovetail.scipy.special.double_precision import in_double
+from dovetail.scipy.special.operands import of_one_shape, real_operands
 from dovetail.typing import Array, ArrayLike
 
 
@@ -63,8 +64,8 @@ def _imaginary_formula(n: Any, m: Any, phi: Any, theta: Any) -> Any:
     return _legendre(n, m, theta) * lax.sin(m * phi)
 
 
-_real = double_precision(_real_formula)
-_imaginary = double_precision(_imaginary_formula)
+_real = in_double(_real_formula)
+_imaginary = in_double(_imaginary_formula)
 
 
 def sph_harm_y(
@@ -124,7 +125,7 @@ def sph_harm_y(
 
 @compiled
 def _sph_harm_y(n: Any, m: Any, theta: Any, phi: Any) -> Any:
-    polar, azimuth = real_operands("sph_harm_y", ("theta", "phi"), theta, phi)
+    polar, azimuth = of_one_shape(real_operands("sph_harm_y", theta=theta, phi=phi))
     if dtypes.itemsize_bits(polar.dtype) < 32:
         polar, azimuth = polar.astype(np.float32), azimuth.astype(np.float32)
     degree, order = value(array_like(n, "sph_harm_y")), value(array_like(m, "sph_harm_y", "m"))

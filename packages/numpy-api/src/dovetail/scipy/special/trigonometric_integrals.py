@@ -13,12 +13,9 @@ from typing import Any, Final
 from dovetail import lax
 from dovetail import numpy as jnp
 from dovetail.numpy.compiled import compiled
-from dovetail.scipy.special.double_precision import (
-    chebyshev_between,
-    double_precision,
-    leading_half,
-    real_operands,
-)
+from dovetail.scipy.special.chebyshev_series import chebyshev_between
+from dovetail.scipy.special.double_precision import in_double, leading_half
+from dovetail.scipy.special.operands import real_operands
 from dovetail.typing import Array, ArrayLike
 
 # Si(x) / x and Ci(x) - log(x) in x^2, up to 4.
@@ -362,8 +359,8 @@ def _cosine_ratio_formula(x: Any) -> Any:
     return jnp.where(lax.abs(x) < jnp.inf, lax.cos(x) / x, 0.0)
 
 
-_si = double_precision(_si_formula, {0: double_precision(_sinc_formula)})
-_ci = double_precision(_ci_formula, {0: double_precision(_cosine_ratio_formula)})
+_si = in_double(_si_formula, {0: in_double(_sinc_formula)})
+_ci = in_double(_ci_formula, {0: in_double(_cosine_ratio_formula)})
 
 
 @compiled
@@ -389,7 +386,7 @@ def sici(x: ArrayLike) -> tuple[Array, Array]:
         >>> print(f"{si:.5f} {ci:.5f}")
         0.94608 0.33740
     """
-    (x,) = real_operands("sici", ("x",), x)
+    (x,) = real_operands("sici", x=x)
     return _si(x), _ci(x)
 
 
@@ -419,8 +416,8 @@ def _cosine_formula(x: Any) -> Any:
     return _sine_of_quarters(1 - jnp.where(turns < 0, -turns, turns))
 
 
-_sine: Any = double_precision(_sine_formula, {0: lambda x: x * math.pi * _cosine(x)})
-_cosine: Any = double_precision(_cosine_formula, {0: lambda x: x * -math.pi * _sine(x)})
+_sine: Any = in_double(_sine_formula, {0: lambda x: x * math.pi * _cosine(x)})
+_cosine: Any = in_double(_cosine_formula, {0: lambda x: x * -math.pi * _sine(x)})
 
 
 def _fresnel_auxiliary(x: Any) -> tuple[Any, Any]:
@@ -455,8 +452,8 @@ def _fresnel_c_formula(x: Any) -> Any:
     return jnp.where(size < 1.6, near, jnp.where(x < 0, -far, far))
 
 
-_fresnel_s = double_precision(_fresnel_s_formula, {0: _sine})
-_fresnel_c = double_precision(_fresnel_c_formula, {0: _cosine})
+_fresnel_s = in_double(_fresnel_s_formula, {0: _sine})
+_fresnel_c = in_double(_fresnel_c_formula, {0: _cosine})
 
 
 @compiled
@@ -482,5 +479,5 @@ def fresnel(x: ArrayLike) -> tuple[Array, Array]:
         >>> print(f"{s:.5f} {c:.5f}")
         0.43826 0.77989
     """
-    (x,) = real_operands("fresnel", ("x",), x)
+    (x,) = real_operands("fresnel", x=x)
     return _fresnel_s(x), _fresnel_c(x)

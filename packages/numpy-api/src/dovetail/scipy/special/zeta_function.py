@@ -9,13 +9,11 @@ from typing import Any, Final
 
 from dovetail import jvp, lax
 from dovetail import numpy as jnp
-from dovetail.extend.arguments import convert, inexact, refuse_complex, value, weak_of
+from dovetail.extend.arguments import convert, weak_of
 from dovetail.numpy.compiled import compiled
-from dovetail.scipy.special.double_precision import (
-    chebyshev_between,
-    double_precision,
-    real_operands,
-)
+from dovetail.scipy.special.chebyshev_series import chebyshev_between
+from dovetail.scipy.special.double_precision import in_double
+from dovetail.scipy.special.operands import of_one_shape, real_operands
 from dovetail.typing import Array, ArrayLike
 
 # (s - 1) zeta(s) from 0 to 1: Chebyshev coefficients computed with 45 digits from the values at 40
@@ -92,7 +90,7 @@ def _exponent_derivative(order: int) -> Callable[..., Any]:
         product = lax.neg(lax.mul(s, _exponent_derivative(order)(s + 1, q)))
         return product - order * _lower(order, s + 1, q)
 
-    return double_precision(formula, {0: in_exponent, 1: in_shift})
+    return in_double(formula, {0: in_exponent, 1: in_shift})
 
 
 def _lower(order: int, s: Any, q: Any) -> Any:
@@ -107,7 +105,7 @@ def _hurwitz_formula(s: Any, q: Any) -> Any:
     return lax.zeta(s, q)
 
 
-_hurwitz: Any = double_precision(
+_hurwitz: Any = in_double(
     _hurwitz_formula,
     {
         0: lambda s, q: _exponent_derivative(1)(s, q),
@@ -142,7 +140,7 @@ def _sine_of_quarters(turns: Any) -> Any:
     return lax.sin((math.pi / 2) * folded)
 
 
-_riemann = double_precision(_riemann_formula)
+_riemann = in_double(_riemann_formula)
 
 
 @compiled
@@ -177,8 +175,7 @@ def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
         0.64493
     """
     if q is None:
-        s = inexact("zeta", x)
-        refuse_complex("zeta", s)
-        return convert(_riemann(value(s)), s.dtype, weak_of(s))
-    s, shift = real_operands("zeta", ("x", "q"), x, q)
+        (s,) = real_operands("zeta", x=x)
+        return convert(_riemann(s), s.dtype, weak_of(s))
+    s, shift = of_one_shape(real_operands("zeta", x=x, q=q))
     return convert(_hurwitz(s, shift), s.dtype, weak_of(s) and weak_of(shift))
