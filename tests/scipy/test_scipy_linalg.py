@@ -467,6 +467,11 @@ REFUSED: list[tuple[type[Exception], str, Callable[[], Any]]] = [
     (ValueError, "n must", lambda: linalg.helmert(0)),
     (ValueError, "n must", lambda: linalg.hilbert(-1)),
     (ValueError, "kind", lambda: linalg.pascal(3, "other")),
+    *[
+        (ValueError, "n must", lambda f=f: f(2**62))
+        for f in (linalg.dft, linalg.hadamard, linalg.hilbert, linalg.invpascal, linalg.helmert)
+    ],
+    (TypeError, "select_range", lambda: linalg.eigh_tridiagonal(V, W, select_range=3)),
 ]
 
 

@@ -6,7 +6,7 @@ The pixel `i` of a dimension is the interval from `i` to ``i + 1``, so that its 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -160,7 +160,8 @@ def scale_and_translate(
     if kind is ResizeMethod.NEAREST:
         raise ValueError(f"{name} does not take the method 'nearest'; resize does")
     given = aval_of(array_like(image, name, "image")).shape
-    dimensions = canonical_axes(name, tuple(spatial_dims), len(given), "spatial_dims")
+    wanted = tuple(spatial_dims) if isinstance(spatial_dims, Iterable) else (spatial_dims,)
+    dimensions = canonical_axes(name, wanted, len(given), "spatial_dims")
     for argument, vector in (("scale", scale), ("translation", translation)):
         aval = aval_of(array_like(vector, name, argument))
         if dtypes.kind_of(aval.dtype) not in ("b", "i", "u", "f"):

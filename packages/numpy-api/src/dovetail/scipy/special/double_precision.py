@@ -15,7 +15,7 @@ import numpy as np
 from dovetail import custom_jvp, enable_x64, jvp, lax
 from dovetail.custom_derivatives import SymbolicZero
 from dovetail.extend import dtypes
-from dovetail.extend.arguments import inexact, promoted, refuse_complex, value
+from dovetail.extend.arguments import broadcast_result, inexact, promoted, refuse_complex, value
 
 Formula = Callable[..., Any]
 
@@ -89,7 +89,7 @@ def real_operands(function: str, names: Sequence[str], *args: Any) -> list[Any]:
         checked = promoted(function, *args, names=names)
         checked = promoted(function, *(inexact(function, x) for x in checked), names=names)
     refuse_complex(function, checked[0])
-    shape = np.broadcast_shapes(*(value(x).shape for x in checked))
+    shape = broadcast_result(function, [value(x).shape for x in checked])
     return [_spread(value(x), shape) for x in checked]
 
 
