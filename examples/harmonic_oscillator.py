@@ -6,7 +6,7 @@ rate, and to the angle and the velocity at first, all unknown. The program promi
 first three within a twentieth, residuals as large as the noise, and a forecast that is closer to
 the truth than an observation is.
 
-    python examples/harmonic_oscillator.py --steps 400 --picture harmonic_oscillator.png
+    python examples/harmonic_oscillator.py --steps 200 --picture harmonic_oscillator.png
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def error(params: Any, times: Any, observed: Any) -> Any:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=int, default=400, help="steps of Adam")
+    parser.add_argument("--steps", type=int, default=200, help="steps of Adam")
     parser.add_argument("--seed", type=int, default=0, help="of the noise")
     parser.add_argument(
         "--picture", type=Path, default=Path("harmonic_oscillator.png"), help="file to write"

@@ -458,6 +458,7 @@ REFUSED: list[tuple[type[Exception], str, Callable[[], Any]]] = [
     (ValueError, "fiedler_companion", lambda: linalg.fiedler_companion(np.ones(0))),
     (ValueError, "mode", lambda: linalg.convolution_matrix(V, 2, "other")),
     (ValueError, "n must", lambda: linalg.convolution_matrix(V, 0)),
+    (ValueError, "n must", lambda: linalg.convolution_matrix(V, 2**40)),
     (ValueError, "leslie", lambda: linalg.leslie(V, V)),
     (ValueError, "two dimensions", lambda: linalg.block_diag(A)),
     (ValueError, "scale", lambda: linalg.dft(3, "other")),

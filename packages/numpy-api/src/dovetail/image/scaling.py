@@ -217,6 +217,8 @@ def _checked_sizes(name: str, image: Any, shape: Any) -> tuple[int, ...]:
     if dtypes.kind_of(aval.dtype) is None:
         raise TypeError(f"{name} does not accept the dtype {aval.dtype}")
     sizes = canonical_shape(name, shape)
+    if any(n >= 2**31 for n in sizes):
+        raise ShapeError(f"{name}: sizes in shape must be less than 2**31, got {sizes}")
     if len(sizes) != aval.ndim:
         raise ShapeError(
             f"{name}: shape must have a size for each dimension of image, got {sizes} and "
