@@ -91,6 +91,7 @@ EXAMPLES = (
     "train_digits",
     "convolutions",
     "gaussian_process",
+    "harmonic_oscillator",
     "logistic_regression",
     "transformer",
 )

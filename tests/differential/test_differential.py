@@ -48,7 +48,8 @@ NOT_DRAWN = {
     "takes functions that have to keep promises": "lax.composite lax.custom_linear_solve "
     "lax.custom_root lax.platform_dependent lax.stage",
     "takes records of dimensions that random numbers seldom fit": "lax.ragged_dot_general "
-    "lax.scaled_dot lax.conv_general_dilated_local lax.linalg.ormqr "
+    "lax.scaled_dot lax.conv_general_dilated_local lax.linalg.ormqr nn.dot_product_attention "
+    "nn.get_scaled_dot_general_config nn.scaled_dot_general nn.scaled_matmul "
     "lax.linalg.lu_pivots_to_permutation",
 }
 

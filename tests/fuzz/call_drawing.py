@@ -17,7 +17,9 @@ from numpy import inf, nan
 
 import dovetail as dt
 import dovetail.numpy as jnp
-from dovetail import lax, nn, random, tree
+import dovetail.scipy as jsp
+from dovetail import image, lax, nn, random, tree
+from dovetail.experimental import ode
 """
 
 COMMON = ("float32",) * 8 + ("int32",) * 4 + ("bool", "uint8", "complex64", "bfloat16", "float64")
@@ -48,6 +50,12 @@ FUNCTIONS = (
     *("lambda x, y: x + y", "lambda c, x: (c, x)", "lambda *a, **k: None", "jnp.sum", "lax.add"),
     *("lambda i, c: c", "lambda x: x < 3", "lambda x: 'text'", "lambda: 1", "dt.jit(jnp.cos)"),
     *("lambda x: x[0]", "lambda x: 1.0 * (x if x > 0 else -x)", "lambda x: np.asarray(x)"),
+    *(
+        "lambda x: jnp.sum(x * x)",
+        "lambda y, t: -y",
+        "lambda x: 2 * x",
+        "jnp.array([[2.0, 1], [1, 2]])",
+    ),
 )
 INDICES = (
     *("0", "-1", "5", "2**31", "...", "None", ":", "::-1", "1:0", "0, 0", "..., 0", "None, 0"),
@@ -55,6 +63,29 @@ INDICES = (
     *("1.5", "True", "()", "[[0], [0]]", "jnp.array(0)", ":2**40", "jnp.zeros((0, 2), int)", "::0"),
     *("jnp.uint8(200)", "(0,) * 20", "[None]", "jnp.array([0.5])", "random.key(0)", "0, [0], :"),
 )
+#: Words that parameters of `scipy` take, by the parameter's name.
+WORDS = {
+    "assume_a": ("'gen'", "'pos'", "'sym'", "'her'"),
+    "average": ("'mean'", "'median'"),
+    "boundary": ("'fill'", "'wrap'", "'zeros'", "'even'", "None"),
+    "bw_method": ("'scott'", "'silverman'", "0.5"),
+    "detrend": ("'linear'", "'constant'", "False"),
+    "distribution": ("'normal'", "'uniform'", "'truncated_normal'"),
+    "kind": ("'symmetric'", "'lower'", "'upper'"),
+    "lapack_driver": ("'gesdd'", "'gesvd'"),
+    "method": ("'BFGS'", "'linear'", "'nearest'", "'fft'", "'direct'", "'average'", "'bicubic'"),
+    "mode": ("'valid'", "'same'", "'full'", "'constant'", "'reflect'", "'economic'", "'psd'"),
+    "nan_policy": ("'propagate'", "'omit'"),
+    "norm": ("'ortho'", "'backward'", "None"),
+    "output": ("'real'", "'complex'"),
+    "scaling": ("'density'", "'spectrum'"),
+    "select": ("'a'", "'i'", "'v'"),
+    "seq": ("'xyz'", "'ZYX'", "'x'"),
+    "solve_method": ("'batched'", "'incremental'"),
+    "trans": ("0", "1", "2", "'T'"),
+    "type": ("1", "2", "3", "4", "'linear'", "'constant'"),
+    "window": ("'hann'", "'boxcar'", "('tukey', 0.5)", "jnp.ones(3)", "('gaussian', 2)"),
+}
 MODES = ("'clip'", "'fill'", "'wrap'", "'drop'", "'edge'", "'reflect'", "'full'", "'same'", "'x'")
 OPERATORS = ("+", "-", "*", "/", "//", "%", "**", "@", "<", "==", "&", "|", "^", "<<", ">>")
 
@@ -162,6 +193,8 @@ class CallDraw:
     def argument(self, parameter: Parameter) -> str:
         """An argument, which mostly is of the kind that a parameter of this name takes."""
         if self.chance(self.fits):
+            if parameter.name in WORDS and self.chance(0.5):
+                return str(self.pick(WORDS[parameter.name]))
             for pattern, draw in KINDS:
                 if pattern.fullmatch(parameter.name):
                     return str(draw(self))
@@ -282,6 +315,15 @@ KINDS = (
     _kind(".*treedefs?", lambda d: d.choice("tree.structure([0, (0, 0)])", "tree.structure(0)")),
     _kind("tree .*tree.* pytree args primals.* tangents.* init.* operands xs", CallDraw.tree),
     _kind("arrays tup seq .*list arys choicelist condlist branches", CallDraw.arrays),
+    _kind("points coordinates", CallDraw.arrays),
+    _kind("lu_and_piv", lambda d: f"jsp.linalg.lu_factor({d.array()})"),
+    _kind("c_and_lower", lambda d: f"({d.array()}, {d.choice('True', 'False')})"),
+    _kind("n_.* max_.* diff_n series_order lwork blocksize maxiter restart d v", CallDraw.number),
+    _kind("nperseg noverlap nfft order mxstep", CallDraw.number),
+    _kind(
+        "lower overwrite_.* check_finite eigvals_only exact repetition antialias pivoting unit_.*",
+        lambda d: d.choice("True", "False"),
+    ),
     _kind("subscripts", lambda d: d.choice("'ij,jk->ik'", "'i'", "'...i->i...'", "'ii'", "'i,->'")),
     _kind("name names axis_name", lambda d: d.choice("'x'", "''")),
 )

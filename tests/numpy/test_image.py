@@ -158,6 +158,10 @@ def test_errors() -> None:
         resize(x, (2, 2), 5)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="'nearest'"):
         scale_and_translate(x, (2, 2), (0,), one, one, "nearest")
+    with pytest.raises(ValueError, match="sizes in shape"):
+        resize(x, (2**40, 2), "linear")
+    with pytest.raises(TypeError, match="spatial_dims to be an integer"):
+        scale_and_translate(x, (2, 2), None, one, one, "linear")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="dimension 1 is not in spatial_dims"):
         scale_and_translate(x, (2, 3), (0,), one, one, "linear")
     with pytest.raises(ValueError, match="translation must have a number"):

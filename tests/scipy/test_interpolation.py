@@ -52,6 +52,9 @@ def test_dtypes_and_derivatives_of_cosine_transforms() -> None:
             fft.dct(x, **wrong)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="two points at least"):
         fft.dct(x, 1, n=1)
+    for wrong in ({"axes": 0.5}, {"s": 0.5}):
+        with pytest.raises(TypeError, match="an integer, got float"):
+            fft.dctn(x, **wrong)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="equal lengths"):
         fft.dctn(x[None], s=(3, 3), axes=(1,))
     with pytest.raises(NotImplementedError, match="type must be"):
@@ -93,6 +96,7 @@ def test_map_coordinates_of_dtypes() -> None:
         (lambda: map_coordinates(half, [1, 2], 1), ValueError, "an array for each dimension"),
         (lambda: map_coordinates(half[:0], [1], 1), ValueError, "needs elements"),
         (lambda: map_coordinates(half, [1j], 1), TypeError, "must be real"),
+        (lambda: map_coordinates(half, 1, 1), TypeError, "coordinates to be a sequence"),
         (lambda: map_coordinates(half, [1], 2), NotImplementedError, "orders 0 and 1"),
         (lambda: map_coordinates(half, [1], 1, "odd"), NotImplementedError, "mode must be"),
     ):
@@ -127,6 +131,9 @@ def test_regular_grids() -> None:
         (lambda: RegularGridInterpolator([x], x, fill_value=1j), ValueError, "fill_value must be"),
         (lambda: RegularGridInterpolator([x], x, bounds_error=True), NotImplementedError, "has no"),
         (lambda: ours(np.ones((2, 3))), ValueError, "2 coordinates"),
+        (lambda: ours(3), ValueError, "2 coordinates"),
+        (lambda: ours(()), ValueError, "2 coordinates"),
+        (lambda: RegularGridInterpolator(3, x), TypeError, "points to be a sequence"),
     ):
         with pytest.raises(error, match=message):
             wrong()

@@ -133,6 +133,9 @@ def test_mistakes_are_refused():
         (TypeError, {"y0": "a"}),
         (ValueError, {"rtol": -1.0}),
         (ValueError, {"hmax": 0.0}),
+        (TypeError, {"hmax": None}),
+        (TypeError, {"atol": 1j}),
+        (TypeError, {"mxstep": np.ones(2)}),
     ]:
         with pytest.raises(error, match="odeint"):
             odeint(**{"func": lambda y, t: -y, "y0": 1.0, "t": times, **given})

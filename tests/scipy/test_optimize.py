@@ -133,6 +133,12 @@ def test_mistakes_are_refused():
         (TypeError, {"options": {"other": 1}}),
         (TypeError, {"options": {"maxls": 1}}),
         (ValueError, {"options": {"maxcor": 0}, "method": LBFGS}),
+        (TypeError, {"options": {"maxcor": 1.5}, "method": LBFGS}),
+        (TypeError, {"options": [1]}),
+        (TypeError, {"options": {"maxiter": "some"}}),
+        (TypeError, {"options": {"gtol": x0}}),
+        (TypeError, {"tol": 1j}),
+        (ValueError, {"method": [1]}),
     ]:
         with pytest.raises(error, match="minimize"):
             minimize(**{"fun": valley, "x0": x0, "method": "BFGS", **given})

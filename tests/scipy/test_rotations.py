@@ -196,6 +196,7 @@ def test_mistakes_are_refused():
         (ValueError, lambda: r.mean(np.ones(3))),
         (ValueError, lambda: Rotation.concatenate([])),
         (TypeError, lambda: Rotation.concatenate([np.ones(4)])),
+        (TypeError, lambda: Rotation.concatenate(3)),
         (ValueError, lambda: Slerp.init(np.ones(1), r)),
         (ValueError, lambda: Slerp.init(np.array([1.0, 0.0]), r)),
         (ValueError, lambda: Slerp.init(np.ones(1), r[0])),

@@ -458,6 +458,7 @@ REFUSED: list[tuple[type[Exception], str, Callable[[], Any]]] = [
     (ValueError, "fiedler_companion", lambda: linalg.fiedler_companion(np.ones(0))),
     (ValueError, "mode", lambda: linalg.convolution_matrix(V, 2, "other")),
     (ValueError, "n must", lambda: linalg.convolution_matrix(V, 0)),
+    (ValueError, "n must", lambda: linalg.convolution_matrix(V, 2**40)),
     (ValueError, "leslie", lambda: linalg.leslie(V, V)),
     (ValueError, "two dimensions", lambda: linalg.block_diag(A)),
     (ValueError, "scale", lambda: linalg.dft(3, "other")),
@@ -467,6 +468,11 @@ REFUSED: list[tuple[type[Exception], str, Callable[[], Any]]] = [
     (ValueError, "n must", lambda: linalg.helmert(0)),
     (ValueError, "n must", lambda: linalg.hilbert(-1)),
     (ValueError, "kind", lambda: linalg.pascal(3, "other")),
+    *[
+        (ValueError, "n must", lambda f=f: f(2**62))
+        for f in (linalg.dft, linalg.hadamard, linalg.hilbert, linalg.invpascal, linalg.helmert)
+    ],
+    (TypeError, "select_range", lambda: linalg.eigh_tridiagonal(V, W, select_range=3)),
 ]
 
 

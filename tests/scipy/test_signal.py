@@ -213,11 +213,18 @@ def test_errors() -> None:
         (lambda: signal.welch(x, average="mode"), "average must be"),
         (lambda: signal.welch(x, scaling="none"), "scaling must be"),
         (lambda: signal.csd(jnp.ones((2, 4)), jnp.ones((3, 4))), "csd"),
+        (lambda: signal.welch(x, nfft=2**62), "nfft must be less"),
+        (lambda: signal.welch(x, detrend=lambda x: 3), "the shape of the segments"),
         (lambda: signal.istft(x), "two dimensions at least"),
         (lambda: signal.istft(jnp.ones((3, 3)), time_axis=0, freq_axis=0), "must differ"),
     ):
         with pytest.raises(ValueError, match=message):
             call()
+    for window in (("tukey", "x"), ("kaiser", 1j), ("general_cosine", 3), ("gaussian", x)):
+        with pytest.raises(TypeError, match=window[0]):
+            signal.stft(x, window=window)
+    with pytest.raises(TypeError, match="axes to be an integer"):
+        signal.fftconvolve(x, x, axes=0.5)  # type: ignore[arg-type]
     with pytest.raises(NotImplementedError, match="'dpss'"):
         signal.stft(x, window=("dpss", 2))
     with pytest.raises(NotImplementedError, match="overwrite_data"):

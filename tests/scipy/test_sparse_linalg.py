@@ -144,9 +144,13 @@ def test_mistakes_are_refused(solver):
         (TypeError, {"M": 3}),
         (ValueError, {"M": a[:1]}),
         (TypeError, {"b": {"a": b}}),
+        (TypeError, {"maxiter": "some"}),
+        (TypeError, {"maxiter": b}),
+        (TypeError, {"tol": "x"}),
+        (TypeError, {"atol": b}),
     ]:
         with pytest.raises(error, match=r"cg|bicgstab|gmres"):
             solver(**{"A": a, "b": b, **given})
-    for given in ({"solve_method": "other"}, {"restart": 0}):
+    for given in ({"solve_method": "other"}, {"solve_method": b}, {"restart": 0}):
         with pytest.raises(ValueError, match="gmres"):
             gmres(a, b, **given)

@@ -317,6 +317,8 @@ def test_multivariate_gamma_and_polygamma() -> None:
     wanted = [scipy.special.multigammaln(float(x), 3) for x in a]
     np.testing.assert_allclose(special.multigammaln(a, 3), wanted, rtol=1e-6)
     assert np.isnan(special.multigammaln(0.9, 3))
+    many, wanted = special.multigammaln(np.float64(50.5), 40), scipy.special.multigammaln(50.5, 40)
+    np.testing.assert_allclose(many, wanted, rtol=1e-6)
     slope = dt.grad(special.multigammaln)(2.5, 3)
     np.testing.assert_allclose(slope, scipy.special.digamma([2.5, 2, 1.5]).sum(), rtol=1e-6)
     n = np.array([0, 1, 2, 3])
@@ -337,6 +339,8 @@ def test_multivariate_gamma_and_polygamma() -> None:
         (lambda: special.bernoulli(2.5), TypeError, "bernoulli"),  # type: ignore[arg-type]
         (lambda: special.multigammaln(2.0, 2.5), TypeError, "multigammaln"),
         (lambda: special.multigammaln(2.0, 0), ValueError, "multigammaln: d"),
+        (lambda: special.multigammaln(2.0, 2**40), ValueError, "multigammaln: d"),
+        (lambda: special.bernoulli(2**40), ValueError, "bernoulli: n"),
         (lambda: special.polygamma(1.0, 2.0), ValueError, "polygamma: n"),
         (lambda: special.log_ndtr(1.0, 31), ValueError, "log_ndtr: series_order"),
         (lambda: special.log_ndtr(1.0, -1), ValueError, "log_ndtr: series_order"),

@@ -193,6 +193,11 @@ def test_bessel_jn() -> None:
     narrow = z.astype(np.float32)
     expected[:, :-3] = reference.jv(orders, narrow[:-3].astype(np.float64))
     np.testing.assert_allclose(special.bessel_jn(narrow, v=v), expected, 1.3e-7, 3e-38)
+    with dt.enable_x64(True):
+        many = special.bessel_jn(np.array([3.0, 60.0]), v=40)
+        np.testing.assert_allclose(
+            many[::4].T, reference.jv(range(0, 41, 4), [[3.0], [60.0]]), 1e-9
+        )
     v = 2
     second = dt.jit(dt.grad(dt.grad(lambda z: special.bessel_jn(z, v=v)[v])))
     close(np.float32(second(1.5)), np.float32(reference.jvp(v, 1.5, 2)), 4)

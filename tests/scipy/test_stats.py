@@ -143,6 +143,7 @@ LINE = stats.gaussian_kde(np.array([0.0, 4, 5], "float32"))
         (lambda: stats.mode(TIES, axis=(0, 1)), TypeError, "mode requires axis"),
         (lambda: stats.sem(TIES, nan_policy="raise"), ValueError, "sem: nan_policy"),
         (lambda: stats.sem(1.0, axis=2), ValueError, "sem: axis 2"),
+        (lambda: stats.sem(TIES, ddof="one"), TypeError, "ddof"),
         (lambda: stats.gaussian_kde(np.ones(1)), ValueError, "two elements"),
         (lambda: stats.gaussian_kde(np.ones((2, 2, 2))), ValueError, "dataset must have"),
         (lambda: stats.gaussian_kde(np.ones(2), "x"), ValueError, "bw_method"),

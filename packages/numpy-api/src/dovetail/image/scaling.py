@@ -6,7 +6,7 @@ The pixel `i` of a dimension is the interval from `i` to ``i + 1``, so that its 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -160,7 +160,8 @@ def scale_and_translate(
     if kind is ResizeMethod.NEAREST:
         raise ValueError(f"{name} does not take the method 'nearest'; resize does")
     given = aval_of(array_like(image, name, "image")).shape
-    dimensions = canonical_axes(name, tuple(spatial_dims), len(given), "spatial_dims")
+    wanted = tuple(spatial_dims) if isinstance(spatial_dims, Iterable) else (spatial_dims,)
+    dimensions = canonical_axes(name, wanted, len(given), "spatial_dims")
     for argument, vector in (("scale", scale), ("translation", translation)):
         aval = aval_of(array_like(vector, name, argument))
         if dtypes.kind_of(aval.dtype) not in ("b", "i", "u", "f"):
@@ -216,6 +217,8 @@ def _checked_sizes(name: str, image: Any, shape: Any) -> tuple[int, ...]:
     if dtypes.kind_of(aval.dtype) is None:
         raise TypeError(f"{name} does not accept the dtype {aval.dtype}")
     sizes = canonical_shape(name, shape)
+    if any(n >= 2**31 for n in sizes):
+        raise ShapeError(f"{name}: sizes in shape must be less than 2**31, got {sizes}")
     if len(sizes) != aval.ndim:
         raise ShapeError(
             f"{name}: shape must have a size for each dimension of image, got {sizes} and "

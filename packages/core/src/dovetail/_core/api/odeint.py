@@ -363,8 +363,15 @@ def _setting(name: str, value: Any, *, zero: bool) -> float:
     """A setting as a number.
 
     Raises:
+        ConcretizationTypeError: it is a tracer.
+        TypeError: it is no real number.
         ValueError: it is negative, or 0 where that makes no sense.
     """
+    aval = aval_of(as_operand(value, "odeint", name))
+    if aval.shape or dtypes.kind_of(aval.dtype) not in ("b", "i", "u", "f"):
+        raise TypeError(
+            f"odeint: {name} must be a real number, got {aval.dtype} of the shape {aval.shape}"
+        )
     number = float(value)
     if not (number > 0 or (zero and number == 0)):
         raise ValueError(f"odeint: {name} must be {'at least' if zero else 'above'} 0, got {value}")

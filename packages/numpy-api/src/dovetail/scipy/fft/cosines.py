@@ -8,7 +8,7 @@ J. Makhoul, A fast cosine transform in one and two dimensions, IEEE Trans. ASSP 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -188,14 +188,14 @@ def _over(function: str, x: Any, type: Any, s: Any, axes: Any, norm: Any, invers
     rank = len(shape)
     sizes = None
     if s is not None:
-        given = (s,) if isinstance(s, (int, np.integer)) else tuple(s)
+        given = tuple(s) if isinstance(s, Iterable) else (s,)
         sizes = tuple(length(name, "s", n) for n in given)
     if axes is None:
         if sizes is not None and len(sizes) > rank:
             raise ValueError(f"{name}: s names {len(sizes)} sizes, and x has rank {rank}")
         dimensions = tuple(range(rank - len(sizes) if sizes is not None else 0, rank))
     else:
-        wanted = (axes,) if isinstance(axes, (int, np.integer)) else tuple(axes)
+        wanted = tuple(axes) if isinstance(axes, Iterable) else (axes,)
         dimensions = canonical_axes(name, wanted, rank, "axes")
     if sizes is None:
         sizes = tuple(shape[d] for d in dimensions)

@@ -12,7 +12,7 @@ import dovetail.numpy as jnp
 from dovetail import lax
 from dovetail.errors import ShapeError
 from dovetail.extend import dtypes
-from dovetail.extend.arguments import array_like, inexact_dtype
+from dovetail.extend.arguments import array_like, array_sequence, inexact_dtype
 from dovetail.extend.avals import aval_of
 from dovetail.numpy.averages import computed_in, real_dtype
 from dovetail.numpy.compiled import compiled_with
@@ -81,7 +81,8 @@ class RegularGridInterpolator:
         self.bounds_error = False
         self.values: Array = jnp.asarray(array_like(values, _NAME, "values"))
         self.grid: tuple[Array, ...] = tuple(
-            jnp.asarray(array_like(p, _NAME, "points")) for p in points
+            jnp.asarray(array_like(p, _NAME, "points"))
+            for p in array_sequence(points, _NAME, "points")
         )
         shape = self.values.shape
         if dtypes.kind_of(self.values.dtype) is None:
@@ -128,6 +129,8 @@ class RegularGridInterpolator:
         """
         count = len(self.grid)
         if isinstance(xi, tuple):
+            if len(xi) != count:
+                raise ShapeError(f"{_NAME}: xi must have {count} coordinates, got {len(xi)}")
             parts = jnp.broadcast_arrays(*(array_like(x, _NAME, "xi") for x in xi))
             places = jnp.stack(parts, -1)
         else:
@@ -137,7 +140,7 @@ class RegularGridInterpolator:
                 places = places.reshape(shape)
         if dtypes.kind_of(aval_of(places).dtype) not in ("b", "i", "u", "f"):
             raise TypeError(f"{_NAME}: xi must be real, got {places.dtype}")
-        if places.shape[-1] != count:
+        if not places.ndim or places.shape[-1] != count:
             raise ShapeError(
                 f"{_NAME}: xi must have {count} coordinates in its last dimension, got shape "
                 f"{places.shape}"

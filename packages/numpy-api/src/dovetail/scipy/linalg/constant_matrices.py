@@ -14,20 +14,32 @@ from dovetail.scipy.linalg.matrix_operands import choice
 from dovetail.typing import Array, DTypeLike
 
 _KINDS = ("symmetric", "lower", "upper")
+#: Rows up to which a matrix is made: more would take hours, and tens of gigabytes.
+_MOST = 2**16
 
 
 def _size(function: str, n: Any, least: int = 0) -> int:
     size = integer(function, "n", n)
     if size < least:
         raise ValueError(f"{function}: n must be {least} or more, got {size}")
+    if size > _MOST:
+        raise ValueError(f"{function}: n must be {_MOST} or less, got {size}")
     return size
 
 
+def _rounded(number: int) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
+
+
 def _matrix(elements: Any, shape: tuple[int, int], dtype: Any) -> Array:
-    """A matrix of numbers of Python, each rounded once."""
+    """A matrix of integers of Python, each rounded once, to an infinity beyond the dtype."""
     numbers = np.empty(math.prod(shape), np.float64)
-    numbers[:] = [float(e) for e in elements]
-    return host_array(numbers.reshape(shape).astype(dtype))
+    numbers[:] = [_rounded(e) for e in elements]
+    with np.errstate(over="ignore"):
+        return host_array(numbers.reshape(shape).astype(dtype))
 
 
 def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> Array:
@@ -43,7 +55,7 @@ def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> 
         A matrix of shape ``(n, n)``: ``exp(-2j * pi * j * k / n)``, each element exact to an ulp.
 
     Raises:
-        ValueError: `n` is negative, or `scale` or `dtype` is not one of these.
+        ValueError: `n` is negative or above 65536, or `scale` or `dtype` is not one of these.
 
     Example:
         >>> from dovetail.scipy import linalg
@@ -82,7 +94,7 @@ def hadamard(n: int, dtype: DTypeLike = int) -> Array:
         A matrix of shape ``(n, n)``.
 
     Raises:
-        ValueError: `n` is not a power of two.
+        ValueError: `n` is not a power of two, or above 65536.
         TypeError: the dtype has no negative numbers.
 
     Differs:
@@ -102,8 +114,8 @@ def hadamard(n: int, dtype: DTypeLike = int) -> Array:
          [ 1 -1]]
     """
     function = "scipy.linalg.hadamard"
-    size = integer(function, "n", n)
-    if size < 1 or size & (size - 1):
+    size = _size(function, n, 1)
+    if size & (size - 1):
         raise ValueError(f"{function}: n must be a power of two, got {size}")
     wanted = requested_dtype(function, dtype) or dtypes.default_dtype("i")
     if dtypes.kind_of(wanted) in ("b", "u"):
@@ -125,7 +137,7 @@ def helmert(n: int, full: bool = False) -> Array:
         A matrix of shape ``(n - 1, n)`` or ``(n, n)``, floating point.
 
     Raises:
-        ValueError: `n` is not positive.
+        ValueError: `n` is not positive, or above 65536.
 
     Example:
         >>> from dovetail.scipy import linalg
@@ -151,7 +163,7 @@ def hilbert(n: int) -> Array:
         A matrix of shape ``(n, n)``, floating point.
 
     Raises:
-        ValueError: `n` is negative.
+        ValueError: `n` is negative or above 65536.
 
     Example:
         >>> from dovetail.scipy import linalg
@@ -173,10 +185,11 @@ def invhilbert(n: int) -> Array:
         n: its size.
 
     Returns:
-        A matrix of shape ``(n, n)``, floating point: exact integers, each rounded once.
+        A matrix of shape ``(n, n)``, floating point: exact integers, each rounded once
+        (to infinity beyond the dtype).
 
     Raises:
-        ValueError: `n` is negative.
+        ValueError: `n` is negative or above 65536.
 
     Example:
         >>> from dovetail.scipy import linalg
@@ -213,10 +226,10 @@ def pascal(n: int, kind: str | None = None) -> Array:
 
     Returns:
         A matrix of shape ``(n, n)``, floating point (SciPy's are integers): exact integers, each
-        rounded once.
+        rounded once (to infinity beyond the dtype).
 
     Raises:
-        ValueError: `n` is negative, or `kind` is not one of these.
+        ValueError: `n` is negative or above 65536, or `kind` is not one of these.
 
     Differs:
         The dtype is the default one; JAX's is float32 also where that is float64.
@@ -253,10 +266,10 @@ def invpascal(n: int, kind: str | None = None) -> Array:
 
     Returns:
         A matrix of shape ``(n, n)``, floating point (SciPy's are integers): exact integers, each
-        rounded once.
+        rounded once (to infinity beyond the dtype).
 
     Raises:
-        ValueError: `n` is negative, or `kind` is not one of these.
+        ValueError: `n` is negative or above 65536, or `kind` is not one of these.
 
     Example:
         >>> from dovetail.scipy import linalg

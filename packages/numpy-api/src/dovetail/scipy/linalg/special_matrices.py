@@ -288,6 +288,10 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
     least = min(m, count)
     rows = {"full": m + count - 1, "same": max(m, count), "valid": max(m, count) - least + 1}[mode]
     first = {"full": 0, "same": (least - 1) // 2, "valid": least - 1}[mode]
+    if rows * count >= 2**40:
+        raise ValueError(
+            f"{function}: n must be less, got {count}, which makes {rows * count} elements"
+        )
     i, j = _places(rows, count)
     table = i + first - j
     return _placed(_padded(x, 0), np.where((table >= 0) & (table < m), table, m))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from dovetail import lax
@@ -86,6 +87,11 @@ def eigh_tridiagonal(
         >>> print(linalg.eigh_tridiagonal(jnp.zeros(2), jnp.array([2.]), eigvals_only=True))
         [-2.  2.]
     """
+    if select_range is not None and not isinstance(select_range, Iterable):
+        raise TypeError(
+            "scipy.linalg.eigh_tridiagonal: select_range must be a pair of integers, got "
+            f"{select_range!r:.80}"
+        )
     chosen = None if select_range is None else tuple(select_range)
     return _eigh_tridiagonal(d, e, bool(eigvals_only), select, chosen)
 

@@ -12,7 +12,13 @@ import dovetail.numpy as jnp
 from dovetail import lax
 from dovetail.errors import ShapeError
 from dovetail.extend import dtypes
-from dovetail.extend.arguments import array_like, broadcast_result, inexact_dtype, integer
+from dovetail.extend.arguments import (
+    array_like,
+    array_sequence,
+    broadcast_result,
+    inexact_dtype,
+    integer,
+)
 from dovetail.extend.avals import aval_of
 from dovetail.numpy.averages import computed_in, real_dtype
 from dovetail.numpy.compiled import compiled_with
@@ -79,7 +85,8 @@ def map_coordinates(
     aval = aval_of(array_like(input, name, "input"))
     if dtypes.kind_of(aval.dtype) is None:
         raise TypeError(f"{name} does not accept the dtype {aval.dtype}")
-    places = tuple(array_like(c, name, "coordinates") for c in coordinates)
+    given = array_sequence(coordinates, name, "coordinates")
+    places = tuple(array_like(c, name, "coordinates") for c in given)
     if len(places) != aval.ndim:
         raise ValueError(
             f"{name}: coordinates must have an array for each dimension of input, which has "

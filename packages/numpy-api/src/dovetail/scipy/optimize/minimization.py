@@ -10,7 +10,7 @@ import dovetail as dt
 from dovetail import lax
 from dovetail import numpy as jnp
 from dovetail.extend import dtypes
-from dovetail.extend.arguments import array_like, convert, inexact, refuse_complex, value
+from dovetail.extend.arguments import array_like, convert, inexact, integer, refuse_complex, value
 from dovetail.extend.avals import aval_of
 from dovetail.scipy.optimize.curvature import Inverse, Memory, product
 from dovetail.scipy.optimize.line_search import Point, search
@@ -114,8 +114,8 @@ def minimize(
         An `OptimizeResults`.
 
     Raises:
-        TypeError: `args` is no tuple, `fun` does not return a real scalar, `x0` is complex, or
-            there is no such option.
+        TypeError: `args` is no tuple, `fun` does not return a real scalar, `x0` is complex, `tol`
+            or an option is no number, or there is no such option.
         ValueError: `x0` has another rank than 1, or there is no such method.
 
     Algorithms: J. Nocedal, S. J. Wright, Numerical Optimization, 2nd ed., 3.5, 3.6, 6.1 and 7.5.
@@ -144,7 +144,7 @@ def minimize(
     if not isinstance(args, tuple):
         raise TypeError(f"minimize: args must be a tuple, got {type(args).__name__}")
     name = method.lower() if isinstance(method, str) else method
-    if name not in _OPTIONS:
+    if not isinstance(name, str) or name not in _OPTIONS:
         raise ValueError(f"minimize: method must be 'BFGS' or {_LBFGS!r}, got {method!r}")
     if not callable(fun):
         raise TypeError(f"minimize requires fun to be a function, got {type(fun).__name__}")
@@ -168,6 +168,8 @@ def _settings(
     method: str, tol: Any, options: Mapping[str, Any] | None, size: int
 ) -> dict[str, Any]:
     known = _OPTIONS[method]
+    if options is not None and not isinstance(options, Mapping):
+        raise TypeError(f"minimize: options must be a mapping, got {type(options).__name__}")
     given = dict(options or {})
     unknown = sorted(map(str, given.keys() - known.keys()))
     if unknown:
@@ -176,13 +178,32 @@ def _settings(
         )
     settings = dict(known)
     if tol is not None:
+        _check_number("tol", tol)
         settings.update({key: tol for key in ("gtol", "ftol") if key in known})
     settings.update(given)
+    for key, setting in given.items():
+        if key == "maxcor":
+            settings[key] = integer("minimize", "maxcor", setting)
+        elif key != "norm" and not (setting is None and known[key] is None):
+            _check_number(key, setting)
     if settings["maxiter"] is None:
         settings["maxiter"] = 200 * size
     if "maxcor" in settings and settings["maxcor"] < 1:
         raise ValueError(f"minimize: maxcor must be at least 1, got {settings['maxcor']}")
     return settings
+
+
+def _check_number(name: str, given: Any) -> None:
+    """Check a setting.
+
+    Raises:
+        TypeError: it is no real number.
+    """
+    aval = aval_of(array_like(given, "minimize", name))
+    if aval.shape or dtypes.kind_of(aval.dtype) not in ("b", "i", "u", "f"):
+        raise TypeError(
+            f"minimize: {name} must be a real number, got {aval.dtype} of the shape {aval.shape}"
+        )
 
 
 def _check_function(result: Any) -> None:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
-
-import numpy as np
 
 import dovetail.numpy as jnp
 from dovetail import lax
@@ -228,9 +226,9 @@ def fftconvolve(
     name = "scipy.signal.fftconvolve"
     shapes = _checked(name, in1, in2, mode)
     rank = len(shapes[0])
-    wanted = (axes,) if isinstance(axes, (int, np.integer)) else axes
-    given = range(rank) if wanted is None else wanted
-    dimensions = canonical_axes(name, tuple(given), rank, "axes")
+    wanted = range(rank) if axes is None else axes
+    given = tuple(wanted) if isinstance(wanted, Iterable) else (wanted,)
+    dimensions = canonical_axes(name, given, rank, "axes")
     for d in range(rank):
         pair = shapes[0][d], shapes[1][d]
         if d not in dimensions and pair[0] != pair[1] and 1 not in pair:

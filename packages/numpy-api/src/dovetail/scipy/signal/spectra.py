@@ -281,7 +281,7 @@ def istft(
     if nfft is None:
         points = size if input_onesided and size == usual + 1 else usual
     else:
-        points = integer(name, "nfft", nfft)
+        points = _points(name, nfft)
     if not 1 <= size <= points:
         raise ValueError(f"{name}: nperseg must be from 1 to {points}, those of nfft, got {size}")
     step = _step(name, size, noverlap)
@@ -306,6 +306,13 @@ def _rate(name: str, fs: Any) -> Any:
     if aval.shape or dtypes.kind_of(aval.dtype) not in ("b", "i", "u", "f"):
         raise ShapeError(f"{name}: fs must be a real number, got {aval.dtype}{list(aval.shape)}")
     return fs
+
+
+def _points(name: str, nfft: Any) -> int:
+    points = integer(name, "nfft", nfft)
+    if points >= 2**31:
+        raise ValueError(f"{name}: nfft must be less than 2**31, got {points}")
+    return points
 
 
 def _step(name: str, size: int, noverlap: Any) -> int:
@@ -339,7 +346,7 @@ def _plan(
     elif size is None:
         size = given
     points = window_of(name, window, size)
-    count = size if nfft is None else integer(name, "nfft", nfft)
+    count = size if nfft is None else _points(name, nfft)
     if count < size:
         raise ValueError(f"{name}: nfft must be at least nperseg = {size}, got {count}")
     if isinstance(detrend, str):
@@ -405,7 +412,14 @@ def _transforms(x: Any, points: Any, plan: _Plan) -> Any:
         x = jnp.pad(x, [*[(0, 0)] * (x.ndim - 1), (0, rest)])
     rows = segmented(x, plan.size, plan.step)
     if callable(plan.detrend):
-        rows = plan.detrend(rows)
+        shape, rows = rows.shape, plan.detrend(rows)
+        aval = aval_of(array_like(rows, "scipy.signal", "detrend(segments)"))
+        if aval.shape != shape or dtypes.kind_of(aval.dtype) is None:
+            raise ShapeError(
+                "scipy.signal: the function detrend must return numbers in the shape of the "
+                f"segments, {shape}, got {aval.dtype} of the shape {aval.shape}"
+            )
+        rows = jnp.asarray(rows).astype(inexact_dtype(aval.dtype))
     elif plan.detrend:
         places = None if plan.detrend == "constant" else (0, plan.size)
         rows = without_trend(rows, rows.ndim - 1, places)

@@ -8,7 +8,7 @@ one of ``n + 1``.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,7 @@ def window_of(function: str, window: Any, size: int) -> Any:
         size: number of points.
 
     Raises:
-        TypeError: it is none of these.
+        TypeError: it is none of these, or a parameter is no number.
         ValueError: there is no such window, its parameters do not fit, or the array has another
             size.
     """
@@ -77,9 +77,40 @@ def _named(function: str, name: str, parameters: tuple[Any, ...], size: int) -> 
             f"{function}: the window {name!r} has {count} parameters, got "
             f"{len(parameters)}; write them as ({name!r}, ...)"
         )
+    checked = [_parameter(function, name, p) for p in parameters]
     if size < 2:
         return np.ones(size)
-    return shape(size + 1, *parameters)[:size]
+    return shape(size + 1, *checked)[:size]
+
+
+def _parameter(function: str, name: str, given: Any) -> Any:
+    """A parameter of a window: a number, numbers for `_general_cosine`, None for the middle.
+
+    Raises:
+        TypeError: it is none of these.
+    """
+    if name == "general_cosine":
+        if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+            raise TypeError(
+                f"{function}: the window {name!r} takes a sequence of numbers, got {given!r:.80}"
+            )
+        return [_number(function, name, c) for c in given]
+    if given is None and name in ("exponential", "poisson"):
+        return None
+    return _number(function, name, given)
+
+
+def _number(function: str, name: str, given: Any) -> float:
+    try:
+        aval = aval_of(array_like(given, function, "window"))
+    except TypeError:
+        aval = None
+    if aval is None or aval.shape or dtypes.kind_of(aval.dtype) not in ("b", "i", "u", "f"):
+        raise TypeError(
+            f"{function}: a parameter of the window {name!r} must be a real number, got "
+            f"{given!r:.80}"
+        )
+    return float(given)
 
 
 def _cosines(count: int, *coefficients: float) -> Points:
@@ -96,7 +127,7 @@ def _cosine_sum(*coefficients: float) -> Callable[[int], Points]:
 
 
 def _general_cosine(count: int, coefficients: Any) -> Points:
-    return _cosines(count, *(float(c) for c in coefficients))
+    return _cosines(count, *coefficients)
 
 
 def _general_hamming(count: int, alpha: float) -> Points:

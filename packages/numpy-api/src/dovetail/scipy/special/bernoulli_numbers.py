@@ -15,6 +15,8 @@ from dovetail.typing import Array
 
 #: The last number that float64 holds.
 _LAST = 258
+#: The last number that is made: all beyond `_LAST` are infinite or 0.
+_MOST = 2**24
 
 
 @functools.cache
@@ -51,7 +53,7 @@ def bernoulli(n: int) -> Array:
 
     Raises:
         TypeError: `n` is no integer.
-        ValueError: `n` is negative.
+        ValueError: `n` is negative, or above 2**24.
 
     Example:
         >>> from dovetail.scipy.special import bernoulli
@@ -61,6 +63,8 @@ def bernoulli(n: int) -> Array:
     last = integer("bernoulli", "n", n)
     if last < 0:
         raise ValueError(f"bernoulli: n must not be negative, got {last}")
+    if last > _MOST:
+        raise ValueError(f"bernoulli: n must be {_MOST} or less, got {last}")
     order = np.arange(last + 1)
     # Of the others, only the sign is known.
     values = np.where(order % 2 == 0, np.where(order % 4 == 0, -np.inf, np.inf), 0.0)

@@ -200,6 +200,15 @@ def _downwards(z: Any, order: int) -> Any:
 
 def _upwards(z: Any, order: int) -> Any:
     first, second = _first_two(z)
+    if order > 32:
+        # What is written out for many orders takes minutes to compile.
+        def step(state: Any, n: Any) -> Any:
+            before, current = state
+            following = (2 * n / z) * current - before
+            return (current, following), following
+
+        _, rest = lax.scan(step, (first, second), jnp.arange(1, order, dtype=z.dtype))
+        return jnp.concatenate([first[None], second[None], rest])
     values = [first, second]
     for n in range(1, order):
         values.append((2 * n / z) * values[-1] - values[-2])

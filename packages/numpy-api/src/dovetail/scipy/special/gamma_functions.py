@@ -9,7 +9,7 @@ from typing import Any
 from dovetail import lax
 from dovetail import numpy as jnp
 from dovetail.extend import dtypes
-from dovetail.extend.arguments import array_like, integer
+from dovetail.extend.arguments import array_like, convert, integer
 from dovetail.extend.avals import aval_of
 from dovetail.numpy.compiled import compiled, compiled_with
 from dovetail.scipy.special.complex_gamma import complex_gamma, complex_loggamma
@@ -110,7 +110,7 @@ def multigammaln(a: ArrayLike, d: ArrayLike) -> Array:
 
     Raises:
         TypeError: `d` is no integer.
-        ValueError: `d` is not positive.
+        ValueError: `d` is not positive, or above 2**20.
 
     Differs:
         Outside the domain, where SciPy raises an error, the result is nan.
@@ -128,28 +128,44 @@ def multigammaln(a: ArrayLike, d: ArrayLike) -> Array:
     return computed(_multigammaln(count), real_operands("multigammaln", a=a), weak=False)
 
 
+#: More would be computed for minutes.
+_MOST_DIMENSIONS = 2**20
+
+
 def _dimension(d: Any) -> int:
     if isinstance(d, float) and d.is_integer():
         d = int(d)
     count = integer("multigammaln", "d", d)
     if count < 1:
         raise ValueError(f"multigammaln: d must be positive, got {count}")
+    if count > _MOST_DIMENSIONS:
+        raise ValueError(f"multigammaln: d must be {_MOST_DIMENSIONS} or less, got {count}")
     return count
+
+
+def _with_halves(function: Any, a: Any, count: int, total: Any) -> Any:
+    """A sum plus a function of ``a``, ``a - 1 / 2``, and so on."""
+    if count <= 16:
+        for half in range(count):
+            total = total + function(a - half / 2)
+        return total
+
+    def add(half: Any, total: Any) -> Any:
+        return total + function(a - convert(half, a.dtype) / 2)
+
+    # What is written out for many dimensions takes minutes to compile.
+    return lax.fori_loop(0, count, add, total)
 
 
 @functools.cache
 def _multigammaln(count: int) -> Any:
     def formula(a: Any) -> Any:
         total = jnp.full_like(a, count * (count - 1) / 4 * math.log(math.pi))
-        for half in range(count):
-            total = total + lax.lgamma(a - half / 2)
+        total = _with_halves(lax.lgamma, a, count, total)
         return jnp.where(a > (count - 1) / 2, total, math.nan)
 
     def slope(a: Any) -> Any:
-        total = jnp.zeros_like(a)
-        for half in range(count):
-            total = total + lax.digamma(a - half / 2)
-        return total
+        return _with_halves(lax.digamma, a, count, jnp.zeros_like(a))
 
     return in_double(formula, {0: slope})
 

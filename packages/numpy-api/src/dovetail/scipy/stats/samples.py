@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import dovetail.numpy as jnp
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import array_like, canonical_axis, inexact, value
+from dovetail.extend.avals import aval_of
 from dovetail.numpy.compiled import compiled_with
 from dovetail.scipy.stats._groups import (
     along_last,
@@ -41,7 +42,7 @@ def mode(
         both without the dimension. Of no elements the mode is nan, a float.
 
     Raises:
-        TypeError: `a` is not an array.
+        TypeError: `a` is not an array, or `ddof` no number.
         ValueError: `axis` or `nan_policy` is not one of these.
         NotImplementedError: `nan_policy` is ``"omit"`` or ``"raise"``.
 
@@ -105,7 +106,7 @@ def sem(
         A float array without the dimension: nan where there are no more than `ddof` elements.
 
     Raises:
-        TypeError: `a` is not an array.
+        TypeError: `a` is not an array, or `ddof` no number.
         ValueError: `axis` or `nan_policy` is not one of these.
 
     Differs:
@@ -122,6 +123,9 @@ def sem(
     """
     if not isinstance(nan_policy, str) or nan_policy not in ("propagate", "omit"):
         raise ValueError(f"sem: nan_policy must be 'propagate' or 'omit', got {nan_policy!r}")
+    aval = aval_of(array_like(ddof, "sem", "ddof"))
+    if aval.shape or dtypes.kind_of(aval.dtype) not in ("b", "i", "u", "f"):
+        raise TypeError(f"sem: ddof must be a real number, got {ddof!r:.80}")
     return _sem(a, axis, ddof, nan_policy == "omit", bool(keepdims))
 
 

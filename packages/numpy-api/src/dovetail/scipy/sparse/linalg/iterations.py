@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from dovetail import lax
 from dovetail import numpy as jnp
-from dovetail.scipy.sparse.linalg.systems import Operator, inner, norm, solution
+from dovetail.scipy.sparse.linalg.systems import Operator, check_number, inner, norm, solution
 from dovetail.typing import Array, ArrayLike
 
 T = TypeVar("T")
@@ -26,8 +26,16 @@ def _info(residual: Any, limit: Any, steps: Any, fine: Any) -> Any:
     return jnp.where(norm(residual) <= limit, 0, failed).astype("int32")
 
 
-def _most(maxiter: Any, b: Any) -> Any:
-    return 10 * b.shape[0] if maxiter is None else maxiter
+def most_steps(caller: str, maxiter: Any, b: Any) -> Any:
+    """The largest number of steps.
+
+    Raises:
+        TypeError: `maxiter` is no real number.
+    """
+    if maxiter is None:
+        return 10 * b.shape[0]
+    check_number(caller, "maxiter", maxiter)
+    return maxiter
 
 
 def cg(
@@ -86,7 +94,7 @@ def cg(
     def method(
         matvec: Operator, b: Any, x: Any, r: Any, precondition: Operator, limit: Any
     ) -> tuple[Any, Any]:
-        most = _most(maxiter, b)
+        most = most_steps("cg", maxiter, b)
 
         def going(state: Any) -> Any:
             _, r, _, _, steps, fine = state
@@ -166,7 +174,7 @@ def bicgstab(
     def method(
         matvec: Operator, b: Any, x: Any, r: Any, precondition: Operator, limit: Any
     ) -> tuple[Any, Any]:
-        most = _most(maxiter, b)
+        most = most_steps("bicgstab", maxiter, b)
         shadow = r
 
         def going(state: Any) -> Any:

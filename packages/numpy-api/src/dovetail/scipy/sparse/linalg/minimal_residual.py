@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from dovetail import lax
 from dovetail import numpy as jnp
 from dovetail.extend.arguments import integer
+from dovetail.scipy.sparse.linalg.iterations import most_steps
 from dovetail.scipy.sparse.linalg.systems import Operator, norm, solution
 from dovetail.typing import Array, ArrayLike
 
@@ -164,7 +165,7 @@ def gmres(
         ([1.0, 1.0], 0)
     """
     methods = {"batched": _batched, "incremental": _incremental}
-    if solve_method not in methods:
+    if not isinstance(solve_method, str) or solve_method not in methods:
         raise ValueError(
             f"gmres: solve_method must be 'batched' or 'incremental', got {solve_method!r}"
         )
@@ -176,7 +177,7 @@ def gmres(
     def method(
         matvec: Operator, b: Any, x: Any, r: Any, precondition: Operator, limit: Any
     ) -> tuple[Any, Any]:
-        most = 10 * b.shape[0] if maxiter is None else maxiter
+        most = most_steps("gmres", maxiter, b)
 
         def going(state: Any) -> Any:
             _, _, left, built, improves = state

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -82,12 +82,22 @@ class Rotation(NamedTuple):
         """Rotations one after the other, as one object.
 
         Raises:
+            TypeError: `rotations` is no sequence of them.
             ValueError: there are none.
         """
         if isinstance(rotations, Rotation):
             rotations = [rotations]
-        if not all(isinstance(r, Rotation) for r in rotations):
-            raise TypeError("Rotation.concatenate takes a sequence of rotations")
+        if not isinstance(rotations, Iterable):
+            raise TypeError(
+                "Rotation.concatenate: rotations must be a sequence of rotations, got "
+                f"{rotations!r:.80}"
+            )
+        rotations = list(rotations)
+        for i, rotation in enumerate(rotations):
+            if not isinstance(rotation, Rotation):
+                raise TypeError(
+                    f"Rotation.concatenate: rotations[{i}] must be a rotation, got {rotation!r:.80}"
+                )
         if not rotations:
             raise ValueError("Rotation.concatenate needs at least one rotation")
         parts = [jnp.atleast_2d(r.quat) for r in rotations]
