@@ -34,7 +34,7 @@ NOT_DRAWN = {
     "reads or writes files, text or settings": "array_repr array_str from_dlpack frombuffer "
     "fromfile fromiter fromstring get_printoptions load printoptions save savez set_printoptions",
     "tells of dtypes, and gives an object of its own": "explain_dtype finfo iinfo",
-    "makes a function": "frompyfunc",
+    "makes a function, or a type for annotations": "frompyfunc random.Key",
     "its result is not determined": "lax.empty linalg.eig lax.linalg.eig lax.rng_uniform "
     "lax.rng_bit_generator lax.approx_max_k lax.approx_min_k",
     "its result is no array": "lax.after_all lax.create_token lax.conv_dimension_numbers "
