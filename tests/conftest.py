@@ -8,7 +8,7 @@ The inner ring is marked `essential`. It is what `nox -s tests` runs, and a part
 - of laws, of tables and in the folders `THIN`, where much is asked of many functions in the same
   way, every other test, and `FEWEST_CASES` of it;
 - the checks of every primitive but `OUTER_CHECKS`; `nox -s tests` asks them of one sample of each;
-- every public function's examples;
+- every public function's examples, but of `FEWER_EXAMPLES` one of four;
 - but not `OUTER`.
 """
 
@@ -44,6 +44,8 @@ SAMPLED = "test_rules_agree"
 # What these find, most often another check of the same primitive finds, too.
 OUTER_CHECKS = ("jit_is_eager", "transformations_commute", "values_are_kept")
 ALL_CASES = "test_example"
+# These examples are many, and each compiles a large function, as its test in the outer ring does.
+FEWER_EXAMPLES = ("[scipy.", "[example_libraries.")
 # Half a minute or more for one test: guides install into environments of their own and run what
 # they tell, and the sweep traces every function with every dtype.
 OUTER = (
@@ -131,6 +133,12 @@ def _covering(cases: list[pytest.Item], most: int) -> list[pytest.Item]:
     return chosen or cases[:1]
 
 
+def _is_left_out(example: str) -> bool:
+    """Whether an example is one of three in four of `FEWER_EXAMPLES`."""
+    many = any(module in example for module in FEWER_EXAMPLES)
+    return many and zlib.crc32(example.encode()) % 4 != 0
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests of the inner ring."""
@@ -143,7 +151,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             continue
         thin = name.startswith(THIN) or any(map(cases[0].get_closest_marker, ("laws", "tables")))
         if function == ALL_CASES:
-            chosen = cases
+            chosen = [item for item in cases if not _is_left_out(item.nodeid)]
         elif function == SAMPLED:
             outer = {("check", repr(check)) for check in OUTER_CHECKS}
             chosen = [item for item in cases if not outer & _values(item)]
