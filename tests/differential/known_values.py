@@ -284,7 +284,10 @@ KNOWN_VALUES = (
     Known(
         "JAX reads six bits of an exponent that is an array",
         None,
-        of("value", r"jnp\.pow(er)?|operator \*\*", r"^\* u?int"),
+        lambda d: (
+            of("value", r"jnp\.pow(er)?|operator \*\*", r"^\* u?int(32|64)")(d)
+            and pairs(ANY, lambda a, b: is_zero(a) or abs(int(a)) >= 2**15)(d)
+        ),
     ),
     Known(
         "the sign of a complex number has a derivative",
@@ -334,7 +337,12 @@ KNOWN_VALUES = (
     Known(
         "mixed floats are interpolated in the wider dtype",
         None,
-        of("value", r"jnp\.interp", dtypes=r"\bb?float16\b.*\bfloat(32|64)\b|float32.*float16"),
+        lambda d: (
+            of("value", r"jnp\.interp", dtypes=r"float16\b.*\bfloat(32|64)|float(32|64).*float16")(
+                d
+            )
+            and pairs(ANY, lambda a, b: not are_apart(a, b, 0.01 * max(1, abs(float(b)))))(d)
+        ),
     ),
     Known(
         "transforms of numbers of 16 bits differ by their rounding",
@@ -352,7 +360,9 @@ KNOWN_VALUES = (
     Known(
         "equal elements share the derivative of the extreme",
         None,
-        lambda d: d.mode == "grad" and of("value", r"lax\.cum(max|min)|jnp\.partition")(d),
+        lambda d: (
+            d.mode == "grad" and of("value", r"lax\.cum(max|min)|jnp\.partition")(d) and is_moved(d)
+        ),
     ),
     Known(
         "what a loop carries is not weakly typed, so that it does not become unsigned",
@@ -365,7 +375,10 @@ KNOWN_VALUES = (
     Known(
         "what is single is converted to double after it is rounded",
         None,
-        pairs(r"through dt\.\w+", is_rounded),
+        lambda d: (
+            of("value", r"through dt\.new_ref", r"(float64|complex128)\[")(d)
+            and pairs(ANY, is_rounded)(d)
+        ),
     ),
     Known(
         "positions beyond int32 are out of bounds",

@@ -495,3 +495,13 @@ def test_narrow_dtypes_and_integers() -> None:
     for name in ("lu", "qr", "sqrtm", "expm", "hessenberg"):
         out = dt.tree.leaves(getattr(linalg, name)(np.ones((2, 0, 0))))
         assert all(v.shape[0] == 2 for v in out), name
+
+
+@pytest.mark.parametrize("name", ["pascal", "invpascal", "invhilbert"])
+def test_elements_beyond_the_range_are_infinite(name: str) -> None:
+    function = getattr(linalg, name)
+    wide = np.asarray(function(70))
+    with dt.enable_x64(False), np.errstate(over="ignore"):
+        narrow = np.asarray(function(70))
+        assert np.isinf(narrow).any()
+        np.testing.assert_array_equal(narrow, wide.astype(np.float32))

@@ -87,7 +87,7 @@ def _is_special(name: str) -> bool:
 
 def _entries(stub: str) -> dict[str, tuple[str, str]]:
     """The modules of the names that a stub lists, and the names that they have there."""
-    words = stub[stub.find("\nfrom ") :].split()
+    words = stub[stub.index("\nfrom ") :].split()
     found = {}
     module = ""
     for position, word in enumerate(words):

@@ -1,4 +1,4 @@
-"""Fourier transforms of real signals, by complex ones.
+"""Fourier transforms: results in row-major order, and real signals by complex ones.
 
 XLA's CPU runtime plans every transform anew, and real plans take longer than complex ones: for a
 single signal of 10,000 to 200,000 samples, longer than the transform itself. A complex transform of

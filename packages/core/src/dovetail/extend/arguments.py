@@ -40,6 +40,7 @@ from dovetail._core.api.arguments import refuse_complex as refuse_complex
 from dovetail._core.api.arguments import requested_dtype as requested_dtype
 from dovetail._core.api.arguments import require_callable as require_callable
 from dovetail._core.api.arguments import require_kind as require_kind
+from dovetail._core.api.arguments import require_real_number as require_real_number
 from dovetail._core.api.arguments import same_dtype as same_dtype
 from dovetail._core.api.arguments import shape_of_argument as shape_of_argument
 from dovetail._core.api.arguments import value as value
@@ -80,6 +81,7 @@ __all__ = [
     "requested_dtype",
     "require_callable",
     "require_kind",
+    "require_real_number",
     "same_dtype",
     "shape_of_argument",
     "user_line",

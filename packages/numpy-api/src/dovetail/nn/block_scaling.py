@@ -24,6 +24,8 @@ from dovetail.extend.avals import aval_of
 from dovetail.numpy.compiled import compiled_with
 from dovetail.typing import Array, ArrayLike, DTypeLike
 
+#: Of matrices of shapes (B, M, K) and (B, N, K).
+_ROWS = (((2,), (2,)), ((0,), (0,)))
 DimensionNumbers = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
 
 
@@ -154,18 +156,20 @@ def scaled_matmul(
 def _scaled_matmul(lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any, dtype: Any) -> Any:
     given = [x.dtype for x in (lhs, rhs, lhs_scales, rhs_scales)]
     wide = np.dtype("float64" if np.dtype("float64") in given else "float32")
-    factors = [_widened(lhs, lhs_scales, wide), _widened(rhs, rhs_scales, wide)]
-    return _product(*factors).astype(dtype)
-
-
-def _widened(x: Any, scales: Any, dtype: Any) -> Any:
-    blocks = x.astype(dtype).reshape(*scales.shape, x.shape[-1] // scales.shape[-1])
-    return (blocks * scales.astype(dtype)[..., None]).reshape(x.shape)
+    product = lax.scaled_dot(
+        lhs.astype(wide),
+        rhs.astype(wide),
+        lhs_scale=lhs_scales,
+        rhs_scale=rhs_scales,
+        dimension_numbers=_ROWS,
+        preferred_element_type=wide,
+    )
+    return product.astype(dtype)
 
 
 def _product(x: Any, y: Any) -> Any:
     """Of arrays of shapes (B, M, K) and (B, N, K)."""
-    return lax.dot_general(x, y, (((2,), (2,)), ((0,), (0,))))
+    return lax.dot_general(x, y, _ROWS)
 
 
 def scaled_dot_general(

@@ -405,6 +405,20 @@ def require_callable(function: str, argument: str, given: Any) -> None:
         )
 
 
+def require_real_number(function: str, argument: str, given: Any) -> None:
+    """Raise unless an argument is a real number: one of Python, or an array of rank 0.
+
+    Raises:
+        TypeError: it is none.
+    """
+    aval = aval_of(array_like(given, function, argument))
+    if aval.shape or dtypes.kind_of(aval.dtype) not in ("b", "i", "u", "f"):
+        raise TypeError(
+            f"{function}: {argument} must be a real number, got {aval.dtype} of the shape "
+            f"{aval.shape}"
+        )
+
+
 def weak_of(x: Any) -> bool:
     """Whether a checked operand is weakly typed."""
     return bool(aval_of(x).weak_type)

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from dovetail._core.api.arguments import require_real_number
 from dovetail._core.api.backward_passes import vjp
 from dovetail._core.api.inspection import eval_shape
 from dovetail._core.base import dtypes, pytree
@@ -367,11 +368,7 @@ def _setting(name: str, value: Any, *, zero: bool) -> float:
         TypeError: it is no real number.
         ValueError: it is negative, or 0 where that makes no sense.
     """
-    aval = aval_of(as_operand(value, "odeint", name))
-    if aval.shape or dtypes.kind_of(aval.dtype) not in ("b", "i", "u", "f"):
-        raise TypeError(
-            f"odeint: {name} must be a real number, got {aval.dtype} of the shape {aval.shape}"
-        )
+    require_real_number("odeint", name, value)
     number = float(value)
     if not (number > 0 or (zero and number == 0)):
         raise ValueError(f"odeint: {name} must be {'at least' if zero else 'above'} 0, got {value}")

@@ -10,7 +10,15 @@ import dovetail as dt
 from dovetail import lax
 from dovetail import numpy as jnp
 from dovetail.extend import dtypes
-from dovetail.extend.arguments import array_like, convert, inexact, integer, refuse_complex, value
+from dovetail.extend.arguments import (
+    array_like,
+    convert,
+    inexact,
+    integer,
+    refuse_complex,
+    require_real_number,
+    value,
+)
 from dovetail.extend.avals import aval_of
 from dovetail.scipy.optimize.curvature import Inverse, Memory, product
 from dovetail.scipy.optimize.line_search import Point, search
@@ -178,32 +186,19 @@ def _settings(
         )
     settings = dict(known)
     if tol is not None:
-        _check_number("tol", tol)
+        require_real_number("minimize", "tol", tol)
         settings.update({key: tol for key in ("gtol", "ftol") if key in known})
     settings.update(given)
     for key, setting in given.items():
         if key == "maxcor":
             settings[key] = integer("minimize", "maxcor", setting)
         elif key != "norm" and not (setting is None and known[key] is None):
-            _check_number(key, setting)
+            require_real_number("minimize", key, setting)
     if settings["maxiter"] is None:
         settings["maxiter"] = 200 * size
     if "maxcor" in settings and settings["maxcor"] < 1:
         raise ValueError(f"minimize: maxcor must be at least 1, got {settings['maxcor']}")
     return settings
-
-
-def _check_number(name: str, given: Any) -> None:
-    """Check a setting.
-
-    Raises:
-        TypeError: it is no real number.
-    """
-    aval = aval_of(array_like(given, "minimize", name))
-    if aval.shape or dtypes.kind_of(aval.dtype) not in ("b", "i", "u", "f"):
-        raise TypeError(
-            f"minimize: {name} must be a real number, got {aval.dtype} of the shape {aval.shape}"
-        )
 
 
 def _check_function(result: Any) -> None:

@@ -21,17 +21,17 @@ from dovetail.extend.arguments import (
     weak_of,
 )
 from dovetail.extend.avals import aval_of
+from dovetail.numpy.averages import computed_in
 from dovetail.numpy.conditions import spread
 
 SINGLE = np.dtype("float32")
 
 
-def inexact_operands(function: str, **given: Any) -> list[Any]:
-    """Operands by their names, as floats or complex numbers of one dtype, in shapes that broadcast.
+def of_one_dtype(function: str, **given: Any) -> list[Any]:
+    """Operands by their names, as floats or complex numbers of one dtype.
 
     Raises:
         TypeError: an operand is no array or number, or has no numeric dtype.
-        ValueError: the shapes do not broadcast.
     """
     known = [array_like(x, function, name) for name, x in given.items()]
     if len(known) == 1:
@@ -44,7 +44,17 @@ def inexact_operands(function: str, **given: Any) -> list[Any]:
         )
         weak = weak and dtypes.kind_of(dtype) != "b"
         known = [convert(x, inexact_dtype(dtype), weak) for x in known]
-    return [value(x) for x in broadcast_ranks(function, same_dtype(known, function))]
+    return [value(x) for x in same_dtype(known, function)]
+
+
+def inexact_operands(function: str, **given: Any) -> list[Any]:
+    """`of_one_dtype` in shapes that broadcast.
+
+    Raises:
+        TypeError: an operand is no array or number, or has no numeric dtype.
+        ValueError: the shapes do not broadcast.
+    """
+    return [value(x) for x in broadcast_ranks(function, of_one_dtype(function, **given))]
 
 
 def of_one_shape(operands: Sequence[Any]) -> list[Any]:
@@ -75,6 +85,5 @@ def computed(rule: Callable[..., Any], operands: Sequence[Any], *, weak: bool = 
     """
     dtype = aval_of(operands[0]).dtype
     is_weak = weak and all(weak_of(x) for x in operands)
-    narrow = dtypes.kind_of(dtype) == "f" and dtypes.itemsize_bits(dtype) < 32
-    wide = SINGLE if narrow else dtype
-    return convert(rule(*(value(convert(x, wide)) for x in operands)), dtype, is_weak)
+    wide = [value(convert(x, computed_in(dtype))) for x in operands]
+    return convert(rule(*wide), dtype, is_weak)

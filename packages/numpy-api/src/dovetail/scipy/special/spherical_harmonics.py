@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from dovetail import lax
 from dovetail import numpy as jnp
 from dovetail.errors import DTypeError
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import array_like, integer, value
+from dovetail.numpy.averages import computed_in
 from dovetail.numpy.compiled import compiled
 from dovetail.scipy.special.double_precision import in_double
 from dovetail.scipy.special.operands import of_one_shape, real_operands
@@ -126,8 +125,8 @@ def sph_harm_y(
 @compiled
 def _sph_harm_y(n: Any, m: Any, theta: Any, phi: Any) -> Any:
     polar, azimuth = of_one_shape(real_operands("sph_harm_y", theta=theta, phi=phi))
-    if dtypes.itemsize_bits(polar.dtype) < 32:
-        polar, azimuth = polar.astype(np.float32), azimuth.astype(np.float32)
+    work = computed_in(polar.dtype)
+    polar, azimuth = polar.astype(work), azimuth.astype(work)
     degree, order = value(array_like(n, "sph_harm_y")), value(array_like(m, "sph_harm_y", "m"))
     shape = jnp.broadcast_shapes(degree.shape, order.shape, polar.shape)
     operands = [jnp.broadcast_to(x, shape) for x in (degree, order, azimuth, polar)]

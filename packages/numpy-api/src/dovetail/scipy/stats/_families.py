@@ -11,20 +11,18 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
-import numpy as np
-
 from dovetail import custom_jvp, jvp, lax
-from dovetail.extend import dtypes
 from dovetail.extend.arguments import (
-    array_like,
     broadcast_ranks,
     convert,
-    inexact_dtype,
     refuse_complex,
     value,
+    weak_of,
 )
 from dovetail.extend.avals import aval_of
+from dovetail.numpy.averages import computed_in
 from dovetail.numpy.conditions import literal_beside, pick
+from dovetail.scipy.special.operands import of_one_dtype
 from dovetail.typing import Array
 
 Formula = Callable[..., Any]
@@ -53,18 +51,12 @@ def real_operands(
     Raises:
         TypeError: an operand is no array of real numbers.
     """
-    values = [array_like(x, function, name) for name, x in zip(names, given, strict=True)]
-    avals = [aval_of(v) for v in values]
-    for aval in avals:
-        refuse_complex(function, aval)
-    dtype, weak = dtypes.result_type(
-        *(v if a.weak_type else a.dtype for v, a in zip(values, avals, strict=True)),
-        return_weak_type_flag=True,
-    )
-    weak = weak and dtypes.kind_of(dtype) != "b"
-    dtype = inexact_dtype(dtype)
-    wide = np.dtype("float32") if dtype.itemsize < 4 else dtype
-    return [value(convert(v, wide)) for v in values], dtype, weak
+    operands = of_one_dtype(function, **dict(zip(names, given, strict=True)))
+    for x in operands:
+        refuse_complex(function, x)
+    dtype = aval_of(operands[0]).dtype
+    weak = all(map(weak_of, operands))
+    return [value(convert(x, computed_in(dtype))) for x in operands], dtype, weak
 
 
 def choose(condition: Any, number: float, x: Any) -> Any:

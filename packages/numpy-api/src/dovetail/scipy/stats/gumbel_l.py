@@ -6,9 +6,8 @@ import math
 from typing import Any, Final
 
 from dovetail import lax
-from dovetail.nn import log1mexp
 from dovetail.numpy.compiled import compiled
-from dovetail.numpy.conditions import pick
+from dovetail.scipy.stats import _extreme_values as least
 from dovetail.scipy.stats._families import Family, choose
 from dovetail.typing import Array, ArrayLike
 
@@ -20,33 +19,6 @@ def __dir__() -> list[str]:
 
 
 _FAMILY: Final = Family("gumbel_l")
-
-
-def _log_density(y: Any) -> Any:
-    return y - lax.exp(y)
-
-
-def _log_tail(y: Any) -> Any:
-    return -lax.exp(y)
-
-
-def _rate(y: Any) -> Any:
-    # What is greater changes no result, and would overflow.
-    return lax.exp(lax.min(y, lax.full_like(y, 80)))
-
-
-def _tail(y: Any) -> Any:
-    return lax.exp(-_rate(y))
-
-
-def _rest(y: Any) -> Any:
-    return -lax.expm1(-_rate(y))
-
-
-def _log_rest(y: Any) -> Any:
-    # Far out it is y itself, and the exponential may underflow.
-    far = y < -40
-    return pick(far, y, log1mexp(_rate(choose(far, 0, y))))
 
 
 def _quantile(q: Any) -> Any:
@@ -76,7 +48,7 @@ def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
         >>> print(f"{stats.gumbel_l.logpdf(0.5):.4f}")
         -1.1487
     """
-    return _FAMILY.at("logpdf", _log_density, x, loc=loc, scale=scale)
+    return _FAMILY.at("logpdf", least.log_density, x, loc=loc, scale=scale)
 
 
 @compiled
@@ -100,7 +72,7 @@ def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
         >>> print(f"{stats.gumbel_l.pdf(0.5):.4f}")
         0.3170
     """
-    return _FAMILY.at("pdf", _log_density, x, loc=loc, scale=scale)
+    return _FAMILY.at("pdf", least.log_density, x, loc=loc, scale=scale)
 
 
 @compiled
@@ -123,7 +95,7 @@ def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
         >>> print(f"{stats.gumbel_l.logcdf(0.5):.4f}")
         -0.2136
     """
-    return _FAMILY.at("logcdf", _log_rest, x, loc=loc, scale=scale)
+    return _FAMILY.at("logcdf", least.log_probability, x, loc=loc, scale=scale)
 
 
 @compiled
@@ -146,7 +118,7 @@ def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
         >>> print(f"{stats.gumbel_l.logsf(0.5):.4f}")
         -1.6487
     """
-    return _FAMILY.at("logsf", _log_tail, x, loc=loc, scale=scale)
+    return _FAMILY.at("logsf", least.log_survival, x, loc=loc, scale=scale)
 
 
 @compiled
@@ -169,7 +141,7 @@ def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
         >>> print(f"{stats.gumbel_l.cdf(0.5):.4f}")
         0.8077
     """
-    return _FAMILY.at("cdf", _rest, x, loc=loc, scale=scale)
+    return _FAMILY.at("cdf", least.probability, x, loc=loc, scale=scale)
 
 
 @compiled
@@ -192,7 +164,7 @@ def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
         >>> print(f"{stats.gumbel_l.sf(0.5):.4f}")
         0.1923
     """
-    return _FAMILY.at("sf", _tail, x, loc=loc, scale=scale)
+    return _FAMILY.at("sf", least.survival, x, loc=loc, scale=scale)
 
 
 @compiled

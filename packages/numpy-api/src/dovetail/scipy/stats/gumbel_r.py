@@ -6,10 +6,9 @@ import math
 from typing import Any, Final
 
 from dovetail import lax
-from dovetail.nn import log1mexp
 from dovetail.numpy.compiled import compiled
-from dovetail.numpy.conditions import pick
-from dovetail.scipy.stats._families import Family, choose
+from dovetail.scipy.stats import _extreme_values as least
+from dovetail.scipy.stats._families import Family, Formula, choose
 from dovetail.typing import Array, ArrayLike
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
@@ -22,31 +21,8 @@ def __dir__() -> list[str]:
 _FAMILY: Final = Family("gumbel_r")
 
 
-def _log_density(y: Any) -> Any:
-    return -y - lax.exp(-y)
-
-
-def _log_tail(y: Any) -> Any:
-    return -lax.exp(-y)
-
-
-def _rate(y: Any) -> Any:
-    # What is greater changes no result, and would overflow.
-    return lax.exp(lax.min(-y, lax.full_like(y, 80)))
-
-
-def _tail(y: Any) -> Any:
-    return lax.exp(-_rate(y))
-
-
-def _rest(y: Any) -> Any:
-    return -lax.expm1(-_rate(y))
-
-
-def _log_rest(y: Any) -> Any:
-    # Far out it is -y itself, and the exponential may underflow.
-    far = y > 40
-    return pick(far, -y, log1mexp(_rate(choose(far, 0, y))))
+def _mirrored(formula: Formula) -> Formula:
+    return lambda y: formula(-y)
 
 
 def _quantile(q: Any) -> Any:
@@ -76,7 +52,7 @@ def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
         >>> print(f"{stats.gumbel_r.logpdf(0.5):.4f}")
         -1.1065
     """
-    return _FAMILY.at("logpdf", _log_density, x, loc=loc, scale=scale)
+    return _FAMILY.at("logpdf", _mirrored(least.log_density), x, loc=loc, scale=scale)
 
 
 @compiled
@@ -100,7 +76,7 @@ def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
         >>> print(f"{stats.gumbel_r.pdf(0.5):.4f}")
         0.3307
     """
-    return _FAMILY.at("pdf", _log_density, x, loc=loc, scale=scale)
+    return _FAMILY.at("pdf", _mirrored(least.log_density), x, loc=loc, scale=scale)
 
 
 @compiled
@@ -123,7 +99,7 @@ def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
         >>> print(f"{stats.gumbel_r.logcdf(0.5):.4f}")
         -0.6065
     """
-    return _FAMILY.at("logcdf", _log_tail, x, loc=loc, scale=scale)
+    return _FAMILY.at("logcdf", _mirrored(least.log_survival), x, loc=loc, scale=scale)
 
 
 @compiled
@@ -146,7 +122,7 @@ def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
         >>> print(f"{stats.gumbel_r.logsf(0.5):.4f}")
         -0.7880
     """
-    return _FAMILY.at("logsf", _log_rest, x, loc=loc, scale=scale)
+    return _FAMILY.at("logsf", _mirrored(least.log_probability), x, loc=loc, scale=scale)
 
 
 @compiled
@@ -169,7 +145,7 @@ def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
         >>> print(f"{stats.gumbel_r.cdf(0.5):.4f}")
         0.5452
     """
-    return _FAMILY.at("cdf", _tail, x, loc=loc, scale=scale)
+    return _FAMILY.at("cdf", _mirrored(least.survival), x, loc=loc, scale=scale)
 
 
 @compiled
@@ -192,7 +168,7 @@ def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
         >>> print(f"{stats.gumbel_r.sf(0.5):.4f}")
         0.4548
     """
-    return _FAMILY.at("sf", _rest, x, loc=loc, scale=scale)
+    return _FAMILY.at("sf", _mirrored(least.probability), x, loc=loc, scale=scale)
 
 
 @compiled

@@ -6,8 +6,13 @@ from typing import Any, NamedTuple
 
 import dovetail.numpy as jnp
 from dovetail.extend import dtypes
-from dovetail.extend.arguments import array_like, canonical_axis, inexact, value
-from dovetail.extend.avals import aval_of
+from dovetail.extend.arguments import (
+    array_like,
+    canonical_axis,
+    inexact,
+    require_real_number,
+    value,
+)
 from dovetail.numpy.compiled import compiled_with
 from dovetail.scipy.stats._groups import (
     along_last,
@@ -123,9 +128,7 @@ def sem(
     """
     if not isinstance(nan_policy, str) or nan_policy not in ("propagate", "omit"):
         raise ValueError(f"sem: nan_policy must be 'propagate' or 'omit', got {nan_policy!r}")
-    aval = aval_of(array_like(ddof, "sem", "ddof"))
-    if aval.shape or dtypes.kind_of(aval.dtype) not in ("b", "i", "u", "f"):
-        raise TypeError(f"sem: ddof must be a real number, got {ddof!r:.80}")
+    require_real_number("sem", "ddof", ddof)
     return _sem(a, axis, ddof, nan_policy == "omit", bool(keepdims))
 
 

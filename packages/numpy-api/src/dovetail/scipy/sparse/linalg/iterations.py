@@ -7,7 +7,8 @@ from typing import Any, TypeVar
 
 from dovetail import lax
 from dovetail import numpy as jnp
-from dovetail.scipy.sparse.linalg.systems import Operator, check_number, inner, norm, solution
+from dovetail.extend.arguments import require_real_number
+from dovetail.scipy.sparse.linalg.systems import Operator, inner, norm, solution
 from dovetail.typing import Array, ArrayLike
 
 T = TypeVar("T")
@@ -34,7 +35,7 @@ def most_steps(caller: str, maxiter: Any, b: Any) -> Any:
     """
     if maxiter is None:
         return 10 * b.shape[0]
-    check_number(caller, "maxiter", maxiter)
+    require_real_number(caller, "maxiter", maxiter)
     return maxiter
 
 

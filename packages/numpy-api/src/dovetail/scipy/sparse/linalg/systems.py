@@ -17,7 +17,7 @@ import dovetail as dt
 from dovetail import lax
 from dovetail import numpy as jnp
 from dovetail.extend import dtypes
-from dovetail.extend.arguments import array_like, convert, inexact, value
+from dovetail.extend.arguments import array_like, convert, inexact, require_real_number, value
 from dovetail.extend.avals import ArrayClass, Tracer, aval_of
 from dovetail.tree_util import tree_flatten, tree_leaves, tree_unflatten
 
@@ -149,7 +149,7 @@ def solution(
     """
     operator, b, x0, preconditioner = given
     for name, tolerance in zip(("tol", "atol"), tolerances, strict=True):
-        check_number(caller, name, tolerance)
+        require_real_number(caller, name, tolerance)
     product = _operator(caller, "A", operator, b)
     leaves, tree = tree_flatten(b)
     leaves = [inexact(caller, array_like(leaf, caller, "b")) for leaf in leaves]
@@ -199,19 +199,6 @@ def solution(
         has_aux=True,
     )
     return solved
-
-
-def check_number(caller: str, name: str, given: Any) -> None:
-    """Check an argument that is a number, known or not when a program is traced.
-
-    Raises:
-        TypeError: it is no real number.
-    """
-    aval = aval_of(array_like(given, caller, name))
-    if aval.shape or dtypes.kind_of(aval.dtype) not in ("b", "i", "u", "f"):
-        raise TypeError(
-            f"{caller}: {name} must be a real number, got {aval.dtype} of the shape {aval.shape}"
-        )
 
 
 def _transposed(function: Operator | None, x: Any) -> Operator | None:
