@@ -26,6 +26,8 @@ ROOT = Path(__file__).parent
 DIST = ROOT / "dist"
 PYPROJECT = nox.project.load_toml(ROOT / "pyproject.toml")
 PACKAGES = ("core", "numpy-api", "testing", "backend-cpu", "backend-cuda", "backend-tpu")
+KEPT_KERNELS = {"DOVETAIL_KERNELS_KEPT_IN": str(ROOT / ".nox" / "kernels")}
+"""What one session has compiled for the CPU backend, another takes."""
 PYTHONS = ("3.11", "3.12", "3.13")
 """The Pythons that are supported; of these, what is installed here is tested."""
 
@@ -52,8 +54,14 @@ def install(session: nox.Session, *requirements: str) -> None:
     """Install the six distributions in editable mode, in one go so that they find each other."""
     editable = [word for name in PACKAGES for word in ("-e", f"packages/{name}")]
     # Built here: an environment for the build of each would take longer than all the rest.
-    session.install(*group("build"), "editables")
-    session.install("--no-build-isolation", *editable, *requirements)
+    session.install(*group("build"), *compiler(), "editables")
+    session.install("--no-build-isolation", *editable, *requirements, env=KEPT_KERNELS)
+
+
+def compiler() -> list[str]:
+    """A C++ compiler in a wheel, where the system has none, for the kernels of the CPU backend."""
+    found = os.environ.get("CXX") or any(map(shutil.which, ("g++", "clang++", "c++")))
+    return [] if found else group("compiler")
 
 
 @functools.cache
@@ -157,7 +165,7 @@ def typing(session: nox.Session) -> None:
     for name in PACKAGES:
         with session.chdir(ROOT / "packages" / name):
             words = ("--target", "wheel", "--directory", str(folder / "wheels"))
-            session.run("hatchling", "build", *words, silent=True)
+            session.run("hatchling", "build", *words, silent=True, env=KEPT_KERNELS)
     session.run("python", "-m", "venv", str(folder / "environment"))
     python = str(folder / "environment" / "bin" / "python")
     built = sorted(map(str, (folder / "wheels").glob("*.whl")))
@@ -167,13 +175,18 @@ def typing(session: nox.Session) -> None:
 
 @nox.session
 def wheels(session: nox.Session) -> None:
-    """Build the six wheels into dist/; install them in a fresh environment on every Python."""
-    session.install(*group("build"))
+    """Build the six wheels into dist/; install them in a fresh environment on every Python.
+
+    Kernels are compiled for an old C library and with the headers of the oldest jaxlib.
+    """
+    session.install(*group("build"), *group("release"))
     for old in DIST.glob("dovetail_*.whl"):
         old.unlink()
     for name in PACKAGES:
         with session.chdir(ROOT / "packages" / name):
-            session.run("hatchling", "build", "--target", "wheel", "--directory", str(DIST))
+            words = ("--target", "wheel", "--directory", str(DIST))
+            zig = {"CXX": "python -m ziglang c++", **KEPT_KERNELS}
+            session.run("hatchling", "build", *words, env=zig)
     built = sorted(DIST.glob("dovetail_*.whl"))
     check_no_shared_file(session, built)
     for version in PYTHONS:

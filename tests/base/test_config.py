@@ -69,6 +69,7 @@ OPTIONS: dict[str, Row] = {
     "compilation_cache_dir": Row(None, "/elsewhere", "/elsewhere"),
     "compilation_cache_max_size": Row(1 << 30, 1_000_000, "1_000_000"),
     "cpu_enable_async_dispatch": OFF,
+    "cpu_kernels": OFF,
     "cpu_retained_memory": Row(1 << 30, 0, "0"),
     "cuda_visible_devices": Row("all", "0,2", "0,2"),
     "debug_checks": OFF,
@@ -120,6 +121,7 @@ OPTIONS: dict[str, Row] = {
     "transfer_guard_host_to_device": Row(None, "log", "log"),
 }
 OURS = {
+    "cpu_kernels",
     "cpu_retained_memory",
     "debug_checks",
     "disabled_plugins",
@@ -129,6 +131,7 @@ OURS = {
 AFFECTING = {
     "allow_f16_reductions",
     "check_tracer_leaks",
+    "cpu_kernels",
     "debug_checks",
     "debug_infs",
     "debug_nans",

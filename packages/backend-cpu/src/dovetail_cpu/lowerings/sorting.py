@@ -1,4 +1,4 @@
-"""Sorting by a single integer that holds a key and a position.
+"""Sorting by a kernel, and where none was built by a single integer that holds key and position.
 
 XLA's CPU compiler calls a function for each comparison, unless it sorts one array by plain
 comparison of its elements. Here, a key of up to 32 bits and the position of the element are packed
@@ -9,11 +9,13 @@ values that go along.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from dovetail.extend import LoweringTable, ShapedArray
+from dovetail.extend import LoweringTable, ShapedArray, dtypes
+from dovetail_cpu import kernels
 
 TABLE: Final = LoweringTable()
 
@@ -27,10 +29,53 @@ INT64: Final = np.dtype(np.int64)
 FLOAT32: Final = np.dtype(np.float32)
 
 
+#: Keys that the kernel orders; what goes along may be of any dtype of whole bytes.
+_KEYS: Final = frozenset(
+    {
+        *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+        *("float16", "bfloat16", "float32", "float64"),
+    }
+)
+
+
 @TABLE.rule("sort")
 def sort(context: Any, *values: Any, dimension: int, is_stable: bool, num_keys: int) -> Any:
-    """Sort by one key; NotImplemented for several keys, wide ones, and where nothing is gained."""
+    """Sort by a kernel or by packed integers; NotImplemented where nothing is gained."""
     avals = context.avals_in
+    if kernels.usable(context) and _suits_kernel(context, avals, dimension, num_keys):
+        return _sort_by_kernel(context, values, avals, dimension, num_keys)
+    return _sort_packed(context, values, avals, dimension, num_keys)
+
+
+def _suits_kernel(context: Any, avals: Any, dimension: int, num_keys: int) -> bool:
+    return (
+        avals[0].size > 0
+        and avals[0].shape[dimension] < 2**32
+        and all(a.dtype.name in _KEYS for a in avals[:num_keys])
+        and not any(context.physical_dimensions(a) for a in avals)
+        and all(dtypes.itemsize_bits(a.dtype) >= 8 for a in avals)
+    )
+
+
+def _sort_by_kernel(
+    context: Any, values: Sequence[Any], avals: Any, dimension: int, num_keys: int
+) -> Any:
+    """The kernel sorts along the last dimension."""
+    last = avals[0].ndim - 1
+    order = [*(i for i in range(last + 1) if i != dimension), dimension]
+    back = [*range(dimension), last, *range(dimension, last)]
+    moved = [a.update(shape=tuple(a.shape[i] for i in order)) for a in avals]
+    if dimension != last:
+        values = [context.transpose(x, a, order) for x, a in zip(values, moved, strict=True)]
+    outs = kernels.call(context, kernels.SORT, values, moved, num_keys=num_keys)
+    if dimension != last:
+        outs = [context.transpose(x, a, back) for x, a in zip(outs, avals, strict=True)]
+    return outs
+
+
+def _sort_packed(
+    context: Any, values: Sequence[Any], avals: Any, dimension: int, num_keys: int
+) -> Any:
     key = avals[0]
     size = key.shape[dimension]
     if (

@@ -268,6 +268,21 @@ cpu_retained_memory = StartupOption(
     >>> print(dt.config.option("cpu_retained_memory").default)
     1073741824
 """
+cpu_kernels = Option(
+    "cpu_kernels",
+    BOOL,
+    True,
+    "Use the native kernels of the CPU backend, such as that which sorts, where they were built.",
+    affects_tracing=True,
+    ours=True,
+)
+"""Differs:
+    JAX has no such option. Without kernels, the same programs run by what XLA offers.
+
+    >>> with dt.cpu_kernels(False):
+    ...     print(jnp.sort(jnp.array([3, 1, 2])))
+    [1 2 3]
+"""
 cuda_visible_devices = StartupOption(
     "cuda_visible_devices",
     Text(),

@@ -1,0 +1,121 @@
+"""Builds the native kernels into the wheel, where there is a C++ compiler."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+#: Instruction sets by machine: the library that a process loads is the last that its CPU has.
+LEVELS = {"x86_64": ("x86-64", "x86-64-v3", "x86-64-v4"), "aarch64": ("armv8-a",)}
+#: The oldest C library that wheels of zig's compiler run on.
+GLIBC = (2, 17)
+#: The oldest headers: handlers made with them run with every later jaxlib.
+HEADERS = "jaxlib==0.10.2"
+FOLDER = "dovetail_cpu_kernels"
+FLAGS = ("-std=c++17", "-O3", "-DNDEBUG", "-fPIC", "-shared", "-pthread", "-s")
+#: The environment variable that names a folder where libraries are kept for the next build.
+KEPT = "DOVETAIL_KERNELS_KEPT_IN"
+
+
+def system_compiler() -> list[str] | None:
+    """The command that `CXX` names, or the first compiler on `PATH`."""
+    named = os.environ.get("CXX")
+    if named:
+        return shlex.split(named)
+    found = next(filter(None, map(shutil.which, ("g++", "clang++", "c++"))), None)
+    return None if found is None else [found]
+
+
+def zig_compiler() -> list[str] | None:
+    """zig's compiler, which is a wheel."""
+    found = importlib.util.find_spec("ziglang")
+    return None if found is None else [sys.executable, "-m", "ziglang", "c++"]
+
+
+def headers() -> Path | None:
+    """The folder of XLA's headers in jaxlib."""
+    found = importlib.util.find_spec("jaxlib")
+    return None if found is None or found.origin is None else Path(found.origin).parent / "include"
+
+
+class KernelHook(BuildHookInterface):
+    """Compiles `native/*.cc` once for each instruction set.
+
+    Wheels without compiler or headers hold no kernels: the lowerings that need none take their
+    place, and the doctor says so.
+    """
+
+    def dependencies(self) -> list[str]:
+        """What the environment of the build must have."""
+        compilers = [] if system_compiler() else ["ziglang"]
+        return [HEADERS, *compilers] if self.levels() else []
+
+    def levels(self) -> tuple[str, ...]:
+        """The instruction sets of this machine."""
+        return LEVELS.get(platform.machine(), ()) if sys.platform == "linux" else ()
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Compile, and add the libraries to the wheel."""
+        compiler, include = system_compiler() or zig_compiler(), headers()
+        if not self.levels() or compiler is None or include is None:
+            lacking = "a C++ compiler" if compiler is None else "jaxlib's headers"
+            self.app.display_warning(f"dovetail-cpu: no kernels are built without {lacking}")
+            return
+        zig = any("zig" in word for word in compiler)
+        machine = platform.machine()
+        self.built = Path(tempfile.mkdtemp())
+        included = build_data.setdefault(
+            "force_include_editable" if version == "editable" else "force_include", {}
+        )
+        for level in self.levels():
+            library = self.built / f"{level}.so"
+            if zig:
+                # Zig has its own spelling of instruction sets, and links its C++ library.
+                names = {"armv8-a": "generic"}
+                target = f"{machine}-linux-gnu.{GLIBC[0]}.{GLIBC[1]}"
+                chosen = ["-target", target, f"-mcpu={names.get(level, level.replace('-', '_'))}"]
+            else:
+                chosen = [f"-march={level}", "-static-libstdc++", "-static-libgcc"]
+            self.compile([*compiler, *FLAGS, *chosen], include, library)
+            included[str(library)] = f"{FOLDER}/{library.name}"
+        system = f"manylinux_{GLIBC[0]}_{GLIBC[1]}_{machine}" if zig else sysconfig.get_platform()
+        build_data["pure_python"] = False
+        build_data["tag"] = f"py3-none-{system.replace('-', '_').replace('.', '_')}"
+
+    def compile(self, command: list[str], include: Path, library: Path) -> None:
+        """Compile a library, or take it from an earlier build of the same files."""
+        sources = sorted(Path(self.root, "native").iterdir())
+        read = [*sources, *sorted(include.glob("xla/ffi/**/*.h"))]
+        known = hashlib.sha256("\0".join(command).encode())
+        for file in read:
+            known.update(file.read_bytes())
+        folder = os.environ.get(KEPT)
+        kept = None if folder is None else Path(folder, f"{known.hexdigest()}.so")
+        if kept is None or not kept.exists():
+            units = [str(file) for file in sources if file.suffix == ".cc"]
+            words = [*command, "-isystem", str(include), *units, "-o", str(library)]
+            subprocess.run(words, check=True)
+            if kept is not None:
+                kept.parent.mkdir(parents=True, exist_ok=True)
+                part = kept.with_suffix(f".{os.getpid()}")
+                shutil.copyfile(library, part)
+                part.replace(kept)
+        else:
+            shutil.copyfile(kept, library)
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """Remove the libraries, which the wheel holds now."""
+        if hasattr(self, "built"):
+            shutil.rmtree(self.built)

@@ -1,0 +1,267 @@
+// Sorting of signed integers by vectors: quicksort whose partitions are made a vector at a time,
+// and a bitonic network in registers for what is short.
+//
+// Source: B. Bramas, A novel hybrid quicksort algorithm vectorized using AVX-512 on Intel Skylake,
+// IJACSA 8 (2017); K. E. Batcher, Sorting networks and their applications, AFIPS 1968. Partitions go
+// from one array to another, and bounds of the elements are known of each, so that equal elements end
+// the recursion.
+
+#ifndef DOVETAIL_CPU_QUICKSORT_H_
+#define DOVETAIL_CPU_QUICKSORT_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "parallel.h"
+#include "vectors.h"
+
+#if defined(DOVETAIL_VECTORS)
+
+namespace dovetail {
+
+// Compares each lane with lane ^ X, and leaves the smaller in that of the smaller number.
+template <typename T, int X, int kTopBit>
+[[gnu::always_inline]] inline typename Vector<T>::Type Exchanged(typename Vector<T>::Type v) {
+  using V = Vector<T>;
+  const auto other = V::template Swap<X>(v);
+  return V::template WithBit<kTopBit>(V::Min(v, other), V::Max(v, other));
+}
+
+// Sorts the lanes of a bitonic vector.
+template <typename T, int kDistance>
+[[gnu::always_inline]] inline typename Vector<T>::Type LanesMerged(typename Vector<T>::Type v) {
+  if constexpr (kDistance > 0) {
+    return LanesMerged<T, kDistance / 2>(Exchanged<T, kDistance, kDistance>(v));
+  } else {
+    return v;
+  }
+}
+
+// Sorts the lanes of a vector, in blocks of `kBlock` at first.
+template <typename T, int kBlock = 2>
+[[gnu::always_inline]] inline typename Vector<T>::Type LanesSorted(typename Vector<T>::Type v) {
+  if constexpr (kBlock <= Vector<T>::kLanes) {
+    v = LanesMerged<T, kBlock / 4>(Exchanged<T, kBlock - 1, kBlock / 2>(v));
+    return LanesSorted<T, kBlock * 2>(v);
+  } else {
+    return v;
+  }
+}
+
+// Sorts `kCount` vectors as one row of lanes.
+template <typename T, int kCount>
+[[gnu::always_inline]] inline void SortInRegisters(typename Vector<T>::Type* v) {
+  using V = Vector<T>;
+  if constexpr (kCount == 1) {
+    v[0] = LanesSorted<T>(v[0]);
+  } else {
+    constexpr int kHalf = kCount / 2;
+    SortInRegisters<T, kHalf>(v);
+    SortInRegisters<T, kHalf>(v + kHalf);
+#pragma GCC unroll 16
+    for (int i = 0; i < kHalf; ++i) {
+      const auto low = v[i];
+      const auto high = V::template Swap<V::kLanes - 1>(v[kCount - 1 - i]);
+      v[i] = V::Min(low, high);
+      v[kCount - 1 - i] = V::template Swap<V::kLanes - 1>(V::Max(low, high));
+    }
+#pragma GCC unroll 16
+    for (int distance = kHalf / 2; distance > 0; distance /= 2) {
+#pragma GCC unroll 16
+      for (int i = 0; i < kCount; ++i) {
+        if (i & distance) continue;
+        const auto low = v[i], high = v[i + distance];
+        v[i] = V::Min(low, high);
+        v[i + distance] = V::Max(low, high);
+      }
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < kCount; ++i) v[i] = LanesMerged<T, V::kLanes / 2>(v[i]);
+  }
+}
+
+template <typename T, int kCount>
+void SortFew(const T* from, T* to, int64_t size) {
+  using V = Vector<T>;
+  if constexpr (kCount > 1) {
+    if (size <= V::kLanes * kCount / 2) return SortFew<T, kCount / 2>(from, to, size);
+  }
+  typename V::Type v[kCount];
+  // Half of the vectors are whole. What is missing in the others is the greatest number.
+  constexpr int kWhole = kCount / 2;
+  const auto lanes = [size](int i) {
+    return static_cast<int>(std::clamp<int64_t>(size - i * V::kLanes, 0, V::kLanes));
+  };
+#pragma GCC unroll 16
+  for (int i = 0; i < kWhole; ++i) v[i] = V::Load(from + i * V::kLanes);
+#pragma GCC unroll 16
+  for (int i = kWhole; i < kCount; ++i) {
+    v[i] = V::LoadFirst(from + i * V::kLanes, lanes(i), std::numeric_limits<T>::max());
+  }
+  SortInRegisters<T, kCount>(v);
+#pragma GCC unroll 16
+  for (int i = 0; i < kWhole; ++i) V::Store(to + i * V::kLanes, v[i]);
+#pragma GCC unroll 16
+  for (int i = kWhole; i < kCount; ++i) V::StoreFirst(to + i * V::kLanes, lanes(i), v[i]);
+}
+
+// A part of an array, sorted from `from`, or in place, to `to`; the two do not overlap otherwise.
+template <typename T>
+struct Segment {
+  T* from;
+  T* to;
+  bool in_place;  // The result belongs in `from`.
+  int64_t size;
+  T least;
+  T greatest;
+  int depth;
+
+  T* result() const { return in_place ? from : to; }
+};
+
+template <typename T>
+struct Partitioned {
+  int64_t left;
+  T left_greatest;
+  T right_least;
+};
+
+// Elements below the pivot first (with kEqual, those that equal it, too), then the others.
+template <typename T, bool kEqual>
+Partitioned<T> Partition(const T* from, T* to, int64_t size, T pivot) {
+  using V = Vector<T>;
+  constexpr T kLowest = std::numeric_limits<T>::lowest(), kHighest = std::numeric_limits<T>::max();
+  const auto is_left = [pivot](T x) { return kEqual ? x <= pivot : x < pivot; };
+  // With integers, not to be above the pivot is to be below the next.
+  const auto bound = V::Of(kEqual ? pivot + 1 : pivot);
+  auto left_greatest = V::Of(kLowest), right_least = V::Of(kHighest);
+  int64_t left = 0, right = size, i = 0;
+  const auto step = [&](typename V::Type v) {
+    const auto mask = V::Less(v, bound);
+    const int count = V::Count(mask);
+    V::StoreParts(mask, count, v, to + left, to + right - V::kLanes);
+    left += count;
+    right -= V::kLanes - count;
+    left_greatest = V::MaxWhere(mask, left_greatest, v);
+    right_least = V::MinUnless(mask, right_least, v);
+  };
+  // Whole vectors are stored on both sides, so there must be room for one more than is read.
+  for (; i + 5 * V::kLanes <= size; i += 4 * V::kLanes) {
+    const auto v0 = V::Load(from + i), v1 = V::Load(from + i + V::kLanes);
+    const auto v2 = V::Load(from + i + 2 * V::kLanes), v3 = V::Load(from + i + 3 * V::kLanes);
+    step(v0), step(v1), step(v2), step(v3);
+  }
+  for (; i + 2 * V::kLanes <= size; i += V::kLanes) step(V::Load(from + i));
+  T greatest[V::kLanes], least[V::kLanes];
+  V::Store(greatest, left_greatest);
+  V::Store(least, right_least);
+  T most = *std::max_element(greatest, greatest + V::kLanes);
+  T fewest = *std::min_element(least, least + V::kLanes);
+  for (; i < size; ++i) {
+    const T x = from[i];
+    const bool goes_left = is_left(x);
+    to[left] = x;
+    to[right - 1] = x;
+    left += goes_left;
+    right -= !goes_left;
+    most = goes_left ? std::max(most, x) : most;
+    fewest = goes_left ? fewest : std::min(fewest, x);
+  }
+  return {left, most, fewest};
+}
+
+// The median of a number of elements from all over the segment.
+template <typename T, int kVectors>
+T MedianOf(const T* from, int64_t size) {
+  constexpr int kSamples = kVectors * Vector<T>::kLanes;
+  T samples[kSamples];
+  for (int i = 0; i < kSamples; ++i) samples[i] = from[(2 * i + 1) * size / (2 * kSamples)];
+  SortFew<T, kVectors>(samples, samples, kSamples);
+  return samples[kSamples / 2];
+}
+
+template <typename T>
+T PivotOf(const T* from, int64_t size) {
+  return size < 4096 ? MedianOf<T, 1>(from, size) : MedianOf<T, 4>(from, size);
+}
+
+// Splits a segment; what remains to be sorted is given to `add`.
+template <typename T, typename Add>
+void Split(const Segment<T>& whole, const Add& add) {
+  const T pivot = PivotOf(whole.from, whole.size);
+  // Elements that equal the least are done once they stand in front.
+  const bool equal = pivot == whole.least;
+  const Partitioned<T> parts =
+      equal ? Partition<T, true>(whole.from, whole.to, whole.size, pivot)
+            : Partition<T, false>(whole.from, whole.to, whole.size, pivot);
+  const auto part = [&](int64_t begin, int64_t end, T least, T greatest) {
+    const Segment<T> segment{whole.to + begin, whole.from + begin, !whole.in_place, end - begin,
+                             least,            greatest,           whole.depth - 1};
+    if (least == greatest) {
+      std::fill(segment.result(), segment.result() + segment.size, least);
+    } else {
+      add(segment);
+    }
+  };
+  if (parts.left > 0) part(0, parts.left, whole.least, parts.left_greatest);
+  if (parts.left < whole.size) part(parts.left, whole.size, parts.right_least, whole.greatest);
+}
+
+template <typename T>
+void SortSegment(const Segment<T>& segment) {
+  constexpr int kFew = Vector<T>::kInRegisters;
+  if (segment.size <= kFew * Vector<T>::kLanes) {
+    return SortFew<T, kFew>(segment.from, segment.result(), segment.size);
+  }
+  if (segment.depth == 0) {  // Pivots were bad again and again.
+    if (!segment.in_place) std::copy(segment.from, segment.from + segment.size, segment.to);
+    return std::sort(segment.result(), segment.result() + segment.size);
+  }
+  Split(segment, [](const Segment<T>& part) { SortSegment(part); });
+}
+
+// Sorts integers in place. `spare` has as many elements; `pool` may be null.
+template <typename T>
+void SortIntegers(xla::ffi::ThreadPool* pool, T* elements, T* spare, int64_t size) {
+  if (size <= Vector<T>::kInRegisters * Vector<T>::kLanes) {
+    return SortFew<T, Vector<T>::kInRegisters>(elements, elements, size);
+  }
+  int depth = 4;
+  for (int64_t left = size; left > 1; left /= 2) depth += 2;
+  std::vector<Segment<T>> segments{
+      {elements, spare, true, size, std::numeric_limits<T>::lowest(), std::numeric_limits<T>::max(),
+       depth}};
+  if (pool != nullptr) {
+    // Each round of partitions is made by all threads, and leaves about twice as many segments.
+    const int64_t wanted = 4 * PartsOf(*pool, size);
+    while (static_cast<int64_t>(segments.size()) < wanted && wanted > 4) {
+      std::vector<Segment<T>> next;
+      std::mutex mutex;
+      int64_t longest = 0;
+      for (const auto& segment : segments) longest = std::max(longest, segment.size);
+      ParallelFor(*pool, segments.size(), [&](int64_t i) {
+        const auto add = [&](const Segment<T>& part) {
+          std::lock_guard<std::mutex> lock(mutex);
+          next.push_back(part);
+        };
+        if (2 * segments[i].size < longest || segments[i].depth == 0) return add(segments[i]);
+        Split(segments[i], add);
+      });
+      if (next.size() <= segments.size() / 2 || longest < kPerThread) {
+        segments.swap(next);
+        break;
+      }
+      segments.swap(next);
+    }
+    return ParallelFor(*pool, segments.size(), [&](int64_t i) { SortSegment(segments[i]); });
+  }
+  SortSegment(segments[0]);
+}
+
+}  // namespace dovetail
+
+#endif  // DOVETAIL_VECTORS
+
+#endif  // DOVETAIL_CPU_QUICKSORT_H_

@@ -1,0 +1,272 @@
+// Vectors of signed integers of 32 and 64 bits, where the instruction set has what sorting needs.
+
+#ifndef DOVETAIL_CPU_VECTORS_H_
+#define DOVETAIL_CPU_VECTORS_H_
+
+#include <cstdint>
+
+#if defined(__AVX512F__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
+#define DOVETAIL_AVX512 1
+#include <immintrin.h>
+#elif defined(__AVX2__)
+#define DOVETAIL_AVX2 1
+#include <immintrin.h>
+#endif
+
+namespace dovetail {
+
+#if defined(DOVETAIL_AVX512) || defined(DOVETAIL_AVX2)
+#define DOVETAIL_VECTORS 1
+
+// For each lane the lane that it changes places with, lane ^ X, in words of `kWords` a lane.
+template <int kLanes, int kWords, typename Word, int X>
+struct SwappedLanes {
+  alignas(64) Word index[kLanes * kWords];
+  constexpr SwappedLanes() : index() {
+    for (int i = 0; i < kLanes * kWords; ++i) {
+      index[i] = Word(((i / kWords) ^ X) * kWords + i % kWords);
+    }
+  }
+};
+
+// The words of lanes whose number has a bit, as a mask.
+template <int kLanes, int kWords, int kBit>
+constexpr unsigned LanesWithBit() {
+  unsigned mask = 0;
+  for (int i = 0; i < kLanes * kWords; ++i) mask |= (i / kWords & kBit) ? 1u << i : 0u;
+  return mask;
+}
+#endif
+
+// Lanes, loads and stores of any address, and:
+//   LoadFirst(from, count, rest), StoreFirst(to, count, v): so many lanes, none or all of them;
+//   Swap<X>(v): lane i of the result is lane i ^ X;
+//   WithBit<B>(low, high): lanes whose number has the bit B are those of `high`;
+//   Less(a, b), Count(mask);
+//   MaxWhere(mask, a, v), MinUnless(mask, a, v): a, but for lanes of the mask, or the others;
+//   StoreParts(mask, count, v, first, last): the lanes of the mask at the start of the vector
+//   `first`, the others at the end of the vector `last`; the rest of both may be overwritten.
+template <typename T>
+struct Vector;
+
+#if defined(DOVETAIL_AVX512)
+
+template <>
+struct Vector<int32_t> {
+  using Type = __m512i;
+  using Mask = __mmask16;
+  static constexpr int kLanes = 16;
+  // How many vectors a network of comparisons sorts in registers.
+  static constexpr int kInRegisters = 16;
+
+  static Type Load(const int32_t* from) { return _mm512_loadu_si512(from); }
+  static void Store(int32_t* to, Type v) { _mm512_storeu_si512(to, v); }
+  static Type LoadFirst(const int32_t* from, int count, int32_t rest) {
+    return _mm512_mask_loadu_epi32(Of(rest), Mask(~(0xFFFFu << count)), from);
+  }
+  static void StoreFirst(int32_t* to, int count, Type v) {
+    _mm512_mask_storeu_epi32(to, Mask(~(0xFFFFu << count)), v);
+  }
+  static Type Of(int32_t x) { return _mm512_set1_epi32(x); }
+  static Type Min(Type a, Type b) { return _mm512_min_epi32(a, b); }
+  static Type Max(Type a, Type b) { return _mm512_max_epi32(a, b); }
+  template <int X>
+  static Type Swap(Type v) {
+    static constexpr SwappedLanes<16, 1, int32_t, X> kTable;
+    return _mm512_permutexvar_epi32(_mm512_load_si512(kTable.index), v);
+  }
+  template <int B>
+  static Type WithBit(Type low, Type high) {
+    return _mm512_mask_mov_epi32(low, LanesWithBit<16, 1, B>(), high);
+  }
+  static Mask Less(Type a, Type b) { return _mm512_cmplt_epi32_mask(a, b); }
+  static int Count(Mask mask) { return __builtin_popcount(mask); }
+  static Type MaxWhere(Mask mask, Type a, Type v) {
+    return _mm512_mask_max_epi32(a, mask, a, v);
+  }
+  static Type MinUnless(Mask mask, Type a, Type v) {
+    return _mm512_mask_min_epi32(a, Mask(~mask), a, v);
+  }
+  static void StoreParts(Mask mask, int count, Type v, int32_t* first, int32_t* last) {
+    _mm512_storeu_si512(first, _mm512_maskz_compress_epi32(mask, v));
+    const Type others = _mm512_maskz_compress_epi32(Mask(~mask), v);
+    _mm512_storeu_si512(last, _mm512_maskz_expand_epi32(Mask(0xFFFFu << count), others));
+  }
+};
+
+template <>
+struct Vector<int64_t> {
+  using Type = __m512i;
+  using Mask = __mmask8;
+  static constexpr int kLanes = 8;
+  static constexpr int kInRegisters = 16;
+
+  static Type Load(const int64_t* from) { return _mm512_loadu_si512(from); }
+  static void Store(int64_t* to, Type v) { _mm512_storeu_si512(to, v); }
+  static Type LoadFirst(const int64_t* from, int count, int64_t rest) {
+    return _mm512_mask_loadu_epi64(Of(rest), Mask(~(0xFFu << count)), from);
+  }
+  static void StoreFirst(int64_t* to, int count, Type v) {
+    _mm512_mask_storeu_epi64(to, Mask(~(0xFFu << count)), v);
+  }
+  static Type Of(int64_t x) { return _mm512_set1_epi64(x); }
+  static Type Min(Type a, Type b) { return _mm512_min_epi64(a, b); }
+  static Type Max(Type a, Type b) { return _mm512_max_epi64(a, b); }
+  template <int X>
+  static Type Swap(Type v) {
+    static constexpr SwappedLanes<8, 1, int64_t, X> kTable;
+    return _mm512_permutexvar_epi64(_mm512_load_si512(kTable.index), v);
+  }
+  template <int B>
+  static Type WithBit(Type low, Type high) {
+    return _mm512_mask_mov_epi64(low, LanesWithBit<8, 1, B>(), high);
+  }
+  static Mask Less(Type a, Type b) { return _mm512_cmplt_epi64_mask(a, b); }
+  static int Count(Mask mask) { return __builtin_popcount(mask); }
+  static Type MaxWhere(Mask mask, Type a, Type v) {
+    return _mm512_mask_max_epi64(a, mask, a, v);
+  }
+  static Type MinUnless(Mask mask, Type a, Type v) {
+    return _mm512_mask_min_epi64(a, Mask(~mask), a, v);
+  }
+  static void StoreParts(Mask mask, int count, Type v, int64_t* first, int64_t* last) {
+    _mm512_storeu_si512(first, _mm512_maskz_compress_epi64(mask, v));
+    const Type others = _mm512_maskz_compress_epi64(Mask(~mask), v);
+    _mm512_storeu_si512(last, _mm512_maskz_expand_epi64(Mask(0xFFu << count), others));
+  }
+};
+
+#elif defined(DOVETAIL_AVX2)
+
+// For each mask the 32-bit words of its lanes first, then the others.
+template <int kLanes>
+struct PartedLanes {
+  static constexpr int kWords = 8 / kLanes;
+  alignas(64) uint8_t index[1 << kLanes][8];
+  constexpr PartedLanes() : index() {
+    for (int mask = 0; mask < 1 << kLanes; ++mask) {
+      int next = 0;
+      for (int wanted = 1; wanted >= 0; --wanted) {
+        for (int lane = 0; lane < kLanes; ++lane) {
+          if (((mask >> lane) & 1) != wanted) continue;
+          for (int word = 0; word < kWords; ++word) {
+            index[mask][next++] = uint8_t(lane * kWords + word);
+          }
+        }
+      }
+    }
+  }
+};
+
+template <int kLanes>
+__m256i PartWords(int mask, __m256i v) {
+  static constexpr PartedLanes<kLanes> kTable;
+  const auto* bytes = reinterpret_cast<const __m128i*>(kTable.index[mask]);
+  return _mm256_permutevar8x32_epi32(v, _mm256_cvtepu8_epi32(_mm_loadl_epi64(bytes)));
+}
+
+template <>
+struct Vector<int32_t> {
+  using Type = __m256i;
+  using Mask = __m256i;
+  static constexpr int kLanes = 8;
+  static constexpr int kInRegisters = 8;
+
+  static Type Load(const int32_t* p) { return _mm256_loadu_si256((const __m256i*)p); }
+  static void Store(int32_t* p, Type v) { _mm256_storeu_si256((__m256i*)p, v); }
+  static Type LoadFirst(const int32_t* from, int count, int32_t rest) {
+    const Type mask = First(count);
+    return _mm256_blendv_epi8(Of(rest), _mm256_maskload_epi32((const int*)from, mask), mask);
+  }
+  static void StoreFirst(int32_t* to, int count, Type v) {
+    _mm256_maskstore_epi32((int*)to, First(count), v);
+  }
+  static Type Of(int32_t x) { return _mm256_set1_epi32(x); }
+  static Type Min(Type a, Type b) { return _mm256_min_epi32(a, b); }
+  static Type Max(Type a, Type b) { return _mm256_max_epi32(a, b); }
+  template <int X>
+  static Type Swap(Type v) {
+    static constexpr SwappedLanes<8, 1, int32_t, X> kTable;
+    return _mm256_permutevar8x32_epi32(v, _mm256_load_si256((const __m256i*)kTable.index));
+  }
+  template <int B>
+  static Type WithBit(Type low, Type high) {
+    constexpr int kMask = LanesWithBit<8, 1, B>();
+    return _mm256_blend_epi32(low, high, kMask);
+  }
+  static Mask Less(Type a, Type b) { return _mm256_cmpgt_epi32(b, a); }
+  static Type Select(Mask mask, Type yes, Type no) { return _mm256_blendv_epi8(no, yes, mask); }
+  static int Count(Mask mask) { return __builtin_popcount(Bits(mask)); }
+  static Type MaxWhere(Mask mask, Type a, Type v) {
+    return Max(a, _mm256_blendv_epi8(a, v, mask));
+  }
+  static Type MinUnless(Mask mask, Type a, Type v) {
+    return Min(a, _mm256_blendv_epi8(v, a, mask));
+  }
+  static void StoreParts(Mask mask, int, Type v, int32_t* first, int32_t* last) {
+    const Type parted = PartWords<8>(Bits(mask), v);
+    Store(first, parted);
+    Store(last, parted);
+  }
+
+ private:
+  static Type First(int count) {
+    return Less(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), Of(count));
+  }
+  static int Bits(Mask mask) { return _mm256_movemask_ps(_mm256_castsi256_ps(mask)); }
+};
+
+template <>
+struct Vector<int64_t> {
+  using Type = __m256i;
+  using Mask = __m256i;
+  static constexpr int kLanes = 4;
+  static constexpr int kInRegisters = 8;
+
+  static Type Load(const int64_t* p) { return _mm256_loadu_si256((const __m256i*)p); }
+  static void Store(int64_t* p, Type v) { _mm256_storeu_si256((__m256i*)p, v); }
+  static Type LoadFirst(const int64_t* from, int count, int64_t rest) {
+    const Type mask = First(count);
+    return _mm256_blendv_epi8(Of(rest), _mm256_maskload_epi64((const long long*)from, mask), mask);
+  }
+  static void StoreFirst(int64_t* to, int count, Type v) {
+    _mm256_maskstore_epi64((long long*)to, First(count), v);
+  }
+  static Type Of(int64_t x) { return _mm256_set1_epi64x(x); }
+  static Type Min(Type a, Type b) { return Select(Less(a, b), a, b); }
+  static Type Max(Type a, Type b) { return Select(Less(a, b), b, a); }
+  template <int X>
+  static Type Swap(Type v) {
+    static constexpr SwappedLanes<4, 2, int32_t, X> kTable;
+    return _mm256_permutevar8x32_epi32(v, _mm256_load_si256((const __m256i*)kTable.index));
+  }
+  template <int B>
+  static Type WithBit(Type low, Type high) {
+    constexpr int kMask = LanesWithBit<4, 2, B>();
+    return _mm256_blend_epi32(low, high, kMask);
+  }
+  static Mask Less(Type a, Type b) { return _mm256_cmpgt_epi64(b, a); }
+  static Type Select(Mask mask, Type yes, Type no) { return _mm256_blendv_epi8(no, yes, mask); }
+  static int Count(Mask mask) { return __builtin_popcount(Bits(mask)); }
+  static Type MaxWhere(Mask mask, Type a, Type v) {
+    return Max(a, _mm256_blendv_epi8(a, v, mask));
+  }
+  static Type MinUnless(Mask mask, Type a, Type v) {
+    return Min(a, _mm256_blendv_epi8(v, a, mask));
+  }
+  static void StoreParts(Mask mask, int, Type v, int64_t* first, int64_t* last) {
+    const Type parted = PartWords<4>(Bits(mask), v);
+    Store(first, parted);
+    Store(last, parted);
+  }
+
+ private:
+  static Type First(int count) { return Less(_mm256_setr_epi64x(0, 1, 2, 3), Of(count)); }
+  static int Bits(Mask mask) { return _mm256_movemask_pd(_mm256_castsi256_pd(mask)); }
+};
+
+#endif
+
+}  // namespace dovetail
+
+#endif  // DOVETAIL_CPU_VECTORS_H_
