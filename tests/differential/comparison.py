@@ -198,6 +198,11 @@ def compare_outcomes(
     return "value", told_where(ours, apart), told_where(theirs, apart)
 
 
+def failed_as_a_whole(side: list[Outcome]) -> bool:
+    """Whether there is one error, which is no operation's."""
+    return len(side) == 1 and "error" in side[0] and "operation" not in side[0]
+
+
 def compare(
     program: Program, mode: str, ours: list[Outcome], theirs: list[Outcome]
 ) -> list[tuple[int, Difference]]:
@@ -205,11 +210,7 @@ def compare(
     if not ours or not theirs:  # nothing to map, or no gradient to take
         return []
     operations = program["operations"]
-    whole_failed = any(
-        len(side) == 1 and "error" in side[0] and "operation" not in side[0]
-        for side in (ours, theirs)
-    )
-    if mode == "grad" and not whole_failed:
+    if mode == "grad" and not (failed_as_a_whole(ours) or failed_as_a_whole(theirs)):
         unequal = _failed_alone(program, ours, theirs)
         if unequal:
             return unequal

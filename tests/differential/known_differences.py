@@ -28,7 +28,7 @@ INSIDE = (
     r"^(Assertion|Attribute|Key|NotImplemented|XlaRuntime|JaxRuntime|ZeroDivision|Unbound)|"
     r"not compatible with finfo$|index out of range$|Cannot lower jaxpr with verifier errors|"
     r"cannot convert float infinity to integer|"
-    r"The problematic value is of type <class 'NoneType'>|"
+    r"The problematic value is of type <class '(NoneType|jax\._src\.ad_util\.Zero)'>|"
     r"Triggering __jax_array__\(\) during abstractification"  # references inside of loops
 )
 """Errors that no documentation names: they come from inside of JAX."""
