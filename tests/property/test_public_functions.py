@@ -187,6 +187,10 @@ def of_real_arrays(
     return (of_reals, reals) if any(r.dtype.kind in "fc" for r in results) else None
 
 
+WRITING = ("save", "savez")
+"""Functions that write a file of the name that they are given."""
+
+
 def functions(module: str) -> Iterator[tuple[str, Callable[..., Any]]]:
     """The functions of a module, with their names."""
     members = MODULES[module][0]
@@ -197,6 +201,7 @@ def functions(module: str) -> Iterator[tuple[str, Callable[..., Any]]]:
             and not isinstance(member, (type, GenericAlias))
             and not name.startswith("_")
             and not name.endswith("_p")
+            and name not in WRITING
         ):
             yield name, member
 
