@@ -299,15 +299,17 @@ def _combined(
     method, identity, reduce = _WAYS[function]
     dtype = aval_of(x).dtype
     nothing = jnp.asarray(identity(dtype), dtype)
-    if dtypes.kind_of(aval_of(ids).dtype) == "i":
-        # Numbers below zero are out of bounds, too, and not counted from the end.
-        drops = mode is lax.GatherScatterMode.FILL_OR_DROP
-        ids = jnp.where(ids < 0, count if drops else 0, ids)
 
     def scattered(rows: Any, ids: Any) -> Any:
         start = jnp.full((count, *aval_of(x).shape[1:]), nothing)
         update = getattr(start.at[ids], method)
-        return update(rows, indices_are_sorted=flags[0], unique_indices=flags[1], mode=mode)
+        return update(
+            rows,
+            indices_are_sorted=flags[0],
+            unique_indices=flags[1],
+            mode=mode,
+            wrap_negative_indices=False,
+        )
 
     if bucket is None:
         return scattered(x, ids)
