@@ -23,6 +23,7 @@ from dovetail.extend.arguments import array_like
 from dovetail.extend.avals import aval_of
 from dovetail.numpy.compiled import compiled_with
 from dovetail.random.arguments import (
+    Shape,
     dtype_argument,
     float_argument,
     single_key,
@@ -32,6 +33,7 @@ from dovetail.random.intervals import no_sharding, pair_of_keys, unit_interval
 from dovetail.random.parameters import (
     check_method,
     common_shape,
+    one_or_all,
     parameter,
     real_shape,
     result_shape,
@@ -45,22 +47,26 @@ _SMALL = 10.0
 _TERMS = 8
 """Terms that are added up between looks at whether all numbers are found."""
 
-#: The errors of Stirling's formula for the logarithms of the first factorials.
-_ERRORS = np.array(
-    [0.0]
-    + [
-        math.lgamma(x + 1) - (x + 0.5) * math.log(x) + x - 0.5 * math.log(2 * math.pi)
-        for x in range(1, 16)
-    ]
-)
+#: The coefficients of Stirling's series for the logarithm of a factorial, of 1/x, 1/x**3, ...
+_SERIES = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
+
+_FROM_SERIES = {4: (3, 5), 8: (8, 7)}
+"""By the size of a float, from where the series is exact, and with how many terms."""
 
 
 def _stirling_error(x: Any) -> Any:
-    table = jnp.asarray(_ERRORS.astype(x.dtype))
-    first = table[jnp.minimum(x, 15).astype(np.int32)]
-    safe = jnp.maximum(x, 15)
-    square = 1 / (safe * safe)
-    return jnp.where(x < 15, first, (1 / 12 - (1 / 360 - square / 1260) * square) / safe)
+    """The error of Stirling's formula for the logarithm of a factorial, of whole numbers from 1."""
+    first, terms = _FROM_SERIES[x.dtype.itemsize]
+    inverse = 1 / x
+    square = inverse * inverse
+    error = 0.0
+    for coefficient in _SERIES[terms - 1 :: -1]:
+        error = error * square + coefficient
+    error = error * inverse
+    for n in range(1, first):
+        known = math.lgamma(n + 1) - (n + 0.5) * math.log(n) + n - 0.5 * math.log(2 * math.pi)
+        error = jnp.where(x == n, known, error)
+    return error
 
 
 def _deviance(x: Any, mean: Any) -> Any:
@@ -83,21 +89,22 @@ def _log_poisson(x: Any, mean: Any) -> Any:
     return jnp.where(x > 0, many, -mean)
 
 
-def _log_binomial(x: Any, n: Any, p: Any) -> Any:
-    q = 1 - p
-    return _log_poisson(x, n * p) + _log_poisson(n - x, n * q) - _log_poisson(n, n)
+def _log_chances(x: Any, n: Any, p: Any) -> Any:
+    """The logarithm of the chance of a binomial number, but for what depends on `n` alone."""
+    return _log_poisson(x, n * p) + _log_poisson(n - x, n * (1 - p))
 
 
-def _counted(key: Any, first: Any, ratio: Callable[[Any], Any], needed: Any) -> Any:
+def _counted(key: Any, shape: Shape, first: Any, ratio: Callable[[Any], Any], needed: Any) -> Any:
     """Counts with given chances.
 
     Args:
         key: a typed key.
+        shape: of the result.
         first: the chances of 0.
         ratio: the chance of a count, divided by that of the count before.
         needed: where numbers are wanted.
     """
-    uniform = unit_interval(key, first.shape, first.dtype)
+    uniform = unit_interval(key, shape, first.dtype)
 
     def some(state: tuple[Any, ...]) -> tuple[Any, ...]:
         step, chance, total, count = state
@@ -113,24 +120,26 @@ def _counted(key: Any, first: Any, ratio: Callable[[Any], Any], needed: Any) -> 
         # Rounded, chances need not add up to 1.
         return (needed & (uniform >= total) & (chance > 0)).any()
 
-    start = (jnp.zeros((), first.dtype), first, first, jnp.zeros_like(first))
+    start = (jnp.zeros((), first.dtype), first, first, jnp.zeros_like(uniform))
     return lax.while_loop(unfinished, some, start)[3]
 
 
 def _transformed(
-    first: Any, second: Any, spread: Any, slope: Any, centre: Any
+    first: Any, second: Any, size: int, spread: Any, slope: Any, centre: Any
 ) -> tuple[Any, Any, Any]:
     """A proposal of Hörmann's methods, a uniform number, another's distance from 0 or 1."""
-    u = unit_interval(first, spread.shape, spread.dtype) - 0.5
-    v = unit_interval(second, spread.shape, spread.dtype)
+    u = unit_interval(first, (size,), spread.dtype) - 0.5
+    v = unit_interval(second, (size,), spread.dtype)
     distance = 0.5 - abs(u)
     return lax.floor((2 * slope / distance + spread) * u + centre), v, distance
 
 
-def _poisson_proposed(first: Any, second: Any, mean: Any, needed: Any) -> tuple[Any, Any]:
+def _poisson_proposed(
+    first: Any, second: Any, size: int, mean: Any, needed: Any
+) -> tuple[Any, Any]:
     spread = 0.931 + 2.53 * lax.sqrt(mean)
     slope = 0.02483 * spread - 0.059
-    k, v, distance = _transformed(first, second, spread, slope, mean + 0.43)
+    k, v, distance = _transformed(first, second, size, spread, slope, mean + 0.43)
     quick = (distance >= 0.07) & (v <= 0.9277 - 3.6224 / (spread - 2))
     possible = (k >= 0) & ((distance >= 0.013) | (v <= distance))
     height = 1.1239 + 1.1328 / (spread - 3.4)
@@ -139,7 +148,7 @@ def _poisson_proposed(first: Any, second: Any, mean: Any, needed: Any) -> tuple[
     return k, quick | (possible & good) | ~needed
 
 
-def _poisson_counts(key: Any, mean: Any) -> Any:
+def _poisson_counts(key: Any, mean: Any, shape: Shape) -> Any:
     """Floats: -1 where the mean is none."""
     small = (mean >= 0) & (mean < _SMALL)
     large = (mean >= _SMALL) & (mean < np.inf)
@@ -147,13 +156,15 @@ def _poisson_counts(key: Any, mean: Any) -> Any:
 
     def few(mean: Any) -> Any:
         own = jnp.where(small, mean, 0)
-        return _counted(first, lax.exp(-own), lambda step: own / step, small)
+        return _counted(first, shape, lax.exp(-own), lambda step: own / step, small)
 
     def many(mean: Any) -> Any:
         own = jnp.where(large, mean, _SMALL)
-        return accepted_of(second, _poisson_proposed, (own, large), mean.shape, 3)
+        return accepted_of(second, _poisson_proposed, (own, large), shape, own.dtype, 4)
 
-    zeros = jnp.zeros_like
+    def zeros(mean: Any) -> Any:
+        return jnp.zeros(shape, mean.dtype)
+
     counts = lax.cond(small.any(), few, zeros, mean)
     counts = jnp.where(large, lax.cond(large.any(), many, zeros, mean), counts)
     return jnp.where(mean == np.inf, np.inf, jnp.where(mean >= 0, counts, -1))
@@ -212,26 +223,27 @@ def poisson(
 
 @compiled_with("shape", "dtype")
 def _poisson(key: Any, lam: Any, shape: Any, dtype: Any) -> Any:
-    mean = parameter("poisson", "lam", lam, shape, dtypes.default_dtype("f"))
-    return lax.convert_element_type(_poisson_counts(typed(key), mean), dtype)
+    mean = one_or_all("poisson", "lam", lam, shape, dtypes.default_dtype("f"))
+    return lax.convert_element_type(_poisson_counts(typed(key), mean, shape), dtype)
 
 
-def _binomial_proposed(first: Any, second: Any, n: Any, p: Any, needed: Any) -> tuple[Any, Any]:
+def _binomial_proposed(
+    first: Any, second: Any, size: int, n: Any, p: Any, peak: Any, needed: Any
+) -> tuple[Any, Any]:
     deviation = lax.sqrt(n * p * (1 - p))
     spread = 1.15 + 2.53 * deviation
     slope = 0.0248 * spread + 0.01 * p - 0.0873
-    k, v, distance = _transformed(first, second, spread, slope, n * p + 0.5)
+    k, v, distance = _transformed(first, second, size, spread, slope, n * p + 0.5)
     quick = (distance >= 0.07) & (v <= 0.92 - 4.2 / spread)
     possible = (k >= 0) & (k <= n)
     known = jnp.clip(k, 0, n)
     height = (2.83 + 5.1 / spread) * deviation
     bound = lax.log(v * height / (slope / (distance * distance) + spread))
-    mode = lax.floor((n + 1) * p)
-    good = bound <= _log_binomial(known, n, p) - _log_binomial(mode, n, p)
+    good = bound <= _log_chances(known, n, p) - peak
     return known, (possible & (quick | good)) | ~needed
 
 
-def _binomial_counts(key: Any, n: Any, p: Any) -> Any:
+def _binomial_counts(key: Any, n: Any, p: Any, shape: Shape) -> Any:
     """Floats: nan where there is no such distribution."""
     n = lax.floor(n)
     valid = (n >= 0) & (n < np.inf) & (p >= 0) & (p <= 1)
@@ -245,14 +257,18 @@ def _binomial_counts(key: Any, n: Any, p: Any) -> Any:
     def few(n: Any, p: Any) -> Any:
         n, p = jnp.where(small, n, 0), jnp.where(small, p, 0)
         none = lax.exp(n * lax.log1p(-p))
-        return _counted(first, none, lambda step: (n - step + 1) / step * (p / (1 - p)), small)
+        return _counted(
+            first, shape, none, lambda step: (n - step + 1) / step * (p / (1 - p)), small
+        )
 
     def many(n: Any, p: Any) -> Any:
         n, p = jnp.where(large, n, 40), jnp.where(large, p, 0.5)
-        return accepted_of(second, _binomial_proposed, (n, p, large), n.shape, 3)
+        peak = _log_chances(lax.floor((n + 1) * p), n, p)
+        given = (n, p, peak, large)
+        return accepted_of(second, _binomial_proposed, given, shape, n.dtype, 4)
 
     def zeros(n: Any, p: Any) -> Any:
-        return jnp.zeros_like(n)
+        return jnp.zeros(shape, n.dtype)
 
     counts = lax.cond(small.any(), few, zeros, n, rare)
     counts = jnp.where(large, lax.cond(large.any(), many, zeros, n, rare), counts)
@@ -309,9 +325,9 @@ def binomial(
 @compiled_with("shape", "dtype")
 def _binomial(key: Any, n: Any, p: Any, shape: Any, dtype: Any) -> Any:
     real = dtypes.default_dtype("f")
-    trials = parameter("binomial", "n", n, shape, real)
-    chance = parameter("binomial", "p", p, shape, real)
-    return _binomial_counts(typed(key), trials, chance).astype(dtype)
+    trials = one_or_all("binomial", "n", n, shape, real)
+    chance = one_or_all("binomial", "p", p, shape, real)
+    return _binomial_counts(typed(key), trials, chance, shape).astype(dtype)
 
 
 def multinomial(
@@ -371,7 +387,7 @@ def _multinomial(key: Any, n: Any, p: Any, shape: Any, dtype: Any, unroll: Any) 
     def outcome(state: tuple[Any, Any], chance: Any) -> tuple[tuple[Any, Any], Any]:
         key, trials = state
         key, own = pair_of_keys(key)
-        count = _binomial_counts(own, trials, chance)
+        count = _binomial_counts(own, trials, chance, trials.shape)
         return (key, trials - count), count
 
     _, counts = lax.scan(outcome, (typed(key), trials), chances, unroll=unroll)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from dovetail import lax, nn
 from dovetail.errors import ShapeError
+from dovetail.extend import dtypes
 from dovetail.extend.arguments import integer
 from dovetail.numpy.compiled import compiled_with
 from dovetail.random.arguments import float_argument, shape_argument, single_key, typed
@@ -15,6 +18,7 @@ from dovetail.random.intervals import no_sharding, pair_of_keys, rademacher
 from dovetail.random.parameters import (
     check_method,
     common_shape,
+    one_or_all,
     parameter,
     real_shape,
     result_shape,
@@ -77,8 +81,8 @@ def gamma(
 
 @compiled_with("shape", "dtype")
 def _gamma(key: Any, a: Any, shape: Any, dtype: Any) -> Any:
-    a = parameter("gamma", "a", a, shape, dtype)
-    return gamma_numbers(typed(key), a)
+    a = one_or_all("gamma", "a", a, shape, dtype)
+    return gamma_numbers(typed(key), a, shape)[0].reshape(shape)
 
 
 def loggamma(
@@ -122,8 +126,8 @@ def loggamma(
 
 @compiled_with("shape", "dtype")
 def _loggamma(key: Any, a: Any, shape: Any, dtype: Any) -> Any:
-    a = parameter("loggamma", "a", a, shape, dtype)
-    return gamma_numbers(typed(key), a, True)
+    a = one_or_all("loggamma", "a", a, shape, dtype)
+    return gamma_numbers(typed(key), a, shape)[1].reshape(shape)
 
 
 def beta(
@@ -171,9 +175,9 @@ def beta(
 @compiled_with("shape", "dtype")
 def _beta(key: Any, a: Any, b: Any, shape: Any, dtype: Any) -> Any:
     first, second = pair_of_keys(typed(key))
-    x = gamma_numbers(first, parameter("beta", "a", a, shape, dtype), True)
-    y = gamma_numbers(second, parameter("beta", "b", b, shape, dtype), True)
-    return nn.sigmoid(x - y)
+    _, x = gamma_numbers(first, one_or_all("beta", "a", a, shape, dtype), shape)
+    _, y = gamma_numbers(second, one_or_all("beta", "b", b, shape, dtype), shape)
+    return nn.sigmoid(x - y).reshape(shape)
 
 
 def chisquare(
@@ -218,8 +222,8 @@ def chisquare(
 
 @compiled_with("shape", "dtype")
 def _chisquare(key: Any, df: Any, shape: Any, dtype: Any) -> Any:
-    half = parameter("chisquare", "df", df, shape, dtype) / 2
-    return 2 * gamma_numbers(typed(key), half)
+    half = one_or_all("chisquare", "df", df, shape, dtype) / 2
+    return 2 * gamma_numbers(typed(key), half, shape)[0].reshape(shape)
 
 
 def t(
@@ -261,10 +265,12 @@ def t(
 
 @compiled_with("shape", "dtype")
 def _t(key: Any, df: Any, shape: Any, dtype: Any) -> Any:
-    half = parameter("t", "df", df, shape, dtype) / 2
+    half = one_or_all("t", "df", df, shape, dtype) / 2
     first, second = pair_of_keys(typed(key))
-    spread = gamma_numbers(second, half, True)
-    return real_normal(first, shape, dtype) * lax.exp((lax.log(half) - spread) / 2)
+    _, spread = gamma_numbers(second, half, shape)
+    half = half.reshape(spread.shape) if half.ndim else half
+    numbers = real_normal(first, spread.shape, dtype) * lax.exp((lax.log(half) - spread) / 2)
+    return numbers.reshape(shape)
 
 
 def f(
@@ -309,12 +315,13 @@ def f(
 @compiled_with("shape", "dtype")
 def _f(key: Any, dfnum: Any, dfden: Any, shape: Any, dtype: Any) -> Any:
     halves = [
-        parameter("f", name, x, shape, dtype) / 2
+        one_or_all("f", name, x, shape, dtype) / 2
         for name, x in (("dfnum", dfnum), ("dfden", dfden))
     ]
     keys = pair_of_keys(typed(key))
     above, below = (
-        gamma_numbers(k, half, True) - lax.log(half) for k, half in zip(keys, halves, strict=True)
+        gamma_numbers(k, half, shape)[1].reshape(shape) - lax.log(half)
+        for k, half in zip(keys, halves, strict=True)
     )
     return lax.exp(above - below)
 
@@ -361,8 +368,19 @@ def dirichlet(
 
 @compiled_with("shape", "dtype")
 def _dirichlet(key: Any, alpha: Any, shape: Any, dtype: Any) -> Any:
-    alpha = parameter("dirichlet", "alpha", alpha, shape, dtype)
-    return nn.softmax(gamma_numbers(typed(key), alpha, True), -1)
+    wide = dtype if dtypes.itemsize_bits(dtype) >= 32 else np.float32
+    alpha = parameter("dirichlet", "alpha", alpha, shape, wide)
+    x, log_x = gamma_numbers(typed(key), alpha, shape)
+
+    def of_numbers() -> Any:
+        numbers = x.reshape(shape)
+        return numbers / numbers.sum(-1, keepdims=True)
+
+    def of_logarithms() -> Any:
+        return nn.softmax(log_x.reshape(shape), -1)
+
+    # Numbers of these parameters are never so small that all of a vector vanish.
+    return lax.cond((alpha >= 0.5).all(), of_numbers, of_logarithms).astype(dtype)
 
 
 def generalized_normal(
@@ -404,9 +422,9 @@ def generalized_normal(
 
 @compiled_with("shape", "dtype")
 def _generalized_normal(key: Any, p: Any, shape: Any, dtype: Any) -> Any:
-    p = parameter("generalized_normal", "p", p, shape, dtype)
+    p = one_or_all("generalized_normal", "p", p, shape, dtype)
     first, second = pair_of_keys(typed(key))
-    size = lax.exp(gamma_numbers(first, 1 / p, True) / p)
+    size = lax.exp(gamma_numbers(first, 1 / p, shape)[1].reshape(shape) / p)
     return size * rademacher(second, shape).astype(dtype)
 
 

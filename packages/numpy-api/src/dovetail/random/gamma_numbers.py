@@ -1,13 +1,14 @@
 """Samples from the gamma distribution, in whose place logarithms can be had.
 
 Method: G. Marsaglia and W. W. Tsang, A simple method for generating gamma variables, ACM
-Transactions on Mathematical Software 26 (2000); numbers below 1 from those of a + 1 by a uniform
-number to the power 1 / a. Derivatives in `a` are implicit: M. Figurnov, S. Mohamed and A. Mnih,
-Implicit reparameterization gradients, NeurIPS 2018.
+Transactions on Mathematical Software 26 (2000); those of a below 1 from those of a + 1 by a uniform
+number to the power 1 / a, those of 1 as exponential numbers. Derivatives in `a` are implicit:
+M. Figurnov, S. Mohamed and A. Mnih, Implicit reparameterization gradients, NeurIPS 2018.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from dovetail import custom_jvp, lax
 from dovetail import numpy as jnp
 from dovetail.extend import dtypes, random_keys
+from dovetail.random.arguments import Shape
 from dovetail.random.continuous import real_normal
 from dovetail.random.intervals import pair_of_keys, unit_interval
 from dovetail.random.rejection import accepted_of
@@ -26,10 +28,10 @@ _SMALL = 1e-6
 """Below it the distribution function is a power of x but for this fraction."""
 
 
-def _proposed(normal_key: Any, uniform_key: Any, d: Any) -> tuple[Any, Any]:
+def _proposed(normal_key: Any, uniform_key: Any, size: int, d: Any) -> tuple[Any, Any]:
     """Deviations t of which d * (1 + t)**3 has the gamma distribution of d + 1/3."""
-    x = real_normal(normal_key, d.shape, d.dtype)
-    uniform = unit_interval(uniform_key, d.shape, d.dtype)
+    x = real_normal(normal_key, (size,), d.dtype)
+    uniform = unit_interval(uniform_key, (size,), d.dtype)
     t = x / (3 * lax.sqrt(d))
     inside = t > -1
     kept = jnp.where(inside, t, 0)
@@ -39,30 +41,36 @@ def _proposed(normal_key: Any, uniform_key: Any, d: Any) -> tuple[Any, Any]:
     return t, inside & (good | (d > _CERTAIN))
 
 
-def _parts(key: Any, a: Any) -> tuple[Any, Any, Any]:
-    """A gamma number as d, t and e, being d * (1 + t)**3 * exp(e)."""
-    own, boost_key = pair_of_keys(key)
-    small = a < 1
-    # Any number in the place of those that have no distribution.
-    known = jnp.where((a > 0) & (a < np.inf), a, 1)
-    d = jnp.where(small, known + 1, known) - 1 / 3
-    t = accepted_of(own, _proposed, (d,), a.shape, 16)
-    # Of 1 - u, since u may be 0.
-    uniform = unit_interval(boost_key, a.shape, a.dtype)
-    return d, t, jnp.where(small, lax.log1p(-uniform) / known, 0)
-
-
 def _at_ends(x: Any, a: Any, at_zero: float) -> Any:
     x = jnp.where(a == 0, at_zero, x)
     x = jnp.where(a == np.inf, np.inf, x)
     return jnp.where(a >= 0, x, np.nan)
 
 
-def _drawn(key: Any, a: Any, logarithm: bool) -> Any:
-    d, t, e = _parts(key, a)
-    if logarithm:
-        return _at_ends(lax.log(d) + 3 * lax.log1p(t) + e, a, -np.inf)
-    return _at_ends(d * (1 + t) ** 3 * lax.exp(e), a, 0)
+def _drawn(key: Any, a: Any, size: int) -> tuple[Any, Any]:
+    """Numbers and their logarithms."""
+    own, exponential_key = pair_of_keys(key)
+    # Any number in the place of those that have no distribution.
+    known = jnp.where((a > 0) & (a < np.inf), a, 1)
+    small, one = known < 1, known == 1
+    d = jnp.where(small, known + 1, known) - 1 / 3
+    zeros = jnp.zeros(size, a.dtype)
+
+    def others() -> tuple[Any, Any]:
+        t = accepted_of(own, _proposed, (d,), (size,), a.dtype, 16)
+        return d * (1 + t) ** 3, lax.log(d) + 3 * lax.log1p(t)
+
+    def exponentials() -> tuple[Any, Any]:
+        uniform = unit_interval(exponential_key, (size,), a.dtype)
+        # Neither 0 nor 1, whose logarithms are infinite.
+        e = -lax.log1p(-(uniform + float(dtypes.finfo(a.dtype).eps) / 2))
+        return e, lax.exp(jnp.where(small, -e / known, 0))
+
+    y, log_y = lax.cond(one.all(), lambda: (zeros, zeros), others)
+    e, factor = lax.cond((known <= 1).any(), exponentials, lambda: (zeros, zeros + 1))
+    x = jnp.where(one, e, y * factor)
+    log_x = jnp.where(one, lax.log(e), log_y + jnp.where(small, -e / known, 0))
+    return _at_ends(x, a, 0), _at_ends(log_x, a, -np.inf)
 
 
 def _slope(a: Any, log_x: Any) -> Any:
@@ -75,32 +83,38 @@ def _slope(a: Any, log_x: Any) -> Any:
     return jnp.where(near, (lax.digamma(shape + 1) - log_x) / shape, implicit)
 
 
-def gamma_numbers(key: Any, a: Any, logarithm: bool = False) -> Any:
-    """Gamma numbers, or their logarithms, with derivatives.
+def gamma_numbers(key: Any, a: Any, shape: Shape) -> tuple[Any, Any]:
+    """Gamma numbers and their logarithms, which small parameters need, with derivatives.
+
+    XLA:CPU does not vectorise logarithms of arrays whose last dimension is, say, 10, so all is
+    computed of vectors.
 
     Args:
         key: a typed key.
-        a: shape parameters, of the shape and dtype of the result.
-        logarithm: whether logarithms are drawn, which small parameters need.
+        a: shape parameters, a scalar or of the shape of the result, and of its dtype.
+        shape: the shape of the result.
+
+    Returns:
+        Two vectors, of as many elements as the shape has.
     """
-    dtype = a.dtype
+    dtype, size = a.dtype, math.prod(shape)
+    a = a.reshape(size) if a.ndim else a
     if dtypes.itemsize_bits(dtype) < 32:
-        wide = gamma_numbers(key, a.astype(np.float32), logarithm)
-        return wide.astype(dtype)
+        x, log_x = gamma_numbers(key, a.astype(np.float32), (size,))
+        return x.astype(dtype), log_x.astype(dtype)
 
     @custom_jvp
     def drawn(a: Any, words: Any) -> Any:
-        return _drawn(random_keys.wrap(words, implementation), a, logarithm)
+        return _drawn(random_keys.wrap(words, implementation), a, size)
 
     @drawn.defjvp
     def rule(primals: Any, tangents: Any) -> Any:
         a, words = primals
-        x = drawn(a, words)
-        if logarithm:
-            return x, tangents[0] * _slope(a, x)
+        x, log_x = drawn(a, words)
+        log_tangent = tangents[0] * _slope(a, log_x)
         # What is too small to be told from 0 has no slope that could be.
-        kept = jnp.where(x > 0, x, 1)
-        return x, tangents[0] * jnp.where(x > 0, _slope(a, lax.log(kept)) * kept, 0)
+        return (x, log_x), (jnp.where(x > 0, log_tangent * x, 0), log_tangent)
 
     implementation = key.dtype.implementation
-    return drawn(a, random_keys.unwrap(key))
+    result: tuple[Any, Any] = drawn(a, random_keys.unwrap(key))
+    return result

@@ -1,7 +1,7 @@
 """Rejection sampling of many numbers at a time.
 
-Most proposals are accepted at once. The others are drawn again in a smaller array of their own, so
-that all costs little more than one proposal for each number.
+Most proposals are accepted at once. The others are drawn again in smaller and smaller arrays of
+their own, so that all costs little more than one proposal for each number.
 
 The keys of a round are made in the round before, and carried by the loop. XLA would otherwise fuse
 what makes them with what uses them, and make them for each element.
@@ -19,38 +19,73 @@ from dovetail.extend import random_keys
 from dovetail.random.arguments import Shape
 
 Proposal = Callable[..., tuple[Any, Any]]
-"""From two keys and vectors of parameters to a vector of values, and of which are accepted."""
+"""From two keys, a length and parameters, each a scalar or a vector of that length, to a vector of
+values, and of which are accepted."""
 
 _AT_ONCE = 1024
 """So few numbers are drawn again together with those that were accepted."""
+
+_LATER_PARTS = 8
+"""Of what is drawn again, so many proposals for one that is rejected."""
 
 _PROPOSING, _NEXT = slice(0, 2), 2
 
 
 def accepted_of(
-    key: Any, propose: Proposal, parameters: Sequence[Any], shape: Shape, parts: int
+    key: Any, propose: Proposal, parameters: Sequence[Any], shape: Shape, dtype: Any, parts: int
 ) -> Any:
     """Numbers that were accepted.
 
     Args:
         key: a typed key.
         propose: the proposals; for every parameter that it is given some must be accepted.
-        parameters: arrays of the shape of the result.
+        parameters: scalars, and arrays of the shape of the result.
         shape: the shape of the result.
+        dtype: that of the numbers.
         parts: of so many proposals fewer than one is rejected, mostly.
     """
     size = math.prod(shape)
-    flat = [x.reshape(size) for x in parameters]
-    none = jnp.zeros(size, bool)
-    if size <= _AT_ONCE:
-        return _drawn(key, propose, flat, none, jnp.all)[1].reshape(shape)
-    keys, values, accepted = _drawn(key, propose, flat, none, jnp.any)
+    flat = [x.reshape(size) if x.ndim else x for x in parameters]
+    sizes = [part for part in (size // parts, size // parts // _LATER_PARTS) if part > _AT_ONCE]
+    keys = random_keys.split(key, (3,))
+    values = jnp.zeros(size, dtype)
+    return _accepted(keys, propose, flat, values, jnp.zeros(size, bool), sizes)[1].reshape(shape)
 
-    def some(state: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
+
+def _accepted(
+    keys: Any,
+    propose: Proposal,
+    parameters: Sequence[Any],
+    values: Any,
+    done: Any,
+    sizes: Sequence[int],
+) -> tuple[Any, Any]:
+    """Keys that are not used yet, and accepted values.
+
+    Args:
+        keys: three keys.
+        propose: the proposals.
+        parameters: scalars and vectors.
+        values: a vector, of which stays what is not wanted.
+        done: where nothing is wanted; elsewhere it must be wanted at least once.
+        sizes: of the arrays in which values are drawn again.
+    """
+    if not sizes:
+        return _drawn(keys, propose, parameters, values, done, jnp.all)[:2]
+    size = done.shape[0]
+    state = _drawn(
+        keys, propose, parameters, values, done, lambda accepted: (accepted & ~done).any()
+    )
+
+    def again(state: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
         keys, values, accepted = state
-        (places,) = jnp.nonzero(~accepted, size=size // parts, fill_value=size)
-        part = [x.at[places].get(mode="clip", indices_are_sorted=True) for x in flat]
-        keys, drawn, _ = _drawn(keys[_NEXT], propose, part, places == size, jnp.all)
+        (places,) = jnp.nonzero(~accepted, size=sizes[0], fill_value=size)
+        part = [
+            x.at[places].get(mode="clip", indices_are_sorted=True) if x.ndim else x
+            for x in parameters
+        ]
+        nothing = jnp.zeros(sizes[0], values.dtype)
+        keys, drawn = _accepted(keys, propose, part, nothing, places == size, sizes[1:])
         words: dict[str, Any] = {"mode": "drop", "indices_are_sorted": True}
         return (
             keys,
@@ -58,28 +93,23 @@ def accepted_of(
             accepted.at[places].set(True, **words),
         )
 
-    state = (keys, values, accepted)
-    return lax.while_loop(lambda s: ~s[2].all(), some, state)[1].reshape(shape)
+    return lax.while_loop(lambda s: ~s[2].all(), again, state)[:2]
 
 
 def _drawn(
-    key: Any,
+    keys: Any,
     propose: Proposal,
     parameters: Sequence[Any],
+    values: Any,
     done: Any,
     enough: Callable[[Any], Any],
 ) -> tuple[Any, Any, Any]:
-    """Values, and which of them are accepted, or were not wanted, when these are enough.
-
-    The keys in front of them are not used yet.
-    """
+    """Unused keys, values, and which of these are accepted, when these are enough."""
 
     def step(state: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
         keys, values, accepted = state
-        drawn, good = propose(*keys[_PROPOSING], *parameters)
+        drawn, good = propose(*keys[_PROPOSING], done.shape[0], *parameters)
         keys = random_keys.split(keys[_NEXT], (3,))
         return keys, jnp.where(accepted, values, drawn), accepted | good
 
-    values = jnp.zeros(done.shape, parameters[0].dtype)
-    state = (random_keys.split(key, (3,)), values, done)
-    return lax.while_loop(lambda s: ~enough(s[2]), step, state)
+    return lax.while_loop(lambda s: ~enough(s[2]), step, (keys, values, done))
