@@ -124,22 +124,20 @@ def _counted(key: Any, shape: Shape, first: Any, ratio: Callable[[Any], Any], ne
     return lax.while_loop(unfinished, some, start)[3]
 
 
-def _transformed(
-    first: Any, second: Any, size: int, spread: Any, slope: Any, centre: Any
-) -> tuple[Any, Any, Any]:
-    """A proposal of Hörmann's methods, a uniform number, another's distance from 0 or 1."""
-    u = unit_interval(first, (size,), spread.dtype) - 0.5
-    v = unit_interval(second, (size,), spread.dtype)
-    distance = 0.5 - abs(u)
-    return lax.floor((2 * slope / distance + spread) * u + centre), v, distance
+def _two_uniform(first: Any, second: Any, size: int, dtype: Any) -> tuple[Any, Any]:
+    return unit_interval(first, (size,), dtype), unit_interval(second, (size,), dtype)
 
 
-def _poisson_proposed(
-    first: Any, second: Any, size: int, mean: Any, needed: Any
-) -> tuple[Any, Any]:
+def _transformed(u: Any, spread: Any, slope: Any, centre: Any) -> tuple[Any, Any]:
+    """A proposal of Hörmann's methods, and the distance of a uniform number from 0 or 1."""
+    distance = 0.5 - abs(u - 0.5)
+    return lax.floor((2 * slope / distance + spread) * (u - 0.5) + centre), distance
+
+
+def _poisson_proposed(u: Any, v: Any, mean: Any, needed: Any) -> tuple[Any, Any]:
     spread = 0.931 + 2.53 * lax.sqrt(mean)
     slope = 0.02483 * spread - 0.059
-    k, v, distance = _transformed(first, second, size, spread, slope, mean + 0.43)
+    k, distance = _transformed(u, spread, slope, mean + 0.43)
     quick = (distance >= 0.07) & (v <= 0.9277 - 3.6224 / (spread - 2))
     possible = (k >= 0) & ((distance >= 0.013) | (v <= distance))
     height = 1.1239 + 1.1328 / (spread - 3.4)
@@ -160,7 +158,8 @@ def _poisson_counts(key: Any, mean: Any, shape: Shape) -> Any:
 
     def many(mean: Any) -> Any:
         own = jnp.where(large, mean, _SMALL)
-        return accepted_of(second, _poisson_proposed, (own, large), shape, own.dtype, 4)
+        given = (own, large)
+        return accepted_of(second, _two_uniform, _poisson_proposed, given, shape, own.dtype, 4)
 
     def zeros(mean: Any) -> Any:
         return jnp.zeros(shape, mean.dtype)
@@ -227,13 +226,11 @@ def _poisson(key: Any, lam: Any, shape: Any, dtype: Any) -> Any:
     return lax.convert_element_type(_poisson_counts(typed(key), mean, shape), dtype)
 
 
-def _binomial_proposed(
-    first: Any, second: Any, size: int, n: Any, p: Any, peak: Any, needed: Any
-) -> tuple[Any, Any]:
+def _binomial_proposed(u: Any, v: Any, n: Any, p: Any, peak: Any, needed: Any) -> tuple[Any, Any]:
     deviation = lax.sqrt(n * p * (1 - p))
     spread = 1.15 + 2.53 * deviation
     slope = 0.0248 * spread + 0.01 * p - 0.0873
-    k, v, distance = _transformed(first, second, size, spread, slope, n * p + 0.5)
+    k, distance = _transformed(u, spread, slope, n * p + 0.5)
     quick = (distance >= 0.07) & (v <= 0.92 - 4.2 / spread)
     possible = (k >= 0) & (k <= n)
     known = jnp.clip(k, 0, n)
@@ -265,7 +262,7 @@ def _binomial_counts(key: Any, n: Any, p: Any, shape: Shape) -> Any:
         n, p = jnp.where(large, n, 40), jnp.where(large, p, 0.5)
         peak = _log_chances(lax.floor((n + 1) * p), n, p)
         given = (n, p, peak, large)
-        return accepted_of(second, _binomial_proposed, given, shape, n.dtype, 4)
+        return accepted_of(second, _two_uniform, _binomial_proposed, given, shape, n.dtype, 4)
 
     def zeros(n: Any, p: Any) -> Any:
         return jnp.zeros(shape, n.dtype)

@@ -370,7 +370,9 @@ def dirichlet(
 def _dirichlet(key: Any, alpha: Any, shape: Any, dtype: Any) -> Any:
     wide = dtype if dtypes.itemsize_bits(dtype) >= 32 else np.float32
     alpha = parameter("dirichlet", "alpha", alpha, shape, wide)
-    x, log_x = gamma_numbers(typed(key), alpha, shape)
+    # Numbers of these parameters are never so small that all of a vector vanish.
+    certain = (alpha >= 0.5).all()
+    x, log_x = gamma_numbers(typed(key), alpha, shape, ~certain)
 
     def of_numbers() -> Any:
         numbers = x.reshape(shape)
@@ -379,8 +381,7 @@ def _dirichlet(key: Any, alpha: Any, shape: Any, dtype: Any) -> Any:
     def of_logarithms() -> Any:
         return nn.softmax(log_x.reshape(shape), -1)
 
-    # Numbers of these parameters are never so small that all of a vector vanish.
-    return lax.cond((alpha >= 0.5).all(), of_numbers, of_logarithms).astype(dtype)
+    return lax.cond(certain, of_numbers, of_logarithms).astype(dtype)
 
 
 def generalized_normal(

@@ -28,10 +28,12 @@ _SMALL = 1e-6
 """Below it the distribution function is a power of x but for this fraction."""
 
 
-def _proposed(normal_key: Any, uniform_key: Any, size: int, d: Any) -> tuple[Any, Any]:
+def _normal_and_uniform(first: Any, second: Any, size: int, dtype: Any) -> tuple[Any, Any]:
+    return real_normal(first, (size,), dtype), unit_interval(second, (size,), dtype)
+
+
+def _proposed(x: Any, uniform: Any, d: Any) -> tuple[Any, Any]:
     """Deviations t of which d * (1 + t)**3 has the gamma distribution of d + 1/3."""
-    x = real_normal(normal_key, (size,), d.dtype)
-    uniform = unit_interval(uniform_key, (size,), d.dtype)
     t = x / (3 * lax.sqrt(d))
     inside = t > -1
     kept = jnp.where(inside, t, 0)
@@ -47,7 +49,7 @@ def _at_ends(x: Any, a: Any, at_zero: float) -> Any:
     return jnp.where(a >= 0, x, np.nan)
 
 
-def _drawn(key: Any, a: Any, size: int) -> tuple[Any, Any]:
+def _drawn(key: Any, a: Any, size: int, logarithms: Any) -> tuple[Any, Any]:
     """Numbers and their logarithms."""
     own, exponential_key = pair_of_keys(key)
     # Any number in the place of those that have no distribution.
@@ -56,20 +58,26 @@ def _drawn(key: Any, a: Any, size: int) -> tuple[Any, Any]:
     d = jnp.where(small, known + 1, known) - 1 / 3
     zeros = jnp.zeros(size, a.dtype)
 
-    def others() -> tuple[Any, Any]:
-        t = accepted_of(own, _proposed, (d,), (size,), a.dtype, 16)
-        return d * (1 + t) ** 3, lax.log(d) + 3 * lax.log1p(t)
+    def deviations() -> Any:
+        return accepted_of(own, _normal_and_uniform, _proposed, (d,), (size,), a.dtype, 16)
 
-    def exponentials() -> tuple[Any, Any]:
-        uniform = unit_interval(exponential_key, (size,), a.dtype)
-        # Neither 0 nor 1, whose logarithms are infinite.
-        e = -lax.log1p(-(uniform + float(dtypes.finfo(a.dtype).eps) / 2))
-        return e, lax.exp(jnp.where(small, -e / known, 0))
-
-    y, log_y = lax.cond(one.all(), lambda: (zeros, zeros), others)
-    e, factor = lax.cond((known <= 1).any(), exponentials, lambda: (zeros, zeros + 1))
-    x = jnp.where(one, e, y * factor)
-    log_x = jnp.where(one, lax.log(e), log_y + jnp.where(small, -e / known, 0))
+    # Each in a branch of its own, even where all are wanted: XLA:CPU would make them anew wherever
+    # they are used.
+    some, others = (known <= 1).any(), ~one.all()
+    t = lax.cond(others, deviations, lambda: zeros)
+    uniform = lax.cond(
+        some, lambda: unit_interval(exponential_key, (size,), a.dtype), lambda: zeros
+    )
+    # Neither 0 nor 1, whose logarithms are infinite.
+    half = float(dtypes.finfo(a.dtype).eps) / 2
+    e = lax.cond(some, lambda: -lax.log1p(-(uniform + half)), lambda: zeros)
+    boost = lax.cond(small.any(), lambda: jnp.where(small, -e / known, 0), lambda: zeros)
+    x = jnp.where(one, e, d * (1 + t) ** 3 * lax.exp(boost))
+    log_x = lax.cond(
+        logarithms,
+        lambda: jnp.where(one, lax.log(e), lax.log(d) + 3 * lax.log1p(t) + boost),
+        lambda: zeros,
+    )
     return _at_ends(x, a, 0), _at_ends(log_x, a, -np.inf)
 
 
@@ -83,7 +91,7 @@ def _slope(a: Any, log_x: Any) -> Any:
     return jnp.where(near, (lax.digamma(shape + 1) - log_x) / shape, implicit)
 
 
-def gamma_numbers(key: Any, a: Any, shape: Shape) -> tuple[Any, Any]:
+def gamma_numbers(key: Any, a: Any, shape: Shape, logarithms: Any = True) -> tuple[Any, Any]:
     """Gamma numbers and their logarithms, which small parameters need, with derivatives.
 
     XLA:CPU does not vectorise logarithms of arrays whose last dimension is, say, 10, so all is
@@ -93,6 +101,7 @@ def gamma_numbers(key: Any, a: Any, shape: Shape) -> tuple[Any, Any]:
         key: a typed key.
         a: shape parameters, a scalar or of the shape of the result, and of its dtype.
         shape: the shape of the result.
+        logarithms: whether these are wanted; a bool, possibly traced.
 
     Returns:
         Two vectors, of as many elements as the shape has.
@@ -100,21 +109,21 @@ def gamma_numbers(key: Any, a: Any, shape: Shape) -> tuple[Any, Any]:
     dtype, size = a.dtype, math.prod(shape)
     a = a.reshape(size) if a.ndim else a
     if dtypes.itemsize_bits(dtype) < 32:
-        x, log_x = gamma_numbers(key, a.astype(np.float32), (size,))
+        x, log_x = gamma_numbers(key, a.astype(np.float32), (size,), logarithms)
         return x.astype(dtype), log_x.astype(dtype)
 
     @custom_jvp
-    def drawn(a: Any, words: Any) -> Any:
-        return _drawn(random_keys.wrap(words, implementation), a, size)
+    def drawn(a: Any, words: Any, logarithms: Any) -> Any:
+        return _drawn(random_keys.wrap(words, implementation), a, size, logarithms)
 
     @drawn.defjvp
     def rule(primals: Any, tangents: Any) -> Any:
-        a, words = primals
-        x, log_x = drawn(a, words)
+        a, words, _ = primals
+        x, log_x = drawn(a, words, True)
         log_tangent = tangents[0] * _slope(a, log_x)
         # What is too small to be told from 0 has no slope that could be.
         return (x, log_x), (jnp.where(x > 0, log_tangent * x, 0), log_tangent)
 
     implementation = key.dtype.implementation
-    result: tuple[Any, Any] = drawn(a, random_keys.unwrap(key))
+    result: tuple[Any, Any] = drawn(a, random_keys.unwrap(key), logarithms)
     return result

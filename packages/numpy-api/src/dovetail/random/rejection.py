@@ -3,23 +3,27 @@
 Most proposals are accepted at once. The others are drawn again in smaller and smaller arrays of
 their own, so that all costs little more than one proposal for each number.
 
-The keys of a round are made in the round before, and carried by the loop. XLA would otherwise fuse
-what makes them with what uses them, and make them for each element.
+XLA:CPU fuses what makes an array with whatever uses it, and makes it as often as it is used. So the
+keys of a round are made in the round before, and carried by the loop; and what is drawn is the
+result of a branch.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from dovetail import lax
 from dovetail import numpy as jnp
 from dovetail.extend import random_keys
 from dovetail.random.arguments import Shape
 
+Draw = Callable[[Any, Any, int, Any], tuple[Any, Any]]
+"""From two keys, a length and a dtype to two vectors of random numbers."""
+
 Proposal = Callable[..., tuple[Any, Any]]
-"""From two keys, a length and parameters, each a scalar or a vector of that length, to a vector of
+"""From these vectors and parameters, each a scalar or a vector of that length, to a vector of
 values, and of which are accepted."""
 
 _AT_ONCE = 1024
@@ -32,12 +36,19 @@ _PROPOSING, _NEXT = slice(0, 2), 2
 
 
 def accepted_of(
-    key: Any, propose: Proposal, parameters: Sequence[Any], shape: Shape, dtype: Any, parts: int
+    key: Any,
+    draw: Draw,
+    propose: Proposal,
+    parameters: Sequence[Any],
+    shape: Shape,
+    dtype: Any,
+    parts: int,
 ) -> Any:
     """Numbers that were accepted.
 
     Args:
         key: a typed key.
+        draw: the random numbers that proposals are made of.
         propose: the proposals; for every parameter that it is given some must be accepted.
         parameters: scalars, and arrays of the shape of the result.
         shape: the shape of the result.
@@ -49,12 +60,28 @@ def accepted_of(
     sizes = [part for part in (size // parts, size // parts // _LATER_PARTS) if part > _AT_ONCE]
     keys = random_keys.split(key, (3,))
     values = jnp.zeros(size, dtype)
-    return _accepted(keys, propose, flat, values, jnp.zeros(size, bool), sizes)[1].reshape(shape)
+    make = _Proposals(draw, propose)
+    return _accepted(keys, make, flat, values, jnp.zeros(size, bool), sizes)[1].reshape(shape)
+
+
+class _Proposals(NamedTuple):
+    draw: Draw
+    propose: Proposal
+
+    def __call__(self, keys: Any, parameters: Sequence[Any], accepted: Any, dtype: Any) -> Any:
+        size = accepted.shape[0]
+        zeros = jnp.zeros(size, dtype)
+        drawn = lax.cond(
+            ~accepted.all(),
+            lambda: self.draw(*keys[_PROPOSING], size, dtype),
+            lambda: (zeros, zeros),
+        )
+        return self.propose(*drawn, *parameters)
 
 
 def _accepted(
     keys: Any,
-    propose: Proposal,
+    make: _Proposals,
     parameters: Sequence[Any],
     values: Any,
     done: Any,
@@ -64,18 +91,16 @@ def _accepted(
 
     Args:
         keys: three keys.
-        propose: the proposals.
+        make: the proposals.
         parameters: scalars and vectors.
         values: a vector, of which stays what is not wanted.
         done: where nothing is wanted; elsewhere it must be wanted at least once.
         sizes: of the arrays in which values are drawn again.
     """
     if not sizes:
-        return _drawn(keys, propose, parameters, values, done, jnp.all)[:2]
+        return _drawn(keys, make, parameters, values, done, jnp.all)[:2]
     size = done.shape[0]
-    state = _drawn(
-        keys, propose, parameters, values, done, lambda accepted: (accepted & ~done).any()
-    )
+    state = _drawn(keys, make, parameters, values, done, lambda accepted: (accepted & ~done).any())
 
     def again(state: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
         keys, values, accepted = state
@@ -85,7 +110,7 @@ def _accepted(
             for x in parameters
         ]
         nothing = jnp.zeros(sizes[0], values.dtype)
-        keys, drawn = _accepted(keys, propose, part, nothing, places == size, sizes[1:])
+        keys, drawn = _accepted(keys, make, part, nothing, places == size, sizes[1:])
         words: dict[str, Any] = {"mode": "drop", "indices_are_sorted": True}
         return (
             keys,
@@ -98,7 +123,7 @@ def _accepted(
 
 def _drawn(
     keys: Any,
-    propose: Proposal,
+    make: _Proposals,
     parameters: Sequence[Any],
     values: Any,
     done: Any,
@@ -108,7 +133,7 @@ def _drawn(
 
     def step(state: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
         keys, values, accepted = state
-        drawn, good = propose(*keys[_PROPOSING], done.shape[0], *parameters)
+        drawn, good = make(keys, parameters, accepted, values.dtype)
         keys = random_keys.split(keys[_NEXT], (3,))
         return keys, jnp.where(accepted, values, drawn), accepted | good
 
