@@ -60,16 +60,16 @@ template <typename T, int kCount>
     constexpr int kHalf = kCount / 2;
     SortInRegisters<T, kHalf>(v);
     SortInRegisters<T, kHalf>(v + kHalf);
-#pragma GCC unroll 16
+#pragma GCC unroll 32
     for (int i = 0; i < kHalf; ++i) {
       const auto low = v[i];
       const auto high = V::template Swap<V::kLanes - 1>(v[kCount - 1 - i]);
       v[i] = V::Min(low, high);
       v[kCount - 1 - i] = V::template Swap<V::kLanes - 1>(V::Max(low, high));
     }
-#pragma GCC unroll 16
+#pragma GCC unroll 32
     for (int distance = kHalf / 2; distance > 0; distance /= 2) {
-#pragma GCC unroll 16
+#pragma GCC unroll 32
       for (int i = 0; i < kCount; ++i) {
         if (i & distance) continue;
         const auto low = v[i], high = v[i + distance];
@@ -77,7 +77,7 @@ template <typename T, int kCount>
         v[i + distance] = V::Max(low, high);
       }
     }
-#pragma GCC unroll 16
+#pragma GCC unroll 32
     for (int i = 0; i < kCount; ++i) v[i] = LanesMerged<T, V::kLanes / 2>(v[i]);
   }
 }
@@ -94,16 +94,16 @@ void SortFew(const T* from, T* to, int64_t size) {
   const auto lanes = [size](int i) {
     return static_cast<int>(std::clamp<int64_t>(size - i * V::kLanes, 0, V::kLanes));
   };
-#pragma GCC unroll 16
+#pragma GCC unroll 32
   for (int i = 0; i < kWhole; ++i) v[i] = V::Load(from + i * V::kLanes);
-#pragma GCC unroll 16
+#pragma GCC unroll 32
   for (int i = kWhole; i < kCount; ++i) {
     v[i] = V::LoadFirst(from + i * V::kLanes, lanes(i), std::numeric_limits<T>::max());
   }
   SortInRegisters<T, kCount>(v);
-#pragma GCC unroll 16
+#pragma GCC unroll 32
   for (int i = 0; i < kWhole; ++i) V::Store(to + i * V::kLanes, v[i]);
-#pragma GCC unroll 16
+#pragma GCC unroll 32
   for (int i = kWhole; i < kCount; ++i) V::StoreFirst(to + i * V::kLanes, lanes(i), v[i]);
 }
 

@@ -212,8 +212,8 @@ class Rows {
 
   // By positions: from the last key, which matters least, to the first.
   void SortTogether(ffi::ThreadPool* pool, int64_t begin, int64_t end) const {
-    const auto positions = Uninitialized<uint32_t>(size_);
-    const auto before = Uninitialized<uint32_t>(keys_ > 1 || operands_[0].width == 8 ? size_ : 0);
+    const int64_t listed = keys_ > 1 || operands_[0].width == 8 ? size_ : 0;
+    const auto positions = Uninitialized<uint32_t>(listed), before = Uninitialized<uint32_t>(listed);
     const auto packed = Uninitialized<int64_t>(size_), spare = Uninitialized<int64_t>(size_);
     for (int64_t row = begin; row < end; ++row) {
       for (int64_t k = keys_ - 1; k >= 0; --k) {
@@ -225,10 +225,17 @@ class Rows {
                               packed.get(), spare.get(), size_, k == keys_ - 1);
         });
       }
-      const bool unpacked = keys_ == 1 && UnpackKeys(pool, row, packed.get());
-      for (size_t i = unpacked ? 1 : 0; i < operands_.size(); ++i) {
-        Gather(pool, operands_[i], row, positions.get());
+      if (keys_ == 1 && operands_[0].width <= 4) {
+        // Packed integers hold all that is needed.
+        const auto position = [&](int64_t i) { return static_cast<uint32_t>(packed[i]); };
+        const bool unpacked = UnpackKeys(pool, row, packed.get());
+        for (size_t i = unpacked ? 1 : 0; i < operands_.size(); ++i) {
+          Gather(pool, operands_[i], row, position);
+        }
+        continue;
       }
+      const auto position = [&](int64_t i) { return positions[i]; };
+      for (const Operand& operand : operands_) Gather(pool, operand, row, position);
     }
   }
 
@@ -252,11 +259,11 @@ class Rows {
 
   // Sorts positions by their keys to `positions`; those with equal keys keep the order in which they
   // are in `before`, or, if `counted`, are all positions in their order. `packed` and `spare` have as
-  // many elements.
+  // many elements. The positions of a single narrow key stay in `packed`.
   template <typename Bits>
-  static void SortPositions(ffi::ThreadPool* pool, const Bits* keys, Order<Bits> order,
-                            uint32_t* before, uint32_t* positions, int64_t* packed, int64_t* spare,
-                            int64_t size, bool counted) {
+  void SortPositions(ffi::ThreadPool* pool, const Bits* keys, Order<Bits> order,
+                     uint32_t* before, uint32_t* positions, int64_t* packed, int64_t* spare,
+                     int64_t size, bool counted) const {
     const auto position_of = [&](int64_t rank) -> uint32_t { return counted ? rank : before[rank]; };
     // Of wide keys 32 bits are compared, from the first in which they differ.
     typename Order<Bits>::Int least = 0;
@@ -290,6 +297,7 @@ class Rows {
       }
     });
     SortNumbers(pool, packed, spare, size);
+    if (counted && sizeof(Bits) <= 4 && keys_ == 1) return;
     ForRanges(pool, size, [&](int64_t begin, int64_t end) {
       if (counted) {
         for (int64_t i = begin; i < end; ++i) positions[i] = static_cast<uint32_t>(packed[i]);
@@ -321,14 +329,15 @@ class Rows {
     }
   }
 
+  template <typename PositionOf>
   void Gather(ffi::ThreadPool* pool, const Operand& operand, int64_t row,
-              const uint32_t* positions) const {
+              const PositionOf& position) const {
     const auto gather = [&](auto word) {
       using Word = decltype(word);
       const Word* from = operand.row<Word>(row, size_);
       Word* to = operand.result<Word>(row, size_);
       ForRanges(pool, size_, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) to[i] = from[positions[i]];
+        for (int64_t i = begin; i < end; ++i) to[i] = from[position(i)];
       });
     };
     if (operand.width == 16) return gather(std::array<uint64_t, 2>());

@@ -57,7 +57,7 @@ struct Vector<int32_t> {
   using Mask = __mmask16;
   static constexpr int kLanes = 16;
   // How many vectors a network of comparisons sorts in registers.
-  static constexpr int kInRegisters = 16;
+  static constexpr int kInRegisters = 32;
 
   static Type Load(const int32_t* from) { return _mm512_loadu_si512(from); }
   static void Store(int32_t* to, Type v) { _mm512_storeu_si512(to, v); }
@@ -99,7 +99,7 @@ struct Vector<int64_t> {
   using Type = __m512i;
   using Mask = __mmask8;
   static constexpr int kLanes = 8;
-  static constexpr int kInRegisters = 16;
+  static constexpr int kInRegisters = 32;
 
   static Type Load(const int64_t* from) { return _mm512_loadu_si512(from); }
   static void Store(int64_t* to, Type v) { _mm512_storeu_si512(to, v); }
