@@ -32,8 +32,9 @@ def _i1_formula(x: Any) -> Any:
 
 def _grown(scaled: Any, x: Any, end: Any) -> Any:
     """A scaled function times the exponential, which overflows before the product does."""
-    root = lax.exp(lax.abs(x) / 2)
-    return jnp.where(lax.abs(x) < jnp.inf, (scaled * root) * root, end)
+    size = lax.abs(x)
+    power, rest = lax.exp(jnp.minimum(size, 700)), lax.exp(jnp.maximum(size - 700, 0))
+    return jnp.where(size < jnp.inf, (scaled * power) * rest, end)
 
 
 def _i1_slope_formula(x: Any) -> Any:
@@ -169,7 +170,6 @@ def _downwards(z: Any, order: int) -> Any:
     """The algorithm of Miller: DLMF, 3.6(iii), normalised by DLMF, 10.12.4."""
     reach = max(order, _EXPANSION)
     start = int(reach + 20 * reach ** (1 / 3)) // 2 * 2 + 2
-    reciprocal = 2 / z
     scale = jnp.asarray(_SCALE, z.dtype)
 
     def step(state: Any, n: Any) -> Any:
@@ -178,7 +178,7 @@ def _downwards(z: Any, order: int) -> Any:
         even = lax.rem(n, jnp.asarray(2.0, z.dtype)) == 0
         weight = jnp.where(n == 0, 1.0, jnp.where(even, 2.0, 0.0))
         total = total + weight * current
-        below = n * reciprocal * current - above
+        below = 2 * n / z * current - above
         large = lax.abs(below) > scale
         factor = jnp.where(large, 1 / scale, 1.0)
         result = (current, times)
