@@ -148,10 +148,12 @@ Partitioned<T> Partition(const T* from, T* to, int64_t size, T pivot) {
     right_least = V::MinUnless(mask, right_least, v);
   };
   // Whole vectors are stored on both sides, so there must be room for one more than is read.
-  for (; i + 5 * V::kLanes <= size; i += 4 * V::kLanes) {
-    const auto v0 = V::Load(from + i), v1 = V::Load(from + i + V::kLanes);
-    const auto v2 = V::Load(from + i + 2 * V::kLanes), v3 = V::Load(from + i + 3 * V::kLanes);
-    step(v0), step(v1), step(v2), step(v3);
+  for (; i + 9 * V::kLanes <= size; i += 8 * V::kLanes) {
+    typename V::Type v[8];
+#pragma GCC unroll 8
+    for (int j = 0; j < 8; ++j) v[j] = V::Load(from + i + j * V::kLanes);
+#pragma GCC unroll 8
+    for (int j = 0; j < 8; ++j) step(v[j]);
   }
   for (; i + 2 * V::kLanes <= size; i += V::kLanes) step(V::Load(from + i));
   T greatest[V::kLanes], least[V::kLanes];

@@ -336,6 +336,17 @@ class Rows {
       using Word = decltype(word);
       const Word* from = operand.row<Word>(row, size_);
       Word* to = operand.result<Word>(row, size_);
+      if constexpr (std::is_same_v<Word, uint32_t> || std::is_same_v<Word, uint64_t>) {
+        // Positions themselves, as of argsort, need not be looked up in memory.
+        const Word first = from[0];
+        int64_t i = 1;
+        while (i < size_ && from[i] == Word(first + Word(i))) ++i;
+        if (i == size_) {
+          return ForRanges(pool, size_, [&](int64_t begin, int64_t end) {
+            for (int64_t i = begin; i < end; ++i) to[i] = Word(first + position(i));
+          });
+        }
+      }
       ForRanges(pool, size_, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) to[i] = from[position(i)];
       });

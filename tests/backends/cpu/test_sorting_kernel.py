@@ -12,12 +12,13 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax
-
-kernels = pytest.importorskip("dovetail_cpu.kernels")
+from dovetail_cpu import kernel_library, kernels
+from dovetail_cpu.kernel_library import X86_LEVELS, library
+from dovetail_cpu.plugin import dovetail_backend_info
 
 pytestmark = [
     pytest.mark.tables,
-    pytest.mark.skipif(kernels.library() is None, reason="no kernels were built: no C++ compiler"),
+    pytest.mark.skipif(library() is None, reason="no kernels were built: there is no C++ compiler"),
 ]
 
 NDArray = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
@@ -162,10 +163,10 @@ def test_gives_what_other_lowerings_give() -> None:
 PROGRAM = """
 import sys
 sys.path[:0] = {folders!r}
-from dovetail_cpu import kernels
-features = [needed for name, needed in kernels._X86_LEVELS if name in {levels!r}]
-kernels._cpu_features = lambda: set().union(*features)
-assert kernels.library().stem == {levels!r}[0], kernels.library()
+from dovetail_cpu import kernel_library
+features = [needed for name, needed in kernel_library.X86_LEVELS if name in {levels!r}]
+kernel_library.cpu_features = lambda: set().union(*features)
+assert kernel_library.library().stem == {levels!r}[0], kernel_library.library()
 import pytest
 words = ["-q", "-n0", "-p", "no:cacheprovider", "-k", "stable or several"]
 raise SystemExit(pytest.main([{file!r}, *words]))
@@ -174,8 +175,8 @@ raise SystemExit(pytest.main([{file!r}, *words]))
 
 def older_levels() -> list[list[str]]:
     """What the processor of each library has that is not the one in use, but could be."""
-    file = kernels.library()
-    names = [name for name, _ in kernels._X86_LEVELS]
+    file = library()
+    names = [name for name, _ in X86_LEVELS]
     if file is None or file.stem not in names:
         return []
     return [names[i:] for i in range(names.index(file.stem) + 1, len(names))]
@@ -188,8 +189,14 @@ def test_libraries_for_older_processors(levels: list[str]) -> None:
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
+def test_the_doctor_tells_which_kernels_there_are() -> None:
+    file = library()
+    assert file is not None
+    assert dovetail_backend_info().described().endswith(f"native kernels for {file.stem}")
+
+
 def test_a_program_needs_the_kernels_that_it_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernels, "_registered", False)
-    monkeypatch.setattr(kernels, "_library", lambda: None)
+    monkeypatch.setattr(kernel_library, "library", lambda: None)
     with pytest.raises(RuntimeError, match="native kernels of dovetail-cpu, which are not install"):
         kernels.prepare()

@@ -16,9 +16,17 @@ def dovetail_backend_info() -> BackendInfo:
         platform="cpu",
         api=(1, 0),
         priority=0,
-        description="XLA's CPU compiler, in jaxlib",
+        description=_description,
         capabilities=CAPABILITIES,
     )
+
+
+def _description() -> str:
+    from dovetail_cpu.kernel_library import library  # deferred: for the doctor alone
+
+    file = library()
+    kernels = "no native kernels were built" if file is None else f"native kernels for {file.stem}"
+    return f"XLA's CPU compiler, in jaxlib; {kernels}"
 
 
 @hookimpl

@@ -189,7 +189,7 @@ def _examine_backend(
         return _broken(manager, BackendReport(name, "broken", origin))
     info = backend.info
     report = BackendReport(
-        name, "ready", origin, description=info.description, priority=info.priority
+        name, "ready", origin, description=info.described(), priority=info.priority
     )
     missing = manager.probe(name)
     if missing:

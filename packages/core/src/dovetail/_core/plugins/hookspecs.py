@@ -52,7 +52,8 @@ class BackendInfo:
             200, tpu 300). Leave 0 to 99 to platforms that should not be chosen over an accelerator;
             below 0 are PJRT plug-ins for other frameworks, whose failure to start is no problem.
         aliases: further names that users may write, such as `"gpu"`.
-        description: one line for `python -m dovetail doctor`.
+        description: one line for `python -m dovetail doctor`, or a function that makes it, for what
+            takes time to find out.
         capabilities: names of optional abilities, which `dovetail.testing.capabilities` explains:
             `"buffer_callbacks"`, `"complex"`, `"donation"`, `"float64"`, `"host_callbacks"`,
             `"serialization"`, `"spmd"`; and the names `"eig"`, `"offload"` and `"schur"` of
@@ -66,9 +67,13 @@ class BackendInfo:
     api: tuple[int, int]
     priority: int = 0
     aliases: tuple[str, ...] = ()
-    description: str = ""
+    description: str | Callable[[], str] = ""
     capabilities: frozenset[str] = frozenset()
     programs: Literal["stablehlo", "jaxpr"] = "stablehlo"
+
+    def described(self) -> str:
+        """The description, made if it is a function."""
+        return self.description if isinstance(self.description, str) else self.description()
 
 
 class LoweringTable(Mapping[str, LoweringRule]):

@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from dovetail._core.base.errors import BackendUnavailableError
@@ -130,7 +130,7 @@ def _try_backend(
     backend = manager.load(name)
     if backend is None:
         return
-    info = asdict(backend.info)
+    info = asdict(replace(backend.info, description=backend.info.described()))
     report(info={**info, "capabilities": sorted(info["capabilities"])})
     missing = manager.probe(name)
     report(missing=missing)

@@ -1,0 +1,45 @@
+"""Where the native kernels are: one library for each instruction set, in a folder of their own."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+from pathlib import Path
+from typing import Final
+
+_FOLDER: Final = "dovetail_cpu_kernels"
+
+#: What a CPU must have, by library, from the most demanding one. Other machines have one library.
+X86_LEVELS: Final = (
+    ("x86-64-v4", {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}),
+    ("x86-64-v3", {"avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"}),
+    ("x86-64", set[str]()),
+)
+
+
+@functools.cache
+def library() -> Path | None:
+    """The file of the kernels for this CPU; None if none were built."""
+    found = importlib.util.find_spec(_FOLDER)
+    if found is None or found.submodule_search_locations is None:
+        return None
+    names = ["armv8-a"]
+    if os.uname().machine == "x86_64":
+        features = cpu_features()
+        names = [name for i, (name, _) in enumerate(X86_LEVELS) if _has(features, i)]
+    files = (Path(folder, f"{n}.so") for n in names for folder in found.submodule_search_locations)
+    return next((file for file in files if file.exists()), None)
+
+
+def _has(features: set[str], level: int) -> bool:
+    return all(needed <= features for _, needed in X86_LEVELS[level:])
+
+
+def cpu_features() -> set[str]:
+    """The instruction sets of this processor, by the names of the system."""
+    with open("/proc/cpuinfo", encoding="ascii", errors="replace") as lines:
+        for line in lines:
+            if line.startswith("flags"):
+                return set(line.partition(":")[2].split())
+    return set()
