@@ -37,12 +37,15 @@ ENTRY_POINTS = {
 def wheels(tmp_path_factory):
     """The six wheels, open, by the folder of their package; built once."""
     folder = tmp_path_factory.mktemp("wheels")
+    kept = ROOT / ".nox" / "kernels"  # what nox has compiled need not be compiled again
+    environment = {"DOVETAIL_KERNELS_KEPT_IN": str(kept)} if kept.exists() else {}
     built = {}
     for name in FOLDERS:
         target = folder / name
         subprocess.run(
             [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(target)],
             cwd=ROOT / "packages" / name,
+            env={**os.environ, **environment},
             check=True,
             capture_output=True,
         )
@@ -84,7 +87,12 @@ def test_every_source_file_is_in_exactly_its_wheel(wheel):
         # A marker for type checkers in editable installs; it would replace the file of core's.
         expected.discard("dovetail/__init__.pyi")
     packed = {n for n in file.namelist() if ".dist-info/" not in n}
-    assert packed == expected
+    assert packed - _kernels(file) == expected
+
+
+def _kernels(wheel):
+    """The native libraries in a wheel."""
+    return {n for n in wheel.namelist() if n.startswith("dovetail_cpu_kernels/")}
 
 
 def test_metadata(wheel):
@@ -99,7 +107,10 @@ def test_metadata(wheel):
     assert metadata["Description-Content-Type"] == "text/markdown"
     assert metadata.get_payload().startswith(f"# {project['name']}\n")
     assert _in_dist_info(file, "licenses/LICENSE") == (ROOT / "LICENSE").read_text()
-    assert "Root-Is-Purelib: true" in _in_dist_info(file, "WHEEL")
+    pure = "false" if _kernels(file) else "true"
+    assert f"Root-Is-Purelib: {pure}" in _in_dist_info(file, "WHEEL")
+    tag = "none-linux_" if _kernels(file) else "none-any"
+    assert f"Tag: py3-{tag}" in _in_dist_info(file, "WHEEL")
 
 
 def test_entry_points(wheel):

@@ -59,7 +59,7 @@ def _stirling_error(x: Any) -> Any:
     first, terms = _FROM_SERIES[x.dtype.itemsize]
     inverse = 1 / x
     square = inverse * inverse
-    error = 0.0
+    error: Any = 0.0
     for coefficient in _SERIES[terms - 1 :: -1]:
         error = error * square + coefficient
     error = error * inverse

@@ -32,7 +32,8 @@ _AT_ONCE = 1024
 _LATER_PARTS = 8
 """Of what is drawn again, so many proposals for one that is rejected."""
 
-_PROPOSING, _NEXT = slice(0, 2), 2
+_NEXT = 2
+"""Of three keys, the one that those of the next round are made of."""
 
 
 def accepted_of(
@@ -73,7 +74,7 @@ class _Proposals(NamedTuple):
         zeros = jnp.zeros(size, dtype)
         drawn = lax.cond(
             ~accepted.all(),
-            lambda: self.draw(*keys[_PROPOSING], size, dtype),
+            lambda: self.draw(keys[0], keys[1], size, dtype),
             lambda: (zeros, zeros),
         )
         return self.propose(*drawn, *parameters)

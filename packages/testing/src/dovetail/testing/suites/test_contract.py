@@ -172,8 +172,9 @@ def test_description_is_complete(dovetail_plugin: LoadedBackend) -> None:
     assert isinstance(info.aliases, tuple), f"aliases is {info.aliases!r}; give a tuple of str"
     assert info.platform not in info.aliases, f"{info.platform!r} is an alias of itself"
     assert type(info.priority) is int, f"priority is {info.priority!r}; give an int"
-    assert info.description, "description is empty: `python -m dovetail doctor` shows it"
-    assert "\n" not in info.description, "description has more than one line"
+    description = info.described()
+    assert description, "description is empty: `python -m dovetail doctor` shows it"
+    assert "\n" not in description, "description has more than one line"
     assert isinstance(info.capabilities, frozenset), (
         f"capabilities is {info.capabilities!r}; give a frozenset of str"
     )
