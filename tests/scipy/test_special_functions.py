@@ -301,6 +301,10 @@ SEVERAL: dict[str, tuple[float, ...]] = {
     "owens_t": (0.7, 1.8),
     "zeta": (2.5, 1.5),
     "hyp1f1": (1.5, 2.5, -3.0),
+    "hyp2f1": (1.2, 2.3, 3.1, 0.4),
+    "gammainc": (2.5, 1.7),
+    "gammaincc": (2.5, 1.7),
+    "xlog1py": (1.2, 0.7),
 }
 
 
