@@ -212,13 +212,19 @@ FUNCTIONS: tuple[Function, ...] = (
         lambda mp, a, b, c, x: mp.hyp2f1(a, b, c, x),
     ),
     Function("owens_t", [Range(-4, 4), Range(-4, 4)], owens),
+    # At the end: the place of a row gives the seed of its numbers.
+    Function("bessel_jn.0", [Range(0.1, 15)], lambda mp, z: mp.besselj(0, z)),
+    Function("bessel_jn.10", [Range(0.1, 15)], lambda mp, z: mp.besselj(10, z)),
+    Function("ndtri", [Range(0, 1)], quantile),
 )
 
 #: What is called for rows that are not an array function of arrays.
 CALLS: dict[str, Callable[..., Any]] = {
     "multigammaln": lambda special, a: special.multigammaln(a, 3),
     "polygamma": lambda special, n, x: special.polygamma(n.astype("int32"), x),
+    "bessel_jn.0": lambda special, z: special.bessel_jn(z, v=0)[0],
     "bessel_jn.3": lambda special, z: special.bessel_jn(z, v=3)[3],
+    "bessel_jn.10": lambda special, z: special.bessel_jn(z, v=10)[10],
     "zeta.riemann": lambda special, s: special.zeta(s),
     "wofz.real": lambda special, x, y: special.wofz(x + 1j * y).real,
     "wofz.imag": lambda special, x, y: special.wofz(x + 1j * y).imag,

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 from scipy import special as reference
@@ -227,6 +228,39 @@ def test_sph_harm_y() -> None:
         special.sph_harm_y(2.0, 1, 0.5, 1.0)
 
 
+def quantile(p: Any) -> Any:
+    return mpmath.sqrt(2) * mpmath.erfinv(2 * p - 1)
+
+
+def dawson(x: Any) -> Any:
+    return mpmath.sqrt(mpmath.pi) / 2 * mpmath.exp(-x * x) * mpmath.erfi(x)
+
+
+def first_kind(order: int) -> tuple[Any, Any]:
+    return lambda x: special.bessel_jn(x, v=10)[order], lambda x: mpmath.besselj(order, x)
+
+
+def test_few_roundings_in_float64() -> None:
+    """Errors in units in the last place, also where a formula lost more of them than JAX's."""
+    x = RANDOM.uniform(0.1, 29, 60)
+    # Beside zeros of the functions of order 0 and 3.
+    x = np.concatenate([x, [2.4048, 5.52, 6.3802, 9.761, 13.0152, 15.1]])
+    wide, p = RANDOM.uniform(-80, 80, 60), RANDOM.uniform(0.001, 0.999, 60)
+    rows: list[tuple[Any, Any, Any, int]] = [
+        *((*first_kind(order), x, 3) for order in (0, 1, 3, 10)),
+        (special.i0, lambda x: mpmath.besseli(0, x), wide, 3),
+        (special.i0, lambda x: mpmath.besseli(0, x), wide / 10, 2),
+        (special.i1, lambda x: mpmath.besseli(1, x), wide / 10, 3),
+        (special.dawsn, dawson, wide / 8, 2),
+        (special.ndtri, quantile, p, 2),
+    ]
+    with dt.enable_x64(True), mpmath.workdps(40):
+        for function, exact, points, most in rows:
+            expected = np.array([float(exact(mpmath.mpf(float(e)))) for e in points])
+            close(np.asarray(function(points)), expected, most)
+        np.testing.assert_array_equal(jnp.i0(wide), special.i0(wide))
+
+
 #: Functions of one argument at a point, with the first and the second derivative there.
 SLOPES: list[tuple[str, Callable[[Any], Any], float, float, float]] = [
     ("i0", special.i0, 0.0, 0.0, 0.5),
@@ -267,6 +301,10 @@ SEVERAL: dict[str, tuple[float, ...]] = {
     "owens_t": (0.7, 1.8),
     "zeta": (2.5, 1.5),
     "hyp1f1": (1.5, 2.5, -3.0),
+    "hyp2f1": (1.2, 2.3, 3.1, 0.4),
+    "gammainc": (2.5, 1.7),
+    "gammaincc": (2.5, 1.7),
+    "xlog1py": (1.2, 0.7),
 }
 
 

@@ -21,6 +21,7 @@ from dovetail.extend.arguments import (
 from dovetail.extend.avals import aval_of
 from dovetail.numpy.compiled import compiled, compiled_with
 from dovetail.numpy.conditions import pick
+from dovetail.numpy.modified_bessel import modified_bessel
 from dovetail.typing import Array, ArrayLike
 
 
@@ -218,6 +219,9 @@ def i0(x: ArrayLike) -> Array:
     Raises:
         TypeError: `x` is complex.
 
+    Source:
+        DLMF, 10.25.
+
     Differs:
         It is infinite at infinity.
 
@@ -235,9 +239,4 @@ def i0(x: ArrayLike) -> Array:
     dtype = aval.dtype
     if dtypes.itemsize_bits(dtype) < 32:
         number = convert(number, dtypes.canonicalize_dtype("float32"))
-    kind = aval_of(number).dtype
-    # Scale by the exponential in two halves: the whole overflows before the function itself does.
-    half = lax.exp(lax.mul(_magnitude(number), literal(0.5, kind)))
-    result = lax.mul(lax.mul(lax.bessel_i0e(number), half), half)
-    infinite = lax.eq(lax.abs(number), literal(math.inf, kind))
-    return convert(pick(infinite, literal(math.inf, kind), result), dtype, aval.weak_type)
+    return convert(modified_bessel(0, number), dtype, aval.weak_type)

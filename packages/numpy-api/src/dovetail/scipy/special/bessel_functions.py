@@ -9,32 +9,31 @@ from typing import Any, Final
 from dovetail import lax
 from dovetail import numpy as jnp
 from dovetail.extend.arguments import convert, integer, weak_of
+from dovetail.extend.avals import aval_of
 from dovetail.numpy.compiled import compiled, compiled_with
-from dovetail.scipy.special.double_precision import in_double
-from dovetail.scipy.special.operands import real_operands
+from dovetail.numpy.modified_bessel import modified_bessel
+from dovetail.scipy.special.double_precision import exact_product, in_double, sum_of_pairs
+from dovetail.scipy.special.operands import DOUBLE, real_operands
 from dovetail.typing import Array, ArrayLike
 
 #: Below the greater one of this and the order the recurrence is run downwards; above, the
 #: expansion of Hankel gives the first two functions.
-_EXPANSION: Final = 25.0
+_EXPANSION: Final = 30.0
 _EXPANSION_TERMS: Final = 14
 #: A power of two by which the downward recurrence is scaled down when it gets too large.
 _SCALE: Final = 2.0**400
 
 
+#: A number in one part, or in two.
+_Parts = tuple[Any, ...]
+
+
 def _i0_formula(x: Any) -> Any:
-    return _grown(lax.bessel_i0e(x), x, lax.abs(x))
+    return modified_bessel(0, x)
 
 
 def _i1_formula(x: Any) -> Any:
-    return _grown(lax.bessel_i1e(x), x, x)
-
-
-def _grown(scaled: Any, x: Any, end: Any) -> Any:
-    """A scaled function times the exponential, which overflows before the product does."""
-    size = lax.abs(x)
-    power, rest = lax.exp(jnp.minimum(size, 700)), lax.exp(jnp.maximum(size - 700, 0))
-    return jnp.where(size < jnp.inf, (scaled * power) * rest, end)
+    return modified_bessel(1, x)
 
 
 def _i1_slope_formula(x: Any) -> Any:
@@ -45,7 +44,10 @@ def _i1_slope_formula(x: Any) -> Any:
     for k in range(8, -1, -1):
         near = (2 * k + 1) / (2 * math.factorial(k) * math.factorial(k + 1)) + quarter * near
     y = jnp.where(small, 1.0, x)
-    return jnp.where(small, near, _grown(lax.bessel_i0e(y) - lax.bessel_i1e(y) / y, y, lax.abs(y)))
+    zeroth = modified_bessel(0, y)
+    # By the quotient of scaled functions: those of large numbers are infinite.
+    far = zeroth * (1 - lax.bessel_i1e(y) / (lax.bessel_i0e(y) * y))
+    return jnp.where(small, near, jnp.where(zeroth < jnp.inf, far, zeroth))
 
 
 _i1: Any = in_double(_i1_formula, {0: in_double(_i1_slope_formula)})
@@ -166,8 +168,33 @@ def _first_two(z: Any) -> tuple[Any, Any]:
     return results[0], results[1]
 
 
-def _downwards(z: Any, order: int) -> Any:
-    """The algorithm of Miller: DLMF, 3.6(iii), normalised by DLMF, 10.12.4."""
+def _times(x: _Parts, factor: Any) -> _Parts:
+    return tuple(part * factor for part in x)
+
+
+def _sum(x: _Parts, y: _Parts) -> _Parts:
+    return (x[0] + y[0],) if len(x) == 1 else sum_of_pairs((x[0], x[1]), (y[0], y[1]))
+
+
+def _following(n: Any, z: Any, current: _Parts, above: _Parts) -> _Parts:
+    """``2 * n / z * current - above``, which is DLMF, 10.6.1."""
+    factor = 2 * n / z
+    if len(current) == 1:
+        return (factor * current[0] - above[0],)
+    product, rest = exact_product(factor, z)
+    lacking = ((2 * n - product) - rest) / z
+    product, rest = exact_product(factor, current[0])
+    rest = rest + (factor * current[1] + lacking * current[0])
+    return _sum((product, rest), _times(above, -1))
+
+
+def _downwards(z: Any, order: int, exact: bool) -> Any:
+    """The algorithm of Miller: DLMF, 3.6(iii), normalised by DLMF, 10.12.4.
+
+    Near its zeros a function is small beside the terms of the recurrence, whose errors would be
+    hundreds of its own units in the last place. To be exact, numbers have a second part, which
+    they lack.
+    """
     reach = max(order, _EXPANSION)
     start = int(reach + 20 * reach ** (1 / 3)) // 2 * 2 + 2
     scale = jnp.asarray(_SCALE, z.dtype)
@@ -176,23 +203,29 @@ def _downwards(z: Any, order: int) -> Any:
         # The value of order n + 1 and n; the sum of even orders above; how often it was scaled.
         above, current, total, times = state
         even = lax.rem(n, jnp.asarray(2.0, z.dtype)) == 0
-        weight = jnp.where(n == 0, 1.0, jnp.where(even, 2.0, 0.0))
-        total = total + weight * current
-        below = 2 * n / z * current - above
-        large = lax.abs(below) > scale
-        factor = jnp.where(large, 1 / scale, 1.0)
-        result = (current, times)
-        state = (current * factor, below * factor, total * factor, times + jnp.where(large, 1.0, 0))
-        return state, result
+        total = _sum(total, _times(current, jnp.where(n == 0, 1.0, jnp.where(even, 2.0, 0.0))))
+        below = _following(n, z, current, above)
+        large = lax.abs(below[0]) > scale
+        shrunk = jnp.where(large, 1 / scale, 1.0)
+        state = (
+            *(_times(x, shrunk) for x in (current, below, total)),
+            times + jnp.where(large, 1.0, 0),
+        )
+        return state, (current, times)
 
     zeros = jnp.zeros_like(z)
-    state = (zeros, zeros + 1e-30, zeros, zeros)
+    rest = (zeros,) * exact
+    state = ((zeros, *rest), (zeros + 2.0**-100, *rest), (zeros, *rest), zeros)
     orders = jnp.arange(start, -1, -1, dtype=z.dtype)
-    (_, _, total, times), (values, scaled) = lax.scan(step, state, orders)
+    # What belongs to greater orders is not kept.
+    state, _ = lax.scan(lambda state, n: (step(state, n)[0], None), state, orders[: -order - 1])
+    (_, _, total, times), (values, scaled) = lax.scan(step, state, orders[-order - 1 :])
     # The last step has gone beyond order 0, maybe with one more scaling.
-    kept, counts = values[::-1][: order + 1], scaled[::-1][: order + 1]
-    less = times - counts
-    result = kept / total
+    less = times - scaled[::-1]
+    value = [part[::-1] for part in values]
+    result = value[0] / total[0]
+    if exact:
+        result = result + (value[1] - result * total[1]) / total[0]
     for i in range(4):
         result = jnp.where(less > i, result / scale, result)
     return result
@@ -215,12 +248,12 @@ def _upwards(z: Any, order: int) -> Any:
     return jnp.stack(values[: order + 1])
 
 
-def _bessel_formula(z: Any, order: int) -> Any:
+def _bessel_formula(z: Any, order: int, exact: bool) -> Any:
     size = lax.abs(z)
     far = (size >= max(_EXPANSION, order)) & (size < jnp.inf)
     tiny = size < 1e-30
     # The recurrence would overflow; what is above order 1 is below 1e-60.
-    near = _downwards(jnp.where(far | tiny | ~(size < jnp.inf), 1.0, size), order)
+    near = _downwards(jnp.where(far | tiny | ~(size < jnp.inf), 1.0, size), order, exact)
     orders = jnp.arange(order + 1, dtype=z.dtype).reshape((-1,) + (1,) * z.ndim)
     smallest = jnp.where(orders == 0, 1.0, jnp.where(orders == 1, size / 2, 0.0))
     result = jnp.where(far, _upwards(jnp.where(far, size, _EXPANSION), order), near)
@@ -231,15 +264,15 @@ def _bessel_formula(z: Any, order: int) -> Any:
 
 
 @functools.cache
-def _bessel(order: int) -> Any:
-    """The functions of all orders up to one."""
+def _bessel(order: int, exact: bool) -> Any:
+    """The functions of all orders up to one, for float64 numbers or for others."""
 
     def formula(z: Any) -> Any:
-        return _bessel_formula(z, order)
+        return _bessel_formula(z, order, exact)
 
     def slopes(z: Any) -> Any:
         # DLMF, 10.6.1 and 10.6.3.
-        values = _bessel(order + 1)(z)
+        values = _bessel(order + 1, exact)(z)
         below = jnp.concatenate([-values[1:2], values[:order]])
         above = jnp.concatenate([values[1:2], values[2:]])
         return (below - above) / 2
@@ -287,4 +320,5 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
 
 @compiled_with("order")
 def _bessel_jn(z: Any, order: int) -> Any:
-    return _bessel(order)(*real_operands("bessel_jn", z=z))
+    (z,) = real_operands("bessel_jn", z=z)
+    return _bessel(order, aval_of(z).dtype == DOUBLE)(z)

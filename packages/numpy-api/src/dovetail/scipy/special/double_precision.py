@@ -93,3 +93,24 @@ def _derivative(formula: Formula, position: int) -> Formula:
 def leading_half(x: Any) -> Any:
     """The leading 26 bits of float64, the square of which is exact."""
     return lax.stop_gradient(lax.reduce_precision(x, 11, 25))
+
+
+def exact_product(x: Any, y: Any) -> tuple[Any, Any]:
+    """A product of float64 numbers and what it lacks.
+
+    By T. J. Dekker, A floating-point technique for extending the available precision, Numerische
+    Mathematik 18 (1971). The product has some bits less than it could have, so that no compiler
+    takes the cut for none and fuses it with a sum.
+    """
+    (a, b), (c, d) = ((high, z - high) for z, high in ((x, leading_half(x)), (y, leading_half(y))))
+    product = lax.reduce_precision(x * y, 11, 49)
+    return product, ((a * c - product) + (a * d + b * c)) + b * d
+
+
+def sum_of_pairs(x: tuple[Any, Any], y: tuple[Any, Any]) -> tuple[Any, Any]:
+    """The sum of two numbers that have a second part each, which is small beside the first."""
+    total = x[0] + y[0]
+    part = total - x[0]
+    rest = ((x[0] - (total - part)) + (y[0] - part)) + (x[1] + y[1])
+    high = total + rest
+    return high, rest - (high - total)

@@ -11,10 +11,11 @@ from dovetail.extend.arguments import integer
 from dovetail.extend.avals import aval_of
 from dovetail.numpy.compiled import compiled, compiled_with
 from dovetail.scipy.special.double_precision import in_double
-from dovetail.scipy.special.operands import SINGLE, computed, real_operands
+from dovetail.scipy.special.operands import DOUBLE, SINGLE, computed, real_operands
 from dovetail.typing import Array, ArrayLike
 
-_SQRT_TWO_PI = math.sqrt(2 * math.pi)
+#: The square root of 2 pi, and what float64 lacks of it.
+_SQRT_TWO_PI, _SQRT_TWO_PI_LOW = 2.5066282746310007, -1.8328579980459167e-16
 #: What float64 lacks of ``-sqrt(1/2)``.
 _LOW = 4.833646656726457e-17
 
@@ -171,30 +172,33 @@ def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
     return computed(_log_ndtr, real_operands("log_ndtr", x=x), weak=False)
 
 
-#: Numerators and denominators of PPND16: M. J. Wichura, Algorithm AS 241: the percentage points of
-#: the normal distribution, Applied Statistics 37 (1988).
+#: Numerator and denominator of ``(ndtri(1/2 + c) / c - sqrt(2 pi)) / c**2`` in 0.180625 - c**2,
+#: from 0 to 0.180625: the weighted least squares of 100 nodes, computed with 70 digits. The
+#: quantile is off by 8e-18 of itself.
 _CENTRE = (
     (
-        3.3871328727963666080e0,
-        1.3314166789178437745e2,
-        1.9715909503065514427e3,
-        1.3731693765509461125e4,
-        4.5921953931549871457e4,
-        6.7265770927008700853e4,
-        3.3430575583588128105e4,
-        2.5090809287301226727e3,
+        4.874765941399952,
+        189.94605903446381,
+        2779.9522467756415,
+        19029.600057799747,
+        61819.875923717256,
+        85446.80773973875,
+        36269.84757340073,
+        562.7627637463847,
     ),
     (
         1.0,
-        4.2313330701600911252e1,
-        6.8718700749205790830e2,
-        5.3941960214247511077e3,
-        2.1213794301586595867e4,
-        3.9307895800092710610e4,
-        2.8729085735721942674e4,
-        5.2264952788528545610e3,
+        44.98948277993346,
+        789.8046999762093,
+        6860.902836564401,
+        30913.71980499619,
+        69284.56070324623,
+        67223.23798316992,
+        19692.969824962747,
     ),
 )
+#: Numerators and denominators of PPND16: M. J. Wichura, Algorithm AS 241: the percentage points of
+#: the normal distribution, Applied Statistics 37 (1988).
 _OUTER = (
     (
         1.42343711074968357734e0,
@@ -251,10 +255,13 @@ def _quotient(x: Any, coefficients: tuple[tuple[float, ...], tuple[float, ...]])
     return results[0] / results[1]
 
 
-def _quantile_formula(p: Any) -> Any:
+def _quantile(p: Any, exact: bool) -> Any:
     centred = p - 0.5
     central = abs(centred) <= 0.425
-    middle = centred * _quotient(0.180625 - centred * centred, _CENTRE)
+    # The leading term alone is rounded to the precision of the result.
+    square = jnp.where(central, centred * centred, 0.0)
+    rest = square * _quotient(0.180625 - square, _CENTRE) + _SQRT_TWO_PI_LOW
+    middle = centred * (_SQRT_TWO_PI + rest)
     tail = jnp.where(central, 0.5, lax.min(p, 1 - p))
     r = lax.sqrt(-lax.log(tail))
     far = r > 5
@@ -263,20 +270,38 @@ def _quantile_formula(p: Any) -> Any:
         _quotient(jnp.where(far, r - 5, 0), _FAR),
         _quotient(jnp.where(far, 0, r - 1.6), _OUTER),
     )
+    if exact:
+        # A step of Newton's method: out there errors of the probability count for less.
+        change = (_ndtr(-outer) - tail) / _density(outer)
+        outer = outer + jnp.where(tail > 0, change, 0.0)
     outer = jnp.where(tail == 0, math.inf, outer)
     return jnp.where(central, middle, jnp.where(centred < 0, -outer, outer))
 
 
-#: `ndtri` of float32 or float64.
-normal_quantile: Any = in_double(_quantile_formula, {0: lambda p: 1 / _density(normal_quantile(p))})
+def _quantile_formula(p: Any) -> Any:
+    return _quantile(p, exact=False)
+
+
+def _exact_quantile_formula(p: Any) -> Any:
+    return _quantile(p, exact=True)
+
+
+_slopes = {0: lambda p: 1 / _density(normal_quantile(p))}
+_of_single: Any = in_double(_quantile_formula, _slopes)
+_of_double: Any = in_double(_exact_quantile_formula, _slopes)
+
+
+def normal_quantile(p: Any) -> Any:
+    """`ndtri` of float32 or float64."""
+    return (_of_double if aval_of(p).dtype == DOUBLE else _of_single)(p)
 
 
 @compiled
 def ndtri(p: ArrayLike) -> Array:
     """The inverse of `ndtr`: the quantiles of the standard normal distribution.
 
-    Source: M. J. Wichura, Algorithm AS 241, Applied Statistics 37 (1988). It is computed in
-    float64.
+    Source: M. J. Wichura, Algorithm AS 241, Applied Statistics 37 (1988), for the tails, followed
+    by a step of Newton's method. It is computed in float64.
 
     Args:
         p: array or scalar of a real dtype: probabilities.

@@ -24,7 +24,7 @@ from dovetail.extend.avals import aval_of
 from dovetail.numpy.averages import computed_in
 from dovetail.numpy.conditions import spread
 
-SINGLE = np.dtype("float32")
+SINGLE, DOUBLE = np.dtype("float32"), np.dtype("float64")
 
 
 def of_one_dtype(function: str, **given: Any) -> list[Any]:

@@ -16,9 +16,9 @@ from dovetail._core.ops.elementwise import references
 from dovetail._core.ops.elementwise.arithmetic import abs_p, add_p, div_p, sign_p, sub_p
 from dovetail._core.ops.elementwise.comparison import gt_p, lt_p
 from dovetail._core.ops.elementwise.exponential import exp
-from dovetail._core.ops.elementwise.extrema import min_p
+from dovetail._core.ops.elementwise.extrema import max_p, min_p
 from dovetail._core.ops.elementwise.functions import FLOATS, Function, horner
-from dovetail._core.ops.elementwise.powers import rsqrt, square_p
+from dovetail._core.ops.elementwise.powers import sqrt, square_p
 from dovetail._core.ops.elementwise.selection import select_n_p
 from dovetail._core.ops.special import special_references
 
@@ -107,7 +107,9 @@ class ScaledBessel(Function):
             series = mul(series, half)
         t = sub_p.bind(div_p.bind(literal_like(2 * _NEAR, x), size), literal_like(1, x))
         coefficients = np.polynomial.chebyshev.cheb2poly(self.far[: 8 if single else None])
-        far = mul(horner(coefficients.tolist(), t), rsqrt(size))
+        # XLA makes a quotient by a square root alone a product with rsqrt, which is off by more.
+        root = max_p.bind(sqrt(size), literal_like(1, x))
+        far = div_p.bind(horner(coefficients.tolist(), t), root)
         result = select_n_p.bind(lt_p.bind(size, bound), far, series)
         return mul(result, sign_p.bind(x)) if self.order else result
 
