@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import importlib.util
 import os
@@ -97,23 +98,25 @@ class KernelHook(BuildHookInterface):
     def compile(self, command: list[str], include: Path, library: Path) -> None:
         """Compile a library, or take it from an earlier build of the same files."""
         sources = sorted(Path(self.root, "native").iterdir())
-        read = [*sources, *sorted(include.glob("xla/ffi/**/*.h"))]
         known = hashlib.sha256("\0".join(command).encode())
-        for file in read:
+        for file in [*sources, *sorted(include.glob("xla/ffi/**/*.h"))]:
             known.update(file.read_bytes())
+        units = [str(file) for file in sources if file.suffix == ".cc"]
+        words = [*command, "-isystem", str(include), *units, "-o", str(library)]
         folder = os.environ.get(KEPT)
-        kept = None if folder is None else Path(folder, f"{known.hexdigest()}.so")
-        if kept is None or not kept.exists():
-            units = [str(file) for file in sources if file.suffix == ".cc"]
-            words = [*command, "-isystem", str(include), *units, "-o", str(library)]
+        if folder is None:
             subprocess.run(words, check=True)
-            if kept is not None:
-                kept.parent.mkdir(parents=True, exist_ok=True)
-                part = kept.with_suffix(f".{os.getpid()}")
+            return
+        kept = Path(folder, f"{known.hexdigest()}.so")
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        with kept.with_suffix(".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # several builds at once compile once
+            if not kept.exists():
+                subprocess.run(words, check=True)
+                part = kept.with_suffix(".part")
                 shutil.copyfile(library, part)
                 part.replace(kept)
-        else:
-            shutil.copyfile(kept, library)
+        shutil.copyfile(kept, library)
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         """Remove the libraries, which the wheel holds now."""
