@@ -72,6 +72,11 @@ KNOWN_VALUES = (
         ),
     ),
     Known(
+        "mantissas of all dtypes are from 0.5 to 1",
+        "dovetail.numpy: frexp",
+        of("value", r"jnp\.frexp", ours="float8_e4m3fn|float8_e4m3b11fnuz|float8_e5m2fnuz"),
+    ),
+    Known(
         "the initial value of a reduction counts",
         "dovetail.lax: reduce",
         of("value", r"lax\.reduce", call=r"^(?!.* (0(\.0)?, lax\.add|1(\.0)?, lax\.mul))"),

@@ -52,9 +52,27 @@ def test_parts_of_floats(dtype: str) -> None:
                     same(jnp.ldexp(number, power), expected)
 
 
-@pytest.mark.parametrize(
-    "dtype", ["float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3b11fnuz"]
-)
+NARROW = ("float16", "bfloat16", "float8_e4m3", "float8_e3m4", "float8_e4m3fn", "float8_e5m2")
+#: Their exponents have other biases than those of IEEE.
+NARROW_OTHERS = ("float8_e4m3b11fnuz", "float8_e4m3fnuz", "float8_e5m2fnuz")
+
+
+@pytest.mark.parametrize("dtype", [*NARROW, *NARROW_OTHERS])
+def test_the_parts_of_every_number(dtype: str) -> None:
+    target = np.dtype(getattr(ml_dtypes, dtype, dtype))
+    bits = 8 * target.itemsize
+    numbers = np.arange(2**bits, dtype=f"uint{bits}").view(target)
+    with np.errstate(all="ignore"):
+        expected = np.frexp(numbers.astype(np.float32))
+        mantissa, exponent = jnp.frexp(numbers)
+        same(mantissa, expected[0].astype(target))
+        finite = np.isfinite(expected[0])
+        same(exponent, np.where(finite, expected[1], 0))
+        for power in (-9, -1, 0, 2, 7) if dtype != "bfloat16" else ():
+            same(jnp.ldexp(numbers, power), np.ldexp(numbers.astype(float), power).astype(target))
+
+
+@pytest.mark.parametrize("dtype", [*NARROW, *NARROW_OTHERS])
 def test_the_spacing_of_every_number(dtype: str) -> None:
     target = np.dtype(getattr(ml_dtypes, dtype, dtype))
     bits = 8 * target.itemsize

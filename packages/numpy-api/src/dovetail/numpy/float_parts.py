@@ -151,8 +151,7 @@ def _layout(dtype: Any) -> tuple[int, int, Any]:
     """The number of mantissa bits, the bias of the exponent, and the dtype of the bits."""
     limits = dtypes.finfo(dtype)
     bits = dtypes.itemsize_bits(dtype)
-    mantissa = int(limits.nmant)
-    return mantissa, (1 << (bits - mantissa - 2)) - 1, np.dtype(f"int{bits}")
+    return int(limits.nmant), 1 - int(limits.minexp), np.dtype(f"int{bits}")
 
 
 def _exponent_field(bits: Any, dtype: Any) -> Any:
@@ -211,12 +210,19 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     require_kind("ldexp", exponent, "biu", "integer exponents")
     dtype = aval_of(x).dtype
     # Broadcast together, but keep both dtypes.
-    x, spread = promoted_pair("ldexp", x, convert(exponent, dtype))
+    weak = weak_of(x)
+    x = _not_narrow(x)
+    x, spread = promoted_pair("ldexp", x, convert(exponent, aval_of(x).dtype))
     shape = lax.broadcast_shapes(aval_of(x).shape, aval_of(spread).shape)
     x = lax.broadcast_in_dim(x, shape, _trailing(x, shape))
     exponent = _as_int32(exponent)
     exponent = lax.broadcast_in_dim(exponent, shape, _trailing(exponent, shape))
-    return _scaled(x, exponent)
+    return convert(_scaled(x, exponent), dtype, weak)
+
+
+def _not_narrow(x: Any) -> Any:
+    """Floats of 32 bits or more, so that results are rounded once."""
+    return convert(x, np.dtype("float32")) if dtypes.itemsize_bits(aval_of(x).dtype) < 32 else x
 
 
 def _as_int32(x: Any) -> Any:
@@ -251,6 +257,11 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
         >>> print(*jnp.frexp(np.float32(1e-40)))
         0.54444885 -132
 
+        Mantissas are from 0.5 to 1 in all float dtypes. JAX's of some of 8 bits are not.
+
+        >>> print(*jnp.frexp(jnp.ones((), jnp.float8_e4m3fn)))
+        0.5 1
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> mantissa, exponent = jnp.frexp(jnp.array([3., -0.5]))
@@ -259,6 +270,8 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     """
     x = value(inexact("frexp", x))
     refuse_complex("frexp", x)
+    given = aval_of(x).dtype
+    x = _not_narrow(x)
     dtype = aval_of(x).dtype
     mantissa, bias, integer = _layout(dtype)
     int32 = np.dtype("int32")
@@ -282,4 +295,4 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     fraction = lax.mul(normal, _power_of_two(lax.neg(half), dtype))
     fraction = pick(whole, x, lax.mul(fraction, _power_of_two(lax.sub(half, exponent), dtype)))
     exponent = pick(tiny, lax.sub(exponent, literal(bias + mantissa - 1, int32)), exponent)
-    return fraction, pick(whole, literal(0, int32), exponent)
+    return convert(fraction, given), pick(whole, literal(0, int32), exponent)
