@@ -44,8 +44,14 @@ def check(libraries: Libraries, program: Program) -> list[Difference]:
         if not program["operations"]:
             return found
     ours, theirs = libraries.run(program, [mode])
-    refused = {one["operation"] for one in theirs[mode] if "operation" in one}
-    if refused and failed_as_a_whole(ours[mode]):
+    refused = {
+        one["operation"]
+        for side, other in ((ours, theirs), (theirs, ours))
+        if failed_as_a_whole(side[mode])
+        for one in other[mode]
+        if "operation" in one
+    }
+    if refused:
         # One library goes on without what it refuses, so the other is asked without that, too.
         program = without(program, refused)
         ours, theirs = libraries.run(program, [mode])

@@ -234,7 +234,7 @@ KNOWN = (
     Known(
         "coefficients have to fit the dtype",
         "dovetail.lax: polynomial",
-        of("refused", r"lax\.polynomial", "does not hold such numbers"),
+        of("refused", r"lax\.polynomial", "does not (hold such numbers|accept dtype bool)"),
     ),
     Known(
         "derivatives in the shape are refused, also where nothing depends on them",

@@ -322,7 +322,10 @@ KNOWN_VALUES = (
     Known(
         "products of infinite complex numbers depend on their order",
         None,
-        pairs(r"(jnp|lax)\.cum(ulative_)?prod", lambda a, b: is_special(a) and is_special(b)),
+        pairs(
+            r"(jnp|lax)\.cum(ulative_)?prod|jnp\.trapezoid",
+            lambda a, b: is_special(a) and is_special(b),
+        ),
     ),
     Known(
         "a determinant that is infinite has a sign",

@@ -184,7 +184,8 @@ def polynomial(x: ArrayLike, coeffs: Sequence[Any], *, unroll: int | None = None
         ValueError: `unroll` is not positive.
 
     Differs:
-        Coefficients that the dtype of `x` cannot represent are refused.
+        Coefficients that the dtype of `x` cannot represent are refused, and so are booleans,
+        however few coefficients there are.
 
         >>> lax.polynomial(jnp.arange(3), [0.5, 1.5])
         Traceback (most recent call last):
