@@ -25,7 +25,12 @@ GLIBC = (2, 17)
 #: The oldest headers: handlers made with them run with every later jaxlib.
 HEADERS = "jaxlib==0.10.2"
 FOLDER = "dovetail_cpu_kernels"
-FLAGS = ("-std=c++17", "-O3", "-DNDEBUG", "-fPIC", "-shared", "-pthread", "-s")
+FLAGS = (
+    *("-std=c++17", "-O3", "-DNDEBUG", "-fPIC", "-shared", "-pthread", "-s"),
+    "-fvisibility=hidden",
+)
+#: The environment variable by which a wheel without kernels is built, if it is 1.
+WITHOUT = "DOVETAIL_WITHOUT_KERNELS"
 #: The environment variable that names a folder where libraries are kept for the next build.
 KEPT = "DOVETAIL_KERNELS_KEPT_IN"
 
@@ -64,17 +69,20 @@ class KernelHook(BuildHookInterface):
         return [HEADERS, *compilers] if self.levels() else []
 
     def levels(self) -> tuple[str, ...]:
-        """The instruction sets of this machine."""
-        return LEVELS.get(platform.machine(), ()) if sys.platform == "linux" else ()
+        """The instruction sets of this machine; none if no kernels are wanted."""
+        wanted = sys.platform == "linux" and os.environ.get(WITHOUT) != "1"
+        return LEVELS.get(platform.machine(), ()) if wanted else ()
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile, and add the libraries to the wheel."""
+        if not self.levels():
+            return
         compiler, include = system_compiler() or zig_compiler(), headers()
-        if not self.levels() or compiler is None or include is None:
+        if compiler is None or include is None:
             lacking = "a C++ compiler" if compiler is None else "jaxlib's headers"
             self.app.display_warning(f"dovetail-cpu: no kernels are built without {lacking}")
             return
-        zig = any("zig" in word for word in compiler)
+        zig = any(Path(word).name in ("zig", "ziglang") for word in compiler)
         machine = platform.machine()
         self.built = Path(tempfile.mkdtemp())
         included = build_data.setdefault(
@@ -89,8 +97,18 @@ class KernelHook(BuildHookInterface):
                 chosen = ["-target", target, f"-mcpu={names.get(level, level.replace('-', '_'))}"]
             else:
                 chosen = [f"-march={level}", "-static-libstdc++", "-static-libgcc"]
-            self.compile([*compiler, *FLAGS, *chosen], include, library)
+                chosen += ["-Wl,--exclude-libs,ALL"]
+            try:
+                self.compile([*compiler, *FLAGS, *chosen], include, library)
+            except (OSError, subprocess.CalledProcessError) as error:
+                if os.environ.get("CXX"):
+                    raise
+                # A compiler that is merely there may be old, or lack its libraries.
+                self.app.display_warning(f"dovetail-cpu: no kernels for {level}: {error}")
+                continue
             included[str(library)] = f"{FOLDER}/{library.name}"
+        if not included:
+            return
         system = f"manylinux_{GLIBC[0]}_{GLIBC[1]}_{machine}" if zig else sysconfig.get_platform()
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{system.replace('-', '_').replace('.', '_')}"

@@ -12,6 +12,7 @@
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <new>
 
 #include "xla/ffi/api/ffi.h"
 
@@ -32,6 +33,8 @@ inline int64_t ThreadsOf(const xla::ffi::ThreadPool& pool) {
 // The calling thread takes part, and waits only for calls that have begun: a pool whose threads are
 // all busy, perhaps with waiting, cannot keep it forever. Tasks that come too late find nothing to
 // do, possibly after this function has returned, so they share the ownership of what they look at.
+//
+// Throws std::bad_alloc in the calling thread, after all calls, if one of them has thrown it.
 template <typename Body>
 void ParallelFor(xla::ffi::ThreadPool& pool, int64_t count, const Body& body) {
   const int64_t helpers = count > 1 ? std::min(ThreadsOf(pool), count) - 1 : 0;
@@ -42,6 +45,7 @@ void ParallelFor(xla::ffi::ThreadPool& pool, int64_t count, const Body& body) {
   struct State {
     std::atomic<int64_t> next{0};
     int64_t finished = 0;
+    bool out_of_memory = false;
     std::mutex mutex;
     std::condition_variable all_finished;
   };
@@ -49,16 +53,28 @@ void ParallelFor(xla::ffi::ThreadPool& pool, int64_t count, const Body& body) {
   const Body* shared_body = &body;
   auto work = [state, count, shared_body] {
     int64_t done = 0;
-    for (int64_t i; (i = state->next.fetch_add(1)) < count; ++done) (*shared_body)(i);
+    bool failed = false;
+    for (int64_t i; (i = state->next.fetch_add(1)) < count; ++done) {
+      try {
+        (*shared_body)(i);
+      } catch (const std::bad_alloc&) {  // Beyond a thread of the pool it would end the process.
+        failed = true;
+      }
+    }
     if (done == 0) return;
     std::lock_guard<std::mutex> lock(state->mutex);
     state->finished += done;
+    state->out_of_memory |= failed;
     if (state->finished == count) state->all_finished.notify_one();
   };
-  for (int64_t i = 0; i < helpers; ++i) pool.Schedule(decltype(work)(work));
+  try {
+    for (int64_t i = 0; i < helpers; ++i) pool.Schedule(decltype(work)(work));
+  } catch (const std::bad_alloc&) {  // Those that have been called must be waited for.
+  }
   work();
   std::unique_lock<std::mutex> lock(state->mutex);
   state->all_finished.wait(lock, [&] { return state->finished == count; });
+  if (state->out_of_memory) throw std::bad_alloc();
 }
 
 // Elements for which another thread is worth its while.

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "parallel.h"
+#include "radix_sort.h"
 #include "vectors.h"
 
 #if defined(DOVETAIL_VECTORS)
@@ -219,7 +220,8 @@ void SortSegment(const Segment<T>& segment) {
   }
   if (segment.depth == 0) {  // Pivots were bad again and again.
     if (!segment.in_place) std::copy(segment.from, segment.from + segment.size, segment.to);
-    return std::sort(segment.result(), segment.result() + segment.size);
+    T* const spare = segment.in_place ? segment.to : segment.from;
+    return SortByDigits<T>(nullptr, segment.result(), spare, segment.size);
   }
   Split(segment, [](const Segment<T>& part) { SortSegment(part); });
 }
@@ -240,6 +242,7 @@ void SortIntegers(xla::ffi::ThreadPool* pool, T* elements, T* spare, int64_t siz
     const int64_t wanted = 4 * PartsOf(*pool, size);
     while (static_cast<int64_t>(segments.size()) < wanted && wanted > 4) {
       std::vector<Segment<T>> next;
+      next.reserve(2 * segments.size());
       std::mutex mutex;
       int64_t longest = 0;
       for (const auto& segment : segments) longest = std::max(longest, segment.size);

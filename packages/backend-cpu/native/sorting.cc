@@ -58,7 +58,8 @@ struct Order {
   Int Encode(Bits bits) const {
     if (kind == Kind::kSigned) return Int(bits);
     if (kind == Kind::kUnsigned) return Int(bits ^ kSign);
-    const Int x = bits == kSign ? 0 : Int(bits);
+    // By arithmetic: a branch would be mispredicted where zeros of both signs are mixed.
+    const Int x = Int(bits & Bits(-Bits(bits != kSign)));
     const Int encoded = x < 0 ? Int(x ^ Int(~kSign)) : x;
     return IsNan(bits) ? kNan : encoded;
   }
@@ -129,31 +130,49 @@ std::unique_ptr<T[]> Uninitialized(int64_t size) {
   return std::unique_ptr<T[]>(new T[size]);
 }
 
+// Writes the elements of a kind to `to`, of which there are `count`, in their order.
+template <typename Bits, typename IsWanted>
+void CopyWanted(const Bits* from, Bits* to, int64_t count, const IsWanted& is_wanted) {
+  // What is not wanted is overwritten, which is quicker than a branch.
+  for (Bits* const end = to + count; to < end; ++from) {
+    *to = *from;
+    to += is_wanted(*from);
+  }
+}
+
 // Puts back zeros and NaNs whose bits keys do not tell, in the order of a stable sort.
 template <typename Bits>
 void RestoreBits(const Bits* from, Bits* to, int64_t size, Order<Bits> order) {
-  std::vector<Bits> zeros, nans;
-  int64_t negative = 0;
+  const auto is_zero = [&](Bits bits) { return Bits(bits & Bits(~order.kSign)) == 0; };
+  const auto is_nan = [&](Bits bits) { return order.IsNan(bits); };
+  int64_t negative = 0, zeros = 0, nans = 0;
   for (int64_t i = 0; i < size; ++i) {
-    const auto key = order.Encode(from[i]);
-    negative += key < 0;
-    if (key == 0) zeros.push_back(from[i]);
-    if (order.IsNan(from[i])) nans.push_back(from[i]);
+    negative += order.Encode(from[i]) < 0;
+    zeros += is_zero(from[i]);
+    nans += is_nan(from[i]);
   }
-  std::copy(zeros.begin(), zeros.end(), to + negative);
-  std::copy(nans.begin(), nans.end(), to + size - nans.size());
+  CopyWanted(from, to + negative, zeros, is_zero);
+  CopyWanted(from, to + size - nans, nans, is_nan);
 }
 
-// Keys of up to 16 bits by how often each occurs.
+// Sorts keys of up to 16 bits by how often each occurs.
 template <typename Bits>
 void SortByCounts(const Bits* from, Bits* to, int64_t size, Order<Bits> order) {
   constexpr int64_t kValues = int64_t{1} << std::numeric_limits<Bits>::digits;
-  std::vector<int64_t> counts(kValues);
-  for (int64_t i = 0; i < size; ++i) ++counts[order.Encode(from[i]) + kValues / 2];
-  for (int64_t value = 0; value < kValues; ++value) {
-    const Bits bits = order.Decode(value - kValues / 2);
-    to = std::fill_n(to, counts[value], bits);
+  // Several counts of each value, so that equal neighbours need not wait for one another.
+  constexpr int64_t kTables = sizeof(Bits) == 1 ? 4 : 1;
+  std::vector<int64_t> counts(kTables * kValues);
+  for (int64_t i = 0; i < size; ++i) ++counts[i % kTables * kValues + from[i]];
+  for (int64_t i = kValues; i < kTables * kValues; ++i) counts[i % kValues] += counts[i];
+  // Infinities are the last floats on both sides; NaNs are beyond them.
+  const bool is_float = order.kind == Kind::kFloat;
+  const int64_t last = is_float ? int64_t(order.infinity) : kValues / 2 - 1;
+  Bits* next = to;
+  for (int64_t key = -last - 1; key <= last; ++key) {
+    const Bits bits = order.Decode(key);
+    next = std::fill_n(next, counts[bits], bits);
   }
+  if (is_float && (counts[order.kSign] > 0 || next < to + size)) RestoreBits(from, to, size, order);
 }
 
 // Rows of arrays that are sorted together.
@@ -191,22 +210,26 @@ class Rows {
     for (int64_t row = begin; row < end; ++row) {
       const Bits* from = operands_[0].row<Bits>(row, size_);
       Bits* to = operands_[0].result<Bits>(row, size_);
-      bool ambiguous = false;
       if constexpr (sizeof(Bits) <= 2) {
         if (counted) {
-          for (int64_t i = 0; i < size_; ++i) ambiguous |= order.IsAmbiguous(from[i]);
           SortByCounts(from, to, size_, order);
-          if (ambiguous) RestoreBits(from, to, size_, order);
           continue;
         }
       }
-      for (int64_t i = 0; i < size_; ++i) {
-        ambiguous |= order.IsAmbiguous(from[i]);
-        keys[i] = order.Encode(from[i]);
-      }
+      std::atomic<bool> any_ambiguous{false};
+      ForRanges(pool, size_, [&](int64_t begin, int64_t end) {
+        bool found = false;
+        for (int64_t i = begin; i < end; ++i) {
+          found |= order.IsAmbiguous(from[i]);
+          keys[i] = order.Encode(from[i]);
+        }
+        if (found) any_ambiguous = true;
+      });
       SortNumbers(pool, keys.get(), spare.get(), size_);
-      for (int64_t i = 0; i < size_; ++i) to[i] = order.Decode(keys[i]);
-      if (ambiguous) RestoreBits(from, to, size_, order);
+      ForRanges(pool, size_, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) to[i] = order.Decode(keys[i]);
+      });
+      if (any_ambiguous) RestoreBits(from, to, size_, order);
     }
   }
 
@@ -222,7 +245,7 @@ class Rows {
           using Bits = decltype(bits);
           SortPositions<Bits>(pool, operands_[k].row<Bits>(row, size_),
                               OrderOf<Bits>(operands_[k].type), before.get(), positions.get(),
-                              packed.get(), spare.get(), size_, k == keys_ - 1);
+                              packed.get(), spare.get(), k == keys_ - 1);
         });
       }
       if (keys_ == 1 && operands_[0].width <= 4) {
@@ -263,8 +286,8 @@ class Rows {
   template <typename Bits>
   void SortPositions(ffi::ThreadPool* pool, const Bits* keys, Order<Bits> order,
                      uint32_t* before, uint32_t* positions, int64_t* packed, int64_t* spare,
-                     int64_t size, bool counted) const {
-    const auto position_of = [&](int64_t rank) -> uint32_t { return counted ? rank : before[rank]; };
+                     bool counted) const {
+    const int64_t size = size_;
     // Of wide keys 32 bits are compared, from the first in which they differ.
     typename Order<Bits>::Int least = 0;
     int shift = 0;
@@ -272,22 +295,20 @@ class Rows {
       least = std::numeric_limits<int64_t>::max();
       int64_t greatest = std::numeric_limits<int64_t>::lowest();
       for (int64_t i = 0; i < size; ++i) {
-        const int64_t key = order.Encode(keys[position_of(i)]);
+        const int64_t key = order.Encode(keys[i]);
         least = std::min(least, key);
         greatest = std::max(greatest, key);
       }
       const uint64_t range = static_cast<uint64_t>(greatest) - static_cast<uint64_t>(least);
       shift = range == 0 ? 0 : std::max(0, 32 - __builtin_clzll(range));
     }
-    const auto upper = [&](Bits bits) -> int64_t {
-      const auto key = order.Encode(bits);
-      if constexpr (sizeof(Bits) < 8) return key;
-      const uint64_t above = static_cast<uint64_t>(key) - static_cast<uint64_t>(least);
-      return static_cast<int64_t>(above >> shift) - (int64_t{1} << 31);
-    };
     const auto pack = [&](Bits bits, int64_t rank) {
-      return static_cast<int64_t>(static_cast<uint64_t>(upper(bits)) << 32 |
-                                  static_cast<uint64_t>(rank));
+      const auto key = order.Encode(bits);
+      if constexpr (sizeof(Bits) < 8) {
+        return Packed(Above(key, -(int64_t{1} << 31)), rank);
+      } else {
+        return Packed(Above(key, least) >> shift, rank);
+      }
     };
     ForRanges(pool, size, [&](int64_t begin, int64_t end) {
       if (counted) {
@@ -307,26 +328,50 @@ class Rows {
         }
       }
     });
-    if (shift == 0) return;
-    for (int64_t begin = 0, end; begin < size; begin = end) {
-      for (end = begin + 1; end < size && packed[end] >> 32 == packed[begin] >> 32;) ++end;
-      if (end - begin == 1) continue;
-      if (end - begin > kFewEqual) {
-        std::copy(positions + begin, positions + end, before + begin);
-        SortPositions(pool, keys, order, before + begin, positions + begin, packed + begin,
-                      spare + begin, end - begin, false);
-        continue;
-      }
-      for (int64_t i = begin + 1; i < end; ++i) {
-        const uint32_t position = positions[i];
-        const auto key = order.Encode(keys[position]);
-        int64_t to = i;
-        for (; to > begin && order.Encode(keys[positions[to - 1]]) > key; --to) {
-          positions[to] = positions[to - 1];
-        }
-        positions[to] = position;
+    if constexpr (sizeof(Bits) == 8) {
+      for (int64_t begin = 0, end; shift > 0 && begin < size; begin = end) {
+        for (end = begin + 1; end < size && packed[end] >> 32 == packed[begin] >> 32;) ++end;
+        if (end - begin == 1) continue;
+        SortRun(pool, keys, order, before + begin, positions + begin, packed + begin, spare + begin,
+                end - begin);
       }
     }
+  }
+
+  // Sorts a run of positions whose keys agree but for 32 bits.
+  template <typename Bits>
+  static void SortRun(ffi::ThreadPool* pool, const Bits* keys, Order<Bits> order, uint32_t* before,
+                      uint32_t* positions, int64_t* packed, int64_t* spare, int64_t size) {
+    if (size == 2) {
+      if (order.Encode(keys[positions[1]]) < order.Encode(keys[positions[0]])) {
+        std::swap(positions[0], positions[1]);
+      }
+      return;
+    }
+    // Keys are all over the memory: each is looked up once.
+    ForRanges(pool, size, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        before[i] = positions[i];
+        spare[i] = order.Encode(keys[positions[i]]);
+      }
+    });
+    const int64_t least = *std::min_element(spare, spare + size);
+    for (int64_t i = 0; i < size; ++i) packed[i] = Packed(Above(spare[i], least), i);
+    SortNumbers(pool, packed, spare, size);
+    ForRanges(pool, size, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        positions[i] = before[static_cast<uint32_t>(packed[i])];
+      }
+    });
+  }
+
+  static uint64_t Above(int64_t key, int64_t least) {
+    return static_cast<uint64_t>(key) - static_cast<uint64_t>(least);
+  }
+
+  // An integer with 32 bits in its upper half, and the rank in the lower half.
+  static int64_t Packed(uint64_t bits, int64_t rank) {
+    return static_cast<int64_t>((bits ^ uint64_t{1} << 31) << 32 | static_cast<uint64_t>(rank));
   }
 
   template <typename PositionOf>
@@ -355,9 +400,6 @@ class Rows {
     ByWidth(operand.width, gather);
   }
 
-  // So few are sorted by insertion.
-  static constexpr int64_t kFewEqual = 16;
-
   std::vector<Operand> operands_;
   int64_t keys_;
   int64_t size_;
@@ -365,7 +407,7 @@ class Rows {
 
 // Sorts arrays together along their last dimension, by the first `num_keys` of them.
 ffi::Error Sort(ffi::ThreadPool pool, ffi::RemainingArgs args, ffi::RemainingRets rets,
-                int64_t num_keys) {
+                int64_t num_keys) try {
   std::vector<Operand> operands;
   int64_t total = 0, size = 0;
   for (size_t i = 0; i < args.size(); ++i) {
@@ -385,26 +427,23 @@ ffi::Error Sort(ffi::ThreadPool pool, ffi::RemainingArgs args, ffi::RemainingRet
   const Rows sorted(std::move(operands), num_keys, size);
   const bool within_rows = rows == 1 || (rows < ThreadsOf(pool) && size >= 2 * kPerThread);
   const int64_t parts = within_rows ? 1 : std::min(rows, PartsOf(pool, total));
-  std::atomic<bool> out_of_memory{false};
   ParallelFor(pool, parts, [&](int64_t part) {
-    try {
-      sorted.Sort(within_rows ? &pool : nullptr, rows * part / parts, rows * (part + 1) / parts);
-    } catch (const std::bad_alloc&) {
-      out_of_memory = true;
-    }
+    sorted.Sort(within_rows ? &pool : nullptr, rows * part / parts, rows * (part + 1) / parts);
   });
-  if (out_of_memory) {
-    return ffi::Error(ffi::ErrorCode::kResourceExhausted, "out of memory while sorting");
-  }
   return ffi::Error::Success();
+} catch (const std::bad_alloc&) {
+  return ffi::Error(ffi::ErrorCode::kResourceExhausted, "out of memory while sorting");
 }
 
 }  // namespace
 }  // namespace dovetail
 
+// Nothing else is seen from outside.
+#pragma GCC visibility push(default)
 XLA_FFI_DEFINE_HANDLER_SYMBOL(dovetail_sort, dovetail::Sort,
                               xla::ffi::Ffi::Bind()
                                   .Ctx<xla::ffi::ThreadPool>()
                                   .RemainingArgs()
                                   .RemainingRets()
                                   .Attr<int64_t>("num_keys"));
+#pragma GCC visibility pop
