@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -17,7 +18,15 @@ from dovetail._core.plugins import new_backend as templates
 from dovetail._core.plugins.new_backend import KINDS, new_backend
 
 ROOT = Path(__file__).parents[2]
-GUIDES = ("write-a-backend.md", "write-an-api.md")
+COMPILER = os.environ.get("CXX") or shutil.which("c++")
+GUIDES = (
+    "write-a-backend.md",
+    "write-an-api.md",
+    pytest.param(
+        "write-a-kernel.md",
+        marks=pytest.mark.skipif(COMPILER is None, reason="there is no C++ compiler"),
+    ),
+)
 
 pytestmark = pytest.mark.packaging
 
@@ -27,7 +36,7 @@ class Block:
     """A block of code in the guide.
 
     Attributes:
-        language: `sh`, `python`, `toml` or `text`.
+        language: `sh`, `python`, `cpp`, `toml` or `text`.
         words: what stands behind the language.
         text: what is in it.
         line: its first line.
@@ -84,7 +93,7 @@ def test_the_guide(tmp_path, guide):
     done = {"sh": 0, "python": 0, "text": 0}
     for block in blocks((ROOT / "docs" / guide).read_text(encoding="utf-8")):
         where = f"{guide}:{block.line}"
-        assert block.language in (*done, "toml"), f"{where}: what language is it?"
+        assert block.language in (*done, "cpp", "toml"), f"{where}: what language is it?"
         done[block.language] = done.get(block.language, 0) + 1
         verb, _, name = (block.words[0] if block.words else "").partition("=")
         if verb == "before":

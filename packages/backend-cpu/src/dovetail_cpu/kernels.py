@@ -46,7 +46,8 @@ def prepare() -> None:
                 "cpu_kernels off"
             )
         loaded = ctypes.CDLL(str(file))
-        new = ctypes.pythonapi.PyCapsule_New
+        # A function of our own: what is declared of an attribute holds for all of the process.
+        new = ctypes.pythonapi["PyCapsule_New"]
         new.restype = ctypes.py_object
         new.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
         for target in _TARGETS:
