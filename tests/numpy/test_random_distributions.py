@@ -13,6 +13,7 @@ import scipy.stats
 import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import enable_x64, random
+from dovetail.extend import evaluate
 
 pytestmark = pytest.mark.laws
 
@@ -93,6 +94,12 @@ CONTINUOUS: dict[str, tuple[Draw, Any]] = {
     "dirichlet": (
         lambda k, d: random.dirichlet(k, np.array([1.0, 2.0, 3.0]), SIZE, d)[:, 1],
         scipy.stats.beta(2, 4),
+    ),
+    "gamma, one": (lambda k, d: random.gamma(k, 1.0, SIZE, d), scipy.stats.expon()),
+    "beta, ones": (lambda k, d: random.beta(k, 1.0, 1.0, SIZE, d), scipy.stats.uniform()),
+    "dirichlet, ones": (
+        lambda k, d: random.dirichlet(k, np.ones(4), SIZE, d)[:, 3],
+        scipy.stats.beta(1, 3),
     ),
     "ball": (
         lambda k, d: abs(random.ball(k, 3, 1.0, SIZE, d)).sum(-1) ** 3,
@@ -203,6 +210,11 @@ def test_ends() -> None:
     np.testing.assert_array_equal(random.binomial(KEY, trials, chances), expected)
     assert random.geometric(KEY, 1.0, (9,)).tolist() == [1] * 9
     assert np.isfinite(random.rayleigh(KEY, 1.0, (10**5,), "bfloat16").astype("float32")).all()
+    # Neither does the sum of large numbers overflow, nor do all small ones vanish.
+    large = np.array([1e38, 1e38, 2e38], np.float32)
+    np.testing.assert_allclose(random.dirichlet(KEY, large), [0.25, 0.25, 0.5], rtol=1e-5)
+    small = random.dirichlet(KEY, np.full(4, 1e-4, np.float32), (200,))
+    np.testing.assert_allclose(small.sum(-1), np.ones(200), rtol=1e-5)
     counts = random.multinomial(KEY, np.array([3, 7]), np.array([[1.0, 3.0, 0.0]]))
     assert counts.shape == (2, 3)
     assert counts.sum(-1).tolist() == [3, 7]
@@ -233,6 +245,8 @@ DRAWS: dict[str, Callable[[Any], Any]] = {
     "gamma": lambda k: random.gamma(k, np.array([0.3, 2.0, 50.0], np.float32), (5, 3)),
     "poisson": lambda k: random.poisson(k, np.array([0.3, 9.0, 50.0], np.float32), (5, 3)),
     "binomial": lambda k: random.binomial(k, 60, np.array([0.1, 0.5, 0.99], np.float32), (5, 3)),
+    # So many that they are drawn in several windows.
+    "poisson, many": lambda k: random.poisson(k, np.float32([[0.3], [9.0], [50.0]]), (3, 1000)),
     "beta": lambda k: random.beta(k, 0.5, 3.0, (5,), "float16"),
     "wald": lambda k: random.wald(k, 0.5, (5,), "bfloat16"),
 }
@@ -247,6 +261,57 @@ def test_compiled_and_mapped(name: str) -> None:
     raw = random.key_data(keys[0])
     np.testing.assert_allclose(draw(raw), one_by_one[0], rtol=1e-5)
     assert len({x.tobytes() for x in one_by_one}) == 3
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("log_space", [False, True])
+def test_rules_of_the_primitive_agree(log_space: bool, dtype: str) -> None:
+    keys = random.split(KEY, 3)
+    a = np.array([[0.3, 1.0], [2.5, 30.0]], dtype)
+
+    def draw(keys: Any, a: Any) -> Any:
+        return random.random_gamma_p.bind(keys, a, log_space=log_space)
+
+    def draw_raw(words: Any, a: Any) -> Any:
+        return draw(random.wrap_key_data(words), a)
+
+    one_by_one = [np.asarray(draw(key, a)) for key in keys]
+    rtol = 1e-5 if dtype == "float32" else 2e-3
+    for found in (
+        draw(keys, np.stack([a] * 3)),
+        dt.vmap(draw, in_axes=(0, None))(keys, a),
+        dt.vmap(draw, in_axes=(0, 2))(keys, np.stack([a] * 3, 2)),
+        dt.jit(dt.vmap(draw, in_axes=(0, None), out_axes=1))(keys, a).transpose(1, 0, 2),
+    ):
+        np.testing.assert_allclose(found, one_by_one, rtol)
+    np.testing.assert_allclose(dt.vmap(draw, (None, 0))(keys[1], a)[0], draw(keys[1], a[0]), rtol)
+    words = np.asarray(random.key_data(keys[2]))
+    (reference,) = evaluate(dt.make_jaxpr(draw_raw)(words, a), [words, a], platform="numpy")
+    np.testing.assert_allclose(reference, one_by_one[2], rtol)
+    public = random.loggamma if log_space else random.gamma
+    np.testing.assert_array_equal(public(keys[2], a, dtype=dtype), one_by_one[2])
+    assert str(dt.make_jaxpr(public)(KEY, a)).count(f"random_gamma[log_space={log_space}]") == 1
+
+
+@pytest.mark.parametrize(
+    ("keys", "a", "text"),
+    [
+        (KEY, np.arange(3), "parameters of a float dtype, got i32"),
+        (np.ones(2, np.uint32), MEAN, "typed keys, got u32"),
+        (random.split(KEY, 3), MEAN, "whose leading dimensions are those of the keys"),
+    ],
+)
+def test_wrong_operands_of_the_primitive(keys: Any, a: Any, text: str) -> None:
+    with pytest.raises(TypeError, match=text):
+        random.random_gamma_p.bind(keys, a, log_space=False)
+
+
+def test_the_primitive_uses_its_key() -> None:
+    key = random.key(7)
+    with dt.debug_key_reuse(True):
+        dt.jit(lambda key: random.random_gamma_p.bind(key, MEAN, log_space=False))(key)
+        with pytest.raises(dt.errors.KeyReuseError, match="used at"):
+            random.bits(key)
 
 
 @pytest.mark.parametrize("impl", ["rbg", "unsafe_rbg"])

@@ -19,6 +19,7 @@ from dovetail.random.gamma_family import gamma as gamma
 from dovetail.random.gamma_family import generalized_normal as generalized_normal
 from dovetail.random.gamma_family import loggamma as loggamma
 from dovetail.random.gamma_family import t as t
+from dovetail.random.gamma_numbers import random_gamma_p as random_gamma_p
 from dovetail.random.intervals import bernoulli as bernoulli
 from dovetail.random.intervals import bits as bits
 from dovetail.random.intervals import rademacher as rademacher

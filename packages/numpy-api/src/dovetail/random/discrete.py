@@ -23,7 +23,6 @@ from dovetail.extend.arguments import array_like
 from dovetail.extend.avals import aval_of
 from dovetail.numpy.compiled import compiled_with
 from dovetail.random.arguments import (
-    Shape,
     dtype_argument,
     float_argument,
     single_key,
@@ -33,12 +32,11 @@ from dovetail.random.intervals import no_sharding, pair_of_keys, unit_interval
 from dovetail.random.parameters import (
     check_method,
     common_shape,
-    one_or_all,
     parameter,
     real_shape,
     result_shape,
 )
-from dovetail.random.rejection import accepted_of
+from dovetail.random.rejection import REJECTED, accepted_of
 from dovetail.typing import Array, ArrayLike, DTypeLike, KeyLike, ShapeLike
 
 _SMALL = 10.0
@@ -47,62 +45,60 @@ _SMALL = 10.0
 _TERMS = 8
 """Terms that are added up between looks at whether all numbers are found."""
 
-#: The coefficients of Stirling's series for the logarithm of a factorial, of 1/x, 1/x**3, ...
-_SERIES = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
+_EXACT = 8
+"""The errors of Stirling's formula for smaller numbers are in a table."""
 
-_FROM_SERIES = {4: (3, 5), 8: (8, 7)}
-"""By the size of a float, from where the series is exact, and with how many terms."""
+#: Those of their logarithms of factorials, the first of which is not used.
+_ERRORS = [0.0] + [
+    math.lgamma(x + 1) - (x + 0.5) * math.log(x) + x - 0.5 * math.log(2 * math.pi)
+    for x in range(1, _EXACT)
+]
+
+#: Of the series in 1 / x**2 (DLMF 5.11.1), which is good to 1e-14 from there on.
+_SERIES = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)
 
 
 def _stirling_error(x: Any) -> Any:
-    """The error of Stirling's formula for the logarithm of a factorial, of whole numbers from 1."""
-    first, terms = _FROM_SERIES[x.dtype.itemsize]
-    inverse = 1 / x
-    square = inverse * inverse
-    error: Any = 0.0
-    for coefficient in _SERIES[terms - 1 :: -1]:
-        error = error * square + coefficient
-    error = error * inverse
-    for n in range(1, first):
-        known = math.lgamma(n + 1) - (n + 0.5) * math.log(n) + n - 0.5 * math.log(2 * math.pi)
+    safe = jnp.maximum(x, _EXACT)
+    square = 1 / (safe * safe)
+    error = 0.0
+    for coefficient in reversed(_SERIES):
+        error = coefficient + square * error
+    error = error / safe
+    # By comparisons, which XLA makes many of at a time, as it does not look up many.
+    for n, known in enumerate(_ERRORS):
         error = jnp.where(x == n, known, error)
     return error
 
 
-def _deviance(x: Any, mean: Any) -> Any:
-    """``x log(x / mean) - x + mean``, which is accurate where the two are close."""
-    t = (x - mean) / mean
+def _deviance(x: Any, mean: Any, inverse: Any) -> Any:
+    """``x log(x / mean) - x + mean``, which is accurate where the two are close.
+
+    Args:
+        x: counts.
+        mean: their mean.
+        inverse: of the mean. XLA would divide by a scalar as by its inverse, and by an array not.
+    """
+    t = (x - mean) * inverse
     near = abs(t) < 0.1
     small = jnp.where(near, t, 0)
     # (1 + t) log(1 + t) - t, by its series.
     series = 0.0
-    for n in range(9, 1, -1):
+    for n in range(9 if dtypes.itemsize_bits(t.dtype) <= 32 else 16, 1, -1):
         series = (-1) ** n / (n * (n - 1)) + small * series
     far = jnp.where(near, 1, t)
     return mean * jnp.where(near, small * small * series, (1 + far) * lax.log1p(far) - far)
 
 
-def _log_poisson(x: Any, mean: Any) -> Any:
-    """The logarithm of the chance of a count."""
-    known = jnp.maximum(x, 1)
-    many = -_stirling_error(known) - _deviance(known, mean) - 0.5 * lax.log(2 * math.pi * known)
-    return jnp.where(x > 0, many, -mean)
-
-
-def _log_chances(x: Any, n: Any, p: Any) -> Any:
-    """The logarithm of the chance of a binomial number, but for what depends on `n` alone."""
-    return _log_poisson(x, n * p) + _log_poisson(n - x, n * (1 - p))
-
-
-def _counted(key: Any, shape: Shape, first: Any, ratio: Callable[[Any], Any], needed: Any) -> Any:
+def _counted(key: Any, first: Any, ratio: Callable[[Any], Any], needed: Any, shape: Any) -> Any:
     """Counts with given chances.
 
     Args:
         key: a typed key.
-        shape: of the result.
-        first: the chances of 0.
+        first: the chances of 0; in the shape of the parameters, as all chances are.
         ratio: the chance of a count, divided by that of the count before.
         needed: where numbers are wanted.
+        shape: of the result.
     """
     uniform = unit_interval(key, shape, first.dtype)
 
@@ -120,46 +116,59 @@ def _counted(key: Any, shape: Shape, first: Any, ratio: Callable[[Any], Any], ne
         # Rounded, chances need not add up to 1.
         return (needed & (uniform >= total) & (chance > 0)).any()
 
-    start = (jnp.zeros((), first.dtype), first, first, jnp.zeros_like(uniform))
+    start = (jnp.zeros((), first.dtype), first, first, jnp.zeros(shape, first.dtype))
     return lax.while_loop(unfinished, some, start)[3]
 
 
-def _two_uniform(first: Any, second: Any, size: int, dtype: Any) -> tuple[Any, Any]:
-    return unit_interval(first, (size,), dtype), unit_interval(second, (size,), dtype)
+def _transformed(
+    first: Any, second: Any, shape: Any, spread: Any, slope: Any, centre: Any
+) -> tuple[Any, Any, Any]:
+    """A proposal of Hörmann's methods, a uniform number, another's distance from 0 or 1."""
+    u = unit_interval(first, shape, spread.dtype) - 0.5
+    v = unit_interval(second, shape, spread.dtype)
+    distance = 0.5 - abs(u)
+    return lax.floor((2 * slope / distance + spread) * u + centre), v, distance
 
 
-def _transformed(u: Any, spread: Any, slope: Any, centre: Any) -> tuple[Any, Any]:
-    """A proposal of Hörmann's methods, and the distance of a uniform number from 0 or 1."""
-    distance = 0.5 - abs(u - 0.5)
-    return lax.floor((2 * slope / distance + spread) * (u - 0.5) + centre), distance
-
-
-def _poisson_proposed(u: Any, v: Any, mean: Any, needed: Any) -> tuple[Any, Any]:
-    spread = 0.931 + 2.53 * lax.sqrt(mean)
+def _poisson_proposed(
+    first: Any, second: Any, shape: Any, mean: Any, inverse: Any, spread: Any, needed: Any
+) -> Any:
     slope = 0.02483 * spread - 0.059
-    k, distance = _transformed(u, spread, slope, mean + 0.43)
+    k, v, distance = _transformed(first, second, shape, spread, slope, mean + 0.43)
     quick = (distance >= 0.07) & (v <= 0.9277 - 3.6224 / (spread - 2))
     possible = (k >= 0) & ((distance >= 0.013) | (v <= distance))
     height = 1.1239 + 1.1328 / (spread - 3.4)
-    bound = lax.log(v * height / (slope / (distance * distance) + spread))
-    good = bound <= _log_poisson(jnp.maximum(k, 0), mean)
-    return k, quick | (possible & good) | ~needed
+    bound = v * height / (slope / (distance * distance) + spread)
+    # The chance of k is exp(-error) / sqrt(2 pi k).
+    some = k > 0
+    known = jnp.maximum(k, 1)
+    error = jnp.where(some, _stirling_error(known) + _deviance(known, mean, inverse), mean)
+    root = jnp.where(some, lax.sqrt(2 * math.pi * known), 1)
+    good = quick | (possible & (lax.log(bound * root) <= -error)) | ~needed
+    return jnp.where(good, k, REJECTED)
 
 
-def _poisson_counts(key: Any, mean: Any, shape: Shape) -> Any:
-    """Floats: -1 where the mean is none."""
+def _poisson_counts(key: Any, mean: Any, shape: Any) -> Any:
+    """Floats: -1 where the mean is none.
+
+    Args:
+        key: a typed key.
+        mean: in a shape of its own: what belongs to one mean is made once.
+        shape: of the result.
+    """
     small = (mean >= 0) & (mean < _SMALL)
     large = (mean >= _SMALL) & (mean < np.inf)
     first, second = pair_of_keys(key)
 
     def few(mean: Any) -> Any:
         own = jnp.where(small, mean, 0)
-        return _counted(first, shape, lax.exp(-own), lambda step: own / step, small)
+        return _counted(first, lax.exp(-own), lambda step: own / step, small, shape)
 
     def many(mean: Any) -> Any:
         own = jnp.where(large, mean, _SMALL)
-        given = (own, large)
-        return accepted_of(second, _two_uniform, _poisson_proposed, given, shape, own.dtype, 4)
+        spread = 0.931 + 2.53 * lax.sqrt(own)
+        constants = (own, 1 / own, spread, large)
+        return accepted_of(second, _poisson_proposed, constants, shape, mean.dtype)
 
     def zeros(mean: Any) -> Any:
         return jnp.zeros(shape, mean.dtype)
@@ -222,26 +231,66 @@ def poisson(
 
 @compiled_with("shape", "dtype")
 def _poisson(key: Any, lam: Any, shape: Any, dtype: Any) -> Any:
-    mean = one_or_all("poisson", "lam", lam, shape, dtypes.default_dtype("f"))
+    own = real_shape("poisson", "lam", lam)
+    mean = parameter("poisson", "lam", lam, own, dtypes.default_dtype("f"))
     return lax.convert_element_type(_poisson_counts(typed(key), mean, shape), dtype)
 
 
-def _binomial_proposed(u: Any, v: Any, n: Any, p: Any, peak: Any, needed: Any) -> tuple[Any, Any]:
-    deviation = lax.sqrt(n * p * (1 - p))
-    spread = 1.15 + 2.53 * deviation
-    slope = 0.0248 * spread + 0.01 * p - 0.0873
-    k, distance = _transformed(u, spread, slope, n * p + 0.5)
+def _binomial_error(k: Any, n: Any, means: Any, inverses: Any) -> Any:
+    """The chance of k is ``exp(_stirling_error(n) - error) * sqrt(n / (2 pi k (n - k)))``.
+
+    For counts that are not 0 nor n.
+    """
+    left = n - k
+    errors = _stirling_error(k) + _stirling_error(left)
+    first, second = (_deviance(*x) for x in zip((k, left), means, inverses, strict=True))
+    return errors + first + second
+
+
+def _binomial_proposed(first: Any, second: Any, shape: Any, *constants: Any) -> Any:
+    n, mean, left, spread, slope, scale, *inverses, inverse, none, all_of_them, needed = constants
+    k, v, distance = _transformed(first, second, shape, spread, slope, mean + 0.5)
     quick = (distance >= 0.07) & (v <= 0.92 - 4.2 / spread)
     possible = (k >= 0) & (k <= n)
-    known = jnp.clip(k, 0, n)
-    height = (2.83 + 5.1 / spread) * deviation
-    bound = lax.log(v * height / (slope / (distance * distance) + spread))
-    good = bound <= _log_chances(known, n, p) - peak
-    return known, (possible & (quick | good)) | ~needed
+    bound = v * scale / (slope / (distance * distance) + spread)
+    inner = jnp.clip(k, 1, n - 1)
+    # At the ends chances are powers.
+    end = k != inner
+    root = jnp.where(end, 1, lax.sqrt(inner) * lax.sqrt((n - inner) * inverse))
+    error = _binomial_error(inner, n, (mean, left), inverses)
+    error = jnp.where(end, jnp.where(k <= 0, none, all_of_them), error)
+    good = lax.log(bound * root) <= -error
+    good = (possible & (quick | good)) | ~needed
+    return jnp.where(good, jnp.clip(k, 0, n), REJECTED)
 
 
-def _binomial_counts(key: Any, n: Any, p: Any, shape: Shape) -> Any:
-    """Floats: nan where there is no such distribution."""
+def _binomial_constants(n: Any, p: Any, needed: Any) -> tuple[Any, ...]:
+    """All that belongs to the parameters alone, so that it is the same for scalars and arrays."""
+    mean, left = n * p, n * (1 - p)
+    inverses = 1 / mean, 1 / left
+    deviation = lax.sqrt(mean * (1 - p))
+    spread = 1.15 + 2.53 * deviation
+    slope = 0.0248 * spread + 0.01 * p - 0.0873
+    mode = lax.floor((n + 1) * p)
+    # Of the most likely count, which is neither 0 nor n.
+    error = _binomial_error(mode, n, (mean, left), inverses)
+    chance = lax.exp(-error) / lax.sqrt(mode) / lax.sqrt((n - mode) / n)
+    scale = (2.83 + 5.1 / spread) * deviation * chance
+    # Of no count, and of all of them.
+    ends = _stirling_error(n) + 0.5 * math.log(2 * math.pi)
+    errors = ends - n * lax.log1p(-p), ends - n * lax.log(p)
+    return n, mean, left, spread, slope, scale, *inverses, 1 / n, *errors, needed
+
+
+def _binomial_counts(key: Any, n: Any, p: Any, shape: Any) -> Any:
+    """Floats: nan where there is no such distribution.
+
+    Args:
+        key: a typed key.
+        n: numbers of trials, in a shape of their own: what belongs to one parameter is made once.
+        p: chances, likewise.
+        shape: of the result.
+    """
     n = lax.floor(n)
     valid = (n >= 0) & (n < np.inf) & (p >= 0) & (p <= 1)
     # Of the rarer outcome.
@@ -254,15 +303,13 @@ def _binomial_counts(key: Any, n: Any, p: Any, shape: Shape) -> Any:
     def few(n: Any, p: Any) -> Any:
         n, p = jnp.where(small, n, 0), jnp.where(small, p, 0)
         none = lax.exp(n * lax.log1p(-p))
-        return _counted(
-            first, shape, none, lambda step: (n - step + 1) / step * (p / (1 - p)), small
-        )
+        odds = p / (1 - p)
+        return _counted(first, none, lambda step: (n - step + 1) / step * odds, small, shape)
 
     def many(n: Any, p: Any) -> Any:
         n, p = jnp.where(large, n, 40), jnp.where(large, p, 0.5)
-        peak = _log_chances(lax.floor((n + 1) * p), n, p)
-        given = (n, p, peak, large)
-        return accepted_of(second, _two_uniform, _binomial_proposed, given, shape, n.dtype, 4)
+        constants = _binomial_constants(n, p, large)
+        return accepted_of(second, _binomial_proposed, constants, shape, n.dtype)
 
     def zeros(n: Any, p: Any) -> Any:
         return jnp.zeros(shape, n.dtype)
@@ -322,8 +369,8 @@ def binomial(
 @compiled_with("shape", "dtype")
 def _binomial(key: Any, n: Any, p: Any, shape: Any, dtype: Any) -> Any:
     real = dtypes.default_dtype("f")
-    trials = one_or_all("binomial", "n", n, shape, real)
-    chance = one_or_all("binomial", "p", p, shape, real)
+    trials = parameter("binomial", "n", n, real_shape("binomial", "n", n), real)
+    chance = parameter("binomial", "p", p, real_shape("binomial", "p", p), real)
     return _binomial_counts(typed(key), trials, chance, shape).astype(dtype)
 
 
@@ -384,7 +431,7 @@ def _multinomial(key: Any, n: Any, p: Any, shape: Any, dtype: Any, unroll: Any) 
     def outcome(state: tuple[Any, Any], chance: Any) -> tuple[tuple[Any, Any], Any]:
         key, trials = state
         key, own = pair_of_keys(key)
-        count = _binomial_counts(own, trials, chance, trials.shape)
+        count = _binomial_counts(own, trials, chance, shape)
         return (key, trials - count), count
 
     _, counts = lax.scan(outcome, (typed(key), trials), chances, unroll=unroll)

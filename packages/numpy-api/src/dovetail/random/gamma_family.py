@@ -7,18 +7,17 @@ from typing import Any
 import numpy as np
 
 from dovetail import lax, nn
+from dovetail import numpy as jnp
 from dovetail.errors import ShapeError
-from dovetail.extend import dtypes
 from dovetail.extend.arguments import integer
 from dovetail.numpy.compiled import compiled_with
 from dovetail.random.arguments import float_argument, shape_argument, single_key, typed
 from dovetail.random.continuous import exponential, real_normal
-from dovetail.random.gamma_numbers import gamma_numbers
+from dovetail.random.gamma_numbers import random_gamma_p, scaled_gamma_numbers, wide_dtype
 from dovetail.random.intervals import no_sharding, pair_of_keys, rademacher
 from dovetail.random.parameters import (
     check_method,
     common_shape,
-    one_or_all,
     parameter,
     real_shape,
     result_shape,
@@ -81,8 +80,8 @@ def gamma(
 
 @compiled_with("shape", "dtype")
 def _gamma(key: Any, a: Any, shape: Any, dtype: Any) -> Any:
-    a = one_or_all("gamma", "a", a, shape, dtype)
-    return gamma_numbers(typed(key), a, shape)[0].reshape(shape)
+    a = parameter("gamma", "a", a, shape, dtype)
+    return random_gamma_p.bind(typed(key), a, log_space=False)
 
 
 def loggamma(
@@ -126,8 +125,8 @@ def loggamma(
 
 @compiled_with("shape", "dtype")
 def _loggamma(key: Any, a: Any, shape: Any, dtype: Any) -> Any:
-    a = one_or_all("loggamma", "a", a, shape, dtype)
-    return gamma_numbers(typed(key), a, shape)[1].reshape(shape)
+    a = parameter("loggamma", "a", a, shape, dtype)
+    return random_gamma_p.bind(typed(key), a, log_space=True)
 
 
 def beta(
@@ -174,10 +173,11 @@ def beta(
 
 @compiled_with("shape", "dtype")
 def _beta(key: Any, a: Any, b: Any, shape: Any, dtype: Any) -> Any:
+    wide = wide_dtype(dtype)
     first, second = pair_of_keys(typed(key))
-    _, x = gamma_numbers(first, one_or_all("beta", "a", a, shape, dtype), shape)
-    _, y = gamma_numbers(second, one_or_all("beta", "b", b, shape, dtype), shape)
-    return nn.sigmoid(x - y).reshape(shape)
+    x, e = scaled_gamma_numbers(first, parameter("beta", "a", a, shape, wide))
+    y, f = scaled_gamma_numbers(second, parameter("beta", "b", b, shape, wide))
+    return nn.sigmoid(lax.stop_gradient(lax.log(x / y)) + (e - f)).astype(dtype)
 
 
 def chisquare(
@@ -222,8 +222,8 @@ def chisquare(
 
 @compiled_with("shape", "dtype")
 def _chisquare(key: Any, df: Any, shape: Any, dtype: Any) -> Any:
-    half = one_or_all("chisquare", "df", df, shape, dtype) / 2
-    return 2 * gamma_numbers(typed(key), half, shape)[0].reshape(shape)
+    half = parameter("chisquare", "df", df, shape, dtype) / 2
+    return 2 * random_gamma_p.bind(typed(key), half, log_space=False)
 
 
 def t(
@@ -265,12 +265,10 @@ def t(
 
 @compiled_with("shape", "dtype")
 def _t(key: Any, df: Any, shape: Any, dtype: Any) -> Any:
-    half = one_or_all("t", "df", df, shape, dtype) / 2
+    half = parameter("t", "df", df, shape, dtype) / 2
     first, second = pair_of_keys(typed(key))
-    _, spread = gamma_numbers(second, half, shape)
-    half = half.reshape(spread.shape) if half.ndim else half
-    numbers = real_normal(first, spread.shape, dtype) * lax.exp((lax.log(half) - spread) / 2)
-    return numbers.reshape(shape)
+    spread = random_gamma_p.bind(second, half, log_space=True)
+    return real_normal(first, shape, dtype) * lax.exp((lax.log(half) - spread) / 2)
 
 
 def f(
@@ -315,12 +313,12 @@ def f(
 @compiled_with("shape", "dtype")
 def _f(key: Any, dfnum: Any, dfden: Any, shape: Any, dtype: Any) -> Any:
     halves = [
-        one_or_all("f", name, x, shape, dtype) / 2
+        parameter("f", name, x, shape, dtype) / 2
         for name, x in (("dfnum", dfnum), ("dfden", dfden))
     ]
     keys = pair_of_keys(typed(key))
     above, below = (
-        gamma_numbers(k, half, shape)[1].reshape(shape) - lax.log(half)
+        random_gamma_p.bind(k, half, log_space=True) - lax.log(half)
         for k, half in zip(keys, halves, strict=True)
     )
     return lax.exp(above - below)
@@ -368,20 +366,14 @@ def dirichlet(
 
 @compiled_with("shape", "dtype")
 def _dirichlet(key: Any, alpha: Any, shape: Any, dtype: Any) -> Any:
-    wide = dtype if dtypes.itemsize_bits(dtype) >= 32 else np.float32
-    alpha = parameter("dirichlet", "alpha", alpha, shape, wide)
-    # Numbers of these parameters are never so small that all of a vector vanish.
-    certain = (alpha >= 0.5).all()
-    x, log_x = gamma_numbers(typed(key), alpha, shape, ~certain)
-
-    def of_numbers() -> Any:
-        numbers = x.reshape(shape)
-        return numbers / numbers.sum(-1, keepdims=True)
-
-    def of_logarithms() -> Any:
-        return nn.softmax(log_x.reshape(shape), -1)
-
-    return lax.cond(certain, of_numbers, of_logarithms).astype(dtype)
+    own = real_shape("dirichlet", "alpha", alpha)
+    alpha = parameter("dirichlet", "alpha", alpha, own, wide_dtype(dtype))
+    x, e = scaled_gamma_numbers(typed(key), jnp.broadcast_to(alpha, shape))
+    # Scaled, or the sum of large ones could overflow, or all small ones could vanish. Not by the
+    # largest one itself, whose inverse, by which XLA multiplies, could vanish.
+    largest = lax.stop_gradient(lax.sqrt(alpha.max(-1, keepdims=True, initial=1)))
+    x = x / largest * lax.exp(e - lax.stop_gradient(e.max(-1, keepdims=True, initial=-np.inf)))
+    return (x / x.sum(-1, keepdims=True)).astype(dtype)
 
 
 def generalized_normal(
@@ -423,9 +415,9 @@ def generalized_normal(
 
 @compiled_with("shape", "dtype")
 def _generalized_normal(key: Any, p: Any, shape: Any, dtype: Any) -> Any:
-    p = one_or_all("generalized_normal", "p", p, shape, dtype)
+    p = parameter("generalized_normal", "p", p, shape, dtype)
     first, second = pair_of_keys(typed(key))
-    size = lax.exp(gamma_numbers(first, 1 / p, shape)[1].reshape(shape) / p)
+    size = lax.exp(random_gamma_p.bind(first, 1 / p, log_space=True) / p)
     return size * rademacher(second, shape).astype(dtype)
 
 

@@ -9,7 +9,7 @@ from dovetail.extend import dtypes
 from dovetail.extend.arguments import array_like, broadcast_result
 from dovetail.extend.avals import aval_of
 from dovetail.numpy.compiled import plain
-from dovetail.numpy.shapes import broadcast_to, reshape
+from dovetail.numpy.shapes import broadcast_to
 from dovetail.random.arguments import Shape, check_broadcast, converted, shape_argument
 
 
@@ -56,17 +56,6 @@ def parameter(function: str, name: str, given: Any, shape: Shape, dtype: Any) ->
     """A checked parameter in the shape and dtype of the result."""
     known = array_like(given, f"random.{function}", name)
     return plain(broadcast_to)(converted(known, dtype), shape)
-
-
-def one_or_all(function: str, name: str, given: Any, shape: Shape, dtype: Any) -> Any:
-    """A checked parameter as a scalar, if there is a single one, or in the shape of the result.
-
-    What is computed of a scalar is computed once.
-    """
-    known = converted(array_like(given, f"random.{function}", name), dtype)
-    if aval_of(known).size == 1:
-        return plain(reshape)(known, ())
-    return plain(broadcast_to)(known, shape)
 
 
 def check_method(function: str, method: Any) -> None:

@@ -278,6 +278,7 @@ class RuntimePrimitive(Primitive):
         is_control_flow: whether its lowering nests jaxprs as branches or loop bodies.
         generates_nan: whether results can be nan or infinite when no operand is, so that `checkify`
             checks them.
+        key_use: what it does with random keys (see `Primitive`): "moves", "derives" or "consumes".
         shown_params: by parameter name, a predicate that says whether a printed jaxpr shows a
             value; other parameters are always shown.
 
@@ -299,6 +300,7 @@ class RuntimePrimitive(Primitive):
         is_call: bool = False,
         is_control_flow: bool = False,
         generates_nan: bool = True,
+        key_use: KeyUse = "moves",
         shown_params: ShownParams | None = None,
     ) -> None:
         self.name = name
@@ -309,6 +311,7 @@ class RuntimePrimitive(Primitive):
             is_call=is_call,
             is_control_flow=is_control_flow,
             generates_nan=generates_nan,
+            key_use=key_use,
             shown_params={} if shown_params is None else shown_params,
         )
         self._rules: dict[str, Callable[..., Any]] = {}
