@@ -1,7 +1,7 @@
 """Compare single operations on large arrays with JAX, NumPy and PyTorch, and write a table.
 
     python compare_operations.py --dovetail PYTHON --jax PYTHON [--torch PYTHON] [--rounds 15]
-        [--output operations.md]
+        [--only PATTERN] [--output operations.md] [--append]
 
 Each figure is the median over the rounds; in a round of one operation all frameworks measure it
 one after the other, every second time in reverse, and a ratio is the median of those of the rounds.
@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import platform
+import re
 import statistics
 import subprocess
 import sys
@@ -84,7 +85,9 @@ def main() -> int:
     parser.add_argument("--jax", required=True, help="Python that has JAX on the same jaxlib")
     parser.add_argument("--torch", help="Python that has PyTorch")
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--only", default="", help="a pattern that is in the names of operations")
     parser.add_argument("--output", type=Path)
+    parser.add_argument("--append", action="store_true", help="keep the tables that are there")
     options = parser.parse_args()
 
     pythons = {"dovetail": options.dovetail, "jax": options.jax, "numpy": options.dovetail}
@@ -95,6 +98,8 @@ def main() -> int:
         environment = os.environ | {"DOVETAIL_COMPILATION_CACHE_DIR": folder}
         workers = {name: Worker(pythons[name], name, environment) for name in pythons}
         for operation in workers["dovetail"].names:
+            if not re.search(options.only, operation):
+                continue
             print(operation, file=sys.stderr)
             having = {name: w for name, w in workers.items() if operation in w.names}
             figures[operation] = {name: [] for name in having}
@@ -110,8 +115,9 @@ def main() -> int:
         for worker in workers.values():
             worker.close()
 
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     lines = [
-        f"{versions(pythons)}. {platform.machine()}, {os.cpu_count()} cores, "
+        f"{versions(pythons)}. {platform.machine()}, {cores} of {os.cpu_count()} cores, "
         f"{time.strftime('%Y-%m-%d')}. Milliseconds, medians of at least {options.rounds} "
         "interleaved rounds.",
         "",
@@ -137,7 +143,7 @@ def main() -> int:
         f"{'ok' if mean <= GEOMETRIC_MEAN else 'missed'}). Above {LARGEST}: "
         f"{', '.join(slow) or 'none'}.",
     ]
-    show(lines, options.output)
+    show(lines, options.output, options.append)
     return 0
 
 

@@ -36,13 +36,14 @@ def milliseconds(function: Callable[[], Any], wait: Callable[[Any], Any]) -> flo
     return statistics.median(times) * 1e3
 
 
-def operations(lax: Any, random: Any, grad: Any) -> dict[str, Operation]:
+def operations(lax: Any, random: Any, ops: Any, grad: Any) -> dict[str, Operation]:
     """By name: arguments, the function, and the same for NumPy and PyTorch, where they have it, as
     functions of their module and the arguments.
 
     Args:
         lax: the module of operations; what it lacks is not looked up before it is called.
         random: the module of random numbers.
+        ops: the module of segments.
         grad: makes the gradient of a function.
     """
     generator = np.random.default_rng(0)
@@ -282,6 +283,56 @@ def operations(lax: Any, random: Any, grad: Any) -> dict[str, Operation]:
             lambda np, *a: np.random.default_rng(0).standard_normal(10_000_000, dtype=np.float32),
             lambda torch, *a: torch.randn(10_000_000),
         ),
+        "gamma numbers 1e6": (
+            (),
+            lambda: random.gamma(random.key(0), 2.5, (1_000_000,)),
+            lambda np, *a: np.random.default_rng(0).gamma(2.5, size=1_000_000),
+            lambda torch, *a: torch._standard_gamma(torch.full((1_000_000,), 2.5)),
+        ),
+        "beta numbers 1e6": (
+            (),
+            lambda: random.beta(random.key(0), 2.5, 0.5, (1_000_000,)),
+            lambda np, *a: np.random.default_rng(0).beta(2.5, 0.5, 1_000_000),
+            None,
+        ),
+        "Poisson numbers 1e6": (
+            (),
+            lambda: random.poisson(random.key(0), 30.0, (1_000_000,)),
+            lambda np, *a: np.random.default_rng(0).poisson(30.0, 1_000_000),
+            lambda torch, *a: torch.poisson(torch.full((1_000_000,), 30.0)),
+        ),
+        "binomial numbers 1e6": (
+            (),
+            lambda: random.binomial(random.key(0), 100, 0.3, (1_000_000,)),
+            lambda np, *a: np.random.default_rng(0).binomial(100, 0.3, 1_000_000),
+            lambda torch, *a: torch.binomial(
+                torch.full((1_000_000,), 100.0), torch.full((1_000_000,), 0.3)
+            ),
+        ),
+        "Dirichlet numbers 1e5 x 10": (
+            (),
+            lambda: random.dirichlet(random.key(0), np.full(10, 1.5, np.float32), (100_000,)),
+            lambda np, *a: np.random.default_rng(0).dirichlet(np.full(10, 1.5), 100_000),
+            lambda torch, *a: torch._sample_dirichlet(torch.full((100_000, 10), 1.5)),
+        ),
+        "permutation 1e6": (
+            (),
+            lambda: random.permutation(random.key(0), 1_000_000),
+            lambda np, *a: np.random.default_rng(0).permutation(1_000_000),
+            lambda torch, *a: torch.randperm(1_000_000),
+        ),
+        "sums of 1000 segments of 1e6": (
+            (second, positions % 1000),
+            lambda x, i: ops.segment_sum(x, i, 1000),
+            lambda np, x, i: np.bincount(i, x, 1000),
+            lambda torch, x, i: torch.zeros(1000).index_add_(0, i, x),
+        ),
+        "sums of 1e6 segments of 1e6": (
+            (second, positions),
+            lambda x, i: ops.segment_sum(x, i, 1_000_000),
+            lambda np, x, i: np.bincount(i, x, 1_000_000),
+            lambda torch, x, i: torch.zeros(1_000_000).index_add_(0, i, x),
+        ),
         "take 1e6 of 1e6": (
             (million, positions),
             take,
@@ -377,14 +428,15 @@ def calls_with_arrays(framework: str) -> Makers:
 
     return {
         name: maker(function, arrays)
-        for name, (arrays, _, *theirs) in operations(anything, anything, anything).items()
+        for name, (arrays, _, *theirs) in operations(anything, anything, anything, anything).items()
         if (function := theirs[framework == "torch"])
     }
 
 
 def calls_of_programs(framework: str) -> Makers:
     """By name, functions that make a call of a compiled operation of dovetail or JAX."""
-    module, lax, random = map(import_module, (framework, f"{framework}.lax", f"{framework}.random"))
+    module = import_module(framework)
+    lax, random, ops = (import_module(f"{framework}.{name}") for name in ("lax", "random", "ops"))
     import_module(f"{framework}.lax.linalg")
 
     def maker(function: Function, arrays: tuple[Any, ...]) -> Callable[[], Callable[[], Any]]:
@@ -393,7 +445,7 @@ def calls_of_programs(framework: str) -> Makers:
 
     return {
         name: maker(function, arrays)
-        for name, (arrays, function, *_) in operations(lax, random, module.grad).items()
+        for name, (arrays, function, *_) in operations(lax, random, ops, module.grad).items()
     }
 
 
