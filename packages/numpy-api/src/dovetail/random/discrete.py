@@ -61,7 +61,7 @@ _SERIES = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)
 def _stirling_error(x: Any) -> Any:
     safe = jnp.maximum(x, _EXACT)
     square = 1 / (safe * safe)
-    error = 0.0
+    error: Any = 0.0
     for coefficient in reversed(_SERIES):
         error = coefficient + square * error
     error = error / safe
