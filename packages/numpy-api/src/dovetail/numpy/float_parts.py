@@ -210,14 +210,13 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     require_kind("ldexp", exponent, "biu", "integer exponents")
     dtype = aval_of(x).dtype
     # Broadcast together, but keep both dtypes.
-    weak = weak_of(x)
     x = _not_narrow(x)
     x, spread = promoted_pair("ldexp", x, convert(exponent, aval_of(x).dtype))
     shape = lax.broadcast_shapes(aval_of(x).shape, aval_of(spread).shape)
     x = lax.broadcast_in_dim(x, shape, _trailing(x, shape))
     exponent = _as_int32(exponent)
     exponent = lax.broadcast_in_dim(exponent, shape, _trailing(exponent, shape))
-    return convert(_scaled(x, exponent), dtype, weak)
+    return convert(_scaled(x, exponent), dtype)
 
 
 def _not_narrow(x: Any) -> Any:
