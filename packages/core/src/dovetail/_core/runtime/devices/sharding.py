@@ -8,7 +8,7 @@ another framework in the process may set its own methods on jaxlib's classes.
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from dovetail._core.base.bindings import JaxRuntimeError, _jax, xla_client
@@ -78,13 +78,22 @@ class Sharding(ABC):
 _Class = TypeVar("_Class", bound=type)
 
 
-def _sharding_class(cls: _Class) -> _Class:
-    """Make a class a `Sharding`; jaxlib's classes do not allow a second base class."""
-    for name, value in vars(Sharding).items():
-        if name not in vars(cls) and (isinstance(value, property) or callable(value)):
-            setattr(cls, name, value)
-    Sharding.register(cls)
-    return cls
+def sharding_class(*bases: type) -> Callable[[_Class], _Class]:
+    """Make a class a subclass of others, the first of which comes first.
+
+    jaxlib's classes do not allow a second base class.
+    """
+
+    def complete(cls: _Class) -> _Class:
+        for base in bases:
+            for name, value in vars(base).items():
+                own = name in vars(cls) or name in ("__new__", "__init_subclass__")
+                if not own and (isinstance(value, property) or callable(value)):
+                    setattr(cls, name, value)
+        bases[0].register(cls)  # type: ignore[attr-defined]
+        return cls
+
+    return complete
 
 
 if TYPE_CHECKING:
@@ -93,7 +102,7 @@ else:
     _SingleDevice = _jax.SingleDeviceSharding
 
 
-@_sharding_class
+@sharding_class(Sharding)
 class SingleDeviceSharding(_SingleDevice):
     """All of an array on one device. There is one object for each device and memory kind.
 
@@ -151,6 +160,12 @@ class SingleDeviceSharding(_SingleDevice):
 
     def _to_xla_hlo_sharding(self, num_dimensions: int) -> Any:
         return _replicated
+
+    def is_equivalent_to(self, other: object, ndim: int) -> bool:
+        """Whether arrays of the given rank are laid out identically under both shardings."""
+        if self is other or not isinstance(other, Sharding):
+            return self is other
+        return type(other) is not type(self) and other.is_equivalent_to(self, ndim)
 
     def __repr__(self) -> str:
         kind = self.memory_kind
