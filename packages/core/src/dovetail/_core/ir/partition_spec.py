@@ -13,7 +13,7 @@ AxisName = Hashable
 
 @final
 class Unconstrained:
-    """The type of `PartitionSpec.UNCONSTRAINED`: the compiler chooses how a dimension is divided."""
+    """The type of `PartitionSpec.UNCONSTRAINED`: the compiler chooses the axes of a dimension."""
 
     def __repr__(self) -> str:
         return "UNCONSTRAINED"
@@ -184,6 +184,10 @@ class PartitionSpec:
             reduced=self.reduced if reduced is None else reduced,
             unreduced_kind=kind if unreduced_kind is None else unreduced_kind,
         )
+
+    def of_rows(self) -> PartitionSpec:
+        """The specification without the first dimension."""
+        return self.update(self.partitions[1:])
 
     def __repr__(self) -> str:
         parts = list(map(repr, self.partitions))

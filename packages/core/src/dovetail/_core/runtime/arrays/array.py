@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, NoReturn
 
 import numpy as np
@@ -21,6 +20,7 @@ from dovetail._core.base.pytree import dispatch_registry
 from dovetail._core.ir.avals import ShapedArray, make_aval, physical_aval
 from dovetail._core.runtime.arrays import buffers, guards
 from dovetail._core.runtime.arrays.host import numpy_aval
+from dovetail._core.runtime.arrays.shards import Shard, shards_of
 from dovetail._core.runtime.arrays.text import array_text, short_type
 from dovetail._core.runtime.devices import clients, process_ends, sharding
 from dovetail._core.trace.tracer import (
@@ -52,40 +52,6 @@ class Retired(NamedTuple):
     buffer: Any
     action: str
     traceback: Any
-
-
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
-class Shard:
-    """The part of an array that one device holds.
-
-    Attributes:
-        device: the device.
-        sharding: the sharding of the whole array.
-        global_shape: the shape of the whole array.
-        data: the part, as an array on that device; None if this process does not hold it.
-    """
-
-    device: Any
-    sharding: Any
-    global_shape: tuple[int, ...]
-    data: Array | None = None
-
-    @property
-    def index(self) -> tuple[slice, ...]:
-        """The part's position in the whole array: one slice for each dimension."""
-        index: tuple[slice, ...] = self.sharding.devices_indices_map(self.global_shape)[self.device]
-        return index
-
-    @property
-    def replica_id(self) -> int:
-        """The index of this copy among the copies of the same part."""
-        return 0  # arrays are on one device
-
-    def __repr__(self) -> str:
-        return (
-            f"Shard(device={self.device}, index={self.index}, replica_id={self.replica_id}, "
-            f"data={self.data})"
-        )
 
 
 class _ArrayMeta(type):
@@ -243,12 +209,17 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
     @property
     def addressable_shards(self) -> list[Shard]:
         """The parts of the array on devices that this process can address."""
-        sharding = self.sharding
         self._check()
-        # A single device holds the whole array.
-        return [Shard(d, sharding, self.shape, self) for d in sharding.addressable_devices]
+        return shards_of(self, functools.partial(wrap_as, self))
 
-    global_shards = addressable_shards
+    @property
+    def global_shards(self) -> list[Shard]:
+        """The parts of the array on all of its devices, without data where this process has none.
+
+        They are in the order of the devices.
+        """
+        self._check()
+        return shards_of(self, functools.partial(wrap_as, self), everywhere=True)
 
     def addressable_data(self, index: int) -> Array:
         """The part of the array on one of the addressable devices."""
@@ -768,7 +739,7 @@ def _scalar(array: Array, target: str) -> Any:
 def _rows(array: Array, aval: Any) -> Iterator[Array]:
     """The array's rows, transferred one at a time from a single copy on the host."""
     buffer = array._buffer
-    place, committed = buffer._sharding, buffer._committed
+    place, committed = sharding.of_rows(buffer._sharding), buffer._committed
     physical = physical_aval(aval)
     key_dtype = array._key_dtype
     put, wrap = buffers.put, wrap_value

@@ -27,6 +27,7 @@ from dovetail._core.runtime.arrays.failures import original
 from dovetail._core.runtime.arrays.memory import later_shortage, placing
 from dovetail._core.runtime.devices import clients, process_ends
 from dovetail._core.runtime.devices.plugin_buffers import PluginBuffer
+from dovetail._core.runtime.devices.sharding import SingleDeviceSharding
 
 __all__ = [
     "Buffer",
@@ -35,6 +36,7 @@ __all__ = [
     "handler",
     "is_buffer",
     "move",
+    "parts",
     "put",
     "put_shared",
     "read",
@@ -102,8 +104,8 @@ def put(value: Any, aval: Any, sharding: Any, committed: bool = False) -> Buffer
     Args:
         value: a NumPy array or scalar of exactly the aval's shape and dtype, in native byte order.
         aval: its (physical) abstract value.
-        sharding: a sharding on one device.
-        committed: whether the data is committed to that device.
+        sharding: where to place it.
+        committed: whether the data is committed to its devices.
 
     Raises:
         BackendUnavailableError: the device is compile-only.
@@ -114,16 +116,12 @@ def put(value: Any, aval: Any, sharding: Any, committed: bool = False) -> Buffer
         guards.check("host-to-device", aval, sharding)
         data = sharding._plugin_client.put(np.asarray(value, aval.dtype), sharding._device)
         return _from_backend([data], aval, sharding, committed, "Client.put")
+    parts, semantics = [value], _COPY_DURING_CALL
+    if len(sharding._device_list) > 1:
+        parts, semantics = _parts(value, sharding)
     try:
         return _batched_device_put(
-            aval,
-            sharding,
-            [value],
-            sharding._device_list,
-            committed,
-            False,
-            _COPY_DURING_CALL,
-            True,
+            aval, sharding, parts, sharding._device_list, committed, False, semantics, True
         )
     except JaxRuntimeError as error:
         clients.check_runs(sharding._device, *_NO_MEMORY)
@@ -133,9 +131,21 @@ def put(value: Any, aval: Any, sharding: Any, committed: bool = False) -> Buffer
         raise placing(error, "placing on the device", aval) from None
 
 
+def _parts(value: Any, sharding: Any) -> tuple[list[Any], Any]:
+    """The parts of a host value for each device, and what jaxlib may do with their memory."""
+    value = np.asarray(value)
+    indices = sharding._indices(value.shape)
+    if sharding.is_fully_replicated:
+        return [value] * len(indices), _COPY_DURING_CALL
+    if len({str(index) for index in indices}) == len(indices):
+        return [value[index] for index in indices], _COPY_DURING_CALL
+    # jaxlib does not copy parts that share memory, so that each device gets memory of its own.
+    return [np.array(value[index]) for index in indices], _SHARE
+
+
 def put_shared(value: np.ndarray[Any, Any], aval: Any, sharding: Any, committed: bool) -> Buffer:
     """Like `put`, but share the NumPy array's memory if the device can (it must be aligned)."""
-    if sharding._plugin_client is not None:
+    if sharding._plugin_client is not None or len(sharding._device_list) > 1:
         return put(value, aval, sharding, committed)
     clients.check_runs(sharding._device, *_NO_MEMORY)
     return _batched_device_put(
@@ -157,6 +167,10 @@ def move(buffer: Buffer, sharding: Any, committed: bool) -> Buffer:
         if buffer._committed is committed:
             return buffer
         return rewrap(buffer, buffer.aval, sharding, committed)
+    if max(len(present._device_list), len(sharding._device_list)) > 1:
+        if present.is_equivalent_to(sharding, buffer.aval.ndim):
+            return rewrap(buffer, buffer.aval, sharding, committed)
+        return put(read(buffer), buffer.aval, sharding, committed)
     if present._device.client is not sharding._device.client:
         return put(read(buffer), buffer.aval, sharding, committed)
     if sharding._plugin_client is not None:
@@ -173,6 +187,19 @@ def move(buffer: Buffer, sharding: Any, committed: bool) -> Buffer:
                 return move(buffer, sharding, committed)
         raise placing(error, "moving", buffer.aval) from None
     return rewrap(moved, buffer.aval, sharding, committed)
+
+
+def parts(buffer: Buffer) -> list[Buffer]:
+    """The parts of a buffer on the devices that this process can address, in their order."""
+    sharding, aval = buffer._sharding, buffer.aval
+    if len(sharding._device_list) == 1:
+        return [buffer]
+    part = aval.update(shape=sharding.shard_shape(aval.shape), weak_type=aval.weak_type)
+    devices = [device for device in sharding._device_list if device in sharding.addressable_devices]
+    return [
+        rewrap(own, part, SingleDeviceSharding(device, sharding.memory_kind), True)
+        for device, own in zip(devices, buffer._arrays, strict=True)
+    ]
 
 
 def copy(buffer: Buffer) -> Buffer:

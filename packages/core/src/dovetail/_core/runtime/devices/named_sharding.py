@@ -19,7 +19,6 @@ from dovetail._core.runtime.devices.mesh import Mesh
 from dovetail._core.runtime.devices.sharding import (
     Index,
     Sharding,
-    SingleDeviceSharding,
     memory_kinds,
     sharding_class,
 )

@@ -209,6 +209,11 @@ def _intern(cls: type, device: Any, memory_kind: str | None) -> SingleDeviceShar
     return sharding
 
 
+def of_rows(place: Any) -> Any:
+    """The sharding of the rows of an array that has a sharding."""
+    return place if len(place._device_list) == 1 else place.update(spec=place.spec.of_rows())
+
+
 def memory_kinds(device: Any) -> list[str]:
     """The kinds of memory that a device has, the default one first."""
     if not is_pjrt(device.client):
@@ -262,6 +267,7 @@ def as_sharding(place: Any, argument: str = "device") -> Any:
         ValueError: it is neither.
     """
     if isinstance(place, Sharding):
+        place.device_set  # noqa: B018 - raises where the mesh is abstract
         return place
     if clients.is_device(place):
         return SingleDeviceSharding(place)
