@@ -174,7 +174,7 @@ class Traced(Stage):
             platforms: tuple[str, ...] = (clients.platform_of(place._device),)
         else:
             platforms = _checked_platforms(lowering_platforms)
-        return Lowered(self._staged, self._staged.lower(platforms), place)
+        return Lowered(self._staged, self._staged.lower(platforms, place), place)
 
 
 def _checked_platforms(platforms: Any) -> tuple[str, ...]:
@@ -259,7 +259,7 @@ class Lowered(Stage):
             platform = module.platforms[0]
             place = as_sharding(_device_of(platform))
         if len(module.platforms) > 1:
-            module = staged.lower((platform,))
+            module = staged.lower((platform,), place)
         options = dict(staged.options.compiler_options) | dict(compiler_options or {})
         program = staged.compile(module, place, options)
         about = (program.executable, module, place, options)
@@ -329,14 +329,12 @@ class Compiled(Stage):
     @property
     def input_shardings(self) -> Any:
         """The sharding of each argument, in their structure."""
-        sharding = self._program.sharding
-        return self.in_tree.unflatten([sharding] * self.in_tree.num_leaves)
+        return self.in_tree.unflatten(self._program.in_shardings)
 
     @property
     def output_shardings(self) -> Any:
         """The sharding of each part of the result, in its structure."""
-        sharding = self._program.sharding
-        return self.out_tree.unflatten([sharding] * self.out_tree.num_leaves)
+        return self.out_tree.unflatten(self._program.out_shardings)
 
     @property
     def input_formats(self) -> Any:

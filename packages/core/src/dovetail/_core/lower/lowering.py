@@ -17,7 +17,8 @@ from dovetail._core.hlo.context import (
 )
 from dovetail._core.hlo.mlir import Module
 from dovetail._core.hlo.module import ModuleBuilder, fit_for_symbols
-from dovetail._core.ir.avals import outer_aval
+from dovetail._core.hlo.partitioning import Partitioning
+from dovetail._core.ir.avals import outer_aval, physical_aval
 from dovetail._core.ir.jaxpr import ClosedJaxpr, Effects, Jaxpr
 from dovetail._core.ir.walk import call_depth, dce, inline_single_calls, jaxprs_in_params
 from dovetail._core.lower.donation import Donation, match_donations
@@ -138,6 +139,7 @@ def lower_jaxpr(
     result_names: Sequence[str | None] | None = None,
     constants_threshold: int = 4096,
     overrides: Mapping[str, Rule] | None = None,
+    arg_shardings: Sequence[Any] | None = None,
     arg_attributes: Sequence[Mapping[str, Any]] | None = None,
     result_attributes: Sequence[Mapping[str, Any]] | None = None,
     num_replicas: int = 1,
@@ -159,6 +161,8 @@ def lower_jaxpr(
         constants_threshold: size in bytes above which a constant becomes an argument instead of
             being embedded in the module.
         overrides: lowering rules by primitive name that take precedence over all others.
+        arg_shardings: for each argument of the jaxpr, how it is divided over the axes of a mesh, an
+            object with `mesh` and `spec`; None for programs of one device.
         arg_attributes: for each argument of the jaxpr, attributes of the module's argument, such as
             ``{"mhlo.sharding": "{replicated}"}``.
         result_attributes: the same for each result.
@@ -214,9 +218,21 @@ def lower_jaxpr(
     with built.current():
         program = Program(built, closed, platforms, overrides or {}, constants_threshold)
         i32 = program.builder.i32
-        for number, result in donation.aliases.items():
-            arguments[number]["tf.aliasing_output"] = i32(result)
-        for number in donation.donors:
+        donors = set(donation.donors)
+        if arg_shardings is None:
+            for number, result in donation.aliases.items():
+                arguments[number]["tf.aliasing_output"] = i32(result)
+        else:
+            # What is divided in another way than the result cannot be told to become it.
+            donors.update(donation.aliases)
+            partitioning = Partitioning(built)
+            for attributes, v, own in zip(
+                arguments, jaxpr.invars, _select(arg_shardings, used, None), strict=True
+            ):
+                attributes["sdy.sharding"] = partitioning.sharding(
+                    own.mesh.shape_tuple, own.spec, physical_aval(outer_aval(v.aval)).ndim
+                )
+        for number in donors:
             arguments[number]["jax.buffer_donor"] = True
         for attributes, result_name in zip(results, result_names or [None] * count, strict=True):
             if result_name is not None:

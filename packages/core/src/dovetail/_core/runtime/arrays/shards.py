@@ -54,9 +54,7 @@ class Shard:
         )
 
 
-def shards_of(
-    array: Array, wrap: Callable[[Any], Array], everywhere: bool = False
-) -> list[Shard]:
+def shards_of(array: Array, wrap: Callable[[Any], Array], everywhere: bool = False) -> list[Shard]:
     """The parts of an array, in the order of the devices.
 
     Args:

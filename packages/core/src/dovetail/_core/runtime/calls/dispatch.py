@@ -26,7 +26,11 @@ from dovetail._core.runtime.calls.special_values import explained
 from dovetail._core.runtime.devices import clients, process_ends
 from dovetail._core.runtime.devices.address_space import reserve_for_compiler
 from dovetail._core.runtime.programs import compilation
-from dovetail._core.runtime.programs.arguments import literal_value, resolve_device
+from dovetail._core.runtime.programs.arguments import (
+    literal_value,
+    partitioning,
+    resolve_device,
+)
 from dovetail._core.runtime.programs.program import LoadedProgram, compile_module
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.state import set_evaluator
@@ -60,6 +64,7 @@ def compile_jaxpr(
     clients.check_runs(sharding._device, f"{name} cannot be computed on it")
     start = time.perf_counter()
     platform = clients.platform_of(sharding._device)
+    options |= partitioning(sharding, len(closed.in_avals))
     lowered = lower_jaxpr(closed, name=name, platforms=(platform,), **options)
     compilation.log_duration("lowered", lowered.name, time.perf_counter() - start)
     return compile_module(lowered, sharding, compiler_options)

@@ -131,31 +131,37 @@ def fastpath(
     ):
         return None  # C++ would not follow the keys
     if config.transfer_guard_device_to_device.value is not None and any(
-        type(leaf) in (Array, KeyArray) and leaf.sharding is not program.sharding for leaf in leaves
+        type(leaf) in (Array, KeyArray) and leaf.sharding is not place
+        for leaf, place in zip(leaves, program.in_shardings, strict=True)
     ):
         return None  # C++ would move it without a look at the guard
     layouts: list[Any] = [None] * len(program.constants)
-    on_host = False
+    places: list[Any] = [program.sharding.replicated] * len(program.constants)
+    on_host, several = False, len(program.sharding._device_list) > 1
     for number, (leaf, keep) in enumerate(zip(leaves, program.kept, strict=True)):
         kind = type(leaf)
         layout = None
+        place = program.in_shardings[number]
         if kind is not Array and kind is not KeyArray:
             on_host = True
-            if isinstance(leaf, _NUMPY_TYPES):
+            # C++ transfers Python scalars to one device alone.
+            if isinstance(leaf, _NUMPY_TYPES) or (several and isinstance(leaf, _PYTHON_SCALARS)):
                 layout = HostArgument(aval_of(leaf), describe, number)
             elif not isinstance(leaf, _PYTHON_SCALARS):
                 return None
+        elif several and keep and leaf._buffer._sharding is not place:
+            return None  # C++ would ask Python, which knows nothing of it
         if keep:
             layouts.append(layout)
+            places.append(place)
     if on_host and not _cpp_sees_our_x64():
         return None
-    sharding = program.sharding
     count = len(program.out_avals)
     return FastpathData(
         xla_executable=program.executable,
         out_pytree_def=result_tree(result),
-        in_shardings=[sharding] * len(layouts),
-        out_shardings=[sharding] * count,
+        in_shardings=places,
+        out_shardings=program.out_shardings,
         out_avals=program.physical_out_avals,
         out_committed=[committed] * count,
         kept_var_bitvec=[True] * len(program.constants) + list(program.kept),

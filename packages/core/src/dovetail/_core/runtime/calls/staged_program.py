@@ -22,6 +22,7 @@ from dovetail._core.runtime.calls.shortages import explained_shortage
 from dovetail._core.runtime.devices import clients, process_ends
 from dovetail._core.runtime.devices.address_space import reserve_for_compiler
 from dovetail._core.runtime.programs import compilation
+from dovetail._core.runtime.programs.arguments import partitioning
 from dovetail._core.runtime.programs.program import (
     LoadedProgram,
     UnloadedProgram,
@@ -125,8 +126,8 @@ class StagedProgram:
         """The avals of the results."""
         return list(self.closed.out_avals[: self.out_tree.num_leaves])
 
-    def lower(self, platforms: Sequence[str]) -> Any:
-        """The program as a StableHLO module."""
+    def lower(self, platforms: Sequence[str], place: Any = None) -> Any:
+        """The program as a StableHLO module, for devices whose arguments are divided so."""
         process_ends.check()
         reserve_for_compiler(self.options.name)
         from dovetail._core.lower.lowering import lower_jaxpr  # deferred: loads MLIR
@@ -138,6 +139,7 @@ class StagedProgram:
             donated=self.donated if any(self.donated) else None,
             keep_unused=self.options.keep_unused,
             arg_names=self.names,
+            **partitioning(place, len(self.closed.in_avals)),
         )
 
     def compile(
@@ -184,7 +186,7 @@ class StagedProgram:
             )
             platform = clients.platform_of(sharding._device)
             start = time.perf_counter()
-            lowered = self.lower((platform,))
+            lowered = self.lower((platform,), sharding)
             compilation.log_duration("lowered", lowered.name, time.perf_counter() - start)
             compiled = self.compile(lowered, sharding, dict(self.options.compiler_options))
             assert isinstance(compiled, LoadedProgram), "the device is there"

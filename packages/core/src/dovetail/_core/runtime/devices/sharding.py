@@ -8,7 +8,7 @@ another framework in the process may set its own methods on jaxlib's classes.
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from dovetail._core.base.bindings import JaxRuntimeError, _jax, xla_client
@@ -73,6 +73,18 @@ class Sharding(ABC):
     def is_equivalent_to(self, other: object, ndim: int) -> bool:
         """Whether arrays of the given rank are laid out identically under both shardings."""
         return self is other
+
+    # What a program asks where it runs: see `Placement`.
+
+    @property
+    def replicated(self) -> Any:
+        return self
+
+    def of_argument(self, number: int) -> Any:
+        return self
+
+    def of_results(self, executable: Any, ranks: Sequence[int]) -> list[Any]:
+        return [self] * len(ranks)
 
 
 _Class = TypeVar("_Class", bound=type)

@@ -20,6 +20,7 @@ from dovetail._core.runtime.arrays.text import short_type
 from dovetail._core.runtime.arrays.tokens import Token
 from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices.layout import Format
+from dovetail._core.runtime.devices.placement import Placement
 from dovetail._core.runtime.devices.sharding import Sharding, default_sharding
 
 __all__ = [
@@ -142,11 +143,28 @@ def resolve_device(
                 place = buffer._sharding
                 if common is None:
                     common, first = place, number
-                elif place is not common:
+                elif place is not common and (
+                    len(place._device_list) == 1 or place._device_list != common._device_list
+                ):
                     raise _mismatch(leaves, (first, number), function, describe)
     if common is None:
         return default_sharding(), False
+    if len(common._device_list) > 1:
+        return Placement(list(map(_committed_place, leaves))), True
     return common, True
+
+
+def partitioning(place: Any, count: int) -> dict[str, Any]:
+    """What lowering is told of a program's devices.
+
+    Args:
+        place: where it runs; None for one device.
+        count: the number of its arguments.
+    """
+    if place is None or len(place._device_list) == 1:
+        return {}
+    shardings = [place.of_argument(number) for number in range(count)]
+    return {"arg_shardings": shardings, "num_partitions": len(place._device_list)}
 
 
 def resolve_place(
@@ -173,8 +191,12 @@ def resolve_place(
             continue
         if common is None:
             common, first = place, number
-        elif place is not common:
+        elif place is not common and (
+            len(place._device_list) == 1 or place._device_list != common._device_list
+        ):
             raise _mismatch(leaves, (first, number), function, describe)
+    if common is not None and len(common._device_list) > 1:
+        return Placement(list(map(_committed_place, leaves)))
     return common
 
 

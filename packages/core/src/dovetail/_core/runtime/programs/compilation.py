@@ -122,6 +122,8 @@ def _compile_options(
     build = options.executable_build_options
     options.num_replicas = build.num_replicas = 1
     options.num_partitions = build.num_partitions = len(device_ids)
+    if len(device_ids) > 1:  # of results that say nothing
+        build.allow_spmd_sharding_propagation_to_output = [True]
     build.use_spmd_partitioning = len(device_ids) > 1
     build.use_shardy_partitioner = True
     build.memory_fitting_level = memory_fitting

@@ -42,7 +42,9 @@ class LoadedProgram:
     Attributes:
         name: the program's name, as profiles show it.
         executable: jaxlib's loaded executable.
-        sharding: where it runs, and where its results are.
+        sharding: where it runs: a sharding of one device, or a `Placement`.
+        in_shardings: the sharding of each argument of the function.
+        out_shardings: the sharding of each result.
         in_avals: avals of its arguments.
         kept: for each argument of the function, whether it is an argument of the program.
         out_avals: avals of its results.
@@ -70,6 +72,8 @@ class LoadedProgram:
         "name",
         "out_avals",
         "physical_out_avals",
+        "in_shardings",
+        "out_shardings",
         "sharding",
     )
 
@@ -93,7 +97,7 @@ class LoadedProgram:
         if lowered.hoisted:
             with guards.suspended():
                 self.constants = [
-                    argument_buffer(constant, sharding, "a constant of the program")
+                    argument_buffer(constant, sharding.replicated, "a constant of the program")
                     for constant in lowered.hoisted
                 ]
         self._tokens = [i for i, aval in enumerate(self.out_avals) if type(aval) is AbstractToken]
@@ -105,6 +109,9 @@ class LoadedProgram:
             aval.dtype if isinstance(aval.dtype, dtypes.ExtendedDType) else None for aval in outer
         ]
         self._handlers: dict[bool, list[Any]] = {}
+        self.in_shardings = [sharding.of_argument(i) for i in range(len(self.kept))]
+        ranks = [aval.ndim for aval in self.physical_out_avals]
+        self.out_shardings = sharding.of_results(executable, ranks)
 
     @property
     def returns_arrays(self) -> bool:
@@ -150,9 +157,10 @@ class LoadedProgram:
             arguments = [Layout(tuple(range(physical_aval(a).ndim))) for a in avals]
             results = [Layout(tuple(range(a.ndim))) for a in self.physical_out_avals]
         kept = iter(arguments)
+        places = zip(self.kept, self.in_shardings, strict=True)
         return (
-            [Format(next(kept), self.sharding) if taken else Format() for taken in self.kept],
-            [Format(layout, self.sharding) for layout in results],
+            [Format(next(kept), place) if taken else Format() for taken, place in places],
+            [Format(*pair) for pair in zip(results, self.out_shardings, strict=True)],
         )
 
     def execute(self, arguments: Sequence[Any], committed: bool = False) -> list[Any]:
@@ -168,7 +176,8 @@ class LoadedProgram:
         handlers = self._handlers.get(committed)
         if handlers is None:
             handlers = self._handlers[committed] = [
-                buffers.handler(aval, self.sharding, committed) for aval in self.physical_out_avals
+                buffers.handler(aval, place, committed)
+                for aval, place in zip(self.physical_out_avals, self.out_shardings, strict=True)
             ]
         process_ends.check()
         if config.no_execution.value:
@@ -197,11 +206,11 @@ class LoadedProgram:
     def _execute_with_effects(self, arguments: Sequence[Any], handlers: list[Any]) -> list[Any]:
         """Run a program that calls Python or has effects visible to the host."""
         if self._seen:
-            handlers = [*handlers, buffers.handler(runtime_token, self.sharding, False)]
+            handlers = [*handlers, buffers.handler(runtime_token, self.sharding.replicated, False)]
         try:
             with effects.ordering() if self._ordered else contextlib.nullcontext():
                 if self._ordered:
-                    arguments = [*arguments, effects.take_token(self.sharding)]
+                    arguments = [*arguments, effects.take_token(self.sharding.replicated)]
                 run = self.executable.execute_sharded(arguments)
                 results: list[Any] = run.consume_with_handlers(handlers)
                 if self._seen:
@@ -227,12 +236,11 @@ class LoadedProgram:
             committed: whether the results are committed to the device.
             describe: returns a phrase for an argument by its index, for messages.
         """
-        place = self.sharding
         arguments = []
         for number, (leaf, keep) in enumerate(zip(leaves, self.kept, strict=True)):
             if keep:
                 what = describe if describe is not None else _number
-                arguments.append(argument_buffer(leaf, place, what, number))
+                arguments.append(argument_buffer(leaf, self.in_shardings[number], what, number))
         return self.execute(arguments, committed)
 
     # --------------------------------------------------------------------------------- inspection
@@ -374,7 +382,7 @@ def check_results_fit(lowered: LoweredModule | EquationProgram, sharding: Any) -
         for number, aval in enumerate(lowered.out_avals)
         if number not in reused
     )
-    if needed < FEWEST:
+    if needed < FEWEST or len(sharding._device_list) > 1:
         return
     there = device_memory(sharding._device)
     if there is not None and needed > there:

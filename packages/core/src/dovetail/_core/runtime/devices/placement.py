@@ -1,0 +1,112 @@
+"""Where programs over several devices run: the devices, and how arguments are divided."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from dovetail._core.base.bindings import xla_client
+from dovetail._core.ir.partition_spec import PartitionSpec
+from dovetail._core.runtime.devices import clients
+from dovetail._core.runtime.devices.named_sharding import NamedSharding, hlo_sharding
+
+__all__ = ["Placement"]
+
+
+class Placement:
+    """The devices of a program, and the shardings of its arguments. Equal ones are one object.
+
+    It stands where programs for one device have a sharding.
+
+    Args:
+        shardings: for each argument, the sharding that it has on these devices, or None; not None
+            for all.
+    """
+
+    __slots__ = (
+        "_device",
+        "_device_list",
+        "_internal_device_list",
+        "_plugin_client",
+        "_shardings",
+        "replicated",
+    )
+
+    memory_kind = None
+
+    replicated: NamedSharding
+    """The sharding of what all devices hold."""
+
+    def __new__(cls, shardings: Sequence[Any]) -> Placement:
+        key = tuple(shardings)
+        found = _interned.get(key)
+        if found is None:
+            found = object.__new__(cls)
+            found._shardings = key
+            first: Any = next(s for s in key if s is not None)
+            found.replicated = first.update(spec=PartitionSpec())
+            found._device = first._device
+            found._device_list = first._device_list
+            found._internal_device_list = first._internal_device_list
+            found._plugin_client = None
+            found = _interned.setdefault(key, found)
+        return found
+
+    def of_argument(self, number: int) -> Any:
+        """The sharding of an argument."""
+        given = self._shardings[number]
+        return self.replicated if given is None else given
+
+    def of_results(self, executable: Any, ranks: Sequence[int]) -> list[Any]:
+        """The shardings that the compiler has chosen for the results.
+
+        Args:
+            executable: the program.
+            ranks: the ranks of the results.
+        """
+        found = executable.get_output_shardings()
+        return [
+            self._named(xla_client.HloSharding.from_proto(own), ndim)
+            for own, ndim in zip(found, ranks, strict=False)
+        ]
+
+    def _named(self, tiling: Any, ndim: int) -> NamedSharding:
+        """The sharding over the mesh of the arguments that is such a tiling.
+
+        Raises:
+            NotImplementedError: it is none over its axes.
+        """
+        mesh = self.replicated.mesh
+        if tiling.is_replicated():
+            return self.replicated
+        tiles = list(tiling.tile_assignment_dimensions())[:ndim]
+        for entries in _entries(tiles, mesh.shape_tuple):
+            spec = PartitionSpec(*entries)
+            if hlo_sharding(mesh.shape_tuple, spec, ndim) == tiling:
+                while spec.partitions and spec.partitions[-1] is None:
+                    spec = PartitionSpec(*spec.partitions[:-1])
+                return NamedSharding(mesh, spec, self.replicated.memory_kind)
+        raise NotImplementedError(f"the tiling {tiling} is none over the axes of {mesh}")
+
+
+_interned: Final[dict[Any, Placement]] = {}
+clients.on_clear(_interned.clear)
+
+
+def _entries(tiles: Sequence[int], axes: Sequence[tuple[Any, int]]) -> Iterator[list[Any]]:
+    """The ways of dividing dimensions into so many parts over axes, each used at most once."""
+    if not tiles:
+        yield []
+        return
+    for count in range(len(axes) + 1):
+        for chosen in itertools.permutations(axes, count):
+            parts = 1
+            for _, size in chosen:
+                parts *= size
+            if parts != tiles[0] or any(size == 1 for _, size in chosen):
+                continue
+            rest = [axis for axis in axes if axis not in chosen]
+            names = tuple(name for name, _ in chosen)
+            for others in _entries(tiles[1:], rest):
+                yield [names or None, *others]
