@@ -13,6 +13,12 @@ from dovetail._core.ops.calls.barriers import optimization_barrier_p as optimiza
 from dovetail._core.ops.calls.barriers import stage as stage
 from dovetail._core.ops.calls.barriers import stage_p as stage_p
 from dovetail._core.ops.calls.composite import composite as composite
+from dovetail._core.ops.calls.sharding_constraint import (
+    sharding_constraint_p as sharding_constraint_p,
+)
+from dovetail._core.ops.calls.sharding_constraint import (
+    with_sharding_constraint as with_sharding_constraint,
+)
 from dovetail._core.ops.calls.tokens import after_all as after_all
 from dovetail._core.ops.calls.tokens import after_all_p as after_all_p
 from dovetail._core.ops.calls.tokens import create_token as create_token

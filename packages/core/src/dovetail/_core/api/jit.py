@@ -13,10 +13,12 @@ from dovetail._core.api.stages import Lowered, Traced, Wrapped
 from dovetail._core.base import caches, pytree
 from dovetail._core.base.typing import Device, PyTree
 from dovetail._core.base.unspecified import UNSPECIFIED
+from dovetail._core.ir.partition_spec import PartitionSpec
 from dovetail._core.runtime.calls.jit import JitFunction
-from dovetail._core.runtime.calls.staged_program import JitOptions
+from dovetail._core.runtime.calls.staged_program import AskedShardings, JitOptions
 from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices.layout import AutoLayout, Format
+from dovetail._core.runtime.devices.sharding import as_sharding
 from dovetail._core.transform.flattening import abstract, check_callable, name_of
 
 P = ParamSpec("P")
@@ -79,10 +81,10 @@ def jit(
     Args:
         fun: a pure function of arrays and pytrees of them. If left out, a decorator with these
             options is returned.
-        in_shardings: where arguments are placed; unspecified: where they are. Only a `Format` whose
-            layout is ``Layout.AUTO``, or a tree of them, can be given in this version.
-        out_shardings: where results are placed; unspecified: the compiler's choice. As for
-            `in_shardings`.
+        in_shardings: the shardings of positional arguments, a sharding or a tree that is a prefix of
+            the tuple of those that are not static; None for those that stay where they are. What
+            is not committed is placed so.
+        out_shardings: the shardings of results, likewise; None leaves them to the compiler.
         static_argnums: positional arguments that are part of the program. They must be hashable;
             each new value is compiled anew.
         static_argnames: keyword arguments that are part of the program. Numbers and names imply
@@ -121,13 +123,9 @@ def jit(
         >>> selu(jnp.arange(3.0))
         Array([0.  , 1.05, 2.1 ], dtype=float32)
     """
-    for name, value in (("in_shardings", in_shardings), ("out_shardings", out_shardings)):
-        if value is not UNSPECIFIED and not all(map(_leaves_the_choice, pytree.leaves(value))):
-            raise NotImplementedError(
-                f"{name} of jit needs arrays over several devices, which this version does not "
-                "have; place arguments with device_put, or use device="
-            )
     options: dict[str, Any] = {
+        "in_shardings": _asked("in_shardings", in_shardings),
+        "out_shardings": _asked("out_shardings", out_shardings),
         "static_argnums": static_argnums,
         "static_argnames": static_argnames,
         "donate_argnums": donate_argnums,
@@ -146,6 +144,8 @@ def jit(
 def _jit(
     fun: Callable[..., Any],
     *,
+    in_shardings: AskedShardings | None,
+    out_shardings: AskedShardings | None,
     static_argnums: Any,
     static_argnames: Any,
     donate_argnums: Any,
@@ -185,6 +185,8 @@ def _jit(
         keep_unused=bool(keep_unused),
         inline=inline,
         device=device,
+        in_shardings=in_shardings,
+        out_shardings=out_shardings,
         compiler_options=tuple(sorted((compiler_options or {}).items())),
     )
     engine = JitFunction(fun, options)
@@ -201,7 +203,7 @@ def _traced(engine: JitFunction, args: Any, kwargs: Any) -> Traced:
     staged = engine.staged_for(arguments, [abstract(leaf) for leaf in arguments.leaves])
 
     def place() -> Any:
-        return engine.place_for(arguments, staged.describe)
+        return engine.place_for(arguments, staged)
 
     return Traced(staged, place)
 
@@ -280,13 +282,32 @@ def _arguments(
     )
 
 
-def _leaves_the_choice(place: Any) -> bool:
-    """Whether a sharding asked of `jit` is what it does anyhow."""
-    return (
-        type(place) is Format
-        and place.sharding is None
-        and (place.layout is None or isinstance(place.layout, AutoLayout))
-    )
+def _asked(option: str, given: Any) -> AskedShardings | None:
+    """The shardings asked of `jit`; None if there are none."""
+    if given is UNSPECIFIED:
+        return None
+    leaves, tree = pytree.flatten(given, is_leaf=lambda x: x is None)
+    places = [_asked_sharding(option, leaf) for leaf in leaves]
+    if all(place is None for place in places):
+        return None
+    return AskedShardings(option, tree.unflatten(places))
+
+
+def _asked_sharding(option: str, place: Any) -> Any:
+    if isinstance(place, Format):
+        if place.layout is not None and not isinstance(place.layout, AutoLayout):
+            raise NotImplementedError(
+                f"{option} of jit: programs take and give arrays in the order that the compiler "
+                f"chooses, got {place.layout}; leave the layout out"
+            )
+        place = place.sharding
+    if place is None or place is UNSPECIFIED:
+        return None
+    if isinstance(place, PartitionSpec):
+        raise TypeError(
+            f"{option} of jit: {place} says nothing of devices; write NamedSharding(mesh, spec)"
+        )
+    return as_sharding(place, option)
 
 
 def _integers(value: Any, option: str, function: str) -> tuple[int, ...]:

@@ -11,6 +11,7 @@ from dovetail._core.hlo.calls import CallBuilder
 from dovetail._core.hlo.context import Locations
 from dovetail._core.hlo.mlir import Value
 from dovetail._core.hlo.operations import Values
+from dovetail._core.hlo.partitioning import Partitioning
 from dovetail._core.ir.jaxpr import ClosedJaxpr
 
 __all__ = ["Builder", "JaxprLowering"]
@@ -81,6 +82,8 @@ class Builder(CallBuilder):
         #: The index of the platform that the program runs on, if there are several.
         self.platform_index: Value | None = None
         self.host_callbacks: list[Any] = []
+        #: Meshes and shardings, in programs over several devices.
+        self.partitioning: Partitioning | None = None
         #: Functions to call with the sharding of the program's values at compilation.
         self.inspections: list[Callable[[Any], object]] = []
         #: Functions to call before the program is loaded, in the order of registration.
@@ -203,6 +206,12 @@ class Builder(CallBuilder):
         """
         self.host_callbacks.append(function)
         return len(self.host_callbacks) - 1
+
+    def on_first_device(self, count: int) -> dict[str, Any]:
+        """Attributes of an operation of so many results that only one of the devices may run."""
+        if self.partitioning is None:
+            return {}
+        return {"sdy.sharding": self.partitioning.first_device(count)}
 
     def prepare(self, function: Callable[[], object]) -> None:
         """Call a function now, and in every other process before it loads the program.

@@ -29,17 +29,18 @@ class Partitioning:
         """The symbol of a mesh, which is added to the module where it is new."""
         symbol = self._meshes.get(axes)
         if symbol is None:
-            symbol = self._meshes[axes] = self._module.unique_symbol("mesh")
             sizes = [sdy.MeshAxisAttr.get(str(name), size) for name, size in axes]
-            ir.Operation.create(
-                "sdy.mesh",
-                attributes={
-                    "sym_name": ir.StringAttr.get(symbol),
-                    "mesh": sdy.MeshAttr.get(sizes),
-                },
-                loc=self._module.locations.unknown,
-                ip=ir.InsertionPoint.at_block_begin(self._module.module.body),
-            )
+            symbol = self._meshes[axes] = self._add(sdy.MeshAttr.get(sizes))
+        return symbol
+
+    def _add(self, mesh: Attribute) -> str:
+        symbol = self._module.unique_symbol("mesh")
+        ir.Operation.create(
+            "sdy.mesh",
+            attributes={"sym_name": ir.StringAttr.get(symbol), "mesh": mesh},
+            loc=self._module.locations.unknown,
+            ip=ir.InsertionPoint.at_block_begin(self._module.module.body),
+        )
         return symbol
 
     def sharding(self, axes: Axes, spec: PartitionSpec, ndim: int) -> Attribute:
@@ -56,6 +57,14 @@ class Partitioning:
             list(map(_dimension, entries)),
             unreduced_axes=[_axis(name) for name, _ in axes if name in spec.unreduced],
         )
+
+    def first_device(self, count: int) -> Attribute:
+        """That an operation of so many results runs on the first device alone."""
+        symbol = self._meshes.get(())
+        if symbol is None:
+            symbol = self._meshes[()] = self._add(sdy.MeshAttr.get([], [0]))
+        there = sdy.TensorShardingAttr.get(symbol, [])
+        return sdy.TensorShardingPerValueAttr.get([there] * max(count, 1))
 
 
 def _axis(name: Hashable) -> Attribute:

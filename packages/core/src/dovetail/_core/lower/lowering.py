@@ -140,6 +140,7 @@ def lower_jaxpr(
     constants_threshold: int = 4096,
     overrides: Mapping[str, Rule] | None = None,
     arg_shardings: Sequence[Any] | None = None,
+    result_shardings: Sequence[Any] | None = None,
     arg_attributes: Sequence[Mapping[str, Any]] | None = None,
     result_attributes: Sequence[Mapping[str, Any]] | None = None,
     num_replicas: int = 1,
@@ -163,6 +164,7 @@ def lower_jaxpr(
         overrides: lowering rules by primitive name that take precedence over all others.
         arg_shardings: for each argument of the jaxpr, how it is divided over the axes of a mesh, an
             object with `mesh` and `spec`; None for programs of one device.
+        result_shardings: the same for each result; None for those that the compiler decides about.
         arg_attributes: for each argument of the jaxpr, attributes of the module's argument, such as
             ``{"mhlo.sharding": "{replicated}"}``.
         result_attributes: the same for each result.
@@ -225,13 +227,20 @@ def lower_jaxpr(
         else:
             # What is divided in another way than the result cannot be told to become it.
             donors.update(donation.aliases)
-            partitioning = Partitioning(built)
+            partitioning = program.builder.partitioning = Partitioning(built)
             for attributes, v, own in zip(
                 arguments, jaxpr.invars, _select(arg_shardings, used, None), strict=True
             ):
                 attributes["sdy.sharding"] = partitioning.sharding(
                     own.mesh.shape_tuple, own.spec, physical_aval(outer_aval(v.aval)).ndim
                 )
+            for attributes, v, own in zip(
+                results, jaxpr.outvars, result_shardings or [None] * count, strict=True
+            ):
+                if own is not None:
+                    attributes["sdy.sharding"] = partitioning.sharding(
+                        own.mesh.shape_tuple, own.spec, physical_aval(outer_aval(v.aval)).ndim
+                    )
         for number in donors:
             arguments[number]["jax.buffer_donor"] = True
         for attributes, result_name in zip(results, result_names or [None] * count, strict=True):

@@ -59,6 +59,7 @@ class Primitive:
         generates_nan: whether results can be nan or infinite when no operand is, so that `checkify`
             checks them. False for primitives that move, select or compare their operands, and for
             those that run jaxprs, whose operations are checked themselves.
+        device_parameter: the name of the parameter that says on which devices the result is.
         only_tokens: whether all operands and results are tokens, which hold no data.
         key_use: what it does with random keys: "moves" them, so that results hold the same keys;
             "derives" numbers or other keys from them, as often as one likes; or "consumes" them,
@@ -78,6 +79,7 @@ class Primitive:
     is_control_flow: ClassVar[bool] = False
     generates_nan: ClassVar[bool] = True
     only_tokens: ClassVar[bool] = False
+    device_parameter: ClassVar[str] = ""
     key_use: ClassVar[KeyUse] = "moves"
     shown_params: ClassVar[ShownParams] = {}
 

@@ -115,6 +115,7 @@ class BufferCallback(ValueCallback):
             has_side_effect=has_side_effect,
             operand_layouts=row_major,
             aliases=dict(input_output_aliases),
+            attributes=context.on_first_device(len(context.avals_out)),
         )
 
     def effects(self, *avals: Any, has_side_effect: bool, **params: Any) -> Effects:

@@ -208,6 +208,7 @@ def call_in_program(
         {"index": np.uint64(index)},
         has_side_effect=effect is not None,
         result_layouts=[tuple(range(getattr(t, "rank", 0)))[::-1] for t in types],
+        attributes=context.on_first_device(len(outs)),
     )
     if ordered:
         context.set_token(effect, results.pop(0))

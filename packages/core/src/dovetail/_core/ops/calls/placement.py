@@ -1,9 +1,9 @@
-"""The primitive `device_put`: a value on another device."""
+"""The primitive `device_put`: a value on another device, or divided over several."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
@@ -24,10 +24,38 @@ def set_placement(place: Placement) -> None:
     _place = place
 
 
+def place(x: Any, sharding: Any) -> Any:
+    """Place a value, outside compiled programs."""
+    return _place(x, sharding, None)
+
+
+def batched_sharding(sharding: Any, dim: int) -> Any:
+    """The sharding of a batch of arrays that have a sharding."""
+    if not hasattr(sharding, "spec"):
+        return sharding
+    entries = list(sharding.spec)
+    if dim <= len(entries):
+        entries.insert(dim, None)
+    return sharding.update(spec=sharding.spec.update(entries))
+
+
+def constrained(context: Builder, x: Any, sharding: Any) -> Any:
+    """A value of a program, divided as a sharding says."""
+    if context.partitioning is None or not hasattr(sharding, "spec"):
+        return x
+    aval = context.physical(context.avals_in[0])
+    how = context.partitioning.sharding(sharding.mesh.shape_tuple, sharding.spec, aval.ndim)
+    return context.op("sdy.sharding_constraint", [x], aval, {"sharding": how})
+
+
 class DevicePut(Primitive):
-    """The value on another device; inside a program, the value itself."""
+    """The value on another device.
+
+    Inside a program it is the value itself, divided in the way that is asked for.
+    """
 
     name = "device_put"
+    device_parameter: ClassVar[str] = "device"
 
     def abstract(self, x: Any, *, device: Any, src: Any, may_alias: bool | None) -> Any:
         return x
@@ -50,12 +78,16 @@ class DevicePut(Primitive):
     def batch(
         self, args: Sequence[Any], dims: Sequence[int | None], **params: Any
     ) -> tuple[Any, Any]:
-        return self.bind(*args, **params), dims[0]
+        (d,) = dims
+        assert d is not None
+        for name in ("device", "src"):
+            params[name] = batched_sharding(params[name], d)
+        return self.bind(*args, **params), d
 
     def lower(
         self, context: Builder, x: Any, *, device: Any, src: Any, may_alias: bool | None
     ) -> Any:
-        return x
+        return constrained(context, x, device)
 
     def evaluate(self, x: Any, *, device: Any, src: Any, may_alias: bool | None) -> Any:
         """Place the value, outside compiled programs."""

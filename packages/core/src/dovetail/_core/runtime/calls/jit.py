@@ -26,6 +26,7 @@ from dovetail._core.base.bindings import JaxRuntimeError
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import DebugInfo
 from dovetail._core.ops.calls.jit import call
+from dovetail._core.ops.calls.sharding_constraint import with_sharding_constraint
 from dovetail._core.runtime.arrays.buffers import is_buffer
 from dovetail._core.runtime.arrays.donation import donating
 from dovetail._core.runtime.calls.cache_misses import TraceSignature, explain_miss
@@ -37,7 +38,7 @@ from dovetail._core.runtime.calls.staged_program import JitOptions, StagedProgra
 from dovetail._core.runtime.devices import process_ends
 from dovetail._core.runtime.devices.sharding import as_sharding
 from dovetail._core.runtime.programs import compilation
-from dovetail._core.runtime.programs.arguments import from_foreign, resolve_device, resolve_place
+from dovetail._core.runtime.programs.arguments import from_foreign, resolve_asked, resolve_place
 from dovetail._core.trace.mutable_references import Ref
 from dovetail._core.trace.state import evaluation_trace, state
 from dovetail._core.trace.tracer import Tracer
@@ -308,7 +309,8 @@ class JitFunction:
         self, arguments: CallArguments, avals: Sequence[Any], names: tuple[str, ...]
     ) -> StagedProgram:
         info = DebugInfo("jit", self.options.name, location_of(self.function), names)
-        flat = FlatFunction(self._with_statics(arguments), arguments.in_tree, keywords=True)
+        function = self._constrained(self._with_statics(arguments))
+        flat = FlatFunction(function, arguments.in_tree, keywords=True)
         start = time.perf_counter()
         # A bound method: calling an object takes twice as much C stack, and Python 3.12 limits
         # the C stack that calls may use.
@@ -322,6 +324,17 @@ class JitFunction:
         return StagedProgram(
             closed, arguments.in_tree, flat.out_tree, donated, names, self.options, uses
         )
+
+    def _constrained(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function, asking for the shardings of its results inside other programs, too."""
+        asked = self.options.out_shardings
+        if asked is None:
+            return function
+
+        def constrained(*args: Any, **kwargs: Any) -> Any:
+            return with_sharding_constraint(function(*args, **kwargs), asked.tree)
+
+        return update_wrapper(constrained, function)
 
     def _with_statics(self, arguments: CallArguments) -> Callable[..., Any]:
         """The function with its static arguments bound."""
@@ -352,14 +365,17 @@ class JitFunction:
     def _place(self, operands: Sequence[Any], staged: StagedProgram) -> tuple[Any, bool]:
         """Where a call runs, and whether its results are committed to that place."""
         if self.options.device is None:
-            return resolve_device(operands, self.options.name, staged.describe)
+            return staged.place(operands)
         return as_sharding(self.options.device), True
 
-    def place_for(self, arguments: CallArguments, describe: Callable[[int], str]) -> Any:
+    def place_for(self, arguments: CallArguments, staged: StagedProgram) -> Any:
         """The sharding that a call would run under; None if nothing determines it."""
         if self.options.device is not None:
             return as_sharding(self.options.device)
-        return resolve_place(arguments.leaves, self.options.name, describe)
+        name, describe = self.options.name, staged.describe
+        if staged.asked is not None:
+            return resolve_asked(arguments.leaves, staged.asked, name, describe)
+        return resolve_place(arguments.leaves, name, describe)
 
     def clear(self) -> None:
         """Drop everything that was staged and compiled."""

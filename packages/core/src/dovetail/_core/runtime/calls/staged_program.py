@@ -12,17 +12,23 @@ from typing import Any
 
 import numpy as np
 
-from dovetail._core.base import config, dtypes, source
+from dovetail._core.base import config, dtypes, pytree, source
 from dovetail._core.base.bindings import JaxRuntimeError
 from dovetail._core.ir.avals import outer_aval
-from dovetail._core.ir.jaxpr import ClosedJaxpr
+from dovetail._core.ir.jaxpr import ClosedJaxpr, JaxprEqn
+from dovetail._core.ir.walk import all_equations
 from dovetail._core.ops.elementwise.conversion import copy_p
 from dovetail._core.runtime.calls.cache_misses import log_compiled
 from dovetail._core.runtime.calls.shortages import explained_shortage
 from dovetail._core.runtime.devices import clients, process_ends
 from dovetail._core.runtime.devices.address_space import reserve_for_compiler
 from dovetail._core.runtime.programs import compilation
-from dovetail._core.runtime.programs.arguments import partitioning
+from dovetail._core.runtime.programs.arguments import (
+    AskedPlaces,
+    partitioning,
+    resolve_asked,
+    resolve_device,
+)
 from dovetail._core.runtime.programs.program import (
     LoadedProgram,
     UnloadedProgram,
@@ -31,6 +37,33 @@ from dovetail._core.runtime.programs.program import (
 )
 from dovetail._core.trace.mutable_references import AbstractRef, Ref, RefState
 from dovetail._core.transform.referencing import RefEffects
+
+
+class AskedShardings:
+    """A tree of shardings, some of them None, that can be hashed.
+
+    Args:
+        option: the name of the option of `jit`.
+        tree: the tree.
+    """
+
+    __slots__ = ("_key", "option", "tree")
+
+    def __init__(self, option: str, tree: Any) -> None:
+        self.option = option
+        self.tree = tree
+        leaves, structure = pytree.flatten(tree, is_leaf=lambda x: x is None)
+        self._key = (option, tuple(leaves), structure)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AskedShardings) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def of(self, structure: Any) -> list[Any]:
+        """The shardings of the leaves of such a tree."""
+        return pytree.flatten_up_to_prefix(f"{self.option} of jit", self.tree, structure)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +79,8 @@ class JitOptions:
         keep_unused: whether the program keeps unused arguments.
         inline: whether calls under a trace are inlined.
         device: where the program runs; the arguments decide if None.
+        in_shardings: a tree of the shardings that arguments have; None where they have any.
+        out_shardings: the same for results.
         compiler_options: options of the compiler, by name.
     """
 
@@ -57,7 +92,16 @@ class JitOptions:
     keep_unused: bool = False
     inline: bool = False
     device: Any = None
+    in_shardings: AskedShardings | None = None
+    out_shardings: AskedShardings | None = None
     compiler_options: tuple[tuple[str, Any], ...] = ()
+
+
+def _sharding_of(equation: JaxprEqn) -> Any:
+    """The sharding over a mesh of devices that an equation asks for; None if it does not."""
+    parameter = equation.primitive.device_parameter
+    sharding = equation.params[parameter] if parameter else None
+    return sharding if hasattr(sharding, "spec") else None
 
 
 class StagedProgram:
@@ -74,10 +118,12 @@ class StagedProgram:
         uses: its use of mutable references.
         narrowed: index and dtype of the arguments that are converted to a narrower integer dtype,
             so Python integers must be checked before each call; None if not yet determined.
+        asked: the shardings that it asks for; None if there are none.
         programs: compiled programs by sharding.
     """
 
     __slots__ = (
+        "asked",
         "closed",
         "donated",
         "empty",
@@ -108,9 +154,33 @@ class StagedProgram:
         self.names = names
         self.options = options
         self.narrowed: tuple[tuple[int, Any], ...] | None = None
+        self.asked = self._asked()
         self.programs: dict[Any, Any] = {}
         outs = map(outer_aval, closed.out_avals)
         self.empty = [i for i, aval in enumerate(outs) if aval.dtype == dtypes.float0]
+
+    def _asked(self) -> AskedPlaces | None:
+        inside = next(filter(None, map(_sharding_of, all_equations(self.closed.jaxpr))), None)
+        options = self.options
+        if inside is None and options.in_shardings is None and options.out_shardings is None:
+            return None
+        arguments: list[Any] = [None] * self.in_tree.num_leaves
+        if options.in_shardings is not None:
+            # All arguments that count are positional ones.
+            positional = self.in_tree.children()[0]
+            arguments = options.in_shardings.of(positional)
+        results: list[Any] = [None] * self.out_tree.num_leaves
+        if options.out_shardings is not None:
+            results = options.out_shardings.of(self.out_tree)
+        more = len(self.closed.in_avals) - len(arguments), len(self.closed.out_avals) - len(results)
+        return AskedPlaces([*arguments, *[None] * more[0]], [*results, *[None] * more[1]], inside)
+
+    def place(self, operands: Sequence[Any]) -> tuple[Any, bool]:
+        """Where a call runs, and whether its results are committed to that place."""
+        name = self.options.name
+        if self.asked is None:
+            return resolve_device(operands, name, self.describe)
+        return resolve_asked(operands, self.asked, name, self.describe), True
 
     @property
     def in_avals(self) -> list[Any]:

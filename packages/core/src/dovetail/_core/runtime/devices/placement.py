@@ -20,8 +20,9 @@ class Placement:
     It stands where programs for one device have a sharding.
 
     Args:
-        shardings: for each argument, the sharding that it has on these devices, or None; not None
-            for all.
+        shardings: for each argument, the sharding that it has on these devices, or None.
+        results: for each result, the sharding that is asked for, or None; all None if None.
+        otherwise: a sharding on these devices, in case that all are None.
     """
 
     __slots__ = (
@@ -29,6 +30,7 @@ class Placement:
         "_device_list",
         "_internal_device_list",
         "_plugin_client",
+        "_results",
         "_shardings",
         "replicated",
     )
@@ -38,13 +40,16 @@ class Placement:
     replicated: NamedSharding
     """The sharding of what all devices hold."""
 
-    def __new__(cls, shardings: Sequence[Any]) -> Placement:
-        key = tuple(shardings)
+    def __new__(
+        cls, shardings: Sequence[Any], results: Sequence[Any] | None = None, otherwise: Any = None
+    ) -> Placement:
+        asked = None if results is None or set(results) == {None} else tuple(results)
+        key = (tuple(shardings), asked, otherwise)
         found = _interned.get(key)
         if found is None:
             found = object.__new__(cls)
-            found._shardings = key
-            first: Any = next(s for s in key if s is not None)
+            found._shardings, found._results = key[0], asked
+            first: Any = next(s for s in (*key[0], *(asked or ()), otherwise) if s is not None)
             found.replicated = first.update(spec=PartitionSpec())
             found._device = first._device
             found._device_list = first._device_list
@@ -58,6 +63,11 @@ class Placement:
         given = self._shardings[number]
         return self.replicated if given is None else given
 
+    @property
+    def asked(self) -> tuple[Any, ...] | None:
+        """The shardings that are asked for the results; None if they are left to the compiler."""
+        return self._results
+
     def of_results(self, executable: Any, ranks: Sequence[int]) -> list[Any]:
         """The shardings that the compiler has chosen for the results.
 
@@ -66,9 +76,10 @@ class Placement:
             ranks: the ranks of the results.
         """
         found = executable.get_output_shardings()
+        asked = self._results or (None,) * len(ranks)
         return [
-            self._named(xla_client.HloSharding.from_proto(own), ndim)
-            for own, ndim in zip(found, ranks, strict=False)
+            self._named(xla_client.HloSharding.from_proto(own), ndim) if known is None else known
+            for own, ndim, known in zip(found, ranks, asked, strict=False)
         ]
 
     def _named(self, tiling: Any, ndim: int) -> NamedSharding:

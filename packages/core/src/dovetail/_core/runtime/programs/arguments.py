@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,7 +21,11 @@ from dovetail._core.runtime.arrays.tokens import Token
 from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices.layout import Format
 from dovetail._core.runtime.devices.placement import Placement
-from dovetail._core.runtime.devices.sharding import Sharding, default_sharding
+from dovetail._core.runtime.devices.sharding import (
+    Sharding,
+    SingleDeviceSharding,
+    default_sharding,
+)
 
 __all__ = [
     "argument_buffer",
@@ -140,7 +144,7 @@ def resolve_device(
         if kind is Array or kind is KeyArray:
             buffer = leaf._buffer
             if buffer._committed:
-                place = buffer._sharding
+                place = on_its_device(buffer._sharding)
                 if common is None:
                     common, first = place, number
                 elif place is not common and (
@@ -154,6 +158,68 @@ def resolve_device(
     return common, True
 
 
+class AskedPlaces(NamedTuple):
+    """The shardings that a program asks for.
+
+    Attributes:
+        arguments: one for each argument, or None.
+        results: one for each result, or None.
+        inside: one of a value inside the program, or None.
+    """
+
+    arguments: Sequence[Any]
+    results: Sequence[Any]
+    inside: Any
+
+
+def resolve_asked(
+    leaves: Sequence[Any],
+    asked: AskedPlaces,
+    function: str,
+    describe: Callable[[int], str] | None = None,
+) -> Any:
+    """Where a program runs that asks for shardings.
+
+    Args:
+        leaves: the flat arguments, which may be abstract.
+        asked: what it asks for.
+        function: the function's name, for the message.
+        describe: returns a phrase for an argument by its index, for the message.
+
+    Raises:
+        DeviceMismatchError: an argument is committed to another sharding than the one that is asked
+            for, or shardings are on different devices.
+    """
+    shardings = []
+    for number, (leaf, wanted) in enumerate(zip(leaves, asked.arguments, strict=True)):
+        present = _committed_place(leaf)
+        if wanted is not None and present is not None:
+            ndim = len(getattr(leaf, "shape", ()))
+            if not present.is_equivalent_to(wanted, ndim):
+                name = f"argument {number}" if describe is None else describe(number)
+                raise DeviceMismatchError(
+                    f"{function} got {name} with the sharding {present}, and in_shardings asks for "
+                    f"{wanted}. Move it with dovetail.device_put(x, sharding) before the call"
+                )
+        shardings.append(present if wanted is None else wanted)
+    known = [s for s in (*shardings, *asked.results, asked.inside) if s is not None]
+    for other in known:
+        if other._device_list != known[0]._device_list:
+            raise DeviceMismatchError(
+                f"{function} asks for shardings on different devices: {known[0]} and {other}"
+            )
+    if len(known[0]._device_list) == 1:
+        return on_its_device(known[0])
+    return Placement(shardings, asked.results, known[0])
+
+
+def on_its_device(place: Any) -> Any:
+    """The sharding of the only device of a mesh; any other sharding itself."""
+    if type(place) is SingleDeviceSharding or len(place._device_list) > 1:
+        return place
+    return SingleDeviceSharding(place._device, place.memory_kind)
+
+
 def partitioning(place: Any, count: int) -> dict[str, Any]:
     """What lowering is told of a program's devices.
 
@@ -163,8 +229,11 @@ def partitioning(place: Any, count: int) -> dict[str, Any]:
     """
     if place is None or len(place._device_list) == 1:
         return {}
-    shardings = [place.of_argument(number) for number in range(count)]
-    return {"arg_shardings": shardings, "num_partitions": len(place._device_list)}
+    return {
+        "arg_shardings": [place.of_argument(number) for number in range(count)],
+        "result_shardings": place.asked,
+        "num_partitions": len(place._device_list),
+    }
 
 
 def resolve_place(
@@ -189,6 +258,7 @@ def resolve_place(
         place = _committed_place(leaf)
         if place is None:
             continue
+        place = on_its_device(place)
         if common is None:
             common, first = place, number
         elif place is not common and (

@@ -68,12 +68,12 @@ class LoadedProgram:
         "effects",
         "executable",
         "in_avals",
+        "in_shardings",
         "kept",
         "name",
         "out_avals",
-        "physical_out_avals",
-        "in_shardings",
         "out_shardings",
+        "physical_out_avals",
         "sharding",
     )
 

@@ -1,0 +1,112 @@
+"""The primitive `sharding_constraint`: a value that is divided in a given way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import numpy as np
+
+from dovetail._core.base import pytree
+from dovetail._core.base.errors import ShapeError
+from dovetail._core.base.typing import PyTree
+from dovetail._core.basis.operands import as_operand
+from dovetail._core.ir.partition_spec import PartitionSpec
+from dovetail._core.ops.calls import placement
+from dovetail._core.trace.primitive import Primitive
+from dovetail._core.trace.tracer import Tracer
+from dovetail._core.trace.zeros import Zero
+
+if TYPE_CHECKING:
+    from dovetail._core.hlo.builder import Builder
+
+
+class ShardingConstraint(Primitive):
+    """The value itself, divided over the devices of a mesh in a given way."""
+
+    name = "sharding_constraint"
+    generates_nan = False
+    device_parameter: ClassVar[str] = "sharding"
+
+    def abstract(self, x: Any, *, sharding: Any) -> Any:
+        try:
+            sharding.shard_shape(x.shape)
+        except ShapeError as error:
+            raise ShapeError(f"lax.with_sharding_constraint: {error}") from None
+        return x
+
+    def reference(self, x: Any, *, sharding: Any) -> Any:
+        return np.asarray(x)
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        return self.bind(*primals, **params), self.bind(*tangents, **params)
+
+    def transpose(self, cotangent: Any, x: Any, *, sharding: Any) -> Sequence[Any]:
+        return [cotangent if type(cotangent) is Zero else self.bind(cotangent, sharding=sharding)]
+
+    def batch(
+        self, args: Sequence[Any], dims: Sequence[int | None], *, sharding: Any
+    ) -> tuple[Any, Any]:
+        (x,), (d,) = args, dims
+        assert d is not None
+        return self.bind(x, sharding=placement.batched_sharding(sharding, d)), d
+
+    def lower(self, context: Builder, x: Any, *, sharding: Any) -> Any:
+        return placement.constrained(context, x, sharding)
+
+    def evaluate(self, x: Any, *, sharding: Any) -> Any:
+        """Place the value, outside compiled programs."""
+        return placement.place(x, sharding)
+
+
+sharding_constraint_p: Final = ShardingConstraint()
+
+
+def with_sharding_constraint(x: PyTree, shardings: PyTree) -> PyTree:
+    """Divide values inside a program over devices in a given way.
+
+    Outside compiled functions it is `dovetail.device_put`. Derivatives are divided likewise. Under
+    `vmap`, the compiler chooses for the new dimension.
+
+    Args:
+        x: an array, or a pytree of arrays.
+        shardings: a sharding, such as ``NamedSharding(mesh, PartitionSpec("x"))``, or a tree of
+            them that is a prefix of `x`; what is None stays as it is.
+
+    Returns:
+        `x`, with the same values.
+
+    Raises:
+        TypeError: a leaf of `shardings` is not a sharding.
+        ValueError: an array cannot be divided so, or the trees do not match.
+
+    Example:
+        >>> from dovetail.sharding import Mesh, NamedSharding, PartitionSpec as P
+        >>> rows = NamedSharding(Mesh(dt.devices()[:1], "rows"), P("rows"))
+        >>> f = dt.jit(lambda x: lax.with_sharding_constraint(x * 2, rows))
+        >>> print(f(jnp.arange(4)))
+        [0 2 4 6]
+    """
+    leaves, tree = pytree.flatten(x)
+    places = pytree.flatten_up_to_prefix(
+        "shardings of lax.with_sharding_constraint", shardings, tree
+    )
+    results = []
+    for leaf, place in zip(leaves, places, strict=True):
+        if place is None:
+            results.append(leaf)
+            continue
+        if not hasattr(place, "shard_shape"):
+            hint = "; write NamedSharding(mesh, spec)" if isinstance(place, PartitionSpec) else ""
+            raise TypeError(
+                f"lax.with_sharding_constraint: shardings holds {place!r}, which is no "
+                f"sharding{hint}"
+            )
+        operand = as_operand(leaf, "lax.with_sharding_constraint")
+        if isinstance(operand, Tracer) and not hasattr(place, "spec"):
+            results.append(operand)  # a program runs on one device as a whole
+            continue
+        results.append(sharding_constraint_p.bind(operand, sharding=place))
+    return tree.unflatten(results)
