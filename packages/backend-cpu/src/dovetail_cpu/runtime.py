@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from jaxlib import xla_client
+from jaxlib import version, xla_client
 
 from dovetail.extend import Client
 
@@ -16,6 +16,8 @@ OPTIONS: Final = ("asynchronous", "num_devices", "retained_memory")
 
 # Where XLA reads the size of its thread pools; the default is the number of processors.
 _POOL_SIZE: Final = ("PJRT_NPROC", "NPROC")
+
+_VERSION: Final = tuple(map(int, version.__version__.split(".")[:2]))
 
 _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
@@ -53,7 +55,7 @@ def make_client(options: Mapping[str, object]) -> Client:
         raise kind(f"cpu option retained_memory must be a number of bytes, got {retained!r}")
     if retained:
         keep_freed_memory(retained)
-    with at_least_two_threads():
+    with enough_threads(num_devices or 1):
         client: Client = xla_client.make_cpu_client(
             asynchronous=asynchronous, num_devices=num_devices
         )
@@ -61,16 +63,19 @@ def make_client(options: Mapping[str, object]) -> Client:
 
 
 @contextlib.contextmanager
-def at_least_two_threads() -> Iterator[None]:
-    """Make XLA create a pool of two threads on a single processor.
+def enough_threads(num_devices: int) -> Iterator[None]:
+    """Make XLA create a pool of at least two threads, or twice as many as there are devices.
 
     A callback can hold the only thread of a pool; a program that it runs would then wait forever.
+    In jaxlib before 0.11 each device holds a thread while it waits for the others in a collective
+    operation, and several programs may be under way.
     """
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
-    if processors > 1 or any(name in os.environ for name in _POOL_SIZE):
+    waiting = 2 * num_devices if num_devices > 1 and _VERSION < (0, 11) else 2
+    if processors >= waiting or any(name in os.environ for name in _POOL_SIZE):
         yield
         return
-    os.environ[_POOL_SIZE[0]] = "2"
+    os.environ[_POOL_SIZE[0]] = str(waiting)
     try:
         yield
     finally:

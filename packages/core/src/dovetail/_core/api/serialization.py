@@ -19,6 +19,7 @@ from dovetail._core.lower.donation import Donation
 from dovetail._core.runtime.calls.staged_program import JitOptions, StagedProgram
 from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices.client_libraries import library_text
+from dovetail._core.runtime.devices.placement import Placement
 from dovetail._core.runtime.devices.sharding import as_sharding
 from dovetail._core.runtime.programs.compilation import deserialized
 from dovetail._core.runtime.programs.disk_cache import host_processor
@@ -48,6 +49,7 @@ class _Interface:
     constants: tuple[Any, ...]
     preparations: tuple[Callable[[], object], ...]
     executable: bytes
+    places: tuple[Any, ...] | None
 
 
 def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
@@ -125,6 +127,7 @@ def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
             constants=tuple(compiled._lowered.hoisted),
             preparations=preparations,
             executable=executable,
+            places=_places(program),
         )
     )
     description = json.dumps(_facts(program.device)).encode()
@@ -184,6 +187,13 @@ def deserialize_and_load(
                 f"{interface.function} has {count}; pass what serialize returned with it"
             )
     sharding = as_sharding(device)
+    if interface.places is not None:
+        if execution_devices is not None:
+            raise ValueError(
+                f"the serialized program of {interface.function} runs on the devices that it was "
+                "compiled for; leave execution_devices out"
+            )
+        sharding = Placement(*interface.places)
     donation = Donation({}, interface.taken)
     lowered: Any = SimpleNamespace(
         name=interface.name,
@@ -223,6 +233,13 @@ def deserialize_and_load(
     )
     program = LoadedProgram(lowered, executable, sharding)
     return Compiled(staged, program, lowered, lambda: interface.executable)
+
+
+def _places(program: LoadedProgram) -> tuple[Any, ...] | None:
+    """The arguments of the `Placement` of a program; None for one device."""
+    if len(program.sharding._device_list) == 1:
+        return None
+    return program.in_shardings, program.out_shardings, program.sharding.replicated
 
 
 def _parts(serialized: bytes) -> tuple[dict[str, Any], bytes]:

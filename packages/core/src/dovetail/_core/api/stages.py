@@ -28,7 +28,7 @@ from dovetail._core.runtime.calls.shortages import watch
 from dovetail._core.runtime.calls.staged_program import StagedProgram
 from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices.sharding import as_sharding, default_sharding
-from dovetail._core.runtime.programs.arguments import resolve_device
+from dovetail._core.runtime.programs.arguments import misplaced, resolve_device
 from dovetail._core.runtime.programs.compilation import serialized, with_own_names
 from dovetail._core.runtime.programs.inspection import cost_of, hlo_of
 from dovetail._core.trace.mutable_references import Ref
@@ -396,17 +396,26 @@ class Compiled(Stage):
                 )
         references = staged.uses.references(leaves, name, staged.names)
         operands = staged.uses.operands(leaves, references)
+        program = self._program
         place, committed = resolve_device(operands, name, lambda i: staged.names[i])
-        if committed and place is not self._program.sharding:
-            own, other = (
-                f"{clients.describe_device(sharding._device)} with data in its memory "
-                f"{sharding.memory_kind!r}"
-                for sharding in (self._program.sharding, place)
-            )
+        number = misplaced(operands, program.in_shardings) if committed else None
+        if number is not None:
+            if len(program.sharding._device_list) == len(place._device_list) == 1:
+                own, other = (
+                    f"{clients.describe_device(sharding._device)} with data in its memory "
+                    f"{sharding.memory_kind!r}"
+                    for sharding in (program.sharding, place)
+                )
+                raise ValueError(
+                    f"the compiled program of {name} runs on {own}, but it got arguments that are "
+                    f"committed to {other}"
+                )
             raise ValueError(
-                f"the compiled program of {name} runs on {own}, but it got arguments that are "
-                f"committed to {other}"
+                f"the compiled program of {name} takes its argument {staged.names[number]} with "
+                f"the sharding {program.in_shardings[number]}, but it got one with "
+                f"{operands[number].sharding}; move it with dovetail.device_put(x, sharding)"
             )
+        committed = committed or len(program.sharding._device_list) > 1
         followed = follow_program(staged.closed, operands)
         watch(name, staged.closed.jaxpr, staged.names, self._program)
         try:

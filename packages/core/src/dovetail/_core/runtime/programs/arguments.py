@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dovetail._core.base import dtypes
-from dovetail._core.base.errors import DeviceMismatchError
+from dovetail._core.base.errors import DeviceMismatchError, ShapeError
 from dovetail._core.base.memory_errors import OutOfMemoryError
 from dovetail._core.ir.avals import aval_of, make_aval
 from dovetail._core.ir.jaxpr import Literal
@@ -193,10 +193,14 @@ def resolve_asked(
     shardings = []
     for number, (leaf, wanted) in enumerate(zip(leaves, asked.arguments, strict=True)):
         present = _committed_place(leaf)
-        if wanted is not None and present is not None:
-            ndim = len(getattr(leaf, "shape", ()))
-            if not present.is_equivalent_to(wanted, ndim):
-                name = f"argument {number}" if describe is None else describe(number)
+        if wanted is not None:
+            name = f"argument {number}" if describe is None else describe(number)
+            shape = getattr(leaf, "shape", ())
+            try:
+                wanted.shard_shape(shape)
+            except ShapeError as error:
+                raise ShapeError(f"in_shardings of jit, {name}: {error}") from None
+            if present is not None and not present.is_equivalent_to(wanted, len(shape)):
                 raise DeviceMismatchError(
                     f"{function} got {name} with the sharding {present}, and in_shardings asks for "
                     f"{wanted}. Move it with dovetail.device_put(x, sharding) before the call"
@@ -211,6 +215,15 @@ def resolve_asked(
     if len(known[0]._device_list) == 1:
         return on_its_device(known[0])
     return Placement(shardings, asked.results, known[0])
+
+
+def misplaced(leaves: Sequence[Any], shardings: Sequence[Any]) -> int | None:
+    """The number of the first argument that is committed to another sharding than the one given."""
+    for number, (leaf, expected) in enumerate(zip(leaves, shardings, strict=True)):
+        place = _committed_place(leaf)
+        if place is not None and not place.is_equivalent_to(expected, len(leaf.shape)):
+            return number
+    return None
 
 
 def on_its_device(place: Any) -> Any:
@@ -285,7 +298,17 @@ def _mismatch(
     describe: Callable[[int], str] | None,
 ) -> DeviceMismatchError:
     names = [f"argument {n}" if describe is None else describe(n) for n in numbers]
-    places = [_committed_place(leaves[n]) for n in numbers]
+    places = [on_its_device(_committed_place(leaves[n])) for n in numbers]
+    if any(len(place._device_list) > 1 for place in places):
+        lines = [
+            f"{name} ({short_type(getattr(leaves[n], 'aval', leaves[n]))}) has the sharding {place}"
+            for name, n, place in zip(names, numbers, places, strict=True)
+        ]
+        return DeviceMismatchError(
+            f"{function} got arguments that are committed to different devices: {lines[0]}, and "
+            f"{lines[1]}. Move one of them with dovetail.device_put(x, y.sharding); a program runs "
+            "on the same devices in the same order for all its arguments"
+        )
     devices = [place._device for place in places]
     texts = list(map(clients.describe_device, devices))
     compiled_for = any(map(clients.is_compile_only, devices))
