@@ -41,6 +41,7 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "debug_callback": "tests/ops/callbacks/test_debug.py",
     "device_put": "tests/runtime/arrays/test_transfer.py",
     "debug_print": "tests/ops/callbacks/test_debug.py",
+    "sharding_constraint": "tests/runtime/devices/test_programs_over_meshes.py",
     "while": "tests/ops/control/test_while_loop.py",  # its samples have no derivatives
     "offload": "tests/ops/checkpoint/test_remat.py",
     "remat2": "tests/ops/checkpoint/test_remat.py",

@@ -93,6 +93,7 @@ from dovetail._core.base.config import (
     transfer_guard_host_to_device as transfer_guard_host_to_device,
 )
 from dovetail._core.base.dtypes import float0 as float0
+from dovetail._core.ir.partition_spec import PartitionSpec as _PartitionSpec
 from dovetail._core.ops.callbacks.values import pure_callback as pure_callback
 from dovetail._core.ops.checkpoint.policies import checkpoint_policies as checkpoint_policies
 from dovetail._core.ops.custom.custom_gradient import closure_convert as closure_convert
@@ -114,9 +115,11 @@ from dovetail._core.runtime.devices.clients import local_devices as local_device
 from dovetail._core.runtime.devices.clients import process_count as process_count
 from dovetail._core.runtime.devices.clients import process_index as process_index
 from dovetail._core.runtime.devices.clients import process_indices as process_indices
+from dovetail._core.runtime.devices.named_sharding import NamedSharding as NamedSharding
 from dovetail._core.runtime.programs.effects import effects_barrier as effects_barrier
 from dovetail._core.trace.mutable_references import Ref as Ref
 
+P = _PartitionSpec
 checking_leaks = check_tracer_leaks
 jacobian = jacrev
 remat = checkpoint

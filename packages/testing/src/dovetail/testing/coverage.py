@@ -33,4 +33,5 @@ TESTED_BY: Final = {
     "remat2": "transformations::test_transformed_programs",
     "remat_opt": "transformations::test_calls_of_every_kind",
     "rng_uniform": "device::test_numbers_of_the_platforms_generator",
+    "sharding_constraint": "collectives::test_programs_over_a_mesh",
 }

@@ -81,9 +81,9 @@ def jit(
     Args:
         fun: a pure function of arrays and pytrees of them. If left out, a decorator with these
             options is returned.
-        in_shardings: the shardings of positional arguments, a sharding or a tree that is a prefix of
-            the tuple of those that are not static; None for those that stay where they are. What
-            is not committed is placed so.
+        in_shardings: the shardings of positional arguments: a sharding, or a tree that is a prefix
+            of the tuple of those that are not static; None for those that stay where they are.
+            What is not committed is placed so.
         out_shardings: the shardings of results, likewise; None leaves them to the compiler.
         static_argnums: positional arguments that are part of the program. They must be hashable;
             each new value is compiled anew.

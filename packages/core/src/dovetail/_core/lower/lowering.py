@@ -234,12 +234,12 @@ def lower_jaxpr(
                 attributes["sdy.sharding"] = partitioning.sharding(
                     own.mesh.shape_tuple, own.spec, physical_aval(outer_aval(v.aval)).ndim
                 )
-            for attributes, v, own in zip(
+            for attributes, out, own in zip(
                 results, jaxpr.outvars, result_shardings or [None] * count, strict=True
             ):
                 if own is not None:
                     attributes["sdy.sharding"] = partitioning.sharding(
-                        own.mesh.shape_tuple, own.spec, physical_aval(outer_aval(v.aval)).ndim
+                        own.mesh.shape_tuple, own.spec, physical_aval(outer_aval(out.aval)).ndim
                     )
         for number in donors:
             arguments[number]["jax.buffer_donor"] = True

@@ -1,7 +1,7 @@
 """Programs that run on all devices at once and exchange data, for backends that declare ``spmd``.
 
-The framework has no primitives for that yet, so the programs are written as StableHLO. They need
-two devices in this process; on a CPU, ``DOVETAIL_NUM_CPU_DEVICES=4`` creates four.
+Collective operations have no primitives yet, so programs with them are written as StableHLO. All
+need two devices in this process; on a CPU, ``DOVETAIL_NUM_CPU_DEVICES=4`` creates four.
 """
 
 from __future__ import annotations
@@ -12,8 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+import dovetail as dt
+from dovetail import lax
 from dovetail._core.ir.avals import make_aval
 from dovetail._core.runtime.programs.partitioned import run_partitioned
+from dovetail.sharding import Mesh, NamedSharding
+from dovetail.sharding import PartitionSpec as P
 from dovetail.testing.backend import BackendUnderTest
 
 NDArray = np.ndarray[Any, Any]
@@ -33,6 +37,24 @@ def devices(dovetail_backend: Backend) -> Sequence[Any]:
             f"the backend {dovetail_backend.platform!r} has one device here; collectives take two"
         )
     return available
+
+
+def test_programs_over_a_mesh(devices: Sequence[Any]) -> None:
+    """Arguments, a value inside and results are divided over devices, and hold what they should."""
+    count = len(devices)
+    mesh = Mesh(devices, "d")
+    rows, columns = (NamedSharding(mesh, spec) for spec in (P("d"), P(None, "d")))
+    x = np.arange(4 * count * count, dtype=np.float32).reshape(2 * count, 2 * count)
+
+    def function(x: Any) -> tuple[Any, Any]:
+        turned = lax.with_sharding_constraint(lax.transpose(x, (1, 0)), rows)
+        return lax.mul(turned, turned), lax.reduce_sum(x, (0,))
+
+    squares, sums = dt.jit(function, out_shardings=(columns, None))(dt.device_put(x, rows))
+    assert squares.sharding is columns
+    for shard in squares.addressable_shards:
+        np.testing.assert_array_equal(np.asarray(shard.data), (x.T**2)[shard.index])
+    np.testing.assert_array_equal(np.asarray(sums), x.sum(0))
 
 
 def _tensor(shape: Sequence[int]) -> str:

@@ -11,6 +11,7 @@ from dovetail._core.base import pytree
 from dovetail._core.base.errors import ShapeError
 from dovetail._core.base.typing import PyTree
 from dovetail._core.basis.operands import as_operand
+from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.partition_spec import PartitionSpec
 from dovetail._core.ops.calls import placement
 from dovetail._core.trace.primitive import Primitive
@@ -29,10 +30,7 @@ class ShardingConstraint(Primitive):
     device_parameter: ClassVar[str] = "sharding"
 
     def abstract(self, x: Any, *, sharding: Any) -> Any:
-        try:
-            sharding.shard_shape(x.shape)
-        except ShapeError as error:
-            raise ShapeError(f"lax.with_sharding_constraint: {error}") from None
+        sharding.shard_shape(x.shape)
         return x
 
     def reference(self, x: Any, *, sharding: Any) -> Any:
@@ -89,22 +87,34 @@ def with_sharding_constraint(x: PyTree, shardings: PyTree) -> PyTree:
         >>> print(f(jnp.arange(4)))
         [0 2 4 6]
     """
-    leaves, tree = pytree.flatten(x)
-    places = pytree.flatten_up_to_prefix(
-        "shardings of lax.with_sharding_constraint", shardings, tree
-    )
+    function = "lax.with_sharding_constraint"
+    return constrain(x, shardings, f"shardings of {function}", f"{function}: x")
+
+
+def constrain(x: PyTree, shardings: PyTree, argument: str, value: str) -> PyTree:
+    """`with_sharding_constraint` with other names in its messages.
+
+    Args:
+        x: an array, or a pytree of arrays.
+        shardings: a sharding, or a tree of them.
+        argument: a phrase for the shardings.
+        value: a phrase for the arrays, to which the path of one is added.
+    """
+    paths, tree = pytree.flatten_with_path(x)
+    places = pytree.flatten_up_to_prefix(argument, shardings, tree)
     results = []
-    for leaf, place in zip(leaves, places, strict=True):
+    for (path, leaf), place in zip(paths, places, strict=True):
         if place is None:
             results.append(leaf)
             continue
         if not hasattr(place, "shard_shape"):
             hint = "; write NamedSharding(mesh, spec)" if isinstance(place, PartitionSpec) else ""
-            raise TypeError(
-                f"lax.with_sharding_constraint: shardings holds {place!r}, which is no "
-                f"sharding{hint}"
-            )
+            raise TypeError(f"{argument} holds {place!r}, which is no sharding{hint}")
         operand = as_operand(leaf, "lax.with_sharding_constraint")
+        try:
+            place.shard_shape(aval_of(operand).shape)
+        except ShapeError as error:
+            raise ShapeError(f"{value}{pytree.keystr(path)}: {error}") from None
         if isinstance(operand, Tracer) and not hasattr(place, "spec"):
             results.append(operand)  # a program runs on one device as a whole
             continue

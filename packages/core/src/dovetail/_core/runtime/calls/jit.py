@@ -26,7 +26,7 @@ from dovetail._core.base.bindings import JaxRuntimeError
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import DebugInfo
 from dovetail._core.ops.calls.jit import call
-from dovetail._core.ops.calls.sharding_constraint import with_sharding_constraint
+from dovetail._core.ops.calls.sharding_constraint import constrain
 from dovetail._core.runtime.arrays.buffers import is_buffer
 from dovetail._core.runtime.arrays.donation import donating
 from dovetail._core.runtime.calls.cache_misses import TraceSignature, explain_miss
@@ -326,13 +326,22 @@ class JitFunction:
         )
 
     def _constrained(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The function, asking for the shardings of its results inside other programs, too."""
-        asked = self.options.out_shardings
-        if asked is None:
+        """The function, asking for shardings inside other programs, too."""
+        given, asked = self.options.in_shardings, self.options.out_shardings
+        name = self.options.name
+        if given is None and asked is None:
             return function
 
         def constrained(*args: Any, **kwargs: Any) -> Any:
-            return with_sharding_constraint(function(*args, **kwargs), asked.tree)
+            if given is not None:
+                args = constrain(
+                    args, given.tree, "in_shardings of jit", f"{name} with in_shardings, argument "
+                )
+            result = function(*args, **kwargs)
+            if asked is None:
+                return result
+            what = f"{name} with out_shardings, result "
+            return constrain(result, asked.tree, "out_shardings of jit", what)
 
         return update_wrapper(constrained, function)
 

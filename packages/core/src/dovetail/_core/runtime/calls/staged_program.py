@@ -160,9 +160,10 @@ class StagedProgram:
         self.empty = [i for i, aval in enumerate(outs) if aval.dtype == dtypes.float0]
 
     def _asked(self) -> AskedPlaces | None:
-        inside = next(filter(None, map(_sharding_of, all_equations(self.closed.jaxpr))), None)
+        found = filter(None, map(_sharding_of, all_equations(self.closed.jaxpr)))
+        inside = tuple(dict.fromkeys(found))
         options = self.options
-        if inside is None and options.in_shardings is None and options.out_shardings is None:
+        if not inside and options.in_shardings is None and options.out_shardings is None:
             return None
         arguments: list[Any] = [None] * self.in_tree.num_leaves
         if options.in_shardings is not None:

@@ -89,7 +89,11 @@ class NamedSharding(Sharding):
         Raises:
             TypeError: another name is given.
         """
-        fields = {"mesh": self.mesh, "spec": self.spec, "memory_kind": self._memory_kind}
+        fields: dict[str, Any] = {
+            "mesh": self.mesh,
+            "spec": self.spec,
+            "memory_kind": self._memory_kind,
+        }
         unknown = changes.keys() - fields.keys()
         if unknown:
             raise TypeError(
@@ -253,7 +257,7 @@ class _Abstract(NamedSharding):
         raise ValueError(f"{self} has no devices: its mesh is abstract")
 
     def devices_indices_map(self, global_shape: Shape) -> Mapping[Any, Index]:
-        return dict.fromkeys(self.device_set)  # type: ignore[arg-type]  # raises
+        return dict.fromkeys(self.device_set, ())  # raises
 
 
 if TYPE_CHECKING:

@@ -36,6 +36,12 @@ class Placement:
     )
 
     memory_kind = None
+    _device: Any
+    _device_list: list[Any]
+    _internal_device_list: Any
+    _plugin_client: None
+    _results: tuple[Any, ...] | None
+    _shardings: tuple[Any, ...]
 
     replicated: NamedSharding
     """The sharding of what all devices hold."""

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dovetail._core.base import dtypes
-from dovetail._core.base.errors import DeviceMismatchError, ShapeError
+from dovetail._core.base.errors import DeviceMismatchError
 from dovetail._core.base.memory_errors import OutOfMemoryError
 from dovetail._core.ir.avals import aval_of, make_aval
 from dovetail._core.ir.jaxpr import Literal
@@ -164,12 +164,12 @@ class AskedPlaces(NamedTuple):
     Attributes:
         arguments: one for each argument, or None.
         results: one for each result, or None.
-        inside: one of a value inside the program, or None.
+        inside: those of values inside the program.
     """
 
     arguments: Sequence[Any]
     results: Sequence[Any]
-    inside: Any
+    inside: Sequence[Any]
 
 
 def resolve_asked(
@@ -196,17 +196,13 @@ def resolve_asked(
         if wanted is not None:
             name = f"argument {number}" if describe is None else describe(number)
             shape = getattr(leaf, "shape", ())
-            try:
-                wanted.shard_shape(shape)
-            except ShapeError as error:
-                raise ShapeError(f"in_shardings of jit, {name}: {error}") from None
             if present is not None and not present.is_equivalent_to(wanted, len(shape)):
                 raise DeviceMismatchError(
                     f"{function} got {name} with the sharding {present}, and in_shardings asks for "
                     f"{wanted}. Move it with dovetail.device_put(x, sharding) before the call"
                 )
         shardings.append(present if wanted is None else wanted)
-    known = [s for s in (*shardings, *asked.results, asked.inside) if s is not None]
+    known = [s for s in (*shardings, *asked.results, *asked.inside) if s is not None]
     for other in known:
         if other._device_list != known[0]._device_list:
             raise DeviceMismatchError(
