@@ -274,10 +274,19 @@ class UnloadedProgram:
         name: the program's name.
         executable: jaxlib's executable, or the backend's.
         sharding: where it would run.
+        in_shardings: the sharding of each argument of the function.
+        out_shardings: the sharding of each result.
         calls_host: whether it calls Python.
     """
 
-    __slots__ = ("calls_host", "executable", "name", "sharding")
+    __slots__ = (
+        "calls_host",
+        "executable",
+        "in_shardings",
+        "name",
+        "out_shardings",
+        "sharding",
+    )
 
     def __init__(
         self, lowered: LoweredModule | EquationProgram, executable: Any, sharding: Any
@@ -285,6 +294,9 @@ class UnloadedProgram:
         self.name = lowered.name
         self.executable = executable
         self.sharding = sharding
+        self.in_shardings = [sharding.of_argument(i) for i in range(len(lowered.kept))]
+        ranks = [physical_aval(outer_aval(aval)).ndim for aval in lowered.out_avals]
+        self.out_shardings = sharding.of_results(executable, ranks)
         self.calls_host = bool(lowered.host_callbacks)
 
     @property
