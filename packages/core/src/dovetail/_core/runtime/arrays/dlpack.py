@@ -207,6 +207,10 @@ def address(buffer: Any) -> int:
     jaxlib's own call makes it look for jax if the buffer came from the host.
     """
     buffers.wait(buffer)
+    if len(buffer._sharding._device_list) > 1:
+        raise BufferError(
+            "an array on several devices has no address; x.addressable_data(0) has one"
+        )
     if type(buffer) is PluginBuffer:
         raise BufferError(f"arrays of the platform {buffer.platform()!r} have no address")
     platform = clients.platform_of(buffer._sharding._device)

@@ -69,7 +69,7 @@ class NamedSharding(Sharding):
         key = (mesh, spec, memory_kind)
         found = _interned.get(key)
         if found is None:
-            found = _interned[key] = _made(mesh, spec, memory_kind)
+            found = _interned.setdefault(key, _made(mesh, spec, memory_kind))
         return found
 
     @property

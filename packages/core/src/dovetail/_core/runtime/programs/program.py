@@ -373,11 +373,26 @@ def compile_module(
         MemoryError: its results are larger than the device's memory.
         ValueError: there is no such compiler option.
     """
-    for inspect in lowered.inspections:
-        inspect(sharding)
+    _inspect(lowered, sharding)
     check_results_fit(lowered, sharding)
     executable = compilation.compile_executable(lowered, sharding, compiler_options)
     return LoadedProgram(lowered, executable, sharding)
+
+
+def _inspect(lowered: LoweredModule | EquationProgram, sharding: Any) -> None:
+    """Tell what asks for shardings of values the one of the program.
+
+    Raises:
+        NotImplementedError: it runs on several devices, so that values may be divided in many ways.
+    """
+    if lowered.inspections and len(sharding._device_list) > 1:
+        raise NotImplementedError(
+            f"{lowered.name}: debug.inspect_array_sharding and visualize_array_sharding see results "
+            "of programs over several devices, not values inside them; return the value, and call "
+            "them with it"
+        )
+    for inspect in lowered.inspections:
+        inspect(sharding)
 
 
 def check_results_fit(lowered: LoweredModule | EquationProgram, sharding: Any) -> None:
@@ -410,7 +425,6 @@ def compile_unloaded(
     compiler_options: compilation.CompilerOptions | None = None,
 ) -> UnloadedProgram:
     """`compile_module` for a compile-only device."""
-    for inspect in lowered.inspections:
-        inspect(sharding)
+    _inspect(lowered, sharding)
     executable = compilation.compile_executable(lowered, sharding, compiler_options)
     return UnloadedProgram(lowered, executable, sharding)
