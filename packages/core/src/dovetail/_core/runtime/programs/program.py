@@ -387,9 +387,9 @@ def _inspect(lowered: LoweredModule | EquationProgram, sharding: Any) -> None:
     """
     if lowered.inspections and len(sharding._device_list) > 1:
         raise NotImplementedError(
-            f"{lowered.name}: debug.inspect_array_sharding and visualize_array_sharding see results "
-            "of programs over several devices, not values inside them; return the value, and call "
-            "them with it"
+            f"{lowered.name}: debug.inspect_array_sharding and visualize_array_sharding see "
+            "results of programs over several devices, not values inside them; return the value, "
+            "and call them with it"
         )
     for inspect in lowered.inspections:
         inspect(sharding)
