@@ -138,7 +138,8 @@ def no_sharding(function: str, out_sharding: Any) -> None:
     """Refuse the argument `out_sharding`."""
     if out_sharding is not None:
         raise NotImplementedError(
-            f"random.{function} does not take out_sharding yet: arrays lie on one device"
+            f"random.{function} does not take out_sharding yet: place the result with "
+            "dovetail.device_put(x, sharding)"
         )
 
 

@@ -42,7 +42,7 @@ class ShapeDtypeStruct:
         sharding: where the array would be placed, a sharding or a `Format`;
             `jit(f).lower(...).compile()` compiles for its device, which need not be present.
         weak_type: whether the dtype gives way to others in promotion.
-        manual_axis_type: for arrays over several devices, which this version does not have.
+        manual_axis_type: for shard_map, which this version does not have.
         is_ref: whether it describes a mutable reference to such an array.
 
     Raises:

@@ -72,7 +72,7 @@ def _table() -> dict[str, Unavailable]:
         sort_devices_by_process_index=True,
     )
     refuse(
-        "there are no meshes and no shard_map in dovetail; a program runs on one device",
+        "there is no shard_map in dovetail yet, and shardings are no part of types",
         auto_pcast=True,
         check_vma=False,
         disable_vmap_shmap_error=False,

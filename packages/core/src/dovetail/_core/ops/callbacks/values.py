@@ -235,7 +235,7 @@ def pure_callback(
             `dovetail.ShapeDtypeStruct`, for the results. A program must know these types before the
             function is called.
         *args: arguments of the function, trees of arrays.
-        sharding: must be None, since programs run on one device.
+        sharding: must be None: the first of a program's devices calls it.
         vmap_method: how to vectorize under `vmap`. ``"sequential"``: a loop with one call for each
             element; ``"sequential_unrolled"``: the same loop, unrolled; ``"expand_dims"``: one
             call, with a new leading dimension for mapped arguments, and one of size 1 for others;
@@ -307,7 +307,7 @@ def io_callback(
         result_shape_dtypes: a tree of objects with ``shape`` and ``dtype`` for the results; None if
             the function returns None.
         *args: arguments of the function, trees of arrays.
-        sharding: must be None, since programs run on one device.
+        sharding: must be None: the first of a program's devices calls it.
         ordered: whether this call keeps its order among other ordered calls, within a program and
             from one program to the next. Ordered calls cannot be mapped by `vmap`.
         **kwargs: keyword arguments, trees of arrays.

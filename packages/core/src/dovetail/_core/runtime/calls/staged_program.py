@@ -118,12 +118,12 @@ class StagedProgram:
         uses: its use of mutable references.
         narrowed: index and dtype of the arguments that are converted to a narrower integer dtype,
             so Python integers must be checked before each call; None if not yet determined.
-        asked: the shardings that it asks for; None if there are none.
         programs: compiled programs by sharding.
     """
 
     __slots__ = (
-        "asked",
+        "_asked",
+        "_looked",
         "closed",
         "donated",
         "empty",
@@ -154,12 +154,20 @@ class StagedProgram:
         self.names = names
         self.options = options
         self.narrowed: tuple[tuple[int, Any], ...] | None = None
-        self.asked = self._asked()
+        self._asked: AskedPlaces | None = None
+        self._looked = False
         self.programs: dict[Any, Any] = {}
         outs = map(outer_aval, closed.out_avals)
         self.empty = [i for i, aval in enumerate(outs) if aval.dtype == dtypes.float0]
 
-    def _asked(self) -> AskedPlaces | None:
+    @property
+    def asked(self) -> AskedPlaces | None:
+        """The shardings that it asks for; None if there are none."""
+        if not self._looked:
+            self._asked, self._looked = self._look_for_shardings(), True
+        return self._asked
+
+    def _look_for_shardings(self) -> AskedPlaces | None:
         found = filter(None, map(_sharding_of, all_equations(self.closed.jaxpr)))
         inside = tuple(dict.fromkeys(found))
         options = self.options
