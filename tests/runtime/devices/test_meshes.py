@@ -207,3 +207,90 @@ def test_arrays_that_cannot_be_divided(value: Any, text: str) -> None:
         dt.device_put(value, four)
     with pytest.raises(ValueError, match=text):
         dt.device_put(dt.numpy.asarray(value), four)
+
+
+def test_arrays_of_parts() -> None:
+    places = []
+
+    def part(index: Any) -> Any:
+        places.append(index)
+        return VALUE[index]
+
+    for spec in SPECS:
+        place = NamedSharding(MESH, spec)
+        places.clear()
+        x = dt.make_array_from_callback((8, 8), place, part)
+        np.testing.assert_array_equal(x, VALUE)
+        assert x.sharding is place
+        assert x.committed
+        assert len(places) == len({str(i) for i in place.devices_indices_map((8, 8)).values()})
+        parts = [shard.data for shard in x.addressable_shards]
+        again = dt.make_array_from_single_device_arrays((8, 8), place, parts[::-1])
+        np.testing.assert_array_equal(again, VALUE)
+        np.testing.assert_array_equal(again + 1, VALUE + 1)
+        tree = dt.make_array_from_process_local_data(place, {"a": VALUE})
+        assert tree["a"].sharding is place
+    one = dt.make_array_from_callback((8, 8), SingleDeviceSharding(DEVICES[1]), part)
+    assert one.devices() == {DEVICES[1]}
+    keys = random.split(random.key(0), 4)
+    placed = dt.make_array_from_callback((4,), sharding("x"), lambda index: keys[index])
+    np.testing.assert_array_equal(random.key_data(placed), random.key_data(keys))
+    typed = dt.make_array_from_callback((8, 8), sharding("x"), part, dtype="float32")
+    assert typed.dtype == "float32"
+
+
+PARTS = [dt.device_put(np.arange(2, dtype=np.int32), device) for device in DEVICES]
+FLAT = sharding(("x", "y"))
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "text"),
+    [
+        (lambda: dt.make_array_from_callback((8,), "x", abs), TypeError, "sharding must be"),
+        (lambda: dt.make_array_from_callback((8,), FLAT, 3), TypeError, "must be a function"),
+        (
+            lambda: dt.make_array_from_callback((6,), FLAT, lambda i: np.ones(2)),
+            ValueError,
+            "cannot be divided evenly",
+        ),
+        (
+            lambda: dt.make_array_from_callback((8,), FLAT, lambda i: np.ones(3)),
+            ValueError,
+            r"have the shape \(2,\), and the one on .* has \(3,\)",
+        ),
+        (lambda: dt.make_array_from_callback((8,), FLAT, lambda i: None), TypeError, "NoneType"),
+        (
+            lambda: dt.make_array_from_callback((8,), FLAT, lambda i: np.ones(2), dtype=int),
+            TypeError,
+            "have the dtype int32, and the one on .* has float32",
+        ),
+        (
+            lambda: dt.make_array_from_single_device_arrays((8,), FLAT, PARTS[:3]),
+            ValueError,
+            "one array must lie on each of the 4 devices",
+        ),
+        (
+            lambda: dt.make_array_from_single_device_arrays((8,), FLAT, [PARTS[0]] * 4),
+            ValueError,
+            "got 4, on",
+        ),
+        (
+            lambda: dt.make_array_from_single_device_arrays((8,), FLAT, [np.arange(2)] * 4),
+            TypeError,
+            "must be a list of arrays on devices",
+        ),
+        (
+            lambda: dt.make_array_from_single_device_arrays((8,), FLAT, PARTS[0]),
+            TypeError,
+            "must be a list of arrays on devices",
+        ),
+        (
+            lambda: dt.make_array_from_process_local_data(FLAT, np.arange(8), (16,)),
+            ValueError,
+            "global_shape is that of the data",
+        ),
+    ],
+)
+def test_parts_that_make_up_nothing(make: Any, error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        make()

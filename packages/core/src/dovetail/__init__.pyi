@@ -101,6 +101,15 @@ from dovetail._core.ops.custom.custom_gradient import custom_gradient as custom_
 from dovetail._core.ops.custom.custom_jvp import custom_jvp as custom_jvp
 from dovetail._core.ops.custom.custom_vjp import custom_vjp as custom_vjp
 from dovetail._core.runtime.arrays.array import Array as Array
+from dovetail._core.runtime.arrays.assembly import (
+    make_array_from_callback as make_array_from_callback,
+)
+from dovetail._core.runtime.arrays.assembly import (
+    make_array_from_process_local_data as make_array_from_process_local_data,
+)
+from dovetail._core.runtime.arrays.assembly import (
+    make_array_from_single_device_arrays as make_array_from_single_device_arrays,
+)
 from dovetail._core.runtime.arrays.shards import Shard as Shard
 from dovetail._core.runtime.arrays.transfer import block_until_ready as block_until_ready
 from dovetail._core.runtime.arrays.transfer import copy_to_host_async as copy_to_host_async
