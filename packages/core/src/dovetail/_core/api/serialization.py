@@ -239,7 +239,7 @@ def _places(program: LoadedProgram) -> tuple[Any, ...] | None:
     """The arguments of the `Placement` of a program; None for one device."""
     if len(program.sharding._device_list) == 1:
         return None
-    return program.in_shardings, program.out_shardings, program.sharding.replicated
+    return program.in_shardings, program.out_shardings, program.sharding._replicated
 
 
 def _parts(serialized: bytes) -> tuple[dict[str, Any], bytes]:

@@ -185,7 +185,7 @@ class PartitionSpec:
             unreduced_kind=kind if unreduced_kind is None else unreduced_kind,
         )
 
-    def of_rows(self) -> PartitionSpec:
+    def _of_rows(self) -> PartitionSpec:
         """The specification without the first dimension."""
         return self.update(self.partitions[1:])
 

@@ -136,7 +136,7 @@ def fastpath(
     ):
         return None  # C++ would move it without a look at the guard
     layouts: list[Any] = [None] * len(program.constants)
-    places: list[Any] = [program.sharding.replicated] * len(program.constants)
+    places: list[Any] = [program.sharding._replicated] * len(program.constants)
     on_host, several = False, len(program.sharding._device_list) > 1
     for number, (leaf, keep) in enumerate(zip(leaves, program.kept, strict=True)):
         kind = type(leaf)

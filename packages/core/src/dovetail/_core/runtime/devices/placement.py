@@ -30,9 +30,9 @@ class Placement:
         "_device_list",
         "_internal_device_list",
         "_plugin_client",
+        "_replicated",
         "_results",
         "_shardings",
-        "replicated",
     )
 
     memory_kind = None
@@ -43,7 +43,7 @@ class Placement:
     _results: tuple[Any, ...] | None
     _shardings: tuple[Any, ...]
 
-    replicated: NamedSharding
+    _replicated: NamedSharding
     """The sharding of what all devices hold."""
 
     def __new__(
@@ -56,7 +56,7 @@ class Placement:
             found = object.__new__(cls)
             found._shardings, found._results = key[0], asked
             first: Any = next(s for s in (*key[0], *(asked or ()), otherwise) if s is not None)
-            found.replicated = first.update(spec=PartitionSpec())
+            found._replicated = first.update(spec=PartitionSpec())
             found._device = first._device
             found._device_list = first._device_list
             found._internal_device_list = first._internal_device_list
@@ -64,17 +64,17 @@ class Placement:
             found = _interned.setdefault(key, found)
         return found
 
-    def of_argument(self, number: int) -> Any:
+    def _of_argument(self, number: int) -> Any:
         """The sharding of an argument."""
         given = self._shardings[number]
-        return self.replicated if given is None else given
+        return self._replicated if given is None else given
 
     @property
     def asked(self) -> tuple[Any, ...] | None:
         """The shardings that are asked for the results; None if they are left to the compiler."""
         return self._results
 
-    def of_results(self, executable: Any, ranks: Sequence[int]) -> list[Any]:
+    def _of_results(self, executable: Any, ranks: Sequence[int]) -> list[Any]:
         """The shardings that the compiler has chosen for the results.
 
         Args:
@@ -94,16 +94,16 @@ class Placement:
         Raises:
             NotImplementedError: it is none over its axes.
         """
-        mesh = self.replicated.mesh
+        mesh = self._replicated.mesh
         if tiling.is_replicated():
-            return self.replicated
+            return self._replicated
         tiles = list(tiling.tile_assignment_dimensions())[:ndim]
         for entries in _entries(tiles, mesh.shape_tuple):
             spec = PartitionSpec(*entries)
             if hlo_sharding(mesh.shape_tuple, spec, ndim) == tiling:
                 while spec.partitions and spec.partitions[-1] is None:
                     spec = PartitionSpec(*spec.partitions[:-1])
-                return NamedSharding(mesh, spec, self.replicated.memory_kind)
+                return NamedSharding(mesh, spec, self._replicated.memory_kind)
         raise NotImplementedError(f"the tiling {tiling} is none over the axes of {mesh}")
 
 

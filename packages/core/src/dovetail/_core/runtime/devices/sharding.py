@@ -74,16 +74,16 @@ class Sharding(ABC):
         """Whether arrays of the given rank are laid out identically under both shardings."""
         return self is other
 
-    # What a program asks where it runs: see `Placement`.
+    # What a program asks of the place where it runs: see `Placement`.
 
     @property
-    def replicated(self) -> Any:
+    def _replicated(self) -> Any:
         return self
 
-    def of_argument(self, number: int) -> Any:
+    def _of_argument(self, number: int) -> Any:
         return self
 
-    def of_results(self, executable: Any, ranks: Sequence[int]) -> list[Any]:
+    def _of_results(self, executable: Any, ranks: Sequence[int]) -> list[Any]:
         return [self] * len(ranks)
 
 
@@ -223,7 +223,7 @@ def _intern(cls: type, device: Any, memory_kind: str | None) -> SingleDeviceShar
 
 def of_rows(place: Any) -> Any:
     """The sharding of the rows of an array that has a sharding."""
-    return place if len(place._device_list) == 1 else place.update(spec=place.spec.of_rows())
+    return place if len(place._device_list) == 1 else place.update(spec=place.spec._of_rows())
 
 
 def memory_kinds(device: Any) -> list[str]:

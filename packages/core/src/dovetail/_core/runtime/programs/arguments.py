@@ -239,7 +239,7 @@ def partitioning(place: Any, count: int) -> dict[str, Any]:
     if place is None or len(place._device_list) == 1:
         return {}
     return {
-        "arg_shardings": [place.of_argument(number) for number in range(count)],
+        "arg_shardings": [place._of_argument(number) for number in range(count)],
         "result_shardings": place.asked,
         "num_partitions": len(place._device_list),
     }

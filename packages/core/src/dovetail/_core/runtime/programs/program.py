@@ -97,7 +97,7 @@ class LoadedProgram:
         if lowered.hoisted:
             with guards.suspended():
                 self.constants = [
-                    argument_buffer(constant, sharding.replicated, "a constant of the program")
+                    argument_buffer(constant, sharding._replicated, "a constant of the program")
                     for constant in lowered.hoisted
                 ]
         self._tokens = [i for i, aval in enumerate(self.out_avals) if type(aval) is AbstractToken]
@@ -109,9 +109,9 @@ class LoadedProgram:
             aval.dtype if isinstance(aval.dtype, dtypes.ExtendedDType) else None for aval in outer
         ]
         self._handlers: dict[bool, list[Any]] = {}
-        self.in_shardings = [sharding.of_argument(i) for i in range(len(self.kept))]
+        self.in_shardings = [sharding._of_argument(i) for i in range(len(self.kept))]
         ranks = [aval.ndim for aval in self.physical_out_avals]
-        self.out_shardings = sharding.of_results(executable, ranks)
+        self.out_shardings = sharding._of_results(executable, ranks)
 
     @property
     def returns_arrays(self) -> bool:
@@ -206,11 +206,11 @@ class LoadedProgram:
     def _execute_with_effects(self, arguments: Sequence[Any], handlers: list[Any]) -> list[Any]:
         """Run a program that calls Python or has effects visible to the host."""
         if self._seen:
-            handlers = [*handlers, buffers.handler(runtime_token, self.sharding.replicated, False)]
+            handlers = [*handlers, buffers.handler(runtime_token, self.sharding._replicated, False)]
         try:
             with effects.ordering() if self._ordered else contextlib.nullcontext():
                 if self._ordered:
-                    arguments = [*arguments, effects.take_token(self.sharding.replicated)]
+                    arguments = [*arguments, effects.take_token(self.sharding._replicated)]
                 run = self.executable.execute_sharded(arguments)
                 results: list[Any] = run.consume_with_handlers(handlers)
                 if self._seen:
@@ -294,9 +294,9 @@ class UnloadedProgram:
         self.name = lowered.name
         self.executable = executable
         self.sharding = sharding
-        self.in_shardings = [sharding.of_argument(i) for i in range(len(lowered.kept))]
+        self.in_shardings = [sharding._of_argument(i) for i in range(len(lowered.kept))]
         ranks = [physical_aval(outer_aval(aval)).ndim for aval in lowered.out_avals]
-        self.out_shardings = sharding.of_results(executable, ranks)
+        self.out_shardings = sharding._of_results(executable, ranks)
         self.calls_host = bool(lowered.host_callbacks)
 
     @property
