@@ -108,9 +108,19 @@ def test_a_choice_is_for_programs_alone() -> None:
     with pytest.raises(TypeError, match="no choice of a compiler"):
         dt.ShapeDtypeStruct((2,), F, sharding=Format(Layout.AUTO, place))
     for option in ("in_shardings", "out_shardings"):
-        for places in (place, Format(Layout.AUTO, place), [Format(Layout.AUTO), place]):
-            with pytest.raises(NotImplementedError, match=option):
-                dt.jit(model, **{option: places})
+        with pytest.raises(NotImplementedError, match=f"{option} of jit: .* leave the layout out"):
+            dt.jit(model, **{option: Format(Layout((0, 1)), place)})
+
+
+def test_a_device_that_is_asked_for() -> None:
+    device = dt.devices()[-1]
+    place = SingleDeviceSharding(device)
+    for places in (place, Format(Layout.AUTO, place), Format(None, place)):
+        for option in ("in_shardings", "out_shardings"):
+            function = dt.jit(lambda w: w @ w.T, **{option: places})
+            for value in (W, jnp.asarray(W), dt.device_put(W, device)):
+                assert function(value).devices() == {device}
+            np.testing.assert_allclose(function.lower(W).compile()(W), W @ W.T, rtol=1e-6)
 
 
 ABSTRACT: dict[str, Callable[[], Any]] = {
