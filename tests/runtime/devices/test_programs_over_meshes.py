@@ -166,6 +166,9 @@ def test_constraints() -> None:
     mapped = dt.vmap(lambda x: constrain(2 * x, row))
     close(mapped(VALUE), 2 * VALUE)
     assert dt.jit(mapped)(VALUE).sharding is COLUMNS
+    # The compiler chooses for the new dimension: here it is divided, and stays so.
+    assert dt.jit(mapped)(dt.device_put(VALUE, ROWS)).sharding is BOTH
+    assert mapped(VALUE).sharding is COLUMNS
     close(dt.vmap(lambda x: constrain(2 * x, row), 1, 1)(VALUE), 2 * VALUE)
     scanned = dt.jit(lambda x: lax.scan(lambda c, y: (constrain(c + y, row), None), x[0], x)[0])
     close(scanned(VALUE), VALUE[0] + VALUE.sum(0))

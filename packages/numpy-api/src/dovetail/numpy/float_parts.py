@@ -210,7 +210,7 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     require_kind("ldexp", exponent, "biu", "integer exponents")
     dtype = aval_of(x).dtype
     # Broadcast together, but keep both dtypes.
-    x = _not_narrow(x)
+    x = at_least_single(x)
     x, spread = promoted_pair("ldexp", x, convert(exponent, aval_of(x).dtype))
     shape = lax.broadcast_shapes(aval_of(x).shape, aval_of(spread).shape)
     x = lax.broadcast_in_dim(x, shape, _trailing(x, shape))
@@ -219,8 +219,8 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return convert(_scaled(x, exponent), dtype)
 
 
-def _not_narrow(x: Any) -> Any:
-    """Floats of 32 bits or more, so that results are rounded once."""
+def at_least_single(x: Any) -> Any:
+    """Floats of 32 bits or more, which factorisations accept, and of which results are exact."""
     return convert(x, np.dtype("float32")) if dtypes.itemsize_bits(aval_of(x).dtype) < 32 else x
 
 
@@ -270,7 +270,7 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     x = value(inexact("frexp", x))
     refuse_complex("frexp", x)
     given = aval_of(x).dtype
-    x = _not_narrow(x)
+    x = at_least_single(x)
     dtype = aval_of(x).dtype
     mantissa, bias, integer = _layout(dtype)
     int32 = np.dtype("int32")

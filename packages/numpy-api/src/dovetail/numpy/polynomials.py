@@ -26,6 +26,7 @@ from dovetail.extend.unchecked import slice_dimension
 from dovetail.numpy.compiled import compiled, compiled_with, plain
 from dovetail.numpy.conditions import pick, spread
 from dovetail.numpy.correlations import convolve
+from dovetail.numpy.float_parts import at_least_single
 from dovetail.numpy.joining import concatenate
 from dovetail.numpy.matrices import vander
 from dovetail.numpy.shapes import broadcast_shapes, broadcast_to, operand, reshaped
@@ -465,7 +466,7 @@ def poly(seq_of_zeros: ArrayLike) -> Array:
 
 def _eigenvalues(matrix: Any) -> Any:
     return lax.linalg.eig(
-        _at_least_single(matrix), compute_left_eigenvectors=False, compute_right_eigenvectors=False
+        at_least_single(matrix), compute_left_eigenvectors=False, compute_right_eigenvectors=False
     )[0]
 
 
@@ -509,7 +510,7 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
 
 @compiled
 def _all_roots(x: Any) -> Any:
-    x = _at_least_single(x)
+    x = at_least_single(x)
     dtype = aval_of(x).dtype
     count = _size(x) - 1
     if count < 1:
@@ -536,12 +537,6 @@ def _all_roots(x: Any) -> Any:
 
 def _sorted_by(keys: Any, values: Any) -> Any:
     return lax.sort((keys, values), num_keys=1, is_stable=True)
-
-
-def _at_least_single(x: Any) -> Any:
-    """An operand that factorisations accept: no 16-bit floats."""
-    dtype = aval_of(x).dtype
-    return convert(x, np.dtype("float32")) if dtypes.itemsize_bits(dtype) < 32 else x
 
 
 # ------------------------------------------------------------------------------------------ fitting
@@ -653,7 +648,7 @@ def _fitted(
     x, y = same_dtype([x, y])
     x, y = inexact("polyfit", x), inexact("polyfit", y, "y")
     x_dtype = aval_of(x).dtype
-    x, y = _at_least_single(x), _at_least_single(y)
+    x, y = at_least_single(x), at_least_single(y)
     dtype = aval_of(x).dtype
     points, size = _size(x), degree + 1
     is_vector = aval_of(y).ndim == 1

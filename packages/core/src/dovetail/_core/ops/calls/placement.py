@@ -29,13 +29,19 @@ def place(x: Any, sharding: Any) -> Any:
     return _place(x, sharding, None)
 
 
-def batched_sharding(sharding: Any, dim: int) -> Any:
-    """The sharding of a batch of arrays that have a sharding."""
+def batched_sharding(sharding: Any, dim: int, entry: Any = None) -> Any:
+    """The sharding of a batch of arrays that have a sharding.
+
+    Args:
+        sharding: that of each array.
+        dim: the new dimension.
+        entry: what the specification says of it.
+    """
     if not hasattr(sharding, "spec"):
         return sharding
     entries = list(sharding.spec)
-    if dim <= len(entries):
-        entries.insert(dim, None)
+    entries += [None] * (dim - len(entries))
+    entries.insert(dim, entry)
     return sharding.update(spec=sharding.spec.update(entries))
 
 

@@ -49,13 +49,18 @@ class ShardingConstraint(Primitive):
     ) -> tuple[Any, Any]:
         (x,), (d,) = args, dims
         assert d is not None
-        return self.bind(x, sharding=placement.batched_sharding(sharding, d)), d
+        free = placement.batched_sharding(sharding, d, PartitionSpec.UNCONSTRAINED)
+        return self.bind(x, sharding=free), d
 
     def lower(self, context: Builder, x: Any, *, sharding: Any) -> Any:
         return placement.constrained(context, x, sharding)
 
     def evaluate(self, x: Any, *, sharding: Any) -> Any:
-        """Place the value, outside compiled programs."""
+        """Place the value, outside compiled programs, where no compiler chooses."""
+        if hasattr(sharding, "spec"):
+            free = PartitionSpec.UNCONSTRAINED
+            whole = [None if entry is free else entry for entry in sharding.spec]
+            sharding = sharding.update(spec=sharding.spec.update(whole))
         return placement.place(x, sharding)
 
 
@@ -66,7 +71,7 @@ def with_sharding_constraint(x: PyTree, shardings: PyTree) -> PyTree:
     """Divide values inside a program over devices in a given way.
 
     Outside compiled functions it is `dovetail.device_put`. Derivatives are divided likewise. Under
-    `vmap`, the compiler chooses for the new dimension.
+    `vmap`, the compiler chooses for the new dimension, as it does for `P.UNCONSTRAINED`.
 
     Args:
         x: an array, or a pytree of arrays.

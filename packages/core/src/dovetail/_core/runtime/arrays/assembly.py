@@ -13,7 +13,7 @@ from dovetail._core.base.typing import ArrayLike, DTypeLike, PyTree, ShapeLike
 from dovetail._core.ir.avals import physical_aval
 from dovetail._core.ops.shape.dimensions import canonical_shape
 from dovetail._core.runtime.arrays import buffers
-from dovetail._core.runtime.arrays.array import Array, wrap_as
+from dovetail._core.runtime.arrays.array import Array, KeyArray, wrap_as
 from dovetail._core.runtime.arrays.transfer import device_put
 from dovetail._core.runtime.devices.layout import Format
 from dovetail._core.runtime.devices.sharding import Index, Sharding, SingleDeviceSharding
@@ -122,8 +122,9 @@ def make_array_from_single_device_arrays(
     function = "make_array_from_single_device_arrays"
     place = _checked_place(function, sharding)
     sizes = canonical_shape(shape, function)
-    if not isinstance(arrays, (list, tuple)) or not all(type(x) in _ARRAYS for x in arrays):
-        kinds = [type(x).__name__ for x in arrays] if isinstance(arrays, (list, tuple)) else arrays
+    listed = isinstance(arrays, (list, tuple))
+    if not listed or not all(type(x) in (Array, KeyArray) for x in arrays):
+        kinds = [type(x).__name__ for x in arrays] if listed else arrays
         raise NonArrayArgumentError(
             f"{function}: arrays must be a list of arrays on devices, got {kinds!r:.80}; "
             "dovetail.device_put(x, device) places one"
@@ -188,9 +189,6 @@ def make_array_from_process_local_data(
                     f"the data, {np.shape(leaf)}, or None; got {shape}"
                 )
     return device_put(local_data, sharding)
-
-
-_ARRAYS = frozenset({Array, *Array.__subclasses__()})
 
 
 def _checked_place(function: str, sharding: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -31,8 +32,8 @@ class Placement:
         "_internal_device_list",
         "_plugin_client",
         "_replicated",
-        "_results",
         "_shardings",
+        "asked",
     )
 
     memory_kind = None
@@ -40,9 +41,10 @@ class Placement:
     _device_list: list[Any]
     _internal_device_list: Any
     _plugin_client: None
-    _results: tuple[Any, ...] | None
     _shardings: tuple[Any, ...]
 
+    asked: tuple[Any, ...] | None
+    """The shardings that are asked for the results; None if they are left to the compiler."""
     _replicated: NamedSharding
     """The sharding of what all devices hold."""
 
@@ -54,7 +56,7 @@ class Placement:
         found = _interned.get(key)
         if found is None:
             found = object.__new__(cls)
-            found._shardings, found._results = key[0], asked
+            found._shardings, found.asked = key[0], asked
             first: Any = next(s for s in (*key[0], *(asked or ()), otherwise) if s is not None)
             found._replicated = first.update(spec=PartitionSpec())
             found._device = first._device
@@ -69,11 +71,6 @@ class Placement:
         given = self._shardings[number]
         return self._replicated if given is None else given
 
-    @property
-    def asked(self) -> tuple[Any, ...] | None:
-        """The shardings that are asked for the results; None if they are left to the compiler."""
-        return self._results
-
     def _of_results(self, executable: Any, ranks: Sequence[int]) -> list[Any]:
         """The shardings that the compiler has chosen for the results.
 
@@ -82,7 +79,7 @@ class Placement:
             ranks: the ranks of the results.
         """
         found = executable.get_output_shardings()
-        asked = self._results or (None,) * len(ranks)
+        asked = self.asked or (None,) * len(ranks)
         return [
             self._named(xla_client.HloSharding.from_proto(own), ndim) if known is None else known
             for own, ndim, known in zip(found, ranks, asked, strict=False)
@@ -92,7 +89,7 @@ class Placement:
         """The sharding over the mesh of the arguments that is such a tiling.
 
         Raises:
-            NotImplementedError: it is none over its axes.
+            NotImplementedError: it is none over its axes, such as a part of one.
         """
         mesh = self._replicated.mesh
         if tiling.is_replicated():
@@ -104,7 +101,10 @@ class Placement:
                 while spec.partitions and spec.partitions[-1] is None:
                     spec = PartitionSpec(*spec.partitions[:-1])
                 return NamedSharding(mesh, spec, self._replicated.memory_kind)
-        raise NotImplementedError(f"the tiling {tiling} is none over the axes of {mesh}")
+        raise NotImplementedError(
+            f"the compiler divides a result as {tiling}, which is not along axes of {mesh}; ask "
+            "for another sharding of it with out_shardings of jit"
+        )
 
 
 _interned: Final[dict[Any, Placement]] = {}
@@ -118,10 +118,8 @@ def _entries(tiles: Sequence[int], axes: Sequence[tuple[Any, int]]) -> Iterator[
         return
     for count in range(len(axes) + 1):
         for chosen in itertools.permutations(axes, count):
-            parts = 1
-            for _, size in chosen:
-                parts *= size
-            if parts != tiles[0] or any(size == 1 for _, size in chosen):
+            sizes = [size for _, size in chosen]
+            if math.prod(sizes) != tiles[0] or 1 in sizes:
                 continue
             rest = [axis for axis in axes if axis not in chosen]
             names = tuple(name for name, _ in chosen)

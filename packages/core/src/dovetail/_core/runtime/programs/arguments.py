@@ -147,9 +147,7 @@ def resolve_device(
                 place = on_its_device(buffer._sharding)
                 if common is None:
                     common, first = place, number
-                elif place is not common and (
-                    len(place._device_list) == 1 or place._device_list != common._device_list
-                ):
+                elif _are_apart(place, common):
                     raise _mismatch(leaves, (first, number), function, describe)
     if common is None:
         return default_sharding(), False
@@ -270,13 +268,17 @@ def resolve_place(
         place = on_its_device(place)
         if common is None:
             common, first = place, number
-        elif place is not common and (
-            len(place._device_list) == 1 or place._device_list != common._device_list
-        ):
+        elif _are_apart(place, common):
             raise _mismatch(leaves, (first, number), function, describe)
     if common is not None and len(common._device_list) > 1:
         return Placement(list(map(_committed_place, leaves)))
     return common
+
+
+def _are_apart(place: Any, other: Any) -> bool:
+    """Whether no program runs on both: it divides arguments in many ways, over the same devices."""
+    one = len(place._device_list) == 1
+    return place is not other and (one or place._device_list != other._device_list)
 
 
 def _committed_place(leaf: Any) -> Any:
@@ -295,20 +297,17 @@ def _mismatch(
 ) -> DeviceMismatchError:
     names = [f"argument {n}" if describe is None else describe(n) for n in numbers]
     places = [on_its_device(_committed_place(leaves[n])) for n in numbers]
-    if any(len(place._device_list) > 1 for place in places):
-        lines = [
-            f"{name} ({short_type(getattr(leaves[n], 'aval', leaves[n]))}) has the sharding {place}"
-            for name, n, place in zip(names, numbers, places, strict=True)
-        ]
-        return DeviceMismatchError(
-            f"{function} got arguments that are committed to different devices: {lines[0]}, and "
-            f"{lines[1]}. Move one of them with dovetail.device_put(x, y.sharding); a program runs "
-            "on the same devices in the same order for all its arguments"
-        )
     devices = [place._device for place in places]
-    texts = list(map(clients.describe_device, devices))
+    texts = [f"is on {clients.describe_device(device)}" for device in devices]
     compiled_for = any(map(clients.is_compile_only, devices))
-    if devices[0] is devices[1]:
+    if any(len(place._device_list) > 1 for place in places):
+        what = "different devices"
+        texts = [f"has the sharding {place}" for place in places]
+        advice = (
+            "Move one of them with dovetail.device_put(x, y.sharding); a program runs on the same "
+            "devices in the same order for all its arguments"
+        )
+    elif devices[0] is devices[1]:
         what = "different memories of one device"
         texts = [f"{text}, memory {p.memory_kind!r}" for text, p in zip(texts, places, strict=True)]
         advice = (
@@ -326,7 +325,7 @@ def _mismatch(
             "that it follows the others"
         )
     lines = [
-        f"{name} ({short_type(getattr(leaves[n], 'aval', leaves[n]))}) is on {text}"
+        f"{name} ({short_type(getattr(leaves[n], 'aval', leaves[n]))}) {text}"
         for name, n, text in zip(names, numbers, texts, strict=True)
     ]
     return DeviceMismatchError(

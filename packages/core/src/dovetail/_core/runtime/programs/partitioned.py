@@ -1,30 +1,31 @@
 """Runs handwritten StableHLO modules on several devices at once.
 
-The framework itself does not generate such programs yet. The conformance kit uses them to test the
-communication between a backend's devices.
+Collective operations have no primitives yet. The conformance kit tests the communication between a
+backend's devices with such modules.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
-from dovetail._core.base.bindings import _jax, xla_client
+from dovetail._core.base.bindings import xla_client
+from dovetail._core.ir.partition_spec import PartitionSpec
 from dovetail._core.plugins.hookspecs import CompileRequest
 from dovetail._core.plugins.manager import manager
 from dovetail._core.runtime.arrays import buffers
 from dovetail._core.runtime.arrays.host import numpy_aval
 from dovetail._core.runtime.devices import clients, process_ends
+from dovetail._core.runtime.devices.mesh import Mesh
+from dovetail._core.runtime.devices.named_sharding import NamedSharding
 from dovetail._core.runtime.devices.sharding import SingleDeviceSharding
 from dovetail._core.runtime.programs.compilation import compile_options
 
 __all__ = ["run_partitioned"]
 
 NDArray = np.ndarray[Any, Any]
-
-_COPY: Final = xla_client.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
 
 
 def run_partitioned(
@@ -55,42 +56,13 @@ def run_partitioned(
             name="partitioned",
         )
     )
-    placed = [_divided(argument, devices) for argument in arguments]
+    rows = NamedSharding(Mesh(devices, "d"), PartitionSpec("d"))
+    placed = [buffers.put(argument, numpy_aval(argument), rows, True) for argument in arguments]
     results = executable.execute_sharded(placed).disassemble_into_single_device_arrays()
     return [
         [_read(part, aval, device) for part, device in zip(result, devices, strict=True)]
         for result, aval in zip(results, parts, strict=True)
     ]
-
-
-class _Divided(_jax.GSPMDSharding):  # type: ignore[misc]
-    """Sharding along the first dimension, with the Python methods that jaxlib calls."""
-
-    memory_kind = None
-
-    def __init__(self, devices: Sequence[Any], rank: int) -> None:
-        op = xla_client.OpSharding()
-        op.type = xla_client.OpSharding.Type.OTHER
-        op.tile_assignment_dimensions = [len(devices)] + [1] * (rank - 1)
-        op.tile_assignment_devices = list(range(len(devices)))
-        self._assigned = tuple(devices)
-        self._written = xla_client.HloSharding.from_proto(op)
-        super().__init__(xla_client.DeviceList(self._assigned), self._written)
-
-    @property
-    def _device_assignment(self) -> tuple[Any, ...]:
-        return self._assigned
-
-    def _to_xla_hlo_sharding(self, num_dimensions: int) -> Any:
-        return self._written
-
-
-def _divided(argument: NDArray, devices: Sequence[Any]) -> Any:
-    parts = [np.ascontiguousarray(part) for part in np.split(argument, len(devices))]
-    sharding = _Divided(devices, argument.ndim)
-    return _jax.batched_device_put(
-        numpy_aval(argument), sharding, parts, list(devices), True, False, _COPY, True
-    )
 
 
 def _read(buffer: Any, aval: Any, device: Any) -> NDArray:
