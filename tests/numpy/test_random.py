@@ -717,5 +717,5 @@ def test_public_names() -> None:
 
 
 def test_sharding_is_refused() -> None:
-    with pytest.raises(NotImplementedError, match="one device"):
+    with pytest.raises(NotImplementedError, match="does not take out_sharding yet: place"):
         random.uniform(KEY, (2,), out_sharding=object())
