@@ -11,6 +11,7 @@ from dovetail._core.base.typing import PyTree
 from dovetail._core.basis.operands import as_result
 from dovetail._core.ir.avals import shape_of
 from dovetail._core.trace.mutable_references import Ref, refuse_parts
+from dovetail._core.trace.named_axes import BatchAxis, axes_of
 from dovetail._core.transform.batch import batch_flat, place_batch
 from dovetail._core.transform.flattening import (
     FlatFunction,
@@ -44,9 +45,11 @@ def vmap(
             not be arrays. Keyword arguments are mapped over axis 0.
         out_axes: the position of the new axis in each part of the result, as a prefix of the
             result; None for a part that does not depend on the mapped arguments.
-        axis_name: a name for the mapped axis, for collective operations.
+        axis_name: a name for the mapped axis, for collective operations such as `lax.psum`.
         axis_size: the number of elements; needed only if no argument is mapped.
-        spmd_axis_name: accepted for compatibility; must be None.
+        spmd_axis_name: the name of an axis of a mesh, or a tuple of them, over which the mapped
+            axis is divided: `lax.with_sharding_constraint` and `dovetail.shard_map` inside divide
+            it so.
         sum_match: accepted for compatibility; must be False.
 
     Returns:
@@ -62,8 +65,9 @@ def vmap(
         (2,)
     """
     check_callable(fun, "vmap")
-    if spmd_axis_name is not None or sum_match:
-        raise NotImplementedError("spmd_axis_name and sum_match of vmap must keep their defaults")
+    if sum_match:
+        raise NotImplementedError("sum_match of vmap must keep its default")
+    spmd = () if spmd_axis_name is None else axes_of(spmd_axis_name)
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     if not (in_axes is None or type(in_axes) is int or isinstance(in_axes, tuple)):
@@ -97,10 +101,11 @@ def vmap(
             leaves, dims, axis_size, lambda: leaf_names(fun, args, kwargs), name
         )
         flat = FlatFunction(fun, tree, keywords=True)
+        axis = BatchAxis(axis_name, size, spmd)
         if lends:
-            outs, out_dims = _batch_references(flat, leaves, dims, size, axis_name)
+            outs, out_dims = _batch_references(flat, leaves, dims, axis)
         else:
-            outs, out_dims = batch_flat(flat, leaves, dims, size, axis_name)
+            outs, out_dims = batch_flat(flat, leaves, dims, size, axis)
         destinations = pytree.flatten_up_to_prefix(
             f"out_axes of vmap of {name}", out_axes, flat.out_tree
         )
@@ -117,8 +122,7 @@ def _batch_references(
     flat: FlatFunction,
     leaves: Sequence[Any],
     dims: Sequence[int | None],
-    size: int,
-    axis_name: Hashable | None,
+    axis: BatchAxis,
 ) -> tuple[list[Any], list[int | None]]:
     """`batch_flat` for arguments that include mutable references.
 
@@ -131,12 +135,12 @@ def _batch_references(
         if type(leaf) is Ref and d is not None
     ]
     function = Lending(flat, leaves, mapped, f"vmap of {name_of(flat.function)}")
-    outs, out_dims = batch_flat(function, function.values(), dims, size, axis_name)
+    outs, out_dims = batch_flat(function, function.values(), dims, axis.size, axis)
     count = flat.out_tree.num_leaves
     for i, value, dim in zip(function.changed, outs[count:], out_dims[count:], strict=True):
         destination = dims[i]
         assert destination is not None
-        leaves[i].write(place_batch(value, dim, size, destination))
+        leaves[i].write(place_batch(value, dim, axis.size, destination))
     return outs[:count], out_dims[:count]
 
 

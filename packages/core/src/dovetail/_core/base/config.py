@@ -641,6 +641,14 @@ raise_persistent_cache_errors = Option(
 trace_state: Cell[Any] = Cell("dovetail_trace_state", None, include_in_jit_key=True)
 """Set by the trace layer while a trace is current, to keep the C++ jit off its fast path."""
 
+named_axes: Cell[tuple[Any, ...]] = Cell("dovetail_named_axes", (), include_in_trace_context=True)
+"""The axes that collective operations can name: see `trace/named_axes.py`."""
+
+current_mesh: Cell[Any] = Cell(
+    "dovetail_mesh", None, include_in_jit_key=True, include_in_trace_context=True
+)
+"""The mesh that `set_mesh` and `use_abstract_mesh` have set; None if there is none."""
+
 callback_depth: Cell[int] = Cell("dovetail_callback_depth", 0, include_in_jit_key=True)
 """Which of the callbacks that run now this thread is in, 0 for none.
 
@@ -668,7 +676,11 @@ part of it.
 
 def names_in_trace_key() -> list[str]:
     """The names of the options whose values `trace_key` gives, in its order."""
-    return [name for name in config if config.option(name).affects_tracing]
+    return [
+        *(name for name in config if config.option(name).affects_tracing),
+        "named_axes",
+        "mesh",
+    ]
 
 
 check_environment()

@@ -17,6 +17,7 @@ from dovetail._core.ir.avals import ShapedArray, make_aval, shape_of
 from dovetail._core.ir.jaxpr import Literal
 from dovetail._core.ir.shown_params import ShownParams, is_given, never
 from dovetail._core.trace.primitive import Primitive
+from dovetail._core.trace.state import state
 from dovetail._core.trace.zeros import Unwanted, Zero
 
 if TYPE_CHECKING:
@@ -362,7 +363,12 @@ def to_front(x: Any, dim: int | None, size: int) -> Any:
 
 def batch_size(args: Sequence[Any], dims: Sequence[int | None]) -> int:
     """The size of the batch dimension of a batching rule's arguments."""
-    return next(shape_of(a)[d] for a, d in zip(args, dims, strict=True) if d is not None)
+    for a, d in zip(args, dims, strict=True):
+        if d is not None:
+            return shape_of(a)[d]
+    # No argument has one: a program inside names the axis that is mapped over.
+    assert state.batch_axis is not None
+    return state.batch_axis.size
 
 
 def instantiate_zeros(tangent: Any) -> Any:

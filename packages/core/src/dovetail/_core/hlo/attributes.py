@@ -275,6 +275,10 @@ class AttributeBuilder:
         """The accuracy of an elementary function: ``DEFAULT``, ``HIGHEST`` or ``TOLERANCE``."""
         return stablehlo.ResultAccuracyAttr.get(atol, rtol, ulps, mode)
 
+    def unit(self) -> Attribute:
+        """An attribute that says something by being there."""
+        return ir.UnitAttr.get()
+
     def channel(self, handle: int, kind: int) -> Attribute:
         """A channel of a collective: its number and its type."""
         return stablehlo.ChannelHandle.get(handle, kind)

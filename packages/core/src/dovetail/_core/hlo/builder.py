@@ -7,11 +7,10 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 from dovetail._core.base.config import config
-from dovetail._core.hlo.calls import CallBuilder
+from dovetail._core.hlo.collectives import CollectiveBuilder
 from dovetail._core.hlo.context import Locations
 from dovetail._core.hlo.mlir import Value
 from dovetail._core.hlo.operations import Values
-from dovetail._core.hlo.partitioning import Partitioning
 from dovetail._core.ir.jaxpr import ClosedJaxpr
 
 __all__ = ["Builder", "JaxprLowering"]
@@ -48,7 +47,7 @@ class JaxprLowering(Protocol):
         """The jaxpr of a Python function."""
 
 
-class Builder(CallBuilder):
+class Builder(CollectiveBuilder):
     """Creates StableHLO; each module has one, the `context` of every lowering rule.
 
     Rules call its methods, which create operations at the current insertion point, and return a
@@ -82,8 +81,6 @@ class Builder(CallBuilder):
         #: The index of the platform that the program runs on, if there are several.
         self.platform_index: Value | None = None
         self.host_callbacks: list[Any] = []
-        #: Meshes and shardings, in programs over several devices.
-        self.partitioning: Partitioning | None = None
         #: Functions to call with the sharding of the program's values at compilation.
         self.inspections: list[Callable[[Any], object]] = []
         #: Functions to call before the program is loaded, in the order of registration.

@@ -7,7 +7,7 @@ comparing them, which tracing does for every equation, runs no Python.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from math import prod
 from typing import Any, Final, NoReturn, cast
 from weakref import WeakValueDictionary
@@ -24,6 +24,9 @@ class AbstractValue:
     """Base of everything a variable of a jaxpr can stand for."""
 
     __slots__ = ()
+
+    #: The axes of a mesh along which the value may differ from device to device.
+    vma: frozenset[Hashable] = frozenset()
 
     def short_name(self) -> str:
         """The form used when a jaxpr is printed, such as ``f32[3,4]``."""
@@ -46,6 +49,8 @@ class ShapedArray(AbstractValue):
         weak_type: whether the value came from a Python scalar and yields to other dtypes in
             promotion.
         sharding: how the value is laid out over devices, if that is part of its type.
+        vma: the manual axes of a mesh along which the value may differ from device to device
+            ("varying manual axes"), inside `dovetail.shard_map`.
 
     Example:
         >>> ShapedArray((2, 3), np.float32)
@@ -54,30 +59,39 @@ class ShapedArray(AbstractValue):
         True
     """
 
-    __slots__ = ("__weakref__", "dtype", "ndim", "shape", "sharding", "size", "weak_type")
+    __slots__ = ("__weakref__", "dtype", "ndim", "shape", "sharding", "size", "vma", "weak_type")
 
     shape: Shape
     dtype: Any
     weak_type: bool
     sharding: Any
+    vma: frozenset[Hashable]
     ndim: int
     size: int
 
     def __new__(
-        cls, shape: Iterable[Any], dtype: Any, weak_type: bool = False, *, sharding: Any = None
+        cls,
+        shape: Iterable[Any],
+        dtype: Any,
+        weak_type: bool = False,
+        *,
+        sharding: Any = None,
+        vma: Iterable[Hashable] = (),
     ) -> ShapedArray:
         if not isinstance(dtype, dtypes.ExtendedDType):
             dtype = np.dtype(dtype)
-        return make_aval(tuple(map(operator.index, shape)), dtype, bool(weak_type), sharding)
+        shape = tuple(map(operator.index, shape))
+        return make_aval(shape, dtype, bool(weak_type), sharding, frozenset(vma))
 
     def __repr__(self) -> str:
         dims = ",".join(map(str, self.shape))
         name = self.dtype.name if isinstance(self.dtype, np.dtype) else str(self.dtype)
         weak = ", weak_type=True" if self.weak_type else ""
-        return f"ShapedArray({name}[{dims}]{weak})"
+        return f"ShapedArray({name}[{dims}]{_shown_axes(self.vma)}{weak})"
 
     def short_name(self) -> str:
-        return f"{dtypes.short_name(self.dtype)}[{','.join(map(str, self.shape))}]"
+        dims = ",".join(map(str, self.shape))
+        return f"{dtypes.short_name(self.dtype)}[{dims}]{_shown_axes(self.vma)}"
 
     str_short = short_name
 
@@ -97,6 +111,7 @@ class ShapedArray(AbstractValue):
         shape: Shape | None = None,
         dtype: Any = None,
         weak_type: bool | None = None,
+        vma: frozenset[Hashable] | None = None,
     ) -> ShapedArray:
         """The same aval with some of its parts replaced."""
         return make_aval(
@@ -104,6 +119,7 @@ class ShapedArray(AbstractValue):
             self.dtype if dtype is None else dtype,
             self.weak_type if weak_type is None else weak_type,
             self.sharding,
+            self.vma if vma is None else vma,
         )
 
     def strengthen(self) -> ShapedArray:
@@ -116,7 +132,7 @@ class ShapedArray(AbstractValue):
         return make_aval(self.shape, dtypes.float0, False, None)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (make_aval, (self.shape, self.dtype, self.weak_type, self.sharding))
+        return (make_aval, (self.shape, self.dtype, self.weak_type, self.sharding, self.vma))
 
     def __copy__(self) -> ShapedArray:
         return self
@@ -125,15 +141,27 @@ class ShapedArray(AbstractValue):
         return self
 
 
+def _shown_axes(vma: frozenset[Hashable]) -> str:
+    if not vma:
+        return ""
+    names = sorted(map(str, vma))
+    return "{V:" + (names[0] if len(names) == 1 else f"({','.join(names)})") + "}"
+
+
 _interned: Final[WeakValueDictionary[Any, ShapedArray]] = WeakValueDictionary()
 _new: Final = object.__new__
+_invariant: Final[frozenset[Hashable]] = frozenset()
 
 
 def make_aval(
-    shape: Shape, dtype: Any, weak_type: bool = False, sharding: Any = None
+    shape: Shape,
+    dtype: Any,
+    weak_type: bool = False,
+    sharding: Any = None,
+    vma: frozenset[Hashable] = _invariant,
 ) -> ShapedArray:
     """`ShapedArray` for parts that are already canonical: a tuple of ints and a dtype object."""
-    key = (shape, dtype, weak_type, sharding)
+    key = (shape, dtype, weak_type, sharding, vma)
     aval = _interned.get(key)
     if aval is None:
         assert not isinstance(dtype, str), "names of dtypes are no dtypes"
@@ -142,6 +170,7 @@ def make_aval(
         candidate.dtype = dtype
         candidate.weak_type = weak_type
         candidate.sharding = sharding
+        candidate.vma = vma
         candidate.ndim = len(shape)
         candidate.size = prod(shape)
         aval = _interned.setdefault(key, candidate)
@@ -334,5 +363,5 @@ def physical_aval(aval: Any) -> Any:
     dtype = aval.dtype
     if isinstance(dtype, dtypes.ExtendedDType):
         shape, numbers = dtype.physical(aval.shape)
-        return make_aval(tuple(shape), numbers)
+        return make_aval(tuple(shape), numbers, vma=aval.vma)
     return aval

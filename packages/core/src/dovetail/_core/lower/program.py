@@ -12,6 +12,7 @@ import numpy as np
 from dovetail._core.base.limits import deeper
 from dovetail._core.base.source import SourceLocation
 from dovetail._core.hlo.builder import Builder
+from dovetail._core.hlo.collectives import ManualAxes
 from dovetail._core.hlo.mlir import Value
 from dovetail._core.hlo.module import ModuleBuilder
 from dovetail._core.hlo.operations import Values, values_of
@@ -42,6 +43,7 @@ class _Function:
     symbol: str
     closed: ClosedJaxpr
     platforms: tuple[str, ...]
+    manual: ManualAxes | None
 
 
 def _state(builder: Builder) -> dict[str, Any]:
@@ -112,10 +114,11 @@ class Program:
         cache_key: Hashable,
     ) -> list[Value]:
         consts = tuple([id(c) for c in jaxpr.consts])
-        key = (id(jaxpr.jaxpr), consts, builder.platforms, cache_key)
+        key = (id(jaxpr.jaxpr), consts, builder.platforms, builder.manual, cache_key)
         function = self.functions.get(key)
         if function is None:
-            function = _Function(self.module.unique_symbol(name), jaxpr, builder.platforms)
+            symbol = self.module.unique_symbol(name)
+            function = _Function(symbol, jaxpr, builder.platforms, builder.manual)
             self.functions[key] = function
             # Bodies are emitted later, from a queue: calls may nest deeper than Python's stack.
             self.pending.append(function)
@@ -242,7 +245,7 @@ class Program:
             builder.location = builder.locations.unknown
             # The compiler prefixes the names inside the function with the name of the call.
             builder.name_stack = builder.scope = ""
-            builder.platforms = function.platforms
+            builder.platforms, builder.manual = function.platforms, function.manual
             ordered = ordered_effects(closed.effects)
             tokens = [abstract_token for _ in ordered]
             avals = (*self.leading_avals(closed), *tokens, *closed.in_avals)

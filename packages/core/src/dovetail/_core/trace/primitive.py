@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, ClassVar, Final, Literal, NoReturn, final
 
 from dovetail._core.base import caches
 from dovetail._core.base.errors import MissingRuleError
 from dovetail._core.base.registrations import importing, is_imported_again
 from dovetail._core.base.source import describe
+from dovetail._core.ir.avals import ShapedArray
 from dovetail._core.ir.jaxpr import Effects, JaxprEqn, no_effects
 from dovetail._core.ir.shown_params import ShownParams
 from dovetail._core.ir.walk import Reduction, jaxprs_and_closed_jaxprs
@@ -60,6 +61,10 @@ class Primitive:
             checks them. False for primitives that move, select or compare their operands, and for
             those that run jaxprs, whose operations are checked themselves.
         device_parameter: the name of the parameter that says on which devices the result is.
+        axis_parameter: the name of the parameter that names the axes which a collective operation
+            runs over.
+        types_axes: whether `abstract` says along which manual axes results vary. Otherwise all
+            operands are made to vary alike, and the results vary as they do.
         only_tokens: whether all operands and results are tokens, which hold no data.
         key_use: what it does with random keys: "moves" them, so that results hold the same keys;
             "derives" numbers or other keys from them, as often as one likes; or "consumes" them,
@@ -80,6 +85,8 @@ class Primitive:
     generates_nan: ClassVar[bool] = True
     only_tokens: ClassVar[bool] = False
     device_parameter: ClassVar[str] = ""
+    axis_parameter: ClassVar[str] = ""
+    types_axes: ClassVar[bool] = False
     key_use: ClassVar[KeyUse] = "moves"
     shown_params: ClassVar[ShownParams] = {}
 
@@ -175,6 +182,20 @@ class Primitive:
         """
         self._missing("batch")
 
+    def operand_axes(
+        self, avals: Sequence[Any], params: Mapping[str, Any]
+    ) -> Sequence[frozenset[Hashable]]:
+        """For each operand, the manual axes of a mesh along which it has to vary.
+
+        Args:
+            avals: the avals of the operands, some of which vary along manual axes, unless this
+                primitive `types_axes`.
+            params: the parameters.
+        """
+        if self.types_axes:
+            return [aval.vma for aval in avals]
+        return [frozenset().union(*(aval.vma for aval in avals))] * len(avals)
+
     def lower(self, context: Any, *values: Any, **params: Any) -> Any:
         """Emit StableHLO; `context` is a `dovetail._core.hlo.builder.Builder`."""
         self._missing("lower")
@@ -248,19 +269,63 @@ class Primitive:
 
     @final
     def infer(self, avals: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
-        """`abstract`, cached for hashable parameters."""
+        """`abstract`, cached for hashable parameters.
+
+        `AxesDiffer` if operands do not vary along the manual axes of a mesh as they have to.
+        """
         try:
             key = (avals, tuple(params.items())) if params else avals
             inferred = self._abstract_cache.get(key)
         except TypeError:
-            return self.abstract(*avals, **params)
+            return self._infer(avals, params)
         if inferred is None:
-            inferred = self.abstract(*avals, **params)
+            inferred = self._infer(avals, params)
             # A jaxpr equals only itself: as a key it would live for ever and never be hit. So would
             # whatever a user's function has captured.
             if not jaxprs_and_closed_jaxprs(params) and not any(map(_holds, params.values())):
                 self._abstract_cache[key] = inferred
         return inferred
+
+    def _infer(self, avals: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
+        if not self.types_axes and not any(aval.vma for aval in avals):
+            return self.abstract(*avals, **params)
+        wanted = self.operand_axes(avals, params)
+        if any(a.vma != axes for a, axes in zip(avals, wanted, strict=True)):
+            for number, (aval, axes) in enumerate(zip(avals, wanted, strict=True)):
+                if not aval.vma <= axes:
+                    raise TypeError(
+                        f"{self.name}: operand {number} is {aval.short_name()}, which varies "
+                        f"along {sorted(map(str, aval.vma - axes))} of the mesh, and what is "
+                        "called was traced for a value that does not"
+                    )
+            return AxesDiffer(tuple(wanted))
+        if self.types_axes:
+            return self.abstract(*avals, **params)
+        # A rule need not know of axes: what it computes varies as its operands do.
+        varying = wanted[0]
+        alike = [aval.update(vma=frozenset()) if aval.vma else aval for aval in avals]
+        inferred = self.abstract(*alike, **params)
+        if self.multiple_results:
+            return [_varied(aval, varying) for aval in inferred]
+        return _varied(inferred, varying)
+
+
+@final
+class AxesDiffer:
+    """What `infer` says of operands that do not vary along the axes that they have to.
+
+    Attributes:
+        wanted: for each operand, the axes.
+    """
+
+    __slots__ = ("wanted",)
+
+    def __init__(self, wanted: tuple[frozenset[Hashable], ...]) -> None:
+        self.wanted = wanted
+
+
+def _varied(aval: Any, axes: frozenset[Hashable]) -> Any:
+    return aval.update(vma=axes) if type(aval) is ShapedArray else aval
 
 
 def _holds(value: Any) -> bool:

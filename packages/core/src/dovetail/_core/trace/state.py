@@ -22,6 +22,7 @@ from dovetail._core.trace.tracer import Tracer
 if TYPE_CHECKING:
     from dovetail._core.trace.custom_rules import CustomRuleCall
     from dovetail._core.trace.mutable_references import Ref, RefState
+    from dovetail._core.trace.named_axes import BatchAxis
     from dovetail._core.trace.primitive import Primitive
 
 Evaluator = Callable[["Primitive", Sequence[Any], dict[str, Any]], Any]
@@ -154,6 +155,8 @@ class _ThreadState(threading.local):
     #: The place in the user's code of what is being traced. None: the current line. Otherwise the
     #: stack of an equation being retraced or, in scopes named by the user, `NamedScopes`.
     place: Any = None
+    #: The axis of the batch for which a batching rule is running.
+    batch_axis: BatchAxis | None = None
 
 
 state: Final = _ThreadState()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from dovetail._core.base import config
 from dovetail._core.basis.structural import broadcast_batch, move_dimension
 from dovetail._core.ir.avals import ShapedArray, aval_of
+from dovetail._core.trace.named_axes import BatchAxis, NamedAxis, named_axes, uses_axis
 from dovetail._core.trace.state import Trace, set_jit_key, state, use_trace
 from dovetail._core.trace.tracer import Tracer
 
@@ -48,13 +49,13 @@ class BatchTracer(Tracer):
 class BatchTrace(Trace):
     """Applies the batching rule of every primitive that meets a batch dimension."""
 
-    __slots__ = ("axis_name", "size")
+    __slots__ = ("axis", "size")
     scope_name = "vmap"
 
-    def __init__(self, parent: Trace, size: int, axis_name: Hashable | None) -> None:
+    def __init__(self, parent: Trace, axis: BatchAxis) -> None:
         super().__init__(parent)
-        self.size = size
-        self.axis_name = axis_name
+        self.size = axis.size
+        self.axis = axis
 
     def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
         values = []
@@ -70,11 +71,12 @@ class BatchTrace(Trace):
                 dims.append(None)
         parent = self.parent
         assert parent is not None
-        previous = state.trace
+        previous, outer = state.trace, state.batch_axis
+        axis = self.axis
         try:
-            state.trace = parent
+            state.trace, state.batch_axis = parent, axis
             set_jit_key(parent.key)
-            if not batched:
+            if not batched and (axis.name is None or not uses_axis(primitive, params, axis.name)):
                 return parent.process(primitive, args, params)
             out, dim = primitive.batch(values, dims, **params)
         except (LookupError, AssertionError, AttributeError):
@@ -82,7 +84,7 @@ class BatchTrace(Trace):
             primitive.infer(tuple(map(aval_of, args)), params)
             raise
         finally:
-            state.trace = previous
+            state.trace, state.batch_axis = previous, outer
             set_jit_key(previous.key)
         if primitive.multiple_results:
             return [
@@ -123,10 +125,10 @@ class BatchTrace(Trace):
         trace have their batch dimension.
         """
         if self.finished:
-            return batch_flat(function, values, dims, self.size, self.axis_name)
+            return batch_flat(function, values, dims, self.size, self.axis)
         parent, self.parent = self.parent, state.trace
         try:
-            with use_trace(self):
+            with use_trace(self), named_axes(_named(self.axis)):
                 results = function(*_with_dims(self, values, dims))
         finally:
             self.parent = parent
@@ -154,13 +156,23 @@ def batch_flat(
     values: Sequence[Any],
     dims: Sequence[int | None],
     size: int,
-    axis_name: Hashable | None = None,
+    axis: BatchAxis | None = None,
 ) -> tuple[list[Any], list[int | None]]:
-    """Batched results of a function of flat arguments, and their batch dimensions."""
-    trace = BatchTrace(state.trace, size, axis_name)
+    """Batched results of a function of flat arguments, and their batch dimensions.
+
+    Args:
+        function: the function of one element.
+        values: its arguments.
+        dims: their batch dimensions.
+        size: the number of elements.
+        axis: the axis that is mapped over; the one whose rule is running if None.
+    """
+    if axis is None:
+        axis = state.batch_axis or BatchAxis(None, size)
+    trace = BatchTrace(state.trace, axis)
     arguments = _with_dims(trace, values, dims)
     try:
-        with use_trace(trace):
+        with use_trace(trace), named_axes(_named(axis)):
             results = function(*arguments)
         pairs = [trace.split(r) for r in results]
     finally:
@@ -171,6 +183,10 @@ def batch_flat(
         del arguments, results
         check_leaks(trace)
     return [v for v, _ in pairs], [d for _, d in pairs]
+
+
+def _named(axis: BatchAxis) -> list[NamedAxis]:
+    return [] if axis.name is None else [NamedAxis(axis.name, axis.size)]
 
 
 def place_batch(value: Any, dim: int | None, size: int, destination: int) -> Any:

@@ -19,11 +19,14 @@ from dovetail._core.base.config import enable_x64
 from dovetail._core.base.flags import Flags, merge, partition
 from dovetail._core.base.limits import deeper
 from dovetail._core.base.source import describe
+from dovetail._core.basis.manual_axes import vary_like
 from dovetail._core.basis.structural import instantiate_zeros
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, DropVar, JaxprEqn, Literal, Var
 from dovetail._core.ir.walk import dce, eval_jaxpr, last_uses
+from dovetail._core.trace.named_axes import BatchAxis, names_in
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.scopes import replaying
+from dovetail._core.trace.state import state
 from dovetail._core.trace.zeros import Zero, with_zeros, without_zeros
 from dovetail._core.transform.batch import batch_flat, batched_aval, place_batch
 from dovetail._core.transform.jvp import jvp_flat
@@ -308,7 +311,7 @@ def jvp_of(closed: ClosedJaxpr, nonzero: Flags, instantiate: Flags | None = None
         tangents = with_zeros(nonzero, nonzero_tangents, primals)
         outs, out_tangents = jvp_flat(function_of(closed), primals, tangents)
         nonzero_out[:], nonzero_out_tangents = without_zeros(
-            _instantiated(out_tangents, instantiate)
+            _instantiated(out_tangents, instantiate, closed.out_avals)
         )
         return [*outs, *nonzero_out_tangents]
 
@@ -318,11 +321,23 @@ def jvp_of(closed: ClosedJaxpr, nonzero: Flags, instantiate: Flags | None = None
     return Jvp(jaxpr, nonzero_out)
 
 
-def _instantiated(tangents: list[Any], instantiate: Flags | None) -> list[Any]:
-    """Tangents or cotangents, the flagged ones as values even if zero."""
-    if instantiate is None:
+def _instantiated(
+    tangents: list[Any], instantiate: Flags | None, avals: Sequence[Any]
+) -> list[Any]:
+    """Tangents or cotangents, the flagged ones as values even if zero.
+
+    They vary along the manual axes of a mesh as their primals do, which have the given avals.
+    """
+    if instantiate is not None:
+        tangents = [
+            instantiate_zeros(t) if i else t for t, i in zip(tangents, instantiate, strict=True)
+        ]
+    if not any([aval.vma for aval in avals]):
         return tangents
-    return [instantiate_zeros(t) if i else t for t, i in zip(tangents, instantiate, strict=True)]
+    return [
+        t if type(t) is Zero else vary_like(t, aval)
+        for t, aval in zip(tangents, avals, strict=True)
+    ]
 
 
 class Taylor(NamedTuple):
@@ -364,8 +379,10 @@ def taylor_of(
         outs, out_terms = taylor_flat(function_of(closed), primals, terms, order)
         if instantiate is not None:
             out_terms = [
-                _instantiated(result_terms, flags)
-                for result_terms, flags in zip(out_terms, instantiate, strict=True)
+                _instantiated(result_terms, flags, [aval] * len(flags))
+                for result_terms, flags, aval in zip(
+                    out_terms, instantiate, closed.out_avals, strict=True
+                )
             ]
         nonzero_out[:] = nonzero_in(out_terms)
         return [
@@ -496,7 +513,7 @@ def transposition_of(
         wanted: for each argument, whether its cotangent is wanted; all are by default.
     """
     nonzero_out: list[bool] = []
-    _, value_avals = partition(linear, closed.in_avals)
+    linear_avals, value_avals = partition(linear, closed.in_avals)
     ct_avals, zero_avals = partition(nonzero_cts, closed.out_avals)
 
     def function(*args: Any) -> list[Any]:
@@ -504,7 +521,9 @@ def transposition_of(
         cotangents = merge(nonzero_cts, cts, map(Zero, zero_avals))
         constants = [*closed.consts, *values]
         results = transpose_jaxpr(closed.jaxpr, constants, cotangents, linear, wanted)
-        nonzero_out[:], nonzero_results = without_zeros(_instantiated(results, instantiate))
+        nonzero_out[:], nonzero_results = without_zeros(
+            _instantiated(results, instantiate, linear_avals)
+        )
         return nonzero_results
 
     jaxpr = stage(function, [*value_avals, *ct_avals], derived_info(closed, "transpose"))
@@ -528,7 +547,6 @@ class Batched(NamedTuple):
         return tuple([d is not None for d in self.out_dims])
 
 
-@remembered
 def batch_of(
     closed: ClosedJaxpr,
     size: int,
@@ -537,16 +555,34 @@ def batch_of(
 ) -> Batched:
     """A jaxpr that computes another jaxpr's results for every element of a batch.
 
+    The batch is that of the trace whose rule is running.
+
     Args:
         closed: the original jaxpr.
         size: the size of the batch.
         dims: the batch dimension of each argument, None if it has none.
         instantiate: which results get a batch dimension even if their elements are equal.
     """
+    axis = state.batch_axis
+    if axis is None or axis.size != size:
+        axis = BatchAxis(None, size)
+    elif axis.name is not None and axis.name not in names_in(closed.jaxpr):
+        axis = BatchAxis(None, size, axis.spmd_axis_name)
+    return _batch_of(closed, axis, dims, instantiate)
+
+
+@remembered
+def _batch_of(
+    closed: ClosedJaxpr,
+    axis: BatchAxis,
+    dims: tuple[int | None, ...],
+    instantiate: Flags | None,
+) -> Batched:
+    size = axis.size
     out_dims: list[int | None] = []
 
     def function(*args: Any) -> list[Any]:
-        outs, result_dims = batch_flat(function_of(closed), args, dims, size)
+        outs, result_dims = batch_flat(function_of(closed), args, dims, size, axis)
         batched = [
             d is not None or (instantiate is not None and instantiate[i])
             for i, d in enumerate(result_dims)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from dovetail._core.base import config
 from dovetail._core.base.flags import merge
+from dovetail._core.basis.manual_axes import vary_like
 from dovetail._core.basis.structural import instantiate_zeros
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo
@@ -255,6 +256,13 @@ def linearize_flat(
                     instantiate_zeros(t) if i else t
                     for t, i in zip(tangents, instantiate, strict=True)
                 ]
+        avals = [aval_of(o).tangent() for o in outs]
+        if any([aval.vma for aval in avals]):
+            with use_trace(recording):
+                tangents = [
+                    t if type(t) is Zero else vary_like(t, aval)
+                    for t, aval in zip(tangents, avals, strict=True)
+                ]
         nonzero_out, nonzero_tangents = without_zeros(tangents)
         jaxpr, residuals = recording.to_jaxpr(nonzero_tangents)
     finally:
@@ -263,7 +271,7 @@ def linearize_flat(
         ClosedJaxpr(jaxpr, residuals),
         nonzero,
         nonzero_out,
-        [aval_of(o).tangent() for o in outs],
+        avals,
         recording.sources(primals),
     )
     if config.check_tracer_leaks.value:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
@@ -12,6 +12,7 @@ from dovetail._core.base import caches, config, dtypes
 from dovetail._core.base.bindings import get_traceback
 from dovetail._core.base.errors import NonArrayArgumentError, UnexpectedTracerError
 from dovetail._core.base.source import describe
+from dovetail._core.basis.manual_axes import pvary
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import (
     Atom,
@@ -25,7 +26,7 @@ from dovetail._core.ir.jaxpr import (
     no_effects,
 )
 from dovetail._core.trace.mutable_references import Captured, Ref, RefState
-from dovetail._core.trace.primitive import Primitive
+from dovetail._core.trace.primitive import AxesDiffer, Primitive
 from dovetail._core.trace.scopes import NamedScopes
 from dovetail._core.trace.state import Trace, state, use_trace
 from dovetail._core.trace.tracer import Tracer
@@ -106,6 +107,8 @@ class StageTrace(Trace):
                 invars.append(atom)
                 avals.append(atom.aval)
         inferred = primitive.infer(tuple(avals), params)
+        if type(inferred) is AxesDiffer:
+            return self._process_alike(primitive, args, params, inferred.wanted)
         effects = primitive.effects(*avals, **params) if primitive.has_effects else no_effects
         if effects:
             self.effects |= effects
@@ -121,6 +124,26 @@ class StageTrace(Trace):
         variables = [Var(aval) for aval in inferred]
         self.eqns.append(JaxprEqn(invars, variables, primitive, params, effects, place))
         return [StageTracer(self, var.aval, var) for var in variables]
+
+    def _process_alike(
+        self,
+        primitive: Primitive,
+        args: Sequence[Any],
+        params: dict[str, Any],
+        wanted: Sequence[frozenset[Hashable]],
+    ) -> Any:
+        """Apply `primitive` to operands that are made to vary along the manual axes of a mesh."""
+        operands = []
+        for arg, axes in zip(args, wanted, strict=True):
+            atom = self.atom(arg, primitive)
+            missing = axes - atom.aval.vma
+            if type(atom) is Literal:
+                operands.append(Literal(atom.val, atom.aval.update(vma=axes)))
+            elif missing:
+                operands.append(pvary(arg, missing))
+            else:
+                operands.append(arg)
+        return self.process(primitive, operands, params)
 
     def atom(self, value: Any, primitive: Primitive | None = None) -> Atom:
         """The variable or literal that stands for `value` in this jaxpr."""

@@ -62,6 +62,7 @@ class ProgramPrimitive(Primitive):
     transposes_partly = True
     has_effects = True
     generates_nan = False
+    types_axes = True
     program: ClassVar[str] = "jaxpr"
 
     def rebind(
@@ -112,6 +113,9 @@ class ProgramPrimitive(Primitive):
             what = f"{self.name} of {params['name']}" if "name" in params else self.name
             raise TypeError(f"{what} takes {expected}, got {list(avals)}")
         return closed.out_avals
+
+    def operand_axes(self, avals: Sequence[Any], params: Any) -> Sequence[frozenset[Any]]:
+        return [aval.vma for aval in params[self.program].in_avals]
 
     def reference(self, *args: Any, **params: Any) -> Any:
         return reference_of(params[self.program], args)

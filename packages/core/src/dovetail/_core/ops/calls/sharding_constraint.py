@@ -15,6 +15,7 @@ from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.partition_spec import PartitionSpec
 from dovetail._core.ops.calls import placement
 from dovetail._core.trace.primitive import Primitive
+from dovetail._core.trace.state import state
 from dovetail._core.trace.tracer import Tracer
 from dovetail._core.trace.zeros import Zero
 
@@ -49,7 +50,8 @@ class ShardingConstraint(Primitive):
     ) -> tuple[Any, Any]:
         (x,), (d,) = args, dims
         assert d is not None
-        free = placement.batched_sharding(sharding, d, PartitionSpec.UNCONSTRAINED)
+        over = () if state.batch_axis is None else state.batch_axis.spmd_axis_name
+        free = placement.batched_sharding(sharding, d, over or PartitionSpec.UNCONSTRAINED)
         return self.bind(x, sharding=free), d
 
     def lower(self, context: Builder, x: Any, *, sharding: Any) -> Any:

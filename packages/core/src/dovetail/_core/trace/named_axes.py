@@ -1,0 +1,121 @@
+"""The axes that collective operations can name: those of `vmap`, and manual axes of meshes."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+from dovetail._core.base import config
+from dovetail._core.base.restoring import Restoring
+from dovetail._core.ir.jaxpr import Jaxpr
+from dovetail._core.ir.walk import all_equations, jaxprs_in_params
+from dovetail._core.trace.primitive import Primitive
+
+AxisName = Hashable
+
+
+@dataclass(frozen=True, slots=True)
+class NamedAxis:
+    """An axis that collective operations can name.
+
+    Attributes:
+        name: its name.
+        size: how many elements, or devices, there are along it.
+        is_manual: whether it is an axis of a mesh, along which a program handles the part of one
+            device; otherwise `vmap` maps over it.
+        is_checked: whether types say which values vary along it.
+    """
+
+    name: AxisName
+    size: int
+    is_manual: bool = False
+    is_checked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BatchAxis:
+    """The axis of a batch while batching rules run.
+
+    Attributes:
+        name: its name, if it has one.
+        size: the number of elements.
+        spmd_axis_name: the axes of a mesh over which it is divided.
+    """
+
+    name: AxisName | None
+    size: int
+    spmd_axis_name: tuple[AxisName, ...] = ()
+
+
+class named_axes(Restoring[None]):
+    """A scope in which there are some axes more. The innermost one of a name counts."""
+
+    __slots__ = ()
+
+    def __init__(self, axes: Sequence[NamedAxis]) -> None:
+        super().__init__(
+            config.named_axes.get_local, partial(_add, tuple(axes)), config.named_axes.set_local
+        )
+
+
+def _add(axes: tuple[NamedAxis, ...]) -> None:
+    names = {axis.name for axis in axes}
+    outer = tuple([axis for axis in config.named_axes.value if axis.name not in names])
+    config.named_axes.set_local((*outer, *axes))
+
+
+def axes_of(names: Any) -> tuple[AxisName, ...]:
+    """Names of axes, of which a single one may be given as it is."""
+    return names if type(names) is tuple else (names,)
+
+
+def lookup(names: Any, function: str) -> tuple[NamedAxis, ...]:
+    """The axes of some names.
+
+    Args:
+        names: the names; a single one may be given as it is.
+        function: the function that is called, for messages.
+
+    Raises:
+        NameError: there is no such axis.
+        ValueError: a name is given twice.
+    """
+    names = tuple(names) if isinstance(names, (list, set, frozenset)) else axes_of(names)
+    known = {axis.name: axis for axis in config.named_axes.value}
+    for name in names:
+        if name not in known:
+            have = ", ".join(repr(own) for own in known) if known else "none"
+            raise NameError(
+                f"{function}: unbound axis name: {name!r}. The axes that there are here: {have}. "
+                f"Call it inside a function that dovetail.shard_map or "
+                f"dovetail.vmap(..., axis_name={name!r}) applies"
+            )
+    if len(set(names)) != len(names):
+        raise ValueError(f"{function}: an axis is named twice: {names}")
+    return tuple([known[name] for name in names])
+
+
+#: The axes that are named in each jaxpr.
+_named_in: Final[WeakKeyDictionary[Jaxpr, frozenset[AxisName]]] = WeakKeyDictionary()
+
+
+def uses_axis(primitive: Primitive, params: Mapping[str, Any], name: AxisName) -> bool:
+    """Whether an application of a primitive names an axis, in the programs that it holds too."""
+    if primitive.axis_parameter:
+        return name in axes_of(params[primitive.axis_parameter])
+    return any(name in names_in(jaxpr) for jaxpr in jaxprs_in_params(params))
+
+
+def names_in(jaxpr: Jaxpr) -> frozenset[AxisName]:
+    """The axes that collective operations in a jaxpr name."""
+    names = _named_in.get(jaxpr)
+    if names is None:
+        found: set[AxisName] = set()
+        for eqn in all_equations(jaxpr):
+            if eqn.primitive.axis_parameter:
+                found.update(axes_of(eqn.params[eqn.primitive.axis_parameter]))
+        names = _named_in[jaxpr] = frozenset(found)
+    return names
