@@ -44,6 +44,10 @@ from dovetail._core.api.jacobians import jacfwd as jacfwd
 from dovetail._core.api.jacobians import jacrev as jacrev
 from dovetail._core.api.jit import clear_caches as clear_caches
 from dovetail._core.api.jit import jit as jit
+from dovetail._core.api.mapping import shard_map as shard_map
+from dovetail._core.api.meshes import get_mesh as get_mesh
+from dovetail._core.api.meshes import make_mesh as make_mesh
+from dovetail._core.api.meshes import set_mesh as set_mesh
 from dovetail._core.api.mutable_references import empty_ref as empty_ref
 from dovetail._core.api.mutable_references import free_ref as free_ref
 from dovetail._core.api.mutable_references import freeze as freeze
@@ -126,6 +130,7 @@ from dovetail._core.runtime.devices.clients import process_index as process_inde
 from dovetail._core.runtime.devices.clients import process_indices as process_indices
 from dovetail._core.runtime.devices.named_sharding import NamedSharding as NamedSharding
 from dovetail._core.runtime.programs.effects import effects_barrier as effects_barrier
+from dovetail._core.trace.current_mesh import get_abstract_mesh as get_abstract_mesh
 from dovetail._core.trace.mutable_references import Ref as Ref
 
 P = _PartitionSpec

@@ -1,5 +1,10 @@
 """Where the data of arrays lives: devices, meshes of them, and how arrays are divided over them."""
 
+from dovetail._core.api.mapping import Infer as Infer
+from dovetail._core.api.meshes import get_mesh as get_mesh
+from dovetail._core.api.meshes import make_single_device_sharding as make_single_device_sharding
+from dovetail._core.api.meshes import set_mesh as set_mesh
+from dovetail._core.api.meshes import use_abstract_mesh as use_abstract_mesh
 from dovetail._core.ir.abstract_mesh import AbstractDevice as AbstractDevice
 from dovetail._core.ir.abstract_mesh import AbstractMesh as AbstractMesh
 from dovetail._core.ir.abstract_mesh import AxisType as AxisType
@@ -9,15 +14,22 @@ from dovetail._core.runtime.devices.mesh import Mesh as Mesh
 from dovetail._core.runtime.devices.named_sharding import NamedSharding as NamedSharding
 from dovetail._core.runtime.devices.sharding import Sharding as Sharding
 from dovetail._core.runtime.devices.sharding import SingleDeviceSharding as SingleDeviceSharding
+from dovetail._core.trace.current_mesh import get_abstract_mesh as get_abstract_mesh
 
 __all__ = [
     "AbstractDevice",
     "AbstractMesh",
     "AxisType",
+    "Infer",
     "Mesh",
     "NamedSharding",
     "PartitionSpec",
     "Sharding",
     "SingleDeviceSharding",
     "UnreducedKind",
+    "get_abstract_mesh",
+    "get_mesh",
+    "make_single_device_sharding",
+    "set_mesh",
+    "use_abstract_mesh",
 ]

@@ -52,6 +52,12 @@ class Pvary(_OverAxes):
 
     name = "pvary"
 
+    def with_axes(self, avals: Sequence[Any], params: Any) -> Any:
+        # A program may be retraced for operands that vary more.
+        (x,) = avals
+        missing = tuple([name for name in params["axes"] if name not in x.vma])
+        return [x.vma], ({} if missing == params["axes"] else {"axes": missing})
+
     def abstract(self, x: Any, *, axes: Axes) -> Any:
         return x.update(vma=x.vma.union(axes))
 
@@ -78,8 +84,8 @@ class PsumInvariant(_OverAxes):
 
     name = "psum_invariant"
 
-    def operand_axes(self, avals: Sequence[Any], params: Any) -> Sequence[frozenset[AxisName]]:
-        return [avals[0].vma.union(params["axes"])]
+    def with_axes(self, avals: Sequence[Any], params: Any) -> Any:
+        return [avals[0].vma.union(params["axes"])], {}
 
     def abstract(self, x: Any, *, axes: Axes) -> Any:
         return x.update(vma=x.vma.difference(axes))

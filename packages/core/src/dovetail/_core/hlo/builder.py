@@ -205,8 +205,11 @@ class Builder(CollectiveBuilder):
         return len(self.host_callbacks) - 1
 
     def on_first_device(self, count: int) -> dict[str, Any]:
-        """Attributes of an operation of so many results that only one of the devices may run."""
-        if self.partitioning is None:
+        """Attributes of an operation of so many results that only one of the devices may run.
+
+        Inside of `shard_map` each of them runs it, on its part.
+        """
+        if self.partitioning is None or self.manual is not None:
             return {}
         return {"sdy.sharding": self.partitioning.first_device(count)}
 

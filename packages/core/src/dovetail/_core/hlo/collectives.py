@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dovetail._core.hlo.calls import CallBuilder
-from dovetail._core.hlo.mlir import Location, Value
+from dovetail._core.hlo.context import entered
+from dovetail._core.hlo.mlir import Location, Value, ir
 from dovetail._core.hlo.partitioning import Partitioning
 from dovetail._core.ir.avals import make_aval
+from dovetail._core.ir.partition_spec import PartitionSpec
 
 __all__ = ["CollectiveBuilder", "ManualAxes"]
 
@@ -195,3 +197,97 @@ class CollectiveBuilder(CallBuilder):
             result = self.mul(result, self.constant(size, number), number)
             result = self.add(result, place, number)
         return self.convert(result, number, out)
+
+    def manual_computation(
+        self,
+        body: Callable[..., Sequence[Value]],
+        values: Sequence[Value],
+        avals: Sequence[Any],
+        outs: Sequence[Any],
+        *,
+        mesh: tuple[tuple[AxisName, int], ...],
+        axes: frozenset[AxisName],
+        in_specs: Sequence[PartitionSpec],
+        out_specs: Sequence[PartitionSpec],
+        effects: Iterable[Any] = (),
+    ) -> list[Value]:
+        """Operations that each device of a mesh runs on its part of some values.
+
+        Args:
+            body: maps the parts of the values to the parts of the results.
+            values: the values.
+            avals: the avals of their parts.
+            outs: the avals of the parts of the results.
+            mesh: names and sizes of all axes of the mesh.
+            axes: the axes along which devices have parts; the compiler decides about the others.
+            in_specs: how each value is divided over these axes.
+            out_specs: how each result is.
+            effects: the effects of the operations.
+
+        Returns:
+            The results, whole.
+
+        Raises:
+            ValueError: the program runs on one device, and there are several in the mesh.
+            NotImplementedError: there are ordered effects, and several devices.
+        """
+        outer = self.manual
+        names = axes if outer is None else axes | outer.names
+        self.manual = ManualAxes(mesh, names)
+        try:
+            if self.partitioning is None:
+                if any(size > 1 for _, size in mesh):
+                    described = ", ".join(f"{name!r}: {size}" for name, size in mesh)
+                    raise ValueError(
+                        f"a shard_map over the axes {described} is part of a program for one "
+                        "device. Give shard_map a mesh of devices, not an abstract one, or pass "
+                        "arrays that are placed on such a mesh"
+                    )
+                return list(body(*values))
+            if any(effect.ordered for effect in effects):
+                raise NotImplementedError(
+                    "shard_map: several devices have no order among them, and what it runs has "
+                    "ordered effects (ordered=True of a callback or of debug.print)"
+                )
+            return self._manual_computation(
+                body, values, avals, outs, self.avals_out, axes, in_specs, out_specs
+            )
+        finally:
+            self.manual = outer
+
+    def _manual_computation(
+        self,
+        body: Callable[..., Sequence[Value]],
+        values: Sequence[Value],
+        avals: Sequence[Any],
+        outs: Sequence[Any],
+        whole: Sequence[Any],
+        axes: frozenset[AxisName],
+        in_specs: Sequence[PartitionSpec],
+        out_specs: Sequence[PartitionSpec],
+    ) -> list[Value]:
+        assert self.partitioning is not None
+        assert self.manual is not None
+        mesh = self.manual.mesh
+        operation = ir.Operation.create(
+            "sdy.manual_computation",
+            results=[self.types[out] for out in whole],
+            operands=list(values),
+            attributes={
+                "in_shardings": self.partitioning.of_values(mesh, in_specs, avals, axes),
+                "out_shardings": self.partitioning.of_values(mesh, out_specs, outs, axes),
+                "manual_axes": self.partitioning.manual_axes(mesh, axes),
+            },
+            regions=1,
+            loc=self.location,
+        )
+        block = operation.regions[0].blocks.append(
+            *[self.types[aval] for aval in avals], arg_locs=[self.location] * len(avals)
+        )
+        literals, tokens = self.literals, self.tokens
+        self.literals, self.tokens = {}, {}
+        with entered(ir.InsertionPoint(block)):
+            results = body(*block.arguments)
+            ir.Operation.create("sdy.return", operands=list(results), loc=self.location)
+        self.literals, self.tokens = literals, tokens
+        return list(operation.results)

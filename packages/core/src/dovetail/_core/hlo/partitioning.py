@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 from dovetail._core.hlo.context import load_dialect
 from dovetail._core.hlo.mlir import Attribute, ir, sdy
 from dovetail._core.hlo.module import ModuleBuilder
+from dovetail._core.ir.avals import physical_aval
 from dovetail._core.ir.partition_spec import PartitionSpec, axes_of
 
 __all__ = ["Partitioning"]
@@ -43,19 +44,51 @@ class Partitioning:
         )
         return symbol
 
-    def sharding(self, axes: Axes, spec: PartitionSpec, ndim: int) -> Attribute:
+    def sharding(
+        self, axes: Axes, spec: PartitionSpec, ndim: int, open_dims: bool = False
+    ) -> Attribute:
         """How a value is divided.
 
         Args:
             axes: names and sizes of the axes of the mesh.
             spec: the axes that each of the first dimensions is divided over.
             ndim: the rank of the value.
+            open_dims: whether the compiler may divide dimensions over more axes.
         """
         entries = (*spec, *(None,) * (ndim - len(spec)))
         return sdy.TensorShardingAttr.get(
             self._mesh(axes),
-            list(map(_dimension, entries)),
+            [_dimension(entry, open_dims) for entry in entries],
             unreduced_axes=[_axis(name) for name, _ in axes if name in spec.unreduced],
+        )
+
+    def of_values(
+        self,
+        axes: Axes,
+        specs: Sequence[PartitionSpec],
+        avals: Sequence[Any],
+        manual: frozenset[Hashable],
+    ) -> Attribute:
+        """How the values that a manual computation takes or returns are divided.
+
+        Args:
+            axes: names and sizes of the axes of the mesh.
+            specs: for each value, the manual axes that its dimensions are divided over.
+            avals: the avals of the parts.
+            manual: the manual axes. Where there are others, the compiler divides over them.
+        """
+        open_dims = len(manual) < len(axes)
+        return sdy.TensorShardingPerValueAttr.get(
+            [
+                self.sharding(axes, spec, physical_aval(aval).ndim, open_dims)
+                for spec, aval in zip(specs, avals, strict=True)
+            ]
+        )
+
+    def manual_axes(self, axes: Axes, manual: frozenset[Hashable]) -> Attribute:
+        """The names of manual axes, in the order of the mesh."""
+        return sdy.ManualAxesAttr.get(
+            [ir.StringAttr.get(str(name)) for name, _ in axes if name in manual]
         )
 
     def first_device(self, count: int) -> Attribute:
@@ -71,6 +104,7 @@ def _axis(name: Hashable) -> Attribute:
     return sdy.AxisRefAttr.get(str(name))
 
 
-def _dimension(entry: Any) -> Attribute:
+def _dimension(entry: Any, is_open: bool) -> Attribute:
     names = list(map(_axis, axes_of(entry)))
-    return sdy.DimensionShardingAttr.get(names, is_closed=entry is not PartitionSpec.UNCONSTRAINED)
+    is_closed = not is_open and entry is not PartitionSpec.UNCONSTRAINED
+    return sdy.DimensionShardingAttr.get(names, is_closed=is_closed)

@@ -182,19 +182,23 @@ class Primitive:
         """
         self._missing("batch")
 
-    def operand_axes(
+    def with_axes(
         self, avals: Sequence[Any], params: Mapping[str, Any]
-    ) -> Sequence[frozenset[Hashable]]:
-        """For each operand, the manual axes of a mesh along which it has to vary.
+    ) -> tuple[Sequence[frozenset[Hashable]], Mapping[str, Any]]:
+        """Along which manual axes of a mesh operands have to vary, and parameters for these.
 
         Args:
             avals: the avals of the operands, some of which vary along manual axes, unless this
                 primitive `types_axes`.
             params: the parameters.
+
+        Returns:
+            The axes of each operand, which include those along which it varies; the parameters
+            that change.
         """
         if self.types_axes:
-            return [aval.vma for aval in avals]
-        return [frozenset().union(*(aval.vma for aval in avals))] * len(avals)
+            return [aval.vma for aval in avals], {}
+        return [frozenset().union(*(aval.vma for aval in avals))] * len(avals), {}
 
     def lower(self, context: Any, *values: Any, **params: Any) -> Any:
         """Emit StableHLO; `context` is a `dovetail._core.hlo.builder.Builder`."""
@@ -289,16 +293,9 @@ class Primitive:
     def _infer(self, avals: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
         if not self.types_axes and not any(aval.vma for aval in avals):
             return self.abstract(*avals, **params)
-        wanted = self.operand_axes(avals, params)
-        if any(a.vma != axes for a, axes in zip(avals, wanted, strict=True)):
-            for number, (aval, axes) in enumerate(zip(avals, wanted, strict=True)):
-                if not aval.vma <= axes:
-                    raise TypeError(
-                        f"{self.name}: operand {number} is {aval.short_name()}, which varies "
-                        f"along {sorted(map(str, aval.vma - axes))} of the mesh, and what is "
-                        "called was traced for a value that does not"
-                    )
-            return AxesDiffer(tuple(wanted))
+        wanted, changed = self.with_axes(avals, params)
+        if changed or any(a.vma != axes for a, axes in zip(avals, wanted, strict=True)):
+            return AxesDiffer(tuple(wanted), changed)
         if self.types_axes:
             return self.abstract(*avals, **params)
         # A rule need not know of axes: what it computes varies as its operands do.
@@ -316,12 +313,14 @@ class AxesDiffer:
 
     Attributes:
         wanted: for each operand, the axes.
+        changed: the parameters that change.
     """
 
-    __slots__ = ("wanted",)
+    __slots__ = ("changed", "wanted")
 
-    def __init__(self, wanted: tuple[frozenset[Hashable], ...]) -> None:
+    def __init__(self, wanted: tuple[frozenset[Hashable], ...], changed: Mapping[str, Any]) -> None:
         self.wanted = wanted
+        self.changed = changed
 
 
 def _varied(aval: Any, axes: frozenset[Hashable]) -> Any:

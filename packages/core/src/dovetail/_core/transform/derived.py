@@ -21,6 +21,7 @@ from dovetail._core.base.limits import deeper
 from dovetail._core.base.source import describe
 from dovetail._core.basis.manual_axes import vary_like
 from dovetail._core.basis.structural import instantiate_zeros
+from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, DropVar, JaxprEqn, Literal, Var
 from dovetail._core.ir.walk import dce, eval_jaxpr, last_uses
 from dovetail._core.trace.named_axes import BatchAxis, names_in
@@ -571,6 +572,20 @@ def batch_of(
     return _batch_of(closed, axis, dims, instantiate)
 
 
+def named_batch_of(closed: ClosedJaxpr, axis: BatchAxis, dims: tuple[int | None, ...]) -> Batched:
+    """A jaxpr that computes another one for every element along a named axis.
+
+    Args:
+        closed: the original jaxpr.
+        axis: the axis.
+        dims: the batch dimension of each argument, None if it has none.
+
+    Returns:
+        The jaxpr; all its results have a batch dimension, the first.
+    """
+    return _batch_of(closed, axis, dims, (True,) * len(closed.out_avals))
+
+
 @remembered
 def _batch_of(
     closed: ClosedJaxpr,
@@ -598,6 +613,47 @@ def _batch_of(
         for a, d in zip(closed.in_avals, dims, strict=True)
     ]
     return Batched(stage(function, avals, derived_info(closed, "vmap")), out_dims)
+
+
+def varying(
+    closed: ClosedJaxpr,
+    taken: Sequence[frozenset[Any]],
+    given: Sequence[frozenset[Any]] | None = None,
+) -> ClosedJaxpr:
+    """A jaxpr whose arguments and results vary along more manual axes of a mesh.
+
+    Args:
+        closed: the jaxpr.
+        taken: for each argument, the axes along which it varies.
+        given: for each result, axes along which it varies at least.
+    """
+    if any(a.vma != axes for a, axes in zip(closed.in_avals, taken, strict=False)):
+        closed = _varying(closed, tuple(taken), ())
+    if given is not None and any(
+        not axes <= a.vma for a, axes in zip(closed.out_avals, given, strict=False)
+    ):
+        closed = _varying(closed, tuple([a.vma for a in closed.in_avals]), tuple(given))
+    return closed
+
+
+@remembered
+def _varying(
+    closed: ClosedJaxpr, taken: tuple[frozenset[Any], ...], given: tuple[frozenset[Any], ...]
+) -> ClosedJaxpr:
+    def function(*args: Any) -> list[Any]:
+        outs = function_of(closed)(*args)
+        if given:
+            outs = [
+                vary_like(o, aval_of(o).update(vma=aval_of(o).vma | axes)) if axes else o
+                for o, axes in zip(outs, given, strict=True)
+            ]
+        return outs
+
+    avals = [
+        a.update(vma=axes) if axes != a.vma else a
+        for a, axes in zip(closed.in_avals, taken, strict=True)
+    ]
+    return stage(function, avals, derived_info(closed, "shard_map"))
 
 
 def with_order(

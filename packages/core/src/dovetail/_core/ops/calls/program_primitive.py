@@ -41,6 +41,7 @@ from dovetail._core.transform.derived import (
     reference_of,
     taylor_of_call,
     transposition_of,
+    varying,
 )
 
 if TYPE_CHECKING:
@@ -114,8 +115,11 @@ class ProgramPrimitive(Primitive):
             raise TypeError(f"{what} takes {expected}, got {list(avals)}")
         return closed.out_avals
 
-    def operand_axes(self, avals: Sequence[Any], params: Any) -> Sequence[frozenset[Any]]:
-        return [aval.vma for aval in params[self.program].in_avals]
+    def with_axes(self, avals: Sequence[Any], params: Any) -> Any:
+        closed: ClosedJaxpr = params[self.program]
+        wanted = [a.vma | own.vma for a, own in zip(avals, closed.in_avals, strict=False)]
+        program = varying(closed, wanted)
+        return wanted, ({} if program is closed else {self.program: program})
 
     def reference(self, *args: Any, **params: Any) -> Any:
         return reference_of(params[self.program], args)

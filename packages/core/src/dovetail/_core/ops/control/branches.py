@@ -69,6 +69,7 @@ from dovetail._core.transform.derived import (
     remembered,
     taylor_of,
     transposition_of,
+    varying,
     with_order,
 )
 from dovetail._core.transform.flattening import FlatFunction, check_callable, leaf_names
@@ -97,6 +98,25 @@ class Cond(Primitive):
     has_effects = True
     is_control_flow = True
     generates_nan = False
+    types_axes = True
+
+    def with_axes(self, avals: Sequence[Any], params: Any) -> Any:
+        # Where devices choose differently, what a branch takes and returns varies: its transpose
+        # must not have a collective operation, in which not all of them would take part.
+        index, *operands = [aval.vma for aval in avals]
+        branches: Branches = params["branches"]
+        taken = [
+            own.union(index, *(branch.in_avals[i].vma for branch in branches))
+            for i, own in enumerate(operands)
+        ]
+        alike = [varying(branch, taken) for branch in branches]
+        given = [
+            index.union(*(aval.vma for aval in same))
+            for same in zip(*(branch.out_avals for branch in alike), strict=False)
+        ]
+        alike = [varying(branch, taken, given) for branch in alike]
+        same = all(a is b for a, b in zip(alike, branches, strict=True))
+        return [index, *taken], ({} if same else {"branches": tuple(alike)})
 
     def abstract(self, index: Any, *avals: Any, branches: Branches, **platforms: Any) -> Any:
         if index.shape or index.dtype != _INDEX:

@@ -51,6 +51,7 @@ from dovetail._core.transform.derived import (
     reference_of,
     remembered,
     transposition_of,
+    varying,
     with_order,
 )
 from dovetail._core.transform.key_reuse import holds_keys
@@ -125,6 +126,7 @@ class Scan(Primitive):
     has_effects = True
     is_control_flow = True
     generates_nan = False
+    types_axes = True
     shown_params: ClassVar[ShownParams] = {"linear": any, "_split_transpose": bool}
 
     def abstract(self, *avals: Any, **params: Any) -> Any:
@@ -149,6 +151,21 @@ class Scan(Primitive):
         ):
             raise TypeError(f"scan: the body carries {carried} to {outs[: loop.num_carry]}")
         return [*carried, *(_stacked(a, loop.length) for a in outs[loop.num_carry :])]
+
+    def with_axes(self, avals: Sequence[Any], params: Any) -> Any:
+        loop = ScanParams.of(params)
+        wanted = [a.vma | own.vma for a, own in zip(avals, loop.jaxpr.in_avals, strict=False)]
+        first, second = loop.num_consts, loop.num_consts + loop.num_carry
+        while True:
+            body = varying(loop.jaxpr, wanted)
+            outs = [a.vma for a in body.out_avals[: loop.num_carry]]
+            carry = [a | b for a, b in zip(wanted[first:second], outs, strict=True)]
+            if carry == wanted[first:second]:
+                break
+            wanted[first:second] = carry
+        rest = [frozenset[Any]()] * (len(body.out_avals) - loop.num_carry)
+        body = varying(body, wanted, [*carry, *rest])
+        return wanted, ({} if body is loop.jaxpr else {"jaxpr": body})
 
     def reference(self, *args: Any, **params: Any) -> Any:
         loop = ScanParams.of(params)

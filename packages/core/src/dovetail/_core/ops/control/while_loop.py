@@ -48,6 +48,7 @@ from dovetail._core.transform.derived import (
     hoist_consts,
     reference_of,
     remembered,
+    varying,
     with_order,
 )
 from dovetail._core.transform.flattening import FlatFunction, check_callable, leaf_names
@@ -120,6 +121,30 @@ class While(Primitive):
     has_effects = True
     is_control_flow = True
     generates_nan = False
+    types_axes = True
+
+    def with_axes(self, avals: Sequence[Any], params: Any) -> Any:
+        loop = WhileParams(**params)
+        cond_avals, body_avals = loop.cond_jaxpr.in_avals, loop.body_jaxpr.in_avals
+        of_cond, of_body, of_carry = loop.split(avals)
+        consts = [a.vma | own.vma for a, own in zip(of_cond, cond_avals, strict=False)]
+        fixed = [a.vma | own.vma for a, own in zip(of_body, body_avals, strict=False)]
+        carry = [
+            a.vma | own.vma for a, own in zip(of_carry, body_avals[len(fixed) :], strict=False)
+        ]
+        while True:
+            condition = varying(loop.cond_jaxpr, [*consts, *carry])
+            body = varying(loop.body_jaxpr, [*fixed, *carry])
+            # Devices that leave the loop at different times have different values.
+            turns = condition.out_avals[0].vma
+            after = [a | turns | own.vma for a, own in zip(carry, body.out_avals, strict=False)]
+            if after == carry:
+                break
+            carry = after
+        body = varying(body, [*fixed, *carry], carry)
+        changed = {"cond_jaxpr": condition, "body_jaxpr": body}
+        same = condition is loop.cond_jaxpr and body is loop.body_jaxpr
+        return [*consts, *fixed, *carry], ({} if same else changed)
 
     def abstract(self, *avals: Any, **params: Any) -> Any:
         loop = WhileParams(**params)

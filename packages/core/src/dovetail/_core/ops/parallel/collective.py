@@ -54,8 +54,8 @@ class Collective(Primitive):
     generates_nan: ClassVar[bool] = False
     shown_params: ClassVar[ShownParams] = {"manual": never}
 
-    def operand_axes(self, avals: Sequence[Any], params: Any) -> Sequence[frozenset[AxisName]]:
-        return [aval.vma.union(params["manual"]) for aval in avals]
+    def with_axes(self, avals: Sequence[Any], params: Any) -> Any:
+        return [aval.vma.union(params["manual"]) for aval in avals], {}
 
     def batch(
         self, args: Sequence[Any], dims: Sequence[int | None], **params: Any

@@ -13,7 +13,16 @@ from typing import Any, Final
 from dovetail._core.base import caches, config
 from dovetail._core.base.bindings import JaxRuntimeError, get_traceback
 from dovetail._core.ir.avals import aval_of
-from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var
+from dovetail._core.ir.jaxpr import (
+    ClosedJaxpr,
+    DebugInfo,
+    Jaxpr,
+    JaxprEqn,
+    Literal,
+    Var,
+    no_effects,
+)
+from dovetail._core.ir.walk import all_equations, jaxprs_in_params
 from dovetail._core.plugins.manager import manager
 from dovetail._core.runtime.arrays.array import Array
 from dovetail._core.runtime.calls.cache_misses import log_compiled
@@ -27,9 +36,12 @@ from dovetail._core.runtime.devices import clients, process_ends
 from dovetail._core.runtime.devices.address_space import reserve_for_compiler
 from dovetail._core.runtime.programs import compilation
 from dovetail._core.runtime.programs.arguments import (
+    AskedPlaces,
     literal_value,
     partitioning,
+    resolve_asked,
     resolve_device,
+    shardings_inside,
 )
 from dovetail._core.runtime.programs.program import LoadedProgram, compile_module
 from dovetail._core.trace.primitive import Primitive
@@ -153,8 +165,20 @@ class _EagerPrimitive:
             primitive.name, self.evaluate, self.cache_miss, key="dovetail primitive"
         )
 
+        inside = [e for jaxpr in jaxprs_in_params(params.params) for e in all_equations(jaxpr)]
+        if primitive.device_parameter:
+            inside.append(JaxprEqn((), (), primitive, params.params, no_effects, None))
+        self.asked = shardings_inside(inside)
+
+    def place(self, args: Sequence[Any]) -> tuple[Any, bool]:
+        """Where it runs, and whether its results are committed to that place."""
+        if not self.asked:
+            return resolve_device(args, self.primitive.name)
+        asked = AskedPlaces([None] * len(args), [None], self.asked)
+        return resolve_asked(args, asked, self.primitive.name), True
+
     def run(self, args: Sequence[Any]) -> tuple[Any, LoadedProgram, bool]:
-        sharding, committed = resolve_device(args, self.primitive.name)
+        sharding, committed = self.place(args)
         avals = tuple([aval_of(arg) for arg in args])
         if self.programs is None:
             program = _remembered_program(

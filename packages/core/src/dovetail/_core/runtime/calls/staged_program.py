@@ -15,7 +15,7 @@ import numpy as np
 from dovetail._core.base import config, dtypes, pytree, source
 from dovetail._core.base.bindings import JaxRuntimeError
 from dovetail._core.ir.avals import outer_aval
-from dovetail._core.ir.jaxpr import ClosedJaxpr, JaxprEqn
+from dovetail._core.ir.jaxpr import ClosedJaxpr
 from dovetail._core.ir.walk import all_equations
 from dovetail._core.ops.elementwise.conversion import copy_p
 from dovetail._core.runtime.calls.cache_misses import log_compiled
@@ -28,6 +28,7 @@ from dovetail._core.runtime.programs.arguments import (
     partitioning,
     resolve_asked,
     resolve_device,
+    shardings_inside,
 )
 from dovetail._core.runtime.programs.program import (
     LoadedProgram,
@@ -97,13 +98,6 @@ class JitOptions:
     compiler_options: tuple[tuple[str, Any], ...] = ()
 
 
-def _sharding_of(equation: JaxprEqn) -> Any:
-    """The sharding over a mesh of devices that an equation asks for; None if it does not."""
-    parameter = equation.primitive.device_parameter
-    sharding = equation.params[parameter] if parameter else None
-    return sharding if hasattr(sharding, "spec") else None
-
-
 class StagedProgram:
     """A function traced for one signature.
 
@@ -168,8 +162,7 @@ class StagedProgram:
         return self._asked
 
     def _look_for_shardings(self) -> AskedPlaces | None:
-        found = filter(None, map(_sharding_of, all_equations(self.closed.jaxpr)))
-        inside = tuple(dict.fromkeys(found))
+        inside = shardings_inside(all_equations(self.closed.jaxpr))
         options = self.options
         if not inside and options.in_shardings is None and options.out_shardings is None:
             return None

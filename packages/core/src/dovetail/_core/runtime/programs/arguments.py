@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +11,8 @@ from dovetail._core.base import dtypes
 from dovetail._core.base.errors import DeviceMismatchError
 from dovetail._core.base.memory_errors import OutOfMemoryError
 from dovetail._core.ir.avals import aval_of, make_aval
-from dovetail._core.ir.jaxpr import Literal
+from dovetail._core.ir.jaxpr import JaxprEqn, Literal
+from dovetail._core.ir.partition_spec import PartitionSpec
 from dovetail._core.runtime.arrays import buffers
 from dovetail._core.runtime.arrays.array import Array, KeyArray, array_from_buffer
 from dovetail._core.runtime.arrays.host import checked_ndarray, host_value, numpy_aval
@@ -20,6 +21,8 @@ from dovetail._core.runtime.arrays.text import short_type
 from dovetail._core.runtime.arrays.tokens import Token
 from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices.layout import Format
+from dovetail._core.runtime.devices.mesh import Mesh
+from dovetail._core.runtime.devices.named_sharding import NamedSharding
 from dovetail._core.runtime.devices.placement import Placement
 from dovetail._core.runtime.devices.sharding import (
     Sharding,
@@ -32,8 +35,10 @@ __all__ = [
     "from_foreign",
     "literal_value",
     "place_host_argument",
+    "resolve_asked",
     "resolve_device",
     "resolve_place",
+    "shardings_inside",
 ]
 
 
@@ -168,6 +173,18 @@ class AskedPlaces(NamedTuple):
     arguments: Sequence[Any]
     results: Sequence[Any]
     inside: Sequence[Any]
+
+
+def shardings_inside(equations: Iterable[JaxprEqn]) -> tuple[Any, ...]:
+    """The shardings over devices that equations ask for, each once."""
+    found: dict[Any, None] = {}
+    for equation in equations:
+        parameter = equation.primitive.device_parameter
+        given = equation.params[parameter] if parameter else None
+        mesh = getattr(given, "mesh", given)
+        if isinstance(mesh, Mesh):
+            found[NamedSharding(mesh, PartitionSpec()) if given is mesh else given] = None
+    return tuple(found)
 
 
 def resolve_asked(

@@ -1,0 +1,330 @@
+"""`shard_map`: run a function on each device of a mesh, on its part of the arguments."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Set
+from functools import wraps
+from typing import Any, Final, ParamSpec, TypeVar, final, overload
+
+from dovetail._core.base import pytree
+from dovetail._core.base.errors import ShapeError
+from dovetail._core.base.typing import PyTree
+from dovetail._core.basis.manual_axes import vary_like
+from dovetail._core.basis.operands import as_operand, as_result
+from dovetail._core.ir.abstract_mesh import AbstractMesh, MeshAxes
+from dovetail._core.ir.avals import aval_of
+from dovetail._core.ir.jaxpr import DebugInfo
+from dovetail._core.ir.partition_spec import PartitionSpec, axes_of
+from dovetail._core.ops.parallel.shard_map import inside, scaled, shard_map_p, spec_axes
+from dovetail._core.runtime.devices.mesh import Mesh
+from dovetail._core.trace.current_mesh import current_mesh
+from dovetail._core.transform.derived import hoist_consts
+from dovetail._core.transform.flattening import (
+    FlatFunction,
+    check_array_leaves,
+    check_callable,
+    leaf_names,
+    location_of,
+    name_of,
+)
+from dovetail._core.transform.interning import interned
+from dovetail._core.transform.stage import stage
+
+P = ParamSpec("P")
+R = TypeVar("R")
+AxisName = Hashable
+
+
+@final
+class InferFromArgs:
+    """The type of `dovetail.sharding.Infer`: what arguments say decides."""
+
+    def __repr__(self) -> str:
+        return "Infer"
+
+    def __reduce__(self) -> str:
+        return "Infer"
+
+
+Infer: Final = InferFromArgs()
+"""Leaves `in_specs` of `dovetail.shard_map` to the types of the arguments."""
+
+
+@overload
+def shard_map(
+    f: Callable[P, R],
+    /,
+    *,
+    out_specs: PyTree,
+    in_specs: PyTree = Infer,
+    mesh: Mesh | AbstractMesh | None = None,
+    axis_names: Set[AxisName] = frozenset(),
+    check_vma: bool = True,
+) -> Callable[P, R]: ...
+@overload
+def shard_map(
+    f: None = None,
+    /,
+    *,
+    out_specs: PyTree,
+    in_specs: PyTree = Infer,
+    mesh: Mesh | AbstractMesh | None = None,
+    axis_names: Set[AxisName] = frozenset(),
+    check_vma: bool = True,
+) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+def shard_map(
+    f: Callable[..., Any] | None = None,
+    /,
+    *,
+    out_specs: PyTree,
+    in_specs: PyTree = Infer,
+    mesh: Mesh | AbstractMesh | None = None,
+    axis_names: Set[AxisName] = frozenset(),
+    check_vma: bool = True,
+) -> Callable[..., Any]:
+    """Run a function on each device of a mesh, on its part of the arguments.
+
+    Inside, arrays are the parts of one device, and collective operations, such as `lax.psum`, name
+    the axes of the mesh. The function has derivatives, and can be compiled, batched and nested.
+
+    Args:
+        f: function of arrays and pytrees of them; without it, a decorator is returned.
+        out_specs: for each result, the axes over which its dimensions are divided: a
+            `PartitionSpec`, or a tree of them that is a prefix of the result. Along axes that it
+            does not name, all devices have to have the same.
+        in_specs: the same for the arguments, a prefix of their tuple. Along axes that it does not
+            name, all devices get the same. None stands for an argument that is not divided.
+        mesh: the mesh; the current one, of `dovetail.set_mesh`, by default.
+        axis_names: the axes that the function handles; all by default. Along the others the
+            compiler divides what it computes.
+        check_vma: whether types say along which axes values vary (``{V:x}``), so that derivatives
+            add up exactly what they have to, and results are known to be the same where they have
+            to be.
+
+    Returns:
+        The function of whole arrays; or a decorator.
+
+    Raises:
+        TypeError: an argument is no array, a specification no `PartitionSpec`, or there are
+            keyword arguments.
+        ValueError: there is no mesh, a specification names an axis that it does not have, an array
+            cannot be divided evenly, or a result is not known to be the same on all devices.
+
+    Differs:
+        Values of loops and branches whose types differ in what varies are made to agree, where JAX
+        asks for `lax.pcast`. Calls outside of `jit` are compiled as a whole, so that Python code in
+        the function runs once for each call, and sees tracers.
+
+        >>> from dovetail.sharding import PartitionSpec as P
+        >>> mesh = dt.make_mesh((1,), ("x",))
+        >>> def total(x):
+        ...     return lax.psum(lax.scan(lambda c, a: (c + a, None), 0.0, x)[0], "x")
+        >>> print(dt.shard_map(total, mesh=mesh, in_specs=P("x"), out_specs=P())(jnp.ones(4)))
+        4.0
+
+    Example:
+        >>> from dovetail.sharding import PartitionSpec as P
+        >>> mesh = dt.make_mesh((1,), ("x",))
+        >>> @dt.shard_map(mesh=mesh, in_specs=P("x"), out_specs=P("x"))
+        ... def normalized(x):
+        ...     return x / lax.psum(jnp.sum(x), "x")
+        >>> print(normalized(jnp.array([1.0, 3.0])))
+        [0.25 0.75]
+    """
+    if f is None:
+        return lambda g: shard_map(
+            g,
+            out_specs=out_specs,
+            in_specs=in_specs,
+            mesh=mesh,
+            axis_names=axis_names,
+            check_vma=check_vma,
+        )
+    check_callable(f, "shard_map")
+    if mesh is not None and not isinstance(mesh, MeshAxes):
+        raise TypeError(f"shard_map: mesh is a Mesh or an AbstractMesh, got {mesh!r}")
+    _check_specs(in_specs, "in_specs")
+    _check_specs(out_specs, "out_specs")
+    named = frozenset(axis_names)
+    function = f
+
+    @wraps(f)
+    def shard_map_fun(*args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            raise TypeError(
+                f"shard_map of {name_of(function)}: arguments are passed by position, since "
+                f"in_specs has an entry for each; got {next(iter(kwargs))!r} by name"
+            )
+        call = _Call(function, _mesh_of(mesh, function), named, check_vma)
+        return call(args, in_specs, out_specs)
+
+    return shard_map_fun
+
+
+def _check_specs(specs: Any, argument: str) -> None:
+    if specs is Infer:
+        raise NotImplementedError(
+            "shard_map: in_specs is needed, since types do not say how arguments are divided: write "
+            "for example in_specs=PartitionSpec('x')"
+        )
+    for path, leaf in pytree.flatten_with_path(specs, is_leaf=lambda x: x is None)[0]:
+        if leaf is not None and not isinstance(leaf, PartitionSpec):
+            raise TypeError(
+                f"shard_map: {argument}{pytree.keystr(path)} is {leaf!r}, which is no PartitionSpec"
+            )
+
+
+def _mesh_of(given: Any, function: Callable[..., Any]) -> Any:
+    mesh = current_mesh() if given is None else given
+    if mesh is None or mesh.empty:
+        raise ValueError(
+            f"shard_map of {name_of(function)}: there is no mesh; give one with mesh=, or set one "
+            "with dovetail.set_mesh(mesh)"
+        )
+    return mesh
+
+
+class _Call:
+    """One call of a function that `shard_map` applies."""
+
+    def __init__(
+        self, function: Callable[..., Any], mesh: Any, named: frozenset[AxisName], check_vma: bool
+    ) -> None:
+        self.function = function
+        self.mesh = mesh
+        self.check_vma = check_vma
+        unknown = named - set(mesh.axis_names)
+        if unknown:
+            raise ValueError(
+                f"{self.name}: axis_names has {min(unknown, key=str)!r}, which {mesh} does not have"
+            )
+        self.axes = named or frozenset(mesh.axis_names) - set(mesh.manual_axes)
+        again = self.axes & set(mesh.manual_axes)
+        if again:
+            raise ValueError(
+                f"{self.name}: the axis {min(again, key=str)!r} is handled by a shard_map around "
+                "this one; leave it out of axis_names"
+            )
+
+    @property
+    def name(self) -> str:
+        """A phrase for the call."""
+        return f"shard_map of {name_of(self.function)}"
+
+    def __call__(self, args: tuple[Any, ...], in_specs: Any, out_specs: Any) -> Any:
+        leaves, tree = pytree.flatten(args)
+        what = f"in_specs of {self.name}"
+        specs = [
+            PartitionSpec() if spec is None else spec
+            for spec in pytree.flatten_up_to_prefix(what, in_specs, tree)
+        ]
+        names = leaf_names(self.function, args, {})
+        check_array_leaves(leaves, lambda: names, self.name)
+        operands = [as_operand(x, self.name, n) for x, n in zip(leaves, names, strict=True)]
+        avals = [
+            self._part(aval_of(x), spec, name)
+            for x, spec, name in zip(operands, specs, names, strict=True)
+        ]
+        flat = FlatFunction(self.function, tree)
+        placed: list[PartitionSpec] = []
+
+        def run(*parts: Any) -> list[Any]:
+            results = flat(*parts)
+            placed[:] = self._result_specs(out_specs, flat.out_tree)
+            return [
+                self._result(x, spec, flat.out_tree, number)
+                for number, (x, spec) in enumerate(zip(results, placed, strict=True))
+            ]
+
+        info = DebugInfo(
+            "shard_map", name_of(self.function), location_of(self.function), tuple(names)
+        )
+        with inside(self.mesh, self.axes, self.check_vma):
+            closed, captured = hoist_consts(stage(run, avals, info))
+            closed = interned(closed)
+        outs = shard_map_p.bind(
+            *captured,
+            *operands,
+            check_vma=self.check_vma,
+            in_specs=(*[PartitionSpec()] * len(captured), *specs),
+            jaxpr=closed,
+            mesh=self.mesh,
+            newly_manual_axes=self.axes,
+            out_specs=tuple(placed),
+        )
+        return flat.out_tree.unflatten(list(map(as_result, outs)))
+
+    def _check_axes(self, spec: PartitionSpec, what: str) -> None:
+        for axis in spec_axes(spec):
+            if axis not in self.axes:
+                names = ", ".join(repr(name) for name in self.mesh.axis_names if name in self.axes)
+                raise ValueError(
+                    f"{self.name}: {what} is {spec}, which names the axis {axis!r}; those that it "
+                    f"handles are {names}, of {self.mesh}"
+                )
+        if PartitionSpec.UNCONSTRAINED in tuple(spec):
+            raise ValueError(
+                f"{self.name}: {what} is {spec}; who handles the part of one device has to know "
+                "it, so UNCONSTRAINED is not possible"
+            )
+
+    def _part(self, aval: Any, spec: PartitionSpec, name: str) -> Any:
+        """The type of the part of an argument."""
+        self._check_axes(spec, f"the specification of {name}")
+        if len(spec) > len(aval.shape):
+            raise ShapeError(
+                f"{self.name}: {name} is {aval.short_name()}, which has fewer dimensions than its "
+                f"specification {spec} has entries"
+            )
+        sizes = self.mesh.shape
+        for number, entry in enumerate(spec):
+            count = math.prod(sizes[axis] for axis in axes_of(entry))
+            size = aval.shape[number]
+            if size % count:
+                axes = " and ".join(f"{axis!r} of {sizes[axis]}" for axis in axes_of(entry))
+                raise ShapeError(
+                    f"{self.name}: dimension {number} of {name}, which is {aval.short_name()}, "
+                    f"cannot be divided evenly over the axis {axes}: {size} is no multiple of "
+                    f"{count}. Pad it to {-(-size // count) * count}, or leave it whole: its entry "
+                    f"in {spec} would be None"
+                )
+        vma = aval.vma.union(spec_axes(spec)) if self.check_vma else aval.vma
+        return aval.update(shape=scaled(aval.shape, spec, sizes, True), vma=vma)
+
+    def _result_specs(self, out_specs: Any, tree: Any) -> list[PartitionSpec]:
+        given = pytree.flatten_up_to_prefix(f"out_specs of {self.name}", out_specs, tree)
+        specs = [PartitionSpec() if spec is None else spec for spec in given]
+        for spec in specs:
+            self._check_axes(spec, "a specification in out_specs")
+        return specs
+
+    def _result(self, value: Any, spec: PartitionSpec, tree: Any, number: int) -> Any:
+        """A result, which varies along the axes that its specification names."""
+        operand = as_operand(value, self.name)
+        aval = aval_of(operand)
+        if len(spec) > len(aval.shape):
+            hint = "; give a scalar a dimension: x[None]" if not aval.shape else ""
+            raise ShapeError(
+                f"{self.name}: the result{_path(tree, number)} is {aval.short_name()}, which has "
+                f"fewer dimensions than its specification {spec} in out_specs has entries{hint}"
+            )
+        if not self.check_vma:
+            return operand
+        named = frozenset(spec_axes(spec))
+        more = (aval.vma & self.axes) - named
+        if more:
+            axes = ", ".join(sorted(map(repr, more)))
+            raise ValueError(
+                f"{self.name}: the result{_path(tree, number)} is {aval.short_name()}, which may "
+                f"differ from device to device along {axes}, and its specification {spec} in "
+                f"out_specs says that it does not. Reduce it, for example with lax.psum(x, "
+                f"{axes}), or name the axis in out_specs; if you know that it is the same, "
+                "check_vma=False takes your word"
+            )
+        return vary_like(operand, aval.update(vma=aval.vma | named))
+
+
+def _path(tree: Any, number: int) -> str:
+    numbered = tree.unflatten(range(tree.num_leaves))
+    return pytree.keystr(pytree.flatten_with_path(numbered)[0][number][0])

@@ -1,0 +1,432 @@
+"""The primitive `shard_map`: each device runs a program on its part of the arguments."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import numpy as np
+
+from dovetail._core.base.flags import Flags, partition
+from dovetail._core.basis.manual_axes import vary_like
+from dovetail._core.basis.operands import literal_like
+from dovetail._core.basis.structural import is_linear, reshape
+from dovetail._core.ir.abstract_mesh import AxisType
+from dovetail._core.ir.avals import aval_of, shape_of
+from dovetail._core.ir.jaxpr import ClosedJaxpr, JaxprEqn, no_effects
+from dovetail._core.ir.partition_spec import PartitionSpec, axes_of
+from dovetail._core.ir.walk import Reduction, Wanted
+from dovetail._core.ops.calls.program_primitive import ProgramPrimitive
+from dovetail._core.ops.elementwise.arithmetic import div
+from dovetail._core.ops.indexing.dynamic_slicing import dynamic_index_in_dim
+from dovetail._core.ops.parallel.reductions import sum_over
+from dovetail._core.ops.reduction.reductions import argmax
+from dovetail._core.trace.current_mesh import mesh_scope
+from dovetail._core.trace.named_axes import BatchAxis, NamedAxis, named_axes
+from dovetail._core.trace.state import state
+from dovetail._core.trace.zeros import wanted_among, with_zeros, without_zeros
+from dovetail._core.transform.derived import (
+    batch_of,
+    derived_info,
+    function_of,
+    hoist_consts,
+    jvp_of,
+    linearization_of,
+    named_batch_of,
+    reference_of,
+    remembered,
+    transposition_of,
+    varying,
+)
+from dovetail._core.transform.stage import stage
+
+if TYPE_CHECKING:
+    from dovetail._core.hlo.builder import Builder
+
+AxisName = Hashable
+Specs = tuple[PartitionSpec, ...]
+
+
+def spec_axes(spec: PartitionSpec) -> tuple[AxisName, ...]:
+    """The axes that a specification names."""
+    return tuple([axis for entry in spec for axis in axes_of(entry)])
+
+
+def scaled(shape: Sequence[int], spec: PartitionSpec, sizes: Any, down: bool) -> tuple[int, ...]:
+    """The shape of a part of an array, or of an array from that of a part."""
+    result = list(shape)
+    for number, entry in enumerate(spec):
+        count = math.prod(sizes[axis] for axis in axes_of(entry))
+        result[number] = result[number] // count if down else result[number] * count
+    return tuple(result)
+
+
+@contextmanager
+def inside(mesh: Any, axes: frozenset[AxisName], check_vma: bool) -> Iterator[None]:
+    """A scope for what runs on one device: its axes have names, and are manual ones of the mesh."""
+    own = [
+        NamedAxis(name, size, is_manual=True, is_checked=check_vma)
+        for name, size in mesh.shape_tuple
+        if name in axes
+    ]
+    manual = dict.fromkeys(axes, AxisType.Manual)
+    with named_axes(own), mesh_scope(mesh.abstract_mesh.update_axis_types(manual)):
+        yield
+
+
+class ShardMap(ProgramPrimitive):
+    """Runs a program on each device of a mesh.
+
+    Its parameters, besides the program, which takes and returns what one device has:
+
+    - `mesh`: the mesh, with or without its devices.
+    - `newly_manual_axes`: the axes over which arguments and results are divided. Along the others
+      the compiler divides what the program computes.
+    - `in_specs`, `out_specs`: how each argument and result is divided over them.
+    - `check_vma`: whether types say along which axes values vary.
+    """
+
+    name = "shard_map"
+    device_parameter: ClassVar[str] = "mesh"
+
+    def inside(self, params: dict[str, Any]) -> Any:
+        """The scope in which its program is derived."""
+        return inside(params["mesh"], params["newly_manual_axes"], params["check_vma"])
+
+    def abstract(self, *avals: Any, **params: Any) -> Any:
+        closed: ClosedJaxpr = params["jaxpr"]
+        sizes, axes = params["mesh"].shape, params["newly_manual_axes"]
+        for aval, own, spec in zip(avals, closed.in_avals, params["in_specs"], strict=True):
+            if scaled(aval.shape, spec, sizes, True) != own.shape or aval.dtype != own.dtype:
+                raise TypeError(f"shard_map takes {own} on each device, got {aval} with {spec}")
+        return [
+            aval.update(shape=scaled(aval.shape, spec, sizes, False), vma=aval.vma - axes)
+            for aval, spec in zip(closed.out_avals, params["out_specs"], strict=True)
+        ]
+
+    def with_axes(self, avals: Sequence[Any], params: Any) -> Any:
+        axes, closed = params["newly_manual_axes"], params["jaxpr"]
+        outer = [a.vma | (own.vma - axes) for a, own in zip(avals, closed.in_avals, strict=True)]
+        inner = [o | own.vma for o, own in zip(outer, closed.in_avals, strict=True)]
+        with self.inside(params):
+            program = varying(closed, inner)
+        return outer, ({} if program is closed else {"jaxpr": program})
+
+    def reference(self, *args: Any, **params: Any) -> Any:
+        # Each axis of the mesh is an axis of a vmap.
+        mesh, axes = params["mesh"], params["newly_manual_axes"]
+        named = [(name, size) for name, size in mesh.shape_tuple if name in axes]
+        closed: ClosedJaxpr = params["jaxpr"]
+        for name, size in reversed(named):
+            dims = (0,) * len(closed.in_avals)
+            closed = named_batch_of(closed, BatchAxis(name, size), dims).jaxpr
+        parts = [
+            _divided(np.asarray(x), spec, named)
+            for x, spec in zip(args, params["in_specs"], strict=True)
+        ]
+        results = reference_of(closed, parts)
+        return [_joined(x, s, named) for x, s in zip(results, params["out_specs"], strict=True)]
+
+    def lower(self, context: Builder, *values: Any, **params: Any) -> Any:
+        return context.manual_computation(
+            lambda *parts: context.inline_jaxpr(params["jaxpr"], parts),
+            values,
+            params["jaxpr"].in_avals,
+            params["jaxpr"].out_avals,
+            mesh=params["mesh"].shape_tuple,
+            axes=params["newly_manual_axes"],
+            in_specs=params["in_specs"],
+            out_specs=params["out_specs"],
+            effects=params["jaxpr"].jaxpr.effects,
+        )
+
+    # Derivatives and batches
+
+    def bound(
+        self,
+        closed: ClosedJaxpr,
+        args: Sequence[Any],
+        params: dict[str, Any],
+        in_specs: Sequence[PartitionSpec],
+        out_specs: Sequence[PartitionSpec],
+    ) -> list[Any]:
+        """The results of another program on the same devices."""
+        jaxpr, constants = hoist_consts(closed)
+        specs = (*[PartitionSpec()] * len(constants), *in_specs)
+        given = {"jaxpr": jaxpr, "in_specs": specs, "out_specs": tuple(out_specs)}
+        results: list[Any] = self.bind(*constants, *args, **{**params, **given})
+        return results
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        nonzero, nonzero_tangents = without_zeros(tangents)
+        with self.inside(params):
+            derived, nonzero_out = jvp_of(params["jaxpr"], nonzero)
+        ins, outs = params["in_specs"], params["out_specs"]
+        results = self.bound(
+            derived,
+            [*primals, *nonzero_tangents],
+            params,
+            [*ins, *partition(nonzero, ins)[0]],
+            [*outs, *partition(nonzero_out, outs)[0]],
+        )
+        values = results[: len(outs)]
+        return values, with_zeros(nonzero_out, results[len(outs) :], values)
+
+    def linearize(
+        self, primals: Sequence[Any], nonzero: Sequence[bool], **params: Any
+    ) -> tuple[Any, Callable[..., Any]]:
+        ins, outs = params["in_specs"], params["out_specs"]
+        with self.inside(params):
+            split = linearization_of(params["jaxpr"], tuple(nonzero))
+            computed = split.primal.out_avals[len(outs) :]
+            specs = [_residual_spec(aval, params) for aval in computed]
+            scalars = tuple([bool(s) and not a.shape for a, s in zip(computed, specs, strict=True)])
+            primal = _with_vectors(split.primal, len(outs), scalars)
+            number = iter(scalars)
+            flags = tuple([f is None and next(number) for f in split.forwarded])
+            linear = _from_vectors(split.linear, flags)
+        results = self.bound(primal, primals, params, ins, [*outs, *specs])
+        values = results[: len(outs)]
+        residuals = split.residuals(primals, results)
+        specs_left = iter(specs)
+        residual_specs = [next(specs_left) if f is None else ins[f] for f in split.forwarded]
+
+        def tangent(*tangents: Any) -> list[Any]:
+            nonzero_tangents, _ = partition(nonzero, tangents)
+            out_tangents = self.bound(
+                linear,
+                [*residuals, *nonzero_tangents],
+                params,
+                [*residual_specs, *partition(nonzero, ins)[0]],
+                partition(split.nonzero_out, outs)[0],
+            )
+            return with_zeros(split.nonzero_out, out_tangents, values)
+
+        return values, tangent
+
+    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Sequence[Any]:
+        linear = tuple(map(is_linear, args))
+        nonzero_cts, cts = without_zeros(cotangent)
+        ins, outs = params["in_specs"], params["out_specs"]
+        with self.inside(params):
+            derived = transposition_of(
+                params["jaxpr"], linear, nonzero_cts, None, wanted_among(args)
+            )
+            lin_specs = partition(derived.nonzero_out, partition(linear, ins)[0])[0]
+            ct_specs = partition(nonzero_cts, outs)[0]
+            program = derived.jaxpr
+            if not params["check_vma"]:
+                axes = tuple([a for a in params["mesh"].shape if a in params["newly_manual_axes"]])
+                program = _shared(
+                    program,
+                    tuple([_others(spec, axes) for spec in ct_specs]),
+                    tuple([_others(spec, axes) for spec in lin_specs]),
+                    params["mesh"].shape_tuple,
+                )
+        _, value_specs = partition(linear, ins)
+        operands = partition(linear, args)[1]
+        results = self.bound(
+            program, [*operands, *cts], params, [*value_specs, *ct_specs], lin_specs
+        )
+        return derived.cotangents(linear, results)
+
+    def batch(
+        self, args: Sequence[Any], dims: Sequence[int | None], **params: Any
+    ) -> tuple[Any, Any]:
+        axis = state.batch_axis
+        assert axis is not None
+        over = tuple([a for a in axis.spmd_axis_name if a in params["newly_manual_axes"]])
+        count = math.prod(params["mesh"].shape[a] for a in over)
+        if axis.size % count:
+            raise ValueError(
+                f"shard_map inside of vmap with spmd_axis_name={axis.spmd_axis_name}: the "
+                f"{axis.size} elements cannot be divided evenly over {count} devices"
+            )
+        with self.inside(params):
+            derived, out_dims = batch_of(params["jaxpr"], axis.size // count, tuple(dims))
+        ins = [_inserted(s, d, over) for s, d in zip(params["in_specs"], dims, strict=True)]
+        outs = [_inserted(s, d, over) for s, d in zip(params["out_specs"], out_dims, strict=True)]
+        return self.bound(derived, args, params, ins, outs), out_dims
+
+    def check(self, checks: Any, *args: Any, **params: Any) -> Any:
+        with self.inside(params):
+            checked, error = checks.checked(params["jaxpr"])
+            # Each device has an error of its own: they are an array over all devices.
+            count = error.num_leaves
+            axes = tuple([a for a in params["mesh"].shape if a in params["newly_manual_axes"]])
+            checked = _one_more_dimension(checked, count, axes if params["check_vma"] else ())
+        specs = [*[PartitionSpec(axes)] * count, *params["out_specs"]]
+        outs = self.bound(checked, args, params, params["in_specs"], specs)
+        if count:
+            first = argmax(outs[0], 0, np.int32)
+            checks.record(
+                error, [dynamic_index_in_dim(x, first, 0, keepdims=False) for x in outs[:count]]
+            )
+        return outs[count:]
+
+    def dce(self, eqn: JaxprEqn, used: list[bool]) -> Reduction:
+        closed: ClosedJaxpr = eqn.params["jaxpr"]
+        reduced, kept = yield Wanted(closed, tuple(used))
+        if reduced is closed:
+            return eqn
+        params = {
+            **eqn.params,
+            "jaxpr": reduced,
+            "in_specs": tuple(partition(kept, eqn.params["in_specs"])[0]),
+            "out_specs": tuple(partition(used, eqn.params["out_specs"])[0]),
+        }
+        return eqn.replace(
+            invars=partition(kept, eqn.invars)[0],
+            outvars=partition(used, eqn.outvars)[0],
+            params=params,
+            effects=reduced.jaxpr.effects if eqn.effects else no_effects,
+        )
+
+
+shard_map_p: Final = ShardMap()
+
+
+def _residual_spec(aval: Any, params: dict[str, Any]) -> PartitionSpec:
+    """How a value of the program gets out and in again: as the parts of one array.
+
+    What does not vary is not divided.
+    """
+    axes = params["newly_manual_axes"]
+    varying = aval.vma & axes if params["check_vma"] else axes
+    named = tuple([name for name in params["mesh"].shape if name in varying])
+    return PartitionSpec(named) if named else PartitionSpec()
+
+
+@remembered
+def _with_vectors(closed: ClosedJaxpr, count: int, scalars: Flags) -> ClosedJaxpr:
+    """The program with scalars among its last results as vectors of one element."""
+    if not any(scalars):
+        return closed
+
+    def function(*args: Any) -> list[Any]:
+        outs = function_of(closed)(*args)
+        rest = [reshape(x, (1,)) if s else x for x, s in zip(outs[count:], scalars, strict=True)]
+        return [*outs[:count], *rest]
+
+    return stage(function, closed.in_avals, derived_info(closed, "linearize"))
+
+
+@remembered
+def _from_vectors(closed: ClosedJaxpr, vectors: Flags) -> ClosedJaxpr:
+    """The program with vectors of one element in place of scalars among its first arguments."""
+    if not any(vectors):
+        return closed
+    flags = (*vectors, *[False] * (len(closed.in_avals) - len(vectors)))
+
+    def function(*args: Any) -> list[Any]:
+        scalars = [reshape(x, ()) if f else x for x, f in zip(args, flags, strict=True)]
+        return function_of(closed)(*scalars)
+
+    avals = [a.update(shape=(1,)) if f else a for a, f in zip(closed.in_avals, flags, strict=True)]
+    return stage(function, avals, derived_info(closed, "linearize"))
+
+
+def _others(spec: PartitionSpec, axes: Sequence[AxisName]) -> tuple[AxisName, ...]:
+    """The axes that a specification does not name."""
+    named = spec_axes(spec)
+    return tuple([axis for axis in axes if axis not in named])
+
+
+@remembered
+def _shared(
+    closed: ClosedJaxpr,
+    repeated_in: tuple[tuple[AxisName, ...], ...],
+    repeated_out: tuple[tuple[AxisName, ...], ...],
+    mesh: tuple[tuple[AxisName, int], ...],
+) -> ClosedJaxpr:
+    """A transposed program where types do not say what varies.
+
+    A result that several devices have counts once: each gets its share of the cotangent. An
+    argument that several devices have gets the cotangents of all.
+
+    Args:
+        closed: the program; cotangents are its last arguments.
+        repeated_in: for each cotangent, the axes along which the result is the same.
+        repeated_out: for each result, the axes along which the argument is the same.
+        mesh: the names and sizes of axes.
+    """
+    sizes = dict(mesh)
+    first = len(closed.in_avals) - len(repeated_in)
+
+    def function(*args: Any) -> list[Any]:
+        shares = []
+        for ct, axes in zip(args[first:], repeated_in, strict=True):
+            count = math.prod(sizes[axis] for axis in axes)
+            shares.append(div(ct, literal_like(count, ct)) if count > 1 else ct)
+        outs = function_of(closed)(*args[:first], *shares)
+        return [
+            sum_over(x, axes, ()) if axes else x for x, axes in zip(outs, repeated_out, strict=True)
+        ]
+
+    return stage(function, closed.in_avals, derived_info(closed, "transpose"))
+
+
+def _inserted(spec: PartitionSpec, dim: int | None, over: tuple[AxisName, ...]) -> PartitionSpec:
+    """The specification of a batch."""
+    if dim is None or (not over and dim >= len(spec)):
+        return spec
+    entries = [*spec, *[None] * (dim - len(spec))]
+    entries.insert(dim, over or None)
+    return PartitionSpec(*entries)
+
+
+def _divided(x: Any, spec: PartitionSpec, named: Sequence[tuple[AxisName, int]]) -> Any:
+    """The parts of an array, by position along each axis."""
+    sizes = dict(named)
+    split: list[int] = []
+    place: dict[AxisName, int] = {}
+    for number, n in enumerate(x.shape):
+        axes = axes_of(spec[number]) if number < len(spec) else ()
+        for axis in axes:
+            place[axis] = len(split)
+            split.append(sizes[axis])
+        split.append(n // math.prod(sizes[axis] for axis in axes))
+    parts = x.reshape(split)
+    front = [place[name] for name, _ in named if name in place]
+    parts = parts.transpose(*front, *(i for i in range(parts.ndim) if i not in front))
+    missing = tuple([number for number, (name, _) in enumerate(named) if name not in place])
+    parts = np.expand_dims(parts, missing)
+    local = parts.shape[len(named) :]
+    return np.broadcast_to(parts, (*(size for _, size in named), *local)).copy()
+
+
+def _joined(x: Any, spec: PartitionSpec, named: Sequence[tuple[AxisName, int]]) -> Any:
+    """An array from its parts, the first one along axes that the specification does not name."""
+    x = np.asarray(x)
+    present = set(spec_axes(spec))
+    x = x[tuple([slice(None) if name in present else 0 for name, _ in named])]
+    kept = [name for name, _ in named if name in present]
+    order: list[int] = []
+    shape: list[int] = []
+    for number in range(x.ndim - len(kept)):
+        axes = axes_of(spec[number]) if number < len(spec) else ()
+        places = [kept.index(axis) for axis in axes]
+        order += [*places, len(kept) + number]
+        shape.append(math.prod(x.shape[i] for i in (*places, len(kept) + number)))
+    return x.transpose(order).reshape(shape)
+
+
+@remembered
+def _one_more_dimension(
+    closed: ClosedJaxpr, count: int, varying: tuple[AxisName, ...]
+) -> ClosedJaxpr:
+    """The program with a leading dimension of size one in its first results, which then vary."""
+    if not count:
+        return closed
+
+    def function(*args: Any) -> list[Any]:
+        outs = function_of(closed)(*args)
+        wide = [reshape(x, (1, *shape_of(x))) for x in outs[:count]]
+        wide = [vary_like(x, aval_of(x).update(vma=frozenset(varying))) for x in wide]
+        return [*wide, *outs[count:]]
+
+    return stage(function, closed.in_avals, derived_info(closed, "checkify"))
