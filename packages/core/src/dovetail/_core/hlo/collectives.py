@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from dovetail._core.ir.partition_spec import PartitionSpec
 __all__ = ["CollectiveBuilder", "ManualAxes"]
 
 AxisName = Hashable
+#: The specification of a value that is the same on all devices.
+_ALL: Final = PartitionSpec()
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +185,18 @@ class CollectiveBuilder(CallBuilder):
         self.groups(axes)
         assert self.manual is not None
         number = make_aval((), np.dtype(np.uint32))
+        rest = frozenset(name for name, _ in self.manual.mesh) - self.manual.names
+        if rest and self.partitioning is not None and any(n > 1 for n in self.manual.sizes(axes)):
+            # The number of the device is known only where all axes are manual.
+            (place,) = self._manual_computation(
+                lambda: [self._position(axes, number)], (), (), [number], [number], rest, (), (_ALL,)
+            )
+        else:
+            place = self._position(axes, number)
+        return self.convert(place, number, out)
+
+    def _position(self, axes: Sequence[AxisName], number: Any) -> Value:
+        assert self.manual is not None
         result = self.constant(0, number)
         device = None
         for axis in axes:
@@ -196,7 +210,7 @@ class CollectiveBuilder(CallBuilder):
             place = self.rem(place, self.constant(size, number), number)
             result = self.mul(result, self.constant(size, number), number)
             result = self.add(result, place, number)
-        return self.convert(result, number, out)
+        return result
 
     def manual_computation(
         self,

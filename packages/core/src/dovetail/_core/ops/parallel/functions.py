@@ -266,7 +266,7 @@ def all_gather(
     def gathered(operand: Any) -> Any:
         rank = len(shape_of(operand)) + (not tiled)
         d = canonical_dimension(axis, rank, "all_gather", "axis")
-        if to == "varying":
+        if to == "varying" or not typed_axes(axes):
             return all_gather_p.bind(
                 operand,
                 all_gather_dimension=d,

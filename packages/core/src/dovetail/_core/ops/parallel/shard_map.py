@@ -119,9 +119,10 @@ class ShardMap(ProgramPrimitive):
         mesh, axes = params["mesh"], params["newly_manual_axes"]
         named = [(name, size) for name, size in mesh.shape_tuple if name in axes]
         closed: ClosedJaxpr = params["jaxpr"]
-        for name, size in reversed(named):
-            dims = (0,) * len(closed.in_avals)
-            closed = named_batch_of(closed, BatchAxis(name, size), dims).jaxpr
+        with self.inside(params):
+            for name, size in reversed(named):
+                dims = (0,) * len(closed.in_avals)
+                closed = named_batch_of(closed, BatchAxis(name, size), dims).jaxpr
         parts = [
             _divided(np.asarray(x), spec, named)
             for x, spec in zip(args, params["in_specs"], strict=True)
