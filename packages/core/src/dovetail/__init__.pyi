@@ -45,6 +45,7 @@ from dovetail._core.api.jacobians import jacrev as jacrev
 from dovetail._core.api.jit import clear_caches as clear_caches
 from dovetail._core.api.jit import jit as jit
 from dovetail._core.api.mapping import shard_map as shard_map
+from dovetail._core.api.mapping import smap as smap
 from dovetail._core.api.meshes import get_mesh as get_mesh
 from dovetail._core.api.meshes import make_mesh as make_mesh
 from dovetail._core.api.meshes import set_mesh as set_mesh
@@ -54,6 +55,7 @@ from dovetail._core.api.mutable_references import freeze as freeze
 from dovetail._core.api.mutable_references import new_ref as new_ref
 from dovetail._core.api.named_scopes import named_call as named_call
 from dovetail._core.api.named_scopes import named_scope as named_scope
+from dovetail._core.api.pmap import pmap as pmap
 from dovetail._core.api.rematerialization import checkpoint as checkpoint
 from dovetail._core.api.vectorization import vmap as vmap
 from dovetail._core.base.config import allow_f16_reductions as allow_f16_reductions

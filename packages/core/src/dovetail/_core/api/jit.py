@@ -304,9 +304,7 @@ def _asked_sharding(option: str, place: Any) -> Any:
     if place is None or place is UNSPECIFIED:
         return None
     if isinstance(place, PartitionSpec):
-        raise TypeError(
-            f"{option} of jit: {place} says nothing of devices; write NamedSharding(mesh, spec)"
-        )
+        return place  # it is over the mesh that is set when the function is called
     return as_sharding(place, option)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Set
+from collections.abc import Callable, Hashable, Sequence, Set
 from functools import wraps
 from typing import Any, Final, ParamSpec, TypeVar, final, overload
 
@@ -156,8 +156,18 @@ def shard_map(
                 f"shard_map of {name_of(function)}: arguments are passed by position, since "
                 f"in_specs has an entry for each; got {next(iter(kwargs))!r} by name"
             )
-        call = _Call(function, _mesh_of(mesh, function), named, check_vma)
-        return call(args, in_specs, out_specs)
+        name = f"shard_map of {name_of(function)}"
+        call = DeviceMap(name, _mesh_of(mesh, function), named, check_vma)
+        leaves, tree = pytree.flatten(args)
+        specs = pytree.flatten_up_to_prefix(f"in_specs of {name}", in_specs, tree)
+        names = leaf_names(function, args, {})
+        flat = FlatFunction(function, tree)
+
+        def result_specs() -> list[Any]:
+            return pytree.flatten_up_to_prefix(f"out_specs of {name}", out_specs, flat.out_tree)
+
+        outs = call(flat, leaves, names, [spec or PartitionSpec() for spec in specs], result_specs)
+        return flat.out_tree.unflatten(outs)
 
     return shard_map_fun
 
@@ -165,8 +175,8 @@ def shard_map(
 def _check_specs(specs: Any, argument: str) -> None:
     if specs is Infer:
         raise NotImplementedError(
-            "shard_map: in_specs is needed, since types do not say how arguments are divided: write "
-            "for example in_specs=PartitionSpec('x')"
+            "shard_map: in_specs is needed, since types do not say how arguments are divided: "
+            "write for example in_specs=PartitionSpec('x')"
         )
     for path, leaf in pytree.flatten_with_path(specs, is_leaf=lambda x: x is None)[0]:
         if leaf is not None and not isinstance(leaf, PartitionSpec):
@@ -185,13 +195,18 @@ def _mesh_of(given: Any, function: Callable[..., Any]) -> Any:
     return mesh
 
 
-class _Call:
-    """One call of a function that `shard_map` applies."""
+class DeviceMap:
+    """How a function is run on the devices of a mesh.
 
-    def __init__(
-        self, function: Callable[..., Any], mesh: Any, named: frozenset[AxisName], check_vma: bool
-    ) -> None:
-        self.function = function
+    Args:
+        name: a phrase for the call, for messages.
+        mesh: the mesh.
+        named: the axes that the function handles; all if there are none.
+        check_vma: whether types say along which axes values vary.
+    """
+
+    def __init__(self, name: str, mesh: Any, named: frozenset[AxisName], check_vma: bool) -> None:
+        self.name = name
         self.mesh = mesh
         self.check_vma = check_vma
         unknown = named - set(mesh.axis_names)
@@ -207,39 +222,45 @@ class _Call:
                 "this one; leave it out of axis_names"
             )
 
-    @property
-    def name(self) -> str:
-        """A phrase for the call."""
-        return f"shard_map of {name_of(self.function)}"
+    def __call__(
+        self,
+        flat: FlatFunction,
+        leaves: Sequence[Any],
+        names: Sequence[str],
+        specs: Sequence[PartitionSpec],
+        result_specs: Callable[[], Sequence[PartitionSpec | None]],
+        turn: Callable[..., list[Any]] | None = None,
+    ) -> list[Any]:
+        """The results, flat.
 
-    def __call__(self, args: tuple[Any, ...], in_specs: Any, out_specs: Any) -> Any:
-        leaves, tree = pytree.flatten(args)
-        what = f"in_specs of {self.name}"
-        specs = [
-            PartitionSpec() if spec is None else spec
-            for spec in pytree.flatten_up_to_prefix(what, in_specs, tree)
-        ]
-        names = leaf_names(self.function, args, {})
+        Args:
+            flat: the function.
+            leaves: its arguments.
+            names: their names.
+            specs: how each of them is divided.
+            result_specs: how each result is divided, when the function has been called.
+            turn: a wrapper of `flat`, which runs instead.
+        """
         check_array_leaves(leaves, lambda: names, self.name)
         operands = [as_operand(x, self.name, n) for x, n in zip(leaves, names, strict=True)]
         avals = [
             self._part(aval_of(x), spec, name)
             for x, spec, name in zip(operands, specs, names, strict=True)
         ]
-        flat = FlatFunction(self.function, tree)
         placed: list[PartitionSpec] = []
 
         def run(*parts: Any) -> list[Any]:
-            results = flat(*parts)
-            placed[:] = self._result_specs(out_specs, flat.out_tree)
+            results = flat(*parts) if turn is None else turn(*parts)
+            placed[:] = [PartitionSpec() if spec is None else spec for spec in result_specs()]
+            for spec in placed:
+                self._check_axes(spec, "a specification in out_specs")
             return [
                 self._result(x, spec, flat.out_tree, number)
                 for number, (x, spec) in enumerate(zip(results, placed, strict=True))
             ]
 
-        info = DebugInfo(
-            "shard_map", name_of(self.function), location_of(self.function), tuple(names)
-        )
+        user = flat.function
+        info = DebugInfo("shard_map", name_of(user), location_of(user), tuple(names))
         with inside(self.mesh, self.axes, self.check_vma):
             closed, captured = hoist_consts(stage(run, avals, info))
             closed = interned(closed)
@@ -253,7 +274,7 @@ class _Call:
             newly_manual_axes=self.axes,
             out_specs=tuple(placed),
         )
-        return flat.out_tree.unflatten(list(map(as_result, outs)))
+        return list(map(as_result, outs))
 
     def _check_axes(self, spec: PartitionSpec, what: str) -> None:
         for axis in spec_axes(spec):
@@ -292,13 +313,6 @@ class _Call:
         vma = aval.vma.union(spec_axes(spec)) if self.check_vma else aval.vma
         return aval.update(shape=scaled(aval.shape, spec, sizes, True), vma=vma)
 
-    def _result_specs(self, out_specs: Any, tree: Any) -> list[PartitionSpec]:
-        given = pytree.flatten_up_to_prefix(f"out_specs of {self.name}", out_specs, tree)
-        specs = [PartitionSpec() if spec is None else spec for spec in given]
-        for spec in specs:
-            self._check_axes(spec, "a specification in out_specs")
-        return specs
-
     def _result(self, value: Any, spec: PartitionSpec, tree: Any, number: int) -> Any:
         """A result, which varies along the axes that its specification names."""
         operand = as_operand(value, self.name)
@@ -328,3 +342,75 @@ class _Call:
 def _path(tree: Any, number: int) -> str:
     numbered = tree.unflatten(range(tree.num_leaves))
     return pytree.keystr(pytree.flatten_with_path(numbered)[0][number][0])
+
+
+def smap(
+    f: Callable[..., Any] | None = None,
+    /,
+    *,
+    in_axes: Any = Infer,
+    out_axes: Any,
+    axis_name: AxisName,
+) -> Callable[..., Any]:
+    """Run a function on each device along one axis of the current mesh.
+
+    It is `shard_map` with the dimensions that are divided in place of specifications.
+
+    Args:
+        f: function of arrays and pytrees of them; without it, a decorator is returned.
+        in_axes: the dimension of the arguments that is divided over the axis: an integer for all,
+            or a tuple with an entry for each (an integer, None for what all devices get whole, or a
+            pytree of them that is a prefix of the argument).
+        out_axes: the dimension along which parts of results are joined, as a prefix of the result;
+            None for what is the same on all devices.
+        axis_name: the axis of the mesh of `dovetail.set_mesh`.
+
+    Returns:
+        The function of whole arrays; or a decorator.
+
+    Raises:
+        TypeError: `in_axes` or `out_axes` hold something else.
+        ValueError: there is no mesh, it does not have the axis, or a dimension cannot be divided
+            evenly.
+
+    Example:
+        >>> with dt.set_mesh(dt.make_mesh((1,), ("x",))):
+        ...     f = dt.smap(lambda x: lax.psum(x, "x"), in_axes=0, out_axes=None, axis_name="x")
+        ...     print(f(jnp.arange(2)))
+        [0 1]
+    """
+    if f is None:
+        return lambda g: smap(g, in_axes=in_axes, out_axes=out_axes, axis_name=axis_name)
+    if isinstance(axis_name, (tuple, list)):
+        raise TypeError(f"smap: axis_name is one axis, got {axis_name!r}")
+    return shard_map(
+        f,
+        in_specs=_specs_of(in_axes, axis_name, "in_axes"),
+        out_specs=_specs_of(out_axes, axis_name, "out_axes"),
+        axis_names={axis_name},
+    )
+
+
+def _specs_of(dimensions: Any, axis: AxisName, argument: str) -> Any:
+    """Specifications that divide dimensions over an axis."""
+    if dimensions is Infer:
+        return Infer
+
+    def spec(dimension: Any) -> PartitionSpec:
+        if dimension is not None and type(dimension) is not int:
+            raise TypeError(f"smap: {argument} holds integers and None, got {dimension!r}")
+        return axis_spec(dimension, axis)
+
+    given = tuple(dimensions) if isinstance(dimensions, list) else dimensions
+    return pytree.map(spec, given, is_leaf=lambda x: x is None)
+
+
+def axis_spec(dimension: int | None, axis: AxisName) -> PartitionSpec:
+    """The specification that divides one dimension over an axis."""
+    if dimension is None:
+        return PartitionSpec()
+    if dimension < 0:
+        raise ValueError(
+            f"smap: a dimension is counted from the front, got {dimension}: the rank is not known"
+        )
+    return PartitionSpec(*[None] * dimension, axis)

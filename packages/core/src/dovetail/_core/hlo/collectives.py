@@ -189,7 +189,14 @@ class CollectiveBuilder(CallBuilder):
         if rest and self.partitioning is not None and any(n > 1 for n in self.manual.sizes(axes)):
             # The number of the device is known only where all axes are manual.
             (place,) = self._manual_computation(
-                lambda: [self._position(axes, number)], (), (), [number], [number], rest, (), (_ALL,)
+                lambda: [self._position(axes, number)],
+                (),
+                (),
+                [number],
+                [number],
+                rest,
+                (),
+                (_ALL,),
             )
         else:
             place = self._position(axes, number)

@@ -15,13 +15,24 @@ if TYPE_CHECKING:
 
 #: (value, sharding, whether the result may share the memory of the value) -> array.
 Placement = Callable[[Any, Any, bool | None], Any]
+#: (sharding or bare specification, a phrase for it) -> sharding.
+Resolution = Callable[[Any, str], Any]
 _place: Placement
+_resolve: Resolution
 
 
-def set_placement(place: Placement) -> None:
-    """Install the function that places values outside compiled programs; for the runtime."""
-    global _place
-    _place = place
+def set_placement(place: Placement, resolve: Resolution) -> None:
+    """Install what places values outside compiled programs, and what resolves specifications.
+
+    For the runtime.
+    """
+    global _place, _resolve
+    _place, _resolve = place, resolve
+
+
+def resolved(place: Any, what: str) -> Any:
+    """The sharding over the current mesh that a bare specification stands for."""
+    return _resolve(place, what)
 
 
 def place(x: Any, sharding: Any) -> Any:

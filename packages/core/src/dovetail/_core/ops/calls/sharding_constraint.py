@@ -12,8 +12,9 @@ from dovetail._core.base.errors import ShapeError
 from dovetail._core.base.typing import PyTree
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.ir.avals import aval_of
-from dovetail._core.ir.partition_spec import PartitionSpec
+from dovetail._core.ir.partition_spec import PartitionSpec, axes_of
 from dovetail._core.ops.calls import placement
+from dovetail._core.trace.current_mesh import current_mesh
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.state import state
 from dovetail._core.trace.tracer import Tracer
@@ -77,8 +78,9 @@ def with_sharding_constraint(x: PyTree, shardings: PyTree) -> PyTree:
 
     Args:
         x: an array, or a pytree of arrays.
-        shardings: a sharding, such as ``NamedSharding(mesh, PartitionSpec("x"))``, or a tree of
-            them that is a prefix of `x`; what is None stays as it is.
+        shardings: a sharding, such as ``NamedSharding(mesh, PartitionSpec("x"))``, or a
+            `PartitionSpec` over the current mesh, or a tree of them that is a prefix of `x`; what
+            is None stays as it is.
 
     Returns:
         `x`, with the same values.
@@ -114,9 +116,10 @@ def constrain(x: PyTree, shardings: PyTree, argument: str, value: str) -> PyTree
         if place is None:
             results.append(leaf)
             continue
+        place = placement.resolved(place, argument)
         if not hasattr(place, "shard_shape"):
-            hint = "; write NamedSharding(mesh, spec)" if isinstance(place, PartitionSpec) else ""
-            raise TypeError(f"{argument} holds {place!r}, which is no sharding{hint}")
+            raise TypeError(f"{argument} holds {place!r}, which is no sharding")
+        _check_axes(place, argument)
         operand = as_operand(leaf, "lax.with_sharding_constraint")
         try:
             place.shard_shape(aval_of(operand).shape)
@@ -127,3 +130,16 @@ def constrain(x: PyTree, shardings: PyTree, argument: str, value: str) -> PyTree
             continue
         results.append(sharding_constraint_p.bind(operand, sharding=place))
     return tree.unflatten(results)
+
+
+def _check_axes(sharding: Any, argument: str) -> None:
+    """Refuse to divide over axes along which the program handles the part of one device."""
+    mesh = current_mesh()
+    manual = () if mesh is None else mesh.manual_axes
+    for entry in getattr(sharding, "spec", ()):
+        for axis in axes_of(entry):
+            if axis in manual:
+                raise ValueError(
+                    f"{argument} is {sharding.spec}: along {axis!r} the shard_map around it handles "
+                    "the part of one device, which is not divided any further. Leave the axis out"
+                )

@@ -105,15 +105,11 @@ class Cond(Primitive):
         # must not have a collective operation, in which not all of them would take part.
         index, *operands = [aval.vma for aval in avals]
         branches: Branches = params["branches"]
-        taken = [
-            own.union(index, *(branch.in_avals[i].vma for branch in branches))
-            for i, own in enumerate(operands)
-        ]
+        ins = zip(operands, *(branch.in_avals for branch in branches), strict=False)
+        taken = [own.union(index, *(a.vma for a in same)) for own, *same in ins]
         alike = [varying(branch, taken) for branch in branches]
-        given = [
-            index.union(*(aval.vma for aval in same))
-            for same in zip(*(branch.out_avals for branch in alike), strict=False)
-        ]
+        outs = zip(*(branch.out_avals for branch in alike), strict=False)
+        given = [index.union(*(a.vma for a in same)) for same in outs]
         alike = [varying(branch, taken, given) for branch in alike]
         same = all(a is b for a, b in zip(alike, branches, strict=True))
         return [index, *taken], ({} if same else {"branches": tuple(alike)})

@@ -32,6 +32,7 @@ from dovetail._core.runtime.arrays.host import checked_ndarray, host_value
 from dovetail._core.runtime.arrays.memory import named
 from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices.layout import AutoLayout, Format
+from dovetail._core.runtime.devices.named_sharding import over_current_mesh
 from dovetail._core.runtime.devices.sharding import as_sharding, default_sharding
 from dovetail._core.trace.tracer import ArrayClass, Tracer
 
@@ -127,7 +128,10 @@ def _placed(leaf: Any, sharding: Any, donate: bool, may_alias: bool | None, what
     return array_from_buffer(_put(host_value(leaf, aval, what), aval, place, sharding is not None))
 
 
-set_placement(lambda x, device, may_alias: _placed(x, device, False, may_alias, "the value"))
+set_placement(
+    lambda x, device, may_alias: _placed(x, device, False, may_alias, "the value"),
+    over_current_mesh,
+)
 
 _HOST_TYPES: Final = (bool, int, float, complex, np.ndarray, np.generic)
 
@@ -163,7 +167,9 @@ def _place(given: Any, argument: str) -> Any:
                 f"layout out: {argument}=Format(sharding=...)"
             )
         given = given.sharding
-    return None if given is None else as_sharding(given, argument)
+    if given is None:
+        return None
+    return as_sharding(over_current_mesh(given, f"{argument} of device_put"), argument)
 
 
 @overload
@@ -212,8 +218,8 @@ def device_put(
 
     Args:
         x: an array, a NumPy value, a number, or a pytree of them.
-        device: a device (from `dovetail.devices`), a sharding, a `Format`, or a tree of them that
-            is a prefix of ``x``.
+        device: a device (from `dovetail.devices`), a sharding, a `PartitionSpec` over the current
+            mesh, a `Format`, or a tree of them that is a prefix of ``x``.
         src: where ``x`` is, in the form of ``device``; derivatives are transferred back there. By
             default ``x`` itself determines it.
         donate: whether the memory of an array that moves may be freed; a bool, or a tree of them.

@@ -22,6 +22,7 @@ from dovetail._core.runtime.calls.cache_misses import log_compiled
 from dovetail._core.runtime.calls.shortages import explained_shortage
 from dovetail._core.runtime.devices import clients, process_ends
 from dovetail._core.runtime.devices.address_space import reserve_for_compiler
+from dovetail._core.runtime.devices.named_sharding import over_current_mesh
 from dovetail._core.runtime.programs import compilation
 from dovetail._core.runtime.programs.arguments import (
     AskedPlaces,
@@ -64,7 +65,9 @@ class AskedShardings:
 
     def of(self, structure: Any) -> list[Any]:
         """The shardings of the leaves of such a tree."""
-        return pytree.flatten_up_to_prefix(f"{self.option} of jit", self.tree, structure)
+        what = f"{self.option} of jit"
+        given = pytree.flatten_up_to_prefix(what, self.tree, structure)
+        return [over_current_mesh(place, what) for place in given]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

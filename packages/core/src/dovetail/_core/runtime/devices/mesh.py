@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Hashable, Sequence
 from functools import cached_property
 from typing import Any, Final, final
 
 import numpy as np
 
+from dovetail._core.base import config
 from dovetail._core.ir.abstract_mesh import (
     AbstractDevice,
     AbstractMesh,
@@ -144,6 +146,15 @@ class Mesh(MeshAxes):
             self.axis_sizes, self.axis_names, self.axis_types, abstract_device=device
         )
 
+    def __enter__(self) -> Mesh:
+        """Make it the current mesh, as `dovetail.set_mesh` does."""
+        _around.meshes.append(config.current_mesh.get_local())
+        config.current_mesh.set_local(None if self.empty else self)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        config.current_mesh.set_local(_around.meshes.pop())
+
     def update(
         self,
         devices: Any = None,
@@ -168,6 +179,15 @@ class Mesh(MeshAxes):
         platform = clients.platform_of(self._flat[0])
         return (_restored, (platform, self.device_ids, self.axis_names, self.axis_types))
 
+
+class _Around(threading.local):
+    """The meshes that were current around those that this thread has entered."""
+
+    def __init__(self) -> None:
+        self.meshes: list[Any] = []
+
+
+_around: Final = _Around()
 
 _interned: Final[dict[Any, Mesh]] = {}
 clients.on_clear(_interned.clear)

@@ -22,8 +22,9 @@ from dovetail._core.runtime.devices.sharding import (
     memory_kinds,
     sharding_class,
 )
+from dovetail._core.trace.current_mesh import current_mesh
 
-__all__ = ["NamedSharding"]
+__all__ = ["NamedSharding", "over_current_mesh"]
 
 Shape = tuple[int, ...]
 
@@ -176,6 +177,27 @@ class NamedSharding(Sharding):
 
 _interned: Final[dict[Any, NamedSharding]] = {}
 clients.on_clear(_interned.clear)
+
+
+def over_current_mesh(place: Any, what: str) -> Any:
+    """The sharding over the current mesh that a bare specification stands for.
+
+    Args:
+        place: the specification; anything else is returned unchanged.
+        what: a phrase for it, for messages.
+
+    Raises:
+        ValueError: there is no current mesh, or it lacks an axis.
+    """
+    if not isinstance(place, PartitionSpec):
+        return place
+    mesh = current_mesh()
+    if mesh is None:
+        raise ValueError(
+            f"{what} is {place}, which says nothing of devices, and there is no current mesh: set "
+            "one with dovetail.set_mesh(mesh), or write NamedSharding(mesh, spec)"
+        )
+    return NamedSharding(mesh, place)
 
 
 def _check(mesh: Any, spec: Any) -> None:
