@@ -101,6 +101,7 @@ from dovetail._core.base.config import (
 from dovetail._core.base.dtypes import float0 as float0
 from dovetail._core.ir.partition_spec import PartitionSpec as _PartitionSpec
 from dovetail._core.ops.callbacks.values import pure_callback as pure_callback
+from dovetail._core.ops.calls.sharding_constraint import reshard as reshard
 from dovetail._core.ops.checkpoint.policies import checkpoint_policies as checkpoint_policies
 from dovetail._core.ops.custom.custom_gradient import closure_convert as closure_convert
 from dovetail._core.ops.custom.custom_gradient import custom_gradient as custom_gradient

@@ -10,6 +10,7 @@ from dovetail._core.ir.abstract_mesh import AbstractMesh as AbstractMesh
 from dovetail._core.ir.abstract_mesh import AxisType as AxisType
 from dovetail._core.ir.partition_spec import PartitionSpec as PartitionSpec
 from dovetail._core.ir.partition_spec import UnreducedKind as UnreducedKind
+from dovetail._core.ops.calls.sharding_constraint import reshard as reshard
 from dovetail._core.runtime.devices.mesh import Mesh as Mesh
 from dovetail._core.runtime.devices.named_sharding import NamedSharding as NamedSharding
 from dovetail._core.runtime.devices.sharding import Sharding as Sharding
@@ -30,6 +31,7 @@ __all__ = [
     "get_abstract_mesh",
     "get_mesh",
     "make_single_device_sharding",
+    "reshard",
     "set_mesh",
     "use_abstract_mesh",
 ]

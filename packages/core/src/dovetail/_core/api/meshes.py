@@ -77,8 +77,8 @@ def use_abstract_mesh(mesh: AbstractMesh) -> mesh_scope:
     """
     if not isinstance(mesh, AbstractMesh):
         raise TypeError(
-            f"use_abstract_mesh takes an AbstractMesh, got {mesh!r}; a Mesh has it as its attribute "
-            "abstract_mesh"
+            f"use_abstract_mesh takes an AbstractMesh, got {mesh!r}; a Mesh has it as its "
+            "attribute abstract_mesh"
         )
     return mesh_scope(None if mesh.empty else mesh)
 

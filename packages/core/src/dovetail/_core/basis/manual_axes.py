@@ -121,3 +121,17 @@ def vary_like(x: Any, aval: Any) -> Any:
     if missing:
         missing = missing - aval_of(x).vma
     return pvary(x, missing) if missing else x
+
+
+def match_axes(cotangent: Any, aval: Any) -> Any:
+    """A cotangent that a user's rule returns for a value of type `aval`.
+
+    Of a value that is the same on all devices along an axis, each device has a cotangent of its
+    own; theirs is the sum.
+    """
+    if cotangent is None or type(cotangent) is Zero:
+        return cotangent
+    more = aval_of(cotangent).vma - aval.vma
+    if more:
+        cotangent = psum_invariant_p.bind(cotangent, axes=in_order(more))
+    return vary_like(cotangent, aval)

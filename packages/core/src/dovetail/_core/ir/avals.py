@@ -84,10 +84,13 @@ class ShapedArray(AbstractValue):
         return make_aval(shape, dtype, bool(weak_type), sharding, frozenset(vma))
 
     def __repr__(self) -> str:
+        weak = ", weak_type=True" if self.weak_type else ""
+        return f"ShapedArray({self}{weak})"
+
+    def __str__(self) -> str:
         dims = ",".join(map(str, self.shape))
         name = self.dtype.name if isinstance(self.dtype, np.dtype) else str(self.dtype)
-        weak = ", weak_type=True" if self.weak_type else ""
-        return f"ShapedArray({name}[{dims}]{_shown_axes(self.vma)}{weak})"
+        return f"{name}[{dims}]{_shown_axes(self.vma)}"
 
     def short_name(self) -> str:
         dims = ",".join(map(str, self.shape))

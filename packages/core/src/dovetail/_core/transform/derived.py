@@ -333,7 +333,7 @@ def _instantiated(
         tangents = [
             instantiate_zeros(t) if i else t for t, i in zip(tangents, instantiate, strict=True)
         ]
-    if not any([aval.vma for aval in avals]):
+    if not any(aval.vma for aval in avals):
         return tangents
     return [
         t if type(t) is Zero else vary_like(t, aval)

@@ -257,7 +257,7 @@ def linearize_flat(
                     for t, i in zip(tangents, instantiate, strict=True)
                 ]
         avals = [aval_of(o).tangent() for o in outs]
-        if any([aval.vma for aval in avals]):
+        if any(aval.vma for aval in avals):
             with use_trace(recording):
                 tangents = [
                     t if type(t) is Zero else vary_like(t, aval)

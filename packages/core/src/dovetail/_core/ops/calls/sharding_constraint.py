@@ -100,6 +100,31 @@ def with_sharding_constraint(x: PyTree, shardings: PyTree) -> PyTree:
     return constrain(x, shardings, f"shardings of {function}", f"{function}: x")
 
 
+def reshard(xs: PyTree, out_shardings: PyTree) -> PyTree:
+    """Divide arrays over devices in another way, inside a program or outside of it.
+
+    Args:
+        xs: an array, or a pytree of arrays.
+        out_shardings: a sharding, or a `PartitionSpec` over the current mesh, or a tree of them
+            that is a prefix of `xs`; what is None stays as it is.
+
+    Returns:
+        `xs`, with the same values.
+
+    Raises:
+        TypeError: a leaf of `out_shardings` is not a sharding.
+        ValueError: an array cannot be divided so, the trees do not match, or there is no current
+            mesh for a `PartitionSpec`.
+
+    Example:
+        >>> from dovetail.sharding import PartitionSpec as P
+        >>> with dt.set_mesh(dt.make_mesh((1,), ("x",))):
+        ...     print(dt.reshard(jnp.arange(4), P("x")).sharding.spec)
+        P('x')
+    """
+    return constrain(xs, out_shardings, "out_shardings of reshard", "reshard: xs")
+
+
 def constrain(x: PyTree, shardings: PyTree, argument: str, value: str) -> PyTree:
     """`with_sharding_constraint` with other names in its messages.
 
@@ -140,6 +165,7 @@ def _check_axes(sharding: Any, argument: str) -> None:
         for axis in axes_of(entry):
             if axis in manual:
                 raise ValueError(
-                    f"{argument} is {sharding.spec}: along {axis!r} the shard_map around it handles "
-                    "the part of one device, which is not divided any further. Leave the axis out"
+                    f"{argument} is {sharding.spec}: along {axis!r} the shard_map around it "
+                    "handles the part of one device, which is not divided any further. Leave the "
+                    "axis out"
                 )

@@ -389,6 +389,14 @@ def _checked_tangents(
                 f"result of type {aval_of(out).short_name()} demands, got "
                 f"{actual.short_name()}{hint}"
             )
+        more = actual.vma - expected.vma
+        if more:
+            axes = ", ".join(sorted(map(repr, more)))
+            raise TypeError(
+                f"custom_jvp: the tangent{path_of(tree, i)} that the rule {described(rule)} of "
+                f"{function.signature} returns may differ from device to device along {axes}, and "
+                f"the result does not: sum what it returns, with lax.psum(tangent, {axes})"
+            )
         zero = type(tangent) is Zero or aval_of(out).dtype != expected.dtype
         checked.append(Zero(expected) if zero else tangent)
     return checked

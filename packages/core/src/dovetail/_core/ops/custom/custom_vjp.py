@@ -18,6 +18,7 @@ from dovetail._core.base import dtypes, pytree
 from dovetail._core.base.caches import Memory
 from dovetail._core.base.errors import UnexpectedTracerError
 from dovetail._core.base.flags import merge, partition
+from dovetail._core.basis.manual_axes import match_axes
 from dovetail._core.basis.operands import as_operand, as_result
 from dovetail._core.basis.structural import batch_size, is_linear
 from dovetail._core.ir.avals import aval_of
@@ -76,6 +77,7 @@ class CustomLinear(Primitive):
     multiple_results = True
     accepts_zeros = True
     generates_nan = False
+    types_axes = True  # tangents vary as the results do
 
     def abstract(self, *avals: Any, out_avals: tuple[Any, ...], **params: Any) -> Any:
         return list(out_avals)
@@ -96,7 +98,8 @@ class CustomLinear(Primitive):
         # A host scalar among the residuals is passed back to the rule unchanged.
         residuals = [a.val if type(a) is Literal else a for a in args[:num_res]]
         cotangents = bwd(residuals, cotangent)
-        return [*[None] * num_res, *cotangents]
+        matched = [match_axes(ct, a.aval) for ct, a in zip(cotangents, args[num_res:], strict=True)]
+        return [*[None] * num_res, *matched]
 
     def batch(
         self,

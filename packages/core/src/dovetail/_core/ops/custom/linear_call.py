@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from dovetail._core.base import dtypes, pytree
+from dovetail._core.basis.manual_axes import match_axes
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import batch_size, instantiate_zeros, is_linear, reduce_sum
 from dovetail._core.ir.avals import aval_of
@@ -115,7 +116,10 @@ class LinearCall(RuleCall):
         linear = [is_linear(a) for a in args[count:]]
         return [
             *[None] * count,
-            *[f if lin else None for f, lin in zip(cotangents, linear, strict=True)],
+            *[
+                match_axes(ct, a.aval) if lin else None
+                for ct, a, lin in zip(cotangents, args[count:], linear, strict=True)
+            ],
         ]
 
     def batch(
