@@ -41,6 +41,19 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "debug_callback": "tests/ops/callbacks/test_debug.py",
     "device_put": "tests/runtime/arrays/test_transfer.py",
     "debug_print": "tests/ops/callbacks/test_debug.py",
+    "all_gather": "tests/ops/parallel/test_collectives.py",
+    "all_gather_invariant": "tests/ops/parallel/test_collectives.py",
+    "all_to_all": "tests/ops/parallel/test_collectives.py",
+    "axis_index": "tests/ops/parallel/test_collectives.py",
+    "pbroadcast": "tests/ops/parallel/test_collectives.py",
+    "pmax": "tests/ops/parallel/test_collectives.py",
+    "pmin": "tests/ops/parallel/test_collectives.py",
+    "ppermute": "tests/ops/parallel/test_collectives.py",
+    "psum": "tests/ops/parallel/test_collectives.py",
+    "psum_invariant": "tests/ops/parallel/test_collectives.py",
+    "pvary": "tests/ops/parallel/test_collectives.py",
+    "reduce_scatter": "tests/ops/parallel/test_collectives.py",
+    "shard_map": "tests/ops/parallel/test_shard_map.py",
     "sharding_constraint": "tests/runtime/devices/test_programs_over_meshes.py",
     "while": "tests/ops/control/test_while_loop.py",  # its samples have no derivatives
     "offload": "tests/ops/checkpoint/test_remat.py",
@@ -49,6 +62,10 @@ TESTED_ELSEWHERE: dict[str, str] = {
 
 # Why a primitive lacks a rule, where its attribute `no_derivative` does not say it.
 ABSENT_RULES: dict[tuple[str, str], str] = {
+    (name, "reference"): "it is an operation of several devices; shard_map has the reference"
+    for name, file in TESTED_ELSEWHERE.items()
+    if file == "tests/ops/parallel/test_collectives.py" and name != "pvary"
+} | {
     ("after_all", "batch"): "its operands are tokens, which cannot be batched",
     ("create_token", "batch"): "it has no operand that could be batched",
     ("platform_index", "batch"): "it has no operand that could be batched",

@@ -1,12 +1,12 @@
 """Programs that run on all devices at once and exchange data, for backends that declare ``spmd``.
 
-Collective operations have no primitives yet, so programs with them are written as StableHLO. All
-need two devices in this process; on a CPU, ``DOVETAIL_NUM_CPU_DEVICES=4`` creates four.
+The operations of `lax`, and below them programs written as StableHLO, to tell where a failure comes
+from. All need two devices in this process; on a CPU, ``DOVETAIL_NUM_CPU_DEVICES=4`` creates four.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -55,6 +55,60 @@ def test_programs_over_a_mesh(devices: Sequence[Any]) -> None:
     for shard in squares.addressable_shards:
         np.testing.assert_array_equal(np.asarray(shard.data), (x.T**2)[shard.index])
     np.testing.assert_array_equal(np.asarray(sums), x.sum(0))
+
+
+#: Operations of the parts of all devices, and what each device has afterwards.
+OPERATIONS: dict[str, tuple[Callable[[Any], Any], Callable[[NDArray], NDArray]]] = {
+    "psum": (lambda x: lax.psum(x, "d"), lambda x: np.stack([x.sum(0)] * len(x))),
+    "pmax": (lambda x: lax.pmax(x, "d"), lambda x: np.stack([x.max(0)] * len(x))),
+    "pmin": (lambda x: lax.pmin(x, "d"), lambda x: np.stack([x.min(0)] * len(x))),
+    "all_gather": (lambda x: lax.all_gather(x, "d"), lambda x: np.stack([x] * len(x))),
+    "all_gather, the same": (
+        lambda x: lax.all_gather(x, "d", to="invarying"),
+        lambda x: np.stack([x] * len(x)),
+    ),
+    "psum_scatter": (lambda x: lax.psum_scatter(x, "d"), lambda x: x.sum(0)),
+    "all_to_all": (
+        lambda x: lax.all_to_all(x, "d", 0, 0),
+        lambda x: np.swapaxes(x, 0, 1),
+    ),
+    "ppermute": (
+        lambda x: lax.ppermute(x, "d", [(d, d + 1) for d in range(lax.axis_size("d") - 1)]),
+        lambda x: np.concatenate([np.zeros_like(x[:1]), x[:-1]]),
+    ),
+    "pbroadcast": (lambda x: lax.pbroadcast(x, "d", 1), lambda x: np.stack([x[1]] * len(x))),
+    "axis_index": (
+        lambda x: lax.add(x, lax.convert_element_type(lax.axis_index("d"), x.dtype)),
+        lambda x: x + np.arange(len(x), dtype=x.dtype).reshape(-1, 1, 1),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_collective_operations(devices: Sequence[Any], name: str) -> None:
+    """Each operation of `shard_map`, alone and in a gradient, whose cotangents are its adjoint."""
+    operation, every = OPERATIONS[name]
+    count = len(devices)
+    mesh = Mesh(devices, "d")
+    each = P("d")
+    function = dt.shard_map(
+        lambda x: lax.expand_dims(operation(lax.squeeze(x, (0,))), (0,)),
+        mesh=mesh,
+        in_specs=each,
+        out_specs=each,
+    )
+    values = np.arange(count * count * COLUMNS, dtype=np.float32).reshape(count, count, COLUMNS)
+    x = dt.device_put(values % 7, NamedSharding(mesh, each))
+    result = np.asarray(dt.jit(function)(x))
+    np.testing.assert_array_equal(result, every(np.asarray(x)), err_msg=name)
+    weights = np.cos(np.arange(result.size, dtype=np.float32)).reshape(result.shape)
+    back = dt.grad(
+        lambda x: lax.reduce_sum(lax.mul(function(x), weights), tuple(range(weights.ndim)))
+    )(x)
+    tangent = np.asarray(dt.jvp(function, (x,), (x,))[1])
+    np.testing.assert_allclose(
+        np.vdot(back, x), np.vdot(weights, tangent), rtol=1e-3, atol=1e-2, err_msg=name
+    )
 
 
 def _tensor(shape: Sequence[int]) -> str:
