@@ -106,7 +106,7 @@ def pmap(
             all_args = list(args)
             for i, value in zip(dynamic, given, strict=True):
                 all_args[i] = value
-            return fun(*all_args, **named)  # type: ignore[call-arg]
+            return fun(*all_args, **named)
 
         leaves, tree = pytree.flatten((tuple(mapped), kwargs))
         names = leaf_names(of_element if statics else fun, tuple(mapped), kwargs)

@@ -47,4 +47,4 @@ def get_abstract_mesh() -> AbstractMesh:
         ('x',)
     """
     mesh = current_mesh()
-    return _empty if mesh is None else mesh.abstract_mesh  # type: ignore[no-any-return]
+    return _empty if mesh is None else mesh.abstract_mesh

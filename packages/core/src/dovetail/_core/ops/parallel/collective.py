@@ -85,7 +85,8 @@ class Collective(Primitive):
 
     def _from_all(self, x: Any, **params: Any) -> Any:
         axes = lookup(params[self.axis_parameter], self.name)
-        everyone, place = x, np.int32(0)
+        everyone: Any = x
+        place: Any = np.int32(0)
         for axis in reversed(axes):
             everyone = all_gather_p.bind(
                 everyone,

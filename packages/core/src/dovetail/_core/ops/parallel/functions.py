@@ -580,7 +580,7 @@ def axis_index(axis_name: AxisName) -> Array:
     place: Any = index_along(axes[0]) if axes else as_operand(np.int32(0), "lax.axis_index")
     for axis in axes[1:]:
         place = add(mul(place, np.int32(axis.size)), index_along(axis))
-    return place  # type: ignore[no-any-return]
+    return place
 
 
 def axis_size(axis_name: AxisName) -> int:

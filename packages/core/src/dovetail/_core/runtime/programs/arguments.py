@@ -181,7 +181,7 @@ def shardings_inside(equations: Iterable[JaxprEqn]) -> tuple[Any, ...]:
     for equation in equations:
         parameter = equation.primitive.device_parameter
         given = equation.params[parameter] if parameter else None
-        mesh = getattr(given, "mesh", given)
+        mesh: Any = getattr(given, "mesh", given)
         if isinstance(mesh, Mesh):
             found[NamedSharding(mesh, PartitionSpec()) if given is mesh else given] = None
     return tuple(found)
