@@ -24,7 +24,9 @@ _COLLECTIVES: Final = (
     "collective-permute",
     "collective-broadcast",
 )
+_BETWEEN_SLICES: Final = re.compile(r'_xla_megascale_transfer_type="([^"]*)"')
 _UNKNOWN_PLACE: Final = "?"
+_FAR: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,8 @@ class Exchange:
         shapes: the types of its operands on a device, as text.
         operand_bytes: the bytes of its operands on a device.
         groups: the groups of devices, or for a permutation its pairs; None if they are unknown.
+        between_slices: whether it is between slices, of which the program counts one; then
+            `groups` is None.
     """
 
     name: str
@@ -44,6 +48,7 @@ class Exchange:
     shapes: str
     operand_bytes: int
     groups: Groups | None
+    between_slices: bool = False
 
 
 @dataclass(slots=True)
@@ -89,23 +94,29 @@ class Costs:
             self.notes.append(sentence)
 
 
-def costs_of(module: Module, count: int) -> Costs:
-    """The costs of a program on one of its devices.
-
-    Args:
-        module: the program.
-        count: the number of its devices.
-    """
+def costs_of(module: Module) -> Costs:
+    """The costs of a program on one of its devices."""
     costs = Costs()
-    _Walk(module, count, costs).run(module.entry, 1, True)
+    _Walk(module, costs).run(module.entry, 1, True)
     return costs
 
 
+def _goes_on(computation: Computation, instruction: Instruction) -> bool:
+    """Whether another operation has begun this one, which is computed on meanwhile.
+
+    TPUs write an asynchronous operation again into each fusion that runs at the same time.
+    """
+    return "async_collective_fusion_config" in instruction.attributes and not any(
+        'custom_call_target="AsyncCollectiveStart"' in each.attributes
+        for each in computation.instructions.values()
+    )
+
+
 class _Walk:
-    def __init__(self, module: Module, count: int, costs: Costs) -> None:
+    def __init__(self, module: Module, costs: Costs) -> None:
         self.module = module
-        self.count = count
         self.costs = costs
+        self.known_users: dict[str, dict[str, list[Instruction]]] = {}
 
     def run(self, name: str, times: int, exact: bool) -> None:
         """Add the steps of a computation that runs so often."""
@@ -161,7 +172,11 @@ class _Walk:
             return
         kind = opcode.removesuffix("-start")
         if kind in _COLLECTIVES:
-            step.exchanges.append(self.exchange(kind, computation, instruction))
+            if not _goes_on(computation, instruction):
+                step.exchanges.append(self.exchange(kind, computation, instruction))
+            return
+        if opcode == "send":
+            self.send(step, computation, instruction)
             return
         found = product(computation, instruction)
         if found is not None:
@@ -177,7 +192,7 @@ class _Walk:
         if kind == "collective-permute":
             groups: Groups | None = pairs_of(instruction)
         else:
-            groups = groups_of(instruction, self.count)
+            groups = groups_of(instruction, self.module.partitions)
         if groups is None:
             self.costs.note(f"the groups of devices of {instruction.name} are not understood")
         if kind == "all-reduce" and self.is_scattered(computation, instruction):
@@ -185,6 +200,20 @@ class _Walk:
         text = ", ".join(map(str, shapes))
         size = sum(shape.bytes for shape in shapes)
         return Exchange(instruction.name, kind, text, size, groups)
+
+    def send(self, step: Step, computation: Computation, instruction: Instruction) -> None:
+        """Add a collective operation between slices of TPUs, which goes by way of the hosts."""
+        kind = _BETWEEN_SLICES.search(instruction.attributes)
+        if kind is None:
+            self.costs.note("what is sent to hosts is unknown")
+            return
+        shapes = computation.shapes_of(instruction.operands[0])
+        name = kind.group(1).lower().replace("_", "-")
+        if name not in _COLLECTIVES:
+            name = "collective-permute"
+        text = ", ".join(map(str, shapes))
+        size = sum(shape.bytes for shape in shapes)
+        step.exchanges.append(Exchange(instruction.name, name, text, size, None, True))
 
     def is_scattered(self, computation: Computation, instruction: Instruction) -> bool:
         """Whether a fusion keeps but a device's own part of an all-reduce: so TPUs scatter."""
@@ -201,13 +230,28 @@ class _Walk:
         return source is instruction
 
     def source(self, computation: Computation, instruction: Instruction) -> str:
-        """The user's line: the instruction's own, or that of what it waits for."""
+        """The user's line: the instruction's own, or that of what it waits for, or that waits."""
         at: Instruction | None = instruction
-        for _ in range(8):
-            if at is None:
+        for _ in range(_FAR):
+            found = self.module.source(at) if at is not None else None
+            if at is None or found is not None:
                 break
-            found = self.module.source(at)
-            if found is not None:
-                return found
             at = computation.operand(at)
-        return _UNKNOWN_PLACE
+        names = {instruction.name}
+        for _ in range(_FAR):
+            if found is not None or not names:
+                break
+            users = [user for name in names for user in self.users(computation).get(name, ())]
+            names = {user.name for user in users if user.name != computation.root}
+            found = next(filter(None, map(self.module.source, users)), None)
+        return _UNKNOWN_PLACE if found is None else found
+
+    def users(self, computation: Computation) -> dict[str, list[Instruction]]:
+        """For each value of a computation, the instructions that take it."""
+        known = self.known_users.get(computation.name)
+        if known is None:
+            known = self.known_users[computation.name] = {}
+            for each in computation.instructions.values():
+                for name in each.operands:
+                    known.setdefault(name, []).append(each)
+        return known

@@ -11,7 +11,7 @@ import numpy as np
 
 from dovetail._core.runtime.reports.hlo_text import Instruction
 
-__all__ = ["axes_of_groups", "groups_of", "pairs_of"]
+__all__ = ["across_slices", "axes_of_groups", "groups_of", "in_all_slices", "pairs_of"]
 
 Groups = tuple[tuple[int, ...], ...]
 
@@ -117,6 +117,36 @@ def pairs_of(instruction: Instruction) -> Groups:
     found = re.search(r"source_target_pairs=\{((?:\{[^{}]*\},?)*)\}", instruction.bare)
     listed = re.findall(r"\{(\d+),\s*(\d+)\}", found.group(1)) if found else []
     return tuple((int(source), int(target)) for source, target in listed)
+
+
+def _by_slice(devices: Sequence[Any]) -> list[list[int]]:
+    """For each slice, the places of its devices."""
+    slices: dict[Any, list[int]] = {}
+    for place, device in enumerate(devices):
+        slices.setdefault(getattr(device, "slice_index", None), []).append(place)
+    return list(slices.values())
+
+
+def in_all_slices(groups: Groups, partitions: int, devices: Sequence[Any]) -> Groups:
+    """Groups that are written for one slice of TPUs, for the devices of all slices.
+
+    Args:
+        groups: the groups.
+        partitions: the number of devices that the program counts.
+        devices: the devices of the program.
+    """
+    slices = _by_slice(devices)
+    if partitions == len(devices) or any(len(places) != partitions for places in slices):
+        return groups
+    return tuple(tuple(places[n] for n in group) for places in slices for group in groups)
+
+
+def across_slices(devices: Sequence[Any]) -> Groups | None:
+    """The groups of devices that have the same place in all slices; None if there are none."""
+    slices = _by_slice(devices)
+    if len({len(places) for places in slices}) != 1:
+        return None
+    return tuple(zip(*slices, strict=True))
 
 
 def axes_of_groups(

@@ -148,11 +148,13 @@ class Module:
         computations: its functions by name.
         entry: the name of the one that is called.
         frames: for numbers of stack frames, the file and line.
+        partitions: the number of devices that numbers of devices in it go up to.
     """
 
     computations: dict[str, Computation]
     entry: str
     frames: dict[str, str]
+    partitions: int
 
     def source(self, instruction: Instruction) -> str | None:
         """The user's file and line of an operation, ``file:line``, if it says it."""
@@ -210,7 +212,8 @@ def parsed(text: str) -> Module:
                     entry = name
     if entry not in computations:
         raise ValueError("the text of the program has no entry computation")
-    return Module(computations, entry, _frames(tables))
+    count = re.match(r"HloModule.*?[\s,]num_partitions=(\d+)", text)
+    return Module(computations, entry, _frames(tables), int(count.group(1)) if count else 1)
 
 
 def _frames(tables: dict[str, dict[str, str]]) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dovetail._core.base.bindings import JaxRuntimeError
@@ -12,7 +13,7 @@ from dovetail._core.runtime.arrays.memory import byte_count
 from dovetail._core.runtime.devices.mesh import Mesh
 from dovetail._core.runtime.devices.named_sharding import NamedSharding
 from dovetail._core.runtime.reports.costs import Costs, Step, costs_of
-from dovetail._core.runtime.reports.groups import axes_of_groups
+from dovetail._core.runtime.reports.groups import across_slices, axes_of_groups, in_all_slices
 from dovetail._core.runtime.reports.hardware import Hardware, hardware_of
 from dovetail._core.runtime.reports.hlo_text import parsed
 from dovetail._core.runtime.reports.model import (
@@ -60,7 +61,17 @@ def report_of(
     """
     devices = program.sharding._device_list
     hardware = hardware_of(devices[0], asked)
-    costs = costs_of(parsed(text), len(devices))
+    module = parsed(text)
+    costs = costs_of(module)
+    for step in costs.steps:
+        for number, each in enumerate(step.exchanges):
+            if each.between_slices:
+                groups = across_slices(devices) if each.kind != "collective-permute" else None
+            elif each.groups is not None:
+                groups = in_all_slices(each.groups, module.partitions, devices)
+            else:
+                continue
+            step.exchanges[number] = replace(each, groups=groups)
     shared = getattr(program.sharding, "_replicated", None)
     mesh = shared.mesh if isinstance(shared, NamedSharding) else None
     timing = _Timing(costs, devices, mesh if isinstance(mesh, Mesh) else None, hardware)

@@ -38,8 +38,8 @@ def sent_bytes(exchange: Exchange, size: int) -> int:
     """
     whole = exchanged_bytes(exchange, size)
     if exchange.kind == "collective-permute":
-        moves = [source != target for source, target in exchange.groups or ()]
-        return whole if any(moves) else 0
+        pairs = exchange.groups
+        return whole if pairs is None or any(a != b for a, b in pairs) else 0
     if exchange.kind == "collective-broadcast":
         return whole if size > 1 else 0
     around = whole * (size - 1) // size

@@ -20,7 +20,8 @@ _ARITHMETIC: Final = re.compile(
 
 FREE_CALLS: Final = re.compile(
     "AllocateBuffer|ProduceBuffer|Sharding|SPMDFullToShardShape|SPMDShardToFullShape|MoveToDevice|"
-    "MoveToHost|annotate_device_placement|AssumeGatherIndicesInBound|LayoutConstraint"
+    "MoveToHost|annotate_device_placement|AssumeGatherIndicesInBound|LayoutConstraint|SliceId|"
+    "ConcatBitcast|AsyncCollectiveStart|AsyncCollectiveDone"
 )
 """Calls that compute nothing."""
 

@@ -139,8 +139,8 @@ def _time(report: Report) -> str:
         seconds = seconds_in_words(getattr(time, what))
         rows.append((f"  {bound}{what}", seconds, f"{100 * share:.0f} %"))
     for line in report.lines[:8]:
-        if line.seconds:
-            share = 100 * line.seconds / (time.total or 1.0)
+        share = 100 * (line.seconds or 0.0) / (time.total or 1.0)
+        if line.seconds and share >= 0.5:
             seconds = seconds_in_words(line.seconds)
             rows.append((f"  {place(line.source)}", seconds, f"{share:.0f} %"))
     return _table(rows, ("left", "right", "left"))
@@ -158,7 +158,7 @@ def seconds_in_words(seconds: float | None) -> str:
     for unit, size in (("s", 1.0), ("ms", 1e-3)):
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
-    return f"{seconds / 1e-6:.3g} us"
+    return f"{seconds / 1e-6:.3g} us" if seconds == 0 or seconds >= 1e-7 else "< 0.1 us"
 
 
 def _table(rows: Sequence[Sequence[Any]], sides: Sequence[str]) -> str:
