@@ -62,7 +62,8 @@ def create_device_mesh(
 
     Differs:
         Along an axis over several axes of a torus, TPUs are in the order of a walk over neighbours
-        for all shapes. JAX orders so on single hosts of some kinds only.
+        for all shapes, and the devices of a process can be a block in more of them. JAX orders so
+        for some shapes only.
 
         >>> from types import SimpleNamespace
         >>> from dovetail.experimental import mesh_utils
