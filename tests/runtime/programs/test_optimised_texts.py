@@ -446,6 +446,7 @@ class Fake:
     process_index: int = 0
     slice_index: int = 0
     device_kind: str = ""
+    core_on_chip: int = 0
 
 
 def grid(x: int, y: int, slices: int = 1) -> list[Fake]:
@@ -514,8 +515,18 @@ def test_kinds_of_hardware() -> None:
         "NVIDIA B200": "b200",
     }
     for kind, name in kinds.items():
-        assert hardware_of(Fake(device_kind=kind), None) is HARDWARE[name]
-    assert hardware_of(Fake(device_kind="cpu"), None) is None
+        assert hardware_of([Fake(device_kind=kind)], None) is HARDWARE[name]
+    assert hardware_of([Fake(device_kind="cpu")], None) is None
+
+
+def test_cores_share_a_chip() -> None:
+    cores = [Fake(device_kind="TPU v4", core_on_chip=core) for core in (0, 1)]
+    half, whole = hardware_of(cores, None), HARDWARE["v4"]
+    assert half is not None
+    assert (half.name, half.network_bandwidth) == ("a core of v4", None)
+    assert half.peak_flops["bf16"] == whole.peak_flops["bf16"] / 2
+    assert half.memory == whole.memory / 2
+    assert hardware_of(cores, "v4") is whole, "what is asked for is taken as it is"
 
 
 def test_slices() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import pickle
 import re
 import sys
 from collections import Counter
@@ -156,6 +157,8 @@ def test_predicted_bytes_and_operations_are_those_of_the_program(name: str) -> N
     assert made.notes == ()
     assert (made.device_count, made.device_kind) == (4, "cpu")
     assert made.time is made.hardware is None, "CPUs have no data sheets here"
+    assert pickle.loads(pickle.dumps(made)) == made
+    assert dataclasses.asdict(made)["memory"]["temporary_bytes"] == made.memory.temporary_bytes
 
 
 @pytest.mark.parametrize("turns", [1, 3, 10])
@@ -247,6 +250,20 @@ def test_memory_by_path() -> None:
         r"state\['w'\] +1.0 KiB +float32\[32,32\], \[16,16\] each, P\('x', 'y'\)", text
     )
     assert "in place of donated arguments" in text
+
+
+def test_constants_and_padding() -> None:
+    table = np.arange(50_000, dtype=np.float32)
+    made = dt.jit(lambda x: x + table).lower(table).compile().report()
+    listed = {array.path: array.bytes for array in made.memory.arguments}
+    assert sum(listed.values()) == made.memory.argument_bytes
+    assert listed.pop("x") == 200_000
+    assert list(listed.values()) in ([], [200_000]), "in the program, or an argument of its own"
+    padded = dataclasses.replace(
+        made, memory=dataclasses.replace(made.memory, argument_bytes=10**6, result_bytes=10**6)
+    )
+    assert str(padded).count(" of padding") == 2
+    assert " of padding" not in str(made)
 
 
 def test_one_device_and_keys() -> None:

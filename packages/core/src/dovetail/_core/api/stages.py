@@ -377,6 +377,7 @@ class Compiled(Stage):
             self.as_text(),
             list(zip(staged.names, avals, strict=True)),
             list(zip(names, staged.out_avals, strict=True)),
+            [aval_of(constant) for constant in lowered.hoisted],
             hardware,
         )
 

@@ -75,10 +75,7 @@ def arranged(block: Devices, shape: Sizes, split: bool, contiguous: bool) -> Dev
         NotImplementedError: the axes of the torus have no such products.
         ValueError: the devices of a process cannot be a block.
     """
-    # A chip's cores are nearer to each other than chips.
-    order = [block.ndim - 1, *range(block.ndim - 1)]
-    torus = block.transpose(order)
-    parts = _whole(torus.shape, shape)
+    parts = _whole(block.shape, shape)
     whole = parts is not None
     if parts is None:
         if not split:
@@ -88,13 +85,13 @@ def arranged(block: Devices, shape: Sizes, split: bool, contiguous: bool) -> Dev
                 f"the torus {sizes}; choose other sizes, or let axes of the torus be divided with "
                 "allow_split_physical_axes=True"
             )
-        parts = _divided(torus.shape, shape)
-    mesh = _placed(torus, parts)
+        parts = _divided(block.shape, shape)
+    mesh = _placed(block, parts)
     if not contiguous or has_contiguous_processes(mesh):
         return mesh
-    host = _host(torus)
+    host = _host(block)
     if whole and host is not None:
-        mesh = _placed(torus, parts, host)
+        mesh = _placed(block, parts, host)
         if has_contiguous_processes(mesh):
             return mesh
     sizes = "x".join(map(str, block.shape[:-1]))
@@ -106,13 +103,15 @@ def arranged(block: Devices, shape: Sizes, split: bool, contiguous: bool) -> Dev
 
 def _whole(torus: Sizes, shape: Sizes) -> Parts | None:
     """For each axis of a mesh, the sizes of its part of each axis of the torus: 1 or all."""
+    # A chip's cores, the last axis, are nearer to each other than chips.
+    nearest = [len(torus) - 1, *range(len(torus) - 1)]
     used = [False] * len(torus)
     taken: list[tuple[int, ...]] = [()] * len(shape)
 
     def serve(axis: int) -> bool:
         if axis < 0:
             return True
-        free = [number for number, n in enumerate(torus) if n > 1 and not used[number]]
+        free = [number for number in nearest if torus[number] > 1 and not used[number]]
         for count in range(len(free), -1, -1):
             for chosen in itertools.combinations(free, count):
                 if math.prod(torus[number] for number in chosen) != shape[axis]:
@@ -138,12 +137,13 @@ def _divided(torus: Sizes, shape: Sizes) -> Parts:
     left = list(torus)
     parts: Parts = [()] * len(shape)
     for axis in reversed(range(len(shape))):
-        # As few pieces as possible, then as many axes.
+        # As few pieces as possible, then as many axes, then the cores of a chip.
         parts[axis] = min(
             _factors(shape[axis], left),
             key=lambda part, left=left: (  # type: ignore[misc]
                 sum(1 < n < whole for n, whole in zip(part, left, strict=True)),
                 -sum(n > 1 for n in part),
+                -part[-1],
             ),
         )
         left = [n // m for n, m in zip(left, parts[axis], strict=True)]
@@ -179,8 +179,10 @@ def _placed(torus: Devices, parts: Parts, host: Sizes | None = None) -> Devices:
         along[axis] = len(steps)
         place = place + (steps * stride).reshape(along)
         stride = stride * np.array(part)
-    index = tuple(np.moveaxis(place, -1, 0))
-    return torus[index] if parts else torus.reshape(())
+    shape = place.shape[:-1]
+    index = tuple(np.moveaxis(place, -1, 0).reshape(torus.ndim, -1))
+    mesh: Devices = torus[index].reshape(shape)
+    return mesh
 
 
 def _walk_by_blocks(sizes: Sizes, host: Sizes) -> np.ndarray[Any, Any]:

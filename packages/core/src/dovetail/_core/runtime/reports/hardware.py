@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 __all__ = ["HARDWARE", "Hardware", "hardware_of"]
@@ -172,11 +172,11 @@ HARDWARE: Final[Mapping[str, Hardware]] = {
 """The hardware that reports know, by short name."""
 
 
-def hardware_of(device: Any, asked: str | Hardware | None) -> Hardware | None:
+def hardware_of(devices: Sequence[Any], asked: str | Hardware | None) -> Hardware | None:
     """The rates for a program's devices; None if they are not known.
 
     Args:
-        device: one of the devices.
+        devices: the devices; if there are several on a chip, each has its part of the rates.
         asked: what the user asks for instead.
 
     Raises:
@@ -198,7 +198,7 @@ def hardware_of(device: Any, asked: str | Hardware | None) -> Hardware | None:
             "report: hardware is a name, such as 'v5e', or a dovetail.experimental.topologies."
             f"Hardware; got {asked!r:.80}"
         )
-    kind = device.device_kind
+    kind = devices[0].device_kind
     # The longest beginning counts: "TPU v5" is another chip than "TPU v5 lite".
     fitting = [
         (len(beginning), hardware)
@@ -206,4 +206,22 @@ def hardware_of(device: Any, asked: str | Hardware | None) -> Hardware | None:
         for beginning in hardware.kinds
         if kind.startswith(beginning)
     ]
-    return max(fitting, key=lambda pair: pair[0])[1] if fitting else None
+    if not fitting:
+        return None
+    hardware = max(fitting, key=lambda pair: pair[0])[1]
+    cores = 1 + max(getattr(device, "core_on_chip", None) or 0 for device in devices)
+    return hardware if cores == 1 else _core(hardware, cores)
+
+
+def _core(hardware: Hardware, count: int) -> Hardware:
+    """The rates of one of so many cores of a chip."""
+    network = hardware.network_bandwidth
+    return replace(
+        hardware,
+        name=f"a core of {hardware.name}",
+        peak_flops={kind: rate / count for kind, rate in hardware.peak_flops.items()},
+        memory_bandwidth=hardware.memory_bandwidth / count,
+        memory=hardware.memory // count,
+        link_bandwidth=hardware.link_bandwidth / count,
+        network_bandwidth=None if network is None else network / count,
+    )

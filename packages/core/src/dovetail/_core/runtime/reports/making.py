@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dovetail._core.base.bindings import JaxRuntimeError
+from dovetail._core.ir.abstract_mesh import AbstractMesh
 from dovetail._core.ir.avals import outer_aval, physical_aval
 from dovetail._core.runtime.arrays.memory import byte_count
 from dovetail._core.runtime.devices.mesh import Mesh
@@ -43,6 +44,7 @@ def report_of(
     text: str,
     arguments: Sequence[tuple[str, Any]],
     results: Sequence[tuple[str, Any]],
+    constants: Sequence[Any],
     asked: str | Hardware | None,
 ) -> Report:
     """The report of a compiled program.
@@ -53,6 +55,7 @@ def report_of(
         text: the optimised program in XLA's language.
         arguments: name and aval of each argument, None for the aval of one that is not used.
         results: name and aval of each result.
+        constants: the avals of the constants that it takes as arguments.
         asked: the hardware to take rates of, if not that of the program's devices.
 
     Raises:
@@ -60,7 +63,7 @@ def report_of(
         ValueError: there is no hardware of that name.
     """
     devices = program.sharding._device_list
-    hardware = hardware_of(devices[0], asked)
+    hardware = hardware_of(devices, asked)
     module = parsed(text)
     costs = costs_of(module)
     for step in costs.steps:
@@ -74,13 +77,14 @@ def report_of(
             step.exchanges[number] = replace(each, groups=groups)
     shared = getattr(program.sharding, "_replicated", None)
     mesh = shared.mesh if isinstance(shared, NamedSharding) else None
-    timing = _Timing(costs, devices, mesh if isinstance(mesh, Mesh) else None, hardware)
+    axes = mesh.abstract_mesh if isinstance(mesh, Mesh) else None
+    timing = _Timing(costs, devices, axes, hardware)
     return Report(
         name=name,
         device_kind=devices[0].device_kind,
         device_count=len(devices),
-        mesh=timing.mesh,
-        memory=_memory(program, arguments, results, hardware, costs),
+        mesh=axes,
+        memory=_memory(program, arguments, results, constants, hardware, costs),
         collectives=tuple(timing.collectives),
         product_flops=sum(step.times * sum(step.products.values()) for step in costs.steps),
         elementwise_flops=sum(step.times * step.elementwise for step in costs.steps),
@@ -96,10 +100,13 @@ def _memory(
     program: Any,
     arguments: Sequence[tuple[str, Any]],
     results: Sequence[tuple[str, Any]],
+    constants: Sequence[Any],
     hardware: Hardware | None,
     costs: Costs,
 ) -> Memory:
-    taken = [
+    everywhere = program.sharding._replicated
+    taken = [_array(f"constant {n}", aval, everywhere) for n, aval in enumerate(constants)]
+    taken += [
         _array(path, aval, place)
         for (path, aval), place in zip(arguments, program.in_shardings, strict=False)
         if aval is not None
@@ -147,7 +154,11 @@ class _Timing:
     """
 
     def __init__(
-        self, costs: Costs, devices: Sequence[Any], mesh: Mesh | None, hardware: Hardware | None
+        self,
+        costs: Costs,
+        devices: Sequence[Any],
+        mesh: AbstractMesh | None,
+        hardware: Hardware | None,
     ) -> None:
         self.costs = costs
         self.devices = devices

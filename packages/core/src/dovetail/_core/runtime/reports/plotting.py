@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from dovetail._core.runtime.arrays.memory import in_words
 from dovetail._core.runtime.reports import tables
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def _memory(axes: Any, report: Report) -> None:
     rest = sum(size for _, size in parts[_BARS:])
     parts = parts[:_BARS] + ([("others", rest)] if rest else [])
     _bars(axes, [name for name, _ in parts], [size / _MIB for _, size in parts], "MiB")
-    axes.set_title(f"memory: {tables.in_words(memory.total_bytes)}")
+    axes.set_title(f"memory: {in_words(memory.total_bytes)}")
 
 
 def _time(axes: Any, report: Report) -> None:
@@ -96,4 +97,4 @@ def _collectives(axes: Any, report: Report) -> None:
     ]
     sent = [each.sent_bytes * each.times / _MIB for each in ranked]
     _bars(axes, labels, sent, "MiB sent by each device")
-    axes.set_title(f"collectives: {tables.in_words(report.sent_bytes)} sent")
+    axes.set_title(f"collectives: {in_words(report.sent_bytes)} sent")

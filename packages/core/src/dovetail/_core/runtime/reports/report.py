@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dovetail._core.runtime.devices.mesh import Mesh
+from dovetail._core.ir.abstract_mesh import AbstractMesh
 from dovetail._core.runtime.reports import tables
 from dovetail._core.runtime.reports.groups import Groups
 from dovetail._core.runtime.reports.hardware import Hardware
@@ -44,7 +44,7 @@ class Memory:
     """The memory that a program needs on each device, in bytes.
 
     Attributes:
-        arguments: the arguments that it uses.
+        arguments: the arguments that it uses, large constants of it first.
         results: the results.
         argument_bytes: all arguments, with padding.
         result_bytes: all results, with padding.
@@ -165,7 +165,7 @@ class Report:
         name: the program's name.
         device_kind: the kind of the devices that it is compiled for.
         device_count: how many they are.
-        mesh: the mesh of its arguments; None if it has none.
+        mesh: the mesh of its arguments, without its devices; None if it has none.
         memory: the memory.
         collectives: the collective operations, in the order of the program.
         product_flops: floating-point operations of products of matrices and convolutions, two for
@@ -181,7 +181,7 @@ class Report:
     name: str
     device_kind: str
     device_count: int
-    mesh: Mesh | None
+    mesh: AbstractMesh | None
     memory: Memory
     collectives: tuple[Collective, ...]
     product_flops: int

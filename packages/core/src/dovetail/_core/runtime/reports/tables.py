@@ -41,9 +41,16 @@ def _memory(report: Report) -> str:
         if memory.total_bytes > capacity:
             of += ": too much"
     rows: list[Sequence[str]] = [("memory", in_words(memory.total_bytes), of)]
-    rows.append(("  arguments", in_words(memory.argument_bytes), _padding(memory.arguments, True)))
+    rows.append(
+        (
+            "  arguments",
+            in_words(memory.argument_bytes),
+            _padding(memory.argument_bytes, memory.arguments),
+        )
+    )
     rows += _arrays(memory.arguments)
-    rows.append(("  results", in_words(memory.result_bytes), _padding(memory.results, False)))
+    padding = _padding(memory.result_bytes, memory.results)
+    rows.append(("  results", in_words(memory.result_bytes), padding))
     rows += _arrays(memory.results)
     if memory.aliased_bytes:
         rows.append(("  in place of donated arguments", f"-{in_words(memory.aliased_bytes)}", ""))
@@ -53,8 +60,9 @@ def _memory(report: Report) -> str:
     return _table(rows, ("left", "right", "left"))
 
 
-def _padding(arrays: Sequence[ArrayMemory], arguments: bool) -> str:
-    return "" if arrays else "none are used" if arguments else "none"
+def _padding(count: int, arrays: Sequence[ArrayMemory]) -> str:
+    more = count - sum(array.bytes for array in arrays)
+    return f"with {in_words(more)} of padding" if more > 0 else ""
 
 
 def _arrays(arrays: Sequence[ArrayMemory]) -> list[Sequence[str]]:
