@@ -125,6 +125,13 @@ def test_neighbours_along_an_axis_are_neighbours_on_the_torus(
             assert all(are_neighbours(a, b, sizes) for a, b in pairs), line
 
 
+def test_axes_that_communicate_most_get_most_axes_of_the_torus() -> None:
+    mesh = mesh_utils.create_device_mesh((4, 4), torus((2, 2, 4)))
+    assert [len({device.coords[2] for device in row}) for row in mesh] == [1] * 4
+    cores = mesh_utils.create_device_mesh((4, 2), torus((2, 2, 1), cores=2))
+    assert [[device.core_on_chip for device in row] for row in cores] == [[0, 1]] * 4
+
+
 #: Torus, mesh: each axis of the torus is divided between axes of the mesh.
 DIVIDED: list[tuple[Sizes, Sizes]] = [
     ((4, 4, 1), (2, 8)),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
+import random
 from dataclasses import dataclass
 from typing import Any
 
@@ -389,6 +391,24 @@ def test_products(case: str) -> None:
         total |= step.products
     assert total == expected
     assert costs.notes == []
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_multiplications_of_a_convolution_are_those_that_a_loop_counts(seed: int) -> None:
+    draw = random.Random(seed)
+    n, m, k, stride, holes, spread = (draw.randint(1, 7) for _ in range(6))
+    pad = draw.randint(-2, 6)
+    body = (
+        f"  %l = f32[1,{n},1] bitcast(%p0)\n  %r = f32[{k},1,1] bitcast(%p1)\n"
+        f"  %d = f32[1,{m},1] convolution(%l, %r), dim_labels=b0f_0io->b0f, window={{size={k} "
+        f"stride={stride} pad={pad}_0 lhs_dilate={holes} rhs_dilate={spread}}}"
+    )
+    met = 0
+    for out, tap in itertools.product(range(m), range(k)):
+        place = out * stride + tap * spread - pad
+        met += place % holes == 0 and 0 <= place // holes < n
+    (step,) = (step for step in program(body).steps if step.products)
+    assert step.products == {"f32": 2 * met}
 
 
 SLICES = """

@@ -62,11 +62,7 @@ def _rows(array: np.ndarray[Any, Any]) -> Groups:
 def _from_iota(match: re.Match[str]) -> np.ndarray[Any, Any]:
     shape, dims, order = (_numbers(text) for text in match.groups())
     numbers = np.arange(math.prod(dims)).reshape(dims)
-    return (
-        numbers.transpose(order if order else None).reshape(shape)
-        if order
-        else (numbers.reshape(shape))
-    )
+    return (numbers.transpose(order) if order else numbers).reshape(shape)
 
 
 def _along_mesh(text: str) -> Groups | None:

@@ -28,6 +28,9 @@ class Hardware:
         kinds: how the names of such devices begin (`device_kind`).
         sources: where the numbers are published.
 
+    Raises:
+        ValueError: a rate or size is not positive.
+
     Example:
         >>> from dovetail.experimental import topologies
         >>> topologies.HARDWARE["v5e"].peak_flops["bf16"]
@@ -44,6 +47,20 @@ class Hardware:
     closes_at: int = 1
     kinds: tuple[str, ...] = ()
     sources: tuple[str, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        numbers = {
+            "memory_bandwidth": self.memory_bandwidth,
+            "memory": self.memory,
+            "link_bandwidth": self.link_bandwidth,
+            "closes_at": self.closes_at,
+            **{f"peak_flops[{kind!r}]": rate for kind, rate in self.peak_flops.items()},
+        }
+        if self.network_bandwidth is not None:
+            numbers["network_bandwidth"] = self.network_bandwidth
+        for name, number in numbers.items():
+            if not number > 0:
+                raise ValueError(f"Hardware: {name} of {self.name!r} is positive; got {number!r}")
 
 
 def _tpu_rates(bf16: float, **others: float) -> dict[str, float]:

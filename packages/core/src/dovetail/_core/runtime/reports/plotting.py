@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from dovetail._core.runtime.arrays.memory import in_words
@@ -20,11 +21,11 @@ _MIB: Final = 2**20
 class Figure(Protocol):
     """A figure of matplotlib (`matplotlib.figure.Figure`)."""
 
-    def savefig(self, fname: str, **kwargs: object) -> None:
+    def savefig(self, fname: str | PathLike[str], **kwargs: object) -> None:
         """Write it to a file."""
 
 
-def drawn(report: Report, path: str | None) -> Figure:
+def drawn(report: Report, path: str | PathLike[str] | None) -> Figure:
     """A figure with the report's memory, collective operations and time.
 
     Args:

@@ -6,8 +6,6 @@ import math
 import re
 from typing import Final
 
-import numpy as np
-
 from dovetail._core.runtime.reports.hlo_text import Computation, Instruction
 
 __all__ = ["FREE_CALLS", "elementwise", "product"]
@@ -118,17 +116,28 @@ def _convolution(
             dims[names.index(label)]
             for dims, names in ((left, inputs), (right, kernel), (out, outputs))
         )
-        if k * m > 2**24:
-            count *= k * m
-            continue
-        place = (
-            np.arange(m)[:, None] * strides[number]
-            + np.arange(k)[None, :] * spread[number]
-            - pads[number][0]
-        )
-        whole = (n - 1) * holes[number] + 1
-        count *= int(((place >= 0) & (place < whole) & (place % holes[number] == 0)).sum())
+        window = (k, strides[number], pads[number][0], holes[number], spread[number])
+        count *= _meetings(n, m, *window)
     return count
+
+
+def _meetings(
+    inputs: int, outputs: int, taps: int, stride: int, pad: int, holes: int, spread: int
+) -> int:
+    """How often an element of the kernel meets one of the input, along one dimension."""
+    common = math.gcd(stride, holes)
+    period = holes // common
+    inverse = pow(stride // common, -1, period) if period > 1 else 0
+    end = (inputs - 1) * holes
+    total = 0
+    for tap in range(taps):
+        # Outputs o with 0 <= stride * o - back <= end that do not fall into a hole.
+        back = pad - tap * spread
+        first, last = max(0, -(-back // stride)), min(outputs - 1, (end + back) // stride)
+        if back % common == 0 and first <= last:
+            first += (back // common * inverse - first) % period
+            total += max(0, (last - first) // period + 1)
+    return total
 
 
 def _window_text(instruction: Instruction, name: str) -> str:

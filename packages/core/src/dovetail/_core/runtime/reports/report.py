@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -205,7 +206,7 @@ class Report:
     def __str__(self) -> str:
         return tables.written(self)
 
-    def plot(self, path: str | None = None) -> Figure:
+    def plot(self, path: str | PathLike[str] | None = None) -> Figure:
         """Draw memory, communication and time.
 
         Args:
