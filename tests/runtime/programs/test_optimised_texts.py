@@ -374,6 +374,11 @@ PRODUCTS: dict[str, tuple[str, dict[str, int]]] = {
         '  %d = f32[8,4] custom-call(%p0, %p1), custom_call_target="__onednn$matmul"',
         {"f32": 2 * 8 * 16 * 4},
     ),
+    "by a kernel that says it": (
+        '  %d = f32[8,4] custom-call(%p0), custom_call_target="tpu_custom_call", backend_config='
+        '{"custom_call_config":{"body":"bW9k","cost_estimate":{"flops":"2147","x":"1"}}}',
+        {"f32": 2147},
+    ),
     "eight bits": (
         "  %l = f8e4m3fn[8,16] convert(%p0)\n  %r = f8e4m3fn[16,4] convert(%p1)\n"
         "  %d = f32[8,4] dot(%l, %r), lhs_contracting_dims={1}, rhs_contracting_dims={0}",

@@ -189,7 +189,7 @@ def _walk_by_blocks(sizes: Sizes, host: Sizes) -> np.ndarray[Any, Any]:
     """The places of a block, in which those of each process follow each other."""
     inner = tuple(min(n, own) for n, own in zip(sizes, host, strict=True))
     outer = _walk(tuple(n // own for n, own in zip(sizes, inner, strict=True)))
-    steps = outer[:, None, :] * np.array(inner) + _walk(inner)[None, :, :]
+    steps: np.ndarray[Any, Any] = outer[:, None, :] * np.array(inner) + _walk(inner)[None, :, :]
     return steps.reshape(-1, len(sizes))
 
 

@@ -24,6 +24,7 @@ FREE_CALLS: Final = re.compile(
 """Calls that compute nothing."""
 
 _FLOAT: Final = re.compile(r"b?f\d|c\d")
+_ESTIMATE: Final = re.compile(r'"cost_estimate\\*":\s*\{\\*"flops\\*":\\*"?(\d+)')
 _LIBRARY_PRODUCT: Final = re.compile(r"gemm|matmul", re.IGNORECASE)
 
 
@@ -52,6 +53,10 @@ def product(computation: Computation, instruction: Instruction) -> tuple[str, in
     opcode = instruction.opcode
     if opcode not in ("dot", "convolution", "custom-call"):
         return None
+    estimate = _ESTIMATE.search(instruction.attributes) if opcode == "custom-call" else None
+    if estimate:  # kernels for TPUs say what they do
+        shapes = computation.shapes_of(next(iter(instruction.operands), ""))
+        return _kind(instruction, shapes[0].dtype if shapes else "f32"), int(estimate.group(1))
     factors = [computation.shapes_of(name) for name in instruction.operands[:2]]
     if len(factors) < 2 or not all(factors) or not instruction.shapes:
         return None
