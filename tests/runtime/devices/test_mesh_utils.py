@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 import re
@@ -161,6 +162,15 @@ def test_axes_of_the_torus_are_divided_if_they_may_be(sizes: Sizes, shape: Sizes
         for may in (False, True)
     )
     np.testing.assert_array_equal(ids(a), ids(b))
+
+
+def test_the_tpus_of_a_host_may_be_divided_unasked() -> None:
+    for shape in ((2, 2, 2), (1, 2, 2, 2)):
+        mesh = mesh_utils.create_device_mesh(shape, torus((2, 4, 1)))
+        assert mesh.shape == shape
+        assert sorted(ids(mesh).flat) == list(range(8))
+    old = [dataclasses.replace(d, device_kind="TPU v3") for d in torus((4, 4, 1), cores=2)]
+    assert mesh_utils.create_device_mesh((2, 2, 8), old).shape == (2, 2, 8)
 
 
 def is_block(mesh: Any, process: int) -> bool:

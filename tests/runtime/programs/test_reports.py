@@ -266,6 +266,26 @@ def test_constants_and_padding() -> None:
     assert " of padding" not in str(made)
 
 
+def test_long_tables_are_summed_up() -> None:
+    arguments = [array(LINE, (4 * n, 8), "i") for n in range(1, 21)]
+    made = report(lambda *xs: sum(x.sum() for x in xs), *arguments)
+    text = str(made)
+    smallest = sum(array.bytes for array in made.memory.arguments[:4])
+    assert re.search(rf"\n    4 more +{smallest} B\n", text)
+    (sums, *others) = PROGRAMS["all-reduce of a contraction"][0]().collectives
+    assert others == []
+    several = [dataclasses.replace(sums, name=f"r.{n}", times=2) for n in range(3)]
+    several += [
+        dataclasses.replace(sums, name=f"s.{n}", sent_bytes=n, source=f"f.py:{n}")
+        for n in range(20)
+    ]
+    text = str(dataclasses.replace(made, collectives=tuple(several)))
+    assert re.search(r"  all-reduce +i +6 ", text), "those that are alike are one row"
+    assert re.search(r"\n  5 more +10 B\n", text)
+    assert "f.py:5" in text
+    assert "f.py:4" not in text
+
+
 def test_one_device_and_keys() -> None:
     key = random.key(0)
     compiled = dt.jit(lambda k, x: random.normal(k, (8,)) + x).lower(key, jnp.ones(8)).compile()

@@ -25,6 +25,7 @@ devices of the shape, or None to leave it to `create_device_mesh`.
 """
 
 _BY_NUMBER: Final = ("gpu", "cuda", "rocm")
+_HOST: Final = 8
 
 
 def create_device_mesh(
@@ -48,7 +49,8 @@ def create_device_mesh(
         devices: the devices; by default all of the default platform.
         contiguous_submeshes: whether the devices of each process must be a block of the mesh.
         allow_split_physical_axes: whether an axis of the torus may be divided between axes of the
-            mesh; then only the last of these has next neighbours.
+            mesh; then only the last of these has next neighbours. Among eight TPUs or fewer, and
+            TPUs of the second and third generation, it always may.
 
     Returns:
         The devices, in an array of the shape `mesh_shape`.
@@ -99,7 +101,8 @@ def create_device_mesh(
             return _handled(found, shape, first.device_kind)
     if first.platform == "tpu":
         block = in_place(given)
-        return arranged(block, shape, allow_split_physical_axes, contiguous_submeshes)
+        split = allow_split_physical_axes or _is_close(block)
+        return arranged(block, shape, split, contiguous_submeshes)
     if first.platform in _BY_NUMBER:
         given = sorted(given, key=lambda device: device.id)
     mesh = _array(given, shape)
@@ -222,6 +225,11 @@ def _given(name: str, devices: Any) -> list[Device]:
     if len({id(device) for device in given}) != len(given):
         raise ValueError(f"{name}: a device occurs twice in devices")
     return given
+
+
+def _is_close(block: Devices) -> bool:
+    """Whether no axis of a mesh is far from the wires: as many TPUs as the largest host has."""
+    return block.size <= _HOST or block.flat[0].device_kind in ("TPU v2", "TPU v3")
 
 
 def _array(devices: Sequence[Device], shape: tuple[int, ...]) -> Devices:

@@ -65,9 +65,14 @@ def _padding(count: int, arrays: Sequence[ArrayMemory]) -> str:
     return f"with {in_words(more)} of padding" if more > 0 else ""
 
 
+def _largest(sizes: Sequence[int]) -> list[int]:
+    """The places of the largest of some numbers, in order."""
+    ranked = sorted(range(len(sizes)), key=lambda number: -sizes[number])
+    return sorted(ranked[:_LONGEST])
+
+
 def _arrays(arrays: Sequence[ArrayMemory]) -> list[Sequence[str]]:
-    largest = sorted(arrays, key=lambda array: -array.bytes)[:_LONGEST]
-    shown = [array for array in arrays if array in largest][:_LONGEST]
+    shown = [arrays[number] for number in _largest([array.bytes for array in arrays])]
     rows: list[Sequence[str]] = []
     for array in shown:
         sizes = ",".join(map(str, array.shape))
@@ -76,10 +81,9 @@ def _arrays(arrays: Sequence[ArrayMemory]) -> list[Sequence[str]]:
         rows.append(
             (f"    {array.path}", in_words(array.bytes), f"{array.dtype}[{sizes}]{divided}")
         )
-    rest = len(arrays) - len(shown)
-    if rest:
+    if len(arrays) > len(shown):
         left = sum(a.bytes for a in arrays) - sum(a.bytes for a in shown)
-        rows.append((f"    {rest} more", in_words(left), ""))
+        rows.append((f"    {len(arrays) - len(shown)} more", in_words(left), ""))
     return rows
 
 
@@ -97,30 +101,37 @@ def axes_in_words(collective: Collective) -> str:
 def _collectives(report: Report) -> str:
     if not report.collectives:
         return "collectives: none" if report.device_count > 1 else ""
+    alike: dict[Any, list[Collective]] = {}
+    for each in report.collectives:
+        key = (each.kind, each.axes, each.groups, each.times, each.exact, each.shapes, each.source)
+        alike.setdefault(key, []).append(each)
+    groups = list(alike.values())
+    sent = [sum(each.sent_bytes * each.times for each in group) for group in groups]
     rows: list[Sequence[str]] = [
         ("collectives", "axes", "runs", "bytes", "sent in all", "time", "line", "operands")
     ]
-    ranked = sorted(report.collectives, key=lambda each: -each.sent_bytes * each.times)
-    largest = ranked[:_LONGEST]
-    for each in report.collectives:
-        if each not in largest:
-            continue
+    shown = _largest(sent)
+    for number in shown:
+        group = groups[number]
+        each = group[0]
+        seconds = None if each.seconds is None else sum(one.seconds or 0.0 for one in group)
+        runs = each.times * len(group)
         rows.append(
             (
                 f"  {each.kind}",
                 axes_in_words(each),
-                f"{each.times}" if each.exact else f"{each.times}?",
+                f"{runs}" if each.exact else f"{runs}?",
                 in_words(each.bytes),
-                in_words(each.sent_bytes * each.times),
-                seconds_in_words(each.seconds),
+                in_words(sent[number]),
+                seconds_in_words(seconds),
                 place(each.source),
                 each.shapes if len(each.shapes) <= 40 else f"{each.shapes[:37]}...",
             )
         )
-    if len(ranked) > len(largest):
-        left = sum(each.sent_bytes * each.times for each in ranked[_LONGEST:])
-        count = len(ranked) - len(largest)
-        rows.append((f"  {count} more", "", "", "", in_words(left), "", "", ""))
+    if len(groups) > len(shown):
+        count = len(report.collectives) - sum(len(groups[number]) for number in shown)
+        left = in_words(sum(sent) - sum(sent[number] for number in shown))
+        rows.append((f"  {count} more", "", "", "", left, "", "", ""))
     return _table(rows, ("left", "left", "right", "right", "right", "right", "left", "left"))
 
 
