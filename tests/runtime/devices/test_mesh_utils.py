@@ -180,12 +180,23 @@ def is_block(mesh: Any, process: int) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("sizes", "shape"),
-    [((4, 4, 1), (4, 4)), ((4, 4, 1), (16,)), ((4, 4, 4), (4, 16)), ((2, 2, 4), (4, 4))],
+    ("sizes", "cores", "shape"),
+    [
+        ((4, 4, 1), 1, (4, 4)),
+        ((4, 4, 1), 1, (16,)),
+        ((4, 4, 1), 1, (8, 2)),
+        ((4, 4, 4), 1, (4, 16)),
+        ((2, 2, 4), 1, (4, 4)),
+        ((4, 4, 1), 2, (2, 2, 8)),
+    ],
 )
-def test_the_devices_of_a_process_are_a_block_on_demand(sizes: Sizes, shape: Sizes) -> None:
-    devices = torus(sizes)
-    mesh = mesh_utils.create_device_mesh(shape, devices, contiguous_submeshes=True)
+def test_the_devices_of_a_process_are_a_block_on_demand(
+    sizes: Sizes, cores: int, shape: Sizes
+) -> None:
+    devices = torus(sizes, cores=cores)
+    mesh = mesh_utils.create_device_mesh(
+        shape, devices, contiguous_submeshes=True, allow_split_physical_axes=True
+    )
     assert sorted(ids(mesh).flat) == [device.id for device in devices]
     assert all(is_block(mesh, device.process_index) for device in devices)
 
@@ -295,10 +306,10 @@ WRONG: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     ),
     "contiguous": (
         lambda: mesh_utils.create_device_mesh(
-            (2, 8), V5E, contiguous_submeshes=True, allow_split_physical_axes=True
+            (3, 12), torus((6, 6, 1)), contiguous_submeshes=True, allow_split_physical_axes=True
         ),
         ValueError,
-        "there is no mesh (2, 8) in which the devices of each process are a block",
+        "on a torus 6x6 no mesh (3, 12) was found in which the devices of each process are a block",
     ),
     "contiguous GPUs": (
         lambda: mesh_utils.create_device_mesh((4, 3), gpus(12, 6)[:12], contiguous_submeshes=True),

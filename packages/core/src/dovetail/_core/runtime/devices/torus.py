@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -14,6 +14,9 @@ __all__ = ["arranged", "has_contiguous_processes", "in_place"]
 Devices = np.ndarray[Any, Any]
 Sizes = tuple[int, ...]
 Parts = list[Sizes]
+
+_MOST: Final = 200
+"""How many ways are tried to have the devices of each process in a block."""
 
 
 def in_place(devices: Sequence[Any]) -> Devices:
@@ -73,81 +76,57 @@ def arranged(block: Devices, shape: Sizes, split: bool, contiguous: bool) -> Dev
 
     Raises:
         NotImplementedError: the axes of the torus have no such products.
-        ValueError: the devices of a process cannot be a block.
+        ValueError: no mesh is found in which the devices of each process are a block.
     """
-    parts = _whole(block.shape, shape)
-    whole = parts is not None
-    if parts is None:
-        if not split:
-            sizes = "x".join(str(n) for n in block.shape if n > 1)
-            raise NotImplementedError(
-                f"create_device_mesh: the axes of the mesh {shape} are not products of axes of "
-                f"the torus {sizes}; choose other sizes, or let axes of the torus be divided with "
-                "allow_split_physical_axes=True"
-            )
-        parts = _divided(block.shape, shape)
-    mesh = _placed(block, parts)
-    if not contiguous or has_contiguous_processes(mesh):
-        return mesh
-    host = _host(block)
-    if whole and host is not None:
-        mesh = _placed(block, parts, host)
-        if has_contiguous_processes(mesh):
-            return mesh
-    sizes = "x".join(map(str, block.shape[:-1]))
+    candidates = ((parts, True) for parts in _assignments(block.shape, shape, whole=True))
+    if split:
+        divided = ((parts, False) for parts in _assignments(block.shape, shape, whole=False))
+        candidates = itertools.chain(candidates, divided)
+    host = _host(block) if contiguous else None
+    found = None
+    for parts, whole in itertools.islice(candidates, _MOST):
+        found = _placed(block, parts)
+        if not contiguous or has_contiguous_processes(found):
+            return found
+        if whole and host is not None:
+            found = _placed(block, parts, host)
+            if has_contiguous_processes(found):
+                return found
+    sizes = "x".join(str(n) for n in block.shape if n > 1)
+    if found is None:
+        raise NotImplementedError(
+            f"create_device_mesh: the axes of the mesh {shape} are not products of axes of the "
+            f"torus {sizes}; choose other sizes, or let axes of the torus be divided with "
+            "allow_split_physical_axes=True"
+        )
     raise ValueError(
-        f"create_device_mesh: on a torus of {sizes} chips there is no mesh {shape} in which the "
-        "devices of each process are a block (contiguous_submeshes=True)"
+        f"create_device_mesh: on a torus {sizes} no mesh {shape} was found in which the devices of "
+        "each process are a block (contiguous_submeshes=True)"
     )
 
 
-def _whole(torus: Sizes, shape: Sizes) -> Parts | None:
-    """For each axis of a mesh, the sizes of its part of each axis of the torus: 1 or all."""
-    # A chip's cores, the last axis, are nearer to each other than chips.
-    nearest = [len(torus) - 1, *range(len(torus) - 1)]
-    used = [False] * len(torus)
-    taken: list[tuple[int, ...]] = [()] * len(shape)
+def _assignments(torus: Sequence[int], shape: Sizes, *, whole: bool) -> Iterator[Parts]:
+    """For each axis of a mesh, the sizes of its part of each axis of the torus, the best first.
 
-    def serve(axis: int) -> bool:
-        if axis < 0:
-            return True
-        free = [number for number in nearest if torus[number] > 1 and not used[number]]
-        for count in range(len(free), -1, -1):
-            for chosen in itertools.combinations(free, count):
-                if math.prod(torus[number] for number in chosen) != shape[axis]:
-                    continue
-                for number in chosen:
-                    used[number] = True
-                taken[axis] = chosen
-                if serve(axis - 1):
-                    return True
-                for number in chosen:
-                    used[number] = False
-        return False
+    Args:
+        torus: the sizes of the axes of the torus, of which the last is that of a chip's cores.
+        shape: the shape of the mesh.
+        whole: whether parts are all of an axis, or nothing.
+    """
+    if not shape:
+        yield []
+        return
 
-    if not serve(len(shape) - 1):
-        return None
-    return [
-        tuple(n if number in chosen else 1 for number, n in enumerate(torus)) for chosen in taken
-    ]
+    def pieces(part: Sizes) -> int:
+        return sum(1 < n < own for n, own in zip(part, torus, strict=True))
 
-
-def _divided(torus: Sizes, shape: Sizes) -> Parts:
-    """For each axis of a mesh, the sizes of its part of each axis of the torus, any divisors."""
-    left = list(torus)
-    parts: Parts = [()] * len(shape)
-    for axis in reversed(range(len(shape))):
-        # As few pieces as possible, then as many axes, then the cores of a chip.
-        parts[axis] = min(
-            _factors(shape[axis], left),
-            key=lambda part, left=left: (  # type: ignore[misc]
-                sum(1 < n < whole for n, whole in zip(part, left, strict=True)),
-                -sum(n > 1 for n in part),
-                -part[-1],
-            ),
-        )
-        left = [n // m for n, m in zip(left, parts[axis], strict=True)]
-    return parts
+    parts = [part for part in _factors(shape[-1], torus) if not (whole and pieces(part))]
+    # As few pieces as possible, then as many axes, then the cores, which are nearest.
+    parts.sort(key=lambda part: (pieces(part), -sum(n > 1 for n in part), -part[-1]))
+    for part in parts:
+        left = [own // n for n, own in zip(part, torus, strict=True)]
+        for others in _assignments(left, shape[:-1], whole=whole):
+            yield [*others, part]
 
 
 def _factors(size: int, axes: Sequence[int]) -> Iterator[Sizes]:
