@@ -78,7 +78,9 @@ def arranged(block: Devices, shape: Sizes, split: bool, contiguous: bool) -> Dev
         NotImplementedError: the axes of the torus have no such products.
         ValueError: no mesh is found in which the devices of each process are a block.
     """
-    candidates = ((parts, True) for parts in _assignments(block.shape, shape, whole=True))
+    candidates: Iterator[tuple[Parts, bool]] = (
+        (parts, True) for parts in _assignments(block.shape, shape, whole=True)
+    )
     if split:
         divided = ((parts, False) for parts in _assignments(block.shape, shape, whole=False))
         candidates = itertools.chain(candidates, divided)
