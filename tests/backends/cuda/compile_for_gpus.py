@@ -23,6 +23,7 @@ from dovetail.experimental import io_callback, topologies
 from dovetail.experimental.buffer_callback import buffer_callback
 from dovetail.extend import Primitive
 from dovetail.extend.pjrt import PjrtError
+from dovetail.sharding import NamedSharding, PartitionSpec
 from dovetail_cuda import explanations, ffi
 from dovetail_cuda.options import client_options
 from dovetail_cuda.runtime import load
@@ -126,6 +127,33 @@ def unknown_target(device: Any) -> None:
     dt.jit(primitive.bind, device=device).lower(np.float32(1)).compile()
 
 
+def report() -> dict[str, Any]:
+    """A product over two hosts of GPUs, whose contraction is divided."""
+    described = topologies.get_topology_desc("h200:1x2x8", platform="cuda")
+    mesh = topologies.make_mesh(described, (2, 8), ("hosts", "gpus"))
+
+    def array(shape: tuple[int, ...], *spec: Any) -> Any:
+        return dt.ShapeDtypeStruct(
+            shape, "bfloat16", sharding=NamedSharding(mesh, PartitionSpec(*spec))
+        )
+
+    def function(a: Any, b: Any) -> Any:
+        step = lambda c, _: (jnp.tanh(c @ b @ b.T), None)
+        return lax.scan(step, a, None, length=10)[0]
+
+    lowered = dt.jit(function).lower(
+        array((4096, 1024), "hosts"), array((1024, 8192), None, "gpus")
+    )
+    made = lowered.compile().report()
+    return {
+        "flops": made.product_flops,
+        "collectives": [(c.kind, c.axes, c.bytes, c.times, c.seconds) for c in made.collectives],
+        "hardware": made.hardware.name if made.hardware else None,
+        "notes": made.notes,
+        "text": str(made),
+    }
+
+
 def main() -> None:
     dt.config.update("enable_x64", True)
     plugin, library = load()
@@ -145,6 +173,7 @@ def main() -> None:
             if model in ("h200", "a100") or name in ("cholesky", "product")
         }
     answer["unknown target"] = said(lambda: unknown_target(device))
+    answer["report"] = report()
     answer["four"] = len(topologies.get_topology_desc("h200:1x1x4", platform="cuda").devices)
     for key, name, options in (
         ("unknown model", "h900", {}),

@@ -143,6 +143,16 @@ def test_topologies(answer: Any) -> None:
     assert "are two descriptions of a GPU" in answer["two descriptions"]
 
 
+def test_a_report(answer: Any) -> None:
+    made = answer["report"]
+    assert made["flops"] == 10 * 2 * 2 * 4096 * 1024 * 8192 // 16
+    whole = 2048 * 1024 * 2
+    seconds = pytest.approx(10 * 2 * 7 * whole // 8 / 450e9)
+    assert made["collectives"] == [["all-reduce", ["gpus"], whole, 10, seconds]]
+    assert (made["hardware"], made["notes"]) == ("h200", [])
+    assert made["text"].startswith("function on 16 x NVIDIA H200, mesh 'hosts': 2, 'gpus': 8")
+
+
 def test_all_options_are_known_to_the_library(answer: Any) -> None:
     # Unknown names and wrong types are refused before a GPU is looked for.
     assert "No visible GPU devices" in answer["options"]

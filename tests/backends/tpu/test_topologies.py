@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 from typing import Any
@@ -15,8 +16,9 @@ import dovetail.numpy as jnp
 from dovetail import lax
 from dovetail._core.runtime.programs.program import compile_module
 from dovetail.errors import JaxRuntimeError
-from dovetail.experimental.topologies import get_topology_desc
-from dovetail.sharding import SingleDeviceSharding
+from dovetail.experimental.mesh_utils import create_hybrid_device_mesh
+from dovetail.experimental.topologies import HARDWARE, get_topology_desc, make_mesh
+from dovetail.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
 from dovetail_tpu.capabilities import find_library
 from dovetail_tpu.runtime import library
 from dovetail_tpu.topologies import EXAMPLES, topology_devices
@@ -90,6 +92,68 @@ def test_a_program() -> None:
     assert compiled.cost_analysis()["flops"] == 2 * 1024**3
     assert compiled.memory_analysis().argument_size_in_bytes == 2 * 2 * 1024**2
     assert "T(8,128)" in compiled.as_text(), "the layout of a TPU"
+
+
+@needs_libtpu
+def test_a_mesh_of_a_torus() -> None:
+    described = get_topology_desc("v5e:4x8", platform="tpu")
+    mesh = make_mesh(described, (4, 8), ("x", "y"))
+    assert sorted(mesh.device_ids.flat) == list(range(32))
+    for lines in (mesh.devices, mesh.devices.T):
+        for line in lines:
+            for a, b in itertools.pairwise(line):
+                assert sum(abs(p - q) for p, q in zip(a.coords, b.coords, strict=True)) == 1
+    (ring,) = [make_mesh(described, (32,), "i").devices]
+    for a, b in zip(ring, np.roll(ring, -1), strict=True):
+        assert sum(abs(p - q) for p, q in zip(a.coords, b.coords, strict=True)) == 1
+    slices = get_topology_desc("v5e:2x2", "tpu", num_slices=2).devices
+    hybrid = create_hybrid_device_mesh((2, 2), (2, 1), slices)
+    assert [{d.slice_index for d in row} for row in hybrid] == [{0}, {0}, {1}, {1}]
+
+
+@needs_libtpu
+def test_a_report() -> None:
+    """The loop's ends are not written down for TPUs, and sums are scattered within fusions."""
+    mesh = make_mesh(get_topology_desc("v5e:4x4", platform="tpu"), (4, 4), ("x", "y"))
+
+    def place(*spec: Any) -> NamedSharding:
+        return NamedSharding(mesh, PartitionSpec(*spec))
+
+    def function(a: Any, b: Any) -> Any:
+        def turn(c: Any, _: None) -> tuple[Any, None]:
+            return lax.with_sharding_constraint(jnp.tanh(c @ b), place("x", "y")), None
+
+        return lax.scan(turn, a, None, length=10)[0]
+
+    a = dt.ShapeDtypeStruct((4096, 2048), "bfloat16", sharding=place("x", "y"))
+    b = dt.ShapeDtypeStruct((2048, 2048), "bfloat16", sharding=place("y"))
+    made = dt.jit(function).lower(a, b).compile().report()
+    assert made.product_flops == 10 * 2 * 4096 * 2048 * 2048 // 16
+    sums = [c for c in made.collectives if c.kind in ("all-reduce", "reduce-scatter")]
+    assert [(c.axes, c.whole_axes, c.times, c.bytes) for c in sums] == [
+        (("y",), True, 10, 1024 * 2048 * 2)
+    ]
+    assert all(c.source.startswith(f"{__file__}:") for c in made.collectives)
+    assert made.memory.argument_bytes == 4096 * 2048 * 2 // 16 + 2048 * 2048 * 2 // 4
+    assert made.hardware is HARDWARE["v5e"]
+    assert made.time is not None
+    assert made.time.compute == pytest.approx(made.product_flops / 197e12)
+    assert made.notes == ()
+
+
+@needs_libtpu
+def test_a_report_of_several_slices() -> None:
+    """The program counts the devices of one slice, and sends to the others by way of hosts."""
+    described = get_topology_desc("v5e:2x2", "tpu", num_slices=2)
+    devices = create_hybrid_device_mesh((2, 2), (2, 1), described.devices)
+    place = NamedSharding(Mesh(devices, ("x", "y")), PartitionSpec("x", "y"))
+    x = dt.ShapeDtypeStruct((1024, 1024), "float32", sharding=place)
+    made = dt.jit(lambda x: x.sum(0)).lower(x).compile().report()
+    found = {(c.kind, c.axes, len(c.groups or ()), c.seconds is not None) for c in made.collectives}
+    assert ("all-reduce", ("x",), 4, True) in found, "within slices, and between them"
+    within, between = made.collectives[0].groups, made.collectives[-1].groups
+    assert {within, between} == {((0, 2), (1, 3), (4, 6), (5, 7)), ((0, 4), (1, 5), (2, 6), (3, 7))}
+    assert made.notes == ()
 
 
 @needs_libtpu

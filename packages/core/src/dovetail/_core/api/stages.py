@@ -31,6 +31,8 @@ from dovetail._core.runtime.devices.sharding import as_sharding, default_shardin
 from dovetail._core.runtime.programs.arguments import misplaced, resolve_device
 from dovetail._core.runtime.programs.compilation import serialized, with_own_names
 from dovetail._core.runtime.programs.inspection import cost_of, hlo_of
+from dovetail._core.runtime.reports.hardware import Hardware
+from dovetail._core.runtime.reports.report import Report
 from dovetail._core.trace.mutable_references import Ref
 from dovetail._core.trace.tracer import Tracer
 from dovetail._core.transform.flattening import check_array_leaves
@@ -321,6 +323,63 @@ class Compiled(Stage):
     def memory_analysis(self) -> Any:
         """Sizes in bytes of arguments, results, temporaries and code, as attributes."""
         return self._program.memory_analysis()
+
+    def report(self, hardware: str | Hardware | None = None) -> Report:
+        """What the program needs of each device: memory, communication, operations, and time.
+
+        The numbers are read from the optimised program, so its hardware need not be there: see
+        `dovetail.experimental.topologies`. Loops count as often as they run. Time is that of a
+        model, for comparisons: operations at the peak rates of data sheets, or of their memory
+        traffic if that takes longer; collectives as rings at the rate of the links between their
+        devices; nothing overlapped.
+
+        Args:
+            hardware: whose rates the model takes: a name of `topologies.HARDWARE`, such as
+                ``"v5e"`` or ``"h200"``, or other rates. By default those of the devices that the
+                program is compiled for; there are none of CPUs, and then no times.
+
+        Returns:
+            The report; ``print`` shows it as a table, and ``plot()`` draws it.
+
+        Raises:
+            TypeError: `hardware` is neither a name nor a `Hardware`.
+            ValueError: there is no hardware of that name; or the program is one of a backend that
+                reads equations, whose optimised form is not known.
+
+        Example:
+            >>> import dovetail as dt
+            >>> import dovetail.numpy as jnp
+            >>> x = dt.ShapeDtypeStruct((64, 64), "float32")
+            >>> report = dt.jit(jnp.matmul).lower(x, x).compile().report(hardware="v5e")
+            >>> report.product_flops == 2 * 64**3, report.memory.arguments[0].bytes
+            (True, 16384)
+            >>> report.time.total > 0
+            True
+        """
+        from dovetail._core.runtime.reports.making import report_of  # deferred: seldom needed
+
+        staged, lowered = self._staged, self._lowered
+        if getattr(lowered, "equations", None) is not None:
+            raise ValueError(
+                f"the program of {staged.options.name} is one of equations, which the backend "
+                "reads as they are: there is nothing optimised to report on"
+            )
+        avals = [
+            aval if kept else None for aval, kept in zip(staged.in_avals, lowered.kept, strict=True)
+        ]
+        names = [
+            f"result{pytree.keystr(path)}"
+            for path, _ in pytree.leaves_with_path(staged.out_tree.unflatten(staged.out_avals))
+        ]
+        return report_of(
+            staged.options.name,
+            self._program,
+            self.as_text(),
+            list(zip(staged.names, avals, strict=True)),
+            list(zip(names, staged.out_avals, strict=True)),
+            [aval_of(constant) for constant in lowered.hoisted],
+            hardware,
+        )
 
     def runtime_executable(self) -> Any:
         """jaxlib's loaded executable."""

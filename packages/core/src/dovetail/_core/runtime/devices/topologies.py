@@ -7,8 +7,10 @@ from typing import Any, Final
 
 from dovetail._core.plugins.manager import manager
 from dovetail._core.runtime.devices import clients
+from dovetail._core.runtime.devices.device_meshes import create_device_mesh
+from dovetail._core.runtime.devices.mesh import Mesh
 
-__all__ = ["TopologyDescription", "get_topology_desc"]
+__all__ = ["TopologyDescription", "get_attached_topology", "get_topology_desc", "make_mesh"]
 
 Device = Any
 
@@ -37,6 +39,73 @@ class TopologyDescription:
         )
 
 
+def get_attached_topology(platform: str | None = None) -> TopologyDescription:
+    """Describe the devices of this process' platform, as `get_topology_desc` does others.
+
+    Programs that are compiled for them can be run.
+
+    Args:
+        platform: the platform; by default the one that programs run on.
+
+    Raises:
+        BackendUnavailableError: the platform is not there.
+        TypeError: `platform` is not a string.
+
+    Example:
+        >>> from dovetail.experimental import topologies
+        >>> topologies.get_attached_topology().devices == dt.devices()
+        True
+    """
+    if platform is not None and not isinstance(platform, str):
+        raise TypeError(f"get_attached_topology: platform must be a string, got {platform!r}")
+    own = manager().canonical(clients.default_platform() if platform is None else platform)
+    return TopologyDescription(clients.devices(own), own)
+
+
+def make_mesh(
+    topo: TopologyDescription,
+    mesh_shape: Sequence[int],
+    axis_names: str | Sequence[str],
+    *,
+    contiguous_submeshes: bool = False,
+) -> Mesh:
+    """A mesh of all devices of a description, arranged by `mesh_utils.create_device_mesh`.
+
+    Programs over it are compiled on a machine without them: give `ShapeDtypeStruct` shardings over
+    the mesh. ``compile().report()`` then tells memory, communication and time.
+
+    Args:
+        topo: the devices.
+        mesh_shape: the size of each axis of the mesh; those that communicate most come last.
+        axis_names: the name of each axis.
+        contiguous_submeshes: whether the devices of each process must be a block of the mesh.
+
+    Raises:
+        TypeError: `topo` is not a description, or `mesh_shape` not a sequence of integers.
+        ValueError: the number of devices is not the product of `mesh_shape`, there is not one name
+            for each axis, or `contiguous_submeshes` cannot be had.
+        NotImplementedError: the axes of the mesh are not products of axes of a torus of TPUs.
+
+    Example:
+        >>> from dovetail.experimental import topologies
+        >>> here = topologies.get_attached_topology()
+        >>> topologies.make_mesh(here, (len(here.devices), 1), ("data", "model")).axis_names
+        ('data', 'model')
+        >>> pod = topologies.get_topology_desc("v5e:16x16", platform="tpu")  # doctest: +SKIP
+        >>> topologies.make_mesh(pod, (16, 16), ("data", "model"))  # doctest: +SKIP
+        Mesh('data': 16, 'model': 16, axis_types=(Auto, Auto))
+    """
+    if not isinstance(topo, TopologyDescription):
+        raise TypeError(
+            "make_mesh: topo is a description of devices, such as "
+            f"get_topology_desc('v5e:4x4', platform='tpu'); got {topo!r}"
+        )
+    devices = create_device_mesh(
+        mesh_shape, topo.devices, contiguous_submeshes=contiguous_submeshes
+    )
+    return Mesh(devices, axis_names)
+
+
 # One object for each description, so that programs for its devices are compiled once, and arguments
 # whose devices come from separate calls can be combined.
 _known: Final[dict[Any, TopologyDescription]] = {}
@@ -51,8 +120,8 @@ def get_topology_desc(
     Use one of its devices in place of a real one: in ``jit(f, device=...)``, in the ``sharding`` of
     a `ShapeDtypeStruct`, or as ``default_device``. The result of ``jit(f).lower(...).compile()``
     then shows the optimised program, its costs, and the memory that it needs; on TPUs, a program
-    that needs more memory than the device has is an error. The result cannot be called. Programs
-    for several devices are not supported yet.
+    that needs more memory than the device has is an error. The result cannot be called. For
+    programs over several devices, make a mesh of them with `make_mesh`.
 
     The same arguments give the same description object if they are hashable; lists and dicts are
     compared by their elements.
