@@ -348,8 +348,8 @@ def smap(
     f: Callable[..., Any] | None = None,
     /,
     *,
-    in_axes: Any = Infer,
-    out_axes: Any,
+    in_axes: PyTree = Infer,
+    out_axes: PyTree,
     axis_name: AxisName,
 ) -> Callable[..., Any]:
     """Run a function on each device along one axis of the current mesh.
