@@ -192,7 +192,8 @@ def test_values(name: str, way: str) -> None:
     got = _mapped(way, function)(x)
     np.testing.assert_array_equal(got, want)
     assert got.dtype == np.float32
-    np.testing.assert_array_equal(dt.jit(_mapped(way, function))(x), want)
+    if way == "vmap":
+        np.testing.assert_array_equal(dt.jit(_mapped(way, function))(x), want)
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint32", "bfloat16", "float16", "complex64"])
