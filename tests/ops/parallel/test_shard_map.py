@@ -12,6 +12,7 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax, random
+from dovetail._core.ir.walk import all_equations
 from dovetail.experimental import checkify
 from dovetail.experimental.jet import jet
 from dovetail.extend import evaluate
@@ -361,6 +362,32 @@ def test_what_a_gradient_costs() -> None:
     f = mapped(lambda x, w: lax.psum((x @ w).sum(), BOTH), (P("x", "y"), P("y")), P())
     text = str(dt.make_jaxpr(dt.grad(f, 1))(X, W))
     assert text.count("psum_invariant[axes=('x',)]") == 1
+
+
+def test_what_a_gradient_of_a_loop_costs() -> None:
+    """Parameters of a loop are summed over the devices after it, also of a loop in a loop."""
+
+    def function(x: Any, w: Any) -> Any:
+        def step(carry: Any, row: Any) -> Any:
+            turned = lax.scan(lambda c, _: (jnp.sin(c @ w), None), carry, None, length=2)[0]
+            return turned + row, None
+
+        return lax.psum(lax.scan(step, x[0], x)[0].sum(), "x")
+
+    w = W @ W.T / 10
+    f = mapped(function, (P("x"), P()), P())
+    jaxpr = dt.make_jaxpr(dt.grad(f, 1))(X, w)
+    loops = [e.params["jaxpr"] for e in all_equations(jaxpr.jaxpr) if e.primitive.name == "scan"]
+    assert loops
+    assert not any("psum" in str(body) for body in loops)
+
+    def on_one(x: Any, w: Any) -> Any:
+        def step(carry: Any, row: Any) -> Any:
+            return jnp.sin(jnp.sin(carry @ w) @ w) + row, None
+
+        return sum(lax.scan(step, part[0], part)[0].sum() for part in jnp.split(x, 2))
+
+    np.testing.assert_allclose(dt.grad(f, 1)(X, w), dt.grad(on_one, 1)(X, w), rtol=1e-4, atol=1e-5)
 
 
 def test_axes_that_the_compiler_handles() -> None:
