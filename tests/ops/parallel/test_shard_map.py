@@ -17,7 +17,7 @@ from dovetail.experimental import checkify
 from dovetail.experimental.jet import jet
 from dovetail.extend import evaluate
 from dovetail.scipy.sparse.linalg import cg
-from dovetail.sharding import AbstractMesh, NamedSharding
+from dovetail.sharding import AbstractMesh, ManualAxisType, NamedSharding
 from dovetail.sharding import PartitionSpec as P
 
 MESH = dt.make_mesh((2, 2), ("x", "y"))
@@ -343,6 +343,8 @@ def test_what_types_say() -> None:
         "float32[]",
         "float32[6,3]{V:y}",
     ]
+    (aval,) = dt.make_jaxpr(mapped(lambda x: x, P("x"), P("x")))(X).eqns[0].params["jaxpr"].in_avals
+    assert aval.manual_axis_type == ManualAxisType(varying=frozenset({"x"}))
     seen.clear()
     mapped(function, (P("x"), P()), P("x"), check_vma=False)(X, W)
     assert all("V" not in text for text in seen)

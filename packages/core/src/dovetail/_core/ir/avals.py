@@ -16,6 +16,7 @@ import numpy as np
 
 from dovetail._core.base import dtypes
 from dovetail._core.base.errors import NonArrayArgumentError, NoValueError
+from dovetail._core.ir.abstract_mesh import ManualAxisType
 
 Shape = tuple[int, ...]
 
@@ -97,6 +98,11 @@ class ShapedArray(AbstractValue):
         return f"{dtypes.short_name(self.dtype)}[{dims}]{_shown_axes(self.vma)}"
 
     str_short = short_name
+
+    @property
+    def manual_axis_type(self) -> ManualAxisType:
+        """How the value differs along the axes that `dovetail.shard_map` handles."""
+        return ManualAxisType(varying=self.vma)
 
     def __len__(self) -> int:
         if not self.shape:

@@ -181,9 +181,10 @@ def shardings_inside(equations: Iterable[JaxprEqn]) -> tuple[Any, ...]:
     for equation in equations:
         parameter = equation.primitive.device_parameter
         given = equation.params[parameter] if parameter else None
-        mesh: Any = getattr(given, "mesh", given)
-        if isinstance(mesh, Mesh):
-            found[NamedSharding(mesh, PartitionSpec()) if given is mesh else given] = None
+        if isinstance(given, Mesh):
+            given = NamedSharding(given, PartitionSpec())
+        if isinstance(getattr(given, "mesh", None), Mesh):
+            found[given] = None
     return tuple(found)
 
 
