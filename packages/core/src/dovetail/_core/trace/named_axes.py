@@ -98,24 +98,33 @@ def lookup(names: Any, function: str) -> tuple[NamedAxis, ...]:
     return tuple([known[name] for name in names])
 
 
-#: The axes that are named in each jaxpr.
-_named_in: Final[WeakKeyDictionary[Jaxpr, frozenset[AxisName]]] = WeakKeyDictionary()
+#: The axes that are named in each jaxpr; None if its rules may name any.
+_named_in: Final[WeakKeyDictionary[Jaxpr, frozenset[AxisName] | None]] = WeakKeyDictionary()
 
 
 def uses_axis(primitive: Primitive, params: Mapping[str, Any], name: AxisName) -> bool:
-    """Whether an application of a primitive names an axis, in the programs that it holds too."""
+    """Whether an application of a primitive may name an axis, in the programs that it holds too."""
     if primitive.axis_parameter:
         return name in axes_of(params[primitive.axis_parameter])
-    return any(name in names_in(jaxpr) for jaxpr in jaxprs_in_params(params))
+    jaxprs = jaxprs_in_params(params)
+    if jaxprs and any(map(callable, params.values())):
+        return True
+    return any(may_name(jaxpr, name) for jaxpr in jaxprs)
 
 
-def names_in(jaxpr: Jaxpr) -> frozenset[AxisName]:
-    """The axes that collective operations in a jaxpr name."""
-    names = _named_in.get(jaxpr)
-    if names is None:
-        found: set[AxisName] = set()
-        for eqn in all_equations(jaxpr):
-            if eqn.primitive.axis_parameter:
-                found.update(axes_of(eqn.params[eqn.primitive.axis_parameter]))
-        names = _named_in[jaxpr] = frozenset(found)
-    return names
+def may_name(jaxpr: Jaxpr, name: AxisName) -> bool:
+    """Whether collective operations in a jaxpr, or in rules of users in it, may name an axis."""
+    if jaxpr not in _named_in:
+        _named_in[jaxpr] = _names_in(jaxpr)
+    names = _named_in[jaxpr]
+    return names is None or name in names
+
+
+def _names_in(jaxpr: Jaxpr) -> frozenset[AxisName] | None:
+    found: set[AxisName] = set()
+    for eqn in all_equations(jaxpr):
+        if eqn.primitive.axis_parameter:
+            found.update(axes_of(eqn.params[eqn.primitive.axis_parameter]))
+        elif any(map(callable, eqn.params.values())):
+            return None
+    return frozenset(found)

@@ -24,7 +24,7 @@ from dovetail._core.basis.structural import instantiate_zeros
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, DropVar, JaxprEqn, Literal, Var
 from dovetail._core.ir.walk import dce, eval_jaxpr, last_uses
-from dovetail._core.trace.named_axes import BatchAxis, names_in
+from dovetail._core.trace.named_axes import BatchAxis, may_name
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.scopes import replaying
 from dovetail._core.trace.state import state
@@ -567,7 +567,7 @@ def batch_of(
     axis = state.batch_axis
     if axis is None or axis.size != size:
         axis = BatchAxis(None, size)
-    elif axis.name is not None and axis.name not in names_in(closed.jaxpr):
+    elif axis.name is not None and not may_name(closed.jaxpr, axis.name):
         axis = BatchAxis(None, size, axis.spmd_axis_name)
     return _batch_of(closed, axis, dims, instantiate)
 
