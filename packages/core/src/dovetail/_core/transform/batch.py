@@ -169,7 +169,9 @@ def batch_flat(
         axis: the axis that is mapped over; the one whose rule is running if None.
     """
     if axis is None:
-        axis = state.batch_axis or BatchAxis(None, size)
+        axis = state.batch_axis
+        if axis is None or axis.size != size:
+            axis = BatchAxis(None, size)
     trace = BatchTrace(state.trace, axis)
     arguments = _with_dims(trace, values, dims)
     try:
