@@ -97,7 +97,8 @@ def _placed(leaf: Any, sharding: Any, donate: bool, may_alias: bool | None, what
         leaf._check()
         if sharding is None or (buffer._sharding is sharding and buffer._committed):
             return wrap_as(leaf, buffers.copy(buffer)) if may_alias is False else leaf
-        moved = buffers.move(buffer, sharding, True)
+        share = may_alias is not False
+        moved = buffers.move(buffer, sharding, True, donate=donate, share=share)
         if buffer._sharding is sharding:
             if may_alias is False:
                 moved = buffers.rewrap(buffers.copy(buffer), buffer.aval, sharding, True)
