@@ -53,6 +53,8 @@ def main() -> int:
             "DOVETAIL_NUM_CPU_DEVICES": "8",
             "JAX_NUM_CPU_DEVICES": "8",
         }
+        if any(f"jaxlib {version}." in versions(pythons) for version in THREADS_WANTED):
+            environment["PJRT_NPROC"] = "16"
         workers = {name: Worker(pythons[name], name, environment, "devices.py") for name in pythons}
         for call in workers["dovetail"].names:
             if options.only not in call:
