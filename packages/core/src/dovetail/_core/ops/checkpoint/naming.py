@@ -11,6 +11,7 @@ from dovetail._core.base import pytree
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import is_linear
 from dovetail._core.ops.calls.barriers import stage_p
+from dovetail._core.ops.calls.placement import place
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.tracer import ArrayClass
 
@@ -64,12 +65,17 @@ class Offload(_Same):
 
     name = "offload"
 
+    def evaluate(self, x: Any, *, src: str | None, dst: str) -> Any:
+        """Move the array."""
+        array = as_device_array(x)
+        return place(array, array.sharding.with_memory_kind(dst))
+
     def lower(self, context: Builder, x: Any, *, src: str, dst: str) -> Any:
         raise NotImplementedError(
-            f"a policy of checkpoint keeps a value in the memory {dst!r} instead of {src!r}, which "
-            f"the backend {' and '.join(context.platforms)} cannot do; keep it where it is "
-            "(checkpoint_policies.save_only_these_names, dots_with_no_batch_dims_saveable), or "
-            "compute it again"
+            f"a value moves from the memory {src!r} to {dst!r}, as a policy of checkpoint or "
+            f"device_put asks, which the backend {' and '.join(context.platforms)} cannot do; "
+            "keep it where it is (checkpoint_policies.save_only_these_names, "
+            "dots_with_no_batch_dims_saveable), or compute it again"
         )
 
 

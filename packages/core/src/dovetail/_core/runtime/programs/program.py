@@ -112,6 +112,8 @@ class LoadedProgram:
         self.in_shardings = [sharding._of_argument(i) for i in range(len(self.kept))]
         ranks = [aval.ndim for aval in self.physical_out_avals]
         self.out_shardings = sharding._of_results(executable, ranks)
+        if getattr(lowered, "in_memories", False):
+            self.out_shardings = _in_memories(executable, self.out_shardings)
 
     @property
     def returns_arrays(self) -> bool:
@@ -263,6 +265,15 @@ class LoadedProgram:
         return f"<LoadedProgram {self.name} on {self.device!r}>"
 
 
+def _in_memories(executable: Any, shardings: Sequence[Any]) -> list[Any]:
+    """The shardings of results, in the memories that the compiler says."""
+    (kinds,) = executable.get_output_memory_kinds()
+    return [
+        place if place.memory_kind == kind else place.with_memory_kind(kind)
+        for place, kind in zip(shardings, kinds, strict=False)
+    ]
+
+
 def _number(number: int) -> str:
     return f"argument {number}"
 
@@ -297,6 +308,8 @@ class UnloadedProgram:
         self.in_shardings = [sharding._of_argument(i) for i in range(len(lowered.kept))]
         ranks = [physical_aval(outer_aval(aval)).ndim for aval in lowered.out_avals]
         self.out_shardings = sharding._of_results(executable, ranks)
+        if getattr(lowered, "in_memories", False):
+            self.out_shardings = _in_memories(executable, self.out_shardings)
         self.calls_host = bool(lowered.host_callbacks)
 
     @property
