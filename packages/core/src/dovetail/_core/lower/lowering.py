@@ -15,6 +15,7 @@ from dovetail._core.hlo.context import (
     operation_names,
     stripped_bytecode,
 )
+from dovetail._core.hlo.inspections import Inspection
 from dovetail._core.hlo.mlir import Module
 from dovetail._core.hlo.module import ModuleBuilder, fit_for_symbols
 from dovetail._core.hlo.partitioning import Partitioning
@@ -96,8 +97,10 @@ class LoweredModule:
 
     @property
     def cacheable(self) -> bool:
-        """Whether `key` identifies the program: not with host callbacks, which exist only here."""
-        return not self.calls_host
+        """Whether `key` identifies the program: not with addresses of what exists only here."""
+        return not self.calls_host and not any(
+            type(inspect) is Inspection for inspect in self.inspections
+        )
 
     def text(self, debug_info: bool = False) -> str:
         """The module as text.

@@ -10,6 +10,7 @@ import numpy as np
 
 from dovetail._core.base import config, dtypes
 from dovetail._core.base.bindings import JaxRuntimeError
+from dovetail._core.hlo.inspections import Inspection
 from dovetail._core.ir.avals import AbstractToken, outer_aval, physical_aval, runtime_token
 from dovetail._core.ir.effects import host_effects
 from dovetail._core.ir.jaxpr import ordered_effects
@@ -389,23 +390,25 @@ def compile_module(
     _inspect(lowered, sharding)
     check_results_fit(lowered, sharding)
     executable = compilation.compile_executable(lowered, sharding, compiler_options)
+    _tell_found(lowered, sharding)
     return LoadedProgram(lowered, executable, sharding)
 
 
 def _inspect(lowered: LoweredModule | EquationProgram, sharding: Any) -> None:
-    """Tell what asks for shardings of values the one of the program.
-
-    Raises:
-        NotImplementedError: it runs on several devices, so that values may be divided in many ways.
-    """
-    if lowered.inspections and len(sharding._device_list) > 1:
-        raise NotImplementedError(
-            f"{lowered.name}: debug.inspect_array_sharding and visualize_array_sharding see "
-            "results of programs over several devices, not values inside them; return the value, "
-            "and call them with it"
-        )
+    """Tell what asks for shardings of values the one of the program on one device."""
     for inspect in lowered.inspections:
-        inspect(sharding)
+        if type(inspect) is not Inspection:
+            inspect(sharding)
+
+
+def _tell_found(lowered: LoweredModule | EquationProgram, sharding: Any) -> None:
+    """Tell what asks for shardings of values what the compiler has said."""
+    for inspect in lowered.inspections:
+        if type(inspect) is Inspection:
+            found = list(inspect.found)
+            inspect.found.clear()
+            for tiling in found:
+                inspect.callback(sharding._named(tiling, inspect.ndim))
 
 
 def check_results_fit(lowered: LoweredModule | EquationProgram, sharding: Any) -> None:
@@ -440,4 +443,5 @@ def compile_unloaded(
     """`compile_module` for a compile-only device."""
     _inspect(lowered, sharding)
     executable = compilation.compile_executable(lowered, sharding, compiler_options)
+    _tell_found(lowered, sharding)
     return UnloadedProgram(lowered, executable, sharding)
