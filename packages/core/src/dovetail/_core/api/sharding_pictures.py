@@ -249,7 +249,7 @@ def _shows_color() -> bool:
 
 def _notebook() -> Callable[[dict[str, str]], object] | None:
     """What shows data in the notebook that this process runs; None if it runs none."""
-    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    shell: Any = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     if not hasattr(shell, "kernel"):  # nor has IPython in a terminal
         return None
     publish: Callable[[dict[str, str]], object] = shell.display_pub.publish

@@ -92,9 +92,10 @@ class _Pass:
             found = {where[v] for v in invars if type(v) is not Literal and v in where}
             known, common = bool(found), found.pop() if len(found) == 1 else None
             if found and eqn.primitive is not device_put_p and not jaxprs_in_params(eqn.params):
-                kinds = sorted({str(kind or _COMPUTING) for kind in (common, *found)})
+                all_kinds = sorted({str(kind or _COMPUTING) for kind in (common, *found)})
                 raise DeviceMismatchError(
-                    f"{eqn.primitive.name} gets operands in the memories {' and '.join(kinds)} of "
+                    f"{eqn.primitive.name} gets operands in the memories "
+                    f"{' and '.join(all_kinds)} of "
                     "its devices; move them to one before, with dovetail.device_put(x, "
                     "dovetail.memory.Space.Device), for example"
                 )
@@ -108,7 +109,7 @@ class _Pass:
                     params = {"src": common or _COMPUTING, "dst": target}
                     made = made.replace(params=params)
                 known, common = True, None if target == _COMPUTING else target
-            results = [common if known else "any"] * len(eqn.outvars)
+            results: list[Memory] = [common if known else "any"] * len(eqn.outvars)
             if eqn.primitive is device_put_p:
                 target = _memory_of(eqn) or common or _COMPUTING
                 results = [None if target == _COMPUTING else target]
@@ -124,7 +125,7 @@ class _Pass:
             where.update((v, there) for v, there in pairs if there != "any")
             eqns.append(made)
         outvars = [v if type(v) is Literal else same.get(v, v) for v in jaxpr.outvars]
-        kinds = [None if type(v) is Literal else where.get(v) for v in outvars]
+        kinds: list[Memory] = [None if type(v) is Literal else where.get(v) for v in outvars]
         if len(eqns) == len(jaxpr.eqns) and all(map(operator.is_, eqns, jaxpr.eqns)):
             return jaxpr, kinds
         return jaxpr.replace(eqns=eqns, outvars=outvars), kinds
@@ -140,7 +141,8 @@ class _Pass:
         def resolved(inner: Any) -> Any:
             jaxpr = inner.jaxpr if type(inner) is ClosedJaxpr else inner
             extra = len(given) - len(jaxpr.invars)
-            fitting = given[extra:] if extra in (0, 1) else [None] * len(jaxpr.invars)
+            unknown: list[Memory] = ["any"] * len(jaxpr.invars)
+            fitting = given[extra:] if extra in (0, 1) else unknown
             done, kinds = self.jaxpr(jaxpr, fitting)
             if len(kinds) == len(eqn.outvars):
                 found.append(kinds)

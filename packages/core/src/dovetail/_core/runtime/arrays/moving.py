@@ -181,14 +181,14 @@ def _within(common: Sequence[tuple[int, int]], box: Box) -> tuple[slice, ...]:
 def _moved_on_host(buffer: Any, sharding: Any, committed: bool, share: bool) -> Any:
     aval = buffer.aval
     plan = _plan(aval.shape, buffer._sharding, sharding)
-    if len(plan.targets) == 1 < len(plan.sources):
-        values, pieces = [buffers.read(buffer)], (_Piece(0, (), None),)
-        targets = ((aval.shape, pieces),)
+    targets = plan.targets
+    if len(targets) == 1 < len(plan.sources):
+        values = [buffers.read(buffer)]
+        targets = ((aval.shape, (_Piece(0, (), None),)),)
     else:
         several = len(buffer._sharding._device_list) > 1
         own = parts_of(buffer, plan.sources) if several else [buffer]
         values = list(map(buffers.read, own))
-        targets = plan.targets
     made = []
     for shape, pieces in targets:
         first = pieces[0]
@@ -199,6 +199,7 @@ def _moved_on_host(buffer: Any, sharding: Any, committed: bool, share: bool) -> 
         else:
             value = buffers.aligned(shape, aval.dtype)
             for piece in pieces:
+                assert piece.target is not None
                 buffers.fill(value, piece.target, values[piece.number][piece.source])
         made.append(value)
     return buffers.put_parts([made[n] for n in plan.numbers], aval, sharding, committed)

@@ -19,7 +19,7 @@ from dovetail._core.runtime.arrays.memory import named
 from dovetail._core.runtime.arrays.text import short_type
 from dovetail._core.runtime.arrays.tokens import Token
 from dovetail._core.runtime.devices import clients
-from dovetail._core.runtime.devices.layout import Format
+from dovetail._core.runtime.devices.layout import AutoLayout, Format, in_own_order
 from dovetail._core.runtime.devices.placement import Placement
 from dovetail._core.runtime.devices.sharding import (
     Sharding,
@@ -328,7 +328,10 @@ def _committed_place(leaf: Any) -> Any:
     if type(leaf) is Array or type(leaf) is KeyArray:
         return leaf._buffer._sharding if leaf._buffer._committed else None
     sharding = getattr(leaf, "sharding", None)
-    sharding = sharding.sharding if type(sharding) is Format else sharding
+    if type(sharding) is Format:
+        automatic = isinstance(sharding.layout, AutoLayout)
+        what = "the sharding of an argument"
+        sharding = sharding.sharding if automatic else in_own_order(sharding, what)
     return sharding if isinstance(sharding, Sharding) else None
 
 
