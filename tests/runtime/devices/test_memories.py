@@ -171,3 +171,16 @@ def test_modules_name_the_memories(place: Any) -> None:
     text = dt.jit(lambda x: x + 1, in_shardings=there, out_shardings=place).lower(VALUE).as_text()
     assert text.count('mhlo.memory_kind = "pinned_host"') == 1
     assert "memory" not in dt.jit(lambda x: x + 1, in_shardings=place).lower(VALUE).as_text()
+
+
+def test_residuals_that_are_offloaded_outside_of_compiled_functions() -> None:
+    loss = dt.checkpoint(
+        lambda x: jnp.sin(checkpoint_name(jnp.sin(x), "y")).sum(), policy=POLICIES["names"]
+    )
+    found = dt.grad(loss)(jnp.asarray(VALUE))
+    np.testing.assert_allclose(found, np.cos(np.sin(VALUE)) * np.cos(VALUE), rtol=1e-4, atol=1e-4)
+    assert found.sharding.memory_kind == "device"
+    assert not found.committed
+    with dt.disable_jit():
+        x = dt.jit(lambda x: dt.device_put(x, Space.Host))(jnp.asarray(VALUE))
+    assert x.sharding.memory_kind == "pinned_host"

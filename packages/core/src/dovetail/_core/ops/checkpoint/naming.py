@@ -11,7 +11,6 @@ from dovetail._core.base import pytree
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import is_linear
 from dovetail._core.ops.calls.barriers import stage_p
-from dovetail._core.ops.calls.placement import place
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.tracer import ArrayClass
 
@@ -64,11 +63,6 @@ class Offload(_Same):
     """Returns its operand in another memory of the device; the lowering is up to backends."""
 
     name = "offload"
-
-    def evaluate(self, x: Any, *, src: str | None, dst: str) -> Any:
-        """Move the array."""
-        array = as_device_array(x)
-        return place(array, array.sharding.with_memory_kind(dst))
 
     def lower(self, context: Builder, x: Any, *, src: str, dst: str) -> Any:
         raise NotImplementedError(
