@@ -409,6 +409,23 @@ def bench_numpy(session: nox.Session) -> None:
     session.run(own, "benchmarks/compare_numpy_functions.py", *pythons, *words)
 
 
+def bench_devices(session: nox.Session) -> None:
+    """Measure programs and transfers over eight CPU devices against JAX, interleaved."""
+    install(session)
+    python = install_jax(session)
+    words = session.posargs or ["--output", "benchmarks/devices.md"]
+    own = str(Path(session.bin) / "python")
+    pythons = ("--dovetail", own, "--jax", python)
+    session.run(own, "benchmarks/compare_devices.py", *pythons, *words)
+
+
+nox.session(bench_devices)
+for _version in PYTHONS:
+    nox.session(
+        bench_devices, name=f"bench_devices-{_version}", python=find_python(_version) or _version
+    )
+
+
 @nox.session
 def accuracy(session: nox.Session) -> None:
     """Measure the errors of special functions, and JAX's on the same jaxlib, against mpmath."""

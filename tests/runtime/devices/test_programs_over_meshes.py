@@ -284,13 +284,6 @@ def test_compiled_ahead_of_time() -> None:
             DeviceMismatchError,
             "different devices",
         ),
-        (
-            lambda: dt.jit(lambda x: dt.debug.inspect_array_sharding(x * 2, callback=print))(
-                dt.device_put(VALUE, ROWS)
-            ),
-            NotImplementedError,
-            "see results of programs over several devices",
-        ),
         (lambda: dt.device_put(VALUE, ROWS).unsafe_buffer_pointer(), BufferError, "no address"),
         (lambda: np.from_dlpack(dt.device_put(VALUE, ROWS)), BufferError, "several devices"),
         (lambda: lax.with_sharding_constraint(VALUE, P("x")), TypeError, r"write NamedSharding\("),

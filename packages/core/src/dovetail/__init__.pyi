@@ -15,6 +15,7 @@ from dovetail import extend as extend
 from dovetail import flatten_util as flatten_util
 from dovetail import image as image
 from dovetail import lax as lax
+from dovetail import memory as memory
 from dovetail import nn as nn
 from dovetail import numpy as numpy
 from dovetail import ops as ops

@@ -15,6 +15,7 @@ from dovetail._core.hlo.context import (
     operation_names,
     stripped_bytecode,
 )
+from dovetail._core.hlo.inspections import Inspection
 from dovetail._core.hlo.mlir import Module
 from dovetail._core.hlo.module import ModuleBuilder, fit_for_symbols
 from dovetail._core.hlo.partitioning import Partitioning
@@ -22,6 +23,7 @@ from dovetail._core.ir.avals import outer_aval, physical_aval
 from dovetail._core.ir.jaxpr import ClosedJaxpr, Effects, Jaxpr
 from dovetail._core.ir.walk import call_depth, dce, inline_single_calls, jaxprs_in_params
 from dovetail._core.lower.donation import Donation, match_donations
+from dovetail._core.lower.memories import moves_between_memories, with_memories
 from dovetail._core.lower.program import Program
 from dovetail._core.lower.rules import Rule
 from dovetail._core.plugins.manager import manager
@@ -60,6 +62,7 @@ class LoweredModule:
         inspections: functions to call with the sharding of the program's values at compilation.
         preparations: functions that were called in this process, and that every process must call
             before it loads the program.
+        in_memories: whether results may be in several memories.
     """
 
     name: str
@@ -74,6 +77,7 @@ class LoweredModule:
     host_callbacks: tuple[Any, ...]
     inspections: tuple[Callable[[Any], object], ...] = ()
     preparations: tuple[Callable[[], object], ...] = ()
+    in_memories: bool = False
     _keys: list[bytes] = field(default_factory=list, repr=False)
 
     @property
@@ -93,8 +97,10 @@ class LoweredModule:
 
     @property
     def cacheable(self) -> bool:
-        """Whether `key` identifies the program: not with host callbacks, which exist only here."""
-        return not self.calls_host
+        """Whether `key` identifies the program: not with addresses of what exists only here."""
+        return not self.calls_host and not any(
+            type(inspect) is Inspection for inspect in self.inspections
+        )
 
     def text(self, debug_info: bool = False) -> str:
         """The module as text.
@@ -143,6 +149,8 @@ def lower_jaxpr(
     result_shardings: Sequence[Any] | None = None,
     arg_attributes: Sequence[Mapping[str, Any]] | None = None,
     result_attributes: Sequence[Mapping[str, Any]] | None = None,
+    arg_memories: Sequence[str | None] | None = None,
+    result_memories: Sequence[str | None] | None = None,
     num_replicas: int = 1,
     num_partitions: int = 1,
 ) -> LoweredModule | EquationProgram:
@@ -168,6 +176,10 @@ def lower_jaxpr(
         arg_attributes: for each argument of the jaxpr, attributes of the module's argument, such as
             ``{"mhlo.sharding": "{replicated}"}``.
         result_attributes: the same for each result.
+        arg_memories: for each argument of the jaxpr, the kind of memory that it is in, such as
+            ``"pinned_host"``; None for the memory in which the device computes, and "any" for such
+            an argument that may be computed with in every memory.
+        result_memories: the kinds that are asked for the results; None where values decide.
         num_replicas: the number of copies of the program that run together.
         num_partitions: the number of devices that share the program.
 
@@ -216,8 +228,18 @@ def lower_jaxpr(
         )
     arguments = [dict(attributes) for attributes in _select(arg_attributes, used, {})]
     results = [dict(attributes) for attributes in result_attributes or [{}] * count]
+    inside = _select(arg_memories, used, None)
+    asked = list(result_memories or [None] * count)
+    in_memories = any(inside) or any(asked) or moves_between_memories(jaxpr)
+    if in_memories:
+        closed, asked = with_memories(closed, inside, asked)
+        jaxpr = closed.jaxpr
     built = ModuleBuilder()
     with built.current():
+        if in_memories:
+            for attributes, memory in zip((*arguments, *results), (*inside, *asked), strict=True):
+                if memory not in (None, "any"):
+                    attributes["mhlo.memory_kind"] = memory
         program = Program(built, closed, platforms, overrides or {}, constants_threshold)
         i32 = program.builder.i32
         donors = set(donation.donors)
@@ -274,6 +296,7 @@ def lower_jaxpr(
         host_callbacks=tuple(program.builder.host_callbacks),
         inspections=tuple(program.builder.inspections),
         preparations=tuple(program.builder.preparations),
+        in_memories=in_memories,
     )
 
 

@@ -15,7 +15,7 @@ from dovetail._core.ops.shape.dimensions import canonical_shape
 from dovetail._core.runtime.arrays import buffers
 from dovetail._core.runtime.arrays.array import Array, KeyArray, wrap_as
 from dovetail._core.runtime.arrays.transfer import device_put
-from dovetail._core.runtime.devices.layout import Format
+from dovetail._core.runtime.devices.layout import Format, in_own_order
 from dovetail._core.runtime.devices.sharding import Index, Sharding, SingleDeviceSharding
 
 __all__ = [
@@ -192,7 +192,7 @@ def make_array_from_process_local_data(
 
 
 def _checked_place(function: str, sharding: Any) -> Any:
-    place = sharding.sharding if type(sharding) is Format else sharding
+    place = in_own_order(sharding, function) if type(sharding) is Format else sharding
     if not isinstance(place, Sharding):
         raise TypeError(
             f"{function}: sharding must be a sharding, such as NamedSharding(mesh, spec), got "

@@ -10,6 +10,7 @@ import numpy as np
 
 from dovetail._core.base import config, dtypes
 from dovetail._core.base.bindings import JaxRuntimeError
+from dovetail._core.hlo.inspections import Inspection
 from dovetail._core.ir.avals import AbstractToken, outer_aval, physical_aval, runtime_token
 from dovetail._core.ir.effects import host_effects
 from dovetail._core.ir.jaxpr import ordered_effects
@@ -112,6 +113,8 @@ class LoadedProgram:
         self.in_shardings = [sharding._of_argument(i) for i in range(len(self.kept))]
         ranks = [aval.ndim for aval in self.physical_out_avals]
         self.out_shardings = sharding._of_results(executable, ranks)
+        if getattr(lowered, "in_memories", False):
+            self.out_shardings = _in_memories(executable, self.out_shardings)
 
     @property
     def returns_arrays(self) -> bool:
@@ -263,6 +266,15 @@ class LoadedProgram:
         return f"<LoadedProgram {self.name} on {self.device!r}>"
 
 
+def _in_memories(executable: Any, shardings: Sequence[Any]) -> list[Any]:
+    """The shardings of results, in the memories that the compiler says."""
+    (kinds,) = executable.get_output_memory_kinds()
+    return [
+        place if place.memory_kind == kind else place.with_memory_kind(kind)
+        for place, kind in zip(shardings, kinds, strict=False)
+    ]
+
+
 def _number(number: int) -> str:
     return f"argument {number}"
 
@@ -297,6 +309,8 @@ class UnloadedProgram:
         self.in_shardings = [sharding._of_argument(i) for i in range(len(lowered.kept))]
         ranks = [physical_aval(outer_aval(aval)).ndim for aval in lowered.out_avals]
         self.out_shardings = sharding._of_results(executable, ranks)
+        if getattr(lowered, "in_memories", False):
+            self.out_shardings = _in_memories(executable, self.out_shardings)
         self.calls_host = bool(lowered.host_callbacks)
 
     @property
@@ -376,23 +390,25 @@ def compile_module(
     _inspect(lowered, sharding)
     check_results_fit(lowered, sharding)
     executable = compilation.compile_executable(lowered, sharding, compiler_options)
+    _tell_found(lowered, sharding)
     return LoadedProgram(lowered, executable, sharding)
 
 
 def _inspect(lowered: LoweredModule | EquationProgram, sharding: Any) -> None:
-    """Tell what asks for shardings of values the one of the program.
-
-    Raises:
-        NotImplementedError: it runs on several devices, so that values may be divided in many ways.
-    """
-    if lowered.inspections and len(sharding._device_list) > 1:
-        raise NotImplementedError(
-            f"{lowered.name}: debug.inspect_array_sharding and visualize_array_sharding see "
-            "results of programs over several devices, not values inside them; return the value, "
-            "and call them with it"
-        )
+    """Tell what asks for shardings of values the one of the program on one device."""
     for inspect in lowered.inspections:
-        inspect(sharding)
+        if type(inspect) is not Inspection:
+            inspect(sharding)
+
+
+def _tell_found(lowered: LoweredModule | EquationProgram, sharding: Any) -> None:
+    """Tell what asks for shardings of values what the compiler has said."""
+    for inspect in lowered.inspections:
+        if type(inspect) is Inspection:
+            found = list(inspect.found)
+            inspect.found.clear()
+            for tiling in found:
+                inspect.callback(sharding._named(tiling, inspect.ndim))
 
 
 def check_results_fit(lowered: LoweredModule | EquationProgram, sharding: Any) -> None:
@@ -427,4 +443,5 @@ def compile_unloaded(
     """`compile_module` for a compile-only device."""
     _inspect(lowered, sharding)
     executable = compilation.compile_executable(lowered, sharding, compiler_options)
+    _tell_found(lowered, sharding)
     return UnloadedProgram(lowered, executable, sharding)
