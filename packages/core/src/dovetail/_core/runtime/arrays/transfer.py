@@ -28,11 +28,13 @@ from dovetail._core.runtime.arrays.array import (
     retire,
     wrap_as,
 )
+from dovetail._core.runtime.arrays.global_arrays import check_equal, is_local
 from dovetail._core.runtime.arrays.host import checked_ndarray, host_value
 from dovetail._core.runtime.arrays.memory import named
 from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices.layout import AutoLayout, Format
 from dovetail._core.runtime.devices.sharding import as_sharding, default_sharding
+from dovetail._core.runtime.processes import group
 from dovetail._core.trace.tracer import ArrayClass, Tracer
 
 __all__ = [
@@ -92,9 +94,12 @@ def array_from_value(
 
 def _placed(leaf: Any, sharding: Any, donate: bool, may_alias: bool | None, what: str) -> Any:
     """Place a leaf on the device of a sharding, or leave it where it is (None)."""
+    spread = sharding is not None and group.current() is not None and not is_local(sharding)
     if isinstance(leaf, Array) and not isinstance(leaf, Tracer):
         buffer = leaf._buffer
         leaf._check()
+        if spread and is_local(buffer._sharding):
+            check_equal(buffers.read(buffer), sharding, what)
         if sharding is None or (buffer._sharding is sharding and buffer._committed):
             return wrap_as(leaf, buffers.copy(buffer)) if may_alias is False else leaf
         moved = buffers.move(buffer, sharding, True)
@@ -124,7 +129,10 @@ def _placed(leaf: Any, sharding: Any, donate: bool, may_alias: bool | None, what
             leaf = checked_ndarray(leaf, what)
         aval = aval_of(leaf)
     place = default_sharding() if sharding is None else sharding
-    return array_from_buffer(_put(host_value(leaf, aval, what), aval, place, sharding is not None))
+    host = host_value(leaf, aval, what)
+    if spread:
+        check_equal(host, sharding, what)
+    return array_from_buffer(_put(host, aval, place, sharding is not None))
 
 
 set_placement(lambda x, device, may_alias: _placed(x, device, False, may_alias, "the value"))
