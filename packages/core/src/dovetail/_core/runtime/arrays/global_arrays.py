@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import re
 import time
 from collections.abc import Sequence
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 import numpy as np
 
@@ -22,10 +23,12 @@ from dovetail._core.runtime.processes import group
 
 __all__ = [
     "check_equal",
+    "check_free",
     "check_own",
     "is_local",
     "lost",
     "own_parts",
+    "processes_of",
     "put_own",
     "redivided",
     "unreadable",
@@ -50,6 +53,11 @@ def is_local(sharding: Any) -> bool:
     return bool(sharding._internal_device_list.is_fully_addressable)
 
 
+def processes_of(sharding: Any) -> frozenset[int]:
+    """The numbers of the processes that have the devices of a sharding."""
+    return frozenset(sharding._internal_device_list.process_indices)
+
+
 def own_parts(sharding: Any, shape: tuple[int, ...]) -> list[tuple[Any, Index]]:
     """The devices of a sharding that are this process's, in their order, with their parts."""
     parts = sharding.devices_indices_map(shape)
@@ -65,7 +73,7 @@ def check_own(sharding: Any, what: str = "data") -> None:
     devices = sharding._device_list
     if any(map(clients.is_addressable, devices)):
         return
-    owners = sorted({device.process_index for device in devices})
+    owners = sorted(processes_of(sharding))
     own = devices[0].client.process_index()
     shown = repr(devices[0]) if len(devices) == 1 else f"all devices of {sharding}"
     raise DeviceMismatchError(
@@ -132,7 +140,7 @@ def check_equal(value: Any, sharding: Any, what: str) -> None:
     array = np.asarray(value)
     kind = f"{array.dtype}{list(array.shape)}"
     digest = hashlib.sha256(f"{kind} ".encode() + array.tobytes()).hexdigest()
-    members = sorted({device.process_index for device in sharding._device_list})
+    members = sorted(processes_of(sharding))
     told = group.meet(
         "device_put", f"device_put of {kind}", process_timeout.value, members, value=digest
     )
@@ -179,18 +187,45 @@ def _watch(buffer: Any) -> None:
             continue
         now = time.monotonic()
         since = since or now
-        if now - since > (_LONG_GRACE if is_local(buffer._sharding) else _GRACE):
-            _raise_death()
+        place = buffer._sharding
+        if is_local(place):
+            if now - since > _LONG_GRACE:
+                group.check()
+        elif now - since > _GRACE:
+            _stuck.append(buffer)
+            group.check(processes_of(place))
+            _stuck.pop()
+            check_free()
 
 
-def _raise_death() -> NoReturn:
-    group.check()
-    raise DistributedError("a process has died", ())
+# What will never be computed, since it waits for a process that has died. On several devices of a
+# process it holds on to these, and so does all that is started on them later.
+_stuck: Final[list[Any]] = []
+
+
+def check_free() -> None:
+    """Raise if this process's devices wait for a process that has died, and will for ever.
+
+    Raises:
+        DistributedError: they do.
+    """
+    for buffer in list(_stuck):
+        if buffer.is_deleted() or buffer.is_ready():
+            with contextlib.suppress(ValueError):
+                _stuck.remove(buffer)
+            continue
+        members = processes_of(buffer._sharding)
+        found = sorted(group.dead().keys() & members)
+        raise DistributedError(
+            f"the devices of this process wait for ever for process {', '.join(map(str, found))}, "
+            "which has died: leave, and start again. Processes of one device each could go on",
+            tuple(found),
+        )
 
 
 def lost(error: BaseException) -> BaseException:
     """The error to raise where a computation failed; another one if a process has died."""
-    if group.current() is None or not isinstance(error, JaxRuntimeError):
+    if group.current() is None or not isinstance(error, (JaxRuntimeError, ValueError)):
         return error
     if not group.dead():
         if not _OF_PEERS.search(str(error)):

@@ -19,7 +19,6 @@ from dovetail._core.ir.avals import aval_of, make_aval
 from dovetail._core.runtime.arrays.array import Array, KeyArray, result_tree
 from dovetail._core.runtime.devices import process_ends
 from dovetail._core.runtime.devices.sharding import default_sharding
-from dovetail._core.runtime.processes import group
 from dovetail._core.runtime.programs.arguments import HostArgument, place_host_argument
 from dovetail._core.runtime.programs.program import LoadedProgram
 from dovetail._core.transform.key_reuse import holds_keys
@@ -45,8 +44,6 @@ class FastpathData(NamedTuple):
 _cache: Final = _jax.PjitFunctionCache(8192)
 caches.register(_cache.clear)
 process_ends.on_end(_cache.clear)
-# Programs that wait for a process that has died would wait for ever.
-group.on_death(_cache.clear)
 
 
 def pjit_function(
@@ -125,8 +122,8 @@ def fastpath(
         return None
     if program.sharding._plugin_client is not None:
         return None
-    if program.spans_processes and group.dead():
-        return None
+    if program.spans_processes:
+        return None  # C++ would not say which process has died
     if config.debug_nans.value or config.debug_infs.value:
         return None
     if program.large:

@@ -9,7 +9,7 @@ import socket
 import threading
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -54,20 +54,12 @@ class Channel:
         connection: the socket.
         number: the number of this process.
         heartbeat: seconds after which a silent process counts as dead.
-        on_death: called in a thread of its own at the first death.
     """
 
-    def __init__(
-        self,
-        connection: socket.socket,
-        number: int,
-        heartbeat: float,
-        on_death: Callable[[], object],
-    ) -> None:
+    def __init__(self, connection: socket.socket, number: int, heartbeat: float) -> None:
         self._connection = connection
         self._number = number
         self._interval = min(heartbeat / 4, 10.0)
-        self._on_death = on_death
         self._sending = threading.Lock()
         self._answers: dict[str, _Answer] = {}
         self._closed = False
@@ -126,15 +118,6 @@ class Channel:
                 str(answer.message["text"]), tuple(map(int, answer.message["absent"]))
             )
         return {int(number): value for number, value in answer.message["values"].items()}
-
-    def check(self) -> None:
-        """Raise if a process has died.
-
-        Raises:
-            DistributedError: one has.
-        """
-        if self.dead:
-            raise DistributedError("; ".join(self.dead.values()), tuple(sorted(self.dead)))
 
     def wait_for_news(self, seconds: float) -> None:
         """Wait until a process has died, for so many seconds at most."""
@@ -209,11 +192,8 @@ class Channel:
             answer.there.set()
 
     def _note(self, number: int, text: str) -> None:
-        first = not self.dead
         self.dead[number] = text
         self._news.set()
-        if first:
-            self._on_death()
 
 
 _open: Final[weakref.WeakSet[Channel]] = weakref.WeakSet()

@@ -328,8 +328,10 @@ class _Coordinator:
                 self._say(self.peers[number], message)
 
     def _look_at_meetings(self) -> None:
+        """End the meetings to which somebody will not come, or has not come in time."""
         now = time.monotonic()
-        for key, meeting in list(self.meetings.items()):
+        ends = []  # all are looked at as they are now, so that each hears where the others are
+        for key, meeting in self.meetings.items():
             missing = sorted(meeting.members - meeting.values.keys())
             gone = [number for number in missing if number in self.gone]
             if gone:
@@ -346,7 +348,9 @@ class _Coordinator:
                 absent = []
             if absent:
                 text = f"{_numbers(sorted(meeting.values))} waited at {meeting.text}, and {why}"
-                self._end(key, meeting, {"apart": key, "text": text, "absent": absent})
+                ends.append((key, meeting, {"apart": key, "text": text, "absent": absent}))
+        for key, meeting, message in ends:
+            self._end(key, meeting, message)
 
     def _places_of(self, number: int) -> list[tuple[str, _Meeting]]:
         return [item for item in self.meetings.items() if number in item[1].values]

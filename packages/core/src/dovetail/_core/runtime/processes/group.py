@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 import jaxlib.version
@@ -63,7 +63,6 @@ class _Membership:
 _member: _Membership | None = None
 _lock: Final = threading.Lock()
 _start_functions: Final[list[Callable[[], object]]] = []
-_death_functions: Final[list[Callable[[], object]]] = []
 _counts: Final[dict[str, int]] = {}
 
 
@@ -76,16 +75,6 @@ def on_start(function: Callable[[], object]) -> None:
     """Register a function to be called when this process joins a group, or at once if it has."""
     _start_functions.append(function)
     if _member is not None:
-        function()
-
-
-def on_death(function: Callable[[], object]) -> None:
-    """Register a function to be called when a process has died."""
-    _death_functions.append(function)
-
-
-def _tell_of_death() -> None:
-    for function in _death_functions:
         function()
 
 
@@ -128,7 +117,7 @@ def join(place: Place, timeouts: Timeouts) -> None:
         client.connect()
         ids = place.local_device_ids
         processes = ProcessGroup(number, count, client, hostname, ids, place.slice_index)
-        channel = Channel(connection, number, timeouts.heartbeat, _tell_of_death)
+        channel = Channel(connection, number, timeouts.heartbeat)
         _member = _Membership(processes, channel, timeouts)
         _counts.clear()
     atexit.register(leave_at_exit)
@@ -220,14 +209,19 @@ def agree(place: str, text: str, seconds: float, members: Sequence[int]) -> None
     _member_or_raise().channel.meet(place, text, members, seconds, lasting=True)
 
 
-def check() -> None:
+def check(members: Iterable[int] | None = None) -> None:
     """Raise if a process of the group has died.
+
+    Args:
+        members: the numbers of the processes that matter; all if None.
 
     Raises:
         DistributedError: one has; the message names it.
     """
-    if _member is not None:
-        _member.channel.check()
+    known = dead()
+    found = sorted(known if members is None else known.keys() & members)
+    if found:
+        raise DistributedError("; ".join(known[number] for number in found), tuple(found))
 
 
 def dead() -> dict[int, str]:
@@ -265,8 +259,21 @@ def leave(*, waiting: bool = True, reason: str = "") -> None:
     channel.leave(reason or "has left the group", failed=bool(reason))
 
 
+_failure: str = ""
+
+
+def note_failure(reason: str) -> None:
+    """Have this process leave its group at once when it ends.
+
+    Args:
+        reason: how it fails, as the end of a sentence.
+    """
+    global _failure
+    _failure = reason
+
+
 def leave_at_exit() -> None:
     """Leave the group before the interpreter exits; at once if it does for an exception."""
     error: Any = getattr(sys, "last_value", None)
-    reason = "" if error is None else f"has ended with {type(error).__name__}: {error}"[:500]
-    leave(reason=reason)
+    ended = "" if error is None else f"has ended with {type(error).__name__}: {error}"[:500]
+    leave(reason=_failure or ended)

@@ -16,7 +16,7 @@ from dovetail._core.ir.jaxpr import ordered_effects
 from dovetail._core.runtime.arrays import buffers, guards
 from dovetail._core.runtime.arrays.array import Array, KeyArray, array_from_buffer, wrap_value
 from dovetail._core.runtime.arrays.failures import original
-from dovetail._core.runtime.arrays.global_arrays import is_local, lost
+from dovetail._core.runtime.arrays.global_arrays import check_free, is_local, lost, processes_of
 from dovetail._core.runtime.arrays.memory import byte_count, in_words
 from dovetail._core.runtime.arrays.tokens import Token
 from dovetail._core.runtime.devices import clients, process_ends
@@ -24,7 +24,7 @@ from dovetail._core.runtime.devices.capacity import FEWEST, device_memory
 from dovetail._core.runtime.devices.layout import Format, Layout, layout_of
 from dovetail._core.runtime.processes import group
 from dovetail._core.runtime.programs import compilation, effects
-from dovetail._core.runtime.programs.agreement import agree, meeting_of
+from dovetail._core.runtime.programs.agreement import agree, call_apart, may_block, meeting_of
 from dovetail._core.runtime.programs.arguments import argument_buffer
 from dovetail._core.runtime.programs.inspection import counted
 
@@ -60,6 +60,7 @@ class LoadedProgram:
 
     __slots__ = (
         "__weakref__",
+        "_blocks",
         "_empty",
         "_handlers",
         "_key_dtypes",
@@ -91,6 +92,8 @@ class LoadedProgram:
         self.sharding = sharding
         self.spans_processes = len(sharding._device_list) > 1 and not is_local(sharding)
         self._meeting = meeting_of(lowered) if self.spans_processes else None
+        # Not known of a program of several processes until it has run.
+        self._blocks = None if self.spans_processes else False
         self.in_avals = lowered.in_avals
         self.kept = lowered.kept
         self.out_avals = lowered.out_avals
@@ -214,9 +217,15 @@ class LoadedProgram:
         return outs
 
     def _execute(self, arguments: Sequence[Any], handlers: list[Any]) -> Any:
+        execute = self.executable.execute_sharded
         try:
-            return self.executable.execute_sharded(arguments).consume_with_handlers(handlers)
-        except JaxRuntimeError as error:
+            if self._blocks is not False:
+                if self._blocks is None:
+                    self._blocks = may_block(self.executable, self.sharding)
+                members = processes_of(self.sharding)
+                return call_apart(execute, arguments, members).consume_with_handlers(handlers)
+            return execute(arguments).consume_with_handlers(handlers)
+        except (JaxRuntimeError, ValueError) as error:
             cause = lost(error)
             if cause is error:
                 raise
@@ -228,7 +237,8 @@ class LoadedProgram:
         Raises:
             DistributedError: one of them has died, or does something else.
         """
-        group.check()
+        group.check(processes_of(self.sharding))
+        check_free()
         if self._meeting is not None:
             agree(self._meeting, self.sharding)
             self._meeting = None
