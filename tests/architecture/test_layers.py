@@ -34,6 +34,9 @@ CIRCLES_ON_PURPOSE = {
     ("dovetail._core.runtime.arrays.buffers", "dovetail._core.runtime.arrays.array"): (
         "a buffer is converted on its device as an array"
     ),
+    ("dovetail._core.runtime.arrays.global_arrays", "dovetail._core.runtime.calls.dispatch"): (
+        "an array over several processes is divided anew by a program"
+    ),
 }
 
 
