@@ -10,6 +10,7 @@ from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.processes import group
 from dovetail._core.runtime.processes.clusters import METHODS, Place, detected, from_environment
 from dovetail._core.runtime.processes.group import Timeouts
+from dovetail._core.runtime.processes.joining import join
 
 __all__ = ["initialize", "is_initialized", "shutdown"]
 
@@ -87,15 +88,14 @@ def initialize(
     Differs:
         What goes wrong is an error within its time-out, where jaxlib ends the process: a
         coordinator that is not there, a process that does not come or has another number of
-        processes, two with one number.
+        processes, two with one number. A process that dies does not end the others. One process
+        alone on a machine has all of its GPUs, under Slurm and Open MPI too. Connections between
+        processes are not encrypted.
 
         >>> dt.distributed.initialize("localhost:1", 2, 2)
         Traceback (most recent call last):
             ...
         ValueError: distributed.initialize: process_id=2 is out of range: with num_processes=2 ...
-
-        A process that dies does not end the others. Connections between processes are not
-        encrypted.
 
     Example:
         >>> import dovetail as dt
@@ -120,7 +120,7 @@ def initialize(
             f"{_FUNCTION} takes partition_index or slice_index, its old name, not both; got "
             f"{partition_index=} and {slice_index=}"
         )
-    _check_state()
+    _check_alone()
     seconds = [
         _number(name, value, 1)
         for name, value in (
@@ -143,16 +143,21 @@ def initialize(
     method = _method(cluster_detection_method)
     if method != "deactivate" and not place.is_complete():
         place = place.filled(detected(method, patience=initialization_timeout))
-    group.join(_checked(place), Timeouts(*seconds))
+    place = _checked(place)
+    _check_clients()
+    join(place, Timeouts(*seconds))
 
 
-def _check_state() -> None:
+def _check_alone() -> None:
     present = group.current()
     if present is not None:
         raise RuntimeError(
             f"{_FUNCTION} was called before, and this is process {present.process_index} of "
             f"{present.process_count}: call it once, or distributed.shutdown() first"
         )
+
+
+def _check_clients() -> None:
     started = clients.started()
     if started:
         raise RuntimeError(

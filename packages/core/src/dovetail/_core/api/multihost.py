@@ -252,7 +252,8 @@ def assert_equal(in_tree: PyTree, fail_message: str = "") -> None:
         Values are compared by their bytes, so that NaN equals itself.
 
         >>> from dovetail.experimental import multihost_utils
-        >>> multihost_utils.assert_equal(np.nan)
+        >>> print(multihost_utils.assert_equal(np.nan))
+        None
 
     Example:
         >>> from dovetail.experimental import multihost_utils
@@ -336,7 +337,7 @@ def host_local_array_to_global_array(
         >>> mesh = Mesh(dt.devices()[:1], "x")
         >>> x = multihost_utils.host_local_array_to_global_array(np.arange(3), mesh, P("x"))
         >>> x.shape, x.sharding.spec
-        ((3,), PartitionSpec('x',))
+        ((3,), P('x'))
     """
     function = "host_local_array_to_global_array"
     leaves, tree, specs = _with_specs(function, local_inputs, global_mesh, pspecs)
