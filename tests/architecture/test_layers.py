@@ -46,6 +46,9 @@ CIRCLES_ON_PURPOSE = {
     ("dovetail._core.runtime.arrays.parts", "dovetail._core.runtime.arrays.array"): (
         "a buffer that jaxlib must not see is reshaped as an array"
     ),
+    ("dovetail._core.runtime.arrays.global_arrays", "dovetail._core.runtime.calls.dispatch"): (
+        "an array over several processes is divided anew by a program"
+    ),
 }
 
 

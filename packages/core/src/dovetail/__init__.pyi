@@ -6,6 +6,7 @@ from dovetail import core as core
 from dovetail import custom_batching as custom_batching
 from dovetail import custom_derivatives as custom_derivatives
 from dovetail import debug as debug
+from dovetail import distributed as distributed
 from dovetail import dlpack as dlpack
 from dovetail import dtypes as dtypes
 from dovetail import errors as errors

@@ -26,11 +26,20 @@ from dovetail._core.base.bindings import (
 from dovetail._core.plugins import protocols
 from dovetail._core.runtime.arrays import guards
 from dovetail._core.runtime.arrays.failures import original
+from dovetail._core.runtime.arrays.global_arrays import (
+    check_own,
+    lost,
+    put_own,
+    redivided,
+    unreadable,
+    wait_until_ready,
+)
 from dovetail._core.runtime.arrays.memory import later_shortage, placing
 from dovetail._core.runtime.arrays.parts import is_free, is_local, is_on_host, parts_of
 from dovetail._core.runtime.devices import clients, process_ends
 from dovetail._core.runtime.devices.plugin_buffers import PluginBuffer
 from dovetail._core.runtime.devices.sharding import SingleDeviceSharding
+from dovetail._core.runtime.processes import group
 
 __all__ = [
     "Buffer",
@@ -127,6 +136,9 @@ def put(value: Any, aval: Any, sharding: Any, committed: bool = False) -> Buffer
         guards.check("host-to-device", aval, sharding)
         data = sharding._plugin_client.put(np.asarray(value, aval.dtype), sharding._device)
         return _from_backend([data], aval, sharding, committed, "Client.put")
+    if not is_local(sharding):
+        clients.check_runs(sharding._device, *_NO_MEMORY)
+        return put_own(value, aval, sharding, committed)
     parts, semantics = [value], _COPY_DURING_CALL
     if len(sharding._device_list) > 1:
         parts, semantics = _parts(value, sharding)
@@ -268,9 +280,14 @@ def move(
     if max(len(present._device_list), len(sharding._device_list)) > 1:
         if present.is_equivalent_to(sharding, buffer.aval.ndim):
             return rewrap(buffer, buffer.aval, sharding, committed)
+        if not is_local(present):
+            return redivided(buffer, sharding, committed)
+        if not is_local(sharding):
+            return put(read(buffer), buffer.aval, sharding, committed)
         from dovetail._core.runtime.arrays.moving import move_parts  # deferred: it uses this module
 
         return move_parts(buffer, sharding, committed, donate=donate, share=share)
+    check_own(sharding)
     if sharding._plugin_client is not None:
         guards.check("device-to-device", buffer.aval, sharding)
         data = sharding._plugin_client.copy(buffer.data, sharding._device)
@@ -296,7 +313,7 @@ def parts(buffer: Buffer) -> list[Buffer]:
         return parts_of(buffer)
     aval = buffer.aval
     part = aval.update(shape=sharding.shard_shape(aval.shape), weak_type=aval.weak_type)
-    devices = [device for device in sharding._device_list if device in sharding.addressable_devices]
+    devices = list(filter(clients.is_addressable, sharding._device_list))
     return [
         rewrap(own, part, SingleDeviceSharding(device, sharding.memory_kind), True)
         for device, own in zip(devices, buffer._arrays, strict=True)
@@ -309,6 +326,9 @@ def copy(buffer: Buffer) -> Buffer:
     if sharding._plugin_client is not None:
         data = sharding._plugin_client.copy(buffer.data, sharding._device)
         return _from_backend([data], buffer.aval, sharding, buffer._committed, "Client.copy")
+    if not is_local(sharding):
+        make = handler(buffer.aval, sharding, buffer._committed)
+        return make([copy(part) for part in parts(buffer)])
     try:
         with guards.suspended():  # nothing leaves the device
             (copied,) = _batched_copy(
@@ -342,6 +362,9 @@ def read(buffer: Buffer) -> np.ndarray[Any, Any]:
     elif _is_apart(buffer._sharding) and (reads_parts_alone or is_free(buffer._sharding)):
         value, copied = _joined(buffer), True
     else:
+        place = buffer._sharding
+        if not (is_local(place) or place.is_fully_replicated):
+            raise unreadable(buffer.aval, place)
         try:
             value, copied = host_copy(buffer)
         except (JaxRuntimeError, MemoryError) as error:
@@ -431,6 +454,22 @@ def _wait_checked(buffer: Buffer) -> None:
     _wait(buffer)
 
 
+def _wait_watched(buffer: Buffer) -> None:
+    if type(buffer) is not PluginBuffer:
+        wait_until_ready([buffer])
+    _wait(buffer)
+
+
+def _block_watched(buffers: Sequence[Buffer]) -> None:
+    wait_until_ready(buffers)
+    _jax.batched_block_until_ready(buffers)
+
+
+def _watch_from_now_on() -> None:
+    global _batched_block, wait
+    _batched_block, wait = _block_watched, _wait_watched
+
+
 def _check_from_now_on() -> None:
     global _batched_device_put, _batched_copy, _batched_block, wait
     _batched_device_put = _checked(_batched_device_put)
@@ -441,6 +480,7 @@ def _check_from_now_on() -> None:
 
 _wait: Final = wait
 process_ends.on_end(_check_from_now_on)
+group.on_start(_watch_from_now_on)
 
 
 def _raise_cause(error: BaseException) -> NoReturn:
@@ -448,5 +488,7 @@ def _raise_cause(error: BaseException) -> NoReturn:
     if cause is error:
         cause = later_shortage(error)
     if cause is error:
+        cause = lost(error)
+    if cause is error:
         raise error
-    raise cause from None
+    raise cause from cause.__cause__

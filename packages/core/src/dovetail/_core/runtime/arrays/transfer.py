@@ -29,13 +29,16 @@ from dovetail._core.runtime.arrays.array import (
     retire,
     wrap_as,
 )
+from dovetail._core.runtime.arrays.global_arrays import check_equal
 from dovetail._core.runtime.arrays.host import checked_ndarray, host_value
 from dovetail._core.runtime.arrays.memory import named
+from dovetail._core.runtime.arrays.parts import is_local
 from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices.layout import AutoLayout, Format
 from dovetail._core.runtime.devices.memory_spaces import KINDS, Space, within
 from dovetail._core.runtime.devices.named_sharding import over_current_mesh
 from dovetail._core.runtime.devices.sharding import as_sharding, default_sharding
+from dovetail._core.runtime.processes import group
 from dovetail._core.trace.tracer import ArrayClass, Tracer
 
 __all__ = [
@@ -95,11 +98,15 @@ def array_from_value(
 
 def _placed(leaf: Any, sharding: Any, donate: bool, may_alias: bool | None, what: str) -> Any:
     """Place a leaf on the device of a sharding, or leave it where it is (None)."""
+    several = group.current() is not None and sharding is not None
+    spread = several and type(sharding) is not Space and not is_local(sharding)
     if isinstance(leaf, Array) and not isinstance(leaf, Tracer):
         buffer = leaf._buffer
         leaf._check()
         if type(sharding) is Space:
             sharding = within(buffer._sharding, sharding)
+        if spread and is_local(buffer._sharding):
+            check_equal(buffers.read(buffer), sharding, what)
         if sharding is None or (buffer._sharding is sharding and buffer._committed):
             return wrap_as(leaf, buffers.copy(buffer)) if may_alias is False else leaf
         share = may_alias is not False
@@ -132,7 +139,10 @@ def _placed(leaf: Any, sharding: Any, donate: bool, may_alias: bool | None, what
     place = default_sharding() if sharding is None else sharding
     if type(place) is Space:
         place = within(default_sharding(), place)
-    return array_from_buffer(_put(host_value(leaf, aval, what), aval, place, sharding is not None))
+    host = host_value(leaf, aval, what)
+    if spread:
+        check_equal(host, sharding, what)
+    return array_from_buffer(_put(host, aval, place, sharding is not None))
 
 
 set_placement(

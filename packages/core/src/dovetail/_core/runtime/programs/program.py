@@ -17,12 +17,16 @@ from dovetail._core.ir.jaxpr import ordered_effects
 from dovetail._core.runtime.arrays import buffers, guards
 from dovetail._core.runtime.arrays.array import Array, KeyArray, array_from_buffer, wrap_value
 from dovetail._core.runtime.arrays.failures import original
+from dovetail._core.runtime.arrays.global_arrays import check_free, lost, processes_of
 from dovetail._core.runtime.arrays.memory import byte_count, in_words
+from dovetail._core.runtime.arrays.parts import is_local
 from dovetail._core.runtime.arrays.tokens import Token
 from dovetail._core.runtime.devices import clients, process_ends
 from dovetail._core.runtime.devices.capacity import FEWEST, device_memory
 from dovetail._core.runtime.devices.layout import Format, Layout, layout_of
+from dovetail._core.runtime.processes import group
 from dovetail._core.runtime.programs import compilation, effects
+from dovetail._core.runtime.programs.agreement import agree, call_apart, may_block, meeting_of
 from dovetail._core.runtime.programs.arguments import argument_buffer
 from dovetail._core.runtime.programs.inspection import counted
 
@@ -53,13 +57,16 @@ class LoadedProgram:
         donated: indices of the donated arguments of the function.
         effects: side effects.
         calls_host: whether it calls Python.
+        spans_processes: whether other processes run it, too.
     """
 
     __slots__ = (
         "__weakref__",
+        "_blocks",
         "_empty",
         "_handlers",
         "_key_dtypes",
+        "_meeting",
         "_ordered",
         "_seen",
         "_tokens",
@@ -76,6 +83,7 @@ class LoadedProgram:
         "out_shardings",
         "physical_out_avals",
         "sharding",
+        "spans_processes",
     )
 
     def __init__(
@@ -84,6 +92,10 @@ class LoadedProgram:
         self.name = lowered.name
         self.executable = executable
         self.sharding = sharding
+        self.spans_processes = len(sharding._device_list) > 1 and not is_local(sharding)
+        self._meeting = meeting_of(lowered) if self.spans_processes else None
+        # Not known of a program of several processes until it has run.
+        self._blocks = None if self.spans_processes else False
         self.in_avals = lowered.in_avals
         self.kept = lowered.kept
         self.out_avals = lowered.out_avals
@@ -183,6 +195,8 @@ class LoadedProgram:
                 for aval, place in zip(self.physical_out_avals, self.out_shardings, strict=True)
             ]
         process_ends.check()
+        if self.spans_processes:
+            self._meet()
         if config.no_execution.value:
             raise RuntimeError(
                 f"the program {self.name} would be run, which the option no_execution forbids; "
@@ -193,7 +207,7 @@ class LoadedProgram:
         if self.calls_host or self._seen:
             results = self._execute_with_effects(arguments, handlers)
         else:
-            results = self.executable.execute_sharded(arguments).consume_with_handlers(handlers)
+            results = self._execute(arguments, handlers)
         outs: list[Any] = [
             array_from_buffer(buffer) if key_dtype is None else wrap_value(key_dtype, buffer)
             for buffer, key_dtype in zip(results, self._key_dtypes, strict=True)
@@ -205,6 +219,33 @@ class LoadedProgram:
         for number in self._empty:
             outs[number] = np.zeros(outs[number].shape, dtypes.float0)
         return outs
+
+    def _execute(self, arguments: Sequence[Any], handlers: list[Any]) -> Any:
+        execute = self.executable.execute_sharded
+        try:
+            if self._blocks is not False:
+                if self._blocks is None:
+                    self._blocks = may_block(self.executable, self.sharding)
+                members = processes_of(self.sharding)
+                return call_apart(execute, arguments, members).consume_with_handlers(handlers)
+            return execute(arguments).consume_with_handlers(handlers)
+        except (JaxRuntimeError, ValueError) as error:
+            cause = lost(error)
+            if cause is error:
+                raise
+            raise cause from cause.__cause__
+
+    def _meet(self) -> None:
+        """Before the first run, see that the other processes run the same program.
+
+        Raises:
+            DistributedError: one of them has died, or does something else.
+        """
+        group.check(processes_of(self.sharding))
+        check_free()
+        if self._meeting is not None:
+            agree(self._meeting, self.sharding)
+            self._meeting = None
 
     def _execute_with_effects(self, arguments: Sequence[Any], handlers: list[Any]) -> list[Any]:
         """Run a program that calls Python or has effects visible to the host."""
@@ -358,13 +399,21 @@ def check_special_values(arrays: Sequence[Array], name: str) -> None:
     for array in arrays:
         if type(array) is KeyArray or not dtypes.issubdtype(array.dtype, np.inexact):
             continue
-        value = buffers.read(array._buffer)
-        if value.dtype.kind not in _INEXACT:
-            value = value.astype(np.float32)  # holds all values of the dtypes of ml_dtypes
-        if config.debug_nans.value and np.isnan(value).any():
-            raise FloatingPointError(f"invalid value (nan) encountered in {name}")
-        if config.debug_infs.value and np.isinf(value).any():
-            raise FloatingPointError(f"invalid value (inf) encountered in {name}")
+        buffer = array._buffer
+        local = array._is_readable()
+        for value in [
+            buffers.read(part) for part in ([buffer] if local else buffers.parts(buffer))
+        ]:
+            _check_values(value, name)
+
+
+def _check_values(value: np.ndarray[Any, Any], name: str) -> None:
+    if value.dtype.kind not in _INEXACT:
+        value = value.astype(np.float32)  # holds all values of the dtypes of ml_dtypes
+    if config.debug_nans.value and np.isnan(value).any():
+        raise FloatingPointError(f"invalid value (nan) encountered in {name}")
+    if config.debug_infs.value and np.isinf(value).any():
+        raise FloatingPointError(f"invalid value (inf) encountered in {name}")
 
 
 def compile_module(
