@@ -40,6 +40,7 @@ TESTED_BY: Final = {
     "psum_invariant": "collectives::test_collective_operations",
     "pure_callback": "callbacks::test_pure_callback",
     "pvary": "collectives::test_collective_operations",
+    "ragged_all_to_all": "collectives::test_collective_operations",
     "reduce": "control_flow::test_reductions_of_ones_own",
     "reduce_scatter": "collectives::test_collective_operations",
     "remat2": "transformations::test_transformed_programs",

@@ -57,6 +57,35 @@ def test_programs_over_a_mesh(devices: Sequence[Any]) -> None:
     np.testing.assert_array_equal(np.asarray(sums), x.sum(0))
 
 
+def _ragged(x: Any) -> Any:
+    """Each device gives its first row to the first one, two to the second, and so on."""
+    count = lax.axis_size("d")
+    sizes = np.arange(1, count + 1, dtype=np.int32)
+    place = lax.axis_index("d")
+    targets = lax.full((count,), place, np.int32)
+    return lax.ragged_all_to_all(
+        x,
+        lax.full((2 * count, COLUMNS), 9, x.dtype),
+        np.zeros(count, np.int32),
+        sizes,
+        lax.mul(targets, sizes),
+        lax.full((count,), lax.add(place, np.int32(1)), np.int32),
+        axis_name="d",
+    )
+
+
+def _ragged_of_all(x: NDArray) -> NDArray:
+    count = len(x)
+    out = np.full((count, 2 * count, COLUMNS), 9, x.dtype)
+    for target in range(count):
+        for source in range(count):
+            for row in range(target + 1):
+                place = source * (target + 1) + row
+                if place < 2 * count:
+                    out[target, place] = x[source, row]
+    return out
+
+
 #: Operations of the parts of all devices, and what each device has afterwards.
 OPERATIONS: dict[str, tuple[Callable[[Any], Any], Callable[[NDArray], NDArray]]] = {
     "psum": (lambda x: lax.psum(x, "d"), lambda x: np.stack([x.sum(0)] * len(x))),
@@ -77,6 +106,7 @@ OPERATIONS: dict[str, tuple[Callable[[Any], Any], Callable[[NDArray], NDArray]]]
         lambda x: np.concatenate([np.zeros_like(x[:1]), x[:-1]]),
     ),
     "pbroadcast": (lambda x: lax.pbroadcast(x, "d", 1), lambda x: np.stack([x[1]] * len(x))),
+    "ragged_all_to_all": (_ragged, _ragged_of_all),
     "axis_index": (
         lambda x: lax.add(x, lax.convert_element_type(lax.axis_index("d"), x.dtype)),
         lambda x: x + np.arange(len(x), dtype=x.dtype).reshape(-1, 1, 1),
