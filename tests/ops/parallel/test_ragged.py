@@ -108,6 +108,7 @@ def test_dtypes(dtype: str, numbers: str) -> None:
 
 
 def test_rows_outside_of_arrays_stay_where_they_are() -> None:
+    """The portable rule, that is; XLA's operation says nothing of them."""
     operand, output, starts, sizes, targets, received = _case(2)
     for other in (
         [starts + 4, sizes, targets, received],
@@ -214,6 +215,32 @@ def test_errors(change: dict[int, Any], error: type[Exception], words: str) -> N
             axis_size=COUNT,
             in_axes=None,
         )(0)
+
+
+@pytest.mark.parametrize(
+    ("platform", "dtype", "updates", "native"),
+    [
+        ("tpu", "float32", 1, True),
+        ("tpu", "complex64", 1, False),
+        ("tpu", "float32", 2, False),
+        ("cuda", "complex64", 1, True),
+        ("cpu", "float32", 1, False),
+    ],
+)
+def test_accelerators_have_an_operation(
+    platform: str, dtype: str, updates: int, native: bool
+) -> None:
+    arguments = _case(0, updates=updates)
+    arguments[:2] = [x.astype(dtype) for x in arguments[:2]]
+    mapped = _mapped("shard_map", _exchange)
+    text: str = dt.jit(mapped).lower(*arguments, lowering_platforms=(platform,)).as_text()
+    assert ("@ragged_all_to_all(" in text) is native
+    assert ("stablehlo.all_gather" in text) is not native
+    grouped = dt.jit(_mapped("shard_map", lambda *xs: _exchange(*xs, axis_index_groups=GROUPS)))
+    if native:
+        arguments = _case(0, GROUPS)
+        text = grouped.lower(*arguments, lowering_platforms=(platform,)).as_text()
+        assert "replica_groups = dense<[[0, 2], [3, 1]]>" in text
 
 
 def test_it_needs_an_axis() -> None:

@@ -454,8 +454,8 @@ def ragged_all_to_all(
             themselves. All by default.
 
     Returns:
-        An array like `output`. Rows outside of an array are neither taken nor given. Where several
-        elements write to one row, it is not said which of them wins.
+        An array like `output`. It is not said what happens where rows lie outside of an array, or
+        where several elements write to one row.
 
     Raises:
         NameError: there is no such axis.
@@ -463,8 +463,8 @@ def ragged_all_to_all(
         ValueError: shapes do not fit, or the groups are no partition into equal parts.
 
     Differs:
-        It runs on CPUs, and has a batching rule for the axis of a `dovetail.vmap`. The derivative
-        is right also where a row goes to several elements.
+        It runs on CPUs too, where everybody gets all operands, and along axes of `dovetail.vmap`.
+        A row that goes to several elements gets the sum of their cotangents.
 
     Example:
         >>> rows = jnp.array([[1, 2, 3], [4, 5, 6]])

@@ -114,7 +114,7 @@ class RaggedAllToAll(Collective):
         return outs[0], out_dims[0]
 
     def lower(self, context: Builder, *values: Any, **params: Any) -> Any:
-        # XLA:CPU has no operation for it.
+        # For backends without an operation for it, such as XLA:CPU.
         return context.lower_function(lambda *xs: _portable(*xs, **params), context.avals_in)(
             *values
         )
