@@ -44,6 +44,7 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "all_gather": "tests/ops/parallel/test_collectives.py",
     "all_gather_invariant": "tests/ops/parallel/test_collectives.py",
     "all_to_all": "tests/ops/parallel/test_collectives.py",
+    "custom_partitioning": "tests/ops/parallel/test_custom_partitioning.py",
     "axis_index": "tests/ops/parallel/test_collectives.py",
     "pbroadcast": "tests/ops/parallel/test_collectives.py",
     "pmax": "tests/ops/parallel/test_collectives.py",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dovetail._core.base import config
 from dovetail._core.base.limits import deeper
+from dovetail._core.hlo.collectives import ManualAxes
 from dovetail._core.hlo.context import (
     module_bytecode,
     module_text,
@@ -60,6 +61,7 @@ class LoweredModule:
         inspections: functions to call with the sharding of the program's values at compilation.
         preparations: functions that were called in this process, and that every process must call
             before it loads the program.
+        partitioned: calls whose division over devices the compiler asks for.
     """
 
     name: str
@@ -74,6 +76,7 @@ class LoweredModule:
     host_callbacks: tuple[Any, ...]
     inspections: tuple[Callable[[Any], object], ...] = ()
     preparations: tuple[Callable[[], object], ...] = ()
+    partitioned: tuple[Any, ...] = ()
     _keys: list[bytes] = field(default_factory=list, repr=False)
 
     @property
@@ -93,8 +96,8 @@ class LoweredModule:
 
     @property
     def cacheable(self) -> bool:
-        """Whether `key` identifies the program: not with host callbacks, which exist only here."""
-        return not self.calls_host
+        """Whether `key` identifies the program: not with functions that exist only here."""
+        return not self.calls_host and not self.partitioned
 
     def text(self, debug_info: bool = False) -> str:
         """The module as text.
@@ -145,6 +148,8 @@ def lower_jaxpr(
     result_attributes: Sequence[Mapping[str, Any]] | None = None,
     num_replicas: int = 1,
     num_partitions: int = 1,
+    mesh: Any = None,
+    manual: ManualAxes | None = None,
 ) -> LoweredModule | EquationProgram:
     """Lower a jaxpr to a module with the jaxpr as its entry function.
 
@@ -170,6 +175,8 @@ def lower_jaxpr(
         result_attributes: the same for each result.
         num_replicas: the number of copies of the program that run together.
         num_partitions: the number of devices that share the program.
+        mesh: these devices, with the names of their axes.
+        manual: axes of a mesh, if the program handles the part of one device from the beginning.
 
     Returns:
         The module.
@@ -219,6 +226,7 @@ def lower_jaxpr(
     built = ModuleBuilder()
     with built.current():
         program = Program(built, closed, platforms, overrides or {}, constants_threshold)
+        program.builder.manual = manual
         i32 = program.builder.i32
         donors = set(donation.donors)
         if arg_shardings is None:
@@ -227,7 +235,7 @@ def lower_jaxpr(
         else:
             # What is divided in another way than the result cannot be told to become it.
             donors.update(donation.aliases)
-            partitioning = program.builder.partitioning = Partitioning(built)
+            partitioning = program.builder.partitioning = Partitioning(built, mesh)
             for attributes, v, own in zip(
                 arguments, jaxpr.invars, _select(arg_shardings, used, None), strict=True
             ):
@@ -274,6 +282,7 @@ def lower_jaxpr(
         host_callbacks=tuple(program.builder.host_callbacks),
         inspections=tuple(program.builder.inspections),
         preparations=tuple(program.builder.preparations),
+        partitioned=tuple(program.builder.partitioned),
     )
 
 

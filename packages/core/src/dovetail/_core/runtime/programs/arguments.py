@@ -257,6 +257,7 @@ def partitioning(place: Any, count: int) -> dict[str, Any]:
         "arg_shardings": [place._of_argument(number) for number in range(count)],
         "result_shardings": place.asked,
         "num_partitions": len(place._device_list),
+        "mesh": place._replicated.mesh,
     }
 
 
