@@ -19,6 +19,7 @@ TESTED_BY: Final = {
     "custom_jvp_call": "transformations::test_transformed_programs",
     "custom_lin": "transformations::test_transformed_programs",
     "custom_linear_solve": "transformations::test_transformed_programs",
+    "custom_partitioning": "collectives::test_custom_partitioning",
     "custom_root": "transformations::test_transformed_programs",
     "custom_vjp_call": "transformations::test_transformed_programs",
     "custom_vmap_call": "transformations::test_calls_of_every_kind",

@@ -16,6 +16,7 @@ import dovetail as dt
 from dovetail import lax
 from dovetail._core.ir.avals import make_aval
 from dovetail._core.runtime.programs.partitioned import run_partitioned
+from dovetail.experimental.custom_partitioning import custom_partitioning
 from dovetail.sharding import Mesh, NamedSharding
 from dovetail.sharding import PartitionSpec as P
 from dovetail.testing.backend import BackendUnderTest
@@ -139,6 +140,31 @@ def test_collective_operations(devices: Sequence[Any], name: str) -> None:
     np.testing.assert_allclose(
         np.vdot(back, x), np.vdot(weights, tangent), rtol=1e-3, atol=1e-2, err_msg=name
     )
+
+
+def test_custom_partitioning(devices: Sequence[Any]) -> None:
+    """The compiler asks how a function is divided, and uses what it gets."""
+    count = len(devices)
+    mesh = Mesh(devices, "d")
+    asked = []
+
+    def cumulated(x: Any) -> Any:
+        return lax.cumsum(x, 1)
+
+    function = custom_partitioning(cumulated)
+
+    @function.def_partition
+    def partition(mesh: Any, arguments: Any, result: Any) -> Any:
+        asked.append(arguments[0].sharding.spec)
+        rows = NamedSharding(mesh, P("d"))
+        return mesh, cumulated, rows, (rows,)
+
+    function.def_partition(partition, sharding_rule="i j -> i j", need_replication_factors=("j",))
+    values = np.arange(count * COLUMNS, dtype=np.float32).reshape(count, COLUMNS)
+    got = dt.jit(function)(dt.device_put(values, NamedSharding(mesh, P("d"))))
+    np.testing.assert_array_equal(np.asarray(got), values.cumsum(1))
+    assert got.sharding.is_equivalent_to(NamedSharding(mesh, P("d")), 2)
+    assert asked == [P("d", None)]
 
 
 def _tensor(shape: Sequence[int]) -> str:
