@@ -75,6 +75,11 @@ class EquationProgram:
         return ()
 
     @property
+    def partitioned(self) -> tuple[Any, ...]:
+        """Calls whose division over devices the compiler asks for: none."""
+        return ()
+
+    @property
     def calls_host(self) -> bool:
         """Whether it calls Python functions, which exist only in this process."""
         return any(primitive.calls_host for primitive in self._primitives())

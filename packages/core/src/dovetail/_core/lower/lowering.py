@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dovetail._core.base import config
 from dovetail._core.base.limits import deeper
+from dovetail._core.hlo.collectives import ManualAxes
 from dovetail._core.hlo.context import (
     module_bytecode,
     module_text,
@@ -63,6 +64,7 @@ class LoweredModule:
         preparations: functions that were called in this process, and that every process must call
             before it loads the program.
         in_memories: whether results may be in several memories.
+        partitioned: calls whose division over devices the compiler asks for.
     """
 
     name: str
@@ -78,6 +80,7 @@ class LoweredModule:
     inspections: tuple[Callable[[Any], object], ...] = ()
     preparations: tuple[Callable[[], object], ...] = ()
     in_memories: bool = False
+    partitioned: tuple[Any, ...] = ()
     _keys: list[bytes] = field(default_factory=list, repr=False)
 
     @property
@@ -97,10 +100,9 @@ class LoweredModule:
 
     @property
     def cacheable(self) -> bool:
-        """Whether `key` identifies the program: not with addresses of what exists only here."""
-        return not self.calls_host and not any(
-            type(inspect) is Inspection for inspect in self.inspections
-        )
+        """Whether `key` identifies the program: not with what exists only in this process."""
+        found = any(type(inspect) is Inspection for inspect in self.inspections)
+        return not (self.calls_host or found or self.partitioned)
 
     def text(self, debug_info: bool = False) -> str:
         """The module as text.
@@ -153,6 +155,8 @@ def lower_jaxpr(
     result_memories: Sequence[str | None] | None = None,
     num_replicas: int = 1,
     num_partitions: int = 1,
+    mesh: Any = None,
+    manual: ManualAxes | None = None,
 ) -> LoweredModule | EquationProgram:
     """Lower a jaxpr to a module with the jaxpr as its entry function.
 
@@ -182,6 +186,8 @@ def lower_jaxpr(
         result_memories: the kinds that are asked for the results; None where values decide.
         num_replicas: the number of copies of the program that run together.
         num_partitions: the number of devices that share the program.
+        mesh: these devices, with the names of their axes.
+        manual: axes of a mesh, if the program handles the part of one device from the beginning.
 
     Returns:
         The module.
@@ -241,6 +247,7 @@ def lower_jaxpr(
                 if memory not in (None, "any"):
                     attributes["mhlo.memory_kind"] = memory
         program = Program(built, closed, platforms, overrides or {}, constants_threshold)
+        program.builder.manual = manual
         i32 = program.builder.i32
         donors = set(donation.donors)
         if arg_shardings is None:
@@ -249,7 +256,7 @@ def lower_jaxpr(
         else:
             # What is divided in another way than the result cannot be told to become it.
             donors.update(donation.aliases)
-            partitioning = program.builder.partitioning = Partitioning(built)
+            partitioning = program.builder.partitioning = Partitioning(built, mesh)
             for attributes, v, own in zip(
                 arguments, jaxpr.invars, _select(arg_shardings, used, None), strict=True
             ):
@@ -297,6 +304,7 @@ def lower_jaxpr(
         inspections=tuple(program.builder.inspections),
         preparations=tuple(program.builder.preparations),
         in_memories=in_memories,
+        partitioned=tuple(program.builder.partitioned),
     )
 
 

@@ -24,7 +24,7 @@ from dovetail._core.runtime.devices.pjrt_api import (
     register_handler,
 )
 
-__all__ = ["PjrtError", "PjrtPlugin", "load_plugin"]
+__all__ = ["PjrtError", "PjrtPlugin", "load_plugin", "loaded_plugins"]
 
 _NO_OPTIONS: Final[Mapping[str, object]] = MappingProxyType({})
 _lock: Final = shared_lock()
@@ -217,6 +217,12 @@ def load_plugin(name: str, library: str | os.PathLike[str]) -> PjrtPlugin:
         plugin = PjrtPlugin(name.lower(), path, api.version, capsule, api)
         _plugins[name.lower()] = plugin
         return plugin
+
+
+def loaded_plugins() -> list[PjrtPlugin]:
+    """The plug-ins that are in this process."""
+    with _lock:
+        return list(_plugins.values())
 
 
 def _is_option(value: object) -> bool:

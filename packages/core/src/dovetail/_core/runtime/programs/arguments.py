@@ -289,6 +289,7 @@ def partitioning(place: Any, count: int) -> dict[str, Any]:
         options["arg_shardings"] = arguments
         options["result_shardings"] = asked
         options["num_partitions"] = len(place._device_list)
+        options["mesh"] = place._replicated.mesh
     return options
 
 

@@ -438,9 +438,19 @@ def compile_module(
     """
     _inspect(lowered, sharding)
     check_results_fit(lowered, sharding)
-    executable = compilation.compile_executable(lowered, sharding, compiler_options)
+    with _divided(lowered, sharding):
+        executable = compilation.compile_executable(lowered, sharding, compiler_options)
     _tell_found(lowered, sharding)
     return LoadedProgram(lowered, executable, sharding)
+
+
+def _divided(lowered: LoweredModule | EquationProgram, sharding: Any) -> Any:
+    """A scope for compiling, in which the compiler may ask how calls are divided."""
+    if not lowered.partitioned:
+        return contextlib.nullcontext()
+    from dovetail._core.runtime.programs.partitioners import dividing  # deferred: seldom needed
+
+    return dividing(lowered, sharding)
 
 
 def _inspect(lowered: LoweredModule | EquationProgram, sharding: Any) -> None:
@@ -491,6 +501,7 @@ def compile_unloaded(
 ) -> UnloadedProgram:
     """`compile_module` for a compile-only device."""
     _inspect(lowered, sharding)
-    executable = compilation.compile_executable(lowered, sharding, compiler_options)
+    with _divided(lowered, sharding):
+        executable = compilation.compile_executable(lowered, sharding, compiler_options)
     _tell_found(lowered, sharding)
     return UnloadedProgram(lowered, executable, sharding)
