@@ -137,10 +137,12 @@ def _parts(value: Any, sharding: Any) -> tuple[list[Any], Any]:
     indices = sharding._indices(value.shape)
     if sharding.is_fully_replicated:
         return [value] * len(indices), _COPY_DURING_CALL
-    if len({str(index) for index in indices}) == len(indices):
-        return [value[index] for index in indices], _COPY_DURING_CALL
-    # jaxlib does not copy parts that share memory, so that each device gets memory of its own.
-    return [np.array(value[index]) for index in indices], _SHARE
+    parts = [value[index] for index in indices]
+    if len({part.__array_interface__["data"][0] for part in parts}) == len(parts):
+        return parts, _COPY_DURING_CALL
+    # jaxlib does not copy parts that share memory, as replicas and broadcast values do, so that
+    # each device gets memory of its own.
+    return [part.copy() for part in parts], _SHARE
 
 
 def put_shared(value: np.ndarray[Any, Any], aval: Any, sharding: Any, committed: bool) -> Buffer:
