@@ -287,8 +287,9 @@ def _like(
         weak = is_weak and not getattr(fill_value, "ndim", 0)
     place = place_of(a) if device is None else None
     if place is not None and place.num_devices > 1:
-        same = sizes == a.shape and not getattr(fill_value, "ndim", 0)
-        place = place if same else None  # it may not fit another shape
+        # How `a` is divided may not fit another shape.
+        alike = sizes == a.shape and not getattr(fill_value, "ndim", 0)
+        place = a.sharding if alike else None
     return on_device(_full(function, sizes, fill_value, target, weak, place), device)
 
 
