@@ -169,6 +169,7 @@ def shard_map(
         outs = call(flat, leaves, names, [spec or PartitionSpec() for spec in specs], result_specs)
         return flat.out_tree.unflatten(outs)
 
+    shard_map_fun.__name__ = name_of(function)  # for messages; a partial has none
     return shard_map_fun
 
 

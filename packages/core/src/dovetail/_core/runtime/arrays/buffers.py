@@ -163,7 +163,9 @@ def _parts(value: Any, sharding: Any) -> tuple[list[Any], Any]:
     if len(first) == len(numbers):
         values = [value[index] for index in indices]
         strided = value.nbytes >= _LARGE and not values[0].flags.c_contiguous
-        if not strided or not is_on_host(sharding):
+        # Parts of a broadcast value share memory.
+        apart = len({part.__array_interface__["data"][0] for part in values}) == len(values)
+        if apart and not (strided and is_on_host(sharding)):
             return values, _COPY_DURING_CALL
         return list(map(private, values)), _SHARE
     if len(first) == 1 and not is_on_host(sharding):
