@@ -40,7 +40,9 @@ class custom_partitioning(Generic[P, R]):
 
     In programs over several devices the compiler asks the function: it knows by a sharding rule
     along which dimensions operands and results are divided, and by `def_partition` what each device
-    computes. On one device, under `vmap`, for derivatives and inside of `shard_map` it is the
+    computes. What is raised while it asks is raised as it is. Shardings are always `NamedSharding`;
+    where the compiler's is none over the axes of the mesh, or divides a dimension unevenly, the
+    dimensions are whole. On one device, under `vmap`, for derivatives and inside of `shard_map` it is the
     function itself; give it a `custom_vjp` outside to have derivatives that are divided.
 
     Args:
@@ -53,10 +55,13 @@ class custom_partitioning(Generic[P, R]):
         AttributeError: when called: `def_partition` was not called.
 
     Differs:
-        It has derivatives and a batching rule, those of the function. What is raised while the
-        compiler asks is raised as it is. Shardings are always `NamedSharding`, so
-        ``decode_shardings=False`` is an error; where the compiler's is none over the axes of the
-        mesh, or divides a dimension unevenly, the dimensions are whole.
+        It has derivatives and a batching rule, those of the function.
+
+        >>> from dovetail.experimental.custom_partitioning import custom_partitioning
+        >>> f = custom_partitioning(jnp.sin)
+        >>> _ = f.def_partition(lambda mesh, args, result: None, sharding_rule="i -> i")
+        >>> print(dt.grad(lambda x: f(x).sum())(jnp.zeros(2)))
+        [1. 1.]
 
     Example:
         >>> from dovetail.experimental.custom_partitioning import custom_partitioning
