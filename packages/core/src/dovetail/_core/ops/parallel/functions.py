@@ -438,7 +438,8 @@ def ragged_all_to_all(
     """Each element, or device, along axes gives some of its rows to each other one.
 
     Element `i` puts ``operand[input_offsets[j] :][: send_sizes[j]]`` into the result of element
-    `j`, from the row ``output_offsets[j]`` on.
+    `j`, from the row ``output_offsets[j]`` on. CPUs, which have no operation for it, give everybody
+    all operands. A row that goes to several elements gets the sum of their cotangents.
 
     Args:
         operand: an array whose rows are given.
@@ -461,10 +462,6 @@ def ragged_all_to_all(
         NameError: there is no such axis.
         TypeError: dtypes do not fit.
         ValueError: shapes do not fit, or the groups are no partition into equal parts.
-
-    Differs:
-        It runs on CPUs too, where everybody gets all operands, and along axes of `dovetail.vmap`.
-        A row that goes to several elements gets the sum of their cotangents.
 
     Example:
         >>> rows = jnp.array([[1, 2, 3], [4, 5, 6]])
