@@ -25,7 +25,12 @@ from compare import show, versions
 from compare_operations import Worker
 
 #: The most that a figure may be of JAX's, by the beginning of its name.
-BARS = {"call of a program": 1.05, "device_put": 1.0}
+BARS = {
+    "call of a program": 1.05,
+    "device_put": 1.0,
+    "trace and lower": 0.35,
+    "call of shard_map": 0.3,
+}
 #: Versions of jaxlib that need more threads than they make.
 THREADS_WANTED = ("0.10",)
 

@@ -17,6 +17,7 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
+from sharded_transformer import eager_of, step_of
 
 COUNT = 8
 #: Of 32-bit numbers: 64 MB.
@@ -107,6 +108,19 @@ def measured(framework: Any, jnp: Any, sharding: Any) -> dict[str, Measured]:
         return lambda: [shard.data for shard in x.addressable_shards]
 
     found["addressable_shards of an array"] = shards
+
+    def lowered() -> Callable[[], Any]:
+        make, arguments = step_of(framework)
+        return lambda: make().trace(*arguments).lower()
+
+    found["trace and lower a transformer step with shard_map"] = lowered
+
+    def eager() -> Callable[[], Any]:
+        call = eager_of(framework)
+        framework.block_until_ready(call())
+        return call
+
+    found["call of shard_map outside of jit"] = eager
     return found
 
 
@@ -127,7 +141,9 @@ def microseconds(name: str, prepare: Measured, wait: Callable[[Any], Any]) -> fl
     for _ in range(7):
         call = prepare()
         start = time.perf_counter()
-        result = wait(call())
+        result = call()
+        if not name.startswith("trace"):
+            wait(result)
         times.append(time.perf_counter() - start)
         del call, result
     return statistics.median(times) * 1e6

@@ -42,8 +42,8 @@ class custom_partitioning(Generic[P, R]):
     along which dimensions operands and results are divided, and by `def_partition` what each device
     computes. What is raised while it asks is raised as it is. Shardings are always `NamedSharding`;
     where the compiler's is none over the axes of the mesh, or divides a dimension unevenly, the
-    dimensions are whole. On one device, under `vmap`, for derivatives and inside of `shard_map` it is the
-    function itself; give it a `custom_vjp` outside to have derivatives that are divided.
+    dimensions are whole. On one device, under `vmap`, for derivatives and inside of `shard_map` it
+    is the function itself; give it a `custom_vjp` outside to have derivatives that are divided.
 
     Args:
         fun: the function, of trees of arrays.
