@@ -739,3 +739,19 @@ def test_printed() -> None:
     function = _function(CASES["softmax of rows"])
     (eqn,) = dt.make_jaxpr(function)(SQUARE).jaxpr.eqns
     assert eqn.primitive is custom_partitioning_p
+
+
+def test_a_compiler_that_does_not_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As that for TPUs, ahead of time."""
+    function = custom_partitioning(lambda x: x + 1)
+    function.def_partition(_given(lambda x: x + 1), sharding_rule="i j -> i j")
+    monkeypatch.setattr(
+        "dovetail._core.ops.parallel.custom_partitioning.TARGET", "dovetail_custom_partitioning_x"
+    )
+    monkeypatch.setattr(
+        "dovetail._core.runtime.programs.partitioners.TARGET", "dovetail_custom_partitioning_x"
+    )
+    monkeypatch.setattr("dovetail._core.runtime.programs.partitioners._register", lambda: None)
+    x = _placed(SQUARE, "x")
+    with pytest.raises(NotImplementedError, match="for cpu does not ask how functions"):
+        dt.jit(function)(x)

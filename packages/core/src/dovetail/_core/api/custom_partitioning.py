@@ -54,14 +54,32 @@ class custom_partitioning(Generic[P, R]):
         TypeError: it is not a function, or the numbers are not integers.
         AttributeError: when called: `def_partition` was not called.
 
+    Shardings are always `NamedSharding`. Where the compiler's is none over the axes of the mesh, or
+    divides a dimension unevenly, dimensions count as whole. What is raised while the compiler asks
+    is raised as it is, with a note that names the function.
+
     Differs:
         It has derivatives and a batching rule, those of the function.
 
         >>> from dovetail.experimental.custom_partitioning import custom_partitioning
-        >>> f = custom_partitioning(jnp.sin)
-        >>> _ = f.def_partition(lambda mesh, args, result: None, sharding_rule="i -> i")
-        >>> print(dt.grad(lambda x: f(x).sum())(jnp.zeros(2)))
-        [1. 1.]
+        >>> square = custom_partitioning(lambda x: x * x)
+        >>> _ = square.def_partition(
+        ...     lambda mesh, args, out: (mesh, square.fun, out.sharding, (args[0].sharding,)),
+        ...     sharding_rule="... -> ...",
+        ... )
+        >>> print(dt.grad(square)(3.0), dt.vmap(square)(jnp.arange(3)))
+        6.0 [0 1 4]
+
+        A function of `sharding_rule` gets a `ShapeDtypeStruct` for each array, and shardings are
+        always decoded.
+
+        >>> from dovetail.experimental.custom_partitioning import custom_partitioning
+        >>> square = custom_partitioning(lambda x: x * x)
+        >>> _ = square.def_partition(lambda *_: None, decode_shardings=False)
+        Traceback (most recent call last):
+            ...
+        NotImplementedError: def_partition of <lambda> (...): shardings are decoded here, into
+        NamedShardings over the mesh; leave out decode_shardings=False
 
     Example:
         >>> from dovetail.experimental.custom_partitioning import custom_partitioning

@@ -153,7 +153,6 @@ def test_custom_partitioning(devices: Sequence[Any]) -> None:
 
     function = custom_partitioning(cumulated)
 
-    @function.def_partition
     def partition(mesh: Any, arguments: Any, result: Any) -> Any:
         asked.append(arguments[0].sharding.spec)
         rows = NamedSharding(mesh, P("d"))

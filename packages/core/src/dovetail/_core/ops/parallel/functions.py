@@ -463,6 +463,27 @@ def ragged_all_to_all(
         TypeError: dtypes do not fit.
         ValueError: shapes do not fit, or the groups are no partition into equal parts.
 
+    Differs:
+        It runs on CPUs too, where everybody gets all operands, and along axes of `dovetail.vmap`.
+
+        >>> def swap(x):  # both give their row to the other
+        ...     place, ones = lax.axis_index("i"), jnp.ones(2, int)
+        ...     sizes = (jnp.arange(2) != place).astype(int)
+        ...     args = x, jnp.zeros_like(x), 0 * ones, sizes, 0 * ones, sizes
+        ...     return lax.ragged_all_to_all(*args, axis_name="i")
+        >>> dt.vmap(swap, axis_name="i")(jnp.array([[1], [2]])).tolist()
+        [[2], [1]]
+
+        A row that goes to several elements gets the sum of their cotangents.
+
+        >>> def total(x):  # both give their row to both
+        ...     ones = jnp.ones(2, int)
+        ...     args = x, jnp.zeros(2), 0 * ones, ones, lax.axis_index("i") * ones, ones
+        ...     return lax.ragged_all_to_all(*args, axis_name="i").sum()
+        >>> f = lambda x: dt.vmap(total, axis_name="i")(x).sum()
+        >>> dt.grad(f)(jnp.array([[1.0], [2.0]])).tolist()
+        [[2.0], [2.0]]
+
     Example:
         >>> rows = jnp.array([[1, 2, 3], [4, 5, 6]])
         >>> starts, sizes = jnp.array([[0, 2], [0, 1]]), jnp.array([[2, 1], [1, 2]])

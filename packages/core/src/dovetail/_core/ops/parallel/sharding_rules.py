@@ -312,11 +312,14 @@ class _Table:
         numbers: dict[str, int] = {}
         for factor in self._in_order(dims):
             numbers.setdefault(factor, len(numbers))
-        mapped = [[[[numbers[f] for f in dim] for dim in a] for a in arrays] for arrays in dims]
+        taken, given = (
+            [[[numbers[f] for f in dim] for dim in array] for array in arrays] for arrays in dims
+        )
         rule = self.rule
         return FactorTable(
             [self.sizes[factor] for factor in numbers],
-            *mapped,
+            taken,
+            given,
             *[
                 sorted(numbers[factor] for factor in names)
                 for names in (

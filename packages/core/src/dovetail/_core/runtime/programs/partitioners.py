@@ -45,16 +45,24 @@ def dividing(lowered: LoweredModule | EquationProgram, place: Any) -> Iterator[N
 
     Raises:
         Exception: what was raised while a call was divided.
+        NotImplementedError: the compiler does not ask.
     """
     _register()
     asked = {call.number: _Question(call, place) for call in lowered.partitioned}
     _asked.update(asked)
     try:
         yield
-    except JaxRuntimeError:
+    except (JaxRuntimeError, ValueError) as error:
         for question in asked.values():
             if question.error is not None:
                 raise question.error from None
+        if TARGET in str(error) and not any(question.answered for question in asked.values()):
+            names = ", ".join(call.partition.name for call in lowered.partitioned)
+            raise NotImplementedError(
+                f"custom_partitioning of {names}: the compiler for "
+                f"{clients.platform_of(place._device)} does not ask how functions are divided over "
+                "devices; call the function itself, or divide it with shard_map"
+            ) from error
         raise
     finally:
         for number, question in asked.items():
@@ -69,6 +77,7 @@ class _Question:
         self.call = call
         self.place = place
         self.error: BaseException | None = None
+        self.answered = False
 
     def answer(self, operands: Sequence[Any], results: Sequence[Any]) -> Any:
         """The program of one device as bytes, and the shardings of operands and results.
@@ -77,7 +86,7 @@ class _Question:
             operands: the shardings that the compiler has found for the operands.
             results: those for the results.
         """
-        call = self.call
+        call, self.answered = self.call, True
         avals = (call.in_avals, call.out_avals)
         shardings = (
             [self._named(s, aval) for s, aval in zip(operands, call.in_avals, strict=True)],
