@@ -32,6 +32,7 @@ __all__ = [
     "leave_at_exit",
     "meet",
     "note_failure",
+    "on_leave",
     "on_start",
     "wait_for_news",
 ]
@@ -72,6 +73,7 @@ class Membership:
 _member: Membership | None = None
 _lock: Final = threading.Lock()
 _start_functions: Final[list[Callable[[], object]]] = []
+_leave_functions: Final[list[Callable[[], object]]] = []
 _counts: Final[dict[str, int]] = {}
 
 
@@ -85,6 +87,11 @@ def on_start(function: Callable[[], object]) -> None:
     _start_functions.append(function)
     if _member is not None:
         function()
+
+
+def on_leave(function: Callable[[], object]) -> None:
+    """Register a function to be called when this process has left a group."""
+    _leave_functions.append(function)
 
 
 def enter(member: Membership) -> None:
@@ -187,6 +194,8 @@ def leave(*, waiting: bool = True, reason: str = "") -> None:
     with contextlib.suppress(RuntimeError):
         member.processes.client.shutdown()
     channel.leave(reason or "has left the group", failed=bool(reason))
+    for function in _leave_functions:
+        function()
 
 
 _failure: str = ""
