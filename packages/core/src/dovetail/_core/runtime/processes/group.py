@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
@@ -75,6 +76,16 @@ _lock: Final = threading.Lock()
 _start_functions: Final[list[Callable[[], object]]] = []
 _leave_functions: Final[list[Callable[[], object]]] = []
 _counts: Final[dict[str, int]] = {}
+
+
+def _leave_in_child() -> None:
+    # The child of a fork is none of the group: its threads, and those of jaxlib, do not exist.
+    global _member
+    _member = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_in_child)
 
 
 def current() -> ProcessGroup | None:
