@@ -297,3 +297,12 @@ def test_compiled_ahead_of_time() -> None:
 def test_what_is_refused(call: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         call()
+
+
+def test_large_constants_are_whole_on_every_device():
+    rows = NamedSharding(Mesh(dt.devices(), "x"), P("x"))
+    count = len(dt.devices())
+    large = np.arange(4 * count * 3000, dtype=np.float32).reshape(4 * count, 3000)
+    x = dt.device_put(np.ones((4 * count, 1), np.float32), rows)
+    y = dt.jit(lambda x: x * jnp.asarray(large))(x)
+    np.testing.assert_array_equal(np.asarray(y), large)

@@ -25,7 +25,7 @@ def test_exchanges(launch):
 @pytest.mark.parametrize(
     ("count", "devices", "victim", "how", "size"),
     [
-        (4, 1, 0, "kill", 12),  # calls of small programs wait for the others themselves
+        (3, 1, 0, "kill", 12),  # calls of small programs wait for the others themselves
         (2, 2, 1, "raise", 48),
         (2, 1, 1, "stop", 8),
     ],

@@ -77,13 +77,11 @@ def _group_arguments(
     """What jaxlib's client is told of the processes."""
     if processes is None:
         return {}
-    minutes = {}
+    minutes: dict[str, object] = {}
     for name, default in (("local_topology_timeout", 2), ("global_topology_timeout", 5)):
-        minutes[name] = options.get(name, default)
-        if type(minutes[name]) is not int or minutes[name] < 1:
-            raise ValueError(
-                f"cpu option {name} must be a number of minutes, got {minutes[name]!r}"
-            )
+        value = minutes[name] = options.get(name, default)
+        if type(value) is not int or value < 1:
+            raise ValueError(f"cpu option {name} must be a number of minutes, got {value!r}")
     return {
         "distributed_client": processes.client,
         "node_id": processes.process_index,

@@ -10,12 +10,11 @@ from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.processes import group
 from dovetail._core.runtime.processes.clusters import METHODS, Place, detected, from_environment
 from dovetail._core.runtime.processes.group import Timeouts
-from dovetail._core.runtime.processes.joining import join
+from dovetail._core.runtime.processes.joining import OWN_MACHINE, join
 
 __all__ = ["initialize", "is_initialized", "shutdown"]
 
 _FUNCTION: Final = "distributed.initialize"
-_OWN_MACHINE: Final = ("localhost", "127.0.0.1", "::1", "[::1]")
 
 
 def initialize(
@@ -246,7 +245,7 @@ def _checked(place: Place) -> Place:
         return place
     host, _, port = address.rpartition(":")
     # Whoever names this machine by its own address asks for nobody else's.
-    bind = f"{host}:{port}" if host in _OWN_MACHINE else f"[::]:{port}"
+    bind = f"{host}:{port}" if host in OWN_MACHINE else f"[::]:{port}"
     bind = bind.replace("localhost:", "127.0.0.1:").replace("::1:", "[::1]:", int(host == "::1"))
     return place.filled(Place(coordinator_bind_address=bind))
 

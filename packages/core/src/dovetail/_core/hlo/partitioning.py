@@ -129,6 +129,11 @@ class Partitioning:
             is_custom=True,
         )
 
+    def replicated(self, ndim: int) -> Attribute | None:
+        """That all devices hold the whole of a value of this rank; None if there is no mesh yet."""
+        axes = next(filter(None, self._meshes), None)
+        return None if axes is None else self.sharding(axes, PartitionSpec(), ndim)
+
     def first_device(self, count: int) -> Attribute:
         """That an operation of so many results runs on the first device alone."""
         symbol = self._meshes.get(())

@@ -13,6 +13,7 @@ from dovetail._core.base.restoring import Restoring
 from dovetail._core.ir.jaxpr import Jaxpr
 from dovetail._core.ir.walk import all_equations, jaxprs_in_params
 from dovetail._core.trace.primitive import Primitive
+from dovetail._core.trace.tracer import ArrayClass
 
 AxisName = Hashable
 
@@ -81,11 +82,17 @@ def lookup(names: Any, function: str) -> tuple[NamedAxis, ...]:
 
     Raises:
         NameError: there is no such axis.
+        TypeError: a name cannot be one, such as an array.
         ValueError: a name is given twice.
     """
     names = tuple(names) if isinstance(names, (list, set, frozenset)) else axes_of(names)
     known = {axis.name: axis for axis in config.named_axes.value}
     for name in names:
+        if not isinstance(name, Hashable) or isinstance(name, ArrayClass):
+            raise TypeError(
+                f"{function}: axis_name is the name of an axis, such as a string, or a tuple of "
+                f"names; got {name!r:.80}"
+            )
         if name not in known:
             have = ", ".join(repr(own) for own in known) if known else "none"
             raise NameError(

@@ -37,8 +37,9 @@ __all__ = [
 
 _COPY_DURING_CALL: Final = xla_client.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
 _SHARE: Final = xla_client.HostBufferSemantics.ZERO_COPY
-#: Seconds between looks at an array that is computed, at most.
-_LONGEST_PAUSE: Final = 0.001
+#: Seconds between looks at an array that is computed, at first and at most, and the part that they
+#: are in between of the time so far.
+_PAUSES: Final = (1e-5, 1e-3, 0.02)
 #: Seconds that what a process has begun may take after the death of another one.
 _GRACE: Final = 1.0
 #: The same for what is on its own devices, which most often does not depend on others.
@@ -174,13 +175,13 @@ def wait_until_ready(buffers: Sequence[Any]) -> None:
 
 
 def _watch(buffer: Any) -> None:
-    pause, since = 2e-5, 0.0
+    since, begun = 0.0, time.monotonic()
+    least, most, part = _PAUSES
     while not (buffer.is_deleted() or buffer.is_ready()):
-        time.sleep(pause)
-        pause = min(1.5 * pause, _LONGEST_PAUSE)
+        now = time.monotonic()
+        time.sleep(min(max(least, part * (now - begun)), most))
         if not group.dead():
             continue
-        now = time.monotonic()
         since = since or now
         place = buffer._sharding
         if is_local(place):

@@ -61,7 +61,8 @@ class Channel:
         self._number = number
         self._interval = min(heartbeat / 4, 10.0)
         self._sending = threading.Lock()
-        self._answers: dict[str, _Answer] = {}
+        self._meeting = threading.Lock()
+        self._answers: dict[str, list[_Answer]] = {}
         self._closed = False
         self.dead: dict[int, str] = {}
         """How processes have died, by their numbers."""
@@ -96,7 +97,9 @@ class Channel:
         Raises:
             DistributedError: not all have come; the message says who is missing, and why.
         """
-        answer = self._answers[key] = _Answer()
+        answer = _Answer()
+        with self._meeting:
+            self._answers.setdefault(key, []).append(answer)  # others: threads at the same place
         message = {
             "meet": key,
             "text": text,
@@ -112,7 +115,10 @@ class Channel:
                 if self._closed or time.monotonic() > until:
                     raise DistributedError(f"the coordinator does not answer ({text})", (0,))
         finally:
-            self._answers.pop(key, None)
+            with self._meeting:
+                self._answers[key].remove(answer)
+                if not self._answers[key]:
+                    del self._answers[key]
         if "apart" in answer.message:
             raise DistributedError(
                 str(answer.message["text"]), tuple(map(int, answer.message["absent"]))
@@ -186,8 +192,7 @@ class Channel:
             if message["died"] and int(message["gone"]) != self._number:
                 self._note(int(message["gone"]), str(message["text"]))
             return
-        answer = self._answers.get(message.get("met", message.get("apart", "")))
-        if answer is not None:
+        for answer in tuple(self._answers.get(message.get("met", message.get("apart", "")), ())):
             answer.message = message
             answer.there.set()
 

@@ -185,8 +185,8 @@ def _open_mpi(environment: Mapping[str, str], patience: float) -> Place:
     found = re.match(r"(\d+)\.\d+;tcp6?://(.+)", uri)
     if found is None:
         if environment.get("OMPI_COMM_WORLD_LOCAL_SIZE") == environment["OMPI_COMM_WORLD_SIZE"]:
-            job = sum(environment.get("PMIX_NAMESPACE", "").encode())
-            return replace(place, coordinator_address=f"localhost:{61440 + job % 4096}")
+            drawn = sum(environment.get("PMIX_NAMESPACE", "").encode())
+            return replace(place, coordinator_address=f"localhost:{61440 + drawn % 4096}")
         return place
     job, hosts = found.groups()
     host = re.split(r"[,:]", hosts.strip("["))[0]

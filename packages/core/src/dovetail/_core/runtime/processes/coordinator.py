@@ -28,7 +28,7 @@ __all__ = ["MAGIC", "Settings", "keep_alive", "main", "send"]
 
 MAGIC: Final = "dovetail 1"
 """What every process says first."""
-_LONGEST_LINE: Final = 1 << 20
+_LONGEST_LINE: Final = 1 << 24
 _TICK: Final = 0.1
 #: Seconds for which processes may wait for each other at different places: one of several threads
 #: may still come.

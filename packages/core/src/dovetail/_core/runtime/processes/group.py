@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
@@ -32,6 +33,7 @@ __all__ = [
     "leave_at_exit",
     "meet",
     "note_failure",
+    "on_leave",
     "on_start",
     "wait_for_news",
 ]
@@ -72,7 +74,18 @@ class Membership:
 _member: Membership | None = None
 _lock: Final = threading.Lock()
 _start_functions: Final[list[Callable[[], object]]] = []
+_leave_functions: Final[list[Callable[[], object]]] = []
 _counts: Final[dict[str, int]] = {}
+
+
+def _leave_in_child() -> None:
+    # The child of a fork is none of the group: its threads, and those of jaxlib, do not exist.
+    global _member
+    _member = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_in_child)
 
 
 def current() -> ProcessGroup | None:
@@ -85,6 +98,11 @@ def on_start(function: Callable[[], object]) -> None:
     _start_functions.append(function)
     if _member is not None:
         function()
+
+
+def on_leave(function: Callable[[], object]) -> None:
+    """Register a function to be called when this process has left a group."""
+    _leave_functions.append(function)
 
 
 def enter(member: Membership) -> None:
@@ -187,6 +205,8 @@ def leave(*, waiting: bool = True, reason: str = "") -> None:
     with contextlib.suppress(RuntimeError):
         member.processes.client.shutdown()
     channel.leave(reason or "has left the group", failed=bool(reason))
+    for function in _leave_functions:
+        function()
 
 
 _failure: str = ""

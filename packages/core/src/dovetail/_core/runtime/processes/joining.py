@@ -21,7 +21,10 @@ from dovetail._core.runtime.processes.clusters import Place
 from dovetail._core.runtime.processes.coordinator import Settings
 from dovetail._core.runtime.processes.group import Membership, Timeouts
 
-__all__ = ["join"]
+__all__ = ["OWN_MACHINE", "join"]
+
+OWN_MACHINE: Final = ("localhost", "127.0.0.1", "::1", "[::1]")
+"""The names by which a machine knows itself."""
 
 
 def join(place: Place, timeouts: Timeouts) -> None:
@@ -48,7 +51,7 @@ def join(place: Place, timeouts: Timeouts) -> None:
         f"jaxlib {jaxlib.version.__version__}, Python {platform.python_version()[:4]}",
     )
     connection = connect(address, own, timeouts.start)
-    hostname = connection.getsockname()[0]
+    hostname = _own_address(connection, address)
     client = _jax.get_distributed_runtime_client(
         address,
         number,
@@ -63,6 +66,21 @@ def join(place: Place, timeouts: Timeouts) -> None:
     processes = ProcessGroup(number, count, client, hostname, ids, place.slice_index)
     channel = Channel(connection, number, timeouts.heartbeat)
     group.enter(Membership(processes, channel, timeouts))
+
+
+def _own_address(connection: socket.socket, coordinator: str) -> str:
+    """The address at which the other processes reach this one."""
+    used = str(connection.getsockname()[0])
+    host = coordinator.rpartition(":")[0]
+    if not used.startswith("127.") or host in OWN_MACHINE:
+        return used
+    # This machine knows its own name as one of itself alone, which is of no use to others.
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # nothing is sent; it asks for the way out
+            return str(probe.getsockname()[0])
+        except OSError:
+            return used
 
 
 def _start_coordinator(place: Place, timeouts: Timeouts) -> None:

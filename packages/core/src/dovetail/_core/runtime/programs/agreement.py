@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import threading
 import time
 from collections.abc import Callable, Set
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dovetail._core.base.bindings import JaxRuntimeError
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from dovetail._core.lower.equations import EquationProgram
     from dovetail._core.lower.lowering import LoweredModule
 
-__all__ = ["Meeting", "agree", "call_apart", "may_block", "meeting_of"]
+__all__ = ["Meeting", "agree", "call_apart", "exchanges", "may_block", "meeting_of"]
 
 _MOST_ARGUMENTS: Final = 6
 #: The CPU's client runs programs of fewer operations than half of this in the calling thread.
@@ -63,8 +65,22 @@ def agree(meeting: Meeting, sharding: Any) -> None:
     group.agree(place, meeting.text, process_timeout.value, members)
 
 
+_COLLECTIVE: Final = re.compile(
+    r"all-gather|all-reduce|all-to-all|collective|reduce-scatter|custom-call|\bsend\(|\brecv\("
+)
+
+
+def exchanges(executable: Any) -> bool:
+    """Whether a program exchanges data between devices, so that it waits for other processes."""
+    try:
+        texts = [module.to_string() for module in executable.hlo_modules()]
+    except (JaxRuntimeError, AttributeError):
+        return True
+    return any(map(_COLLECTIVE.search, texts))
+
+
 def may_block(executable: Any, sharding: Any) -> bool:
-    """Whether each call of a program of several processes may wait for the others.
+    """Whether each call of a program that exchanges data may wait for other processes.
 
     The first one may in any case, since connections are made. Later, only what the CPU's client
     computes in the calling thread does: small programs, where it has one device.
@@ -78,6 +94,53 @@ def may_block(executable: Any, sharding: Any) -> bool:
         return True
 
 
+_Work = tuple[Callable[[Any], Any], Any, list[Any], Any]
+
+
+class _Caller:
+    """A thread that calls functions of C++, one after the other."""
+
+    def __init__(self) -> None:
+        self._work: SimpleQueue[_Work | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="dovetail programs", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while (work := self._work.get()) is not None:
+            function, argument, results, ended = work
+            try:
+                results.append((function(argument), None))
+            except BaseException as error:
+                results.append((None, error))
+            del function, argument, work
+            ended.release()
+
+    def start(self, function: Callable[[Any], Any], argument: Any) -> tuple[list[Any], Any]:
+        """Begin a call; gives where its result will be, and what is released then."""
+        results: list[Any] = []
+        ended = threading.Lock()
+        ended.acquire()
+        self._work.put((function, argument, results, ended))
+        return results, ended
+
+    def end(self) -> None:
+        """End the thread, after what it has begun."""
+        self._work.put(None)
+
+
+# Those that wait for nothing. One that waits for a process that has died is none of them until that
+# process's connections are closed.
+_callers: Final[list[_Caller]] = []
+
+
+def _end_callers() -> None:
+    while _callers:
+        _callers.pop().end()
+
+
+group.on_leave(_end_callers)
+
+
 def call_apart(function: Callable[[Any], Any], argument: Any, members: Set[int]) -> Any:
     """Call a function of C++ that waits for other processes, in a thread that can be left.
 
@@ -89,28 +152,25 @@ def call_apart(function: Callable[[Any], Any], argument: Any, members: Set[int])
     Raises:
         DistributedError: one of them has died.
     """
-    results: list[Any] = []
-    errors: list[BaseException] = []
-    ended = threading.Event()
-
-    def call() -> None:
-        try:
-            results.append(function(argument))
-        except BaseException as error:
-            errors.append(error)
-        finally:
-            ended.set()
-
-    thread = threading.Thread(target=call, name="dovetail program", daemon=True)
-    thread.start()
+    try:
+        caller = _callers.pop()
+    except IndexError:
+        caller = _Caller()
+    results, ended = caller.start(function, argument)
     since = 0.0
-    # If it is left, it comes back when the process that it waits for has ended, and is waited for
-    # at exit: see `process_ends`.
-    while not ended.wait(0.1):
-        if group.dead().keys() & members:
-            since = since or time.monotonic()
-            if time.monotonic() - since > _GRACE:
-                group.check(members)
-    if errors:
-        raise errors[0]
-    return results[0]
+    try:
+        while not ended.acquire(timeout=0.1):
+            if group.dead().keys() & members:
+                since = since or time.monotonic()
+                if time.monotonic() - since > _GRACE:
+                    group.check(members)
+    except BaseException:
+        # It comes back when the process that it waits for has ended, and is waited for at exit: see
+        # `process_ends`.
+        caller.end()
+        raise
+    _callers.append(caller)
+    ((result, error),) = results
+    if error is not None:
+        raise error
+    return result

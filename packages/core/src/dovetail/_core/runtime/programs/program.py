@@ -26,7 +26,13 @@ from dovetail._core.runtime.devices.capacity import FEWEST, device_memory
 from dovetail._core.runtime.devices.layout import Format, Layout, layout_of
 from dovetail._core.runtime.processes import group
 from dovetail._core.runtime.programs import compilation, effects
-from dovetail._core.runtime.programs.agreement import agree, call_apart, may_block, meeting_of
+from dovetail._core.runtime.programs.agreement import (
+    agree,
+    call_apart,
+    exchanges,
+    may_block,
+    meeting_of,
+)
 from dovetail._core.runtime.programs.arguments import argument_buffer
 from dovetail._core.runtime.programs.inspection import counted
 
@@ -57,7 +63,7 @@ class LoadedProgram:
         donated: indices of the donated arguments of the function.
         effects: side effects.
         calls_host: whether it calls Python.
-        spans_processes: whether other processes run it, too.
+        exchanges: whether it exchanges data with other processes, and so waits for them.
     """
 
     __slots__ = (
@@ -74,6 +80,7 @@ class LoadedProgram:
         "constants",
         "donated",
         "effects",
+        "exchanges",
         "executable",
         "in_avals",
         "in_shardings",
@@ -83,7 +90,6 @@ class LoadedProgram:
         "out_shardings",
         "physical_out_avals",
         "sharding",
-        "spans_processes",
     )
 
     def __init__(
@@ -92,10 +98,11 @@ class LoadedProgram:
         self.name = lowered.name
         self.executable = executable
         self.sharding = sharding
-        self.spans_processes = len(sharding._device_list) > 1 and not is_local(sharding)
-        self._meeting = meeting_of(lowered) if self.spans_processes else None
-        # Not known of a program of several processes until it has run.
-        self._blocks = None if self.spans_processes else False
+        spread = len(sharding._device_list) > 1 and not is_local(sharding)
+        self.exchanges = spread and exchanges(executable)
+        self._meeting = meeting_of(lowered) if spread else None
+        # Not known of a program that waits for other processes until it has run.
+        self._blocks = None if self.exchanges else False
         self.in_avals = lowered.in_avals
         self.kept = lowered.kept
         self.out_avals = lowered.out_avals
@@ -195,7 +202,7 @@ class LoadedProgram:
                 for aval, place in zip(self.physical_out_avals, self.out_shardings, strict=True)
             ]
         process_ends.check()
-        if self.spans_processes:
+        if self.exchanges or self._meeting is not None:
             self._meet()
         if config.no_execution.value:
             raise RuntimeError(
