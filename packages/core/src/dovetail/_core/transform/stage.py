@@ -108,7 +108,9 @@ class StageTrace(Trace):
                 avals.append(atom.aval)
         inferred = primitive.infer(tuple(avals), params)
         if type(inferred) is AxesDiffer:
-            return self._process_alike(primitive, args, {**params, **inferred.changed}, inferred.wanted)
+            return self._process_alike(
+                primitive, args, {**params, **inferred.changed}, inferred.wanted
+            )
         effects = primitive.effects(*avals, **params) if primitive.has_effects else no_effects
         if effects:
             self.effects |= effects
