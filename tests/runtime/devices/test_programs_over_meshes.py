@@ -263,7 +263,7 @@ def test_compiled_ahead_of_time() -> None:
         (
             lambda: dt.jit(lambda x: x[:3], out_shardings=ROWS)(VALUE),
             ValueError,
-            "with out_shardings, result : dimension 0 of an array of shape .3, 8. cannot",
+            "with out_shardings, result: dimension 0 of an array of shape .3, 8. cannot",
         ),
         (lambda: dt.jit(lambda x: x, in_shardings=P("x")), TypeError, "says nothing of devices"),
         (lambda: dt.jit(lambda x: x, in_shardings="x"), ValueError, "must be a device"),
