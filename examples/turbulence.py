@@ -143,7 +143,7 @@ def main() -> None:
     print(f"vorticity at last: {off:.1e} off from one device")
     draw(options.picture, before, after)
     print(f"picture: {options.picture.resolve()}")
-    if off > ROUNDING or not 0 < lost < 0.5:
+    if not (off <= ROUNDING and 0 < lost < 0.5):
         raise SystemExit("the flow is not what this program promises")
 
 
