@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -552,6 +553,20 @@ def test_as_a_decorator() -> None:
 
     np.testing.assert_array_equal(scaled(X, 2.0), 2 * X)
     assert (scaled.__name__, scaled.__doc__) == ("scaled", "Doc.")
+
+
+def test_the_name_is_that_of_the_function() -> None:
+    assert mapped(partial(jnp.multiply, 2.0)).__name__ == "multiply"
+    assert mapped(running).__name__ == "running"
+
+
+def test_what_is_kept_for_its_own_sake() -> None:
+    def sunk(x: Any) -> Any:
+        lax.dce_sink(lax.sin(x), prevent_mlir_dce=True)
+        return x
+
+    np.testing.assert_array_equal(dt.jit(mapped(sunk))(X), X)
+    assert "sine" in dt.jit(mapped(sunk)).lower(X).as_text()
 
 
 def test_trees() -> None:

@@ -14,6 +14,7 @@ from dovetail import lax, random
 from dovetail.errors import DeviceMismatchError
 from dovetail.experimental import io_callback, serialize_executable
 from dovetail.experimental.layout import Format
+from dovetail.scipy import special
 from dovetail.sharding import Mesh, NamedSharding, SingleDeviceSharding
 from dovetail.sharding import PartitionSpec as P
 
@@ -52,6 +53,8 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "several": lambda x: (x, {"a": x[0], "b": jnp.float32(2)}),
     "nested": lambda x: dt.jit(lambda y: 2 * y)(x) - x,
     "random": lambda x: x + random.normal(random.key(0), x.shape),
+    "gammainc": lambda x: special.gammainc(abs(x), 2 * abs(x) + 0.1),
+    "betainc": lambda x: special.betainc(abs(x) + 0.1, 2.0, abs(jnp.sin(x))),
     "einsum": lambda x: jnp.einsum("ij,kj->ik", x, x),
 }
 
@@ -260,7 +263,7 @@ def test_compiled_ahead_of_time() -> None:
         (
             lambda: dt.jit(lambda x: x[:3], out_shardings=ROWS)(VALUE),
             ValueError,
-            "with out_shardings, result : dimension 0 of an array of shape .3, 8. cannot",
+            "with out_shardings, result: dimension 0 of an array of shape .3, 8. cannot",
         ),
         (lambda: dt.jit(lambda x: x, in_shardings=P("x"))(VALUE), ValueError, "no current mesh"),
         (lambda: dt.jit(lambda x: x, in_shardings="x"), ValueError, "must be a device"),
