@@ -12,6 +12,7 @@ import dovetail.numpy as jnp
 from dovetail import lax
 from dovetail.ad_checkpoint import checkpoint_name
 from dovetail.errors import DeviceMismatchError
+from dovetail.experimental import serialize_executable
 from dovetail.memory import Space
 from dovetail.sharding import Mesh, NamedSharding, SingleDeviceSharding
 from dovetail.sharding import PartitionSpec as P
@@ -116,6 +117,16 @@ def test_programs(name: str, place: Any) -> None:
             np.testing.assert_allclose(one, other, rtol=1e-6)
     shardings = dt.tree.leaves(compiled.output_shardings)
     assert tuple(sharding.memory_kind for sharding in shardings) == kinds
+
+
+def test_serialized_programs(place: Any) -> None:
+    x = dt.device_put(VALUE, place)
+    h = dt.device_put(VALUE, place.with_memory_kind("pinned_host"))
+    f = dt.jit(lambda x, h: (dt.device_put(h, Space.Device) + x, dt.device_put(x, Space.Host)))
+    written = serialize_executable.serialize(f.lower(x, h).compile())
+    total, kept = serialize_executable.deserialize_and_load(*written)(x, h)
+    check(total, place, "device", 2 * VALUE)
+    check(kept, place, "pinned_host", VALUE)
 
 
 def test_shardings_that_are_asked_for(place: Any) -> None:

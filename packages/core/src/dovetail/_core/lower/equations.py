@@ -65,6 +65,11 @@ class EquationProgram:
         return ()
 
     @property
+    def result_memories(self) -> tuple[str | None, ...]:
+        """The kinds of memory that results are in: those of their devices."""
+        return ()
+
+    @property
     def inspections(self) -> tuple[Callable[[Any], object], ...]:
         """Functions to call when the program is compiled: none."""
         return ()

@@ -63,7 +63,8 @@ class LoweredModule:
         inspections: functions to call with the sharding of the program's values at compilation.
         preparations: functions that were called in this process, and that every process must call
             before it loads the program.
-        in_memories: whether results may be in several memories.
+        result_memories: the kinds of memory that results are in, None for that in which the device
+            computes; empty if all are.
         partitioned: calls whose division over devices the compiler asks for.
     """
 
@@ -79,7 +80,7 @@ class LoweredModule:
     host_callbacks: tuple[Any, ...]
     inspections: tuple[Callable[[Any], object], ...] = ()
     preparations: tuple[Callable[[], object], ...] = ()
-    in_memories: bool = False
+    result_memories: tuple[str | None, ...] = ()
     partitioned: tuple[Any, ...] = ()
     _keys: list[bytes] = field(default_factory=list, repr=False)
 
@@ -303,7 +304,7 @@ def lower_jaxpr(
         host_callbacks=tuple(program.builder.host_callbacks),
         inspections=tuple(program.builder.inspections),
         preparations=tuple(program.builder.preparations),
-        in_memories=in_memories,
+        result_memories=tuple(asked) if in_memories else (),
         partitioned=tuple(program.builder.partitioned),
     )
 

@@ -19,9 +19,11 @@ from dovetail._core.ir.partition_spec import PartitionSpec
 from dovetail._core.runtime.arrays import buffers, guards
 from dovetail._core.runtime.arrays.memory import placing
 from dovetail._core.runtime.arrays.parts import is_free, is_local, is_on_host, parts_of
+from dovetail._core.runtime.devices import process_ends
 from dovetail._core.runtime.devices.mesh import Mesh
 from dovetail._core.runtime.devices.named_sharding import NamedSharding
 from dovetail._core.runtime.devices.placement import Placement
+from dovetail._core.runtime.devices.sharding import memory_kinds
 
 __all__ = ["move_parts"]
 
@@ -45,6 +47,7 @@ def move_parts(
         share: whether the result may share memory with the buffer.
     """
     aval, present = buffer.aval, buffer._sharding
+    process_ends.check()
     sharding.shard_shape(aval.shape)  # raises where it cannot be divided
     guards.check("device-to-device", aval, sharding)
     try:
@@ -65,6 +68,9 @@ def _moved(
         return _copied(buffer, sharding, committed)
     if local and is_on_host(present) and _is_readable(present, aval.dtype):
         return _moved_on_host(buffer, sharding, committed, share)
+    computing = present.with_memory_kind(memory_kinds(present._device)[0])
+    if computing is not present:
+        buffer, present, donate = _copied(buffer, computing, committed), computing, True
     if len(present._device_list) == len(sharding._device_list):
         divided = _divided_anew(buffer, _on_devices_of(present, sharding), committed, donate)
         same = divided._sharding is sharding

@@ -132,8 +132,7 @@ class LoadedProgram:
         self.in_shardings = [sharding._of_argument(i) for i in range(len(self.kept))]
         ranks = [aval.ndim for aval in self.physical_out_avals]
         self.out_shardings = sharding._of_results(executable, ranks)
-        if getattr(lowered, "in_memories", False):
-            self.out_shardings = _in_memories(executable, self.out_shardings)
+        self.out_shardings = _in_memories(lowered, self.out_shardings)
 
     @property
     def returns_arrays(self) -> bool:
@@ -314,12 +313,14 @@ class LoadedProgram:
         return f"<LoadedProgram {self.name} on {self.device!r}>"
 
 
-def _in_memories(executable: Any, shardings: Sequence[Any]) -> list[Any]:
-    """The shardings of results, in the memories that the compiler says."""
-    (kinds,) = executable.get_output_memory_kinds()
+def _in_memories(lowered: LoweredModule | EquationProgram, shardings: list[Any]) -> list[Any]:
+    """The shardings of results, in the memories that they are in."""
+    kinds = lowered.result_memories
+    if not any(kinds):
+        return shardings
     return [
-        place if place.memory_kind == kind else place.with_memory_kind(kind)
-        for place, kind in zip(shardings, kinds, strict=False)
+        place if kind is None else place.with_memory_kind(kind)
+        for place, kind in zip(shardings, kinds, strict=True)
     ]
 
 
@@ -357,8 +358,7 @@ class UnloadedProgram:
         self.in_shardings = [sharding._of_argument(i) for i in range(len(lowered.kept))]
         ranks = [physical_aval(outer_aval(aval)).ndim for aval in lowered.out_avals]
         self.out_shardings = sharding._of_results(executable, ranks)
-        if getattr(lowered, "in_memories", False):
-            self.out_shardings = _in_memories(executable, self.out_shardings)
+        self.out_shardings = _in_memories(lowered, self.out_shardings)
         self.calls_host = bool(lowered.host_callbacks)
 
     @property
