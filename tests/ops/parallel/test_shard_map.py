@@ -617,7 +617,6 @@ def _where(x: Any) -> Any:
         (lambda: mapped(lambda x, k: x)(X, k=3), TypeError, "arguments are passed by position"),
         (lambda: mapped(lambda x: x, "x"), TypeError, "in_specs is 'x', which is no PartitionSpec"),
         (lambda: mapped(lambda x: x, P("x"), {"a": 1}), TypeError, "out_specs['a'] is 1"),
-        (lambda: mapped(lambda x: x, P(P.UNCONSTRAINED)), None, ""),
         (
             lambda: mapped(lambda x: x, P(P.UNCONSTRAINED))(X),
             ValueError,
@@ -648,12 +647,7 @@ def _where(x: Any) -> Any:
         ),
     ],
 )
-def test_what_is_refused(
-    make: Callable[[], Any], error: type[Exception] | None, message: str
-) -> None:
-    if error is None:
-        make()
-        return
+def test_what_is_refused(make: Callable[[], Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=re.escape(message)):
         make()
 
@@ -699,7 +693,9 @@ def test_pmap() -> None:
         (
             lambda: dt.pmap(lambda x, y: x)(jnp.ones(4), jnp.ones(2)),
             ValueError,
-            "inconsistent sizes for the mapped axis: x of 4, y of 2",
+            "inconsistent sizes for the mapped axis:\n"
+            "  x: shape (4,), mapped over axis 0 of size 4\n"
+            "  y: shape (2,), mapped over axis 0 of size 2\n",
         ),
         (lambda: dt.pmap(lambda x: x, in_axes=1.0), TypeError, "must hold integers and None"),
         (lambda: dt.pmap(lambda x: x, out_axes=3)(jnp.ones(4)), ValueError, "has 3 for a result"),

@@ -187,10 +187,10 @@ def test_programs_that_move_are_kept_until_caches_are_cleared(monkeypatch: Any) 
     for _ in range(3):
         dt.device_put(x, PLACES["columns"])
         dt.device_put(x, NamedSharding(BACK, P(None, "i")))
-    assert moving._identity.cache_info().currsize == 1
-    assert moving._identity.cache_info().hits == 5
+    assert moving.dividing_program.cache_info().currsize == 1
+    assert moving.dividing_program.cache_info().hits == 5
     dt.clear_caches()
-    assert moving._identity.cache_info().currsize == 0
+    assert moving.dividing_program.cache_info().currsize == 0
 
 
 def test_guards() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from dovetail._core.api.jit import jit
 from dovetail._core.api.mapping import DeviceMap, axis_spec
+from dovetail._core.api.vectorization import mapped_dims
 from dovetail._core.base import pytree
 from dovetail._core.base.typing import PyTree
 from dovetail._core.basis.operands import as_operand
@@ -124,7 +125,7 @@ def pmap(
             ),
             *[0] * pytree.structure(kwargs).num_leaves,
         ]
-        dims, size = _dims_and_size(leaves, dims, names, axis_size, name)
+        dims, size = mapped_dims(leaves, dims, axis_size, lambda: names, f"pmap of {name}")
         mesh = _mesh(size, axis, devices, backend, name)
         flat = FlatFunction(of_element, tree, keywords=True)
         places: list[int | None] = []
@@ -161,46 +162,6 @@ def pmap(
 
 def _integers(numbers: int | Iterable[int]) -> tuple[int, ...]:
     return (numbers,) if isinstance(numbers, int) else tuple(numbers)
-
-
-def _dims_and_size(
-    leaves: Sequence[Any],
-    dims: Sequence[int | None],
-    names: Sequence[str],
-    axis_size: int | None,
-    function: str,
-) -> tuple[list[int | None], int]:
-    """Non-negative mapped dimensions, and their common size."""
-    axes: list[int | None] = []
-    sizes: dict[str, int] = {}
-    for leaf, dim, what in zip(leaves, dims, names, strict=True):
-        if dim is None:
-            axes.append(None)
-            continue
-        shape = shape_of(leaf)
-        if not -len(shape) <= dim < len(shape):
-            raise ValueError(
-                f"pmap of {function} was asked to map its argument {what} over axis {dim}, but "
-                f"that has shape {shape}; choose another axis with in_axes, or None to pass it "
-                "whole"
-            )
-        axes.append(dim % len(shape))
-        sizes[what] = shape[dim]
-    if axis_size is not None:
-        sizes["axis_size"] = axis_size
-    distinct = set(sizes.values())
-    if not distinct:
-        raise ValueError(
-            f"pmap of {function} needs at least one mapped argument (in_axes not None), or "
-            "axis_size"
-        )
-    if len(distinct) > 1:
-        listed = ", ".join(f"{what} of {n}" for what, n in sizes.items())
-        raise ValueError(
-            f"pmap of {function} got inconsistent sizes for the mapped axis: {listed}. Pass arrays "
-            "of one size along it, or None in in_axes for what is passed whole"
-        )
-    return axes, distinct.pop()
 
 
 def _mesh(size: int, axis: Hashable, devices: Any, backend: str | None, function: str) -> Mesh:

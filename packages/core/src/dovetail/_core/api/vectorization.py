@@ -103,8 +103,8 @@ def vmap(
             ),
             *[0] * pytree.structure(kwargs).num_leaves,
         ]
-        dims, size = _mapped_dims(
-            leaves, dims, axis_size, lambda: leaf_names(fun, args, kwargs), name
+        dims, size = mapped_dims(
+            leaves, dims, axis_size, lambda: leaf_names(fun, args, kwargs), f"vmap of {name}"
         )
         flat = FlatFunction(fun, tree, keywords=True)
         axis = BatchAxis(axis_name, size, spmd)
@@ -156,19 +156,31 @@ def _check_axes(axes: Any, name: str) -> None:
             raise TypeError(f"{name} of vmap must hold integers and None, got {axis!r} in {axes!r}")
 
 
-def _mapped_dims(
+def mapped_dims(
     leaves: Sequence[Any],
     dims: Sequence[int | None],
     axis_size: int | None,
     names: Callable[[], Sequence[str]],
-    function: str,
+    what: str,
 ) -> tuple[list[int | None], int]:
-    """Non-negative batch dimensions, and their common size."""
+    """Non-negative mapped dimensions, and their common size.
+
+    Args:
+        leaves: flat arguments.
+        dims: for each the dimension that is mapped, negative ones counted from the end, or None.
+        axis_size: the size that they should have, if it was given.
+        names: gives their names, for messages.
+        what: a phrase for the transformation, for messages: `vmap of f`.
+
+    Raises:
+        TypeError: a mapped leaf is not an array.
+        ValueError: it has no such dimension, the sizes differ, or there is none.
+    """
     mapped = [i for i, dim in enumerate(dims) if dim is not None]
     check_array_leaves(
         [leaves[i] for i in mapped],
         lambda: [names()[i] for i in mapped],
-        f"vmap of {function}",
+        what,
         references=True,
     )
     axes: list[int | None] = []
@@ -180,7 +192,7 @@ def _mapped_dims(
         shape = _shape_of(leaf)
         if not -len(shape) <= dim < len(shape):
             raise ValueError(
-                f"vmap of {function} was asked to map its argument {names()[i]} over axis {dim}, "
+                f"{what} was asked to map its argument {names()[i]} over axis {dim}, "
                 f"but that has shape {shape}, of rank {len(shape)}; choose another axis with "
                 "in_axes, or None to pass it whole"
             )
@@ -191,8 +203,7 @@ def _mapped_dims(
         distinct.add(axis_size)
     if not distinct:
         raise ValueError(
-            f"vmap of {function} needs at least one mapped argument (in_axes not None), or "
-            "axis_size"
+            f"{what} needs at least one mapped argument (in_axes not None), or axis_size"
         )
     if len(distinct) > 1:
         listed = "\n".join(
@@ -201,7 +212,7 @@ def _mapped_dims(
         )
         asked = f"\n  axis_size={axis_size}" if axis_size is not None else ""
         raise ValueError(
-            f"vmap of {function} got inconsistent sizes for the mapped axis:\n{listed}{asked}\n"
+            f"{what} got inconsistent sizes for the mapped axis:\n{listed}{asked}\n"
             "Pass arrays of one size along it, or None in in_axes for what is passed whole"
         )
     return axes, distinct.pop()

@@ -25,14 +25,11 @@ class NamedAxis:
     Attributes:
         name: its name.
         size: how many elements, or devices, there are along it.
-        is_manual: whether it is an axis of a mesh, along which a program handles the part of one
-            device; otherwise `vmap` maps over it.
         is_checked: whether types say which values vary along it.
     """
 
     name: AxisName
     size: int
-    is_manual: bool = False
     is_checked: bool = False
 
 

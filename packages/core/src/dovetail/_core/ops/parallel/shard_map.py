@@ -67,7 +67,7 @@ def scaled(shape: Sequence[int], spec: PartitionSpec, sizes: Any, down: bool) ->
 def inside(mesh: Any, axes: frozenset[AxisName], check_vma: bool) -> Iterator[None]:
     """A scope for what runs on one device: its axes have names, and are manual ones of the mesh."""
     own = [
-        NamedAxis(name, size, is_manual=True, is_checked=check_vma)
+        NamedAxis(name, size, is_checked=check_vma)
         for name, size in mesh.shape_tuple
         if name in axes
     ]

@@ -107,17 +107,26 @@ def redivided(buffer: Any, sharding: Any, committed: bool) -> Any:
             f"{present}, and {sharding} has other devices, or another order. "
             "dovetail.experimental.multihost_utils.process_allgather(x, tiled=True) gives its value"
         )
-    program = _identity(buffer.aval, present, sharding)
+    program = dividing_program(buffer.aval, present, sharding, False)
     return program.execute([buffer], committed)[0]._buffer
 
 
 @caches.lru_cache(maxsize=512)
-def _identity(aval: Any, present: Any, sharding: Any) -> Any:
+def dividing_program(aval: Any, present: Any, sharding: Any, donate: bool) -> Any:
+    """A program that divides an array in another way over the same devices.
+
+    Args:
+        aval: the type of the array.
+        present: the sharding that it has.
+        sharding: the one to give it.
+        donate: whether the memory of the array may be used again.
+    """
     from dovetail._core.runtime.calls.dispatch import compile_jaxpr  # deferred: cycle
 
     x = Var(aval)
     jaxpr = Jaxpr([], [x], [x], [], no_effects, DebugInfo("moving", "move"))
-    return compile_jaxpr(ClosedJaxpr(jaxpr, []), Placement([present], [sharding]), name="move")
+    place = Placement([present], [sharding])
+    return compile_jaxpr(ClosedJaxpr(jaxpr, []), place, name="move", donated=[donate])
 
 
 def check_equal(value: Any, sharding: Any, what: str) -> None:

@@ -14,15 +14,14 @@ import numpy as np
 
 from dovetail._core.base import caches
 from dovetail._core.base.bindings import JaxRuntimeError, _jax, is_unreadable, xla_client
-from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, Var, no_effects
 from dovetail._core.ir.partition_spec import PartitionSpec
 from dovetail._core.runtime.arrays import buffers, guards
+from dovetail._core.runtime.arrays.global_arrays import dividing_program
 from dovetail._core.runtime.arrays.memory import placing
 from dovetail._core.runtime.arrays.parts import is_free, is_local, is_on_host, parts_of
 from dovetail._core.runtime.devices import process_ends
 from dovetail._core.runtime.devices.mesh import Mesh
 from dovetail._core.runtime.devices.named_sharding import NamedSharding
-from dovetail._core.runtime.devices.placement import Placement
 from dovetail._core.runtime.devices.sharding import memory_kinds
 
 __all__ = ["move_parts"]
@@ -228,22 +227,11 @@ def _on_devices_of(present: Any, sharding: Any) -> Any:
 
 def _divided_anew(buffer: Any, sharding: Any, committed: bool, donate: bool) -> Any:
     """The data of a buffer divided in another way over the same devices in the same order."""
-    program = _identity(buffer.aval, buffer._sharding, sharding, donate)
+    program = dividing_program(buffer.aval, buffer._sharding, sharding, donate)
     (result,) = program.executable.execute_sharded([buffer]).consume_with_handlers(
         [buffers.handler(buffer.aval, sharding, committed)]
     )
     return result
-
-
-@caches.lru_cache(maxsize=512)
-def _identity(aval: Any, present: Any, sharding: Any, donate: bool) -> Any:
-    """A program that divides an array in another way."""
-    from dovetail._core.runtime.calls.dispatch import compile_jaxpr  # deferred: cycle
-
-    x = Var(aval)
-    jaxpr = Jaxpr([], [x], [x], [], no_effects, DebugInfo("moving", "move"))
-    place = Placement([present], [sharding])
-    return compile_jaxpr(ClosedJaxpr(jaxpr, []), place, name="move", donated=[donate])
 
 
 def _cut(buffer: Any, sharding: Any, committed: bool) -> Any:
