@@ -25,6 +25,7 @@ from dovetail._core.ir.jaxpr import (
     Var,
     no_effects,
 )
+from dovetail._core.trace.current_mesh import undivided_if_manual
 from dovetail._core.trace.mutable_references import Captured, Ref, RefState
 from dovetail._core.trace.primitive import AxesDiffer, Primitive
 from dovetail._core.trace.scopes import NamedScopes
@@ -108,7 +109,9 @@ class StageTrace(Trace):
                 avals.append(atom.aval)
         inferred = primitive.infer(tuple(avals), params)
         if type(inferred) is AxesDiffer:
-            return self._process_alike(primitive, args, {**params, **inferred.changed}, inferred.wanted)
+            return self._process_alike(
+                primitive, args, {**params, **inferred.changed}, inferred.wanted
+            )
         effects = primitive.effects(*avals, **params) if primitive.has_effects else no_effects
         if effects:
             self.effects |= effects
@@ -163,6 +166,8 @@ class StageTrace(Trace):
         except NonArrayArgumentError as error:
             name = "the function's result" if primitive is None else f"primitive {primitive.name!r}"
             raise NonArrayArgumentError(f"{name}: {error}") from None
+        if aval.division is not None:
+            aval = undivided_if_manual(aval)
         literal = as_literal(value, aval)
         if literal is not None:
             return literal

@@ -9,9 +9,11 @@ from dovetail._core.base.errors import NonArrayArgumentError
 from dovetail._core.base.flags import partition
 from dovetail._core.base.source import Transformation, describe
 from dovetail._core.basis.elementwise import add_tangents
+from dovetail._core.basis.resharding import divided_like
 from dovetail._core.basis.structural import instantiate_zeros, is_linear, not_linear
 from dovetail._core.ir.avals import ShapedArray, aval_of
 from dovetail._core.ir.jaxpr import Jaxpr, JaxprEqn, Literal, Var
+from dovetail._core.trace.divisions import lenient
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.scopes import Replay, replaying
 from dovetail._core.trace.zeros import Unwanted, Zero
@@ -40,7 +42,7 @@ def transpose_jaxpr(
         One cotangent for each linear parameter, a `Zero` if the parameter has no influence or its
         cotangent is not wanted.
     """
-    with replaying() as replay:
+    with replaying() as replay, lenient():
         return _transpose_jaxpr(jaxpr, constants, cotangents, linear, wanted, replay)
 
 
@@ -85,6 +87,8 @@ def _transpose_jaxpr(
     def accumulate(var: Any, cotangent: Any) -> None:
         if cotangent is None or type(cotangent) is Zero:
             return
+        if var.aval.division is not aval_of(cotangent).division:
+            cotangent = divided_like(cotangent, var.aval)
         previous = accumulated.get(var)
         accumulated[var] = cotangent if previous is None else add_tangents(previous, cotangent)
 

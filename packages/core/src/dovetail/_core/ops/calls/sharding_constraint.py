@@ -30,10 +30,11 @@ class ShardingConstraint(Primitive):
     name = "sharding_constraint"
     generates_nan = False
     device_parameter: ClassVar[str] = "sharding"
+    types_divisions: ClassVar[bool] = True
 
     def abstract(self, x: Any, *, sharding: Any) -> Any:
         sharding.shard_shape(x.shape)
-        return x
+        return placement.divided_type(x, sharding)
 
     def reference(self, x: Any, *, sharding: Any) -> Any:
         return np.asarray(x)

@@ -28,6 +28,7 @@ from dovetail._core.ops.contraction.dot_algorithms import (
     product_dtype,
 )
 from dovetail._core.ops.shape.dimensions import integers, refuse_sharding
+from dovetail._core.trace.divisions import Labels
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero
 
@@ -259,6 +260,7 @@ class DotGeneral(Primitive):
     """
 
     name = "dot_general"
+    sharding_parameter: ClassVar[str] = "out_sharding"
     accepts_zeros = True
     shown_params: ClassVar[ShownParams] = {
         "precision": is_given,
@@ -277,6 +279,23 @@ class DotGeneral(Primitive):
         out_sharding: Any = None,
     ) -> Any:
         return contracted_aval(self.name, x, y, dimension_numbers, preferred_element_type)
+
+    def labels(
+        self,
+        avals: Sequence[Any],
+        results: Sequence[Any],
+        *,
+        dimension_numbers: DimensionNumbers,
+        **params: Any,
+    ) -> Labels:
+        x, y = ([(side, d) for d in range(a.ndim)] for side, a in zip("xy", avals, strict=True))
+        (xc, yc), (xb, yb) = dimension_numbers
+        x_free = [x[d] for d in free_dimensions(len(x), xc, xb)]
+        y_free = [y[d] for d in free_dimensions(len(y), yc, yb)]
+        for i, j in zip((*xc, *xb), (*yc, *yb), strict=True):
+            y[j] = x[i]
+        result = [*[x[d] for d in xb], *x_free, *y_free]
+        return Labels([x, y], [result], ambiguous=frozenset([x[d] for d in xc]))
 
     def reference(self, x: Any, y: Any, **params: Any) -> Any:
         x, y = np.asarray(x), np.asarray(y)

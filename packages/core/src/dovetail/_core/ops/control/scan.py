@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
@@ -37,6 +37,7 @@ from dovetail._core.ops.control.bodies import (
     tangents_of_body,
     terms_of_body,
 )
+from dovetail._core.ops.control.divisions import scan_body_for
 from dovetail._core.ops.shape.creation import position_dtype
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import wanted_among, with_zeros, without_zeros
@@ -127,6 +128,7 @@ class Scan(Primitive):
     is_control_flow = True
     generates_nan = False
     types_axes = True
+    types_divisions = True
     shown_params: ClassVar[ShownParams] = {"linear": any, "_split_transpose": bool}
 
     def abstract(self, *avals: Any, **params: Any) -> Any:
@@ -166,6 +168,10 @@ class Scan(Primitive):
         rest = [frozenset[Any]()] * (len(body.out_avals) - loop.num_carry)
         body = varying(body, wanted, [*carry, *rest])
         return wanted, ({} if body is loop.jaxpr else {"jaxpr": body})
+
+    def for_divisions(self, avals: Sequence[Any], params: Mapping[str, Any]) -> Mapping[str, Any]:
+        loop = ScanParams.of(params)
+        return scan_body_for(self.name, loop.jaxpr, *loop.split(avals))
 
     def reference(self, *args: Any, **params: Any) -> Any:
         loop = ScanParams.of(params)
@@ -503,7 +509,8 @@ def _stacked_keys(
 
 
 def _stacked(aval: ShapedArray, length: int) -> ShapedArray:
-    return aval.update(shape=(length, *aval.shape))
+    stacked = aval.update(shape=(length, *aval.shape))
+    return stacked if aval.division is None else stacked.with_division(aval.division.inserted(0))
 
 
 def _of_carry(loop: ScanParams, flags: Sequence[bool]) -> Flags:

@@ -22,6 +22,7 @@ from dovetail._core.ops.shape.dimensions import (
     integers,
     refuse_sharding,
 )
+from dovetail._core.trace.divisions import Labels, divided_alike
 from dovetail._core.trace.tracer import ArrayClass
 
 if TYPE_CHECKING:
@@ -44,6 +45,12 @@ class Squeeze(Linear):
             )
         shape = tuple(n for i, n in enumerate(x.shape) if i not in dimensions)
         return make_aval(shape, x.dtype, x.weak_type)
+
+    def labels(
+        self, avals: Sequence[Any], results: Sequence[Any], *, dimensions: tuple[int, ...]
+    ) -> Labels:
+        own = range(avals[0].ndim)
+        return Labels([own], [[d for d in own if d not in dimensions]])
 
     def reference(self, x: Any, *, dimensions: tuple[int, ...]) -> Any:
         return np.squeeze(x, dimensions)
@@ -74,6 +81,11 @@ class Reverse(Linear):
 
     def abstract(self, x: Any, *, dimensions: tuple[int, ...]) -> Any:
         return x
+
+    def labels(
+        self, avals: Sequence[Any], results: Sequence[Any], *, dimensions: tuple[int, ...]
+    ) -> Labels:
+        return divided_alike(avals, results)
 
     def reference(self, x: Any, *, dimensions: tuple[int, ...]) -> Any:
         return np.flip(x, dimensions)
@@ -109,6 +121,12 @@ class Tile(Linear):
             )
         shape = tuple(n * r for n, r in zip(x.shape, reps, strict=True))
         return make_aval(shape, x.dtype, x.weak_type)
+
+    def labels(
+        self, avals: Sequence[Any], results: Sequence[Any], *, reps: tuple[int, ...]
+    ) -> Labels:
+        own = [d if n == 1 else None for d, n in enumerate(reps)]
+        return Labels([own], [own], why="repeats")
 
     def reference(self, x: Any, *, reps: tuple[int, ...]) -> Any:
         return np.tile(x, reps)

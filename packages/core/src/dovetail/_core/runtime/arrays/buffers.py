@@ -41,6 +41,7 @@ __all__ = [
     "put_shared",
     "read",
     "rewrap",
+    "typed",
     "wait",
 ]
 
@@ -61,9 +62,15 @@ _NO_MEMORY: Final = (
 )
 
 
+def typed(aval: Any, sharding: Any) -> Any:
+    """The aval of an array that has a sharding: it says how it is divided over explicit axes."""
+    return aval.with_division(sharding._division(aval.ndim))
+
+
 @caches.lru_cache(maxsize=8192)
 def handler(aval: Any, sharding: Any, committed: bool = False) -> Any:
     """A function that sets the aval, sharding and committed flag of a program's result."""
+    aval = typed(aval, sharding)
     if sharding._plugin_client is None:
         return result_handler(aval, sharding, committed)
     return lambda cell: _from_backend(cell, aval, sharding, committed, "Executable.execute")
@@ -117,7 +124,10 @@ def put(value: Any, aval: Any, sharding: Any, committed: bool = False) -> Buffer
         data = sharding._plugin_client.put(np.asarray(value, aval.dtype), sharding._device)
         return _from_backend([data], aval, sharding, committed, "Client.put")
     parts, semantics = [value], _COPY_DURING_CALL
+    if aval.division is not None:
+        aval = aval.with_division(None)
     if len(sharding._device_list) > 1:
+        aval = typed(aval, sharding)
         parts, semantics = _parts(value, sharding)
     try:
         return _batched_device_put(

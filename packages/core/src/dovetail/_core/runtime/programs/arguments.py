@@ -10,6 +10,7 @@ import numpy as np
 from dovetail._core.base import dtypes
 from dovetail._core.base.errors import DeviceMismatchError
 from dovetail._core.base.memory_errors import OutOfMemoryError
+from dovetail._core.ir.abstract_mesh import AbstractMesh
 from dovetail._core.ir.avals import aval_of, make_aval
 from dovetail._core.ir.jaxpr import JaxprEqn, Literal
 from dovetail._core.ir.partition_spec import PartitionSpec
@@ -29,6 +30,7 @@ from dovetail._core.runtime.devices.sharding import (
     SingleDeviceSharding,
     default_sharding,
 )
+from dovetail._core.trace.current_mesh import current_mesh
 
 __all__ = [
     "argument_buffer",
@@ -178,10 +180,19 @@ class AskedPlaces(NamedTuple):
 def shardings_inside(equations: Iterable[JaxprEqn]) -> tuple[Any, ...]:
     """The shardings over devices that equations ask for, each once."""
     found: dict[Any, None] = {}
+    mesh: Any
     for equation in equations:
+        parameter = equation.primitive.sharding_parameter
+        if parameter and equation.params.get(parameter) is not None:
+            mesh = current_mesh()
+            # Types name no devices: those of the current mesh are meant, if it is such a mesh.
+            divided = equation.params[parameter]
+            if isinstance(mesh, Mesh) and mesh.shape_tuple == divided.mesh.shape_tuple:
+                found[NamedSharding(mesh, PartitionSpec())] = None
+            continue
         parameter = equation.primitive.device_parameter
         given = equation.params[parameter] if parameter else None
-        mesh: Any = getattr(given, "mesh", given)
+        mesh = getattr(given, "mesh", given)
         if isinstance(mesh, Mesh):
             found[NamedSharding(mesh, PartitionSpec()) if given is mesh else given] = None
     return tuple(found)
@@ -303,6 +314,8 @@ def _committed_place(leaf: Any) -> Any:
         return leaf._buffer._sharding if leaf._buffer._committed else None
     sharding = getattr(leaf, "sharding", None)
     sharding = sharding.sharding if type(sharding) is Format else sharding
+    if isinstance(getattr(sharding, "mesh", None), AbstractMesh):
+        return None  # it says how an array is divided, and not over which devices
     return sharding if isinstance(sharding, Sharding) else None
 
 

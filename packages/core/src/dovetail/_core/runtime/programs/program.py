@@ -112,6 +112,9 @@ class LoadedProgram:
         self.in_shardings = [sharding._of_argument(i) for i in range(len(self.kept))]
         ranks = [aval.ndim for aval in self.physical_out_avals]
         self.out_shardings = sharding._of_results(executable, ranks)
+        self.physical_out_avals = list(
+            map(buffers.typed, self.physical_out_avals, self.out_shardings)
+        )
 
     @property
     def returns_arrays(self) -> bool:
