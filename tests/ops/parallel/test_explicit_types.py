@@ -279,6 +279,100 @@ def test_what_is_ambiguous(name: str) -> None:
             way(*operands)
 
 
+#: name: (function, operands, the type of the result); the mesh is set.
+ASKED: dict[str, tuple[Any, tuple[Any, ...], str]] = {
+    "dot, whole": (lambda a, b: jnp.dot(a, b, out_sharding=P()), (K, WX), "float32[8,6]"),
+    "dot": (lambda a, b: jnp.dot(a, b, out_sharding=P("x")), (K, WX), "float32[8@x,6]"),
+    "matmul": (lambda a, b: jnp.matmul(a, b, out_sharding=P("y")), (K, WX), "float32[8@y,6]"),
+    "matmul of stacks": (
+        lambda m: jnp.matmul(m, m, out_sharding=P("y")),
+        (M,),
+        "float32[2@y,3,3]",
+    ),
+    "dot_general": (
+        lambda a, b: lax.dot_general(
+            a, b, (((1,), (0,)), ((), ())), out_sharding=NamedSharding(MESH, P(None, "y"))
+        ),
+        (K, WX),
+        "float32[8,6@y]",
+    ),
+    "grad of dot": (
+        dt.grad(dt.jit(lambda a, b: (jnp.dot(a, b, out_sharding=P("x")) ** 2).sum())),
+        (K, WX),
+        "float32[8,4@x]",
+    ),
+    "vmap of dot": (
+        dt.vmap(lambda a, b: jnp.dot(a, b, out_sharding=P()), (0, None)),
+        (K, WX),
+        "float32[8,6]",
+    ),
+    "reshape": (lambda b: jnp.reshape(b, 32, out_sharding=P("y")), (B,), "float32[32@y]"),
+    "lax.reshape": (
+        lambda b: lax.reshape(b, (4, 8), out_sharding=P(None, "x")),
+        (B,),
+        "float32[4,8@x]",
+    ),
+    "broadcast_to": (
+        lambda w: jnp.broadcast_to(w, (2, 4, 6), out_sharding=P("x")),
+        (W,),
+        "float32[2@x,4,6]",
+    ),
+    "get": (
+        lambda a: jnp.asarray(a).at[np.array([1, 2])].get(out_sharding=P("y")),
+        (A,),
+        "float32[2@y,4]",
+    ),
+    "set": (
+        lambda a: jnp.asarray(a).at[0].set(1.0, out_sharding=P("x")),
+        (A,),
+        "float32[8@x,4]",
+    ),
+    "zeros": (lambda: jnp.zeros((8, 4), out_sharding=P("x")), (), "float32[8@x,4]"),
+    "full": (lambda: jnp.full(8, 2.5, out_sharding=P("y")), (), "float32[8@y]"),
+    "arange": (lambda: jnp.arange(8, out_sharding=P("x")), (), "int32[8@x]"),
+}
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_out_sharding(name: str) -> None:
+    function, operands, expected = ASKED[name]
+    with dt.set_mesh(MESH):
+        results = [function(*operands), dt.jit(function)(*operands)]
+        plain = function(*(jnp.asarray(np.asarray(x)) for x in operands))
+    for result in results:
+        assert str(dt.typeof(result)) == expected
+        np.testing.assert_allclose(result, plain, rtol=2e-5)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: jnp.dot(K, WX, out_sharding="x"), TypeError, "dot: out_sharding must be a Part"),
+        (lambda: jnp.zeros(4, out_sharding="x"), TypeError, "zeros: out_sharding must be a Part"),
+        (lambda: jnp.dot(K, WX, out_sharding=P("z")), ValueError, "has no axis 'z'"),
+        (lambda: jnp.zeros(3, out_sharding=P("x")), ValueError, "Pad it to 4"),
+        (lambda: jnp.dot(K, WX, out_sharding=P("x", "x")), ValueError, "each axis once"),
+        (lambda: jnp.dot(K, WX, out_sharding=P(None, None, "x")), ValueError, "has 2 dimensions"),
+        (
+            lambda: jnp.dot(K, np.ones((4, 3), np.float32), out_sharding=P(None, "x")),
+            ValueError,
+            "3 is no multiple of 2",
+        ),
+    ],
+)
+def test_out_sharding_that_cannot_be(call: Any, error: Any, message: str) -> None:
+    with dt.set_mesh(MESH), pytest.raises(error, match=message):
+        call()
+
+
+def test_out_sharding_needs_a_mesh() -> None:
+    with pytest.raises(ValueError, match="there is no current mesh: set one"):
+        jnp.dot(K, WX, out_sharding=P("x"))
+    mesh = dt.make_mesh((2, 2), ("x", "y"), axis_types=(AxisType.Auto, AxisType.Auto))
+    with dt.set_mesh(mesh), pytest.raises(ValueError, match="no axis of the type Explicit"):
+        jnp.dot(np.ones((8, 4)), np.ones((4, 6)), out_sharding=P("x"))
+
+
 def test_a_derivative_settles_nothing_for_programs() -> None:
     """What is given up in a backward pass is an error where a program says it."""
 

@@ -14,7 +14,7 @@ import numpy as np
 from dovetail._core.base import dtypes
 from dovetail._core.base.errors import ShapeError
 from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval, shape_of
-from dovetail._core.ir.division import Division
+from dovetail._core.ir.division import Division, asked
 from dovetail._core.ir.jaxpr import Literal
 from dovetail._core.ir.shown_params import ShownParams, is_given, never
 from dovetail._core.trace.divisions import Labels, reshaped
@@ -346,7 +346,7 @@ def batched_division(wanted: Division | None, x: Any, at: int = 0, dim: int = 0)
     own = aval_of(x).division
     used = [axis for axes in wanted.dims for axis in axes]
     axes = () if own is None else tuple([axis for axis in own.dims[dim] if axis not in used])
-    return wanted.inserted(at, axes)
+    return asked(wanted.mesh, (*wanted.dims[:at], axes, *wanted.dims[at:]))
 
 
 def reduced_aval(name: str, x: Any, axes: tuple[int, ...]) -> ShapedArray:

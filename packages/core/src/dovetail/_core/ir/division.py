@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 from dovetail._core.ir.abstract_mesh import AbstractMesh
 from dovetail._core.ir.partition_spec import PartitionSpec, axes_of
 
-__all__ = ["Axes", "Dims", "Division", "division", "division_of_spec"]
+__all__ = ["Axes", "Dims", "Division", "asked", "division", "division_of_spec"]
 
 #: The axes that one dimension is divided over, the first one most coarsely.
 Axes = tuple[Hashable, ...]
@@ -66,7 +66,7 @@ class Division:
         return str(self.spec)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (division, (self.mesh, self.dims))
+        return (asked, (self.mesh, self.dims))
 
     def __copy__(self) -> Division:
         return self
@@ -94,6 +94,15 @@ def division(mesh: AbstractMesh, dims: Iterable[Axes]) -> Division | None:
     dims = tuple(dims)
     if not any(dims):
         return None
+    return asked(mesh, dims)
+
+
+def asked(mesh: AbstractMesh, dims: Iterable[Axes]) -> Division:
+    """A `Division` that may divide no dimension: what an operation is asked for.
+
+    Types have None in its place.
+    """
+    dims = tuple(dims)
     key = (mesh, dims)
     found = _interned.get(key)
     if found is None:

@@ -15,7 +15,7 @@ from functools import partial
 from math import prod
 from typing import Any, Final, NamedTuple, NoReturn
 
-from dovetail._core.base.errors import ShardingTypeError
+from dovetail._core.base.errors import ShapeError, ShardingTypeError
 from dovetail._core.base.restoring import Restoring
 from dovetail._core.base.source import describe
 from dovetail._core.ir.abstract_mesh import AbstractMesh
@@ -24,6 +24,7 @@ from dovetail._core.ir.division import Axes, Dims, Division, division
 
 __all__ = [
     "Labels",
+    "asked_of",
     "carried_divisions",
     "divided_alike",
     "divided_results",
@@ -246,6 +247,28 @@ def divided_results(
             dims.append(axes)
         found.append(division(mesh, dims))
     return found
+
+
+def asked_of(name: str, wanted: Division, result: Any) -> Division | None:
+    """How a result is divided that is asked to be divided in a given way.
+
+    Raises:
+        ShapeError: it has another number of dimensions, or one cannot be divided evenly.
+    """
+    if len(wanted.dims) != result.ndim:
+        raise ShapeError(
+            f"{name}: out_sharding is {wanted.spec}, for an array of {len(wanted.dims)} "
+            f"dimensions, and the result is {result}"
+        )
+    for d, n in enumerate(result.shape):
+        parts = wanted.parts(d)
+        if n % parts:
+            raise ShapeError(
+                f"{name}: dimension {d} of the result, {result}, cannot be divided evenly over "
+                f"{_names(wanted.dims[d])}: {n} is no multiple of {parts}. Leave it whole: its "
+                f"entry in out_sharding, {wanted.spec}, would be None"
+            )
+    return division(wanted.mesh, wanted.dims)
 
 
 def refuse_unruled(name: str, avals: Sequence[Any]) -> None:

@@ -15,6 +15,7 @@ from dovetail._core.ir.shown_params import ShownParams
 from dovetail._core.ir.walk import Reduction, jaxprs_and_closed_jaxprs
 from dovetail._core.trace.divisions import (
     Labels,
+    asked_of,
     divided_results,
     refuse_unruled,
     settled,
@@ -371,7 +372,7 @@ class Primitive:
         results = inferred if self.multiple_results else [inferred]
         asked = params.get(self.sharding_parameter) if self.sharding_parameter else None
         if asked is not None:
-            divided: Sequence[Any] = [asked] * len(results)
+            divided: Sequence[Any] = [asked_of(self.name, asked, aval) for aval in results]
         else:
             divided = self.divisions(avals, results, **params)
         typed = [

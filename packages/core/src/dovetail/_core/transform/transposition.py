@@ -83,11 +83,14 @@ def _transpose_jaxpr(
         backward.append(eqn)
 
     accumulated: dict[Var, Any] = {}
+    # Whether cotangents may be divided where the primals are not.
+    given = [*constants, *(ct for ct in cotangents if type(ct) is not Zero)]
+    divided = any(aval_of(value).division is not None for value in given)
 
     def accumulate(var: Any, cotangent: Any) -> None:
         if cotangent is None or type(cotangent) is Zero:
             return
-        if var.aval.division is not aval_of(cotangent).division:
+        if var.aval.division is not None or (divided and aval_of(cotangent).division is not None):
             cotangent = divided_like(cotangent, var.aval)
         previous = accumulated.get(var)
         accumulated[var] = cotangent if previous is None else add_tangents(previous, cotangent)

@@ -170,7 +170,7 @@ class Scan(Primitive):
         return wanted, ({} if body is loop.jaxpr else {"jaxpr": body})
 
     def for_divisions(self, avals: Sequence[Any], params: Mapping[str, Any]) -> Mapping[str, Any]:
-        loop = ScanParams.of(params)
+        loop = ScanParams.of(dict(params))
         return scan_body_for(self.name, loop.jaxpr, *loop.split(avals))
 
     def reference(self, *args: Any, **params: Any) -> Any:

@@ -192,10 +192,10 @@ class ScatterFamily(Primitive):
         return operand
 
     def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
-        operand, _, updates = avals
+        operand, indices, updates = avals
         numbers = params["dimension_numbers"]
         sizes = window_sizes(operand.ndim, updates.shape, numbers)
-        return scatter_labels(*avals, numbers, sizes)
+        return scatter_labels(operand, indices, updates, numbers, sizes)
 
     def reference(self, operand: Any, indices: Any, updates: Any, **params: Any) -> Any:
         out = np.array(operand)

@@ -180,19 +180,17 @@ class AskedPlaces(NamedTuple):
 def shardings_inside(equations: Iterable[JaxprEqn]) -> tuple[Any, ...]:
     """The shardings over devices that equations ask for, each once."""
     found: dict[Any, None] = {}
-    mesh: Any
     for equation in equations:
         parameter = equation.primitive.sharding_parameter
         if parameter and equation.params.get(parameter) is not None:
-            mesh = current_mesh()
             # Types name no devices: those of the current mesh are meant, if it is such a mesh.
-            divided = equation.params[parameter]
-            if isinstance(mesh, Mesh) and mesh.shape_tuple == divided.mesh.shape_tuple:
-                found[NamedSharding(mesh, PartitionSpec())] = None
+            current, divided = current_mesh(), equation.params[parameter]
+            if isinstance(current, Mesh) and current.shape_tuple == divided.mesh.shape_tuple:
+                found[NamedSharding(current, PartitionSpec())] = None
             continue
         parameter = equation.primitive.device_parameter
         given = equation.params[parameter] if parameter else None
-        mesh = getattr(given, "mesh", given)
+        mesh: Any = getattr(given, "mesh", given)
         if isinstance(mesh, Mesh):
             found[NamedSharding(mesh, PartitionSpec()) if given is mesh else given] = None
     return tuple(found)
