@@ -171,8 +171,7 @@ def reshape(
         order: "C" for row-major order of elements, "F" for column-major order.
         copy: True to give the result its own memory; False raises only where a view would be
             needed.
-        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
-            mesh, or a `NamedSharding`.
+        out_sharding: a `PartitionSpec` over the current mesh, or a `NamedSharding`, for the result.
 
     Returns:
         An array of that shape. It is never a view: arrays are immutable.
@@ -195,8 +194,7 @@ def reshape(
         return reshaped(x, sizes)
     if order != "F":
         raise ValueError(f"reshape: order must be 'C' or 'F', got {order!r}")
-    result = _transposed(reshaped(_transposed(x), sizes[::-1]))
-    return placed("reshape", result, out_sharding)
+    return placed("reshape", _transposed(reshaped(_transposed(x), sizes[::-1])), out_sharding)
 
 
 def _transposed(x: Any) -> Any:
@@ -217,8 +215,7 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: Sharding | None = Non
     Args:
         a: array or scalar.
         order: "C" for row-major order, "F" for column-major order.
-        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
-            mesh, or a `NamedSharding`.
+        out_sharding: a `PartitionSpec` over the current mesh, or a `NamedSharding`, for the result.
 
     Returns:
         An array of rank 1.
@@ -230,9 +227,8 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: Sharding | None = Non
     """
     if order not in ("C", "F", "A", "K"):
         raise ValueError(f"ravel: order must be 'C', 'F', 'A' or 'K', got {order!r}")
-    if not size(a):
-        return reshape(a, (0,), out_sharding=out_sharding)
-    return reshape(a, (-1,), "C" if order in ("K", "A") else order, out_sharding=out_sharding)
+    sizes = (-1,) if size(a) else (0,)
+    return reshape(a, sizes, "C" if order in ("K", "A") else order, out_sharding=out_sharding)
 
 
 def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
@@ -305,8 +301,7 @@ def broadcast_to(
     Args:
         array: array or scalar.
         shape: a size, or a sequence of sizes.
-        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
-            mesh, or a `NamedSharding`.
+        out_sharding: a `PartitionSpec` over the current mesh, or a `NamedSharding`, for the result.
 
     Returns:
         An array of that shape.

@@ -184,7 +184,8 @@ def shardings_inside(equations: Iterable[JaxprEqn]) -> tuple[Any, ...]:
         parameter = equation.primitive.sharding_parameter
         if parameter and equation.params.get(parameter) is not None:
             # Types name no devices: those of the current mesh are meant, if it is such a mesh.
-            current, divided = current_mesh(), equation.params[parameter]
+            divided = equation.params[parameter]
+            current: Any = current_mesh()
             if isinstance(current, Mesh) and current.shape_tuple == divided.mesh.shape_tuple:
                 found[NamedSharding(current, PartitionSpec())] = None
             continue
