@@ -190,7 +190,7 @@ def shardings_inside(equations: Iterable[JaxprEqn]) -> tuple[Any, ...]:
                 found[NamedSharding(current, PartitionSpec())] = None
             continue
         parameter = equation.primitive.device_parameter
-        given = equation.params[parameter] if parameter else None
+        given: Any = equation.params[parameter] if parameter else None
         mesh: Any = getattr(given, "mesh", given)
         if isinstance(mesh, Mesh):
             found[NamedSharding(mesh, PartitionSpec()) if given is mesh else given] = None
