@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any, Final
 
 from dovetail._core.base.errors import NonArrayArgumentError
@@ -42,8 +43,21 @@ def transpose_jaxpr(
         One cotangent for each linear parameter, a `Zero` if the parameter has no influence or its
         cotangent is not wanted.
     """
-    with replaying() as replay, lenient():
-        return _transpose_jaxpr(jaxpr, constants, cotangents, linear, wanted, replay)
+    divided = _is_divided(jaxpr, cotangents)
+    with replaying() as replay, lenient() if divided else nullcontext():
+        return _transpose_jaxpr(jaxpr, constants, cotangents, linear, wanted, replay, divided)
+
+
+def _is_divided(jaxpr: Jaxpr, cotangents: Sequence[Any]) -> bool:
+    """Whether values are divided over the explicit axes of a mesh."""
+    for v in (*jaxpr.constvars, *jaxpr.invars):
+        if v.aval.division is not None:
+            return True
+    for eqn in jaxpr.eqns:
+        for v in eqn.outvars:
+            if v.aval.division is not None:
+                return True
+    return any(type(ct) is not Zero and aval_of(ct).division is not None for ct in cotangents)
 
 
 def _transpose_jaxpr(
@@ -53,6 +67,7 @@ def _transpose_jaxpr(
     linear: Sequence[bool],
     wanted: Sequence[bool] | None,
     replay: Replay,
+    divided: bool,
 ) -> list[Any]:
     parameters, others = partition(linear, jaxpr.invars)
     linear_vars: set[Var] = set(parameters)
@@ -83,14 +98,11 @@ def _transpose_jaxpr(
         backward.append(eqn)
 
     accumulated: dict[Var, Any] = {}
-    # Whether cotangents may be divided where the primals are not.
-    given = [*constants, *(ct for ct in cotangents if type(ct) is not Zero)]
-    divided = any(aval_of(value).division is not None for value in given)
 
     def accumulate(var: Any, cotangent: Any) -> None:
         if cotangent is None or type(cotangent) is Zero:
             return
-        if var.aval.division is not None or (divided and aval_of(cotangent).division is not None):
+        if divided:
             cotangent = divided_like(cotangent, var.aval)
         previous = accumulated.get(var)
         accumulated[var] = cotangent if previous is None else add_tangents(previous, cotangent)
