@@ -102,7 +102,15 @@ EXAMPLES = (
     "harmonic_oscillator",
     "logistic_regression",
     "transformer",
+    "turbulence",
+    "sharded_digits",
+    "tensor_parallel_transformer",
+    "ring_attention",
+    "pipeline",
 )
+
+FIGURES_ONLY = ("sharded_digits", "tensor_parallel_transformer", "ring_attention", "pipeline")
+"""Examples that draw no picture."""
 
 
 @nox.session
@@ -110,8 +118,9 @@ def examples(session: nox.Session) -> None:
     """Run the examples, each under a minute; after `--`: those that it names."""
     install(session, *group("demo"))
     for name in session.posargs or EXAMPLES:
-        picture = f"{session.create_tmp()}/{name}.png"
-        session.run("python", f"examples/{name}.py", "--picture", picture)
+        picture = ("--picture", f"{session.create_tmp()}/{name}.png")
+        words = () if name in FIGURES_ONLY else picture
+        session.run("python", f"examples/{name}.py", *words)
 
 
 @nox.session
@@ -407,6 +416,23 @@ def bench_numpy(session: nox.Session) -> None:
     own = str(Path(session.bin) / "python")
     pythons = ("--dovetail", own, "--jax", python)
     session.run(own, "benchmarks/compare_numpy_functions.py", *pythons, *words)
+
+
+def bench_devices(session: nox.Session) -> None:
+    """Measure programs and transfers over eight CPU devices against JAX, interleaved."""
+    install(session)
+    python = install_jax(session)
+    words = session.posargs or ["--output", "benchmarks/devices.md"]
+    own = str(Path(session.bin) / "python")
+    pythons = ("--dovetail", own, "--jax", python)
+    session.run(own, "benchmarks/compare_devices.py", *pythons, *words)
+
+
+nox.session(bench_devices)
+for _version in PYTHONS:
+    nox.session(
+        bench_devices, name=f"bench_devices-{_version}", python=find_python(_version) or _version
+    )
 
 
 @nox.session

@@ -12,6 +12,7 @@ UTIL_BY_TRADITION = {
     "chi2.py",
     "flatten_util.py",
     "mesh_utils.py",
+    "multihost_utils.py",
     "test_mesh_utils.py",
     "tree_util.py",
 }

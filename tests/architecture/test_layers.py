@@ -34,6 +34,21 @@ CIRCLES_ON_PURPOSE = {
     ("dovetail._core.runtime.arrays.buffers", "dovetail._core.runtime.arrays.array"): (
         "a buffer is converted on its device as an array"
     ),
+    ("dovetail._core.runtime.arrays.buffers", "dovetail._core.runtime.arrays.moving"): (
+        "what moves between several devices is put together out of buffers"
+    ),
+    ("dovetail._core.runtime.arrays.moving", "dovetail._core.runtime.calls.dispatch"): (
+        "an array is divided anew by a program"
+    ),
+    ("dovetail._core.runtime.arrays.moving", "dovetail._core.runtime.arrays.array"): (
+        "a part of a buffer is computed on its device as that of an array"
+    ),
+    ("dovetail._core.runtime.arrays.parts", "dovetail._core.runtime.arrays.array"): (
+        "a buffer that jaxlib must not see is reshaped as an array"
+    ),
+    ("dovetail._core.runtime.arrays.global_arrays", "dovetail._core.runtime.calls.dispatch"): (
+        "an array over several processes is divided anew by a program"
+    ),
 }
 
 

@@ -51,6 +51,9 @@ OF_TREES = frozenset(
             "broadcast",
             "flatten",
         ),
+        *("make_array_from_process_local_data", "pmap", "reshard", "shard_map", "smap"),
+        *("all_gather", "all_to_all", "pbroadcast", "pcast", "pmax", "pmean", "pmin", "ppermute"),
+        *("pshuffle", "psum", "psum_scatter", "pswapaxes", "pvary", "with_sharding_constraint"),
         *("flatten_with_path", "leaves", "leaves_with_path", "map", "map_with_path"),
         *("reduce_associative", "structure", "transpose", "unflatten"),
     }

@@ -68,7 +68,10 @@ OPTIONS: dict[str, Row] = {
     "check_tracer_leaks": ON,
     "compilation_cache_dir": Row(None, "/elsewhere", "/elsewhere"),
     "compilation_cache_max_size": Row(1 << 30, 1_000_000, "1_000_000"),
+    "cpu_collectives_implementation": Row("gloo", "mpi", "mpi"),
     "cpu_enable_async_dispatch": OFF,
+    "cpu_get_global_topology_timeout_minutes": Row(5, 1, "1"),
+    "cpu_get_local_topology_timeout_minutes": Row(2, 1, "1"),
     "cpu_kernels": OFF,
     "cpu_retained_memory": Row(1 << 30, 0, "0"),
     "cuda_visible_devices": Row("all", "0,2", "0,2"),
@@ -108,6 +111,7 @@ OPTIONS: dict[str, Row] = {
     "platform_name": Row(None, "cpu", "cpu"),
     "platforms": Row(None, "cuda,cpu", "cuda, cpu"),
     "raise_persistent_cache_errors": ON,
+    "process_timeout": Row(300, 5, "5"),
     "random_seed_offset": Row(0, 3, "3"),
     "slow_plugin_seconds": Row(10.0, 0.5, "0.5"),
     "softmax_custom_jvp": ON,
@@ -126,6 +130,7 @@ OURS = {
     "debug_checks",
     "disabled_plugins",
     "index_mode",
+    "process_timeout",
     "slow_plugin_seconds",
 }
 AFFECTING = {
@@ -153,7 +158,10 @@ AFFECTING = {
     "threefry_partitionable",
 }
 STARTUP = {
+    "cpu_collectives_implementation",
     "cpu_enable_async_dispatch",
+    "cpu_get_global_topology_timeout_minutes",
+    "cpu_get_local_topology_timeout_minutes",
     "cpu_retained_memory",
     "cuda_visible_devices",
     "num_cpu_devices",

@@ -116,3 +116,47 @@ def test_our_options_are_ours(first):
         "with jax.disable_jit():\n"
         "    assert f(1.0) == 2.0\n"
     )
+
+
+SEVERAL = """
+import os
+os.environ["DOVETAIL_NUM_CPU_DEVICES"] = os.environ["JAX_NUM_CPU_DEVICES"] = "4"
+import sys
+import numpy as np
+ROWS = np.arange(32.0, dtype=np.float32).reshape(8, 4)
+
+def ours_apart():
+    import dovetail as dt
+    from dovetail.sharding import Mesh, NamedSharding, PartitionSpec as P
+    mesh = Mesh(np.array(dt.devices()).reshape(2, 2), ("x", "y"))
+    x = dt.device_put(ROWS, NamedSharding(mesh, P("x", "y")))
+    y = dt.device_put(x, NamedSharding(mesh, P("y")))
+    for array in (x, y, x + 0):
+        np.testing.assert_array_equal(np.asarray(array), ROWS)
+        for shard in array.addressable_shards:
+            assert type(shard.data) is type(x)
+            np.testing.assert_array_equal(np.asarray(shard.data + 0), ROWS[shard.index])
+
+def theirs_apart():
+    import jax, jax.numpy as jnp
+    from jax.sharding import NamedSharding, PartitionSpec as P
+    for rows in (ROWS, ROWS[:4, :2], ROWS[:4]):
+        taken = jnp.from_dlpack(np.ascontiguousarray(rows))
+        np.testing.assert_array_equal(jnp.cumsum(taken), np.cumsum(rows))
+    x = jax.device_put(ROWS, NamedSharding(jax.make_mesh((4,), ("x",)), P("x")))
+    for shard in x.addressable_shards:
+        np.testing.assert_array_equal(jnp.sin(shard.data), jnp.sin(ROWS[shard.index]))
+"""
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        "ours_apart(); assert 'jax' not in sys.modules; theirs_apart(); ours_apart()",
+        "theirs_apart(); ours_apart(); theirs_apart()",
+        "import jax; ours_apart(); theirs_apart(); ours_apart()",
+        "import dovetail, jax; theirs_apart(); ours_apart()",
+    ],
+)
+def test_arrays_over_several_devices_are_taken_apart(order):
+    _run(SEVERAL + order)

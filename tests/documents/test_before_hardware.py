@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import doctest
 import importlib.util
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -27,16 +27,8 @@ def _runnable() -> str:
     return re.sub(rf"# needs ({'|'.join(skipped)})$", "# doctest: +SKIP", TEXT, flags=re.MULTILINE)
 
 
-def test_the_examples() -> None:
-    test = doctest.DocTestParser().get_doctest(
-        _runnable().replace("```", ""), {"__name__": "__main__"}, PAGE.name, str(PAGE), 0
-    )
-    assert len(test.examples) > 10
-    output: list[str] = []
-    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-    result = doctest.DocTestRunner(optionflags=flags).run(test, out=output.append)
-    assert result.failed == 0, "".join(output)
-    assert result.attempted > 10
+def test_the_examples(run_page: Callable[[Path, str], int]) -> None:
+    assert run_page(PAGE, _runnable()) > 10
 
 
 @pytest.mark.parametrize("name", HARDWARE)

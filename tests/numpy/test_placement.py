@@ -11,6 +11,8 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax, nn, random
+from dovetail.sharding import Mesh, NamedSharding
+from dovetail.sharding import PartitionSpec as P
 
 LIKE: dict[str, Callable[[Any], Any]] = {
     "zeros_like": jnp.zeros_like,
@@ -78,6 +80,34 @@ def test_committed_arrays(name: str, shape: tuple[int, ...]) -> None:
     assert there.committed
     assert there.dtype == here.dtype
     np.testing.assert_array_equal(np.asarray(there), np.asarray(here))
+
+
+#: Those of them whose results are divided as the argument is.
+DIVIDED = (
+    "zeros_like",
+    "ones_like",
+    "empty_like",
+    "full_like",
+    "full_like of an array",
+    "zeros_like with a dtype",
+    "lax.full_like",
+    "in a tree",
+    "of its namespace",
+)
+
+
+@pytest.mark.parametrize("name", LIKE)
+def test_arrays_over_a_mesh(name: str) -> None:
+    mesh = Mesh(np.array(dt.devices()[:4]).reshape(2, 2), ("x", "y"))
+    x = np.arange(48, dtype=np.float32).reshape(8, 6) - 9
+    divided = dt.device_put(x, NamedSharding(mesh, P("x", "y")))
+    result = LIKE[name](divided)
+    wanted = np.asarray(LIKE[name](jnp.asarray(x)))
+    assert result.dtype == wanted.dtype
+    np.testing.assert_allclose(np.asarray(result), wanted, rtol=1e-6)
+    if name in DIVIDED:
+        assert result.sharding is divided.sharding
+    np.testing.assert_allclose(result + divided.ravel()[0], wanted + x[0, 0], rtol=1e-6)
 
 
 RANDOM: dict[str, Callable[[Any], Any]] = {

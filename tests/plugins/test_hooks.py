@@ -56,12 +56,12 @@ def test_the_api_version_changes_with_the_hooks():
     """A hook or argument that is added raises the minor number; one that goes, the major."""
     arguments = {name: tuple(inspect.signature(hook).parameters) for name, hook in HOOKS.items()}
     assert (PLUGIN_API, arguments) == (
-        (1, 1),
+        (1, 2),
         {
             "dovetail_backend_info": (),
             "dovetail_probe": ("platform",),
             "dovetail_environment": ("platform",),
-            "dovetail_make_client": ("platform", "options"),
+            "dovetail_make_client": ("platform", "options", "processes"),
             "dovetail_lowerings": ("platform",),
             "dovetail_compile_options": ("platform", "options", "operations"),
             "dovetail_compile": ("request",),

@@ -379,7 +379,7 @@ def test_platforms_are_told_while_clients_are_made(monkeypatch):
     stopped = threading.Event()
     errors = []
 
-    def make(platform, options):
+    def make(platform, options, processes):
         return Plain()
 
     def ask():
@@ -408,7 +408,7 @@ def test_platforms_are_told_while_clients_are_made(monkeypatch):
 
 def test_a_client_that_serves_two_platforms_keeps_the_first(monkeypatch):
     client = Plain()
-    made = types.SimpleNamespace(make_client=lambda platform, options: client)
+    made = types.SimpleNamespace(make_client=lambda *arguments: client)
     monkeypatch.setattr(clients, "_origins", {})
     monkeypatch.setattr(clients, "_clients", {})
     monkeypatch.setattr(clients, "manager", lambda: made)

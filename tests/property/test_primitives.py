@@ -44,6 +44,7 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "all_gather": "tests/ops/parallel/test_collectives.py",
     "all_gather_invariant": "tests/ops/parallel/test_collectives.py",
     "all_to_all": "tests/ops/parallel/test_collectives.py",
+    "custom_partitioning": "tests/ops/parallel/test_custom_partitioning.py",
     "axis_index": "tests/ops/parallel/test_collectives.py",
     "pbroadcast": "tests/ops/parallel/test_collectives.py",
     "pmax": "tests/ops/parallel/test_collectives.py",
@@ -52,6 +53,7 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "psum": "tests/ops/parallel/test_collectives.py",
     "psum_invariant": "tests/ops/parallel/test_collectives.py",
     "pvary": "tests/ops/parallel/test_collectives.py",
+    "ragged_all_to_all": "tests/ops/parallel/test_ragged.py",
     "reduce_scatter": "tests/ops/parallel/test_collectives.py",
     "shard_map": "tests/ops/parallel/test_shard_map.py",
     "sharding_constraint": "tests/runtime/devices/test_programs_over_meshes.py",
@@ -64,7 +66,8 @@ TESTED_ELSEWHERE: dict[str, str] = {
 ABSENT_RULES: dict[tuple[str, str], str] = {
     (name, "reference"): "it is an operation of several devices; shard_map has the reference"
     for name, file in TESTED_ELSEWHERE.items()
-    if file == "tests/ops/parallel/test_collectives.py" and name != "pvary"
+    if file.endswith(("parallel/test_collectives.py", "parallel/test_ragged.py"))
+    and name != "pvary"
 } | {
     ("after_all", "batch"): "its operands are tokens, which cannot be batched",
     ("create_token", "batch"): "it has no operand that could be batched",

@@ -7,3 +7,4 @@ from dovetail.testing.suites.test_collectives import *  # noqa: F403 - every tes
 from dovetail.testing.suites.test_contract import *  # noqa: F403 - every test of the suite
 from dovetail.testing.suites.test_control_flow import *  # noqa: F403 - every test of the suite
 from dovetail.testing.suites.test_device import *  # noqa: F403 - every test of the suite
+from dovetail.testing.suites.test_processes import *  # noqa: F403 - every test of the suite

@@ -192,7 +192,8 @@ def test_values(name: str, way: str) -> None:
     got = _mapped(way, function)(x)
     np.testing.assert_array_equal(got, want)
     assert got.dtype == np.float32
-    np.testing.assert_array_equal(dt.jit(_mapped(way, function))(x), want)
+    if way == "vmap":
+        np.testing.assert_array_equal(dt.jit(_mapped(way, function))(x), want)
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint32", "bfloat16", "float16", "complex64"])
@@ -342,6 +343,37 @@ def test_elements_that_do_not_differ() -> None:
         lambda x: lax.cond(lax.axis_index("i") > 1, lambda: x + 1, lambda: x), axis_name="i"
     )(x)
     assert chosen.tolist() == [0, 0, 1, 1]
+
+
+@dt.custom_vjp
+def summed_backwards(x: Any) -> Any:
+    return x * 1
+
+
+summed_backwards.defvjp(lambda x: (x * 1, None), lambda _, ct: (lax.psum(ct, "i"),))
+
+
+@dt.custom_jvp
+def tripled(x: Any) -> Any:
+    return lax.psum(x, "i")
+
+
+tripled.defjvp(lambda p, t: (tripled(*p), lax.psum(3 * t[0], "i")))
+
+
+@pytest.mark.parametrize("inside", [lambda f: f, dt.jit, dt.checkpoint])
+@pytest.mark.parametrize("outside", [lambda f: f, dt.jit])
+def test_rules_of_users_name_axes(inside: Callable[..., Any], outside: Callable[..., Any]) -> None:
+    x = np.arange(4, dtype=np.float32)
+    back = dt.vmap(inside(lambda x: summed_backwards(x)), axis_name="i")
+    assert dt.grad(lambda x: (outside(back)(x) * x).sum())(x).tolist() == (6 + x).tolist()
+    forward = outside(dt.vmap(inside(lambda x: tripled(x)), axis_name="i"))
+    assert dt.jvp(forward, (x,), (x,))[1].tolist() == [18] * 4
+
+
+def test_make_jaxpr_of_named_axes() -> None:
+    jaxpr = dt.make_jaxpr(lambda x: lax.psum(x, "i"), axis_env=[("i", 4)])(1.0)
+    assert "psum[axes=('i',) axis_index_groups=None]" in str(jaxpr)
 
 
 def test_trees() -> None:

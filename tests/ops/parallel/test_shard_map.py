@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,12 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax, random
+from dovetail._core.ir.walk import all_equations
 from dovetail.experimental import checkify
+from dovetail.experimental.jet import jet
 from dovetail.extend import evaluate
-from dovetail.sharding import AbstractMesh, NamedSharding
+from dovetail.scipy.sparse.linalg import cg
+from dovetail.sharding import AbstractMesh, ManualAxisType, NamedSharding
 from dovetail.sharding import PartitionSpec as P
 
 MESH = dt.make_mesh((2, 2), ("x", "y"))
@@ -24,6 +28,7 @@ W = jnp.asarray(RNG.normal(size=(6, 3)).astype(np.float32))
 S = jnp.float32(1.3)
 BOTH = ("x", "y")
 SQUARE = P("x", "y")
+ON_MESH = NamedSharding(MESH, SQUARE)
 PARTS = (SQUARE, P(), P())
 ROWS = (P("x", "y"), P("y"), P())
 
@@ -252,6 +257,73 @@ def test_loops_of_unknown_length() -> None:
     np.testing.assert_allclose(f(X, W, S), reference, rtol=1e-5)
 
 
+VALUE = jnp.arange(8.0).reshape(4, 2) / 8
+
+
+def divided(x: Any) -> Any:
+    return mapped(lambda x: jnp.sin(x) * lax.psum(x, "x"))(x)
+
+
+def whole(x: Any) -> Any:
+    return jnp.sin(x) * jnp.tile(x[:2] + x[2:], (2, 1))
+
+
+def _repeat(f: Any, x: Any) -> Any:
+    return lax.while_loop(lambda c: c[1] < 2, lambda c: (f(c[0]), c[1] + 1), (x, 0))[0]
+
+
+AROUND: dict[str, Callable[[Any], Any]] = {
+    "jacfwd": lambda f: dt.jacfwd(f)(VALUE),
+    "jacrev": lambda f: dt.jit(dt.jacrev(f))(VALUE),
+    "hessian": lambda f: dt.hessian(lambda x: f(x).sum())(VALUE),
+    "checkpoint": lambda f: dt.grad(lambda x: dt.checkpoint(f)(x).sum())(VALUE),
+    "scan": lambda f: dt.grad(
+        lambda x: lax.scan(lambda c, _: (f(c), c), x, None, length=3)[0].sum()
+    )(VALUE),
+    "cond": lambda f: lax.cond(VALUE[0, 0] < 1, f, lambda x: x, VALUE),
+    "while_loop": lambda f: _repeat(f, VALUE),
+    "vmap of a compiled gradient": lambda f: dt.vmap(dt.jit(dt.grad(lambda x: f(x).sum())))(
+        jnp.stack([VALUE, VALUE + 1])
+    ),
+    "jet": lambda f: jet(f, (VALUE,), ([VALUE * 0 + 1, VALUE],))[1][1],
+    "linearize": lambda f: dt.linearize(f, VALUE)[1](VALUE),
+    "a captured array": lambda f: dt.jit(lambda x: f(x) + np.ones((50, 50), "f").sum())(VALUE),
+    "donation": lambda f: dt.jit(f, donate_argnums=0)(dt.device_put(VALUE, ON_MESH)),
+    "disable_jit": lambda f: _eagerly(f),
+    "debug_nans": lambda f: dt.debug_nans(True)(f)(VALUE),
+}
+
+
+def _eagerly(f: Any) -> Any:
+    with dt.disable_jit():
+        return f(VALUE)
+
+
+@pytest.mark.laws
+@pytest.mark.parametrize("name", AROUND)
+def test_inside_of(name: str) -> None:
+    around = AROUND[name]
+    np.testing.assert_allclose(around(divided), around(whole), rtol=1e-4, atol=1e-5)
+
+
+def test_captured_arrays_in_programs_inside() -> None:
+    large = np.ones((50, 50), np.float32)
+
+    def turn(carry: Any, _: Any) -> Any:
+        return carry + dt.jit(lambda: large.sum())(), None
+
+    f = mapped(lambda x: lax.scan(turn, x, None, length=2)[0])
+    np.testing.assert_array_equal(dt.jit(f)(VALUE), VALUE + 5000)
+
+
+def test_equations_on_each_device() -> None:
+    """A solver whose condition varies, and whose derivative is the solution of another system."""
+    f = mapped(lambda a, b: cg(lambda v: a * v, b)[0], (P("x"), P("x")), P("x"))
+    a, b = jnp.array([3.0, 3.0, 2.0, 5.0]), jnp.arange(1.0, 5.0)
+    np.testing.assert_allclose(f(a, b), b / a, rtol=1e-4)
+    np.testing.assert_allclose(dt.grad(lambda b: f(a, b).sum())(b), 1 / a, rtol=1e-4)
+
+
 def test_what_types_say() -> None:
     seen: list[str] = []
 
@@ -272,6 +344,8 @@ def test_what_types_say() -> None:
         "float32[]",
         "float32[6,3]{V:y}",
     ]
+    (aval,) = dt.make_jaxpr(mapped(lambda x: x, P("x"), P("x")))(X).eqns[0].params["jaxpr"].in_avals
+    assert aval.manual_axis_type == ManualAxisType(varying=frozenset({"x"}))
     seen.clear()
     mapped(function, (P("x"), P()), P("x"), check_vma=False)(X, W)
     assert all("V" not in text for text in seen)
@@ -291,6 +365,32 @@ def test_what_a_gradient_costs() -> None:
     f = mapped(lambda x, w: lax.psum((x @ w).sum(), BOTH), (P("x", "y"), P("y")), P())
     text = str(dt.make_jaxpr(dt.grad(f, 1))(X, W))
     assert text.count("psum_invariant[axes=('x',)]") == 1
+
+
+def test_what_a_gradient_of_a_loop_costs() -> None:
+    """Parameters of a loop are summed over the devices after it, also of a loop in a loop."""
+
+    def function(x: Any, w: Any) -> Any:
+        def step(carry: Any, row: Any) -> Any:
+            turned = lax.scan(lambda c, _: (jnp.sin(c @ w), None), carry, None, length=2)[0]
+            return turned + row, None
+
+        return lax.psum(lax.scan(step, x[0], x)[0].sum(), "x")
+
+    w = W @ W.T / 10
+    f = mapped(function, (P("x"), P()), P())
+    jaxpr = dt.make_jaxpr(dt.grad(f, 1))(X, w)
+    loops = [e.params["jaxpr"] for e in all_equations(jaxpr.jaxpr) if e.primitive.name == "scan"]
+    assert loops
+    assert not any("psum" in str(body) for body in loops)
+
+    def on_one(x: Any, w: Any) -> Any:
+        def step(carry: Any, row: Any) -> Any:
+            return jnp.sin(jnp.sin(carry @ w) @ w) + row, None
+
+        return sum(lax.scan(step, part[0], part)[0].sum() for part in jnp.split(x, 2))
+
+    np.testing.assert_allclose(dt.grad(f, 1)(X, w), dt.grad(on_one, 1)(X, w), rtol=1e-4, atol=1e-5)
 
 
 def test_axes_that_the_compiler_handles() -> None:
@@ -455,6 +555,20 @@ def test_as_a_decorator() -> None:
     assert (scaled.__name__, scaled.__doc__) == ("scaled", "Doc.")
 
 
+def test_the_name_is_that_of_the_function() -> None:
+    assert mapped(partial(jnp.multiply, 2.0)).__name__ == "multiply"
+    assert mapped(running).__name__ == "running"
+
+
+def test_what_is_kept_for_its_own_sake() -> None:
+    def sunk(x: Any) -> Any:
+        lax.dce_sink(lax.sin(x), prevent_mlir_dce=True)
+        return x
+
+    np.testing.assert_array_equal(dt.jit(mapped(sunk))(X), X)
+    assert "sine" in dt.jit(mapped(sunk)).lower(X).as_text()
+
+
 def test_trees() -> None:
     f = mapped(
         lambda p, x: {"sum": lax.psum(p["w"] * x, "x"), "x": (x, p["b"])},
@@ -595,6 +709,11 @@ def test_pmap() -> None:
             lambda: dt.pmap(lambda x: x, devices=dt.devices(), backend="cpu"),
             ValueError,
             "devices or backend",
+        ),
+        (
+            lambda: dt.pmap(lambda x: dt.pmap(lambda y: y)(x))(jnp.ones((4, 2))),
+            NotImplementedError,
+            "inside of another pmap or a shard_map: use vmap there",
         ),
     ],
 )

@@ -22,10 +22,8 @@ MESSAGES = {
     ),
     "memories": (
         (DEVICE, PINNED),
-        "committed to different memories of one device: the argument x of add (float32[3]) is on "
-        "CpuDevice(id=0), memory 'device', and the argument y of add (float32[3]) is on "
-        "CpuDevice(id=0), memory 'pinned_host'. Move one of them with "
-        "dovetail.device_put(x, x.sharding.with_memory_kind(kind))",
+        "add gets operands in the memories device and pinned_host of its devices; move them to one "
+        "before, with dovetail.device_put(x, dovetail.memory.Space.Device), for example",
     ),
 }
 

@@ -145,6 +145,16 @@ def test_parts_make_up_the_array(spec: P) -> None:
     np.testing.assert_array_equal(x.addressable_data(2), VALUE[x.addressable_shards[2].index])
 
 
+@pytest.mark.parametrize("spec", SPECS, ids=str)
+def test_host_values_of_any_strides(spec: P) -> None:
+    row, column = VALUE[:1], VALUE[:, 1:2]
+    for value in (
+        *(np.broadcast_to(x, (8, 8)) for x in (row, column, np.float32(3))),
+        *(VALUE.T, VALUE[::-1, ::-1], np.arange(256.0, dtype=np.float32).reshape(16, 16)[::2, ::2]),
+    ):
+        np.testing.assert_array_equal(dt.device_put(value, sharding(*spec)), value)
+
+
 @pytest.mark.parametrize("spec", SPECS[::3], ids=str)
 def test_moves_between_shardings(spec: P) -> None:
     x = dt.device_put(VALUE, NamedSharding(MESH, spec))

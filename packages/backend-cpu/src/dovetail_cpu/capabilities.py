@@ -13,6 +13,7 @@ CAPABILITIES: Final = frozenset(
         "float64",
         "host_callbacks",
         "offload",
+        "processes",
         "schur",
         "serialization",
         "spmd",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from dovetail.extend import BackendInfo, Client, LoweringTable, hookimpl
+from dovetail.extend import BackendInfo, Client, LoweringTable, ProcessGroup, hookimpl
 from dovetail_cpu.capabilities import CAPABILITIES
 
 
@@ -14,7 +14,7 @@ def dovetail_backend_info() -> BackendInfo:
     """Describe the backend: the platform every machine has, with the lowest priority."""
     return BackendInfo(
         platform="cpu",
-        api=(1, 0),
+        api=(1, 2),
         priority=0,
         description=_description,
         capabilities=CAPABILITIES,
@@ -36,7 +36,9 @@ def dovetail_probe(platform: str) -> str:
 
 
 @hookimpl
-def dovetail_make_client(platform: str, options: Mapping[str, object]) -> Client:
+def dovetail_make_client(
+    platform: str, options: Mapping[str, object], processes: ProcessGroup | None
+) -> Client:
     """Create the client.
 
     Args:
@@ -44,11 +46,16 @@ def dovetail_make_client(platform: str, options: Mapping[str, object]) -> Client
         options: `num_devices` (int, or None for the value in `XLA_FLAGS`, which is 1 by default):
             the number of virtual devices; `asynchronous` (bool, default True): whether calls return
             before their computation ends; `retained_memory` (int, default 0): bytes of freed memory
-            that the process keeps for later arrays, 0 to leave that to the C library.
+            that the process keeps for later arrays, 0 to leave that to the C library; and with
+            several processes `collectives` (`"gloo"`, `"mpi"`, `"none"` or None, default
+            `"gloo"`): what they exchange data by; `local_topology_timeout` and
+            `global_topology_timeout` (int, default 2 and 5): minutes for which they wait for each
+            other.
+        processes: the processes whose devices the client has.
     """
     from dovetail_cpu.runtime import make_client  # deferred: loads jaxlib
 
-    return make_client(options)
+    return make_client(options, processes)
 
 
 _ELEMENTWISE: Final = frozenset(

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import ctypes
 import os
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Any, Final
 
-from jaxlib import version, xla_client
+from jaxlib import _jax, version, xla_client
 
-from dovetail.extend import Client
+from dovetail.extend import BackendUnavailableError, Client, ProcessGroup
 
 OPTIONS: Final = ("asynchronous", "num_devices", "retained_memory")
+
+GROUP_OPTIONS: Final = ("collectives", "global_topology_timeout", "local_topology_timeout")
+"""Those that matter where several processes compute together."""
 
 # Where XLA reads the size of its thread pools; the default is the number of processors.
 _POOL_SIZE: Final = ("PJRT_NPROC", "NPROC")
@@ -24,23 +28,26 @@ _M_MMAP_THRESHOLD: Final = -3
 _LARGEST_INT: Final = 2**31 - 1
 
 
-def make_client(options: Mapping[str, object]) -> Client:
+def make_client(options: Mapping[str, object], processes: ProcessGroup | None = None) -> Client:
     """Create a CPU client.
 
     Args:
-        options: `num_devices`, `asynchronous` and `retained_memory`; all optional.
+        options: the names in `OPTIONS` and `GROUP_OPTIONS`; all optional.
+        processes: the processes whose devices the client has.
 
     Returns:
         jaxlib's client.
 
     Raises:
         TypeError: an option is unknown or of the wrong type.
-        ValueError: `num_devices` is not positive, or `retained_memory` is negative.
+        ValueError: `num_devices` is not positive, or another option out of range.
+        BackendUnavailableError: what the processes are to exchange data by is not there.
     """
-    unknown = sorted(set(options) - set(OPTIONS))
+    known = (*OPTIONS, *GROUP_OPTIONS)
+    unknown = sorted(set(options) - set(known))
     if unknown:
         raise TypeError(
-            f"the cpu backend has no option {', '.join(unknown)}; it has {', '.join(OPTIONS)}"
+            f"the cpu backend has no option {', '.join(unknown)}; it has {', '.join(known)}"
         )
     num_devices = options.get("num_devices")
     if num_devices is not None and (type(num_devices) is not int or num_devices < 1):
@@ -57,9 +64,52 @@ def make_client(options: Mapping[str, object]) -> Client:
         keep_freed_memory(retained)
     with enough_threads(num_devices or 1):
         client: Client = xla_client.make_cpu_client(
-            asynchronous=asynchronous, num_devices=num_devices
+            asynchronous=asynchronous,
+            num_devices=num_devices,
+            **_group_arguments(options, processes),
         )
     return client
+
+
+def _group_arguments(
+    options: Mapping[str, object], processes: ProcessGroup | None
+) -> dict[str, Any]:
+    """What jaxlib's client is told of the processes."""
+    if processes is None:
+        return {}
+    minutes: dict[str, object] = {}
+    for name, default in (("local_topology_timeout", 2), ("global_topology_timeout", 5)):
+        value = minutes[name] = options.get(name, default)
+        if type(value) is not int or value < 1:
+            raise ValueError(f"cpu option {name} must be a number of minutes, got {value!r}")
+    return {
+        "distributed_client": processes.client,
+        "node_id": processes.process_index,
+        "num_nodes": processes.process_count,
+        "collectives": _collectives(options.get("collectives", "gloo"), processes),
+        "get_local_topology_timeout_minutes": minutes["local_topology_timeout"],
+        "get_global_topology_timeout_minutes": minutes["global_topology_timeout"],
+    }
+
+
+def _collectives(kind: object, processes: ProcessGroup) -> Any:
+    """What the processes exchange data by."""
+    if kind == "gloo":
+        return _jax.make_gloo_tcp_collectives(processes.client, hostname=processes.hostname)
+    if kind == "mpi":
+        mpi: Any = _jax.make_mpi_collectives()
+        try:
+            mpi.Init()
+        except RuntimeError as error:
+            raise BackendUnavailableError(
+                f"the CPUs of several processes cannot exchange data by MPI: {error}. Start them "
+                "by mpirun, with MPItrampoline, or set DOVETAIL_CPU_COLLECTIVES_IMPLEMENTATION=gloo"
+            ) from error
+        atexit.register(mpi.Finalize)
+        return mpi
+    if kind in ("none", None):
+        return None
+    raise ValueError(f"cpu option collectives must be 'gloo', 'mpi', 'none' or None, got {kind!r}")
 
 
 @contextlib.contextmanager

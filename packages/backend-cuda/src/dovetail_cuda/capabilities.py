@@ -26,6 +26,7 @@ CAPABILITIES: Final = frozenset(
         "float64",
         "host_callbacks",
         "offload",
+        "processes",
         "serialization",
         "spmd",
     }

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 
-from dovetail.extend import BackendInfo, Client, Device, Executable, LoweringTable, hookimpl
+from dovetail.extend import (
+    BackendInfo,
+    Client,
+    Device,
+    Executable,
+    LoweringTable,
+    ProcessGroup,
+    hookimpl,
+)
 from dovetail_cuda.capabilities import CAPABILITIES, find_plugin, missing_hardware, require_plugin
 
 
@@ -13,7 +21,7 @@ def dovetail_backend_info() -> BackendInfo:
     """Describe the backend: NVIDIA GPUs, preferred over the CPU."""
     return BackendInfo(
         platform="cuda",
-        api=(1, 1),
+        api=(1, 2),
         priority=200,
         aliases=("gpu",),
         description="NVIDIA GPUs, through XLA's PJRT library for CUDA",
@@ -31,7 +39,9 @@ def dovetail_probe(platform: str) -> str:
 
 
 @hookimpl
-def dovetail_make_client(platform: str, options: Mapping[str, object]) -> Client:
+def dovetail_make_client(
+    platform: str, options: Mapping[str, object], processes: ProcessGroup | None
+) -> Client:
     """Load the PJRT library and create the client.
 
     Args:
@@ -39,10 +49,11 @@ def dovetail_make_client(platform: str, options: Mapping[str, object]) -> Client
         options: `visible_devices` (`"all"`, numbers such as `"0,2"`, or a list of them),
             `memory_fraction` (float between 0 and 1), `preallocate` (bool), `allocator` (str) and
             others, see `dovetail_cuda.options`. They win over the environment variables.
+        processes: the processes whose GPUs the client has; NCCL finds the others through it.
     """
     from dovetail_cuda.runtime import make_client  # deferred: loads jaxlib
 
-    return make_client(options)
+    return make_client(options, processes)
 
 
 @hookimpl

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from dovetail.extend import BackendUnavailableError, Client
+from dovetail.extend import BackendUnavailableError, Client, ProcessGroup
 from dovetail.extend.pjrt import PjrtError, load_plugin
 from dovetail.extend.pjrt import Plugin as PjrtPlugin
 from dovetail_cuda import explanations, ffi, libraries
@@ -33,11 +33,12 @@ def load(*, compiling: bool = False) -> tuple[CudaPlugin, PjrtPlugin]:
     return plugin, library
 
 
-def make_client(options: Mapping[str, object]) -> Client:
+def make_client(options: Mapping[str, object], processes: ProcessGroup | None = None) -> Client:
     """Create a CUDA client.
 
     Args:
         options: see `client_options`.
+        processes: the processes whose GPUs the client has.
 
     Returns:
         jaxlib's client for the library's C API.
@@ -47,13 +48,15 @@ def make_client(options: Mapping[str, object]) -> Client:
         TypeError: an option is unknown or of the wrong type.
         ValueError: an option or an environment variable has an invalid value.
     """
-    chosen = client_options(options)
+    chosen = client_options(_with_group(options, processes))
     plugin, library = load()
     problem = libraries.problem(plugin)
     if problem:
         raise BackendUnavailableError(problem)
     try:
-        client: Client = library.make_client(chosen)
+        client: Client = library.make_client(
+            chosen, None if processes is None else processes.client
+        )
     except PjrtError as error:
         situation = explanations.Situation(
             generation=plugin.generation,
@@ -68,3 +71,20 @@ def make_client(options: Mapping[str, object]) -> Client:
             raise
         raise BackendUnavailableError(sentence) from error
     return client
+
+
+def _with_group(
+    options: Mapping[str, object], processes: ProcessGroup | None
+) -> Mapping[str, object]:
+    """The options, with what the library is told of the processes."""
+    if processes is None:
+        return options
+    told: dict[str, object] = {
+        "node_id": processes.process_index,
+        "num_nodes": processes.process_count,
+    }
+    if processes.slice_index is not None:
+        told["partition_index"] = processes.slice_index
+    if processes.local_device_ids is not None and options.get("visible_devices", "all") == "all":
+        told["visible_devices"] = list(processes.local_device_ids)
+    return {**options, **told}

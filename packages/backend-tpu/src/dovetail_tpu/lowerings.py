@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from dovetail.extend import LoweringTable, ShapedArray
-from dovetail.extend.lowering import copy_to_memory, keep_alive
+from dovetail.extend.lowering import copy_to_memory, exchange_rows, keep_alive
 
 TABLE: Final = LoweringTable()
 TABLE.rule("offload")(copy_to_memory)
@@ -26,6 +26,14 @@ NARROW: Final = {
     np.dtype(np.complex64): np.dtype(np.float32),
     np.dtype(np.complex128): np.dtype(np.float32),
 }
+
+
+@TABLE.rule("ragged_all_to_all")
+def ragged_all_to_all(context: Any, *values: Any, **params: Any) -> Any:
+    """The compiler has the operation, but for numbers that it splits."""
+    if context.avals_in[0].dtype in NARROW:
+        return NotImplemented
+    return exchange_rows(context, *values, **params)
 
 
 @TABLE.rule("cbrt")

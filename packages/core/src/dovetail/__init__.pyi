@@ -6,6 +6,7 @@ from dovetail import core as core
 from dovetail import custom_batching as custom_batching
 from dovetail import custom_derivatives as custom_derivatives
 from dovetail import debug as debug
+from dovetail import distributed as distributed
 from dovetail import dlpack as dlpack
 from dovetail import dtypes as dtypes
 from dovetail import errors as errors
@@ -15,6 +16,7 @@ from dovetail import extend as extend
 from dovetail import flatten_util as flatten_util
 from dovetail import image as image
 from dovetail import lax as lax
+from dovetail import memory as memory
 from dovetail import nn as nn
 from dovetail import numpy as numpy
 from dovetail import ops as ops

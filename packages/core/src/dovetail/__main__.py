@@ -1,4 +1,4 @@
-"""`python -m dovetail`: versions, the doctor, and new backends, from the command line."""
+"""`python -m dovetail`: versions, the doctor, new backends, processes, from the command line."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import dovetail
+from dovetail._core.api.launching import add_arguments, launch
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -56,6 +57,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     backend.add_argument(
         "--folder", type=Path, default=Path(), help="where to write; the current folder by default"
     )
+    processes = commands.add_parser(
+        "launch",
+        help="start several processes of a program on this machine",
+        description="Start N processes of a program on this machine, which find each other by "
+        "dovetail.distributed.initialize(). Their lines begin with their numbers. When one fails, "
+        "all are ended, and its exit status is that of the command; Ctrl-C ends all.",
+    )
+    add_arguments(processes)
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words and not words[0].startswith("-") and words[0] not in commands.choices:
         parser.error(_unknown(words[0], list(commands.choices)))
@@ -63,6 +72,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if chosen.command is None:
         parser.print_help()
         return 0
+    if chosen.command == "launch":
+        return launch(chosen)
     if chosen.command == "new-backend":
         return _write_backend(chosen.name, chosen.folder, chosen.kind)
     # The doctor tells every failure itself.

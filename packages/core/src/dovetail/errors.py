@@ -22,6 +22,7 @@ __all__ = [
     "DTypeError",
     "DeletedArrayError",
     "DeviceMismatchError",
+    "DistributedError",
     "InconclusiveDimensionOperation",
     "IndexShapeError",
     "JAXIndexError",
@@ -411,6 +412,25 @@ class ShardingTypeError(ValueError, TypeError):
         >>> issubclass(ShardingTypeError, ValueError)
         True
     """
+
+
+class DistributedError(RuntimeError):
+    """Processes do not compute together: one has died, has not come, or does something else.
+
+    Args:
+        message: the text of the error, which names them.
+        processes: their numbers.
+
+    Attributes:
+        processes: the numbers of the processes that are to blame; empty if it is this one.
+    """
+
+    def __init__(self, message: str, processes: tuple[int, ...] = ()) -> None:
+        super().__init__(message)
+        self.processes = processes
+
+    def __reduce__(self) -> tuple[type, tuple[str, tuple[int, ...]]]:
+        return (type(self), (str(self), self.processes))
 
 
 class DeviceMismatchError(ValueError):

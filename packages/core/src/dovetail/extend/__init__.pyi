@@ -21,6 +21,7 @@ from dovetail._core.plugins.hookspecs import CompileRequest as CompileRequest
 from dovetail._core.plugins.hookspecs import LoweringTable as LoweringTable
 from dovetail._core.plugins.hookspecs import hookimpl as hookimpl
 from dovetail._core.plugins.manager import manager as manager
+from dovetail._core.plugins.process_group import ProcessGroup as ProcessGroup
 from dovetail._core.plugins.protocols import Buffer as Buffer
 from dovetail._core.plugins.protocols import Client as Client
 from dovetail._core.plugins.protocols import Device as Device

@@ -27,6 +27,7 @@ from dovetail._core.hlo.expressions import stacked as stacked
 from dovetail._core.hlo.expressions import unstacked as unstacked
 from dovetail._core.lower.annotations import copy_to_memory as copy_to_memory
 from dovetail._core.lower.annotations import keep_alive as keep_alive
+from dovetail._core.lower.exchanges import exchange_rows as exchange_rows
 from dovetail._core.lower.matrices import adjoint as adjoint
 from dovetail._core.lower.matrices import columns_from as columns_from
 from dovetail._core.lower.matrices import conjugate as conjugate
@@ -50,6 +51,7 @@ __all__ = [
     "conjugate",
     "copy_to_memory",
     "divided_by_power_of_two",
+    "exchange_rows",
     "keep_alive",
     "multiplied_by_power_of_two",
     "pivots_from_one",

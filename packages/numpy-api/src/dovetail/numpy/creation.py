@@ -30,6 +30,7 @@ from dovetail.extend.arrays import (
 from dovetail.extend.avals import ArrayClass, Tracer, array_conversion, aval_of, make_aval
 from dovetail.extend.eager import evaluation_trace, trace_state
 from dovetail.lax import broadcast_in_dim_p
+from dovetail.sharding import NamedSharding, PartitionSpec
 from dovetail.typing import ArrayLike, DeviceLike, DTypeLike, NestedArrayLike, ShapeLike, Sharding
 
 Shape = tuple[int, ...]
@@ -48,11 +49,18 @@ def on_device(x: Any, device: Any) -> Any:
 
 
 def place_of(*operands: Any) -> Sharding | None:
-    """Where the first operand is that is committed to a device; None while a program is traced."""
+    """Where the first operand is that is committed to a device; None while a program is traced.
+
+    An operand that is divided over devices gives a place where each of them has everything, since
+    results may have other shapes.
+    """
     if trace_state.trace is evaluation_trace:
         for x in operands:
             if isinstance(x, Array) and x.committed:
-                return x.sharding
+                place = x.sharding
+                if isinstance(place, NamedSharding):
+                    return NamedSharding(place.mesh, PartitionSpec(), place.memory_kind)
+                return place
     return None
 
 

@@ -242,9 +242,15 @@ def _full(
         value = convert(value, dtype, bool(weak))
     result = make_aval(sizes, aval_of(value).dtype, aval_of(value).weak_type)
     small = result.size <= SMALL and trace_state.trace is evaluation_trace
+    divided = place is not None and place.num_devices > 1
+    if type(value) is Literal and divided:  # never whole in the memory of one device
+        host = np.broadcast_to(np.asarray(value.val, result.dtype), sizes)
+        return host_array_on(place, host, result.weak_type)
     if type(value) is Literal and small:
         host = np.full(sizes, value.val, result.dtype)
         return host_array_on(place, host, result.weak_type)
+    if divided:
+        return on_device(_full(function, sizes, value, dtype, weak), place)
     if not aval.shape:
         return filled(sizes, on_device(value, place))
     pairs = zip(reversed(aval.shape), reversed(sizes), strict=False)
@@ -286,6 +292,10 @@ def _like(
         is_weak = dtypes.is_weakly_typed(a) and dtypes.kind_of(target) != "b"
         weak = is_weak and not getattr(fill_value, "ndim", 0)
     place = place_of(a) if device is None else None
+    if place is not None and place.num_devices > 1:
+        # How `a` is divided may not fit another shape.
+        alike = sizes == a.shape and not getattr(fill_value, "ndim", 0)
+        place = a.sharding if alike else None
     return on_device(_full(function, sizes, fill_value, target, weak, place), device)
 
 

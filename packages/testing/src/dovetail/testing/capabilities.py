@@ -22,6 +22,7 @@ CAPABILITIES: Final[dict[str, str]] = {
     "float64": "numbers of 64 bits, which `enable_x64` turns on: float64, and int64 and uint64",
     "host_callbacks": "programs that call Python functions while they run",
     "offload": "memory of another kind, to which a checkpoint's policy moves values",
+    "processes": "devices that several processes share, and programs that run in all of them",
     "schur": "a lowering of its own for the primitive schur, which StableHLO cannot express",
     "serialization": "compiled programs that can be written as bytes and loaded again",
     "spmd": "programs that run on several devices at once and exchange data (PJRT libraries only)",

@@ -18,6 +18,7 @@ from dovetail._core.runtime.arrays.array import Array
 from dovetail._core.runtime.devices.layout import AutoLayout, Format
 from dovetail._core.runtime.devices.sharding import Sharding
 from dovetail._core.trace.mutable_references import AbstractRef
+from dovetail._core.trace.named_axes import NamedAxis, named_axes
 from dovetail._core.trace.state import KnownValuesTrace, Trace, evaluation_trace, set_jit_key, state
 from dovetail._core.transform.flattening import (
     FlatFunction,
@@ -309,7 +310,8 @@ def make_jaxpr(
     Args:
         fun: function of arrays and pytrees of them.
         static_argnums: positional arguments that are passed through as Python values.
-        axis_env: sizes of named axes; must be None here.
+        axis_env: pairs of name and size of axes that collective operations in `fun` name, in place
+            of a `vmap` around it.
         return_shape: whether to also return the tree of the result with `ShapeDtypeStruct` leaves.
 
     Returns:
@@ -333,10 +335,7 @@ def make_jaxpr(
         { lambda ; a:f32[]. let b:f32[] = sin a; c:f32[] = mul b 2.0:f32[] in (c,) }
     """
     check_callable(fun, "make_jaxpr")
-    if axis_env:
-        raise NotImplementedError(
-            "axis_env of make_jaxpr must be None: trace the function under vmap with axis_name"
-        )
+    axes = [NamedAxis(name, size) for name, size in axis_env or ()]
 
     @wraps(fun)
     def jaxpr_maker(*args: Any, **kwargs: Any) -> Any:
@@ -353,7 +352,8 @@ def make_jaxpr(
         leaves, tree = pytree.flatten((dynamic, kwargs))
         info = debug_info("make_jaxpr", fun, dynamic, kwargs, positions)
         flat = FlatFunction(function, tree, keywords=True)
-        closed, uses = stage_using_references(flat, abstract_leaves(leaves, info), info)
+        with named_axes(axes):
+            closed, uses = stage_using_references(flat, abstract_leaves(leaves, info), info)
         if uses.captured:
             closed = uses.closed_over(closed)
         if return_shape:

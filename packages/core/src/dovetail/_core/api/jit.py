@@ -17,7 +17,7 @@ from dovetail._core.ir.partition_spec import PartitionSpec
 from dovetail._core.runtime.calls.jit import JitFunction
 from dovetail._core.runtime.calls.staged_program import AskedShardings, JitOptions
 from dovetail._core.runtime.devices import clients
-from dovetail._core.runtime.devices.layout import AutoLayout, Format
+from dovetail._core.runtime.devices.layout import AutoLayout, Format, in_own_order
 from dovetail._core.runtime.devices.sharding import as_sharding
 from dovetail._core.transform.flattening import abstract, check_callable, name_of
 
@@ -295,12 +295,11 @@ def _asked(option: str, given: Any) -> AskedShardings | None:
 
 def _asked_sharding(option: str, place: Any) -> Any:
     if isinstance(place, Format):
-        if place.layout is not None and not isinstance(place.layout, AutoLayout):
-            raise NotImplementedError(
-                f"{option} of jit: programs take and give arrays in the order that the compiler "
-                f"chooses, got {place.layout}; leave the layout out"
-            )
-        place = place.sharding
+        place = (
+            place.sharding
+            if isinstance(place.layout, AutoLayout)
+            else in_own_order(place, f"{option} of jit")
+        )
     if place is None or place is UNSPECIFIED:
         return None
     if isinstance(place, PartitionSpec):

@@ -169,6 +169,7 @@ def shard_map(
         outs = call(flat, leaves, names, [spec or PartitionSpec() for spec in specs], result_specs)
         return flat.out_tree.unflatten(outs)
 
+    shard_map_fun.__name__ = name_of(function)  # for messages; a partial has none
     return shard_map_fun
 
 
@@ -348,8 +349,8 @@ def smap(
     f: Callable[..., Any] | None = None,
     /,
     *,
-    in_axes: Any = Infer,
-    out_axes: Any,
+    in_axes: PyTree = Infer,
+    out_axes: PyTree,
     axis_name: AxisName,
 ) -> Callable[..., Any]:
     """Run a function on each device along one axis of the current mesh.

@@ -6,12 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from dovetail._core.base import config
 from dovetail._core.base.typing import DeviceLike
 from dovetail._core.ir.abstract_mesh import AbstractMesh, AxisType
 from dovetail._core.runtime.devices import clients
+from dovetail._core.runtime.devices.device_meshes import create_device_mesh
 from dovetail._core.runtime.devices.mesh import Mesh
 from dovetail._core.runtime.devices.sharding import SingleDeviceSharding
 from dovetail._core.trace.current_mesh import current_mesh, mesh_scope
@@ -149,9 +148,8 @@ def make_mesh(
         raise ValueError(
             f"make_mesh: a mesh of {described} takes {count} devices, and {have} {len(known)}{hint}"
         )
-    array = np.empty(count, object)
-    array[:] = known[:count]
-    return Mesh(array.reshape(wanted.axis_sizes), wanted.axis_names, wanted.axis_types)
+    array = create_device_mesh(wanted.axis_sizes, known[:count], allow_split_physical_axes=True)
+    return Mesh(array, wanted.axis_names, wanted.axis_types)
 
 
 def make_single_device_sharding(

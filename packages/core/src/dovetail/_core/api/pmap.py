@@ -17,6 +17,7 @@ from dovetail._core.ir.avals import shape_of
 from dovetail._core.ops.shape.reshaping import add_dimensions, squeeze_dimensions
 from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices.mesh import Mesh
+from dovetail._core.trace.current_mesh import get_abstract_mesh
 from dovetail._core.transform.flattening import (
     FlatFunction,
     check_array_leaves,
@@ -91,6 +92,12 @@ def pmap(
 
     @wraps(fun)
     def pmap_fun(*args: Any, **kwargs: Any) -> Any:
+        if get_abstract_mesh().manual_axes:
+            raise NotImplementedError(
+                f"pmap of {name} is called by a function that runs on one device, inside of "
+                "another pmap or a shard_map: use vmap there, or a shard_map over a mesh of "
+                "several axes"
+            )
         dynamic = [i for i in range(len(args)) if i not in statics]
         mapped = [args[i] for i in dynamic]
         axes = given_axes

@@ -50,6 +50,7 @@ class _Interface:
     preparations: tuple[Callable[[], object], ...]
     executable: bytes
     places: tuple[Any, ...] | None
+    memories: tuple[str | None, ...]
 
 
 def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
@@ -128,6 +129,7 @@ def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
             preparations=preparations,
             executable=executable,
             places=_places(program),
+            memories=tuple(compiled._lowered.result_memories),
         )
     )
     description = json.dumps(_facts(program.device)).encode()
@@ -207,6 +209,7 @@ def deserialize_and_load(
         calls_host=False,
         hoisted=interface.constants,
         preparations=interface.preparations,
+        result_memories=interface.memories,
         donated=donation.positions(interface.kept, len(interface.constants)),
         donation=donation,
     )
@@ -236,8 +239,8 @@ def deserialize_and_load(
 
 
 def _places(program: LoadedProgram) -> tuple[Any, ...] | None:
-    """The arguments of the `Placement` of a program; None for one device."""
-    if len(program.sharding._device_list) == 1:
+    """The arguments of the `Placement` of a program; None if it has a sharding instead."""
+    if not isinstance(program.sharding, Placement):
         return None
     return program.in_shardings, program.out_shardings, program.sharding._replicated
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import colorsys
+import html
 import os
 import sys
 import textwrap
@@ -16,6 +17,7 @@ from dovetail._core.ops.callbacks.inspections import inspect_array_sharding
 ColorMap = Callable[[float], Sequence[float]]
 
 _HEIGHT: Final = 10  # lines of a whole picture, including one border
+_PIXELS: Final = 9  # of a character, in a notebook
 _ASPECT: Final = 2.5  # height of a character divided by its width
 
 
@@ -67,7 +69,8 @@ def visualize_sharding(
 ) -> None:
     """Draw which part of an array a sharding puts on which device.
 
-    Each box is a part, drawn in proportion to its size, and lists the devices that hold it.
+    Each box is a part, drawn in proportion to its size, and lists the devices that hold it. In a
+    notebook it is a table of HTML.
 
     Args:
         shape: the shape of the array, of one or two dimensions.
@@ -121,9 +124,16 @@ def visualize_sharding(
         max(int(whole * part) - 1 if len(shape) == 2 else 1, *map(len, line))
         for part, line in zip(_fractions(rows, down), texts, strict=True)
     ]
-    colors = (color_map or _pastel) if use_color and _shows_color() else None
-    paints = _paints(len(rows), len(columns), colors)
-    sys.stdout.write("\n".join(_drawn(texts, widths, heights, paints)) + "\n")
+    colors = color_map or _pastel
+    paints = _paints(len(rows), len(columns), colors if use_color and _shows_color() else None)
+    text = "\n".join(_drawn(texts, widths, heights, paints)) + "\n"
+    publish = _notebook()
+    if publish is None:
+        sys.stdout.write(text)
+        return
+    sizes = [[line * _PIXELS * n for n in part] for line, part in ((2, heights), (1, widths))]
+    page = _page(labels, sizes, colors if use_color else None)
+    publish({"text/plain": text, "text/html": page})
 
 
 def _check_shape(shape: tuple[int, ...]) -> None:
@@ -237,6 +247,54 @@ def _shows_color() -> bool:
     return sys.stdout.isatty() and not plain
 
 
+def _notebook() -> Callable[[dict[str, str]], object] | None:
+    """What shows data in the notebook that this process runs; None if it runs none."""
+    shell: Any = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if not hasattr(shell, "kernel"):  # nor has IPython in a terminal
+        return None
+    publish: Callable[[dict[str, str]], object] = shell.display_pub.publish
+    return publish
+
+
+def _page(
+    labels: Sequence[Sequence[str]],
+    sizes: Sequence[Sequence[float]],
+    color_map: ColorMap | None,
+) -> str:
+    """A picture in HTML.
+
+    Args:
+        labels: the text of each box.
+        sizes: heights of rows and widths of columns, in pixels.
+        color_map: the colours of boxes; None for none.
+    """
+    heights, widths = sizes
+    boxes = max(len(heights) * len(widths) - 1, 1)
+    lines = []
+    for row, (texts, height) in enumerate(zip(labels, heights, strict=True)):
+        cells = []
+        for column, (text, width) in enumerate(zip(texts, widths, strict=True)):
+            style = f"width:{width:.0f}px;border:1px solid;text-align:center"
+            if color_map is not None:
+                color = _channels(color_map((row * len(widths) + column) / boxes))
+                shown = ",".join(str(round(255 * part)) for part in color)
+                ink = "black" if _is_light(color) else "white"
+                style += f";background:rgb({shown});color:{ink}"
+            cells.append(f'<td style="{style}">{html.escape(text)}</td>')
+        lines.append(f'<tr style="height:{height:.0f}px">{"".join(cells)}</tr>')
+    return f'<table style="border-collapse:collapse">{"".join(lines)}</table>'
+
+
+def _channels(color: Sequence[float]) -> list[float]:
+    """Red, green and blue between 0 and 1."""
+    return [min(max(float(part), 0.0), 1.0) for part in color[:3]]
+
+
+def _is_light(color: Sequence[float]) -> bool:
+    red, green, blue = color
+    return 0.3 * red + 0.6 * green + 0.1 * blue > 0.5
+
+
 def _pastel(position: float) -> Sequence[float]:
     return colorsys.hsv_to_rgb(0.8 * position, 0.35, 0.9)
 
@@ -258,7 +316,7 @@ def _paints(rows: int, columns: int, color_map: ColorMap | None) -> list[list[An
 
 def _paint(color: Sequence[float]) -> Callable[[str], str]:
     """A function that colours a background by escape sequences for 256 colours."""
-    red, green, blue = [min(max(float(part), 0.0), 1.0) for part in color[:3]]
+    channels = red, green, blue = _channels(color)
     code = 16 + 36 * round(5 * red) + 6 * round(5 * green) + round(5 * blue)
-    ink = 16 if 0.3 * red + 0.6 * green + 0.1 * blue > 0.5 else 231
+    ink = 16 if _is_light(channels) else 231
     return lambda text: f"\x1b[38;5;{ink};48;5;{code}m{text}\x1b[0m"

@@ -456,10 +456,11 @@ class Compiled(Stage):
         references = staged.uses.references(leaves, name, staged.names)
         operands = staged.uses.operands(leaves, references)
         program = self._program
-        place, committed = resolve_device(operands, name, lambda i: staged.names[i])
+        place, committed = resolve_device(operands, name, lambda i: staged.names[i], mixed=True)
         number = misplaced(operands, program.in_shardings) if committed else None
         if number is not None:
-            if len(program.sharding._device_list) == len(place._device_list) == 1:
+            kind = program.sharding.memory_kind
+            if len(place._device_list) == 1 and kind is not None and place.memory_kind is not None:
                 own, other = (
                     f"{clients.describe_device(sharding._device)} with data in its memory "
                     f"{sharding.memory_kind!r}"

@@ -67,6 +67,12 @@ def vmap(
     check_callable(fun, "vmap")
     if sum_match:
         raise NotImplementedError("sum_match of vmap must keep its default")
+    for argument, given in (("axis_name", axis_name), ("spmd_axis_name", spmd_axis_name)):
+        if not isinstance(given, Hashable):
+            raise TypeError(
+                f"{argument} of vmap is a name, such as a string, which has to be hashable; got "
+                f"{given!r}"
+            )
     spmd = () if spmd_axis_name is None else axes_of(spmd_axis_name)
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)

@@ -54,6 +54,7 @@ __all__ = [
     "new_pytree_registry",
     "parse_version",
     "pjrt_struct_size",
+    "reads_parts_alone",
     "result_handler",
     "trace_context",
     "unset",
@@ -371,7 +372,7 @@ def _host_copy_old(impl: Any) -> tuple[np.ndarray[Any, Any], bool]:
     aval = impl.aval
     dtype = aval.dtype
     if len(impl._sharding._internal_device_list) > 1:
-        return _assemble_shards(impl), True
+        return _replicated_here(impl), True
     if dtype.kind != "V" and dtype.isbuiltin == 1:
         value = np.asarray(impl)
         if value.dtype == dtype:
@@ -386,38 +387,15 @@ def _host_copy_old(impl: Any) -> tuple[np.ndarray[Any, Any], bool]:
     return impl._single_device_array_to_np_array_did_copy()  # type: ignore[no-any-return]
 
 
-def _assemble_shards(impl: Any) -> np.ndarray[Any, Any]:
-    """Join the shards of an array on several devices on the host."""
-    aval, sharding = impl.aval, impl._sharding
-    out = np.empty(aval.shape, aval.dtype)
-    hlo_sharding = sharding._to_xla_hlo_sharding(len(aval.shape))
-    if not sharding._internal_device_list.is_fully_addressable:
-        if not hlo_sharding.is_replicated():
-            raise RuntimeError(
-                "the array is spread over devices of other processes, so its value cannot be read "
-                "in this one; read addressable_shards, or gather it first"
-            )
-        value, _ = impl._fully_replicated_shard()._single_device_array_to_np_array_did_copy()
-        return _read_only(np.asarray(value))
-    for position, shard in enumerate(impl._arrays):
-        value, _ = shard._single_device_array_to_np_array_did_copy()
-        out[_shard_slices(hlo_sharding, aval.shape, position)] = value
-    return _read_only(out)
-
-
-def _shard_slices(hlo_sharding: Any, shape: tuple[int, ...], position: int) -> tuple[slice, ...]:
-    """Which part of an array of the given shape the device at ``position`` holds."""
-    if hlo_sharding.is_replicated():
-        return (slice(None),) * len(shape)
-    tiles = hlo_sharding.tile_assignment_dimensions()
-    devices = hlo_sharding.tile_assignment_devices()
-    index = np.unravel_index(list(devices).index(position), tiles)
-    slices = []
-    for dimension, size in enumerate(shape):
-        step = -(-size // tiles[dimension])
-        start = min(int(index[dimension]) * step, size)
-        slices.append(slice(start, min(start + step, size)))
-    return tuple(slices)
+def _replicated_here(impl: Any) -> np.ndarray[Any, Any]:
+    """The value of an array over devices of several processes, if each holds all of it."""
+    if not impl._sharding._to_xla_hlo_sharding(len(impl.aval.shape)).is_replicated():
+        raise RuntimeError(
+            "the array is spread over devices of other processes, so its value cannot be read "
+            "in this one; read addressable_shards, or gather it first"
+        )
+    value, _ = impl._fully_replicated_shard()._single_device_array_to_np_array_did_copy()
+    return _read_only(np.asarray(value))
 
 
 def _host_copy_new(impl: Any) -> tuple[np.ndarray[Any, Any], bool]:
@@ -430,9 +408,12 @@ host_copy: Callable[[Any], tuple[np.ndarray[Any, Any], bool]] = (
 """The value of a jaxlib array as a NumPy array, of every dtype; waits until it is computed.
 
 The second result says whether it was copied; otherwise it is a read-only view of the buffer's
-memory. No import of jax is caused, except on jaxlib before 0.11 for arrays on several devices, and
-on devices with memory of their own. What `is_unreadable` names is refused.
+memory. No import of jax is caused, except on jaxlib before 0.11 for arrays over several processes,
+and on devices with memory of their own. What `is_unreadable` names is refused.
 """
+
+reads_parts_alone: bool = host_copy is _host_copy_old
+"""Whether `host_copy` takes arrays on one device alone, unless they are of several processes."""
 
 
 def is_unreadable(dtype: Any) -> bool:

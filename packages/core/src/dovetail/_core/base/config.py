@@ -247,6 +247,25 @@ num_cpu_devices = StartupOption(
     -1,
     "How many devices the CPU appears as; read when the CPU backend starts.",
 )
+cpu_collectives_implementation = StartupOption(
+    "cpu_collectives_implementation",
+    Choice("gloo", "mpi", "none", None),
+    "gloo",
+    "What CPUs of several processes exchange data by; read when the CPU backend starts.",
+)
+cpu_get_global_topology_timeout_minutes = StartupOption(
+    "cpu_get_global_topology_timeout_minutes",
+    Int("a number of minutes", minimum=1),
+    5,
+    "How long CPUs of several processes wait for each other; read when the CPU backend starts.",
+)
+cpu_get_local_topology_timeout_minutes = StartupOption(
+    "cpu_get_local_topology_timeout_minutes",
+    Int("a number of minutes", minimum=1),
+    2,
+    "How long the others wait for what a process says of its CPU; read when the CPU backend "
+    "starts.",
+)
 cpu_enable_async_dispatch = StartupOption(
     "cpu_enable_async_dispatch",
     BOOL,
@@ -290,6 +309,20 @@ cuda_visible_devices = StartupOption(
     'The GPUs that this process uses, such as "0,2", counted among those that CUDA_VISIBLE_DEVICES '
     "leaves; read when the CUDA backend starts.",
 )
+process_timeout = Option(
+    "process_timeout",
+    Int("a number of seconds", minimum=1),
+    300,
+    "How many seconds processes wait for each other before a program runs for the first time, and "
+    "in dovetail.experimental.multihost_utils; then an error names those that have not come.",
+    ours=True,
+)
+"""Differs:
+    JAX has no such option: processes that run different programs wait for ever.
+
+    >>> print(dt.config.option("process_timeout").default)
+    300
+"""
 pjrt_client_create_options = StartupOption(
     "pjrt_client_create_options",
     Pairs(),

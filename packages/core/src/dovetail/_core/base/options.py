@@ -30,6 +30,18 @@ P = ParamSpec("P")
 
 _registry: Final[dict[str, Option[Any]]] = {}
 _PREFIXES: Final = ("DOVETAIL_", "JAX_")
+# Where a process is in a group, which `dovetail.distributed.initialize` reads.
+_GROUP_VARIABLES: Final = frozenset(
+    prefix + name
+    for prefix in _PREFIXES
+    for name in (
+        "COORDINATOR_ADDRESS",
+        "COORDINATOR_BIND_ADDRESS",
+        "LOCAL_DEVICE_IDS",
+        "NUM_PROCESSES",
+        "PROCESS_ID",
+    )
+)
 # What begins with these belongs to plug-ins and to the project's own tools.
 _FOREIGN_PREFIXES: Final = ("DOVETAIL_PLUGIN_", "DOVETAIL_TESTING_")
 
@@ -230,6 +242,7 @@ def check_environment() -> None:
         NotImplementedError: a ``DOVETAIL_`` variable asks for what there is not.
     """
     known = {variable for option in _registry.values() for variable in option.environment}
+    known |= _GROUP_VARIABLES
     problems = []
     for variable, text in os.environ.items():
         if not variable.startswith(_PREFIXES) or variable in known:

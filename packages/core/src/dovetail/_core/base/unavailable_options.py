@@ -50,10 +50,8 @@ def _table() -> dict[str, Unavailable]:
         table.update({name: Unavailable(default, reason) for name, default in defaults.items()})
 
     refuse(
-        "programs of dovetail belong to one process; start each with its own data, or write "
-        "what they exchange by hand",
-        cpu_get_global_topology_timeout_minutes=5,
-        cpu_get_local_topology_timeout_minutes=2,
+        "processes know each other by dovetail.distributed.initialize, whose arguments say how "
+        "long they wait; arrays move between them in programs, and what they send is not encrypted",
         cross_host_transfer_socket_address="",
         cross_host_transfer_timeout_seconds=None,
         cross_host_transfer_transfer_size=None,
@@ -193,11 +191,6 @@ def _table() -> dict[str, Unavailable]:
     refuse(
         "constants of more than 4096 bytes are arguments of programs, others are part of them",
         embedded_constants_max_bytes=32,
-    )
-    table["cpu_collectives_implementation"] = Unavailable(
-        "gloo",
-        "there is nothing to choose, since programs of dovetail belong to one process",
-        also=("", None),
     )
     table["persistent_cache_enable_xla_caches"] = Unavailable(
         "none",

@@ -83,6 +83,8 @@ class Builder(CollectiveBuilder):
         self.host_callbacks: list[Any] = []
         #: Functions to call with the sharding of the program's values at compilation.
         self.inspections: list[Callable[[Any], object]] = []
+        #: Calls whose division over devices the compiler asks for.
+        self.partitioned: list[Any] = []
         #: Functions to call before the program is loaded, in the order of registration.
         self.preparations: dict[Callable[[], object], None] = {}
 

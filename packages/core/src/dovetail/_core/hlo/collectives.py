@@ -265,7 +265,7 @@ class CollectiveBuilder(CallBuilder):
                         "arrays that are placed on such a mesh"
                     )
                 return list(body(*values))
-            if any(effect.ordered for effect in effects):
+            if any(getattr(effect, "ordered", False) for effect in effects):
                 raise NotImplementedError(
                     "shard_map: several devices have no order among them, and what it runs has "
                     "ordered effects (ordered=True of a callback or of debug.print)"

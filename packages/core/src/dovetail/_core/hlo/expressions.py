@@ -299,11 +299,14 @@ def by_kind(
         ...     return by_kind(kinds, [lambda: x.sqrt(), lambda: x * x], x)
     """
     context, result = kinds.context, otherwise
-    needed = (kinds.constant(1) << kinds).any_bits()
+    # Compilers combine booleans of several devices, but not the bits of integers.
+    divided = context.partitioning is not None
+    needed = None if divided else (kinds.constant(1) << kinds).any_bits()
     for k, function in enumerate(functions):
         if function is None:
             continue
-        index = (needed & (1 << k)).convert(bool).convert(np.int32)
+        some = (kinds == k).any_bits() if needed is None else (needed & (1 << k)).convert(bool)
+        index = some.convert(np.int32)
 
         def computed(k: int = k, function: Any = function, before: Expression = result) -> Any:
             return function().where(kinds == k, before).value

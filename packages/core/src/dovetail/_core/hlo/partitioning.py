@@ -19,10 +19,12 @@ Axes = tuple[tuple[Hashable, int], ...]
 class Partitioning:
     """The meshes of a module under construction, and annotations that refer to them."""
 
-    __slots__ = ("_meshes", "_module")
+    __slots__ = ("_meshes", "_module", "mesh")
 
-    def __init__(self, module: ModuleBuilder) -> None:
+    def __init__(self, module: ModuleBuilder, mesh: Any = None) -> None:
         self._module = module
+        #: The devices of the program, with the names of their axes.
+        self.mesh = mesh
         self._meshes: dict[Axes, str] = {}
         load_dialect("sdy")
 
@@ -90,6 +92,47 @@ class Partitioning:
         return sdy.ManualAxesAttr.get(
             [ir.StringAttr.get(str(name)) for name, _ in axes if name in manual]
         )
+
+    def rule(
+        self,
+        sizes: Sequence[int],
+        operands: Sequence[Sequence[Sequence[int]]],
+        results: Sequence[Sequence[Sequence[int]]],
+        *,
+        reduction: Sequence[int] = (),
+        need_replication: Sequence[int] = (),
+        permutation: Sequence[int] = (),
+    ) -> Attribute:
+        """Along which dimensions an operation can be divided.
+
+        Args:
+            sizes: the sizes of its factors.
+            operands: for each dimension of each operand, the numbers of its factors.
+            results: the same for results.
+            reduction: the factors that it reduces.
+            need_replication: those along which it cannot be divided.
+            permutation: those along which devices exchange parts.
+        """
+        mapped = [
+            [
+                sdy.TensorMappingAttr.get([sdy.DimMappingAttr.get(list(dim)) for dim in array])
+                for array in arrays
+            ]
+            for arrays in (operands, results)
+        ]
+        return sdy.OpShardingRuleAttr.get(
+            list(sizes),
+            *mapped,
+            reduction_factors=list(reduction),
+            need_replication_factors=list(need_replication),
+            permutation_factors=list(permutation),
+            is_custom=True,
+        )
+
+    def replicated(self, ndim: int) -> Attribute | None:
+        """That all devices hold the whole of a value of this rank; None if there is no mesh yet."""
+        axes = next(filter(None, self._meshes), None)
+        return None if axes is None else self.sharding(axes, PartitionSpec(), ndim)
 
     def first_device(self, count: int) -> Attribute:
         """That an operation of so many results runs on the first device alone."""

@@ -10,10 +10,13 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
+from dovetail._core.ir.partition_spec import UnreducedKind
+
 __all__ = [
     "AbstractDevice",
     "AbstractMesh",
     "AxisType",
+    "ManualAxisType",
     "MeshAxes",
     "checked_names",
     "checked_types",
@@ -40,6 +43,28 @@ class AxisType(enum.Enum):
 
     def __repr__(self) -> str:
         return self.name
+
+
+@dataclass(frozen=True)
+class ManualAxisType:
+    """How a value inside `dovetail.shard_map` differs along the axes that it handles.
+
+    Attributes:
+        varying: the axes along which it may differ from device to device.
+        unreduced: the axes along which it is still to be summed.
+        reduced: the axes along which its cotangent is still to be summed.
+        unreduced_kind: how it is to be reduced along the unreduced axes.
+
+    Example:
+        >>> from dovetail.sharding import ManualAxisType
+        >>> ManualAxisType(varying=frozenset({"x"})).varying
+        frozenset({'x'})
+    """
+
+    varying: frozenset[AxisName] = frozenset()
+    unreduced: frozenset[AxisName] = frozenset()
+    reduced: frozenset[AxisName] = frozenset()
+    unreduced_kind: UnreducedKind | None = None
 
 
 class MeshAxes:

@@ -16,6 +16,7 @@ import numpy as np
 
 from dovetail._core.base import dtypes
 from dovetail._core.base.errors import NonArrayArgumentError, NoValueError
+from dovetail._core.ir.abstract_mesh import ManualAxisType
 from dovetail._core.ir.division import Division
 
 Shape = tuple[int, ...]
@@ -106,6 +107,11 @@ class ShapedArray(AbstractValue):
         return ",".join([f"{n}{divided.shown(i)}" for i, n in enumerate(self.shape)])
 
     str_short = short_name
+
+    @property
+    def manual_axis_type(self) -> ManualAxisType:
+        """How the value differs along the axes that `dovetail.shard_map` handles."""
+        return ManualAxisType(varying=self.vma)
 
     def __len__(self) -> int:
         if not self.shape:

@@ -65,6 +65,11 @@ class EquationProgram:
         return ()
 
     @property
+    def result_memories(self) -> tuple[str | None, ...]:
+        """The kinds of memory that results are in: those of their devices."""
+        return ()
+
+    @property
     def inspections(self) -> tuple[Callable[[Any], object], ...]:
         """Functions to call when the program is compiled: none."""
         return ()
@@ -72,6 +77,11 @@ class EquationProgram:
     @property
     def preparations(self) -> tuple[Callable[[], object], ...]:
         """Functions that every process calls before it loads the program: none."""
+        return ()
+
+    @property
+    def partitioned(self) -> tuple[Any, ...]:
+        """Calls whose division over devices the compiler asks for: none."""
         return ()
 
     @property

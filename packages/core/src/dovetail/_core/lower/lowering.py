@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dovetail._core.base import config
 from dovetail._core.base.limits import deeper
+from dovetail._core.hlo.collectives import ManualAxes
 from dovetail._core.hlo.context import (
     module_bytecode,
     module_text,
     operation_names,
     stripped_bytecode,
 )
+from dovetail._core.hlo.inspections import Inspection
 from dovetail._core.hlo.mlir import Module
 from dovetail._core.hlo.module import ModuleBuilder, fit_for_symbols
 from dovetail._core.hlo.partitioning import Partitioning
@@ -22,6 +24,7 @@ from dovetail._core.ir.avals import outer_aval, physical_aval
 from dovetail._core.ir.jaxpr import ClosedJaxpr, Effects, Jaxpr
 from dovetail._core.ir.walk import call_depth, dce, inline_single_calls, jaxprs_in_params
 from dovetail._core.lower.donation import Donation, match_donations
+from dovetail._core.lower.memories import moves_between_memories, with_memories
 from dovetail._core.lower.program import Program
 from dovetail._core.lower.rules import Rule
 from dovetail._core.plugins.manager import manager
@@ -60,6 +63,9 @@ class LoweredModule:
         inspections: functions to call with the sharding of the program's values at compilation.
         preparations: functions that were called in this process, and that every process must call
             before it loads the program.
+        result_memories: the kinds of memory that results are in, None for that in which the device
+            computes; empty if all are.
+        partitioned: calls whose division over devices the compiler asks for.
     """
 
     name: str
@@ -74,6 +80,8 @@ class LoweredModule:
     host_callbacks: tuple[Any, ...]
     inspections: tuple[Callable[[Any], object], ...] = ()
     preparations: tuple[Callable[[], object], ...] = ()
+    result_memories: tuple[str | None, ...] = ()
+    partitioned: tuple[Any, ...] = ()
     _keys: list[bytes] = field(default_factory=list, repr=False)
 
     @property
@@ -93,8 +101,9 @@ class LoweredModule:
 
     @property
     def cacheable(self) -> bool:
-        """Whether `key` identifies the program: not with host callbacks, which exist only here."""
-        return not self.calls_host
+        """Whether `key` identifies the program: not with what exists only in this process."""
+        found = any(type(inspect) is Inspection for inspect in self.inspections)
+        return not (self.calls_host or found or self.partitioned)
 
     def text(self, debug_info: bool = False) -> str:
         """The module as text.
@@ -143,8 +152,12 @@ def lower_jaxpr(
     result_shardings: Sequence[Any] | None = None,
     arg_attributes: Sequence[Mapping[str, Any]] | None = None,
     result_attributes: Sequence[Mapping[str, Any]] | None = None,
+    arg_memories: Sequence[str | None] | None = None,
+    result_memories: Sequence[str | None] | None = None,
     num_replicas: int = 1,
     num_partitions: int = 1,
+    mesh: Any = None,
+    manual: ManualAxes | None = None,
 ) -> LoweredModule | EquationProgram:
     """Lower a jaxpr to a module with the jaxpr as its entry function.
 
@@ -168,8 +181,14 @@ def lower_jaxpr(
         arg_attributes: for each argument of the jaxpr, attributes of the module's argument, such as
             ``{"mhlo.sharding": "{replicated}"}``.
         result_attributes: the same for each result.
+        arg_memories: for each argument of the jaxpr, the kind of memory that it is in, such as
+            ``"pinned_host"``; None for the memory in which the device computes, and "any" for such
+            an argument that may be computed with in every memory.
+        result_memories: the kinds that are asked for the results; None where values decide.
         num_replicas: the number of copies of the program that run together.
         num_partitions: the number of devices that share the program.
+        mesh: these devices, with the names of their axes.
+        manual: axes of a mesh, if the program handles the part of one device from the beginning.
 
     Returns:
         The module.
@@ -216,9 +235,20 @@ def lower_jaxpr(
         )
     arguments = [dict(attributes) for attributes in _select(arg_attributes, used, {})]
     results = [dict(attributes) for attributes in result_attributes or [{}] * count]
+    inside = _select(arg_memories, used, None)
+    asked = list(result_memories or [None] * count)
+    in_memories = any(inside) or any(asked) or moves_between_memories(jaxpr)
+    if in_memories:
+        closed, asked = with_memories(closed, inside, asked)
+        jaxpr = closed.jaxpr
     built = ModuleBuilder()
     with built.current():
+        if in_memories:
+            for attributes, memory in zip((*arguments, *results), (*inside, *asked), strict=True):
+                if memory not in (None, "any"):
+                    attributes["mhlo.memory_kind"] = memory
         program = Program(built, closed, platforms, overrides or {}, constants_threshold)
+        program.builder.manual = manual
         i32 = program.builder.i32
         donors = set(donation.donors)
         if arg_shardings is None:
@@ -227,7 +257,7 @@ def lower_jaxpr(
         else:
             # What is divided in another way than the result cannot be told to become it.
             donors.update(donation.aliases)
-            partitioning = program.builder.partitioning = Partitioning(built)
+            partitioning = program.builder.partitioning = Partitioning(built, mesh)
             for attributes, v, own in zip(
                 arguments, jaxpr.invars, _select(arg_shardings, used, None), strict=True
             ):
@@ -274,6 +304,8 @@ def lower_jaxpr(
         host_callbacks=tuple(program.builder.host_callbacks),
         inspections=tuple(program.builder.inspections),
         preparations=tuple(program.builder.preparations),
+        result_memories=tuple(asked) if in_memories else (),
+        partitioned=tuple(program.builder.partitioned),
     )
 
 

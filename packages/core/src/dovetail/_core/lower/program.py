@@ -23,6 +23,7 @@ from dovetail._core.ir.avals import (
     aval_of,
     make_aval,
     outer_aval,
+    physical_aval,
     runtime_token,
 )
 from dovetail._core.ir.effects import host_effects
@@ -215,9 +216,11 @@ class Program:
             public=True,
             names=[*(None for _ in leading), *names, *(None for _ in token_in)],
         )
-        if any(arguments):
+        # Constants are whole on every device; the compiler would divide what it is told nothing of.
+        whole = [self._whole(outer_aval(aval)) for aval in leading]
+        if any(arguments) or any(whole):
             function.attributes["arg_attrs"] = builder.array(
-                [*({} for _ in leading), *arguments, *({} for _ in token_in)]
+                [*whole, *arguments, *({} for _ in token_in)]
             )
         if any(results):
             function.attributes["res_attrs"] = builder.array([*results, *({} for _ in token_out)])
@@ -232,6 +235,14 @@ class Program:
                 for value, aval in zip(self.body(closed, values), closed.out_avals, strict=True)
             ]
             builder.ops("func.return", [*outs, *(self.ended() for _ in token_out)], ())
+
+    def _whole(self, aval: Any) -> dict[str, Any]:
+        """The attributes of an argument that all devices hold."""
+        partitioning = self.builder.partitioning
+        sharding = (
+            None if partitioning is None else partitioning.replicated(physical_aval(aval).ndim)
+        )
+        return {} if sharding is None else {"sdy.sharding": sharding}
 
     def ended(self) -> Value:
         """The result that represents a token: it is ready when the program has finished."""

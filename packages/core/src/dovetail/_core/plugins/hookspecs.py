@@ -20,18 +20,22 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
 import pluggy
 
+from dovetail._core.plugins.process_group import ProcessGroup
 from dovetail._core.plugins.protocols import Client, Device, Executable
 
 if TYPE_CHECKING:
     from dovetail._core.ir.jaxpr import ClosedJaxpr
 
-PLUGIN_API: Final[tuple[int, int]] = (1, 1)
+PLUGIN_API: Final[tuple[int, int]] = (1, 2)
 """Version of the hooks in this file: a change of the first number breaks plug-ins, one of the
 second only adds. A backend says in `BackendInfo.api` which version it was written for.
 
 1.1 added the hook `dovetail_topology` and `CompileRequest.load`; backends written in Python, with
 `BackendInfo.programs`, `CompileRequest.jaxpr` and `CompileRequest.donated`; and expressions in
-`dovetail.extend.lowering`."""
+`dovetail.extend.lowering`.
+
+1.2 added the argument `processes` of `dovetail_make_client`, with `ProcessGroup` and the capability
+``"processes"``."""
 
 hookspec: Final = pluggy.HookspecMarker("dovetail")
 hookimpl: Final = pluggy.HookimplMarker("dovetail")
@@ -56,9 +60,9 @@ class BackendInfo:
             takes time to find out.
         capabilities: names of optional abilities, which `dovetail.testing.capabilities` explains:
             `"buffer_callbacks"`, `"complex"`, `"donation"`, `"float64"`, `"host_callbacks"`,
-            `"serialization"`, `"spmd"`; and the names `"eig"`, `"offload"` and `"schur"` of
-            primitives that only a platform's own rule can lower. The conformance kit tests what is
-            declared. Custom names begin with `"x-"`.
+            `"processes"`, `"serialization"`, `"spmd"`; and the names `"eig"`, `"offload"` and
+            `"schur"` of primitives that only a platform's own rule can lower. The conformance kit
+            tests what is declared. Custom names begin with `"x-"`.
         programs: what its compiler takes: `"stablehlo"`, or `"jaxpr"` for a backend that reads the
             equations of the program directly and so needs no lowerings.
     """
@@ -238,7 +242,9 @@ def dovetail_environment(platform: str) -> Mapping[str, str] | None:
 
 
 @hookspec(firstresult=True)
-def dovetail_make_client(platform: str, options: Mapping[str, object]) -> Client | None:
+def dovetail_make_client(
+    platform: str, options: Mapping[str, object], processes: ProcessGroup | None
+) -> Client | None:
     """Create the client of a platform. Required of every backend.
 
     The runtime calls it at most once per platform and process, under the plug-in lock, after
@@ -248,6 +254,10 @@ def dovetail_make_client(platform: str, options: Mapping[str, object]) -> Client
         platform: the platform to connect to.
         options: the user's options for it, such as `num_devices`. Raise an error for an unknown
             option that names it and lists the known ones.
+        processes: the processes that compute together; None if there is one alone, and always None
+            for a backend that does not declare the capability ``"processes"``. The client's
+            `devices()` are then those of all processes, by increasing id, and `local_devices()`
+            and `process_index()` are this one's.
 
     Returns:
         A client created by `dovetail.extend.pjrt`, or an object that satisfies

@@ -33,6 +33,7 @@ from dovetail._core.plugins.platforms import (
     parse_request,
     with_default,
 )
+from dovetail._core.plugins.process_group import ProcessGroup
 from dovetail._core.plugins.protocols import (
     Client,
     Device,
@@ -260,12 +261,18 @@ class PluginManager(PluginLoader):
 
     # ------------------------------------------------------------------------- backends at work
 
-    def make_client(self, platform: str, options: Mapping[str, object] | None = None) -> Client:
+    def make_client(
+        self,
+        platform: str,
+        options: Mapping[str, object] | None = None,
+        processes: ProcessGroup | None = None,
+    ) -> Client:
         """Create a platform's client. The runtime calls this once per platform.
 
         Args:
             platform: a platform's name or alias.
             options: options for the backend, such as `num_devices`.
+            processes: the processes that compute together; None if there is one alone.
 
         Returns:
             The client.
@@ -276,6 +283,13 @@ class PluginManager(PluginLoader):
         """
         with self._lock:
             backend = self.require(platform)
+            if processes is not None and "processes" not in backend.info.capabilities:
+                raise BackendUnavailableError(
+                    f"the backend of the platform {backend.platform!r} ({backend.origin}) does not "
+                    f"compute in several processes, and this is process {processes.process_index} "
+                    f"of {processes.process_count}: leave out distributed.initialize(), or choose "
+                    "another platform with DOVETAIL_PLATFORMS"
+                )
             self._set_environment(backend)
             with self._isolated(backend, "client"):
                 client: Client = self._call(
@@ -283,6 +297,7 @@ class PluginManager(PluginLoader):
                     "dovetail_make_client",
                     platform=backend.platform,
                     options=dict(options or {}),
+                    processes=processes,
                 )
                 missing = [] if is_pjrt(client) else missing_members(client, Client)
                 if missing:

@@ -31,6 +31,7 @@ from dovetail._core.plugins.hookspecs import (
 from dovetail._core.plugins.loading import LoadedBackend, LoadedPlugin
 from dovetail._core.plugins.manager import PluginManager, add_new, merged_methods
 from dovetail._core.plugins.platforms import configured_request
+from dovetail._core.plugins.process_group import ProcessGroup
 from dovetail._core.plugins.protocols import Client
 from dovetail._core.plugins.surroundings import Meddling
 
@@ -426,7 +427,12 @@ class TriedPlugins(PluginManager):
         missing = self._trials[BACKENDS, platform].known.get("missing")
         return str(self._failure(backend)) if missing is None else str(missing)
 
-    def make_client(self, platform: str, options: Mapping[str, object] | None = None) -> Client:
+    def make_client(
+        self,
+        platform: str,
+        options: Mapping[str, object] | None = None,
+        processes: ProcessGroup | None = None,
+    ) -> Client:
         """Something that lists the devices that the platform's client has."""
         backend = self.require(platform)
         self._raise_failure(backend, "environment")

@@ -1,4 +1,4 @@
-"""Devices, arrays, programs and calls: one folder each, where later ones import earlier ones.
+"""Processes, devices, arrays, programs and calls: a folder each; later ones import earlier ones.
 
 Imports the layers up to `lower`.
 """

@@ -13,6 +13,7 @@ from dovetail._core.base.restoring import Restoring
 from dovetail._core.ir.jaxpr import Jaxpr
 from dovetail._core.ir.walk import all_equations, jaxprs_in_params
 from dovetail._core.trace.primitive import Primitive
+from dovetail._core.trace.tracer import ArrayClass
 
 AxisName = Hashable
 
@@ -81,11 +82,17 @@ def lookup(names: Any, function: str) -> tuple[NamedAxis, ...]:
 
     Raises:
         NameError: there is no such axis.
+        TypeError: a name cannot be one, such as an array.
         ValueError: a name is given twice.
     """
     names = tuple(names) if isinstance(names, (list, set, frozenset)) else axes_of(names)
     known = {axis.name: axis for axis in config.named_axes.value}
     for name in names:
+        if not isinstance(name, Hashable) or isinstance(name, ArrayClass):
+            raise TypeError(
+                f"{function}: axis_name is the name of an axis, such as a string, or a tuple of "
+                f"names; got {name!r:.80}"
+            )
         if name not in known:
             have = ", ".join(repr(own) for own in known) if known else "none"
             raise NameError(
@@ -98,24 +105,33 @@ def lookup(names: Any, function: str) -> tuple[NamedAxis, ...]:
     return tuple([known[name] for name in names])
 
 
-#: The axes that are named in each jaxpr.
-_named_in: Final[WeakKeyDictionary[Jaxpr, frozenset[AxisName]]] = WeakKeyDictionary()
+#: The axes that are named in each jaxpr; None if its rules may name any.
+_named_in: Final[WeakKeyDictionary[Jaxpr, frozenset[AxisName] | None]] = WeakKeyDictionary()
 
 
 def uses_axis(primitive: Primitive, params: Mapping[str, Any], name: AxisName) -> bool:
-    """Whether an application of a primitive names an axis, in the programs that it holds too."""
+    """Whether an application of a primitive may name an axis, in the programs that it holds too."""
     if primitive.axis_parameter:
         return name in axes_of(params[primitive.axis_parameter])
-    return any(name in names_in(jaxpr) for jaxpr in jaxprs_in_params(params))
+    jaxprs = jaxprs_in_params(params)
+    if jaxprs and any(map(callable, params.values())):
+        return True
+    return any(may_name(jaxpr, name) for jaxpr in jaxprs)
 
 
-def names_in(jaxpr: Jaxpr) -> frozenset[AxisName]:
-    """The axes that collective operations in a jaxpr name."""
-    names = _named_in.get(jaxpr)
-    if names is None:
-        found: set[AxisName] = set()
-        for eqn in all_equations(jaxpr):
-            if eqn.primitive.axis_parameter:
-                found.update(axes_of(eqn.params[eqn.primitive.axis_parameter]))
-        names = _named_in[jaxpr] = frozenset(found)
-    return names
+def may_name(jaxpr: Jaxpr, name: AxisName) -> bool:
+    """Whether collective operations in a jaxpr, or in rules of users in it, may name an axis."""
+    if jaxpr not in _named_in:
+        _named_in[jaxpr] = _names_in(jaxpr)
+    names = _named_in[jaxpr]
+    return names is None or name in names
+
+
+def _names_in(jaxpr: Jaxpr) -> frozenset[AxisName] | None:
+    found: set[AxisName] = set()
+    for eqn in all_equations(jaxpr):
+        if eqn.primitive.axis_parameter:
+            found.update(axes_of(eqn.params[eqn.primitive.axis_parameter]))
+        elif any(map(callable, eqn.params.values())):
+            return None
+    return frozenset(found)

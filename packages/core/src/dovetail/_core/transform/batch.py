@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from dovetail._core.base import config
 from dovetail._core.basis.structural import broadcast_batch, move_dimension
@@ -128,7 +129,7 @@ class BatchTrace(Trace):
             return batch_flat(function, values, dims, self.size, self.axis)
         parent, self.parent = self.parent, state.trace
         try:
-            with use_trace(self), named_axes(_named(self.axis)):
+            with use_trace(self), _names_of(self.axis):
                 results = function(*_with_dims(self, values, dims))
         finally:
             self.parent = parent
@@ -168,11 +169,13 @@ def batch_flat(
         axis: the axis that is mapped over; the one whose rule is running if None.
     """
     if axis is None:
-        axis = state.batch_axis or BatchAxis(None, size)
+        axis = state.batch_axis
+        if axis is None or axis.size != size:
+            axis = BatchAxis(None, size)
     trace = BatchTrace(state.trace, axis)
     arguments = _with_dims(trace, values, dims)
     try:
-        with use_trace(trace), named_axes(_named(axis)):
+        with use_trace(trace), _names_of(axis):
             results = function(*arguments)
         pairs = [trace.split(r) for r in results]
     finally:
@@ -185,8 +188,14 @@ def batch_flat(
     return [v for v, _ in pairs], [d for _, d in pairs]
 
 
-def _named(axis: BatchAxis) -> list[NamedAxis]:
-    return [] if axis.name is None else [NamedAxis(axis.name, axis.size)]
+def _names_of(axis: BatchAxis) -> AbstractContextManager[None]:
+    """The scope in which collective operations can name the axis of a batch."""
+    if axis.name is None:
+        return _no_names
+    return named_axes([NamedAxis(axis.name, axis.size)])
+
+
+_no_names: Final = nullcontext()
 
 
 def place_batch(value: Any, dim: int | None, size: int, destination: int) -> Any:

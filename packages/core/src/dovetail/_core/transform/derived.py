@@ -27,7 +27,7 @@ from dovetail._core.ir.division import Division
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, DropVar, JaxprEqn, Literal, Var
 from dovetail._core.ir.walk import dce, eval_jaxpr, last_uses
 from dovetail._core.trace.divisions import is_lenient
-from dovetail._core.trace.named_axes import BatchAxis, names_in
+from dovetail._core.trace.named_axes import BatchAxis, may_name
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.scopes import replaying
 from dovetail._core.trace.state import state
@@ -571,7 +571,7 @@ def batch_of(
     axis = state.batch_axis
     if axis is None or axis.size != size:
         axis = BatchAxis(None, size)
-    elif axis.name is not None and axis.name not in names_in(closed.jaxpr):
+    elif axis.name is not None and not may_name(closed.jaxpr, axis.name):
         axis = BatchAxis(None, size, axis.spmd_axis_name)
     return _batch_of(closed, axis, dims, instantiate)
 

@@ -12,7 +12,7 @@ from dovetail._core.base import caches, config, dtypes
 from dovetail._core.base.bindings import get_traceback
 from dovetail._core.base.errors import NonArrayArgumentError, UnexpectedTracerError
 from dovetail._core.base.source import describe
-from dovetail._core.basis.manual_axes import pvary
+from dovetail._core.basis.manual_axes import pvary, pvary_p
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import (
     Atom,
@@ -136,6 +136,8 @@ class StageTrace(Trace):
         wanted: Sequence[frozenset[Hashable]],
     ) -> Any:
         """Apply `primitive` to operands that are made to vary along the manual axes of a mesh."""
+        if primitive is pvary_p and not params["axes"]:
+            return args[0]
         operands = []
         for arg, axes in zip(args, wanted, strict=True):
             atom = self.atom(arg, primitive)

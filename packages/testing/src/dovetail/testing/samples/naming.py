@@ -1,4 +1,4 @@
-"""Samples of names."""
+"""Samples of names and of orders in memory."""
 
 from __future__ import annotations
 
@@ -13,5 +13,13 @@ SAMPLES: dict[str, list[Sample]] = {
         *across_dtypes(Sample((np.ones((2, 0)),), {"name": "a"}, batched=()), ALL_DTYPES),
         Sample((numbers(2, 3),), {"name": "a"}, linear=(0,)),
         key_samples(keys(3), name="a"),
+    ],
+    "layout_constraint": [
+        *across_dtypes(
+            Sample((np.ones((2, 0)),), {"major_to_minor": (1, 0)}, batched=()), ALL_DTYPES
+        ),
+        Sample((numbers(2, 3),), {"major_to_minor": (1, 0)}, linear=(0,)),
+        Sample((numbers(2, 3, 4),), {"major_to_minor": (1, 2, 0)}, linear=(0,)),
+        key_samples(keys(3), major_to_minor=(0,)),
     ],
 }

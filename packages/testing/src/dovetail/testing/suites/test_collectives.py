@@ -16,6 +16,7 @@ import dovetail as dt
 from dovetail import lax
 from dovetail._core.ir.avals import make_aval
 from dovetail._core.runtime.programs.partitioned import run_partitioned
+from dovetail.experimental.custom_partitioning import custom_partitioning
 from dovetail.sharding import Mesh, NamedSharding
 from dovetail.sharding import PartitionSpec as P
 from dovetail.testing.backend import BackendUnderTest
@@ -57,6 +58,35 @@ def test_programs_over_a_mesh(devices: Sequence[Any]) -> None:
     np.testing.assert_array_equal(np.asarray(sums), x.sum(0))
 
 
+def _ragged(x: Any) -> Any:
+    """Each device gives its first row to the first one, two to the second, and so on."""
+    count = lax.axis_size("d")
+    sizes = np.arange(1, count + 1, dtype=np.int32)
+    place = lax.axis_index("d")
+    targets = lax.full((count,), place, np.int32)
+    return lax.ragged_all_to_all(
+        x,
+        lax.full((2 * count, COLUMNS), 9, x.dtype),
+        np.zeros(count, np.int32),
+        sizes,
+        lax.mul(targets, sizes),
+        lax.full((count,), lax.add(place, np.int32(1)), np.int32),
+        axis_name="d",
+    )
+
+
+def _ragged_of_all(x: NDArray) -> NDArray:
+    count = len(x)
+    out = np.full((count, 2 * count, COLUMNS), 9, x.dtype)
+    for target in range(count):
+        for source in range(count):
+            for row in range(target + 1):
+                place = source * (target + 1) + row
+                if place < 2 * count:
+                    out[target, place] = x[source, row]
+    return out
+
+
 #: Operations of the parts of all devices, and what each device has afterwards.
 OPERATIONS: dict[str, tuple[Callable[[Any], Any], Callable[[NDArray], NDArray]]] = {
     "psum": (lambda x: lax.psum(x, "d"), lambda x: np.stack([x.sum(0)] * len(x))),
@@ -77,6 +107,7 @@ OPERATIONS: dict[str, tuple[Callable[[Any], Any], Callable[[NDArray], NDArray]]]
         lambda x: np.concatenate([np.zeros_like(x[:1]), x[:-1]]),
     ),
     "pbroadcast": (lambda x: lax.pbroadcast(x, "d", 1), lambda x: np.stack([x[1]] * len(x))),
+    "ragged_all_to_all": (_ragged, _ragged_of_all),
     "axis_index": (
         lambda x: lax.add(x, lax.convert_element_type(lax.axis_index("d"), x.dtype)),
         lambda x: x + np.arange(len(x), dtype=x.dtype).reshape(-1, 1, 1),
@@ -109,6 +140,30 @@ def test_collective_operations(devices: Sequence[Any], name: str) -> None:
     np.testing.assert_allclose(
         np.vdot(back, x), np.vdot(weights, tangent), rtol=1e-3, atol=1e-2, err_msg=name
     )
+
+
+def test_custom_partitioning(devices: Sequence[Any]) -> None:
+    """The compiler asks how a function is divided, and uses what it gets."""
+    count = len(devices)
+    mesh = Mesh(devices, "d")
+    asked = []
+
+    def cumulated(x: Any) -> Any:
+        return lax.cumsum(x, 1)
+
+    function = custom_partitioning(cumulated)
+
+    def partition(mesh: Any, arguments: Any, result: Any) -> Any:
+        asked.append(arguments[0].sharding.spec)
+        rows = NamedSharding(mesh, P("d"))
+        return mesh, cumulated, rows, (rows,)
+
+    function.def_partition(partition, sharding_rule="i j -> i j", need_replication_factors=("j",))
+    values = np.arange(count * COLUMNS, dtype=np.float32).reshape(count, COLUMNS)
+    got = dt.jit(function)(dt.device_put(values, NamedSharding(mesh, P("d"))))
+    np.testing.assert_array_equal(np.asarray(got), values.cumsum(1))
+    assert got.sharding.is_equivalent_to(NamedSharding(mesh, P("d")), 2)
+    assert asked == [P("d", None)]
 
 
 def _tensor(shape: Sequence[int]) -> str:

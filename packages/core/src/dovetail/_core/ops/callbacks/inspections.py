@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dovetail._core.base import pytree
 from dovetail._core.basis.operands import as_operand
+from dovetail._core.hlo.inspections import Inspection
 from dovetail._core.ir.jaxpr import Effects
 from dovetail._core.ops.callbacks.calls import Observation
 from dovetail._core.ops.checkpoint.naming import as_device_array
@@ -40,7 +41,26 @@ class InspectSharding(Observation):
         return self.bind(*args, **params), []
 
     def lower(self, context: Builder, x: Any, *, callback: Callable[[Any], object]) -> Any:
-        context.inspections.append(callback)
+        if context.partitioning is None:
+            context.inspections.append(callback)
+            return []
+        if set(context.platforms) != {"cpu"}:
+            raise NotImplementedError(
+                "debug.inspect_array_sharding and visualize_array_sharding see values inside "
+                f"programs over several devices on CPUs, not on {' and '.join(context.platforms)}; "
+                "return the value, and call them with it"
+            )
+        aval = context.physical(context.avals_in[0])
+        inspection = Inspection(callback, aval.ndim)
+        context.inspections.append(inspection)
+        context.custom_call(
+            "InspectSharding",
+            [x],
+            [aval],
+            has_side_effect=True,
+            api_version=1,
+            attributes={"backend_config": inspection.encoded()},
+        )
         return []
 
     def effects(self, *avals: Any, **params: Any) -> Effects:
@@ -54,7 +74,8 @@ def inspect_array_sharding(value: Any, *, callback: Callable[[Any], object]) -> 
     """Call a function with the sharding of an array, as soon as it is known.
 
     For arrays, that is now. In compiled functions, it is when the program is compiled for its
-    devices: once for each compilation, not when the program runs. Under `vmap`, it is the sharding
+    devices: once for each compilation, not when the program runs. In programs over several devices
+    it is the compiler's choice, and they are in no cache. Under `vmap`, it is the sharding
     of the whole batch; under `grad` and `jvp`, that of the primal value.
 
     Args:

@@ -70,10 +70,10 @@ class Offload(_Same):
 
     def lower(self, context: Builder, x: Any, *, src: str, dst: str) -> Any:
         raise NotImplementedError(
-            f"a policy of checkpoint keeps a value in the memory {dst!r} instead of {src!r}, which "
-            f"the backend {' and '.join(context.platforms)} cannot do; keep it where it is "
-            "(checkpoint_policies.save_only_these_names, dots_with_no_batch_dims_saveable), or "
-            "compute it again"
+            f"a value moves from the memory {src!r} to {dst!r}, as a policy of checkpoint or "
+            f"device_put asks, which the backend {' and '.join(context.platforms)} cannot do; "
+            "keep it where it is (checkpoint_policies.save_only_these_names, "
+            "dots_with_no_batch_dims_saveable), or compute it again"
         )
 
 

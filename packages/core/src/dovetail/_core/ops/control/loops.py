@@ -32,6 +32,7 @@ from dovetail._core.ops.shape.dimensions import integer
 from dovetail._core.ops.shape.joining import concatenate_p
 from dovetail._core.ops.shape.slicing import slice_dimension
 from dovetail._core.trace.mutable_references import Ref, refuse_parts
+from dovetail._core.trace.named_axes import BatchAxis
 from dovetail._core.trace.tracer import Tracer
 from dovetail._core.transform.batch import batch_flat, place_batch
 from dovetail._core.transform.flattening import FlatFunction, check_callable, leaf_names
@@ -534,7 +535,7 @@ def map(f: Callable[[X], Y], xs: X, *, batch_size: int | None = None) -> Y:
 
     def batched(*values: Any) -> list[Any]:
         size = shape_of(values[0])[0]
-        outs, dims = batch_flat(flat, values, [0] * len(values), size)
+        outs, dims = batch_flat(flat, values, [0] * len(values), size, BatchAxis(None, size))
         return [place_batch(o, d, size, 0) for o, d in zip(outs, dims, strict=True)]
 
     def part(start: int, stop: int) -> list[Any]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from dovetail._core.base.flags import Flags, merge, partition
 from dovetail._core.basis.elementwise import add_tangents
+from dovetail._core.basis.manual_axes import pvary_p
 from dovetail._core.basis.structural import (
     batch_size,
     full,
@@ -165,6 +166,10 @@ class Scan(Primitive):
             if carry == wanted[first:second]:
                 break
             wanted[first:second] = carry
+        alike = _used_as_varying(body.jaxpr, first)
+        if alike != wanted[:first]:
+            wanted[:first] = alike
+            body = varying(body, wanted)
         rest = [frozenset[Any]()] * (len(body.out_avals) - loop.num_carry)
         body = varying(body, wanted, [*carry, *rest])
         return wanted, ({} if body is loop.jaxpr else {"jaxpr": body})
@@ -603,6 +608,22 @@ def _dims(
     """The batch dimensions of the arguments of the body."""
     consts, xs = fixed
     return (*consts, *(0 if batched else None for batched in loop.split(flags)[1]), *xs)
+
+
+def _used_as_varying(body: Jaxpr, count: int) -> list[frozenset[Any]]:
+    """For each constant of a loop, the manual axes along which all of its uses take it to vary.
+
+    Varying before the loop, its cotangent is summed over the devices once, not in each iteration.
+    """
+    wanted = [v.aval.vma for v in body.invars[:count]]
+    if not any(v.aval.vma for v in (*body.invars, *body.outvars)):
+        return wanted
+    for number, v in enumerate(body.invars[:count]):
+        users = [eqn for eqn in body.eqns if any(x is v for x in eqn.invars)]
+        if users and v not in body.outvars and all(e.primitive is pvary_p for e in users):
+            axes = [frozenset(eqn.params["axes"]) for eqn in users]
+            wanted[number] |= frozenset.intersection(*axes)
+    return wanted
 
 
 @remembered

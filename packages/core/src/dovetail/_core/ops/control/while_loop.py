@@ -12,7 +12,7 @@ from dovetail._core.base.errors import ConcretizationTypeError
 from dovetail._core.base.flags import merge, partition
 from dovetail._core.base.typing import Array, ArrayLike, PyTree
 from dovetail._core.basis.structural import batch_size, to_front
-from dovetail._core.ir.avals import aval_of, make_aval
+from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.effects import input_output
 from dovetail._core.ir.jaxpr import (
     ClosedJaxpr,
@@ -676,7 +676,11 @@ def _check_condition(cond_fun: Callable[..., Any], condition: Body) -> None:
             "condition may read references, and body_fun may write to them"
         )
     outs = condition.out_avals
-    if pytree.treedef_is_leaf(condition.out_tree) and outs[0] == make_aval((), np.dtype(bool)):
+    if (
+        pytree.treedef_is_leaf(condition.out_tree)
+        and not outs[0].shape
+        and outs[0].dtype == np.dtype(bool)
+    ):
         return
     actual = ", ".join(a.short_name() for a in outs) or "nothing"
     if not pytree.treedef_is_leaf(condition.out_tree):

@@ -15,6 +15,7 @@ from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import DebugInfo
 from dovetail._core.ops.shape.slicing import pad_with
 from dovetail._core.trace.custom_rules import Dims, Run
+from dovetail._core.trace.state import state
 from dovetail._core.trace.zeros import Zero, with_zeros, without_zeros
 from dovetail._core.transform.batch import batch_flat, place_batch, unbatched_aval
 from dovetail._core.transform.derived import dependence_of
@@ -47,11 +48,12 @@ class Batch:
         cls, size: int, dims: Dims, out_dims: tuple[int | None, ...] | None = None
     ) -> Batch:
         """The batch of an equation, which captures nothing."""
+        axis = state.batch_axis  # rules of the user's run later, and may name it
 
         def run(
             function: Callable[..., Sequence[Any]], values: Sequence[Any], dims: Dims
         ) -> tuple[list[Any], list[int | None]]:
-            return batch_flat(function, values, dims, size)
+            return batch_flat(function, values, dims, size, axis)
 
         return cls(run, size, tuple(dims), out_dims, out_dims is not None)
 

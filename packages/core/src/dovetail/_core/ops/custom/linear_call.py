@@ -16,8 +16,10 @@ from dovetail._core.ops.checks.checking import without_checks
 from dovetail._core.ops.checks.error import avals_of
 from dovetail._core.ops.custom.arguments import described, users_code
 from dovetail._core.trace.custom_rules import Dims
+from dovetail._core.trace.named_axes import BatchAxis
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.scopes import at_own_lines
+from dovetail._core.trace.state import state
 from dovetail._core.trace.zeros import Zero
 from dovetail._core.transform.batch import batch_flat, batched_aval, place_batch
 from dovetail._core.transform.derived import (
@@ -136,6 +138,7 @@ class LinearCall(RuleCall):
         batched, _ = batch_of(callee, size, tuple(dims), (True,) * len(callee.out_avals))
         residual_dims = dims[num_callee_consts : num_callee_consts + num_res]
         linear_dims = dims[num_callee_consts + num_res :]
+        axis = state.batch_axis or BatchAxis(None, size)
 
         def thunk() -> StagedFunction:
             staged = transpose_thunk()
@@ -145,7 +148,7 @@ class LinearCall(RuleCall):
                 *[0] * len(batched.out_avals),
             ]
             return StagedFunction(
-                _summed(staged.closed, size, in_dims, linear_dims), staged.captured
+                _summed(staged.closed, axis, in_dims, linear_dims), staged.captured
             )
 
         outs = self.bind(
@@ -184,11 +187,12 @@ class LinearCall(RuleCall):
 linear_call_p: Final = LinearCall()
 
 
-def _summed(closed: ClosedJaxpr, size: int, dims: Dims, linear_dims: Dims) -> ClosedJaxpr:
+def _summed(closed: ClosedJaxpr, axis: BatchAxis, dims: Dims, linear_dims: Dims) -> ClosedJaxpr:
     """The transpose for each element of a batch; cotangents of unbatched operands are summed."""
+    size = axis.size
 
     def function(*args: Any) -> list[Any]:
-        outs, out_dims = batch_flat(function_of(closed), args, dims, size)
+        outs, out_dims = batch_flat(function_of(closed), args, dims, size, axis)
         return [
             reduce_sum(place_batch(o, f, size, 0), (0,))
             if d is None

@@ -10,7 +10,7 @@ import numpy as np
 
 from dovetail._core.base import dtypes, pytree
 from dovetail._core.base.errors import DTypeError
-from dovetail._core.base.typing import Array, PyTree
+from dovetail._core.base.typing import Array, ArrayLike, PyTree
 from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.manual_axes import pvary as pvary_one
 from dovetail._core.basis.operands import as_operand, literal_like
@@ -29,6 +29,7 @@ from dovetail._core.ops.parallel.exchanges import (
     pbroadcast_p,
     ppermute_p,
 )
+from dovetail._core.ops.parallel.ragged import checked_operands, ragged_all_to_all_p
 from dovetail._core.ops.parallel.reductions import pmax_p, pmin_p, sum_over
 from dovetail._core.ops.shape.dimensions import canonical_dimension
 from dovetail._core.ops.shape.reshaping import add_dimensions, squeeze_dimensions
@@ -421,6 +422,102 @@ def all_to_all(
         return result if tiled else squeeze_dimensions(result, (split,))
 
     return _mapped(exchanged, x, "all_to_all")
+
+
+def ragged_all_to_all(
+    operand: ArrayLike,
+    output: ArrayLike,
+    input_offsets: ArrayLike,
+    send_sizes: ArrayLike,
+    output_offsets: ArrayLike,
+    recv_sizes: ArrayLike,
+    *,
+    axis_name: AxisName,
+    axis_index_groups: IndexGroups = None,
+) -> Array:
+    """Each element, or device, along axes gives some of its rows to each other one.
+
+    Element `i` puts ``operand[input_offsets[j] :][: send_sizes[j]]`` into the result of element
+    `j`, from the row ``output_offsets[j]`` on. CPUs, which have no operation for it, give everybody
+    all operands. A row that goes to several elements gets the sum of their cotangents.
+
+    Args:
+        operand: an array whose rows are given.
+        output: an array whose rows are replaced by those that come. All sizes but the first are
+            those of `operand`.
+        input_offsets: for each element the first row that goes to it; integers, as all that follow.
+        send_sizes: how many rows go to it.
+        output_offsets: the first row in its result where they go.
+        recv_sizes: for each element the number of rows that come from it, which has to be the
+            number that it sends.
+        axis_name: the axis of a `dovetail.vmap` or a `dovetail.shard_map`, or a tuple of them.
+        axis_index_groups: groups of positions along the axis, which exchange rows among
+            themselves. All by default.
+
+    Returns:
+        An array like `output`. It is not said what happens where rows lie outside of an array, or
+        where several elements write to one row.
+
+    Raises:
+        NameError: there is no such axis.
+        TypeError: dtypes do not fit.
+        ValueError: shapes do not fit, or the groups are no partition into equal parts.
+
+    Differs:
+        It runs on CPUs too, where everybody gets all operands, and along axes of `dovetail.vmap`.
+
+        >>> def swap(x):  # both give their row to the other
+        ...     place, ones = lax.axis_index("i"), jnp.ones(2, int)
+        ...     sizes = (jnp.arange(2) != place).astype(int)
+        ...     args = x, jnp.zeros_like(x), 0 * ones, sizes, 0 * ones, sizes
+        ...     return lax.ragged_all_to_all(*args, axis_name="i")
+        >>> dt.vmap(swap, axis_name="i")(jnp.array([[1], [2]])).tolist()
+        [[2], [1]]
+
+        A row that goes to several elements gets the sum of their cotangents.
+
+        >>> def total(x):  # both give their row to both
+        ...     ones = jnp.ones(2, int)
+        ...     args = x, jnp.zeros(2), 0 * ones, ones, lax.axis_index("i") * ones, ones
+        ...     return lax.ragged_all_to_all(*args, axis_name="i").sum()
+        >>> f = lambda x: dt.vmap(total, axis_name="i")(x).sum()
+        >>> dt.grad(f)(jnp.array([[1.0], [2.0]])).tolist()
+        [[2.0], [2.0]]
+
+    Example:
+        >>> rows = jnp.array([[1, 2, 3], [4, 5, 6]])
+        >>> starts, sizes = jnp.array([[0, 2], [0, 1]]), jnp.array([[2, 1], [1, 2]])
+        >>> targets, received = jnp.array([[0, 0], [2, 1]]), jnp.array([[2, 1], [1, 2]])
+        >>> f = lambda *args: lax.ragged_all_to_all(*args, axis_name="i")
+        >>> f = dt.vmap(f, axis_name="i")
+        >>> print(f(rows, jnp.zeros((2, 4), int), starts, sizes, targets, received))
+        [[1 2 4 0]
+         [3 5 6 0]]
+    """
+    axes = lookup(axis_name, "lax.ragged_all_to_all")
+    groups = _groups(axis_index_groups, _size(axes), "ragged_all_to_all")
+    count = _size(axes) if groups is None else len(groups[0])
+    numbers = {
+        "input_offsets": input_offsets,
+        "send_sizes": send_sizes,
+        "output_offsets": output_offsets,
+        "recv_sizes": recv_sizes,
+    }
+    place = "lax.ragged_all_to_all"
+    operands = checked_operands(
+        as_operand(operand, place),
+        as_operand(output, place),
+        {name: as_operand(x, place) for name, x in numbers.items()},
+        count,
+    )
+    result: Array = ragged_all_to_all_p.bind(
+        *operands,
+        axis_index_groups=groups,
+        axis_name=_names(axes),
+        axis_size=count,
+        manual=typed_axes(axes),
+    )
+    return result
 
 
 def ppermute(x: PyTree, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> PyTree:

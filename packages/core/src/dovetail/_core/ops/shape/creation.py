@@ -275,10 +275,15 @@ def full_like(
     if dtypes.is_extended(like_dtype):
         return _extended("lax.full_like", sizes, value, like_dtype)
     value = _converted("lax.full_like", value, dtypes.canonicalize_dtype(like_dtype), weak)
-    if state.trace is evaluation_trace and getattr(x, "committed", False):
-        place = primitive("device_put")
-        value = place.bind(value, device=x.sharding, src=None, may_alias=None)  # type: ignore[union-attr]
-    return broadcast_in_dim_p.bind(value, shape=sizes, broadcast_dimensions=(), sharding=None)
+    committed = state.trace is evaluation_trace and getattr(x, "committed", False)
+    place = x.sharding if committed else None  # type: ignore[union-attr]
+    one = place is not None and place.num_devices == 1
+    if one:
+        value = primitive("device_put").bind(value, device=place, src=None, may_alias=None)
+    result = broadcast_in_dim_p.bind(value, shape=sizes, broadcast_dimensions=(), sharding=None)
+    if place is None or one or sizes != like_shape:  # how x is divided may not fit another shape
+        return result
+    return primitive("device_put").bind(result, device=place, src=None, may_alias=None)
 
 
 def empty(shape: ShapeLike, dtype: DTypeLike, *, out_sharding: Sharding | None = None) -> Array:

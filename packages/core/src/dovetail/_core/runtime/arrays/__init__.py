@@ -1,4 +1,4 @@
 """Arrays and their buffers, transfers, donation, DLPack, tokens.
 
-Imports `devices`.
+Imports `processes` and `devices`.
 """

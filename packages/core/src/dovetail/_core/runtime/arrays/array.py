@@ -20,6 +20,7 @@ from dovetail._core.base.pytree import dispatch_registry
 from dovetail._core.ir.avals import ShapedArray, make_aval, physical_aval
 from dovetail._core.runtime.arrays import buffers, guards
 from dovetail._core.runtime.arrays.host import numpy_aval
+from dovetail._core.runtime.arrays.parts import is_local
 from dovetail._core.runtime.arrays.shards import Shard, shards_of
 from dovetail._core.runtime.arrays.text import array_text, short_type
 from dovetail._core.runtime.devices import clients, process_ends, sharding
@@ -439,10 +440,18 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
     def __repr__(self) -> str:
         if self.is_deleted():
             return f"<deleted Array of {short_type(self.aval)}>"
+        if not self._is_readable():
+            return f"Array(shape={self.shape}, dtype={self.dtype})"
         return array_text(read_array(self), self.aval)
 
     def __str__(self) -> str:
-        return repr(self) if self.is_deleted() else str(read_array(self))
+        shown = not self.is_deleted() and self._is_readable()
+        return str(read_array(self)) if shown else repr(self)
+
+    def _is_readable(self) -> bool:
+        """Whether this process has all of it."""
+        place = self._buffer._sharding
+        return place._plugin_client is not None or is_local(place) or place.is_fully_replicated
 
     def __format__(self, spec: str) -> str:
         if not spec:
@@ -530,7 +539,8 @@ class KeyArray(Array):
     def __repr__(self) -> str:
         if self.is_deleted():
             return f"<deleted Array of {short_type(self.aval)}>"
-        return f"Array({self.shape}, dtype={self.dtype}) overlaying:\n{read_array(self)}"
+        shown = f"Array({self.shape}, dtype={self.dtype})"
+        return f"{shown} overlaying:\n{read_array(self)}" if self._is_readable() else shown
 
     __str__ = __repr__
 

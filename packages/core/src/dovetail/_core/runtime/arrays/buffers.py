@@ -7,6 +7,7 @@ memory that a caller can write to.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NoReturn
 
@@ -18,26 +19,41 @@ from dovetail._core.base.bindings import (
     _jax,
     host_copy,
     is_unreadable,
+    reads_parts_alone,
     result_handler,
     xla_client,
 )
 from dovetail._core.plugins import protocols
 from dovetail._core.runtime.arrays import guards
 from dovetail._core.runtime.arrays.failures import original
+from dovetail._core.runtime.arrays.global_arrays import (
+    check_own,
+    lost,
+    put_own,
+    redivided,
+    unreadable,
+    wait_until_ready,
+)
 from dovetail._core.runtime.arrays.memory import later_shortage, placing
+from dovetail._core.runtime.arrays.parts import is_free, is_local, is_on_host, parts_of
 from dovetail._core.runtime.devices import clients, process_ends
 from dovetail._core.runtime.devices.plugin_buffers import PluginBuffer
 from dovetail._core.runtime.devices.sharding import SingleDeviceSharding
+from dovetail._core.runtime.processes import group
 
 __all__ = [
     "Buffer",
+    "aligned",
     "block_until_ready",
     "copy",
+    "fill",
     "handler",
     "is_buffer",
     "move",
     "parts",
+    "private",
     "put",
+    "put_parts",
     "put_shared",
     "read",
     "rewrap",
@@ -55,6 +71,10 @@ _buffer_class: Final = _jax.ArrayImpl
 _COPY_DURING_CALL: Final = xla_client.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
 _SHARE: Final = xla_client.HostBufferSemantics.ZERO_COPY
 _ALWAYS_COPY: Final = _jax.ArrayCopySemantics.ALWAYS_COPY
+#: Bytes of an array that is worth a thought about how it is copied.
+_LARGE: Final = 2**18
+#: That of XLA's memory on the CPU, in bytes.
+_ALIGNMENT: Final = 64
 _NO_MEMORY: Final = (
     "no data can be placed on it",
     "describe arguments by dovetail.ShapeDtypeStruct(shape, dtype, sharding=...), or place them on "
@@ -123,6 +143,9 @@ def put(value: Any, aval: Any, sharding: Any, committed: bool = False) -> Buffer
         guards.check("host-to-device", aval, sharding)
         data = sharding._plugin_client.put(np.asarray(value, aval.dtype), sharding._device)
         return _from_backend([data], aval, sharding, committed, "Client.put")
+    if not is_local(sharding):
+        clients.check_runs(sharding._device, *_NO_MEMORY)
+        return put_own(value, aval, sharding, committed)
     parts, semantics = [value], _COPY_DURING_CALL
     if aval.division is not None:
         aval = aval.with_division(None)
@@ -144,13 +167,90 @@ def put(value: Any, aval: Any, sharding: Any, committed: bool = False) -> Buffer
 def _parts(value: Any, sharding: Any) -> tuple[list[Any], Any]:
     """The parts of a host value for each device, and what jaxlib may do with their memory."""
     value = np.asarray(value)
-    indices = sharding._indices(value.shape)
-    if sharding.is_fully_replicated:
-        return [value] * len(indices), _COPY_DURING_CALL
-    if len({str(index) for index in indices}) == len(indices):
-        return [value[index] for index in indices], _COPY_DURING_CALL
-    # jaxlib does not copy parts that share memory, so that each device gets memory of its own.
-    return [np.array(value[index]) for index in indices], _SHARE
+    indices, first, numbers = _different_parts(sharding, value.shape)
+    if not value.size:
+        return [np.array(value[index]) for index in indices], _SHARE
+    if len(first) == len(numbers):
+        values = [value[index] for index in indices]
+        strided = value.nbytes >= _LARGE and not values[0].flags.c_contiguous
+        # Parts of a broadcast value share memory.
+        apart = len({part.__array_interface__["data"][0] for part in values}) == len(values)
+        if apart and not (strided and is_on_host(sharding)):
+            return values, _COPY_DURING_CALL
+        return list(map(private, values)), _SHARE
+    if len(first) == 1 and not is_on_host(sharding):
+        return [value] * len(numbers), _COPY_DURING_CALL
+    # jaxlib does not copy parts that share memory. Devices in the host's memory share a copy; XLA
+    # never writes to what it does not own.
+    own = [private(value[indices[n]]) for n in first]
+    return [own[n] for n in numbers], _SHARE
+
+
+@caches.lru_cache(maxsize=1024)
+def _different_parts(
+    sharding: Any, shape: tuple[int, ...]
+) -> tuple[tuple[Any, ...], list[int], list[int]]:
+    """The parts of the devices.
+
+    Returns:
+        Their indices, the devices that are the first to have theirs, and for each device, the
+        number of its part among those of the first.
+    """
+    indices = sharding._indices(shape)
+    first: dict[str, int] = {}
+    for number, index in enumerate(indices):
+        first.setdefault(str(index), number)
+    order = {key: number for number, key in enumerate(first)}
+    return indices, list(first.values()), [order[str(index)] for index in indices]
+
+
+def aligned(shape: tuple[int, ...], dtype: Any) -> np.ndarray[Any, Any]:
+    """New memory that a CPU device takes as it is."""
+    count = math.prod(shape) * dtype.itemsize
+    memory = np.empty(count + _ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % _ALIGNMENT
+    array: np.ndarray[Any, Any] = memory[start : start + count].view(dtype).reshape(shape)
+    return array
+
+
+def fill(target: np.ndarray[Any, Any], index: tuple[slice, ...], value: Any) -> None:
+    """Write ``target[index] = value``, a part of an array divided evenly.
+
+    NumPy copies fastest where what lies together is one element.
+    """
+    if target.nbytes >= _LARGE and value.strides[-1] == value.dtype.itemsize:
+        count = value.shape[-1]
+        start, stop, _ = index[-1].indices(target.shape[-1])
+        if count == stop - start and not start % count and not target.shape[-1] % count:
+            run = np.dtype((np.void, count * value.dtype.itemsize))
+            whole = target.view(run)
+            whole[*index[:-1], start // count : stop // count] = value.view(run)
+            return
+    target[index] = value
+
+
+def private(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """A copy in memory that nobody will write to, and that a CPU device takes as it is."""
+    made = aligned(value.shape, value.dtype)
+    if value.ndim:
+        fill(made, (slice(None),) * value.ndim, value)
+    else:
+        made[...] = value
+    return made
+
+
+def put_parts(values: Sequence[Any], aval: Any, sharding: Any, committed: bool) -> Buffer:
+    """Place parts on the devices of a sharding, in their order, and share their memory.
+
+    Args:
+        values: NumPy arrays that nobody will write to.
+        aval: the abstract value of the whole.
+        sharding: where to place them.
+        committed: whether the data is committed to its devices.
+    """
+    return _batched_device_put(
+        aval, sharding, list(values), sharding._device_list, committed, False, _SHARE, True
+    )
 
 
 def put_shared(value: np.ndarray[Any, Any], aval: Any, sharding: Any, committed: bool) -> Buffer:
@@ -170,19 +270,36 @@ def rewrap(buffer: Buffer, aval: Any, sharding: Any, committed: bool) -> Buffer:
     return handler(aval, sharding, committed)(buffer)
 
 
-def move(buffer: Buffer, sharding: Any, committed: bool) -> Buffer:
-    """The data of a buffer on another device, or the buffer itself if it is already there."""
+def move(
+    buffer: Buffer, sharding: Any, committed: bool, *, donate: bool = False, share: bool = True
+) -> Buffer:
+    """The data of a buffer on another device, or the buffer itself if it is already there.
+
+    Args:
+        buffer: the buffer.
+        sharding: where the data is to be.
+        committed: whether it is committed to its devices.
+        donate: whether the memory of the buffer may be used for a result over several devices.
+        share: whether such a result may share memory with the buffer.
+    """
     present = buffer._sharding
     if present is sharding:
         if buffer._committed is committed:
             return buffer
         return rewrap(buffer, buffer.aval, sharding, committed)
+    if present._device.client is not sharding._device.client:
+        return put(read(buffer), buffer.aval, sharding, committed)
     if max(len(present._device_list), len(sharding._device_list)) > 1:
         if present.is_equivalent_to(sharding, buffer.aval.ndim):
             return rewrap(buffer, buffer.aval, sharding, committed)
-        return put(read(buffer), buffer.aval, sharding, committed)
-    if present._device.client is not sharding._device.client:
-        return put(read(buffer), buffer.aval, sharding, committed)
+        if not is_local(present):
+            return redivided(buffer, sharding, committed)
+        if not is_local(sharding):
+            return put(read(buffer), buffer.aval, sharding, committed)
+        from dovetail._core.runtime.arrays.moving import move_parts  # deferred: it uses this module
+
+        return move_parts(buffer, sharding, committed, donate=donate, share=share)
+    check_own(sharding)
     if sharding._plugin_client is not None:
         guards.check("device-to-device", buffer.aval, sharding)
         data = sharding._plugin_client.copy(buffer.data, sharding._device)
@@ -201,11 +318,14 @@ def move(buffer: Buffer, sharding: Any, committed: bool) -> Buffer:
 
 def parts(buffer: Buffer) -> list[Buffer]:
     """The parts of a buffer on the devices that this process can address, in their order."""
-    sharding, aval = buffer._sharding, buffer.aval
+    sharding = buffer._sharding
     if len(sharding._device_list) == 1:
         return [buffer]
+    if is_local(sharding):
+        return parts_of(buffer)
+    aval = buffer.aval
     part = aval.update(shape=sharding.shard_shape(aval.shape), weak_type=aval.weak_type)
-    devices = [device for device in sharding._device_list if device in sharding.addressable_devices]
+    devices = list(filter(clients.is_addressable, sharding._device_list))
     return [
         rewrap(own, part, SingleDeviceSharding(device, sharding.memory_kind), True)
         for device, own in zip(devices, buffer._arrays, strict=True)
@@ -218,6 +338,9 @@ def copy(buffer: Buffer) -> Buffer:
     if sharding._plugin_client is not None:
         data = sharding._plugin_client.copy(buffer.data, sharding._device)
         return _from_backend([data], buffer.aval, sharding, buffer._committed, "Client.copy")
+    if not is_local(sharding):
+        make = handler(buffer.aval, sharding, buffer._committed)
+        return make([copy(part) for part in parts(buffer)])
     try:
         with guards.suspended():  # nothing leaves the device
             (copied,) = _batched_copy(
@@ -248,7 +371,12 @@ def read(buffer: Buffer) -> np.ndarray[Any, Any]:
         value, copied = buffer.read(), True
     elif is_unreadable(buffer.aval.dtype):
         value, copied = _read_converted(buffer), True
+    elif _is_apart(buffer._sharding) and (reads_parts_alone or is_free(buffer._sharding)):
+        value, copied = _joined(buffer), True
     else:
+        place = buffer._sharding
+        if not (is_local(place) or place.is_fully_replicated):
+            raise unreadable(buffer.aval, place)
         try:
             value, copied = host_copy(buffer)
         except (JaxRuntimeError, MemoryError) as error:
@@ -258,6 +386,23 @@ def read(buffer: Buffer) -> np.ndarray[Any, Any]:
     if copied:  # a cached view would form a reference cycle with the buffer
         buffer._npy_value = value
     return value
+
+
+def _is_apart(sharding: Any) -> bool:
+    return len(sharding._device_list) > 1 and is_local(sharding)
+
+
+def _joined(buffer: Buffer) -> np.ndarray[Any, Any]:
+    """The value of a buffer over several devices, put together on the host."""
+    aval = buffer.aval
+    indices, first, _ = _different_parts(buffer._sharding, aval.shape)
+    values = [host_copy(own)[0] for own in parts_of(buffer, first)]
+    if len(values) == 1:
+        return values[0]
+    whole = aligned(aval.shape, aval.dtype)
+    for number, value in zip(first, values, strict=True):
+        fill(whole, indices[number], value)
+    return whole
 
 
 def _read_converted(buffer: Buffer) -> np.ndarray[Any, Any]:
@@ -321,6 +466,22 @@ def _wait_checked(buffer: Buffer) -> None:
     _wait(buffer)
 
 
+def _wait_watched(buffer: Buffer) -> None:
+    if type(buffer) is not PluginBuffer:
+        wait_until_ready([buffer])
+    _wait(buffer)
+
+
+def _block_watched(buffers: Sequence[Buffer]) -> None:
+    wait_until_ready(buffers)
+    _jax.batched_block_until_ready(buffers)
+
+
+def _watch_from_now_on() -> None:
+    global _batched_block, wait
+    _batched_block, wait = _block_watched, _wait_watched
+
+
 def _check_from_now_on() -> None:
     global _batched_device_put, _batched_copy, _batched_block, wait
     _batched_device_put = _checked(_batched_device_put)
@@ -331,6 +492,7 @@ def _check_from_now_on() -> None:
 
 _wait: Final = wait
 process_ends.on_end(_check_from_now_on)
+group.on_start(_watch_from_now_on)
 
 
 def _raise_cause(error: BaseException) -> NoReturn:
@@ -338,5 +500,7 @@ def _raise_cause(error: BaseException) -> NoReturn:
     if cause is error:
         cause = later_shortage(error)
     if cause is error:
+        cause = lost(error)
+    if cause is error:
         raise error
-    raise cause from None
+    raise cause from cause.__cause__

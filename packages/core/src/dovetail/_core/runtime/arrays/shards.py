@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dovetail._core.runtime.arrays import buffers
+from dovetail._core.runtime.arrays.parts import is_local
 
 if TYPE_CHECKING:
     from dovetail._core.runtime.arrays.array import Array
@@ -65,6 +66,13 @@ def shards_of(array: Array, wrap: Callable[[Any], Array], everywhere: bool = Fal
     sharding, shape = array.sharding, array.shape
     if len(sharding._device_list) == 1:
         return [Shard(sharding._device, sharding, shape, array)]
+    if is_local(sharding):
+        return [
+            Shard(device, sharding, shape, wrap(part))
+            for device, part in zip(
+                sharding._device_list, buffers.parts(array._buffer), strict=True
+            )
+        ]
     parts = iter(buffers.parts(array._buffer))
     local = sharding.addressable_devices
     return [

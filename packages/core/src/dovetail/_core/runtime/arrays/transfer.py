@@ -19,6 +19,7 @@ from dovetail._core.ir.avals import (
 )
 from dovetail._core.ir.jaxpr import Literal
 from dovetail._core.ops.calls.placement import device_put_p, set_placement
+from dovetail._core.ops.checkpoint.naming import offload_p
 from dovetail._core.runtime.arrays import buffers, guards
 from dovetail._core.runtime.arrays.array import (
     Array,
@@ -28,12 +29,16 @@ from dovetail._core.runtime.arrays.array import (
     retire,
     wrap_as,
 )
+from dovetail._core.runtime.arrays.global_arrays import check_equal
 from dovetail._core.runtime.arrays.host import checked_ndarray, host_value
 from dovetail._core.runtime.arrays.memory import named
+from dovetail._core.runtime.arrays.parts import is_local
 from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices.layout import AutoLayout, Format
+from dovetail._core.runtime.devices.memory_spaces import KINDS, Space, within
 from dovetail._core.runtime.devices.named_sharding import over_current_mesh
 from dovetail._core.runtime.devices.sharding import as_sharding, default_sharding
+from dovetail._core.runtime.processes import group
 from dovetail._core.trace.tracer import ArrayClass, Tracer
 
 __all__ = [
@@ -93,12 +98,19 @@ def array_from_value(
 
 def _placed(leaf: Any, sharding: Any, donate: bool, may_alias: bool | None, what: str) -> Any:
     """Place a leaf on the device of a sharding, or leave it where it is (None)."""
+    several = group.current() is not None and sharding is not None
+    spread = several and type(sharding) is not Space and not is_local(sharding)
     if isinstance(leaf, Array) and not isinstance(leaf, Tracer):
         buffer = leaf._buffer
         leaf._check()
+        if type(sharding) is Space:
+            sharding = within(buffer._sharding, sharding)
+        if spread and is_local(buffer._sharding):
+            check_equal(buffers.read(buffer), sharding, what)
         if sharding is None or (buffer._sharding is sharding and buffer._committed):
             return wrap_as(leaf, buffers.copy(buffer)) if may_alias is False else leaf
-        moved = buffers.move(buffer, sharding, True)
+        share = may_alias is not False
+        moved = buffers.move(buffer, sharding, True, donate=donate, share=share)
         if buffer._sharding is sharding:
             if may_alias is False:
                 moved = buffers.rewrap(buffers.copy(buffer), buffer.aval, sharding, True)
@@ -125,7 +137,12 @@ def _placed(leaf: Any, sharding: Any, donate: bool, may_alias: bool | None, what
             leaf = checked_ndarray(leaf, what)
         aval = aval_of(leaf)
     place = default_sharding() if sharding is None else sharding
-    return array_from_buffer(_put(host_value(leaf, aval, what), aval, place, sharding is not None))
+    if type(place) is Space:
+        place = within(default_sharding(), place)
+    host = host_value(leaf, aval, what)
+    if spread:
+        check_equal(host, sharding, what)
+    return array_from_buffer(_put(host, aval, place, sharding is not None))
 
 
 set_placement(
@@ -167,6 +184,8 @@ def _place(given: Any, argument: str) -> Any:
                 f"layout out: {argument}=Format(sharding=...)"
             )
         given = given.sharding
+    if type(given) is Space:
+        return None if given is Space.Any else given
     if given is None:
         return None
     return as_sharding(over_current_mesh(given, f"{argument} of device_put"), argument)
@@ -175,9 +194,9 @@ def _place(given: Any, argument: str) -> Any:
 @overload
 def device_put(
     x: ArrayLike,
-    device: DeviceLike | Format | None = None,
+    device: DeviceLike | Format | Space | None = None,
     *,
-    src: DeviceLike | Format | None = None,
+    src: DeviceLike | Format | Space | None = None,
     donate: bool = False,
     may_alias: bool | None = None,
 ) -> Array: ...
@@ -219,7 +238,8 @@ def device_put(
     Args:
         x: an array, a NumPy value, a number, or a pytree of them.
         device: a device (from `dovetail.devices`), a sharding, a `PartitionSpec` over the current
-            mesh, a `Format`, or a tree of them that is a prefix of ``x``.
+            mesh, a `Format`, a memory (from `dovetail.memory.Space`) of the devices that have the
+            data, or a tree of them that is a prefix of ``x``.
         src: where ``x`` is, in the form of ``device``; derivatives are transferred back there. By
             default ``x`` itself determines it.
         donate: whether the memory of an array that moves may be freed; a bool, or a tree of them.
@@ -252,9 +272,12 @@ def device_put(
     with guards.explicit():
         for i, leaf in enumerate(leaves):
             if isinstance(leaf, Tracer):
-                if places[i] is not None:
+                if type(places[i]) is Space:
+                    leaf = offload_p.bind(leaf, src=None, dst=KINDS[places[i]])
+                elif places[i] is not None:
+                    source = None if type(sources[i]) is Space else sources[i]
                     leaf = device_put_p.bind(
-                        leaf, device=places[i], src=sources[i], may_alias=aliases[i]
+                        leaf, device=places[i], src=source, may_alias=aliases[i]
                     )
                 results.append(leaf)
             else:

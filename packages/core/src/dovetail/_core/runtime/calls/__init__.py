@@ -1,4 +1,4 @@
 """Calling functions: `jit`, eager evaluation, the C++ path, reasons for cache misses.
 
-Imports `devices`, `arrays` and `programs`.
+Imports `processes`, `devices`, `arrays` and `programs`.
 """

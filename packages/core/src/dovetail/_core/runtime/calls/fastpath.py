@@ -122,6 +122,8 @@ def fastpath(
         return None
     if program.sharding._plugin_client is not None:
         return None
+    if program.exchanges:
+        return None  # C++ would not say which process has died
     if config.debug_nans.value or config.debug_infs.value:
         return None
     if program.large:

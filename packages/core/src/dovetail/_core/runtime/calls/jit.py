@@ -340,7 +340,7 @@ class JitFunction:
             result = function(*args, **kwargs)
             if asked is None:
                 return result
-            what = f"{name} with out_shardings, result "
+            what = f"{name} with out_shardings, result"
             return constrain(result, asked.tree, "out_shardings of jit", what)
 
         return update_wrapper(constrained, function)

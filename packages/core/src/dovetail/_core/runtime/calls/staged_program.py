@@ -184,7 +184,7 @@ class StagedProgram:
         """Where a call runs, and whether its results are committed to that place."""
         name = self.options.name
         if self.asked is None:
-            return resolve_device(operands, name, self.describe)
+            return resolve_device(operands, name, self.describe, mixed=True)
         return resolve_asked(operands, self.asked, name, self.describe), True
 
     @property

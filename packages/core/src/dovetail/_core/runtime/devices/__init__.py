@@ -1,4 +1,4 @@
 """Clients, devices, shardings and layouts, topologies, PJRT libraries.
 
-Imports nothing from the other folders of the runtime.
+Imports `processes`.
 """

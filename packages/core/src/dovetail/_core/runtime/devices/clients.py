@@ -20,6 +20,7 @@ from dovetail._core.plugins.protocols import is_pjrt
 from dovetail._core.runtime.devices import process_ends
 from dovetail._core.runtime.devices.address_space import reserve_for_client
 from dovetail._core.runtime.devices.plugin_buffers import live_plugin_buffers
+from dovetail._core.runtime.processes import group
 
 __all__ = [
     "add_topology",
@@ -32,6 +33,7 @@ __all__ = [
     "describe_device",
     "device_count",
     "devices",
+    "is_addressable",
     "is_compile_only",
     "is_device",
     "live_buffers",
@@ -42,6 +44,7 @@ __all__ = [
     "process_count",
     "process_index",
     "process_indices",
+    "started",
 ]
 
 Device = Any
@@ -102,11 +105,16 @@ def _release_host_memory(phase: str, info: Mapping[str, int]) -> None:
 _CLIENT_OPTIONS: Final[Mapping[str, Mapping[str, StartupOption[Any]]]] = {
     "cpu": {
         "asynchronous": config.cpu_enable_async_dispatch,
+        "collectives": config.cpu_collectives_implementation,
+        "global_topology_timeout": config.cpu_get_global_topology_timeout_minutes,
+        "local_topology_timeout": config.cpu_get_local_topology_timeout_minutes,
         "num_devices": config.num_cpu_devices,
         "retained_memory": config.cpu_retained_memory,
     },
     "cuda": {"visible_devices": config.cuda_visible_devices},
 }
+# Those of them that say how processes find each other.
+_OF_GROUPS: Final = ("collectives", "global_topology_timeout", "local_topology_timeout")
 
 
 def _client_options(platform: str) -> dict[str, object]:
@@ -117,6 +125,8 @@ def _client_options(platform: str) -> dict[str, object]:
     options |= {name: option.value for name, option in _CLIENT_OPTIONS.get(platform, {}).items()}
     if options.get("num_devices") == config.num_cpu_devices.default:
         del options["num_devices"]
+    if group.current() is None:
+        options = {name: value for name, value in options.items() if name not in _OF_GROUPS}
     return options
 
 
@@ -148,18 +158,25 @@ def _client(platform: str) -> Client:
         process_ends.check()
         reserve_for_client(platform)
         try:
-            client = manager().make_client(platform, _client_options(platform))
+            client = manager().make_client(platform, _client_options(platform), group.current())
         except BackendUnavailableError as error:
             _failures[platform] = error
             raise
         if _release_host_memory not in gc.callbacks:
             gc.callbacks.append(_release_host_memory)
             atexit.register(process_ends.end_calls_of_daemons)
+            # Last registered, first called: it ends a thread that would be waited for.
+            atexit.register(group.leave_at_exit)
         _clients[platform] = client
         _fix_options(platform, started=True)
         if _clients.get(platform_of(client)) is not client:  # if it is, it serves two platforms
             _note(client, platform)
         return client
+
+
+def started() -> list[str]:
+    """The platforms that have a client."""
+    return list(_clients)
 
 
 def backend(platform: str | Client | None = None) -> Client:
@@ -406,6 +423,11 @@ _backend: Final = backend  # the functions above have an argument of that name
 def is_device(value: object) -> bool:
     """Whether a value is a device of a client."""
     return hasattr(value, "device_kind") and hasattr(value, "client")
+
+
+def is_addressable(device: Device) -> bool:
+    """Whether a device is this process's own, so that it can place data there and read them."""
+    return bool(device.process_index == device.client.process_index())
 
 
 def default_device() -> Device:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final
 from dovetail._core.runtime.devices.plugin_buffers import PluginBuffer
 from dovetail._core.runtime.devices.sharding import Sharding
 
-__all__ = ["AutoLayout", "Format", "Layout", "format_of", "layout_of"]
+__all__ = ["AutoLayout", "Format", "Layout", "format_of", "in_own_order", "layout_of"]
 
 
 class AutoLayout:
@@ -109,6 +109,24 @@ class Format:
                 "Format: a layout needs a sharding beside it, such as "
                 "SingleDeviceSharding(dovetail.devices()[0])"
             )
+
+
+def in_own_order(given: Format, what: str) -> Any:
+    """The sharding of a format that asks for no other order than that of arrays on devices.
+
+    Args:
+        given: the format.
+        what: where it was given, for the message.
+
+    Raises:
+        NotImplementedError: it asks for another one.
+    """
+    if given.layout is not None and not (type(given.layout) is Layout and given.layout.is_default):
+        raise NotImplementedError(
+            f"{what}: arrays on devices are in row-major order, which programs take and give; got "
+            f"{given.layout}. Leave the layout out: Format(sharding=...)"
+        )
+    return given.sharding
 
 
 def format_of(buffer: Any, sharding: Any) -> Format:

@@ -111,7 +111,7 @@ class Mesh(MeshAxes):
     @property
     def local_devices(self) -> list[Any]:
         """The devices that this process can address."""
-        return [device for device in self._flat if _is_local(device)]
+        return [device for device in self._flat if clients.is_addressable(device)]
 
     @property
     def is_multi_process(self) -> bool:
@@ -127,7 +127,9 @@ class Mesh(MeshAxes):
         """
         if not self.is_multi_process:
             return self
-        local = np.array([_is_local(device) for device in self._flat]).reshape(self.devices.shape)
+        local = np.array([clients.is_addressable(device) for device in self._flat]).reshape(
+            self.devices.shape
+        )
         block = tuple(slice(int(i.min()), int(i.max()) + 1) for i in np.nonzero(local))
         if not local.any() or not local[block].all():
             raise ValueError(f"{self}: the devices of this process are no block of the mesh")
@@ -219,10 +221,6 @@ def _check_devices(devices: tuple[Any, ...]) -> None:
         raise ValueError(
             f"Mesh: the devices of a mesh belong to one platform; {texts} are of several"
         )
-
-
-def _is_local(device: Any) -> bool:
-    return bool(device.process_index == device.client.process_index())
 
 
 def _restored(platform: str, ids: Any, names: Any, types: Any) -> Mesh:

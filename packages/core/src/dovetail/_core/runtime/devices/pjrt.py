@@ -24,7 +24,7 @@ from dovetail._core.runtime.devices.pjrt_api import (
     register_handler,
 )
 
-__all__ = ["PjrtError", "PjrtPlugin", "load_plugin"]
+__all__ = ["PjrtError", "PjrtPlugin", "load_plugin", "loaded_plugins"]
 
 _NO_OPTIONS: Final[Mapping[str, object]] = MappingProxyType({})
 _lock: Final = shared_lock()
@@ -48,12 +48,16 @@ class PjrtPlugin:
     capsule: Any
     _api: Api = field(repr=False)
 
-    def make_client(self, options: Mapping[str, object] = _NO_OPTIONS) -> Any:
+    def make_client(
+        self, options: Mapping[str, object] = _NO_OPTIONS, distributed_client: Any = None
+    ) -> Any:
         """Create a jaxlib client on the plug-in.
 
         Args:
             options: the plug-in's options: numbers, strings, booleans and lists of integers, where
                 integers have 64 bits. Many plug-ins reject unknown names.
+            distributed_client: `ProcessGroup.client`, through which the plug-in finds the devices
+                of other processes; None for one process.
 
         Raises:
             PjrtError: the plug-in cannot create one (for example, there is no device), does not
@@ -62,7 +66,7 @@ class PjrtPlugin:
         """
         self._check_options(options)
         try:
-            client = xla_client.make_c_api_client(self.name, dict(options))
+            client = xla_client.make_c_api_client(self.name, dict(options), distributed_client)
         except JaxRuntimeError as error:
             raise PjrtError(
                 f"the PJRT plug-in {self.name!r} ({self.library}) made no client: {error}"
@@ -213,6 +217,12 @@ def load_plugin(name: str, library: str | os.PathLike[str]) -> PjrtPlugin:
         plugin = PjrtPlugin(name.lower(), path, api.version, capsule, api)
         _plugins[name.lower()] = plugin
         return plugin
+
+
+def loaded_plugins() -> list[PjrtPlugin]:
+    """The plug-ins that are in this process."""
+    with _lock:
+        return list(_plugins.values())
 
 
 def _is_option(value: object) -> bool:

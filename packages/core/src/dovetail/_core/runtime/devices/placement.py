@@ -13,6 +13,7 @@ from dovetail._core.ir.division import Division
 from dovetail._core.ir.partition_spec import PartitionSpec
 from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices.named_sharding import NamedSharding, hlo_sharding
+from dovetail._core.runtime.devices.sharding import SingleDeviceSharding
 
 __all__ = ["Placement"]
 
@@ -20,7 +21,8 @@ __all__ = ["Placement"]
 class Placement:
     """The devices of a program, and the shardings of its arguments. Equal ones are one object.
 
-    It stands where programs for one device have a sharding.
+    It stands where programs for one device have a sharding, and for one device if data are in
+    several of its memories.
 
     Args:
         shardings: for each argument, the sharding that it has on these devices, or None.
@@ -47,8 +49,8 @@ class Placement:
 
     asked: tuple[Any, ...] | None
     """The shardings that are asked for the results; None if they are left to the compiler."""
-    _replicated: NamedSharding
-    """The sharding of what all devices hold."""
+    _replicated: Any
+    """The sharding of what all devices hold, in the memory in which they compute."""
 
     def __new__(
         cls, shardings: Sequence[Any], results: Sequence[Any] | None = None, otherwise: Any = None
@@ -60,7 +62,10 @@ class Placement:
             found = object.__new__(cls)
             found._shardings, found.asked = key[0], asked
             first: Any = next(s for s in (*key[0], *(asked or ()), otherwise) if s is not None)
-            found._replicated = first.update(spec=PartitionSpec())
+            if len(first._device_list) == 1:
+                found._replicated = SingleDeviceSharding(first._device)
+            else:
+                found._replicated = NamedSharding(first.mesh, PartitionSpec())
             found._device = first._device
             found._device_list = first._device_list
             found._internal_device_list = first._internal_device_list
@@ -80,8 +85,10 @@ class Placement:
             executable: the program.
             ranks: the ranks of the results.
         """
-        found = executable.get_output_shardings()
         asked = self.asked or (None,) * len(ranks)
+        if len(self._device_list) == 1:
+            return [self._replicated if known is None else known for known in asked]
+        found = executable.get_output_shardings()
         return [
             self._named(xla_client.HloSharding.from_proto(own), ndim) if known is None else known
             for own, ndim, known in zip(found, ranks, asked, strict=False)
@@ -109,7 +116,7 @@ class Placement:
         results = [b if a is None else a for a, b in zip(asked, results, strict=True)]
         return Placement(self._shardings, results, self._replicated)
 
-    def _named(self, tiling: Any, ndim: int) -> NamedSharding:
+    def _named(self, tiling: Any, ndim: int) -> Any:
         """The sharding over the mesh of the arguments that is such a tiling.
 
         Raises:

@@ -38,11 +38,7 @@ class Sharding(ABC):
     @property
     def addressable_devices(self) -> frozenset[Any]:
         """The devices among them that this process can address."""
-        return frozenset(
-            device
-            for device in self.device_set
-            if device.process_index == device.client.process_index()
-        )
+        return frozenset(filter(clients.is_addressable, self.device_set))
 
     @property
     def is_fully_addressable(self) -> bool:

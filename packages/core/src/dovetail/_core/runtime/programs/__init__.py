@@ -1,4 +1,4 @@
 """Programs: arguments, compilation, the cache on disk, effects, callbacks on the host.
 
-Imports `devices` and `arrays`.
+Imports `processes`, `devices` and `arrays`.
 """

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dovetail._core.base import dtypes
+from dovetail._core.base import caches, dtypes
 from dovetail._core.base.errors import DeviceMismatchError
 from dovetail._core.base.memory_errors import OutOfMemoryError
 from dovetail._core.ir.abstract_mesh import AbstractMesh
@@ -21,7 +21,7 @@ from dovetail._core.runtime.arrays.memory import named
 from dovetail._core.runtime.arrays.text import short_type
 from dovetail._core.runtime.arrays.tokens import Token
 from dovetail._core.runtime.devices import clients
-from dovetail._core.runtime.devices.layout import Format
+from dovetail._core.runtime.devices.layout import AutoLayout, Format, in_own_order
 from dovetail._core.runtime.devices.mesh import Mesh
 from dovetail._core.runtime.devices.named_sharding import NamedSharding
 from dovetail._core.runtime.devices.placement import Placement
@@ -29,6 +29,7 @@ from dovetail._core.runtime.devices.sharding import (
     Sharding,
     SingleDeviceSharding,
     default_sharding,
+    memory_kinds,
 )
 from dovetail._core.trace.current_mesh import current_mesh
 
@@ -129,6 +130,8 @@ def resolve_device(
     leaves: Sequence[Any],
     function: str,
     describe: Callable[[int], str] | None = None,
+    *,
+    mixed: bool = False,
 ) -> tuple[Any, bool]:
     """Where a program runs: the device its arguments are committed to, or the default device.
 
@@ -136,6 +139,7 @@ def resolve_device(
         leaves: the flat arguments.
         function: the function's name, for the message.
         describe: returns a phrase for an argument by its index, for the message.
+        mixed: whether arguments may be in different memories of the device.
 
     Returns:
         The sharding, and whether the results are committed.
@@ -154,13 +158,11 @@ def resolve_device(
                 place = on_its_device(buffer._sharding)
                 if common is None:
                     common, first = place, number
-                elif _are_apart(place, common):
+                elif place is not common and _are_apart(place, common, mixed):
                     raise _mismatch(leaves, (first, number), function, describe)
     if common is None:
         return default_sharding(), False
-    if len(common._device_list) > 1:
-        return Placement(list(map(_committed_place, leaves))), True
-    return common, True
+    return _place_of(leaves, common), True
 
 
 class AskedPlaces(NamedTuple):
@@ -190,10 +192,11 @@ def shardings_inside(equations: Iterable[JaxprEqn]) -> tuple[Any, ...]:
                 found[NamedSharding(current, PartitionSpec())] = None
             continue
         parameter = equation.primitive.device_parameter
-        given: Any = equation.params[parameter] if parameter else None
-        mesh: Any = getattr(given, "mesh", given)
-        if isinstance(mesh, Mesh):
-            found[NamedSharding(mesh, PartitionSpec()) if given is mesh else given] = None
+        given = equation.params[parameter] if parameter else None
+        if isinstance(given, Mesh):
+            given = NamedSharding(given, PartitionSpec())
+        if isinstance(getattr(given, "mesh", None), Mesh):
+            found[given] = None
     return tuple(found)
 
 
@@ -234,8 +237,20 @@ def resolve_asked(
                 f"{function} asks for shardings on different devices: {known[0]} and {other}"
             )
     if len(known[0]._device_list) == 1:
-        return on_its_device(known[0])
+        return _on_one_device(shardings, asked.results, known)
     return Placement(shardings, asked.results, known[0])
+
+
+def _on_one_device(shardings: Sequence[Any], results: Sequence[Any], known: Sequence[Any]) -> Any:
+    """Where a program runs on one device: a placement if data are in several memories."""
+    first = on_its_device(known[0])
+    memory = _memory(first._device)
+    if all(s.memory_kind == memory for s in known) or first._plugin_client is not None:
+        return first
+    own, asked = (
+        [None if s is None else on_its_device(s) for s in places] for places in (shardings, results)
+    )
+    return Placement(own, asked or None, SingleDeviceSharding(first._device))
 
 
 def misplaced(leaves: Sequence[Any], shardings: Sequence[Any]) -> int | None:
@@ -261,13 +276,37 @@ def partitioning(place: Any, count: int) -> dict[str, Any]:
         place: where it runs; None for one device.
         count: the number of its arguments.
     """
-    if place is None or len(place._device_list) == 1:
+    if place is None:
         return {}
-    return {
-        "arg_shardings": [place._of_argument(number) for number in range(count)],
-        "result_shardings": place.asked,
-        "num_partitions": len(place._device_list),
-    }
+    if type(place) is SingleDeviceSharding:
+        if place.memory_kind == _memory(place._device):
+            return {}
+        return {"arg_memories": [place.memory_kind] * count}
+    arguments = [place._of_argument(number) for number in range(count)]
+    asked = place.asked
+    options: dict[str, Any] = {}
+    memory = _memory(place._device)
+    kinds = [s.memory_kind for s in arguments]
+    wanted = [None if s is None else s.memory_kind for s in asked or ()]
+    if any(kind not in (None, memory) for kind in (*kinds, *wanted)):
+        given = place._shardings
+        options["arg_memories"] = [
+            "any" if own is None else None if own.memory_kind == memory else own.memory_kind
+            for own in given
+        ]
+        options["result_memories"] = wanted or None
+    if len(place._device_list) > 1:
+        options["arg_shardings"] = arguments
+        options["result_shardings"] = asked
+        options["num_partitions"] = len(place._device_list)
+        options["mesh"] = place._replicated.mesh
+    return options
+
+
+@caches.lru_cache(maxsize=4096)
+def _memory(device: Any) -> str:
+    """The kind of memory in which a device computes."""
+    return memory_kinds(device)[0]
 
 
 def resolve_place(
@@ -295,24 +334,33 @@ def resolve_place(
         place = on_its_device(place)
         if common is None:
             common, first = place, number
-        elif _are_apart(place, common):
+        elif place is not common and _are_apart(place, common, True):
             raise _mismatch(leaves, (first, number), function, describe)
-    if common is not None and len(common._device_list) > 1:
-        return Placement(list(map(_committed_place, leaves)))
-    return common
+    return None if common is None else _place_of(leaves, common)
 
 
-def _are_apart(place: Any, other: Any) -> bool:
+def _place_of(leaves: Sequence[Any], common: Any) -> Any:
+    """Where a program runs that has arguments on the devices of a sharding."""
+    shardings = list(map(_committed_place, leaves))
+    if len(common._device_list) > 1:
+        return Placement(shardings)
+    return _on_one_device(shardings, (), [s for s in shardings if s is not None])
+
+
+def _are_apart(place: Any, other: Any, mixed: bool) -> bool:
     """Whether no program runs on both: it divides arguments in many ways, over the same devices."""
-    one = len(place._device_list) == 1
-    return place is not other and (one or place._device_list != other._device_list)
+    same = place._device_list == other._device_list
+    return not same or not (mixed or place.memory_kind == other.memory_kind)
 
 
 def _committed_place(leaf: Any) -> Any:
     if type(leaf) is Array or type(leaf) is KeyArray:
         return leaf._buffer._sharding if leaf._buffer._committed else None
     sharding = getattr(leaf, "sharding", None)
-    sharding = sharding.sharding if type(sharding) is Format else sharding
+    if type(sharding) is Format:
+        automatic = isinstance(sharding.layout, AutoLayout)
+        what = "the sharding of an argument"
+        sharding = sharding.sharding if automatic else in_own_order(sharding, what)
     if isinstance(getattr(sharding, "mesh", None), AbstractMesh):
         return None  # it says how an array is divided, and not over which devices
     return sharding if isinstance(sharding, Sharding) else None

@@ -10,18 +10,29 @@ import numpy as np
 
 from dovetail._core.base import config, dtypes
 from dovetail._core.base.bindings import JaxRuntimeError
+from dovetail._core.hlo.inspections import Inspection
 from dovetail._core.ir.avals import AbstractToken, outer_aval, physical_aval, runtime_token
 from dovetail._core.ir.effects import host_effects
 from dovetail._core.ir.jaxpr import ordered_effects
 from dovetail._core.runtime.arrays import buffers, guards
 from dovetail._core.runtime.arrays.array import Array, KeyArray, array_from_buffer, wrap_value
 from dovetail._core.runtime.arrays.failures import original
+from dovetail._core.runtime.arrays.global_arrays import check_free, lost, processes_of
 from dovetail._core.runtime.arrays.memory import byte_count, in_words
+from dovetail._core.runtime.arrays.parts import is_local
 from dovetail._core.runtime.arrays.tokens import Token
 from dovetail._core.runtime.devices import clients, process_ends
 from dovetail._core.runtime.devices.capacity import FEWEST, device_memory
 from dovetail._core.runtime.devices.layout import Format, Layout, layout_of
+from dovetail._core.runtime.processes import group
 from dovetail._core.runtime.programs import compilation, effects
+from dovetail._core.runtime.programs.agreement import (
+    agree,
+    call_apart,
+    exchanges,
+    may_block,
+    meeting_of,
+)
 from dovetail._core.runtime.programs.arguments import argument_buffer
 from dovetail._core.runtime.programs.inspection import counted
 
@@ -52,13 +63,16 @@ class LoadedProgram:
         donated: indices of the donated arguments of the function.
         effects: side effects.
         calls_host: whether it calls Python.
+        exchanges: whether it exchanges data with other processes, and so waits for them.
     """
 
     __slots__ = (
         "__weakref__",
+        "_blocks",
         "_empty",
         "_handlers",
         "_key_dtypes",
+        "_meeting",
         "_ordered",
         "_seen",
         "_tokens",
@@ -66,6 +80,7 @@ class LoadedProgram:
         "constants",
         "donated",
         "effects",
+        "exchanges",
         "executable",
         "in_avals",
         "in_shardings",
@@ -83,6 +98,11 @@ class LoadedProgram:
         self.name = lowered.name
         self.executable = executable
         self.sharding = sharding
+        spread = len(sharding._device_list) > 1 and not is_local(sharding)
+        self.exchanges = spread and exchanges(executable)
+        self._meeting = meeting_of(lowered) if spread else None
+        # Not known of a program that waits for other processes until it has run.
+        self._blocks = None if self.exchanges else False
         self.in_avals = lowered.in_avals
         self.kept = lowered.kept
         self.out_avals = lowered.out_avals
@@ -112,6 +132,7 @@ class LoadedProgram:
         self.in_shardings = [sharding._of_argument(i) for i in range(len(self.kept))]
         ranks = [aval.ndim for aval in self.physical_out_avals]
         self.out_shardings = sharding._of_results(executable, ranks)
+        self.out_shardings = _in_memories(lowered, self.out_shardings)
         self.physical_out_avals = list(
             map(buffers.typed, self.physical_out_avals, self.out_shardings)
         )
@@ -183,6 +204,8 @@ class LoadedProgram:
                 for aval, place in zip(self.physical_out_avals, self.out_shardings, strict=True)
             ]
         process_ends.check()
+        if self.exchanges or self._meeting is not None:
+            self._meet()
         if config.no_execution.value:
             raise RuntimeError(
                 f"the program {self.name} would be run, which the option no_execution forbids; "
@@ -193,7 +216,7 @@ class LoadedProgram:
         if self.calls_host or self._seen:
             results = self._execute_with_effects(arguments, handlers)
         else:
-            results = self.executable.execute_sharded(arguments).consume_with_handlers(handlers)
+            results = self._execute(arguments, handlers)
         outs: list[Any] = [
             array_from_buffer(buffer) if key_dtype is None else wrap_value(key_dtype, buffer)
             for buffer, key_dtype in zip(results, self._key_dtypes, strict=True)
@@ -205,6 +228,33 @@ class LoadedProgram:
         for number in self._empty:
             outs[number] = np.zeros(outs[number].shape, dtypes.float0)
         return outs
+
+    def _execute(self, arguments: Sequence[Any], handlers: list[Any]) -> Any:
+        execute = self.executable.execute_sharded
+        try:
+            if self._blocks is not False:
+                if self._blocks is None:
+                    self._blocks = may_block(self.executable, self.sharding)
+                members = processes_of(self.sharding)
+                return call_apart(execute, arguments, members).consume_with_handlers(handlers)
+            return execute(arguments).consume_with_handlers(handlers)
+        except (JaxRuntimeError, ValueError) as error:
+            cause = lost(error)
+            if cause is error:
+                raise
+            raise cause from cause.__cause__
+
+    def _meet(self) -> None:
+        """Before the first run, see that the other processes run the same program.
+
+        Raises:
+            DistributedError: one of them has died, or does something else.
+        """
+        group.check(processes_of(self.sharding))
+        check_free()
+        if self._meeting is not None:
+            agree(self._meeting, self.sharding)
+            self._meeting = None
 
     def _execute_with_effects(self, arguments: Sequence[Any], handlers: list[Any]) -> list[Any]:
         """Run a program that calls Python or has effects visible to the host."""
@@ -266,6 +316,17 @@ class LoadedProgram:
         return f"<LoadedProgram {self.name} on {self.device!r}>"
 
 
+def _in_memories(lowered: LoweredModule | EquationProgram, shardings: list[Any]) -> list[Any]:
+    """The shardings of results, in the memories that they are in."""
+    kinds = lowered.result_memories
+    if not any(kinds):
+        return shardings
+    return [
+        place if kind is None else place.with_memory_kind(kind)
+        for place, kind in zip(shardings, kinds, strict=True)
+    ]
+
+
 def _number(number: int) -> str:
     return f"argument {number}"
 
@@ -300,6 +361,7 @@ class UnloadedProgram:
         self.in_shardings = [sharding._of_argument(i) for i in range(len(lowered.kept))]
         ranks = [physical_aval(outer_aval(aval)).ndim for aval in lowered.out_avals]
         self.out_shardings = sharding._of_results(executable, ranks)
+        self.out_shardings = _in_memories(lowered, self.out_shardings)
         self.calls_host = bool(lowered.host_callbacks)
 
     @property
@@ -347,13 +409,21 @@ def check_special_values(arrays: Sequence[Array], name: str) -> None:
     for array in arrays:
         if type(array) is KeyArray or not dtypes.issubdtype(array.dtype, np.inexact):
             continue
-        value = buffers.read(array._buffer)
-        if value.dtype.kind not in _INEXACT:
-            value = value.astype(np.float32)  # holds all values of the dtypes of ml_dtypes
-        if config.debug_nans.value and np.isnan(value).any():
-            raise FloatingPointError(f"invalid value (nan) encountered in {name}")
-        if config.debug_infs.value and np.isinf(value).any():
-            raise FloatingPointError(f"invalid value (inf) encountered in {name}")
+        buffer = array._buffer
+        local = array._is_readable()
+        for value in [
+            buffers.read(part) for part in ([buffer] if local else buffers.parts(buffer))
+        ]:
+            _check_values(value, name)
+
+
+def _check_values(value: np.ndarray[Any, Any], name: str) -> None:
+    if value.dtype.kind not in _INEXACT:
+        value = value.astype(np.float32)  # holds all values of the dtypes of ml_dtypes
+    if config.debug_nans.value and np.isnan(value).any():
+        raise FloatingPointError(f"invalid value (nan) encountered in {name}")
+    if config.debug_infs.value and np.isinf(value).any():
+        raise FloatingPointError(f"invalid value (inf) encountered in {name}")
 
 
 def compile_module(
@@ -378,24 +448,36 @@ def compile_module(
     """
     _inspect(lowered, sharding)
     check_results_fit(lowered, sharding)
-    executable = compilation.compile_executable(lowered, sharding, compiler_options)
+    with _divided(lowered, sharding):
+        executable = compilation.compile_executable(lowered, sharding, compiler_options)
+    _tell_found(lowered, sharding)
     return LoadedProgram(lowered, executable, sharding)
 
 
-def _inspect(lowered: LoweredModule | EquationProgram, sharding: Any) -> None:
-    """Tell what asks for shardings of values the one of the program.
+def _divided(lowered: LoweredModule | EquationProgram, sharding: Any) -> Any:
+    """A scope for compiling, in which the compiler may ask how calls are divided."""
+    if not lowered.partitioned:
+        return contextlib.nullcontext()
+    from dovetail._core.runtime.programs.partitioners import dividing  # deferred: seldom needed
 
-    Raises:
-        NotImplementedError: it runs on several devices, so that values may be divided in many ways.
-    """
-    if lowered.inspections and len(sharding._device_list) > 1:
-        raise NotImplementedError(
-            f"{lowered.name}: debug.inspect_array_sharding and visualize_array_sharding see "
-            "results of programs over several devices, not values inside them; return the value, "
-            "and call them with it"
-        )
+    return dividing(lowered, sharding)
+
+
+def _inspect(lowered: LoweredModule | EquationProgram, sharding: Any) -> None:
+    """Tell what asks for shardings of values the one of the program on one device."""
     for inspect in lowered.inspections:
-        inspect(sharding)
+        if type(inspect) is not Inspection:
+            inspect(sharding)
+
+
+def _tell_found(lowered: LoweredModule | EquationProgram, sharding: Any) -> None:
+    """Tell what asks for shardings of values what the compiler has said."""
+    for inspect in lowered.inspections:
+        if type(inspect) is Inspection:
+            found = list(inspect.found)
+            inspect.found.clear()
+            for tiling in found:
+                inspect.callback(sharding._named(tiling, inspect.ndim))
 
 
 def check_results_fit(lowered: LoweredModule | EquationProgram, sharding: Any) -> None:
@@ -429,5 +511,7 @@ def compile_unloaded(
 ) -> UnloadedProgram:
     """`compile_module` for a compile-only device."""
     _inspect(lowered, sharding)
-    executable = compilation.compile_executable(lowered, sharding, compiler_options)
+    with _divided(lowered, sharding):
+        executable = compilation.compile_executable(lowered, sharding, compiler_options)
+    _tell_found(lowered, sharding)
     return UnloadedProgram(lowered, executable, sharding)

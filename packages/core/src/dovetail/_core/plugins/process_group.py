@@ -1,0 +1,31 @@
+"""What a backend needs of the processes that compute together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["ProcessGroup"]
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessGroup:
+    """The processes that compute together, for a backend whose devices know each other.
+
+    Attributes:
+        process_index: the number of this process, from 0 on.
+        process_count: the number of processes.
+        client: jaxlib's client of its coordination service, connected: the key-value store and the
+            barriers by which clients find each other's devices.
+        hostname: the address at which the other processes reach this one.
+        local_device_ids: numbers of the devices of this machine that belong to this process; None
+            if nothing was said.
+        slice_index: the slice of the hardware that this process belongs to; None to find out.
+    """
+
+    process_index: int
+    process_count: int
+    client: Any
+    hostname: str
+    local_device_ids: tuple[int, ...] | None = None
+    slice_index: int | None = None
