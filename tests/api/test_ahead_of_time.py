@@ -108,8 +108,8 @@ def test_a_choice_is_for_programs_alone() -> None:
     with pytest.raises(TypeError, match="no choice of a compiler"):
         dt.ShapeDtypeStruct((2,), F, sharding=Format(Layout.AUTO, place))
     for option in ("in_shardings", "out_shardings"):
-        with pytest.raises(NotImplementedError, match=f"{option} of jit: .* leave the layout out"):
-            dt.jit(model, **{option: Format(Layout((0, 1)), place)})
+        with pytest.raises(NotImplementedError, match=f"{option} of jit: .* Leave the layout out"):
+            dt.jit(model, **{option: Format(Layout((1, 0)), place)})
 
 
 def test_a_device_that_is_asked_for() -> None:
@@ -354,7 +354,9 @@ def test_arguments_in_another_memory_of_the_device() -> None:
     device = dt.devices("cpu")[0]
     program = dt.jit(jnp.sin).lower(struct(3)).compile()
     other = dt.device_put(Y, SingleDeviceSharding(device, memory_kind="pinned_host"))
-    with pytest.raises(ValueError, match=r"in its memory 'device'.* in its memory 'pinned_host'"):
+    with pytest.raises(
+        ValueError, match=r"it got one with .*memory_kind='pinned_host'.*device_put"
+    ):
         program(other)
 
 

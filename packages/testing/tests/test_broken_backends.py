@@ -188,8 +188,8 @@ def dovetail_backend_info():
     return BackendInfo("broken", (1, 0), -5, (), "broken", capabilities)
 
 @hookimpl
-def dovetail_make_client(platform, options):
-    return original.dovetail_make_client(platform, {**options, "num_devices": 2})
+def dovetail_make_client(platform, options, processes):
+    return original.dovetail_make_client(platform, {**options, "num_devices": 2}, processes)
 
 def spoiled(context, x, aval):
     if aval.dtype == bool:

@@ -240,7 +240,7 @@ def test_the_driver_is_asked_why_it_shows_no_gpu(
         return 0
 
     class Loaded:
-        def make_client(self, options: object) -> Any:
+        def make_client(self, options: object, distributed_client: object) -> Any:
             raise PjrtError("made no client: FAILED_PRECONDITION: No visible GPU devices.")
 
     module = versions()

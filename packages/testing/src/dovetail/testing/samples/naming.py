@@ -18,6 +18,9 @@ SAMPLES: dict[str, list[Sample]] = {
         *across_dtypes(
             Sample((np.ones((2, 0)),), {"major_to_minor": (1, 0)}, batched=()), ALL_DTYPES
         ),
+        *across_dtypes(
+            Sample((np.full((2, 3), 1 / 3),), {"major_to_minor": (1, 0)}), ("float32", "float64")
+        ),
         Sample((numbers(2, 3),), {"major_to_minor": (1, 0)}, linear=(0,)),
         Sample((numbers(2, 3, 4),), {"major_to_minor": (1, 2, 0)}, linear=(0,)),
         key_samples(keys(3), major_to_minor=(0,)),

@@ -13,7 +13,7 @@ from dovetail._core.base.errors import DTypeError
 from dovetail._core.base.typing import Array, ArrayLike, PyTree
 from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.manual_axes import pvary as pvary_one
-from dovetail._core.basis.operands import as_operand, literal_like
+from dovetail._core.basis.operands import as_operand, as_result, literal_like
 from dovetail._core.ir.avals import aval_of, shape_of
 from dovetail._core.ops.elementwise.arithmetic import add, div, mul
 from dovetail._core.ops.parallel.collective import (
@@ -68,7 +68,7 @@ def _groups(groups: IndexGroups, size: int, function: str) -> Groups:
 
 
 def _mapped(function: Callable[[Any], Any], x: PyTree, name: str) -> PyTree:
-    return pytree.map(lambda leaf: function(as_operand(leaf, f"lax.{name}")), x)
+    return pytree.map(lambda leaf: as_result(function(as_operand(leaf, f"lax.{name}"))), x)
 
 
 def psum(x: PyTree, axis_name: AxisName, *, axis_index_groups: IndexGroups = None) -> PyTree:
@@ -105,7 +105,7 @@ def psum(x: PyTree, axis_name: AxisName, *, axis_index_groups: IndexGroups = Non
         if aval_of(operand).dtype == bool:
             operand = convert_element_type(operand, dtypes.default_dtype("i"))
         _check_numbers(operand, "psum")
-        return sum_over(operand, names, manual, groups)
+        return as_result(sum_over(operand, names, manual, groups))
 
     return pytree.map(total, x)
 
