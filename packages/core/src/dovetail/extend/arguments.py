@@ -34,6 +34,7 @@ from dovetail._core.api.arguments import integer as integer
 from dovetail._core.api.arguments import literal as literal
 from dovetail._core.api.arguments import no_out as no_out
 from dovetail._core.api.arguments import no_sharding as no_sharding
+from dovetail._core.api.arguments import placed as placed
 from dovetail._core.api.arguments import promoted as promoted
 from dovetail._core.api.arguments import promoted_pair as promoted_pair
 from dovetail._core.api.arguments import refuse_complex as refuse_complex
@@ -43,12 +44,14 @@ from dovetail._core.api.arguments import require_kind as require_kind
 from dovetail._core.api.arguments import require_real_number as require_real_number
 from dovetail._core.api.arguments import same_dtype as same_dtype
 from dovetail._core.api.arguments import shape_of_argument as shape_of_argument
+from dovetail._core.api.arguments import undivided as undivided
 from dovetail._core.api.arguments import value as value
 from dovetail._core.api.arguments import weak_of as weak_of
 from dovetail._core.api.arguments import with_rank as with_rank
 from dovetail._core.base.source import describe as user_line
 from dovetail._core.base.source import warn as warn_user
 from dovetail._core.ir.jaxpr import Literal as Literal
+from dovetail._core.ops.shape.dimensions import asked_division as asked_division
 from dovetail._core.ops.shape.dimensions import refuse_sharding as refuse_sharding
 
 __all__ = [
@@ -57,6 +60,7 @@ __all__ = [
     "Shape",
     "array_like",
     "array_sequence",
+    "asked_division",
     "broadcast_ranks",
     "broadcast_result",
     "canonical_axes",
@@ -74,6 +78,7 @@ __all__ = [
     "literal",
     "no_out",
     "no_sharding",
+    "placed",
     "promoted",
     "promoted_pair",
     "refuse_complex",
@@ -84,6 +89,7 @@ __all__ = [
     "require_real_number",
     "same_dtype",
     "shape_of_argument",
+    "undivided",
     "user_line",
     "value",
     "warn_user",

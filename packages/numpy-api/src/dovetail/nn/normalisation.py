@@ -21,7 +21,7 @@ from dovetail.extend.arguments import (
     inexact_pair,
     integer,
     literal,
-    no_sharding,
+    placed,
     promoted_pair,
     requested_dtype,
     value,
@@ -377,7 +377,8 @@ def one_hot(
         num_classes: size of the vectors.
         dtype: dtype of the result; the default float if None.
         axis: position of the new dimension in the result.
-        out_sharding: not supported.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array with one more dimension.
@@ -389,7 +390,6 @@ def one_hot(
         [[1. 0. 0.]
          [0. 0. 1.]]
     """
-    no_sharding("one_hot", out_sharding)
     count = integer("one_hot", "num_classes", num_classes)
     if count < 0:
         raise ShapeError(f"one_hot: num_classes must not be negative, got {count}")
@@ -398,7 +398,7 @@ def one_hot(
         from dovetail.numpy.creation import asarray  # deferred: needed only for lists
 
         x = asarray(x)
-    return _one_hot(x, count, target, axis)
+    return placed("one_hot", _one_hot(x, count, target, axis), out_sharding)
 
 
 @compiled_with("num_classes", "dtype", "axis")

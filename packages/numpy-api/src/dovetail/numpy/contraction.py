@@ -11,6 +11,7 @@ from dovetail.errors import ShapeError
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import (
     array_like,
+    asked_division,
     broadcast_result,
     canonical_axes,
     canonical_axis,
@@ -18,6 +19,7 @@ from dovetail.extend.arguments import (
     integer,
     no_out,
     no_sharding,
+    placed,
     promoted_pair,
     requested_dtype,
     require_kind,
@@ -42,6 +44,7 @@ def contracted(
     batch: tuple[Dims, Dims] = ((), ()),
     precision: Any = None,
     out: Any = None,
+    wanted: Any = None,
 ) -> Any:
     """Sums of products of two checked operands of one dtype, in the dtype `out` (None: theirs)."""
     dtype = aval_of(x).dtype if out is None else out
@@ -51,7 +54,7 @@ def contracted(
         dimension_numbers=(contracting, batch),
         precision=dot_precision(precision),
         preferred_element_type=dtype,
-        out_sharding=None,
+        out_sharding=wanted,
     )
     return convert(sums, dtype, weak=out is None and weak_of(x) and weak_of(y))
 
@@ -105,7 +108,8 @@ def matmul(
         b: array of rank 1 or more; matrices in its last two dimensions, or a vector (a column).
         precision: accuracy of the products: None, "default", "high", "highest", or a pair of them.
         preferred_element_type: dtype of the result, in which the products are summed.
-        out_sharding: not supported.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array of matrices; the leading dimensions are broadcast. Vectors add no dimension.
@@ -119,7 +123,6 @@ def matmul(
         >>> print(jnp.matmul(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 1])))
         [3 7]
     """
-    no_sharding("matmul", out_sharding)
     x, y = _pair("matmul", a, b, "a", "b", preferred_element_type)
     out = requested_dtype("matmul", preferred_element_type)
     left, right = aval_of(x).shape, aval_of(y).shape
@@ -132,11 +135,11 @@ def matmul(
     column = len(right) - 2 if len(right) > 1 else 0
     if left[-1] != right[column]:
         raise _mismatch("matmul", x, y, (len(left) - 1, column))
-    if len(left) <= 2 and len(right) <= 2:
-        return contracted(x, y, ((len(left) - 1,), (0,)), precision=precision, out=out)
     if len(right) <= 2:
-        return contracted(x, y, ((len(left) - 1,), (column,)), precision=precision, out=out)
-    return _batched_matmul(x, y, precision, out)
+        wanted = asked_division(out_sharding, "matmul", len(left) + len(right) - 2)
+        summed = (len(left) - 1,), (column,)
+        return contracted(x, y, summed, precision=precision, out=out, wanted=wanted)
+    return placed("matmul", _batched_matmul(x, y, precision, out), out_sharding)
 
 
 def _batched_matmul(x: Any, y: Any, precision: Any, out: Any) -> Any:
@@ -194,7 +197,8 @@ def dot(
         b: array or scalar.
         precision: accuracy of the products: None, "default", "high", "highest", or a pair of them.
         preferred_element_type: dtype of the result, in which the products are summed.
-        out_sharding: not supported.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array with the remaining dimensions of `a`, then those of `b`.
@@ -207,17 +211,19 @@ def dot(
         >>> print(jnp.dot(jnp.array([1, 2, 3]), jnp.array([4, 5, 6])))
         32
     """
-    no_sharding("dot", out_sharding)
     x, y = _pair("dot", a, b, "a", "b", preferred_element_type)
     out = requested_dtype("dot", preferred_element_type)
     left, right = aval_of(x).shape, aval_of(y).shape
     if not left or not right:
         product = lax.mul(x, y)
-        return product if out is None else convert(product, out)
+        product = product if out is None else convert(product, out)
+        return placed("dot", product, out_sharding)
     column = max(len(right) - 2, 0)
     if left[-1] != right[column]:
         raise _mismatch("dot", x, y, (len(left) - 1, column))
-    return contracted(x, y, ((len(left) - 1,), (column,)), precision=precision, out=out)
+    wanted = asked_division(out_sharding, "dot", len(left) + len(right) - 2)
+    summed = (len(left) - 1,), (column,)
+    return contracted(x, y, summed, precision=precision, out=out, wanted=wanted)
 
 
 @compiled_with("precision", "preferred_element_type")

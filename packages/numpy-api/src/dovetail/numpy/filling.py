@@ -13,7 +13,7 @@ from dovetail.extend.arguments import (
     canonical_shape,
     convert,
     literal,
-    no_sharding,
+    placed,
     shape_of_argument,
 )
 from dovetail.extend.arrays import (
@@ -57,7 +57,9 @@ def _constant(
         if cached is not None:
             value, aval = cached
             return array_from_buffer(put_buffer(value, aval, default_sharding()))
-    no_sharding(function, out_sharding)
+    if out_sharding is not None:
+        made = _constant(function, number, shape, dtype, device, None)
+        return placed(function, made, out_sharding)
     sizes = canonical_shape(function, shape)
     target = (
         dtypes.default_dtype("f") if dtype is None else dtypes.check_user_dtype(dtype, function)
@@ -106,7 +108,8 @@ def zeros(
         shape: a size, or a sequence of sizes.
         dtype: dtype of the result; the default float if None.
         device: device on which the array is placed and stays.
-        out_sharding: not supported.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array.
@@ -133,7 +136,8 @@ def ones(
         shape: a size, or a sequence of sizes.
         dtype: dtype of the result; the default float if None.
         device: device on which the array is placed and stays.
-        out_sharding: not supported.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array.
@@ -159,7 +163,8 @@ def empty(
         shape: a size, or a sequence of sizes.
         dtype: dtype of the result; the default float if None.
         device: device on which the array is placed and stays.
-        out_sharding: not supported.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array.
@@ -187,7 +192,8 @@ def full(
         fill_value: scalar, or an array that broadcasts to `shape`.
         dtype: dtype of the result; that of `fill_value` if None, weak if that is a Python number.
         device: device on which the array is placed and stays.
-        out_sharding: not supported.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array.
@@ -202,10 +208,10 @@ def full(
          [7.5 7.5]] [[0 1]
          [0 1]]
     """
-    no_sharding("full", out_sharding)
     sizes = canonical_shape("full", shape)
     target = None if dtype is None else dtypes.check_user_dtype(dtype, "full")
-    return on_device(_full("full", sizes, fill_value, target, None), device)
+    made = on_device(_full("full", sizes, fill_value, target, None), device)
+    return placed("full", made, out_sharding)
 
 
 def _full(
@@ -309,7 +315,8 @@ def zeros_like(
         shape: shape of the result; that of `a` if None.
         device: device on which the array is placed and stays; if None, the device
             that `a` is committed to.
-        out_sharding: not supported.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array.
@@ -319,8 +326,8 @@ def zeros_like(
         >>> print(jnp.zeros_like(jnp.arange(3)))
         [0 0 0]
     """
-    no_sharding("zeros_like", out_sharding)
-    return _like("zeros_like", a, 0, dtype, shape, device)
+    made = _like("zeros_like", a, 0, dtype, shape, device)
+    return placed("zeros_like", made, out_sharding)
 
 
 def ones_like(
@@ -339,7 +346,8 @@ def ones_like(
         shape: shape of the result; that of `a` if None.
         device: device on which the array is placed and stays; if None, the device
             that `a` is committed to.
-        out_sharding: not supported.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array.
@@ -349,8 +357,8 @@ def ones_like(
         >>> print(jnp.ones_like(jnp.arange(3)))
         [1 1 1]
     """
-    no_sharding("ones_like", out_sharding)
-    return _like("ones_like", a, 1, dtype, shape, device)
+    made = _like("ones_like", a, 1, dtype, shape, device)
+    return placed("ones_like", made, out_sharding)
 
 
 def empty_like(
@@ -398,7 +406,8 @@ def full_like(
         shape: shape of the result; that of `a` if None.
         device: device on which the array is placed and stays; if None, the device
             that `a` is committed to.
-        out_sharding: not supported yet.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array.
@@ -408,5 +417,5 @@ def full_like(
         >>> print(jnp.full_like(jnp.arange(3), 7))
         [7 7 7]
     """
-    no_sharding("full_like", out_sharding)
-    return _like("full_like", a, fill_value, dtype, shape, device)
+    made = _like("full_like", a, fill_value, dtype, shape, device)
+    return placed("full_like", made, out_sharding)

@@ -22,12 +22,16 @@ from dovetail._core.base.errors import (
 from dovetail._core.base.typing import Array
 from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import as_operand
+from dovetail._core.basis.resharding import reshard_p
 from dovetail._core.basis.structural import broadcast_in_dim
 from dovetail._core.ir.avals import aval_of, make_aval
 from dovetail._core.ir.jaxpr import Literal
+from dovetail._core.ir.partition_spec import PartitionSpec
+from dovetail._core.ops.calls.sharding_constraint import constrain
 from dovetail._core.runtime.arrays import buffers
 from dovetail._core.runtime.arrays.array import array_from_buffer
 from dovetail._core.runtime.arrays.host import checked_ndarray
+from dovetail._core.runtime.devices.named_sharding import NamedSharding
 from dovetail._core.runtime.devices.sharding import default_sharding
 from dovetail._core.trace.tracer import ArrayClass, Tracer
 
@@ -181,6 +185,33 @@ def no_sharding(function: str, out_sharding: Any) -> None:
             f"{function} does not take out_sharding yet: make the array, then place it with "
             "dovetail.device_put(x, sharding)"
         )
+
+
+def placed(function: str, result: Any, out_sharding: Any) -> Any:
+    """A result, divided over devices as an argument `out_sharding` asks.
+
+    Args:
+        function: the name of the user's function, for messages.
+        result: the result.
+        out_sharding: a `PartitionSpec` over the current mesh, a `NamedSharding`, or None.
+
+    Raises:
+        TypeError: it is none of these.
+        ValueError: the result cannot be divided so, or there is no current mesh.
+    """
+    if out_sharding is None:
+        return result
+    if not isinstance(out_sharding, (PartitionSpec, NamedSharding)):
+        raise TypeError(
+            f"{function}: out_sharding must be a PartitionSpec or a NamedSharding, got "
+            f"{out_sharding!r}"
+        )
+    return constrain(result, out_sharding, f"out_sharding of {function}", f"{function}, result ")
+
+
+def undivided(x: Any) -> Any:
+    """A value that is not divided over the explicit axes of a mesh."""
+    return reshard_p.bind(x, division=None) if aval_of(x).division is not None else x
 
 
 def requested_dtype(function: str, dtype: Any) -> Any:

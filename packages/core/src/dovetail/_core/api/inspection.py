@@ -193,7 +193,8 @@ def struct_of(aval: Any) -> Any:
     """The struct that describes an aval; a token's aval itself."""
     if type(aval) is AbstractToken:
         return aval
-    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
+    divided = None if aval.division is None else aval.sharding
+    return ShapeDtypeStruct(aval.shape, aval.dtype, sharding=divided, weak_type=aval.weak_type)
 
 
 def typeof(x: ArrayLike) -> ShapedArray:

@@ -215,6 +215,26 @@ class Builder(CollectiveBuilder):
             return {}
         return {"sdy.sharding": self.partitioning.first_device(count)}
 
+    def typed(self, value: Value, aval: Any) -> Value:
+        """A value, divided over the axes of a mesh as its type says."""
+        divided = aval.division
+        return self.divided(value, aval, divided.mesh.shape_tuple, divided.spec)
+
+    def divided(self, value: Value, aval: Any, axes: Any, spec: Any) -> Value:
+        """A value of a program over several devices, divided as a specification says.
+
+        Args:
+            value: the value.
+            aval: its aval.
+            axes: names and sizes of the axes of the mesh.
+            spec: the specification.
+        """
+        if self.partitioning is None:
+            return value
+        physical = self.physical(aval)
+        how = self.partitioning.sharding(axes, spec, physical.ndim)
+        return self.op("sdy.sharding_constraint", [value], physical, {"sharding": how})
+
     def prepare(self, function: Callable[[], object]) -> None:
         """Call a function now, and in every other process before it loads the program.
 

@@ -30,10 +30,11 @@ class ShardingConstraint(Primitive):
     name = "sharding_constraint"
     generates_nan = False
     device_parameter: ClassVar[str] = "sharding"
+    types_divisions: ClassVar[bool] = True
 
     def abstract(self, x: Any, *, sharding: Any) -> Any:
         sharding.shard_shape(x.shape)
-        return x
+        return placement.divided_type(x, sharding)
 
     def reference(self, x: Any, *, sharding: Any) -> Any:
         return np.asarray(x)
@@ -89,6 +90,15 @@ def with_sharding_constraint(x: PyTree, shardings: PyTree) -> PyTree:
         TypeError: a leaf of `shardings` is not a sharding.
         ValueError: an array cannot be divided so, or the trees do not match.
 
+    Differs:
+        Along axes of the type `Explicit` it divides the array as `dovetail.reshard` does, and the
+        type of the result says so; it does not only check how the array is divided.
+
+        >>> from dovetail.sharding import PartitionSpec as P
+        >>> with dt.set_mesh(dt.make_mesh((1,), ("x",))):
+        ...     print(dt.typeof(lax.with_sharding_constraint(jnp.arange(4), P("x"))))
+        int32[4@x]
+
     Example:
         >>> from dovetail.sharding import Mesh, NamedSharding, PartitionSpec as P
         >>> rows = NamedSharding(Mesh(dt.devices()[:1], "rows"), P("rows"))
@@ -109,7 +119,9 @@ def reshard(xs: PyTree, out_shardings: PyTree) -> PyTree:
             that is a prefix of `xs`; what is None stays as it is.
 
     Returns:
-        `xs`, with the same values.
+        `xs`, with the same values. Along axes of the type `Explicit` the types of arrays say how
+        they are divided, and each operation says it of its results. Where that is ambiguous, it
+        raises a `dovetail.errors.ShardingTypeError`, and this function settles it.
 
     Raises:
         TypeError: a leaf of `out_shardings` is not a sharding.
@@ -119,8 +131,9 @@ def reshard(xs: PyTree, out_shardings: PyTree) -> PyTree:
     Example:
         >>> from dovetail.sharding import PartitionSpec as P
         >>> with dt.set_mesh(dt.make_mesh((1,), ("x",))):
-        ...     print(dt.reshard(jnp.arange(4), P("x")).sharding.spec)
-        P('x')
+        ...     x = dt.reshard(jnp.arange(4), P("x"))
+        ...     print(x.sharding.spec, dt.typeof(x))
+        P('x') int32[4@x]
     """
     return constrain(xs, out_shardings, "out_shardings of reshard", "reshard: xs")
 

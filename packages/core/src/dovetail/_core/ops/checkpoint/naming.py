@@ -11,6 +11,7 @@ from dovetail._core.base import pytree
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import is_linear
 from dovetail._core.ops.calls.barriers import stage_p
+from dovetail._core.trace.divisions import Labels, divided_alike
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.tracer import ArrayClass
 
@@ -25,6 +26,9 @@ class _Same(Primitive):
 
     def abstract(self, x: Any, **params: Any) -> Any:
         return x
+
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
+        return divided_alike(avals, results)
 
     def reference(self, x: Any, **params: Any) -> Any:
         return np.array(x)

@@ -44,6 +44,7 @@ from dovetail._core.ops.shape.dimensions import (
 )
 from dovetail._core.ops.shape.joining import concatenate_p, unstack_p
 from dovetail._core.ops.shape.reshaping import add_dimensions, squeeze_dimensions
+from dovetail._core.trace.divisions import Labels, divided_alike
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.tracer import ArrayClass
 from dovetail._core.trace.zeros import Zero
@@ -110,6 +111,9 @@ class DynamicSlice(Linear):
             )
         return make_aval(slice_sizes, x.dtype, x.weak_type)
 
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], *, slice_sizes: Shape) -> Labels:
+        return divided_alike(avals, results)
+
     def reference(self, x: Any, *indices: Any, slice_sizes: Shape) -> Any:
         x = np.asarray(x)
         starts = _clipped(indices, x.shape, slice_sizes)
@@ -174,6 +178,9 @@ class DynamicUpdateSlice(Primitive):
             )
         _check_indices("dynamic_update_slice", x.ndim, indices)
         return make_aval(x.shape, x.dtype, x.weak_type and update.weak_type)
+
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
+        return divided_alike(avals, results)
 
     def reference(self, x: Any, update: Any, *indices: Any) -> Any:
         out, update = np.array(x), np.asarray(update)

@@ -19,6 +19,7 @@ from dovetail._core.ops.random import rbg, threefry, threefry_reference
 from dovetail._core.ops.random.counter_arithmetic import OnArrays, OnNumpy
 from dovetail._core.ops.random.counter_generators import Philox2x32, Philox4x32, Threefry4x32
 from dovetail._core.ops.special.error_functions import ErfInv
+from dovetail._core.trace.divisions import Labels, divided_alike
 from dovetail._core.trace.primitive import KeyUse
 from dovetail._core.transform.batch import batch_flat, place_batch
 from dovetail._core.transform.key_reuse import holds_keys
@@ -407,6 +408,9 @@ class RandomFoldIn(KeyPrimitive):
                 f"{self.name} takes keys and data of one shape, got {keys.shape} and {data.shape}"
             )
         return keys
+
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
+        return divided_alike(avals, results)
 
     def reference(self, keys: Any, data: Any) -> Any:
         raw, impl = _raw_of_numpy(keys)

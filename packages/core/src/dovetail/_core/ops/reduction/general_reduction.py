@@ -13,7 +13,13 @@ from dovetail._core.base.typing import Array, ArrayLike, PyTree, Sharding
 from dovetail._core.basis import structural
 from dovetail._core.basis.elementwise import convert_element_type, dtype_name, mul_p
 from dovetail._core.basis.operands import as_operand, number_of
-from dovetail._core.basis.structural import batch_size, reduce_sum_p, reduced_aval, to_front
+from dovetail._core.basis.structural import (
+    batch_size,
+    reduce_sum_p,
+    reduced_aval,
+    reduced_labels,
+    to_front,
+)
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Literal
 from dovetail._core.ir.walk import eval_jaxpr
@@ -35,6 +41,7 @@ from dovetail._core.ops.reduction.reductions import (
 from dovetail._core.ops.shape.dimensions import canonical_dimensions, refuse_sharding, without
 from dovetail._core.ops.shape.joining import concatenate_p
 from dovetail._core.ops.shape.slicing import slice_dimension
+from dovetail._core.trace.divisions import Labels
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.tracer import Tracer
 from dovetail._core.trace.zeros import Zero
@@ -74,6 +81,13 @@ class Reduce(Primitive):
             reduced_aval("reduce", x, dimensions).update(weak_type=x.weak_type and s.weak_type)
             for x, s in zip(arrays, starts, strict=True)
         ]
+
+    def labels(
+        self, avals: Sequence[Any], results: Sequence[Any], *, jaxpr: ClosedJaxpr, dimensions: Axes
+    ) -> Labels:
+        arrays = len(avals) // 2
+        own = reduced_labels(avals[:arrays], results, dimensions)
+        return own._replace(operands=[*own.operands, *[()] * arrays])
 
     def reference(self, *args: Any, jaxpr: ClosedJaxpr, dimensions: Axes) -> Any:
         count = len(args) // 2

@@ -15,7 +15,10 @@ from dovetail._core.basis import structural
 from dovetail._core.basis.elementwise import add_tangents, convert_element_type, dtype_name, mul
 from dovetail._core.basis.families import NoGradient
 from dovetail._core.basis.operands import as_operand, make_literal
-from dovetail._core.basis.structural import reduced_aval
+from dovetail._core.basis.structural import (
+    reduced_aval,
+    reduced_labels,
+)
 from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval, shape_of
 from dovetail._core.ops.elementwise.arithmetic import div_p
 from dovetail._core.ops.elementwise.comparison import eq_p
@@ -26,6 +29,7 @@ from dovetail._core.ops.shape.dimensions import (
     without,
 )
 from dovetail._core.ops.shape.slicing import pad_with, slice_dimension
+from dovetail._core.trace.divisions import Labels
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero
 
@@ -99,6 +103,9 @@ class Reduction(Primitive):
                 f"{', '.join(KINDS[k] for k in self.kinds)}"
             )
         return reduced_aval(self.name, x, axes)
+
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], *, axes: Axes) -> Labels:
+        return reduced_labels(avals, results, axes)
 
     def reference(self, x: Any, *, axes: Axes) -> Any:
         x = np.asarray(x)
@@ -347,6 +354,11 @@ class ArgExtreme(NoGradient):
             )
         dtypes.check_holds(x.shape[axis] - 1, index_dtype, self.name)
         return make_aval(without(x.shape, axes), index_dtype)
+
+    def labels(
+        self, avals: Sequence[Any], results: Sequence[Any], *, axes: Axes, index_dtype: Any
+    ) -> Labels:
+        return reduced_labels(avals, results, axes)
 
     def reference(self, x: Any, *, axes: Axes, index_dtype: Any) -> Any:
         find = np.argmax if self.direction == "GT" else np.argmin

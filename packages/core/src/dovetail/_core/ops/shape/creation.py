@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
@@ -33,6 +33,7 @@ class Iota(NoGradient):
     """The position along one dimension."""
 
     name = "iota"
+    sharding_parameter: ClassVar[str] = "sharding"
     no_derivative = "it has no operands"
 
     def abstract(self, *, dtype: Any, shape: Shape, dimension: int, sharding: Any = None) -> Any:

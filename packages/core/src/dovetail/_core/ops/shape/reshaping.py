@@ -16,12 +16,14 @@ from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import Linear, is_linear, reduce_sum
 from dovetail._core.ir.avals import make_aval, shape_of
 from dovetail._core.ops.shape.dimensions import (
+    asked_division,
     canonical_dimensions,
     canonical_shape,
     integer,
     integers,
     refuse_sharding,
 )
+from dovetail._core.trace.divisions import Labels, divided_alike
 from dovetail._core.trace.tracer import ArrayClass
 
 if TYPE_CHECKING:
@@ -44,6 +46,12 @@ class Squeeze(Linear):
             )
         shape = tuple(n for i, n in enumerate(x.shape) if i not in dimensions)
         return make_aval(shape, x.dtype, x.weak_type)
+
+    def labels(
+        self, avals: Sequence[Any], results: Sequence[Any], *, dimensions: tuple[int, ...]
+    ) -> Labels:
+        own = range(avals[0].ndim)
+        return Labels([own], [[d for d in own if d not in dimensions]])
 
     def reference(self, x: Any, *, dimensions: tuple[int, ...]) -> Any:
         return np.squeeze(x, dimensions)
@@ -74,6 +82,11 @@ class Reverse(Linear):
 
     def abstract(self, x: Any, *, dimensions: tuple[int, ...]) -> Any:
         return x
+
+    def labels(
+        self, avals: Sequence[Any], results: Sequence[Any], *, dimensions: tuple[int, ...]
+    ) -> Labels:
+        return divided_alike(avals, results)
 
     def reference(self, x: Any, *, dimensions: tuple[int, ...]) -> Any:
         return np.flip(x, dimensions)
@@ -109,6 +122,12 @@ class Tile(Linear):
             )
         shape = tuple(n * r for n, r in zip(x.shape, reps, strict=True))
         return make_aval(shape, x.dtype, x.weak_type)
+
+    def labels(
+        self, avals: Sequence[Any], results: Sequence[Any], *, reps: tuple[int, ...]
+    ) -> Labels:
+        own = [d if n == 1 else None for d, n in enumerate(reps)]
+        return Labels([own], [own], why="repeats")
 
     def reference(self, x: Any, *, reps: tuple[int, ...]) -> Any:
         return np.tile(x, reps)
@@ -369,7 +388,9 @@ def reshape(
             is inferred.
         dimensions: a permutation of the dimensions of `operand`, in which its elements are read;
             None for their present order.
-        out_sharding: None.
+        out_sharding: how the result is divided over the `Explicit` axes of a mesh: a
+            `PartitionSpec` over the current mesh or a `NamedSharding`; as follows from the operand
+            if None.
 
     Returns:
         An array of shape `new_sizes`.
@@ -383,7 +404,6 @@ def reshape(
         >>> lax.reshape(np.arange(4), (2, 2)).tolist()
         [[0, 1], [2, 3]]
     """
-    refuse_sharding(out_sharding, "reshape")
     x = as_operand(operand, "lax.reshape", "operand")
     if hasattr(new_sizes, "__index__") and not hasattr(new_sizes, "__len__"):
         new_sizes = (new_sizes,)
@@ -402,14 +422,15 @@ def reshape(
                 f"operand of shape {shape}"
             )
         x = structural.transpose(x, order)
-    elif sizes == shape and isinstance(x, ArrayClass):
+    elif sizes == shape and isinstance(x, ArrayClass) and out_sharding is None:
         return x
     if prod(sizes) != prod(shape):
         raise ShapeError(
             f"lax.reshape: an operand of shape {shape} has {prod(shape)} elements, new_sizes "
             f"{sizes} has {prod(sizes)}"
         )
-    return structural.reshape_p.bind(x, dimensions=None, new_sizes=sizes, sharding=None)
+    wanted = asked_division(out_sharding, "lax.reshape", len(sizes))
+    return structural.reshape_p.bind(x, dimensions=None, new_sizes=sizes, sharding=wanted)
 
 
 def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:

@@ -20,6 +20,7 @@ from dovetail._core.ir.jaxpr import Literal
 from dovetail._core.ops.elementwise.selection import select_n_p
 from dovetail._core.ops.shape.dimensions import canonical_dimension, integer, integers
 from dovetail._core.ops.shape.reshaping import squeeze_dimensions
+from dovetail._core.trace.divisions import Labels, divided_alike
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.tracer import Tracer
 from dovetail._core.trace.zeros import Zero
@@ -65,6 +66,9 @@ class Slice(Linear):
     def sizes(start: Shape, limit: Shape, steps: Shape) -> Shape:
         """The shape of a slice."""
         return tuple([(b - a + s - 1) // s for a, b, s in zip(start, limit, steps, strict=True)])
+
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
+        return divided_alike(avals, results)
 
     def reference(
         self, x: Any, *, start_indices: Shape, limit_indices: Shape, strides: Shape | None
@@ -165,6 +169,9 @@ class Pad(Primitive):
                 f"shape {x.shape}: the result would have the shape {shape}"
             )
         return make_aval(shape, x.dtype, x.weak_type and value.weak_type)
+
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
+        return divided_alike(avals, results)
 
     def reference(self, x: Any, value: Any, *, padding_config: PaddingConfig) -> Any:
         x = np.asarray(x)

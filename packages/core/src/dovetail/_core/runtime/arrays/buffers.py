@@ -57,6 +57,7 @@ __all__ = [
     "put_shared",
     "read",
     "rewrap",
+    "typed",
     "wait",
 ]
 
@@ -81,9 +82,15 @@ _NO_MEMORY: Final = (
 )
 
 
+def typed(aval: Any, sharding: Any) -> Any:
+    """The aval of an array that has a sharding: it says how it is divided over explicit axes."""
+    return aval.with_division(sharding._division(aval.ndim))
+
+
 @caches.lru_cache(maxsize=8192)
 def handler(aval: Any, sharding: Any, committed: bool = False) -> Any:
     """A function that sets the aval, sharding and committed flag of a program's result."""
+    aval = typed(aval, sharding)
     if sharding._plugin_client is None:
         return result_handler(aval, sharding, committed)
     return lambda cell: _from_backend(cell, aval, sharding, committed, "Executable.execute")
@@ -140,7 +147,10 @@ def put(value: Any, aval: Any, sharding: Any, committed: bool = False) -> Buffer
         clients.check_runs(sharding._device, *_NO_MEMORY)
         return put_own(value, aval, sharding, committed)
     parts, semantics = [value], _COPY_DURING_CALL
+    if aval.division is not None:
+        aval = aval.with_division(None)
     if len(sharding._device_list) > 1:
+        aval = typed(aval, sharding)
         parts, semantics = _parts(value, sharding)
     try:
         return _batched_device_put(

@@ -133,6 +133,9 @@ class LoadedProgram:
         ranks = [aval.ndim for aval in self.physical_out_avals]
         self.out_shardings = sharding._of_results(executable, ranks)
         self.out_shardings = _in_memories(lowered, self.out_shardings)
+        self.physical_out_avals = list(
+            map(buffers.typed, self.physical_out_avals, self.out_shardings)
+        )
 
     @property
     def returns_arrays(self) -> bool:
