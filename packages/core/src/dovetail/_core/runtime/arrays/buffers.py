@@ -84,6 +84,8 @@ _NO_MEMORY: Final = (
 
 def typed(aval: Any, sharding: Any) -> Any:
     """The aval of an array that has a sharding: it says how it is divided over explicit axes."""
+    if len(sharding._device_list) == 1:
+        return aval if aval.division is None else aval.with_division(None)
     return aval.with_division(sharding._division(aval.ndim))
 
 
@@ -143,14 +145,12 @@ def put(value: Any, aval: Any, sharding: Any, committed: bool = False) -> Buffer
         guards.check("host-to-device", aval, sharding)
         data = sharding._plugin_client.put(np.asarray(value, aval.dtype), sharding._device)
         return _from_backend([data], aval, sharding, committed, "Client.put")
+    aval = typed(aval, sharding)
     if not is_local(sharding):
         clients.check_runs(sharding._device, *_NO_MEMORY)
         return put_own(value, aval, sharding, committed)
     parts, semantics = [value], _COPY_DURING_CALL
-    if aval.division is not None:
-        aval = aval.with_division(None)
     if len(sharding._device_list) > 1:
-        aval = typed(aval, sharding)
         parts, semantics = _parts(value, sharding)
     try:
         return _batched_device_put(
@@ -248,6 +248,7 @@ def put_parts(values: Sequence[Any], aval: Any, sharding: Any, committed: bool) 
         sharding: where to place them.
         committed: whether the data is committed to its devices.
     """
+    aval = typed(aval, sharding)
     return _batched_device_put(
         aval, sharding, list(values), sharding._device_list, committed, False, _SHARE, True
     )
@@ -258,6 +259,7 @@ def put_shared(value: np.ndarray[Any, Any], aval: Any, sharding: Any, committed:
     if sharding._plugin_client is not None or len(sharding._device_list) > 1:
         return put(value, aval, sharding, committed)
     clients.check_runs(sharding._device, *_NO_MEMORY)
+    aval = typed(aval, sharding)
     return _batched_device_put(
         aval, sharding, [value], sharding._device_list, committed, False, _SHARE, True
     )

@@ -99,8 +99,8 @@ class Placement:
 
         Where the compiler decides about some axes, it does for results that are not divided.
         """
-        mesh = self._replicated.mesh
-        if not mesh.explicit_axes:
+        mesh = getattr(self._replicated, "mesh", None)
+        if mesh is None or not mesh.explicit_axes:
             return self
         asked = self.asked or (None,) * len(avals)
         whole = self._replicated if mesh.are_all_axes_explicit else None
