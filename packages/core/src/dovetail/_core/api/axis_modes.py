@@ -253,9 +253,7 @@ class _Mode:
             )
         return place.spec
 
-    def _placed(
-        self, x: Any, mesh: Any, spec: PartitionSpec, argument: str, value: str
-    ) -> Any:
+    def _placed(self, x: Any, mesh: Any, spec: PartitionSpec, argument: str, value: str) -> Any:
         """A value, divided over a mesh on which no type need speak of it."""
         with mesh_scope(mesh):
             return constrain(x, spec, f"{argument} of {self.what}", value)

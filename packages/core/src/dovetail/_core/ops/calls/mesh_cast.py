@@ -11,7 +11,8 @@ from dovetail._core.basis.resharding import reshard_p
 from dovetail._core.basis.structural import Linear
 from dovetail._core.ir.abstract_mesh import AbstractMesh
 from dovetail._core.ir.avals import aval_of
-from dovetail._core.ir.division import Division, division, division_of_spec
+from dovetail._core.ir.division import Division, batched_dims, division_of_spec
+from dovetail._core.ir.division import division as divided_over
 from dovetail._core.ops.calls import placement
 from dovetail._core.trace.zeros import Zero
 
@@ -65,7 +66,10 @@ class MeshCast(Linear):
     ) -> tuple[Any, Any]:
         (x,), (d,) = args, dims
         assert d is not None
-        wanted = _with_batch(aval_of(x), d, target, division)
+        own = aval_of(x).division
+        kept = None if own is None else division_of_spec(target, own.spec, len(own.dims))
+        each = ((),) * (aval_of(x).ndim - 1) if division is None else division.dims
+        wanted = divided_over(target, batched_dims(each, d, kept, d))
         return self.bind(x, source=source, target=target, division=wanted), d
 
     def lower(self, context: Builder, x: Any, **params: Any) -> Any:
@@ -75,7 +79,7 @@ class MeshCast(Linear):
         self, x: Any, *, source: AbstractMesh, target: AbstractMesh, division: Division | None
     ) -> Any:
         """Say of an array that it is on the other mesh, outside compiled programs."""
-        sharding = getattr(x, "sharding", None)
+        sharding: Any = getattr(x, "sharding", None)
         mesh = getattr(sharding, "mesh", None)
         if mesh is None or mesh.shape_tuple != target.shape_tuple:
             return x if division is None else reshard_p.bind(x, division=division)
@@ -87,18 +91,6 @@ class MeshCast(Linear):
 
 
 mesh_cast_p: Final = MeshCast()
-
-
-def _with_batch(
-    x: Any, dim: int, target: AbstractMesh, wanted: Division | None
-) -> Division | None:
-    """How a batch is divided of values that are divided as wanted."""
-    own = x.division
-    dims = ((),) * (x.ndim - 1) if wanted is None else wanted.dims
-    used = [axis for axes in dims for axis in axes]
-    free = [axis for axis in target.explicit_axes if axis not in used]
-    over = () if own is None else tuple([axis for axis in own.dims[dim] if axis in free])
-    return division(target, (*dims[:dim], over, *dims[dim:]))
 
 
 def mesh_cast(x: Any, source: AbstractMesh, target: AbstractMesh, wanted: Any = None) -> Any:

@@ -73,7 +73,7 @@ sharding_constraint_p: Final = ShardingConstraint()
 def _settled(spec: PartitionSpec, mesh: Any, x: Any) -> list[Any]:
     """The entries, with those that the array has in place of UNCONSTRAINED if they can stay."""
     free = PartitionSpec.UNCONSTRAINED
-    present = getattr(x, "sharding", None)
+    present: Any = getattr(x, "sharding", None)
     alike = getattr(getattr(present, "mesh", None), "shape_tuple", None) == mesh.shape_tuple
     own = [*present.spec, *[None] * len(spec)] if alike else [None] * len(spec)
     used = {axis for entry in spec if entry is not free for axis in axes_of(entry)}
