@@ -61,6 +61,41 @@ class Linear(Primitive):
         return out, self.bind(t, *primals[1:], **params)
 
 
+class Same(Linear):
+    """The operand itself, of which the program says something.
+
+    By default tangents are treated as the operand is, and cotangents pass through.
+    """
+
+    generates_nan = False
+
+    def abstract(self, x: Any, **params: Any) -> Any:
+        return x
+
+    def reference(self, x: Any, **params: Any) -> Any:
+        return np.array(x)
+
+    def transpose(self, ct: Any, x: Any, **params: Any) -> Sequence[Any]:
+        return (ct if is_linear(x) else None,)
+
+    def batch(
+        self, args: Sequence[Any], dims: Sequence[int | None], **params: Any
+    ) -> tuple[Any, Any]:
+        return self.bind(*args, **params), dims[0]
+
+    def lower(self, context: Builder, x: Any, **params: Any) -> Any:
+        return x
+
+
+class SameValue(Same):
+    """`Same`, which says nothing of tangents."""
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        return self.bind(*primals, **params), tangents[0]
+
+
 class BroadcastInDim(Linear):
     """Repeats an operand along new dimensions and along its dimensions of size one."""
 

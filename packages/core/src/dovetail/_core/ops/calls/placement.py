@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-import numpy as np
-
-from dovetail._core.trace.primitive import Primitive
+from dovetail._core.basis.structural import Same
 from dovetail._core.trace.zeros import Zero
 
 if TYPE_CHECKING:
@@ -65,7 +63,7 @@ def constrained(context: Builder, x: Any, sharding: Any) -> Any:
     return context.op("sdy.sharding_constraint", [x], aval, {"sharding": how})
 
 
-class DevicePut(Primitive):
+class DevicePut(Same):
     """The value on another device.
 
     Inside a program it is the value itself, divided in the way that is asked for.
@@ -73,17 +71,6 @@ class DevicePut(Primitive):
 
     name = "device_put"
     device_parameter: ClassVar[str] = "device"
-
-    def abstract(self, x: Any, *, device: Any, src: Any, may_alias: bool | None) -> Any:
-        return x
-
-    def reference(self, x: Any, *, device: Any, src: Any, may_alias: bool | None) -> Any:
-        return np.asarray(x)
-
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
-        return self.bind(*primals, **params), self.bind(*tangents, **params)
 
     def transpose(
         self, cotangent: Any, x: Any, *, device: Any, src: Any, may_alias: bool | None
