@@ -12,7 +12,6 @@ import numpy as np
 from dovetail._core.hlo.calls import CallBuilder
 from dovetail._core.hlo.context import entered
 from dovetail._core.hlo.mlir import Location, Value, ir
-from dovetail._core.hlo.partitioning import Partitioning
 from dovetail._core.ir.avals import make_aval
 from dovetail._core.ir.partition_spec import PartitionSpec
 
@@ -71,8 +70,6 @@ class CollectiveBuilder(CallBuilder):
 
     def __init__(self, location: Location) -> None:
         super().__init__(location)
-        #: Meshes and shardings, in programs over several devices.
-        self.partitioning: Partitioning | None = None
         #: The axes along which the program handles the part of one device, inside `shard_map`.
         self.manual: ManualAxes | None = None
 

@@ -129,6 +129,29 @@ class Partitioning:
             is_custom=True,
         )
 
+    def batched(
+        self,
+        operands: Sequence[Sequence[int]],
+        results: Sequence[Sequence[int]],
+        batch_dims: int,
+    ) -> Attribute:
+        """That an operation can be divided along its batch dimensions, which come first.
+
+        Args:
+            operands: the shapes of its operands.
+            results: those of its results.
+            batch_dims: how many there are.
+        """
+        sizes = list(operands[0][:batch_dims])
+
+        def factors(shape: Sequence[int]) -> list[list[int]]:
+            own = range(len(sizes), len(sizes) + len(shape) - batch_dims)
+            sizes.extend(shape[batch_dims:])
+            return [[number] for number in (*range(batch_dims), *own)]
+
+        mapped = [[factors(shape) for shape in shapes] for shapes in (operands, results)]
+        return self.rule(sizes, *mapped, need_replication=range(batch_dims, len(sizes)))
+
     def replicated(self, ndim: int) -> Attribute | None:
         """That all devices hold the whole of a value of this rank; None if there is no mesh yet."""
         axes = next(filter(None, self._meshes), None)

@@ -452,8 +452,8 @@ def compile_module(
 
 
 def _divided(lowered: LoweredModule | EquationProgram, sharding: Any) -> Any:
-    """A scope for compiling, in which the compiler may ask how calls are divided."""
-    if not lowered.partitioned:
+    """A scope for compiling, in which the compiler knows how calls are divided, or may ask."""
+    if not lowered.partitioned and not lowered.divisible:
         return contextlib.nullcontext()
     from dovetail._core.runtime.programs.partitioners import dividing  # deferred: seldom needed
 
