@@ -73,6 +73,13 @@ class CollectiveBuilder(CallBuilder):
         #: The axes along which the program handles the part of one device, inside `shard_map`.
         self.manual: ManualAxes | None = None
 
+    @property
+    def automatic(self) -> tuple[AxisName, ...]:
+        """Inside `shard_map`, the axes along which the compiler divides."""
+        if self.manual is None or self.partitioning is None:
+            return ()
+        return tuple([name for name, _ in self.manual.mesh if name not in self.manual.names])
+
     def groups(
         self, axes: Sequence[AxisName], index_groups: Sequence[Sequence[int]] | None = None
     ) -> np.ndarray[Any, Any]:
@@ -182,8 +189,8 @@ class CollectiveBuilder(CallBuilder):
         self.groups(axes)
         assert self.manual is not None
         number = make_aval((), np.dtype(np.uint32))
-        rest = frozenset(name for name, _ in self.manual.mesh) - self.manual.names
-        if rest and self.partitioning is not None and any(n > 1 for n in self.manual.sizes(axes)):
+        rest = frozenset(self.automatic)
+        if rest and any(n > 1 for n in self.manual.sizes(axes)):
             # The number of the device is known only where all axes are manual.
             (place,) = self._manual_computation(
                 lambda: [self._position(axes, number)],

@@ -20,6 +20,7 @@ from dovetail._core.ops.callbacks.calls import (
     batched_results,
     call_in_program,
     call_now,
+    check_device_sharding,
     for_each,
 )
 from dovetail._core.trace.primitive import Primitive
@@ -67,7 +68,8 @@ class ReturningCallback(ValueCallback):
 
     def evaluate(self, *args: Any, callback: FlatCallback, result_avals: Any, **params: Any) -> Any:
         """Call the function directly, outside compiled programs."""
-        return call_now(self.name, callback, args, result_avals, params.get("ordered", False))
+        ordered = params.get("ordered", False)
+        return call_now(self.name, callback, args, result_avals, ordered, params["sharding"])
 
     def reference(self, *args: Any, callback: FlatCallback, **params: Any) -> Any:
         return callback.called_on(args)
@@ -87,7 +89,8 @@ class PureCallback(ReturningCallback):
         return batched_by_method(self, args, dims, params)
 
     def lower(self, context: Builder, *values: Any, **params: Any) -> Any:
-        return call_in_program(context, values, self.name, params["callback"], None)
+        callback, sharding = params["callback"], params["sharding"]
+        return call_in_program(context, values, self.name, callback, None, sharding=sharding)
 
 
 def batched_by_method(
@@ -157,7 +160,8 @@ class IOCallback(ReturningCallback):
 
     def lower(self, context: Builder, *values: Any, **params: Any) -> Any:
         effect = ordered_io_effect if params["ordered"] else io_effect
-        return call_in_program(context, values, self.name, params["callback"], effect)
+        callback, sharding = params["callback"], params["sharding"]
+        return call_in_program(context, values, self.name, callback, effect, sharding=sharding)
 
     def effects(self, *avals: Any, **params: Any) -> Effects:
         return frozenset({ordered_io_effect if params["ordered"] else io_effect})
@@ -235,7 +239,8 @@ def pure_callback(
             `dovetail.ShapeDtypeStruct`, for the results. A program must know these types before the
             function is called.
         *args: arguments of the function, trees of arrays.
-        sharding: must be None: the first of a program's devices calls it.
+        sharding: the `SingleDeviceSharding` of the device that calls it, one of those of the
+            program; None for the first one.
         vmap_method: how to vectorize under `vmap`. ``"sequential"``: a loop with one call for each
             element; ``"sequential_unrolled"``: the same loop, unrolled; ``"expand_dims"``: one
             call, with a new leading dimension for mapped arguments, and one of size 1 for others;
@@ -250,8 +255,13 @@ def pure_callback(
 
     Raises:
         TypeError: the results differ from `result_shape_dtypes`, or an argument is not an array.
-        ValueError: `vmap_method` is none of these, or the function is differentiated.
-        NotImplementedError: the function is mapped, but has no `vmap_method`.
+        ValueError: `vmap_method` is none of these, the function is differentiated, or the program
+            does not run on the device that `sharding` names.
+        NotImplementedError: the function is mapped, but has no `vmap_method`, or `sharding` is on
+            several devices.
+
+    A program over several devices calls it once, with whole values, and all devices get the
+    results; inside `dovetail.shard_map` each device calls it with its part.
 
     An exception in the function is raised where the result is first needed.
 
@@ -278,6 +288,7 @@ def pure_callback(
     """
     check_callable(callback, "pure_callback")
     check_vmap_method(vmap_method, "pure_callback")
+    check_device_sharding(sharding, "pure_callback")
     avals, out_tree = promised(result_shape_dtypes, "pure_callback")
     leaves, in_tree = flat_operands(args, kwargs, "pure_callback")
     outs = pure_callback_p.bind(
@@ -307,7 +318,8 @@ def io_callback(
         result_shape_dtypes: a tree of objects with ``shape`` and ``dtype`` for the results; None if
             the function returns None.
         *args: arguments of the function, trees of arrays.
-        sharding: must be None: the first of a program's devices calls it.
+        sharding: the `SingleDeviceSharding` of the device that calls it, one of those of the
+            program; None for the first one.
         ordered: whether this call keeps its order among other ordered calls, within a program and
             from one program to the next. Ordered calls cannot be mapped by `vmap`.
         **kwargs: keyword arguments, trees of arrays.
@@ -317,7 +329,12 @@ def io_callback(
 
     Raises:
         TypeError: the results differ from `result_shape_dtypes`, or an argument is not an array.
-        ValueError: the function is differentiated, or an ordered call is mapped.
+        ValueError: the function is differentiated, an ordered call is mapped, or the program does
+            not run on the device that `sharding` names.
+        NotImplementedError: `sharding` is on several devices.
+
+    A program over several devices calls it once, with whole values, and all devices get the
+    results; inside `dovetail.shard_map` each device calls it with its part.
 
     An exception in the function is raised where the results of the program are first needed, or by
     `dovetail.effects_barrier`.
@@ -335,6 +352,7 @@ def io_callback(
         ([2.0, 4.0], None, [1.0, 2.0])
     """
     check_callable(callback, "io_callback")
+    check_device_sharding(sharding, "io_callback")
     avals, out_tree = promised(result_shape_dtypes, "io_callback")
     leaves, in_tree = flat_operands(args, kwargs, "io_callback")
     outs = io_callback_p.bind(

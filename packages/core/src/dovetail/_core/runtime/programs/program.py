@@ -14,6 +14,7 @@ from dovetail._core.hlo.inspections import Inspection
 from dovetail._core.ir.avals import AbstractToken, outer_aval, physical_aval, runtime_token
 from dovetail._core.ir.effects import host_effects
 from dovetail._core.ir.jaxpr import ordered_effects
+from dovetail._core.ops.callbacks.calls import HostCall
 from dovetail._core.runtime.arrays import buffers, guards
 from dovetail._core.runtime.arrays.array import Array, KeyArray, array_from_buffer, wrap_value
 from dovetail._core.runtime.arrays.failures import original
@@ -444,6 +445,9 @@ def compile_module(
         ValueError: there is no such compiler option.
     """
     _inspect(lowered, sharding)
+    for call in lowered.host_callbacks:
+        if isinstance(call, HostCall):
+            call.check_device(sharding._device_list)
     check_results_fit(lowered, sharding)
     with _divided(lowered, sharding):
         executable = compilation.compile_executable(lowered, sharding, compiler_options)
