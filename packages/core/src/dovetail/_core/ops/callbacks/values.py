@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
 
 import numpy as np
@@ -25,7 +25,7 @@ from dovetail._core.ops.callbacks.calls import (
 )
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.tracer import ArrayClass
-from dovetail._core.transform.flattening import check_callable
+from dovetail._core.transform.flattening import check_callable, declared_axes
 
 if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder
@@ -47,11 +47,13 @@ class ValueCallback(Primitive):
     """
 
     multiple_results = True
+    types_axes = True
     no_derivative = "nothing is known of a Python function but its results"
     way_out: ClassVar[str]
 
     def abstract(self, *avals: Any, result_avals: tuple[Any, ...], **params: Any) -> Any:
-        return list(result_avals)
+        varying: frozenset[Hashable] = frozenset().union(*(aval.vma for aval in avals))
+        return [out.update(vma=out.vma | varying) for out in result_avals]
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> NoReturn:
         raise ValueError(
@@ -202,7 +204,7 @@ def _result_aval(x: Any, caller: str, path: str) -> ShapedArray:
             f"{caller}: result_shape_dtypes{path} is of {wanted}, but 64-bit types are off; write "
             f'{canonical}, or switch them on with dovetail.config.update("enable_x64", True)'
         )
-    return make_aval(tuple(map(int, shape)), canonical)
+    return make_aval(tuple(map(int, shape)), canonical, vma=declared_axes(x))
 
 
 def flat_operands(
