@@ -23,6 +23,7 @@ __all__ = [
     "DeletedArrayError",
     "DeviceMismatchError",
     "DistributedError",
+    "ForbiddenCollectiveError",
     "InconclusiveDimensionOperation",
     "IndexShapeError",
     "JAXIndexError",
@@ -397,6 +398,14 @@ class BackendUnavailableError(RuntimeError):
 
     Args:
         message: the text of the error, with the reason.
+    """
+
+
+class ForbiddenCollectiveError(RuntimeError):
+    """Devices would communicate along an axis for which `no_collectives` forbids it.
+
+    Args:
+        message: the text of the error.
     """
 
 
