@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Sequence
 from functools import wraps
 from types import NoneType
-from typing import Any, Literal, ParamSpec, TypeVar, overload
+from typing import Any, Literal, ParamSpec, TypeVar, cast, overload
 
 import numpy as np
 
@@ -319,7 +319,9 @@ def eval_shape(fun: Callable[..., Any], *args: PyTree, **kwargs: PyTree) -> PyTr
     """
     check_callable(fun, "eval_shape")
     if all(hasattr(fun, name) for name in ("lower", "trace", "eval_shape")):
-        return fun.eval_shape(*args, **kwargs)  # a jitted function, which knows its shardings
+        return cast(Any, fun).eval_shape(
+            *args, **kwargs
+        )  # a jitted function, which knows its shardings
     leaves, tree = pytree.flatten((args, kwargs))
     info = debug_info("eval_shape", fun, args, kwargs)
     flat = FlatFunction(fun, tree, keywords=True)
