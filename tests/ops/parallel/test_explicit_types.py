@@ -41,6 +41,7 @@ K = _array((8, 4), None, "x")
 M = _array((2, 3, 3), "x")
 I = _array((8,), "x", dtype=np.int32)  # noqa: E741
 IMAGE = _array((8, 3, 8, 8), "x")
+ROWS = _array((1, 3, 8, 8), None, None, "x")
 KERNEL = _array((4, 3, 2, 2))
 
 #: name: (function, operands, the types of the results).
@@ -77,6 +78,9 @@ TYPES: dict[str, tuple[Any, tuple[Any, ...], str]] = {
     "pad": (lambda a: jnp.pad(a, ((0, 0), (1, 1))), (A,), "float32[8@x,6]"),
     "slice of the rest": (lambda a: a[:, :2], (A,), "float32[8@x,2]"),
     "slice": (lambda a: a[:4], (A,), "float32[4@x,4]"),
+    "a row": (lambda a: a[0], (A,), "float32[4]"),
+    "the last element": (lambda c: c[-1, -1], (C,), "float32[]"),
+    "roll": (lambda a: jnp.roll(a, 3, 0), (A,), "float32[8@x,4]"),
     "an element of the rest": (lambda a: a[:, 1], (A,), "float32[8@x]"),
     "gather of the rest": (lambda a: a[:, np.array([3, 0])], (A,), "float32[8@x,2]"),
     "rows by an index": (lambda w, i: w[i], (_array((7, 3)), I), "float32[8@x,3]"),
@@ -108,12 +112,42 @@ TYPES: dict[str, tuple[Any, tuple[Any, ...], str]] = {
         (IMAGE, KERNEL),
         "float32[8@x,4,8,8]",
     ),
+    "convolution over parts": (
+        lambda x, k: lax.conv_general_dilated(x, k, (1, 1), ((1, 0), (0, 0)), (1, 1), (1, 2)),
+        (ROWS, KERNEL),
+        "float32[1,4,8@x,6]",
+    ),
+    "convolution of parts, valid": (
+        lambda x: lax.conv_general_dilated(x, np.ones((4, 3, 3, 3), np.float32), (1, 1), "VALID"),
+        (ROWS,),
+        "float32[1,4,6@x,6]",
+    ),
+    "reduce_window over parts": (
+        lambda x: lax.reduce_window(x, 0.0, lax.add, (1, 1, 3, 3), (1, 1, 1, 1), "SAME"),
+        (ROWS,),
+        "float32[1,3,8@x,8]",
+    ),
+    "max pooling over parts": (
+        lambda x: lax.reduce_window(x, -np.inf, lax.max, (1, 1, 2, 2), (1, 1, 2, 2), "VALID"),
+        (ROWS,),
+        "float32[1,3,4@x,4]",
+    ),
+    "grad of max pooling over parts": (
+        dt.grad(
+            lambda x: lax.reduce_window(
+                jnp.sin(x), -np.inf, lax.max, (1, 1, 2, 2), (1, 1, 2, 2), "VALID"
+            ).sum()
+        ),
+        (ROWS,),
+        "float32[1,3,8@x,8]",
+    ),
     "reduce_window": (
         lambda x: lax.reduce_window(x, -np.inf, lax.max, (1, 1, 2, 2), (1, 1, 2, 2), "VALID"),
         (IMAGE,),
         "float32[8@x,3,4,4]",
     ),
     "fft": (lambda a: jnp.fft.fft(a).real, (A,), "float32[8@x,4]"),
+    "fft over parts": (lambda a: jnp.fft.fft2(a).imag, (A,), "float32[8@x,4]"),
     "cholesky": (
         lambda m: jnp.linalg.cholesky(m @ m.swapaxes(1, 2) + jnp.eye(3)),
         (M,),
@@ -242,7 +276,8 @@ AMBIGUOUS: dict[str, tuple[Any, tuple[Any, ...], str]] = {
         r"reshape: its operand is float32\[8,4@y\], divided along dimension 1 over the axis 'y'"
         r".*reshard\(x, P\(None, None\)\)",
     ),
-    "a part of a dimension": (lambda a: a[0], (A,), r"shape \(1, 4\) cannot be divided so"),
+    "a part of a dimension": (lambda a: a[:3], (A,), r"shape \(3, 4\) cannot be divided so"),
+    "half of a spectrum": (jnp.fft.rfft, (C,), r"shape \(8, 3\) cannot be divided so"),
     "gather": (lambda a: a[np.array([1, 5])], (A,), "gather: .*takes slices at positions along"),
     "scatter": (lambda a: a.at[3].set(0.0), (A,), "scatter: .*updates slices at positions of"),
     "sort": (lambda a: jnp.sort(a, 0), (A,), "sort: .*sorts along that dimension"),

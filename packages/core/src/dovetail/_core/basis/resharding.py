@@ -9,7 +9,8 @@ import numpy as np
 
 from dovetail._core.basis.structural import Linear
 from dovetail._core.ir.avals import ShapedArray, aval_of
-from dovetail._core.ir.division import Division, division
+from dovetail._core.ir.division import Division, batched_dims
+from dovetail._core.ir.division import division as divided_over
 from dovetail._core.ir.partition_spec import PartitionSpec
 from dovetail._core.trace.zeros import Zero
 
@@ -41,7 +42,12 @@ class Reshard(Linear):
     ) -> tuple[Any, Any]:
         (x,), (d,) = args, dims
         assert d is not None
-        return self.bind(x, division=with_batch(division, d, x, d)), d
+        own = aval_of(x).division
+        if own is None:
+            return self.bind(x, division=division and division.inserted(d)), d
+        wanted = ((),) * (len(own.dims) - 1) if division is None else division.dims
+        batched = divided_over(own.mesh, batched_dims(wanted, d, own, d))
+        return self.bind(x, division=batched), d
 
     def lower(self, context: Builder, x: Any, *, division: Division | None) -> Any:
         (operand,) = context.avals_in
@@ -52,26 +58,6 @@ class Reshard(Linear):
 
 
 reshard_p: Final = Reshard()
-
-
-def with_batch(wanted: Division | None, at: int, x: Any, dim: int) -> Division | None:
-    """How a batch is divided of values that are divided as wanted.
-
-    Args:
-        wanted: how each of them is.
-        at: the dimension of the batch in the result.
-        x: the operand, whose batch may be divided.
-        dim: the dimension of the batch in it.
-    """
-    own = aval_of(x).division
-    if own is None:
-        return None if wanted is None else wanted.inserted(at)
-    used = () if wanted is None else [axis for axes in wanted.dims for axis in axes]
-    axes = tuple([axis for axis in own.dims[dim] if axis not in used])
-    if wanted is not None:
-        return wanted.inserted(at, axes)
-    rest = ((),) * (len(own.dims) - 1)
-    return division(own.mesh, (*rest[:at], axes, *rest[at:]))
 
 
 def divided_like(x: Any, aval: Any) -> Any:

@@ -14,7 +14,7 @@ import numpy as np
 from dovetail._core.base import dtypes
 from dovetail._core.base.errors import ShapeError
 from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval, shape_of
-from dovetail._core.ir.division import Division, asked
+from dovetail._core.ir.division import Division, asked, batched_dims
 from dovetail._core.ir.jaxpr import Literal
 from dovetail._core.ir.shown_params import ShownParams, is_given, never
 from dovetail._core.trace.divisions import Labels, reshaped
@@ -343,10 +343,7 @@ def batched_division(wanted: Division | None, x: Any, at: int = 0, dim: int = 0)
     """
     if wanted is None:
         return None
-    own = aval_of(x).division
-    used = [axis for axes in wanted.dims for axis in axes]
-    axes = () if own is None else tuple([axis for axis in own.dims[dim] if axis not in used])
-    return asked(wanted.mesh, (*wanted.dims[:at], axes, *wanted.dims[at:]))
+    return asked(wanted.mesh, batched_dims(wanted.dims, at, aval_of(x).division, dim))
 
 
 def reduced_aval(name: str, x: Any, axes: tuple[int, ...]) -> ShapedArray:

@@ -218,7 +218,11 @@ class Builder(CollectiveBuilder):
     def typed(self, value: Value, aval: Any) -> Value:
         """A value, divided over the axes of a mesh as its type says."""
         divided = aval.division
-        return self.divided(value, aval, divided.mesh.shape_tuple, divided.spec)
+        if self.partitioning is None:
+            return value
+        physical = self.physical(aval)
+        how = self.partitioning.of_type(divided.mesh, divided.spec, physical.ndim)
+        return self.op("sdy.sharding_constraint", [value], physical, {"sharding": how})
 
     def divided(self, value: Value, aval: Any, axes: Any, spec: Any) -> Value:
         """A value of a program over several devices, divided as a specification says.

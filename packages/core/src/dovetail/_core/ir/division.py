@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 from dovetail._core.ir.abstract_mesh import AbstractMesh
 from dovetail._core.ir.partition_spec import PartitionSpec, axes_of
 
-__all__ = ["Axes", "Dims", "Division", "asked", "division", "division_of_spec"]
+__all__ = ["Axes", "Dims", "Division", "asked", "batched_dims", "division", "division_of_spec"]
 
 #: The axes that one dimension is divided over, the first one most coarsely.
 Axes = tuple[Hashable, ...]
@@ -114,6 +114,20 @@ def asked(mesh: AbstractMesh, dims: Iterable[Axes]) -> Division:
         candidate.mesh, candidate.dims = mesh, dims
         found = _interned.setdefault(key, candidate)
     return found
+
+
+def batched_dims(wanted: Dims, at: int, own: Division | None, dim: int) -> Dims:
+    """The axes of each dimension of a batch of values that are divided as wanted.
+
+    Args:
+        wanted: the axes of the dimensions of each value.
+        at: the dimension of the batch among them.
+        own: how the operand is divided that the batch comes from.
+        dim: the dimension of the batch in it, which stays divided where it can.
+    """
+    used = [axis for axes in wanted for axis in axes]
+    over = () if own is None else tuple([axis for axis in own.dims[dim] if axis not in used])
+    return (*wanted[:at], over, *wanted[at:])
 
 
 def division_of_spec(mesh: AbstractMesh, spec: PartitionSpec, ndim: int) -> Division | None:

@@ -38,7 +38,7 @@ __all__ = [
     "refuse_unruled",
     "reshaped",
     "settled",
-    "window_labels",
+    "sliced_labels",
 ]
 
 #: What dimensions that belong together have in common; None for one that stands alone.
@@ -136,29 +136,14 @@ def labels_along(avals: Sequence[Any], results: Sequence[Any], dimension: int, w
     return Labels([own] * len(avals), [own] * len(results), why=why)
 
 
-def window_labels(
-    avals: Sequence[Any], results: Sequence[Any], window: Mapping[str, Any]
-) -> Labels:
-    """The labels of an operation that moves a window, where the window has more than one element.
-
-    Args:
-        avals: the avals of the operands.
-        results: the avals of the results.
-        window: the parameters, among them those of the window.
-    """
-    rank = results[0].ndim
-    steps = zip(
-        window["window_dimensions"],
-        window["window_strides"],
-        window["padding"],
-        window.get("base_dilation", (1,) * rank),
-        strict=True,
-    )
-    own = [
-        d if n == step == hole == 1 and tuple(pad) == (0, 0) else None
-        for d, (n, step, pad, hole) in enumerate(steps)
+def sliced_labels(avals: Sequence[Any], results: Sequence[Any]) -> Labels:
+    """The labels of slices. Where one element is left along a dimension, all devices have it."""
+    array, part = avals[0], results[0]
+    own = range(-array.ndim, 0)
+    kept = [
+        d if n > 1 or n == array.shape[d] else None for d, n in zip(own, part.shape, strict=True)
     ]
-    return Labels([own] * len(avals), [own] * len(results), why="moves a window along")
+    return Labels([own, *[()] * (len(avals) - 1)], [kept])
 
 
 def gathered_labels(avals: Sequence[Any], results: Sequence[Any]) -> Labels:

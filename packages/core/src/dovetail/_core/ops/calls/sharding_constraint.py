@@ -61,14 +61,26 @@ class ShardingConstraint(Primitive):
 
     def evaluate(self, x: Any, *, sharding: Any) -> Any:
         """Place the value, outside compiled programs, where no compiler chooses."""
-        if hasattr(sharding, "spec"):
-            free = PartitionSpec.UNCONSTRAINED
-            whole = [None if entry is free else entry for entry in sharding.spec]
-            sharding = sharding.update(spec=sharding.spec.update(whole))
+        if PartitionSpec.UNCONSTRAINED in tuple(getattr(sharding, "spec", ())):
+            spec = sharding.spec
+            sharding = sharding.update(spec=spec.update(_settled(spec, sharding.mesh, x)))
         return placement.place(x, sharding)
 
 
 sharding_constraint_p: Final = ShardingConstraint()
+
+
+def _settled(spec: PartitionSpec, mesh: Any, x: Any) -> list[Any]:
+    """The entries, with those that the array has in place of UNCONSTRAINED if they can stay."""
+    free = PartitionSpec.UNCONSTRAINED
+    present: Any = getattr(x, "sharding", None)
+    alike = getattr(getattr(present, "mesh", None), "shape_tuple", None) == mesh.shape_tuple
+    own = [*present.spec, *[None] * len(spec)] if alike else [None] * len(spec)
+    used = {axis for entry in spec if entry is not free for axis in axes_of(entry)}
+    return [
+        entry if entry is not free else None if used.intersection(axes_of(kept)) else kept
+        for entry, kept in zip(spec, own, strict=False)
+    ]
 
 
 def with_sharding_constraint(x: PyTree, shardings: PyTree) -> PyTree:

@@ -44,7 +44,7 @@ from dovetail._core.ops.shape.dimensions import (
 )
 from dovetail._core.ops.shape.joining import concatenate_p, unstack_p
 from dovetail._core.ops.shape.reshaping import add_dimensions, squeeze_dimensions
-from dovetail._core.trace.divisions import Labels, divided_alike
+from dovetail._core.trace.divisions import Labels, divided_alike, sliced_labels
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.tracer import ArrayClass
 from dovetail._core.trace.zeros import Zero
@@ -112,7 +112,7 @@ class DynamicSlice(Linear):
         return make_aval(slice_sizes, x.dtype, x.weak_type)
 
     def labels(self, avals: Sequence[Any], results: Sequence[Any], *, slice_sizes: Shape) -> Labels:
-        return divided_alike(avals, results)
+        return sliced_labels(avals, results)
 
     def reference(self, x: Any, *indices: Any, slice_sizes: Shape) -> Any:
         x = np.asarray(x)

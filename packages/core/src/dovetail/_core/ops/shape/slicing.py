@@ -20,7 +20,7 @@ from dovetail._core.ir.jaxpr import Literal
 from dovetail._core.ops.elementwise.selection import select_n_p
 from dovetail._core.ops.shape.dimensions import canonical_dimension, integer, integers
 from dovetail._core.ops.shape.reshaping import squeeze_dimensions
-from dovetail._core.trace.divisions import Labels, divided_alike
+from dovetail._core.trace.divisions import Labels, divided_alike, sliced_labels
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.tracer import Tracer
 from dovetail._core.trace.zeros import Zero
@@ -68,7 +68,7 @@ class Slice(Linear):
         return tuple([(b - a + s - 1) // s for a, b, s in zip(start, limit, steps, strict=True)])
 
     def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
-        return divided_alike(avals, results)
+        return sliced_labels(avals, results)
 
     def reference(
         self, x: Any, *, start_indices: Shape, limit_indices: Shape, strides: Shape | None

@@ -228,10 +228,12 @@ class ConvGeneralDilated(Primitive):
         own: list[list[Any]] = [[None] * avals[0].ndim for _ in numbers]
         if params["batch_group_count"] == 1:
             own[0][numbers.lhs_spec[0]] = own[2][numbers.out_spec[0]] = "batch"
+        for d, out in zip(numbers.lhs_spec[2:], numbers.out_spec[2:], strict=True):
+            own[0][d] = own[2][out] = ("window", out)
         if not grouped:
             own[0][numbers.lhs_spec[1]] = own[1][numbers.rhs_spec[1]] = "summed"
             own[1][numbers.rhs_spec[0]] = own[2][numbers.out_spec[1]] = "features"
-        why = "moves a window along" if not grouped else "moves a window, or has groups, along"
+        why = "has groups, or moves the window, along"
         return Labels(own[:2], own[2:], ambiguous=frozenset(["summed"]), why=why)
 
     def reference(self, lhs: Any, rhs: Any, **params: Any) -> Any:

@@ -39,7 +39,7 @@ from dovetail._core.ops.shape.padding import dilated_size, pads_of
 from dovetail._core.ops.shape.slicing import slice_dimension
 from dovetail._core.ops.windows.window_geometry import Shape, Window, spread
 from dovetail._core.ops.windows.window_selection import select_and_gather_add_p
-from dovetail._core.trace.divisions import Labels, window_labels
+from dovetail._core.trace.divisions import Labels, divided_alike
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero
 from dovetail._core.transform.batch import batch_flat
@@ -82,9 +82,7 @@ class ReduceWindow(Primitive):
         return [make_aval(slides.count(x.shape), x.dtype) for x in arrays]
 
     def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
-        arrays = len(avals) // 2
-        own = window_labels(avals[:arrays], results, params)
-        return own._replace(operands=[*own.operands, *[()] * arrays])
+        return divided_alike(avals, results)
 
     def reference(self, *args: Any, consts: tuple[Any, ...], jaxpr: Jaxpr, **window: Any) -> Any:
         count = len(args) // 2
@@ -308,7 +306,7 @@ class WindowReduction(Primitive):
         return make_aval(slides.count(x.shape), x.dtype, x.weak_type)
 
     def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
-        return window_labels(avals, results, params)
+        return divided_alike(avals, results)
 
     def reference(self, x: Any, **window: Any) -> Any:
         x, slides = np.asarray(x), Window(**window)

@@ -97,18 +97,17 @@ class Placement:
     def _typing(self, avals: Sequence[Any]) -> Placement:
         """The same, for results that are divided as their types say over explicit axes.
 
-        Where the compiler decides about some axes, it does for results that are not divided.
+        Where the compiler decides about other axes, it says how results are divided over all.
         """
         mesh = getattr(self._replicated, "mesh", None)
-        if mesh is None or not mesh.explicit_axes:
+        if mesh is None or not mesh.are_all_axes_explicit:
             return self
         asked = self.asked or (None,) * len(avals)
-        whole = self._replicated if mesh.are_all_axes_explicit else None
         results = [
             # XLA does not divide what is empty.
             None
             if aval.size == 0
-            else whole
+            else self._replicated
             if aval.division is None
             else self._replicated.update(spec=_short(aval.division))
             for aval in map(outer_aval, avals)
