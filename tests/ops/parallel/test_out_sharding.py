@@ -201,22 +201,28 @@ def test_no_function_is_forgotten() -> None:
     assert factories == set(INITIALIZERS)
 
 
+_GAMMA = "ball beta chisquare dirichlet f generalized_normal loggamma poisson t"
+#: What takes seconds to compile, and is divided as `random.gamma` is: its type alone is tested.
+SLOW = {"initializer of complex numbers", *[f"random.{name}" for name in _GAMMA.split(" ")]}
+
+
 @pytest.mark.parametrize("name", CALLS)
 def test_types_and_values(name: str) -> None:
     """The type is as asked, eager and traced, and the values are those of one device."""
-    call, argument = CALLS[name], _argument(name)
-    plain = call()
-    assert "@" not in str(dt.typeof(plain))
-    sizes = [f"{n}@x" if d == 0 else str(n) for d, n in enumerate(plain.shape)]
-    asked = {argument: P("x")}
+    call, asked = CALLS[name], {_argument(name): P("x")}
+    whole = dt.eval_shape(call)
+    sizes = [f"{n}@x" if d == 0 else str(n) for d, n in enumerate(whole.shape)]
+    expected = f"{whole.dtype}[{','.join(sizes)}]"
     with dt.set_mesh(MESH):
-        results = [call(**asked), dt.jit(lambda: call(**asked))()]
+        assert str(dt.make_jaxpr(lambda: call(**asked))().out_avals[0]) == expected
+        results = [] if name in SLOW else [call(**asked), dt.jit(lambda: call(**asked))()]
     for result in results:
+        plain = call()
         assert result.sharding.mesh is MESH
-        assert str(dt.typeof(result)) == f"{plain.dtype}[{','.join(sizes)}]"
+        assert str(dt.typeof(result)) == expected
         if "empty" not in name:
             np.testing.assert_allclose(result, plain, rtol=2e-5, atol=1e-6)
-            if "complex" not in str(plain.dtype):  # -0.0, too
+            if "complex" not in expected:  # -0.0, too
                 np.testing.assert_array_equal(np.signbit(result), np.signbit(plain))
 
 
@@ -232,8 +238,8 @@ def test_what_is_no_sharding_is_refused(name: str) -> None:
 WAYS = [
     "lax.conv_general_dilated", "lax.dot_general", "lax.full", "lax.reduce_max", "numpy.arange",
     "numpy.asarray", "numpy.einsum", "numpy.matmul", "numpy.percentile", "numpy.reshape",
-    "numpy.tensordot", "numpy.zeros", "ops.segment_sum", "random.gamma", "random.uniform",
-    "initializer lecun_normal", "at.get",
+    "numpy.tensordot", "numpy.zeros", "ops.segment_sum", "random.laplace", "random.uniform",
+    "initializer normal", "at.get",
 ]  # fmt: skip
 
 
@@ -416,7 +422,7 @@ SETTLED: dict[str, tuple[Any, tuple[Any, ...], str]] = {
     "repeat": (lambda a: jnp.repeat(a, 2, 0, out_sharding=P("x")), (A,), "16@x,4"),
     "repeat, flat": (lambda a: jnp.repeat(a, 2, out_sharding=P("y")), (A,), "64@y"),
     "permutation": (lambda a: random.permutation(KEY, a, out_sharding=P("y")), (A,), "8@y,4"),
-    "gamma": (lambda a: random.gamma(KEY, a + 1, out_sharding=P(None, "y")), (A,), "8,4@y"),
+    "rayleigh": (lambda a: random.rayleigh(KEY, a + 1, out_sharding=P(None, "y")), (A,), "8,4@y"),
     "array": (lambda a: jnp.array(a, out_sharding=P("y")), (A,), "8@y,4"),
     "vmap": (
         dt.vmap(lambda r: jnp.einsum("i,ij->j", r, OTHER, out_sharding=P("y"))),
@@ -443,7 +449,9 @@ SETTLED: dict[str, tuple[Any, tuple[Any, ...], str]] = {
         "4@x,6",
     ),
     "grad of numbers": (
-        dt.grad(lambda a: random.gamma(KEY, a + 1, out_sharding=P("y")).sum()),
+        dt.grad(
+            lambda a: random.uniform(KEY, (8, 4), minval=a, maxval=9.0, out_sharding=P("y")).sum()
+        ),
         (A,),
         "8@x,4",
     ),

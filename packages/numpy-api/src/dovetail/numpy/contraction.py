@@ -293,7 +293,6 @@ def inner(
         b: array or scalar.
         precision: accuracy of the products: None, "default", "high", "highest", or a pair of them.
         preferred_element_type: dtype of the result, in which the products are summed.
-        out_sharding: not supported yet.
 
     Returns:
         An array with the remaining dimensions of `a`, then those of `b`.

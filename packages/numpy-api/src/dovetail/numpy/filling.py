@@ -284,7 +284,7 @@ def _full(
         )
     from dovetail.numpy.shapes import broadcast_to  # deferred: needed only to fill with arrays
 
-    return broadcast_to(on_device(value, place), sizes)
+    return placed(function, broadcast_to(on_device(value, place), sizes), out_sharding)
 
 
 def _like(
@@ -298,6 +298,7 @@ def _like(
     argument: str = "a",
 ) -> Any:
     """Create an array filled with one value, like another array."""
+    check_one_place(function, device, out_sharding)
     sizes = (
         shape_of_argument(a, function, argument)
         if shape is None
