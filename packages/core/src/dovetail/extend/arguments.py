@@ -33,8 +33,6 @@ from dovetail._core.api.arguments import inexact_pair as inexact_pair
 from dovetail._core.api.arguments import integer as integer
 from dovetail._core.api.arguments import literal as literal
 from dovetail._core.api.arguments import no_out as no_out
-from dovetail._core.api.arguments import no_sharding as no_sharding
-from dovetail._core.api.arguments import placed as placed
 from dovetail._core.api.arguments import promoted as promoted
 from dovetail._core.api.arguments import promoted_pair as promoted_pair
 from dovetail._core.api.arguments import refuse_complex as refuse_complex
@@ -51,8 +49,9 @@ from dovetail._core.api.arguments import with_rank as with_rank
 from dovetail._core.base.source import describe as user_line
 from dovetail._core.base.source import warn as warn_user
 from dovetail._core.ir.jaxpr import Literal as Literal
-from dovetail._core.ops.shape.dimensions import asked_division as asked_division
-from dovetail._core.ops.shape.dimensions import refuse_sharding as refuse_sharding
+from dovetail._core.ops.calls.out_sharding import asked_division as asked_division
+from dovetail._core.ops.calls.out_sharding import divided as divided
+from dovetail._core.ops.calls.out_sharding import placed as placed
 
 __all__ = [
     "Axis",
@@ -67,6 +66,7 @@ __all__ = [
     "canonical_axis",
     "canonical_shape",
     "convert",
+    "divided",
     "dtype_by_value",
     "fits",
     "float_pair",
@@ -77,12 +77,10 @@ __all__ = [
     "integer",
     "literal",
     "no_out",
-    "no_sharding",
     "placed",
     "promoted",
     "promoted_pair",
     "refuse_complex",
-    "refuse_sharding",
     "requested_dtype",
     "require_callable",
     "require_kind",

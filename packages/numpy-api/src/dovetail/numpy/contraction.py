@@ -16,9 +16,9 @@ from dovetail.extend.arguments import (
     canonical_axes,
     canonical_axis,
     convert,
+    divided,
     integer,
     no_out,
-    no_sharding,
     placed,
     promoted_pair,
     requested_dtype,
@@ -46,7 +46,11 @@ def contracted(
     out: Any = None,
     wanted: Any = None,
 ) -> Any:
-    """Sums of products of two checked operands of one dtype, in the dtype `out` (None: theirs)."""
+    """Sums of products of two checked operands of one dtype.
+
+    They are in the dtype `out` (None: that of the operands), and `wanted` is the division that
+    types are asked for (None: as the operands are divided).
+    """
     dtype = aval_of(x).dtype if out is None else out
     sums = dot_general_p.bind(
         x,
@@ -57,6 +61,22 @@ def contracted(
         out_sharding=wanted,
     )
     return convert(sums, dtype, weak=out is None and weak_of(x) and weak_of(y))
+
+
+def _contracted(
+    function: str,
+    out_sharding: Any,
+    x: Any,
+    y: Any,
+    contracting: tuple[Dims, Dims],
+    precision: Any,
+    out: Any,
+) -> Any:
+    """`contracted` for the user's function, divided over devices as its argument asks."""
+    rank = aval_of(x).ndim + aval_of(y).ndim - 2 * len(contracting[0])
+    wanted = asked_division(function, out_sharding, rank)
+    sums = contracted(x, y, contracting, precision=precision, out=out, wanted=wanted)
+    return placed(function, sums, out_sharding)
 
 
 def _pair(
@@ -136,10 +156,9 @@ def matmul(
     if left[-1] != right[column]:
         raise _mismatch("matmul", x, y, (len(left) - 1, column))
     if len(right) <= 2:
-        wanted = asked_division(out_sharding, "matmul", len(left) + len(right) - 2)
         summed = (len(left) - 1,), (column,)
-        return contracted(x, y, summed, precision=precision, out=out, wanted=wanted)
-    return placed("matmul", _batched_matmul(x, y, precision, out), out_sharding)
+        return _contracted("matmul", out_sharding, x, y, summed, precision, out)
+    return divided("matmul", out_sharding, lambda: _batched_matmul(x, y, precision, out))
 
 
 def _batched_matmul(x: Any, y: Any, precision: Any, out: Any) -> Any:
@@ -221,9 +240,8 @@ def dot(
     column = max(len(right) - 2, 0)
     if left[-1] != right[column]:
         raise _mismatch("dot", x, y, (len(left) - 1, column))
-    wanted = asked_division(out_sharding, "dot", len(left) + len(right) - 2)
     summed = (len(left) - 1,), (column,)
-    return contracted(x, y, summed, precision=precision, out=out, wanted=wanted)
+    return _contracted("dot", out_sharding, x, y, summed, precision, out)
 
 
 @compiled_with("precision", "preferred_element_type")
@@ -275,7 +293,6 @@ def inner(
         b: array or scalar.
         precision: accuracy of the products: None, "default", "high", "highest", or a pair of them.
         preferred_element_type: dtype of the result, in which the products are summed.
-        out_sharding: not supported yet.
 
     Returns:
         An array with the remaining dimensions of `a`, then those of `b`.
@@ -340,6 +357,8 @@ def tensordot(
             dimensions or of sequences of dimensions.
         precision: accuracy of the products: None, "default", "high", "highest", or a pair of them.
         preferred_element_type: dtype of the result, in which the products are summed.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array with the remaining dimensions of `a`, then those of `b`.
@@ -353,17 +372,18 @@ def tensordot(
         >>> jnp.tensordot(jnp.ones((2, 3, 4)), jnp.ones((4, 3, 5)), axes=([1, 2], [1, 0])).shape
         (2, 5)
     """
-    no_sharding("tensordot", out_sharding)
     if isinstance(axes, (tuple, list)):
         if len(axes) != 2:
             raise ShapeError(f"tensordot: axes must be a number or a pair, got {axes}")
         first, second = (tuple(d) if isinstance(d, (tuple, list)) else (d,) for d in axes)
         axes = first, second
-    return _tensordot(a, b, axes, precision, preferred_element_type)
+    return _tensordot(a, b, axes, precision, preferred_element_type, out_sharding)
 
 
-@compiled_with("axes", "precision", "preferred_element_type")
-def _tensordot(a: Any, b: Any, axes: Any, precision: Any, preferred_element_type: Any) -> Any:
+@compiled_with("axes", "precision", "preferred_element_type", "out_sharding")
+def _tensordot(
+    a: Any, b: Any, axes: Any, precision: Any, preferred_element_type: Any, out_sharding: Any
+) -> Any:
     x, y = _pair("tensordot", a, b, "a", "b", preferred_element_type)
     left, right = aval_of(x).shape, aval_of(y).shape
     if isinstance(axes, tuple):
@@ -383,7 +403,7 @@ def _tensordot(a: Any, b: Any, axes: Any, precision: Any, preferred_element_type
         if left[d] != right[e]:
             raise _mismatch("tensordot", x, y, (d, e))
     out = requested_dtype("tensordot", preferred_element_type)
-    return contracted(x, y, (first, second), precision=precision, out=out)
+    return _contracted("tensordot", out_sharding, x, y, (first, second), precision, out)
 
 
 @compiled_with("axis", "precision", "preferred_element_type")

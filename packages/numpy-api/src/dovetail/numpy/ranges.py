@@ -31,7 +31,7 @@ from dovetail.extend.eager import evaluation_trace, trace_state
 from dovetail.extend.unchecked import iota_like, position_dtype
 from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.conditions import pick
-from dovetail.numpy.creation import SMALL, on_device
+from dovetail.numpy.creation import SMALL, check_one_place, on_device
 from dovetail.numpy.joining import stack
 from dovetail.numpy.shapes import broadcast_to, expand_dims, moveaxis, operand, reshaped
 from dovetail.typing import Array, ArrayLike, DeviceLike, DTypeLike, ShapeLike, Sharding
@@ -75,6 +75,7 @@ def arange(
         [0 1 2 3] [1.   1.25 1.5  1.75]
     """
     if out_sharding is not None:
+        check_one_place("arange", device, out_sharding)
         made = arange(start, stop, step, dtype, device=device)
         return placed("arange", made, out_sharding)
     several = stop is not None

@@ -26,12 +26,9 @@ from dovetail._core.basis.resharding import reshard_p
 from dovetail._core.basis.structural import broadcast_in_dim
 from dovetail._core.ir.avals import aval_of, make_aval
 from dovetail._core.ir.jaxpr import Literal
-from dovetail._core.ir.partition_spec import PartitionSpec
-from dovetail._core.ops.calls.sharding_constraint import constrain
 from dovetail._core.runtime.arrays import buffers
 from dovetail._core.runtime.arrays.array import array_from_buffer
 from dovetail._core.runtime.arrays.host import checked_ndarray
-from dovetail._core.runtime.devices.named_sharding import NamedSharding
 from dovetail._core.runtime.devices.sharding import default_sharding
 from dovetail._core.trace.tracer import ArrayClass, Tracer
 
@@ -176,37 +173,6 @@ def no_out(function: str, out: Any) -> None:
             f"{function} does not take out=: arrays are immutable. Write y = {function}(...) "
             "instead"
         )
-
-
-def no_sharding(function: str, out_sharding: Any) -> None:
-    """Reject an argument `out_sharding` that is not None."""
-    if out_sharding is not None:
-        raise NotImplementedError(
-            f"{function} does not take out_sharding yet: make the array, then place it with "
-            "dovetail.device_put(x, sharding)"
-        )
-
-
-def placed(function: str, result: Any, out_sharding: Any) -> Any:
-    """A result, divided over devices as an argument `out_sharding` asks.
-
-    Args:
-        function: the name of the user's function, for messages.
-        result: the result.
-        out_sharding: a `PartitionSpec` over the current mesh, a `NamedSharding`, or None.
-
-    Raises:
-        TypeError: it is none of these.
-        ValueError: the result cannot be divided so, or there is no current mesh.
-    """
-    if out_sharding is None:
-        return result
-    if not isinstance(out_sharding, (PartitionSpec, NamedSharding)):
-        raise TypeError(
-            f"{function}: out_sharding must be a PartitionSpec or a NamedSharding, got "
-            f"{out_sharding!r}"
-        )
-    return constrain(result, out_sharding, f"out_sharding of {function}", f"{function}, result ")
 
 
 def undivided(x: Any) -> Any:

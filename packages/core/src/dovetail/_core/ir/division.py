@@ -62,6 +62,10 @@ class Division:
         """The same for an array with one more dimension."""
         return division(self.mesh, (*self.dims[:dimension], axes, *self.dims[dimension:]))
 
+    def permuted(self, order: Iterable[int]) -> Division:
+        """What is asked of a result whose dimensions are these, in that order."""
+        return asked(self.mesh, [self.dims[d] for d in order])
+
     def __repr__(self) -> str:
         return str(self.spec)
 

@@ -273,8 +273,9 @@ def asked_of(name: str, wanted: Division, result: Any) -> Division | None:
         if n % parts:
             raise ShapeError(
                 f"{name}: dimension {d} of the result, {result}, cannot be divided evenly over "
-                f"{_names(wanted.dims[d])}: {n} is no multiple of {parts}. Leave it whole: its "
-                f"entry in out_sharding, {wanted.spec}, would be None"
+                f"{_names(wanted.dims[d])}: {n} is no multiple of {parts}. Pad it to "
+                f"{-(-n // parts) * parts}, or leave the dimension whole: its entry in "
+                f"out_sharding, {wanted.spec}, would be None"
             )
     return division(wanted.mesh, wanted.dims)
 

@@ -17,6 +17,7 @@ from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import is_linear
 from dovetail._core.ir.avals import ShapedArray, make_aval, shape_of
 from dovetail._core.ir.shown_params import ShownParams, is_given
+from dovetail._core.ops.calls.out_sharding import dividing
 from dovetail._core.ops.contraction.dot_algorithms import (
     ALGORITHM_NAMES,
     DotAlgorithm,
@@ -27,7 +28,7 @@ from dovetail._core.ops.contraction.dot_algorithms import (
     plan,
     product_dtype,
 )
-from dovetail._core.ops.shape.dimensions import asked_division, integers
+from dovetail._core.ops.shape.dimensions import integers
 from dovetail._core.trace.divisions import Labels
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero
@@ -470,8 +471,8 @@ def dot_general(
         precision: None, a `Precision` or its name, or one for each operand; or a `DotAlgorithm`, a
             `DotAlgorithmPreset` or its name.
         preferred_element_type: dtype of the sums and of the result.
-        out_sharding: how the result is divided over the `Explicit` axes of a mesh: a
-            `PartitionSpec` over the current mesh or a `NamedSharding`; as the operands are if None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`; as the operands are if None.
 
     Returns:
         An array with the batch dimensions, the other dimensions of `lhs`, then those of `rhs`.
@@ -515,13 +516,18 @@ def dot_general(
     numbers = canonical_dimension_numbers(dimension_numbers, "dot_general")
     (summed, _), (batch, _) = numbers
     rank = len(shape_of(x)) + len(shape_of(y)) - 2 * len(summed) - len(batch)
-    return dot_general_p.bind(
-        x,
-        y,
-        dimension_numbers=numbers,
-        out_sharding=asked_division(out_sharding, "lax.dot_general", rank),
-        precision=dot_precision(precision),
-        preferred_element_type=preferred_element_type,
+    return dividing(
+        "lax.dot_general",
+        out_sharding,
+        rank,
+        lambda division: dot_general_p.bind(
+            x,
+            y,
+            dimension_numbers=numbers,
+            out_sharding=division,
+            precision=dot_precision(precision),
+            preferred_element_type=preferred_element_type,
+        ),
     )
 
 
@@ -543,8 +549,8 @@ def dot(
         precision: None, a `Precision` or its name, or one for each operand; or a `DotAlgorithm`, a
             `DotAlgorithmPreset` or its name.
         preferred_element_type: dtype of the sums and of the result.
-        out_sharding: how the result is divided over the `Explicit` axes of a mesh: a
-            `PartitionSpec` over the current mesh or a `NamedSharding`; as the operands are if None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`; as the operands are if None.
 
     Returns:
         An array.

@@ -299,7 +299,7 @@ class ScatterFamily(Primitive):
         )
         scalar = make_aval((), context.physical(out).dtype)
         (result,) = context.scatter(
-            [operand],
+            [context.kept_apart(operand, context.physical(out))],
             indices,
             [updates],
             [context.physical(out)],

@@ -23,6 +23,7 @@ from dovetail._core.basis.structural import (
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Literal
 from dovetail._core.ir.walk import eval_jaxpr
+from dovetail._core.ops.calls.out_sharding import divided
 from dovetail._core.ops.elementwise.arithmetic import add_p
 from dovetail._core.ops.elementwise.bitwise import and_p, or_p, xor_p
 from dovetail._core.ops.elementwise.extrema import max_p, min_p
@@ -38,7 +39,7 @@ from dovetail._core.ops.reduction.reductions import (
     reduce_prod_p,
     reduce_xor_p,
 )
-from dovetail._core.ops.shape.dimensions import canonical_dimensions, refuse_sharding, without
+from dovetail._core.ops.shape.dimensions import canonical_dimensions, without
 from dovetail._core.ops.shape.joining import concatenate_p
 from dovetail._core.ops.shape.slicing import slice_dimension
 from dovetail._core.trace.divisions import Labels
@@ -315,7 +316,8 @@ def reduce(
         computation: a function from two scalars (or two trees of them, like `operands`) to one. It
             has to be associative: the grouping of elements is not specified.
         dimensions: the dimensions to reduce; negative ones count from the end.
-        out_sharding: None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         Arrays without these dimensions, as a tree like `operands`.
@@ -343,7 +345,12 @@ def reduce(
         >>> lax.reduce(np.array([3, 1, 2]), 0, lax.max, (0,)).tolist()
         3
     """
-    refuse_sharding(out_sharding, "reduce")
+    if out_sharding is not None:
+        return divided(
+            "lax.reduce",
+            out_sharding,
+            lambda: reduce(operands, init_values, computation, dimensions),
+        )
     leaves, tree = pytree.flatten(operands)
     starts, start_tree = pytree.flatten(init_values)
     if start_tree != tree or not leaves:

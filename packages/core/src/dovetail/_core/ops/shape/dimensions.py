@@ -9,9 +9,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dovetail._core.base.errors import IndexShapeError, ShapeError, TracerIntegerConversionError
-from dovetail._core.ir.division import Division, asked
-from dovetail._core.ir.partition_spec import PartitionSpec, axes_of
-from dovetail._core.trace.current_mesh import get_abstract_mesh
 from dovetail._core.trace.tracer import Tracer
 
 Shape = tuple[int, ...]
@@ -118,63 +115,6 @@ def canonical_dimensions(
     if len(set(canonical)) != len(canonical):
         raise ShapeError(f"lax.{function}: a dimension is named twice in {argument} {dimensions}")
     return canonical
-
-
-def asked_division(sharding: Any, function: str, rank: int) -> Division | None:
-    """What an argument `out_sharding` asks for; None if it is None.
-
-    Args:
-        sharding: a `PartitionSpec` over the current mesh, or a `NamedSharding`.
-        function: the name of the user's function, for the message.
-        rank: the rank of the result.
-
-    Raises:
-        TypeError: it is neither.
-        ValueError: there is no current mesh, the mesh lacks an axis, an axis is not of the type
-            `Explicit`, or there are more entries than dimensions.
-    """
-    if sharding is None:
-        return None
-    what = f"{function}: out_sharding"
-    mesh, spec = getattr(sharding, "mesh", None), getattr(sharding, "spec", None)
-    if isinstance(sharding, PartitionSpec):
-        mesh, spec = get_abstract_mesh(), sharding
-        if mesh.empty:
-            raise ValueError(
-                f"{what} is {sharding}, which says nothing of devices, and there is no current "
-                "mesh: set one with dovetail.set_mesh(mesh), or write NamedSharding(mesh, spec)"
-            )
-    if mesh is None or not isinstance(spec, PartitionSpec):
-        raise TypeError(f"{what} must be a PartitionSpec or a NamedSharding, got {sharding!r}")
-    mesh = mesh.abstract_mesh
-    if len(spec) > rank:
-        raise ValueError(f"{what} is {spec}, and the result has {rank} dimensions")
-    named = [axis for entry in spec for axis in axes_of(entry)]
-    for axis in named:
-        if axis not in mesh.axis_names:
-            raise ValueError(f"{what} is {spec}; {mesh} has no axis {axis!r}")
-        if axis not in mesh.explicit_axes:
-            raise ValueError(
-                f"{what} is {spec}, and {axis!r} is no axis of the type Explicit of {mesh}. Along "
-                "Auto axes the compiler divides, and lax.with_sharding_constraint advises it"
-            )
-    if len(set(named)) < len(named) or PartitionSpec.UNCONSTRAINED in tuple(spec):
-        raise ValueError(f"{what} is {spec}: it says for each axis once where it divides")
-    return asked(mesh, (*map(axes_of, spec), *[()] * (rank - len(spec))))
-
-
-def refuse_sharding(sharding: Any, function: str, argument: str = "out_sharding") -> None:
-    """Raise for the `sharding` argument: a result's sharding is requested in another way.
-
-    Raises:
-        TypeError: `sharding` is not None.
-    """
-    if sharding is not None:
-        raise TypeError(
-            f"lax.{function}: {argument} is not None: the sharding of a result is set with "
-            f"dovetail.device_put(lax.{function}(...), sharding), and under jit with "
-            f"lax.with_sharding_constraint(lax.{function}(...), sharding)"
-        )
 
 
 def without(shape: Sequence[T], axes: Sequence[int]) -> tuple[T, ...]:

@@ -15,13 +15,12 @@ from dovetail._core.basis import structural
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import Linear, is_linear, reduce_sum
 from dovetail._core.ir.avals import make_aval, shape_of
+from dovetail._core.ops.calls.out_sharding import dividing, placed
 from dovetail._core.ops.shape.dimensions import (
-    asked_division,
     canonical_dimensions,
     canonical_shape,
     integer,
     integers,
-    refuse_sharding,
 )
 from dovetail._core.trace.divisions import Labels, divided_alike
 from dovetail._core.trace.tracer import ArrayClass
@@ -194,7 +193,8 @@ def broadcast(
     Args:
         operand: an array or scalar.
         sizes: sizes of the new dimensions.
-        out_sharding: None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array of shape ``(*sizes, *operand.shape)``.
@@ -208,15 +208,19 @@ def broadcast(
         >>> lax.broadcast(np.ones(3), (2,)).shape
         (2, 3)
     """
-    refuse_sharding(out_sharding, "broadcast")
     x = as_operand(operand, "lax.broadcast", "operand")
     new = canonical_shape(sizes, "broadcast", "sizes")
     if not new and isinstance(x, ArrayClass):
-        return x
+        return placed("lax.broadcast", x, out_sharding)
     shape = (*new, *shape_of(x))
     dims = tuple(range(len(new), len(shape)))
-    return structural.broadcast_in_dim_p.bind(
-        x, shape=shape, broadcast_dimensions=dims, sharding=None
+    return dividing(
+        "lax.broadcast",
+        out_sharding,
+        shape,
+        lambda division: structural.broadcast_in_dim_p.bind(
+            x, shape=shape, broadcast_dimensions=dims, sharding=division
+        ),
     )
 
 
@@ -234,7 +238,8 @@ def broadcast_in_dim(
         shape: shape of the result.
         broadcast_dimensions: for each dimension of `operand`, the dimension of the result that it
             becomes; all distinct. If they do not increase, the operand is transposed.
-        out_sharding: None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array of that shape.
@@ -248,17 +253,21 @@ def broadcast_in_dim(
         >>> lax.broadcast_in_dim(np.arange(2), (2, 3), (0,)).tolist()
         [[0, 0, 0], [1, 1, 1]]
     """
-    refuse_sharding(out_sharding, "broadcast_in_dim")
     x = as_operand(operand, "lax.broadcast_in_dim", "operand")
     sizes = canonical_shape(shape, "broadcast_in_dim")
     dims = integers(broadcast_dimensions, "broadcast_in_dim", "broadcast_dimensions")
     if sizes == shape_of(x) and dims == tuple(range(len(sizes))) and isinstance(x, ArrayClass):
-        return x
+        return placed("lax.broadcast_in_dim", x, out_sharding)
     if len(set(dims)) == len(dims) == len(shape_of(x)) and list(dims) != sorted(dims):
         x = transpose(x, sorted(range(len(dims)), key=dims.__getitem__))
         dims = tuple(sorted(dims))
-    return structural.broadcast_in_dim_p.bind(
-        x, shape=sizes, broadcast_dimensions=dims, sharding=None
+    return dividing(
+        "lax.broadcast_in_dim",
+        out_sharding,
+        sizes,
+        lambda division: structural.broadcast_in_dim_p.bind(
+            x, shape=sizes, broadcast_dimensions=dims, sharding=division
+        ),
     )
 
 
@@ -429,8 +438,14 @@ def reshape(
             f"lax.reshape: an operand of shape {shape} has {prod(shape)} elements, new_sizes "
             f"{sizes} has {prod(sizes)}"
         )
-    wanted = asked_division(out_sharding, "lax.reshape", len(sizes))
-    return structural.reshape_p.bind(x, dimensions=None, new_sizes=sizes, sharding=wanted)
+    return dividing(
+        "lax.reshape",
+        out_sharding,
+        sizes,
+        lambda division: structural.reshape_p.bind(
+            x, dimensions=None, new_sizes=sizes, sharding=division
+        ),
+    )
 
 
 def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
