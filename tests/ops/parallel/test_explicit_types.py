@@ -18,6 +18,7 @@ import dovetail.nn
 import dovetail.numpy as jnp
 from dovetail import lax
 from dovetail.errors import ShardingTypeError
+from dovetail.extend import Primitive
 from dovetail.sharding import AxisType, NamedSharding
 from dovetail.sharding import PartitionSpec as P
 
@@ -43,6 +44,16 @@ I = _array((8,), "x", dtype=np.int32)  # noqa: E741
 IMAGE = _array((8, 3, 8, 8), "x")
 ROWS = _array((1, 3, 8, 8), None, None, "x")
 KERNEL = _array((4, 3, 2, 2))
+
+
+class _Ruleless(Primitive):
+    """A primitive of somebody else, which does not know of divisions."""
+
+    name = "ruleless"
+
+    def abstract(self, x: Any) -> Any:
+        return x
+
 
 #: name: (function, operands, the types of the results).
 TYPES: dict[str, tuple[Any, tuple[Any, ...], str]] = {
@@ -298,10 +309,15 @@ AMBIGUOUS: dict[str, tuple[Any, tuple[Any, ...], str]] = {
         (A,),
         "cond: result 0 of the branches",
     ),
-    "no rule": (
+    "groups": (
         lambda a: lax.ragged_dot(a, jnp.ones((2, 4, 3)), np.array([4, 4], np.int32)),
         (A,),
-        r"ragged_dot_general: it does not say how .*operand 0 is float32\[8@x,4\]",
+        "ragged_dot_general: operand 0 .*takes groups along that dimension",
+    ),
+    "no rule": (
+        _Ruleless().bind,
+        (A,),
+        r"ruleless: it does not say how .*its operand is float32\[8@x,4\]",
     ),
 }
 
