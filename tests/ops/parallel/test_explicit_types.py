@@ -46,13 +46,8 @@ ROWS = _array((1, 3, 8, 8), None, None, "x")
 KERNEL = _array((4, 3, 2, 2))
 
 
-class _Ruleless(Primitive):
-    """A primitive of somebody else, which does not know of divisions."""
-
-    name = "ruleless"
-
-    def abstract(self, x: Any) -> Any:
-        return x
+RULELESS = Primitive("test_explicit_types_ruleless")  # of somebody who knows of no divisions
+RULELESS.define("abstract", lambda x: x)
 
 
 #: name: (function, operands, the types of the results).
@@ -315,9 +310,9 @@ AMBIGUOUS: dict[str, tuple[Any, tuple[Any, ...], str]] = {
         "ragged_dot_general: operand 0 .*takes groups along that dimension",
     ),
     "no rule": (
-        _Ruleless().bind,
+        RULELESS.bind,
         (A,),
-        r"ruleless: it does not say how .*its operand is float32\[8@x,4\]",
+        r"test_explicit_types_ruleless: it does not say how .*its operand is float32\[8@x,4\]",
     ),
 }
 
