@@ -19,6 +19,7 @@ import dovetail.numpy as jnp
 from dovetail import lax
 from dovetail.errors import ShardingTypeError
 from dovetail.extend import Primitive
+from dovetail.extend.divisions import labels_along
 from dovetail.sharding import AxisType, NamedSharding
 from dovetail.sharding import PartitionSpec as P
 
@@ -430,6 +431,18 @@ def test_a_derivative_settles_nothing_for_programs() -> None:
         dt.grad(lambda w: (A @ w).sum())(W)
         with pytest.raises(ShardingTypeError, match="ambiguous"):
             product(A, _array((8, 6), "x"))
+
+
+def test_primitives_of_others_have_the_rule() -> None:
+    each_row = Primitive("test_explicit_types_each_row")
+    each_row.define("abstract", lambda x: x)
+    each_row.define("lower", lambda context, x: context.op("stablehlo.negate", [x], x.type))
+    each_row.define("labels", lambda avals, results: labels_along(avals, results, 1, "sees all of"))
+    found = each_row.bind(A)
+    assert str(dt.typeof(found)) == "float32[8@x,4]"
+    np.testing.assert_array_equal(found, -A)
+    with pytest.raises(ShardingTypeError, match="dimension 1 over the axis 'x', and it sees all"):
+        each_row.bind(K)
 
 
 def test_typeof() -> None:
