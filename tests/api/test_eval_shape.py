@@ -11,10 +11,13 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax
+from dovetail.sharding import AxisType, ManualAxisType, NamedSharding, UnreducedKind
+from dovetail.sharding import PartitionSpec as P
 
 pytestmark = pytest.mark.laws
 
 S = dt.ShapeDtypeStruct
+F4 = np.dtype(np.float32)
 MATRIX = np.ones((2, 3), np.float32)
 
 
@@ -304,6 +307,73 @@ def test_the_format_of_a_struct() -> None:
     assert struct != S((2, 3), "float32", sharding=committed.sharding)
     assert "layout=Layout(" in repr(struct)
     assert S((2, 3), "float32").format.sharding is None
-    assert struct.manual_axis_type is None
-    with pytest.raises(NotImplementedError, match="manual_axis_type"):
-        S((2,), "float32", manual_axis_type="x")
+
+
+def test_shardings_of_structs() -> None:
+    mesh = dt.make_mesh((2, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
+    rows = NamedSharding(mesh, P("x"))
+    with dt.set_mesh(mesh):
+        assert S((4,), F4, sharding=P("x")) == S((4,), F4, sharding=rows)
+    double = dt.jit(lambda x: (x * 2, {"sum": x.sum()}), out_shardings=(rows, None))
+    expected = (S((4,), F4, sharding=rows), {"sum": S((), F4)})
+    for found in (dt.eval_shape(double, S((4,), F4)), double.eval_shape(np.ones(4, F4))):
+        assert found == expected
+    for sharding, error, message in (
+        (P("x"), ValueError, "sharding of ShapeDtypeStruct is .*no current mesh"),
+        (
+            NamedSharding(mesh, P(None, "x")),
+            ValueError,
+            r"divides 2 dimensions, and the shape \(4,",
+        ),
+        ("x", TypeError, "sharding must be a sharding"),
+    ):
+        with pytest.raises(error, match=message):
+            S((4,), F4, sharding=sharding)
+
+
+def test_manual_axis_types() -> None:
+    varying = ManualAxisType(varying={"x"})
+    assert hash(varying) == hash(ManualAxisType(varying=frozenset("x")))
+    assert ManualAxisType(unreduced={"x"}).unreduced_kind is UnreducedKind.sum
+    for given, error, message in (
+        ({"varying": "x"}, TypeError, "varying is a set of names"),
+        ({"varying": {"x"}, "reduced": {"x", "y"}}, ValueError, r"varying and reduced both.*'x'"),
+    ):
+        with pytest.raises(error, match=message):
+            ManualAxisType(**given)
+    struct = S((4,), F4, manual_axis_type=varying)
+    assert struct != S((4,), F4)
+    assert len({struct, S((4,), F4), struct.update(shape=(2,)).update(shape=(4,))}) == 2
+    assert "manual_axis_type=ManualAxisType(varying=frozenset({'x'})" in repr(struct)
+    with pytest.raises(TypeError, match="ShapeDtypeStruct: manual_axis_type must be a"):
+        S((2,), F4, manual_axis_type="x")  # type: ignore[arg-type]
+    with pytest.raises(NameError, match=r"manual_axis_type.*unbound axis name"):
+        dt.eval_shape(lambda x: x, struct)
+
+
+@pytest.mark.parametrize("checked", [True, False])
+def test_structs_inside_shard_map(checked: bool) -> None:
+    """What varies along an axis says so, and types of results of callbacks are what was asked."""
+    mesh = dt.make_mesh((2, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
+    along_x, along_y = (ManualAxisType(varying={name}) for name in "xy")
+
+    def part(x: Any) -> Any:
+        own = S((2,), F4, manual_axis_type=along_x if checked else None)
+        total = S((2,), F4)
+        assert dt.eval_shape(lambda x: (x * 2, lax.psum(x, "x")), x) == (own, total)
+        assert dt.eval_shape(lambda x: (x * 2, lax.psum(x, "x")), own) == (own, total)
+        assert dt.ShapeDtypeStruct.like(x) == own
+        assert dt.typeof(own) == dt.typeof(x)
+        results = dt.pure_callback(
+            lambda x: (x, x, x), (total, own, total.update(manual_axis_type=along_y)), x
+        )
+        shown = [dt.typeof(result).vma for result in results]
+        assert shown == ([{"x"}, {"x"}, {"x", "y"}] if checked else [set()] * 3)
+        return results
+
+    specs = (P("x"), P("x"), P(("y", "x")))
+    function = dt.shard_map(part, mesh=mesh, in_specs=P("x"), out_specs=specs, check_vma=checked)
+    first, second, third = function(np.arange(4, dtype=F4))
+    np.testing.assert_array_equal(first, [0, 1, 2, 3])
+    np.testing.assert_array_equal(second, first)
+    np.testing.assert_array_equal(third, [0, 1, 2, 3, 0, 1, 2, 3])

@@ -86,6 +86,7 @@ OPTIONS: dict[str, Row] = {
     "disable_jit": ON,
     "disabled_plugins": Row(None, "acme,other", "acme, other"),
     "dump_ir_to": Row(None, "/elsewhere", "/elsewhere"),
+    "auto_pcast": OFF,
     "enable_checks": ON,
     "enable_compilation_cache": OFF,
     "enable_custom_prng": ON,
@@ -135,6 +136,7 @@ OURS = {
 }
 AFFECTING = {
     "allow_f16_reductions",
+    "auto_pcast",
     "check_tracer_leaks",
     "cpu_kernels",
     "debug_checks",

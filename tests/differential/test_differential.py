@@ -50,7 +50,7 @@ NOT_DRAWN = {
     "names an axis, and is compared with NumPy in tests/ops/parallel": "lax.all_gather "
     "lax.all_to_all lax.axis_index lax.axis_size lax.pbroadcast lax.pcast lax.pmax lax.pmean "
     "lax.pmin lax.ppermute lax.pshuffle lax.psum lax.psum_scatter lax.pswapaxes lax.pvary "
-    "lax.ragged_all_to_all lax.reduce_scatter",
+    "lax.psum_scatter_start lax.ragged_all_to_all lax.reduce_scatter",
     "takes records of dimensions that random numbers seldom fit": "lax.ragged_dot_general "
     "lax.scaled_dot lax.conv_general_dilated_local lax.linalg.ormqr nn.dot_product_attention "
     "nn.get_scaled_dot_general_config nn.scaled_dot_general nn.scaled_matmul "

@@ -512,3 +512,13 @@ def test_layouts_must_be_as_many_as_values() -> None:
             [X],
             [aval(X.shape)],
         )
+
+
+def test_all_values_have_the_same_batch_dimensions() -> None:
+    for outs in ([aval((X.shape[0] + 1,))], [aval(())]):
+        with pytest.raises(ValueError, match="the call of t has 1 batch dimensions, but operands"):
+            run(
+                lambda c, x, outs=outs: c.custom_call("t", [x], outs, batch_dims=1),
+                [X],
+                [aval(X.shape)],
+            )

@@ -289,13 +289,6 @@ def test_values(name: str) -> None:
     _equal(function(*arguments), want)  # eagerly
 
 
-def test_the_compiler_alone_would_gather() -> None:
-    """What the case of matrices is for: the compiler does not know what a library's call does."""
-    case = CASES["cholesky of matrices"]
-    text = dt.jit(case.function).lower(*_case_arguments(case)).compile().as_text()
-    assert _collectives(text) == {"all-gather": 1}
-
-
 def test_shardings_spread_by_the_rule() -> None:
     """From operands to results and back, to what has none."""
     seen = []
@@ -751,7 +744,9 @@ def test_a_compiler_that_does_not_ask(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "dovetail._core.runtime.programs.partitioners.TARGET", "dovetail_custom_partitioning_x"
     )
-    monkeypatch.setattr("dovetail._core.runtime.programs.partitioners._register", lambda: None)
+    monkeypatch.setattr(
+        "dovetail._core.runtime.programs.partitioners._register", lambda lowered: None
+    )
     x = _placed(SQUARE, "x")
     with pytest.raises(NotImplementedError, match="for cpu does not ask how functions"):
         dt.jit(function)(x)

@@ -645,6 +645,16 @@ def _where(x: Any) -> Any:
             NotImplementedError,
             "not supported yet",
         ),
+        (
+            lambda: mapped(lambda x: x, P(unreduced={"x"}))(X),
+            NotImplementedError,
+            "the specification of x is P(unreduced={'x'}), and values that are unreduced",
+        ),
+        (
+            lambda: mapped(lambda x: lax.psum(x, "x"), outs=P(reduced={"x"}))(X),
+            NotImplementedError,
+            "a specification in out_specs is P(reduced={'x'}), and values that are unreduced",
+        ),
     ],
 )
 def test_what_is_refused(make: Callable[[], Any], error: type[Exception], message: str) -> None:

@@ -17,6 +17,7 @@ from dovetail.sharding import PartitionSpec as P
 DEVICES = dt.devices("cpu")[:4]
 MESH = Mesh(np.array(DEVICES).reshape(2, 2), ("x", "y"))
 ENTRIES = (None, "x", "y", ("x", "y"), ("y", "x"))
+EXPLICIT = dt.make_mesh((4,), ("x",), axis_types=(AxisType.Explicit,))
 SPECS = [P(e) for e in ENTRIES] + [P(None, e) for e in ENTRIES[1:]] + [P("x", "y"), P("y", "x")]
 VALUE = np.arange(64, dtype=np.float32).reshape(8, 8)
 
@@ -61,6 +62,18 @@ def test_meshes_are_one_object() -> None:
         (lambda: NamedSharding(Mesh([], ()), P()), ValueError, "has no devices"),
         (lambda: sharding("x").update(axis="y"), TypeError, "not 'axis'"),
         (lambda: sharding("x", "y").shard_shape((4,)), ValueError, "entries for 2 dimensions"),
+        (
+            lambda: dt.device_put(np.ones(4), NamedSharding(EXPLICIT, P(unreduced={"x"}))),
+            NotImplementedError,
+            "still to be reduced along an axis",
+        ),
+        (
+            lambda: dt.jit(lambda x: x, in_shardings=NamedSharding(EXPLICIT, P(unreduced={"x"})))(
+                1
+            ),
+            NotImplementedError,
+            "still to be reduced along an axis",
+        ),
         (
             lambda: sharding("x").shard_shape(()),
             ValueError,

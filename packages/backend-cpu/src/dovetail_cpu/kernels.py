@@ -60,7 +60,7 @@ def prepare() -> None:
 def call(
     context: Any, target: str, operands: Sequence[Any], outs: Sequence[Any], **attributes: int
 ) -> list[Any]:
-    """Call a kernel with row-major arrays.
+    """Call a kernel with row-major arrays, which it treats by their last dimensions.
 
     Args:
         context: the builder.
@@ -77,4 +77,5 @@ def call(
         backend_config=attributes,
         operand_layouts=[tuple(range(value.type.rank))[::-1] for value in operands],
         result_layouts=[tuple(range(out.ndim))[::-1] for out in outs],
+        batch_dims=operands[0].type.rank - 1,
     )

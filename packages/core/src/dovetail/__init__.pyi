@@ -51,6 +51,7 @@ from dovetail._core.api.mapping import smap as smap
 from dovetail._core.api.meshes import get_mesh as get_mesh
 from dovetail._core.api.meshes import make_mesh as make_mesh
 from dovetail._core.api.meshes import set_mesh as set_mesh
+from dovetail._core.api.meshes import use_abstract_mesh as use_abstract_mesh
 from dovetail._core.api.mutable_references import empty_ref as empty_ref
 from dovetail._core.api.mutable_references import free_ref as free_ref
 from dovetail._core.api.mutable_references import freeze as freeze
@@ -64,6 +65,7 @@ from dovetail._core.base.config import allow_f16_reductions as allow_f16_reducti
 from dovetail._core.base.config import (
     array_garbage_collection_guard as array_garbage_collection_guard,
 )
+from dovetail._core.base.config import auto_pcast as auto_pcast
 from dovetail._core.base.config import check_tracer_leaks as check_tracer_leaks
 from dovetail._core.base.config import config as config
 from dovetail._core.base.config import cpu_kernels as cpu_kernels
@@ -101,6 +103,7 @@ from dovetail._core.base.config import (
     transfer_guard_host_to_device as transfer_guard_host_to_device,
 )
 from dovetail._core.base.dtypes import float0 as float0
+from dovetail._core.base.typing import Device as Device
 from dovetail._core.ir.partition_spec import PartitionSpec as _PartitionSpec
 from dovetail._core.ops.callbacks.values import pure_callback as pure_callback
 from dovetail._core.ops.calls.sharding_constraint import reshard as reshard
@@ -128,6 +131,9 @@ from dovetail._core.runtime.arrays.transfer import live_arrays as live_arrays
 from dovetail._core.runtime.devices.clients import default_backend as default_backend
 from dovetail._core.runtime.devices.clients import device_count as device_count
 from dovetail._core.runtime.devices.clients import devices as devices
+from dovetail._core.runtime.devices.clients import host_count as host_count
+from dovetail._core.runtime.devices.clients import host_id as host_id
+from dovetail._core.runtime.devices.clients import host_ids as host_ids
 from dovetail._core.runtime.devices.clients import local_device_count as local_device_count
 from dovetail._core.runtime.devices.clients import local_devices as local_devices
 from dovetail._core.runtime.devices.clients import process_count as process_count

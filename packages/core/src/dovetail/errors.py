@@ -23,6 +23,7 @@ __all__ = [
     "DeletedArrayError",
     "DeviceMismatchError",
     "DistributedError",
+    "ForbiddenCollectiveError",
     "InconclusiveDimensionOperation",
     "IndexShapeError",
     "JAXIndexError",
@@ -411,6 +412,14 @@ class ShardingTypeError(ValueError, TypeError):
         >>> from dovetail.errors import ShardingTypeError
         >>> issubclass(ShardingTypeError, ValueError)
         True
+    """
+
+
+class ForbiddenCollectiveError(RuntimeError):
+    """Devices would communicate along an axis for which `no_collectives` forbids it.
+
+    Args:
+        message: the text of the error.
     """
 
 

@@ -19,6 +19,7 @@ from dovetail._core.runtime.devices.named_sharding import NamedSharding as Named
 from dovetail._core.runtime.devices.sharding import Sharding as Sharding
 from dovetail._core.runtime.devices.sharding import SingleDeviceSharding as SingleDeviceSharding
 from dovetail._core.trace.current_mesh import get_abstract_mesh as get_abstract_mesh
+from dovetail._core.trace.forbidden_collectives import no_collectives as no_collectives
 
 __all__ = [
     "AbstractDevice",
@@ -37,6 +38,7 @@ __all__ = [
     "get_abstract_mesh",
     "get_mesh",
     "make_single_device_sharding",
+    "no_collectives",
     "reshard",
     "set_mesh",
     "use_abstract_mesh",

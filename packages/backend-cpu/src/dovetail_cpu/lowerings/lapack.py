@@ -86,6 +86,7 @@ def kernel_call(
         operand_layouts=[_layout(r, rank) for r in ranks],
         result_layouts=[_layout(out.ndim, rank) for out in outs],
         aliases=aliases,
+        batch_dims=rank - 2,
     )
 
 

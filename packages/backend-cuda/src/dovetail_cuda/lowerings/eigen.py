@@ -54,6 +54,7 @@ def _iterated(
     *,
     overwrites: bool = True,
     row_major: bool = False,
+    divisible: bool = True,
     **attributes: str | bool | np.uint8,
 ) -> tuple[list[Any], Any]:
     """Call an iterative kernel.
@@ -66,6 +67,7 @@ def _iterated(
         outs: avals of the results except the last, the report.
         overwrites: whether the first result overwrites the matrices.
         row_major: whether it takes row-major matrices.
+        divisible: whether all results have the batch dimensions.
         attributes: its static arguments.
 
     Returns:
@@ -81,6 +83,7 @@ def _iterated(
         matrices=aval.ndim,
         aliases={0: 0} if overwrites else {},
         row_major=row_major,
+        batch_dims=None if divisible else 0,
         **attributes,
     )
     return outputs, context.or_(report, broken, info)
@@ -175,6 +178,7 @@ def _svd_by_qr(
         aval,
         [aval, values, *((vh, u) if wide else (u, vh))],
         row_major=wide,
+        divisible=compute_uv,
         full_matrices=full_matrices,
         compute_uv=compute_uv,
         transposed=wide,

@@ -40,6 +40,7 @@ def kernel_call(
     matrices: int,
     aliases: Mapping[int, int] = {},  # never changed
     row_major: bool = False,
+    batch_dims: int | None = None,
     **attributes: str | bool | np.uint8,
 ) -> list[Any]:
     """Call a kernel for each matrix of a batch.
@@ -54,6 +55,8 @@ def kernel_call(
             else. It transposes where the layout differs.
         aliases: from the number of an operand to the number of the result that overwrites it.
         row_major: whether matrices are row-major as well.
+        batch_dims: the number of batch dimensions, along which programs over several devices are
+            divided; by default all but the two of a matrix.
         attributes: static arguments, of the kinds that the kernel was compiled with.
 
     Returns:
@@ -68,6 +71,7 @@ def kernel_call(
         operand_layouts=[_layout(value.type.rank, columns) for value in operands],
         result_layouts=[_layout(out.ndim, columns) for out in outs],
         aliases=aliases,
+        batch_dims=matrices - 2 if batch_dims is None else batch_dims,
     )
 
 

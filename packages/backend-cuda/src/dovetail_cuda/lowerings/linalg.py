@@ -99,6 +99,7 @@ def symmetric_product(context: Any, a: Any, c: Any, *, alpha: float, beta: float
         matrices=out.ndim,
         aliases={1: 0},
         row_major=True,
+        batch_dims=0,  # numbers among the operands have none
         transpose=False,
     )
     order = (*range(out.ndim - 2), out.ndim - 1, out.ndim - 2)

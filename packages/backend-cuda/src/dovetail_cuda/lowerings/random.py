@@ -26,5 +26,11 @@ def threefry2x32(context: Any, *words: Any) -> Any:
         for word, aval in zip(words, context.avals_in, strict=True)
     ]
     return kernel_call(
-        context, "cu_threefry2x32_ffi", spread, [out, out], matrices=out.ndim, row_major=True
+        context,
+        "cu_threefry2x32_ffi",
+        spread,
+        [out, out],
+        matrices=out.ndim,
+        row_major=True,
+        batch_dims=out.ndim,
     )

@@ -266,6 +266,7 @@ from dovetail._core.ops.parallel.functions import psum_scatter as psum_scatter
 from dovetail._core.ops.parallel.functions import pswapaxes as pswapaxes
 from dovetail._core.ops.parallel.functions import pvary as pvary
 from dovetail._core.ops.parallel.functions import ragged_all_to_all as ragged_all_to_all
+from dovetail._core.ops.parallel.futures import psum_scatter_start as psum_scatter_start
 from dovetail._core.ops.parallel.ragged import ragged_all_to_all_p as ragged_all_to_all_p
 from dovetail._core.ops.parallel.reductions import pmax_p as pmax_p
 from dovetail._core.ops.parallel.reductions import pmin_p as pmin_p

@@ -768,8 +768,7 @@ def _roll(x: Any, shifts: list[Any], axes: Shape, flat: bool) -> Any:
         x = reshaped(x, (math.prod(x_shape),))
     for shift, axis in zip(shifts, axes, strict=True):
         count = aval_of(x).shape[axis]
-        divided = aval_of(x).division
-        if type(shift) is not int or (divided is not None and divided.dims[axis]):
+        if type(shift) is not int or ((own := aval_of(x).division) and own.dims[axis]):
             twice = _twice(x, axis)
             x = lax.dynamic_slice_in_dim(twice, count - shift, count, axis)
         elif shift:

@@ -5,17 +5,22 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any, Literal, ParamSpec, TypeVar, overload
+from types import NoneType
+from typing import Any, Literal, ParamSpec, TypeVar, cast, overload
 
 import numpy as np
 
 from dovetail._core.base import dtypes, pytree
+from dovetail._core.base.errors import ShapeError
 from dovetail._core.base.restoring import Restoring, within
 from dovetail._core.base.typing import ArrayLike, PyTree
+from dovetail._core.ir.abstract_mesh import ManualAxisType
 from dovetail._core.ir.avals import AbstractToken, ShapedArray, aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr
+from dovetail._core.ir.partition_spec import PartitionSpec
 from dovetail._core.runtime.arrays.array import Array
 from dovetail._core.runtime.devices.layout import AutoLayout, Format
+from dovetail._core.runtime.devices.named_sharding import over_current_mesh
 from dovetail._core.runtime.devices.sharding import Sharding
 from dovetail._core.trace.mutable_references import AbstractRef
 from dovetail._core.trace.named_axes import NamedAxis, named_axes
@@ -40,24 +45,34 @@ class ShapeDtypeStruct:
     Args:
         shape: sizes of the dimensions.
         dtype: the dtype.
-        sharding: where the array would be placed, a sharding or a `Format`;
-            `jit(f).lower(...).compile()` compiles for its device, which need not be present.
+        sharding: where the array would be placed: a sharding, a `PartitionSpec` over the current
+            mesh, or a `Format`; `jit(f).lower(...).compile()` compiles for its devices, which need
+            not be present.
         weak_type: whether the dtype gives way to others in promotion.
-        manual_axis_type: for shard_map, which this version does not have.
+        manual_axis_type: inside `dovetail.shard_map`, along which of its axes the array may differ
+            from device to device.
         is_ref: whether it describes a mutable reference to such an array.
 
     Raises:
-        TypeError: a size is not an integer, `dtype` is not a dtype, or `sharding` is not a
-            sharding, or has the layout ``Layout.AUTO``.
-        ValueError: a size is negative.
-        NotImplementedError: `manual_axis_type` is given.
+        TypeError: a size is not an integer, `dtype` is not a dtype, `manual_axis_type` is not a
+            `ManualAxisType`, or `sharding` is not a sharding, or has the layout ``Layout.AUTO``.
+        ValueError: a size is negative, `sharding` divides more dimensions than there are, or there
+            is no current mesh for a `PartitionSpec`.
 
     Example:
         >>> ShapeDtypeStruct((2, 3), "float32")
         ShapeDtypeStruct(shape=(2, 3), dtype=float32)
     """
 
-    __slots__ = ("_layout", "dtype", "is_ref", "shape", "sharding", "weak_type")
+    __slots__ = (
+        "_layout",
+        "dtype",
+        "is_ref",
+        "manual_axis_type",
+        "shape",
+        "sharding",
+        "weak_type",
+    )
 
     def __init__(
         self,
@@ -66,13 +81,13 @@ class ShapeDtypeStruct:
         *,
         sharding: Any = None,
         weak_type: bool = False,
-        manual_axis_type: None = None,
+        manual_axis_type: ManualAxisType | None = None,
         is_ref: bool = False,
     ) -> None:
-        if manual_axis_type is not None:
-            raise NotImplementedError(
-                "ShapeDtypeStruct: manual_axis_type needs arrays over several devices, which this "
-                "version does not have"
+        if not isinstance(manual_axis_type, (ManualAxisType, NoneType)):
+            raise TypeError(
+                "ShapeDtypeStruct: manual_axis_type must be a dovetail.sharding.ManualAxisType or "
+                f"None, got {manual_axis_type!r:.80}"
             )
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be given")
@@ -85,6 +100,8 @@ class ShapeDtypeStruct:
         if any(n < 0 for n in self.shape):
             raise ValueError(f"ShapeDtypeStruct: sizes must not be negative, got {self.shape}")
         self.dtype = dtypes.as_dtype(dtype)
+        if isinstance(sharding, PartitionSpec):
+            sharding = over_current_mesh(sharding, "sharding of ShapeDtypeStruct")
         if sharding is not None and not isinstance(sharding, (Sharding, Format)):
             raise TypeError(
                 "ShapeDtypeStruct: sharding must be a sharding, such as "
@@ -98,7 +115,13 @@ class ShapeDtypeStruct:
                     f"compiler; got {sharding}"
                 )
             self._layout, sharding = sharding.layout, sharding.sharding
+        if len(getattr(sharding, "spec", ())) > len(self.shape):
+            raise ShapeError(
+                f"ShapeDtypeStruct: {sharding} divides {len(sharding.spec)} dimensions, and the "
+                f"shape {self.shape} has {len(self.shape)}"
+            )
         self.sharding = sharding
+        self.manual_axis_type = manual_axis_type
         self.weak_type = weak_type
         self.is_ref = is_ref
 
@@ -127,6 +150,7 @@ class ShapeDtypeStruct:
             aval.dtype,
             sharding=place,
             weak_type=aval.weak_type,
+            manual_axis_type=_varying(aval),
             is_ref=type(aval) is AbstractRef,
         )
 
@@ -134,10 +158,6 @@ class ShapeDtypeStruct:
     def format(self) -> Format:
         """The sharding and the memory layout."""
         return Format(self._layout, self.sharding)
-
-    @property
-    def manual_axis_type(self) -> None:
-        """None: no array is over several devices."""
 
     @property
     def ndim(self) -> int:
@@ -156,6 +176,7 @@ class ShapeDtypeStruct:
             "dtype": self.dtype,
             "sharding": self.sharding,
             "weak_type": self.weak_type,
+            "manual_axis_type": self.manual_axis_type,
             "is_ref": self.is_ref,
         }
         if "sharding" not in changes:
@@ -178,7 +199,14 @@ class ShapeDtypeStruct:
         return hash(self._key())
 
     def _key(self) -> tuple[Any, ...]:
-        return (self.shape, self.dtype, self.format, self.weak_type, self.is_ref)
+        return (
+            self.shape,
+            self.dtype,
+            self.format,
+            self.weak_type,
+            self.manual_axis_type,
+            self.is_ref,
+        )
 
     def __repr__(self) -> str:
         name = self.dtype.name if isinstance(self.dtype, np.dtype) else str(self.dtype)
@@ -186,19 +214,34 @@ class ShapeDtypeStruct:
         weak = ", weak_type=True" if self.weak_type else ""
         ref = ", is_ref=True" if self.is_ref else ""
         layout = "" if self._layout is None else f", layout={self._layout}"
-        return f"ShapeDtypeStruct(shape={self.shape}, dtype={name}{sharding}{layout}{weak}{ref})"
+        manual = self.manual_axis_type
+        own = "" if manual is None else f", manual_axis_type={manual}"
+        given = f"{sharding}{layout}{weak}{own}{ref}"
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={name}{given})"
 
 
-def struct_of(aval: Any) -> Any:
-    """The struct that describes an aval; a token's aval itself."""
+def struct_of(aval: Any, sharding: Any = None) -> Any:
+    """The struct that describes an aval, with a sharding; a token's aval itself."""
     if type(aval) is AbstractToken:
         return aval
-    divided = None if aval.division is None else aval.sharding
-    return ShapeDtypeStruct(aval.shape, aval.dtype, sharding=divided, weak_type=aval.weak_type)
+    if sharding is None and aval.division is not None:
+        sharding = aval.sharding
+    return ShapeDtypeStruct(
+        aval.shape,
+        aval.dtype,
+        sharding=sharding,
+        weak_type=aval.weak_type,
+        manual_axis_type=_varying(aval),
+    )
 
 
-def typeof(x: ArrayLike) -> ShapedArray:
-    """The abstract value of an array, tracer, NumPy value or Python scalar.
+def _varying(aval: Any) -> ManualAxisType | None:
+    axes = getattr(aval, "vma", None)
+    return ManualAxisType(varying=axes) if axes else None
+
+
+def typeof(x: ArrayLike | ShapeDtypeStruct) -> ShapedArray:
+    """The abstract value of an array, tracer, NumPy value, Python scalar or `ShapeDtypeStruct`.
 
     Args:
         x: the value.
@@ -214,7 +257,7 @@ def typeof(x: ArrayLike) -> ShapedArray:
         >>> dt.typeof(1.0)
         ShapedArray(float32[], weak_type=True)
     """
-    return aval_of(x)
+    return abstract(x) if isinstance(x, ShapeDtypeStruct) else aval_of(x)
 
 
 def ensure_compile_time_eval() -> _CompileTimeEvaluation:
@@ -266,7 +309,8 @@ def eval_shape(fun: Callable[..., Any], *args: PyTree, **kwargs: PyTree) -> PyTr
         **kwargs: the same, as keyword arguments.
 
     Returns:
-        The tree of the result with `ShapeDtypeStruct` leaves.
+        The tree of the result with `ShapeDtypeStruct` leaves; with shardings if `fun` is a jitted
+        function with `out_shardings`.
 
     Example:
         >>> import dovetail as dt
@@ -276,6 +320,10 @@ def eval_shape(fun: Callable[..., Any], *args: PyTree, **kwargs: PyTree) -> PyTr
         ShapeDtypeStruct(shape=(2, 4), dtype=float32)
     """
     check_callable(fun, "eval_shape")
+    if all(hasattr(fun, name) for name in ("lower", "trace", "eval_shape")):
+        return cast(Any, fun).eval_shape(
+            *args, **kwargs
+        )  # a jitted function, which knows its shardings
     leaves, tree = pytree.flatten((args, kwargs))
     info = debug_info("eval_shape", fun, args, kwargs)
     flat = FlatFunction(fun, tree, keywords=True)

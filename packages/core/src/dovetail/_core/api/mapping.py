@@ -179,7 +179,8 @@ def shard_map(
         def result_specs() -> list[Any]:
             return pytree.flatten_up_to_prefix(f"out_specs of {name}", out_specs, flat.out_tree)
 
-        outs = call(flat, leaves, names, [spec or PartitionSpec() for spec in specs], result_specs)
+        given = [PartitionSpec() if spec is None else spec for spec in specs]
+        outs = call(flat, leaves, names, given, result_specs)
         return flat.out_tree.unflatten(outs)
 
     shard_map_fun.__name__ = name_of(function)  # for messages; a partial has none
@@ -310,6 +311,11 @@ class DeviceMap:
                     f"{self.name}: {what} is {spec}, which names the axis {axis!r}; those that it "
                     f"handles are {names}, of {self.mesh}"
                 )
+        if spec.unreduced or spec.reduced:
+            raise NotImplementedError(
+                f"{self.name}: {what} is {spec}, and values that are unreduced or reduced along an "
+                "axis are not supported yet; leave that out, and sum with lax.psum"
+            )
         if PartitionSpec.UNCONSTRAINED in tuple(spec):
             raise ValueError(
                 f"{self.name}: {what} is {spec}; who handles the part of one device has to know "

@@ -121,9 +121,11 @@ class Stage:
 
     @property
     def out_info(self) -> Any:
-        """Shapes and dtypes of the result, in its structure."""
+        """Shapes and dtypes of the result, and the shardings asked for, in its structure."""
         staged = self._staged
-        return staged.out_tree.unflatten([struct_of(a) for a in staged.out_avals])
+        asked = staged.asked
+        places = [None] * len(staged.out_avals) if asked is None else asked.results
+        return staged.out_tree.unflatten(list(map(struct_of, staged.out_avals, places)))
 
 
 class Traced(Stage):
@@ -394,6 +396,12 @@ class Compiled(Stage):
     def output_shardings(self) -> Any:
         """The sharding of each part of the result, in its structure."""
         return self.out_tree.unflatten(self._program.out_shardings)
+
+    @property
+    def out_info(self) -> Any:
+        """Shapes, dtypes and shardings of the result, in its structure."""
+        places = self._program.out_shardings
+        return self.out_tree.unflatten(list(map(struct_of, self._staged.out_avals, places)))
 
     @property
     def input_formats(self) -> Any:

@@ -538,6 +538,13 @@ check_tracer_leaks = Option(
     ...     print("kept[0], where kept is a global" in str(error))
     True
 """
+auto_pcast = Option(
+    "auto_pcast",
+    BOOL,
+    True,
+    "Cast operands in shard_map so that they vary along the same axes; an error if off.",
+    affects_tracing=True,
+)
 enable_checks = Option(
     "enable_checks",
     BOOL,
@@ -681,6 +688,11 @@ current_mesh: Cell[Any] = Cell(
     "dovetail_mesh", None, include_in_jit_key=True, include_in_trace_context=True
 )
 """The mesh that `set_mesh` and `use_abstract_mesh` have set; None if there is none."""
+
+forbidden_axes: Cell[frozenset[Any]] = Cell(
+    "dovetail_no_collectives", frozenset(), include_in_jit_key=True, include_in_trace_context=True
+)
+"""The axes of meshes along which `no_collectives` forbids to communicate."""
 
 callback_depth: Cell[int] = Cell("dovetail_callback_depth", 0, include_in_jit_key=True)
 """Which of the callbacks that run now this thread is in, 0 for none.

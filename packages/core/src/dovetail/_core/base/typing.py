@@ -7,7 +7,7 @@ annotations can still be resolved at run time.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, TypeAlias, runtime_checkable
 
 import numpy as np
 
@@ -56,8 +56,14 @@ class SupportsDLPack(Protocol):
         """The kind and the number of the device."""
 
 
+@runtime_checkable
 class Device(Protocol):
-    """A device, as returned by `dovetail.devices`."""
+    """A device, as returned by `dovetail.devices`.
+
+    Example:
+        >>> isinstance(dt.devices()[0], dt.Device)
+        True
+    """
 
     @property
     def id(self) -> int:

@@ -70,8 +70,8 @@ def _table() -> dict[str, Unavailable]:
         sort_devices_by_process_index=True,
     )
     refuse(
-        "there is no shard_map in dovetail yet, and shardings are no part of types",
-        auto_pcast=True,
+        "meshes and shard_map work in one way; arguments of functions, such as check_vma of "
+        "shard_map, say what differs",
         check_vma=False,
         disable_vmap_shmap_error=False,
         disallow_mesh_context_manager=False,

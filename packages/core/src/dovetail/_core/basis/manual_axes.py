@@ -16,6 +16,7 @@ import numpy as np
 from dovetail._core.basis.structural import Linear, broadcast_batch, reduce_sum
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.trace.divisions import Labels, divided_alike
+from dovetail._core.trace.forbidden_collectives import check_manual
 from dovetail._core.trace.state import state
 from dovetail._core.trace.zeros import Zero
 
@@ -74,6 +75,7 @@ class Pvary(_OverAxes):
     def transpose(self, cotangent: Any, x: Any, *, axes: Axes) -> Sequence[Any]:
         if type(cotangent) is Zero:
             return [cotangent]
+        check_manual("the transpose of pvary, a sum,", axes)
         return [psum_invariant_p.bind(cotangent, axes=axes)]
 
     def lower(self, context: Builder, x: Any, *, axes: Axes) -> Any:
@@ -137,5 +139,6 @@ def match_axes(cotangent: Any, aval: Any) -> Any:
         return cotangent
     more = aval_of(cotangent).vma - aval.vma
     if more:
+        check_manual("a derivative that users define", more)
         cotangent = psum_invariant_p.bind(cotangent, axes=in_order(more))
     return vary_like(cotangent, aval)

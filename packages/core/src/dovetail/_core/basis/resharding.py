@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-import numpy as np
-
-from dovetail._core.basis.structural import Linear
+from dovetail._core.basis.structural import Same
 from dovetail._core.ir.avals import ShapedArray, aval_of
 from dovetail._core.ir.division import Division, batched_dims
 from dovetail._core.ir.division import division as divided_over
@@ -20,19 +18,15 @@ if TYPE_CHECKING:
 __all__ = ["divided_like", "reshard_p"]
 
 
-class Reshard(Linear):
+class Reshard(Same):
     """The value itself, divided as the parameter `division` says; whole if that is None."""
 
     name = "reshard"
-    generates_nan = False
     types_divisions: ClassVar[bool] = True
     sharding_parameter: ClassVar[str] = "division"
 
     def abstract(self, x: Any, *, division: Division | None) -> Any:
         return x.with_division(division)
-
-    def reference(self, x: Any, *, division: Division | None) -> Any:
-        return np.asarray(x)
 
     def transpose(self, ct: Any, x: Any, *, division: Division | None) -> Sequence[Any]:
         return [ct if type(ct) is Zero else divided_like(ct, aval_of(x))]

@@ -17,7 +17,7 @@ from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval, shape_of
 from dovetail._core.ir.division import Division, asked, batched_dims
 from dovetail._core.ir.jaxpr import Literal
 from dovetail._core.ir.shown_params import ShownParams, is_given, never
-from dovetail._core.trace.divisions import Labels, reshaped
+from dovetail._core.trace.divisions import Labels, divided_alike, reshaped
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.state import state
 from dovetail._core.trace.zeros import Unwanted, Zero
@@ -61,6 +61,44 @@ class Linear(Primitive):
         if type(t) is Zero:
             return out, Zero.of(out)
         return out, self.bind(t, *primals[1:], **params)
+
+
+class Same(Linear):
+    """The operand itself, of which the program says something.
+
+    By default tangents are treated as the operand is, and cotangents pass through.
+    """
+
+    generates_nan = False
+
+    def abstract(self, x: Any, **params: Any) -> Any:
+        return x
+
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
+        return divided_alike(avals, results)
+
+    def reference(self, x: Any, **params: Any) -> Any:
+        return np.array(x)
+
+    def transpose(self, ct: Any, x: Any, **params: Any) -> Sequence[Any]:
+        return (ct if is_linear(x) else None,)
+
+    def batch(
+        self, args: Sequence[Any], dims: Sequence[int | None], **params: Any
+    ) -> tuple[Any, Any]:
+        return self.bind(*args, **params), dims[0]
+
+    def lower(self, context: Builder, x: Any, **params: Any) -> Any:
+        return x
+
+
+class SameValue(Same):
+    """`Same`, which says nothing of tangents."""
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        return self.bind(*primals, **params), tangents[0]
 
 
 class BroadcastInDim(Linear):

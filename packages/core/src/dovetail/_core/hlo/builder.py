@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -207,14 +207,44 @@ class Builder(CollectiveBuilder):
         self.host_callbacks.append(function)
         return len(self.host_callbacks) - 1
 
-    def on_first_device(self, count: int) -> dict[str, Any]:
-        """Attributes of an operation of so many results that only one of the devices may run.
+    def call_on_one_device(
+        self,
+        target: str,
+        operands: Sequence[Value],
+        outs: Sequence[Any],
+        backend_config: Mapping[str, Any],
+        position: int = 0,
+        **options: Any,
+    ) -> list[Value]:
+        """`custom_call` by one of the program's devices, which gets whole operands.
 
-        Inside of `shard_map` each of them runs it, on its part.
+        All devices get the results. Inside `shard_map` each of them makes the call, on its part.
+
+        Args:
+            target: as for `custom_call`.
+            operands: as for `custom_call`.
+            outs: as for `custom_call`.
+            backend_config: as for `custom_call`.
+            position: the number of the device among those of the program.
+            options: further arguments of `custom_call`.
         """
-        if self.partitioning is None or self.manual is not None:
-            return {}
-        return {"sdy.sharding": self.partitioning.first_device(count)}
+        there = self.partitioning
+        if there is None or self.manual is not None:
+            return self.custom_call(target, operands, outs, backend_config, **options)
+        operands = [self._whole(value) for value in operands]
+        options["attributes"] = {"sdy.sharding": there.one_device(len(outs), position)}
+        results = self.custom_call(target, operands, outs, backend_config, **options)
+        return [self._whole(value) for value in results]
+
+    def _whole(self, value: Value) -> Value:
+        """A value that all devices hold."""
+        assert self.partitioning is not None
+        rank = getattr(value.type, "rank", None)
+        how = None if rank is None else self.partitioning.replicated(rank)
+        if how is None:
+            return value
+        (held,) = self.ops("sdy.sharding_constraint", [value], [value.type], {"sharding": how})
+        return held
 
     def typed(self, value: Value, aval: Any) -> Value:
         """A value, divided over the axes of a mesh as its type says."""

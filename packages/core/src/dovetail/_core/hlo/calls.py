@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from dovetail._core.hlo.mlir import Attribute, Value, ir
+from dovetail._core.hlo.mlir import Attribute, Location, Value, ir
+from dovetail._core.hlo.partitioning import Partitioning
 from dovetail._core.hlo.regions import RegionBuilder
 
 __all__ = ["CallBuilder"]
@@ -15,6 +16,13 @@ __all__ = ["CallBuilder"]
 
 class CallBuilder(RegionBuilder):
     """Calls by name."""
+
+    def __init__(self, location: Location) -> None:
+        super().__init__(location)
+        #: Meshes and shardings, in programs over several devices.
+        self.partitioning: Partitioning | None = None
+        #: Targets of calls that the compiler divides over devices along their batch dimensions.
+        self.divisible: set[str] = set()
 
     def call(self, symbol: str, values: Sequence[Value], outs: Sequence[Any]) -> list[Value]:
         """Call a function of the module."""
@@ -32,6 +40,7 @@ class CallBuilder(RegionBuilder):
         aliases: Mapping[int, int] = {},  # never changed
         api_version: int = 4,
         attributes: Mapping[str, Any] | None = None,
+        batch_dims: int = 0,
     ) -> list[Value]:
         """Call a function that is registered with the platform.
 
@@ -49,9 +58,15 @@ class CallBuilder(RegionBuilder):
             aliases: index of an operand to the index of the result that is written over it.
             api_version: 4 is XLA's typed foreign function interface.
             attributes: further attributes of the operation.
+            batch_dims: how many leading dimensions all operands and results share, along which the
+                function treats each element by itself, wherever it is. A program over several
+                devices is divided along these; by default each device makes the whole call.
 
         Returns:
             The results.
+
+        Raises:
+            ValueError: an operand or result lacks a batch dimension.
         """
         outs = list(outs)
         attrs: dict[str, Any] = {
@@ -72,9 +87,29 @@ class CallBuilder(RegionBuilder):
                     for operand, result in aliases.items()
                 ]
             )
+        if batch_dims:
+            attrs.update(self._divided(target, operands, outs, batch_dims))
         if attributes:
             attrs.update(attributes)
         return self.ops("stablehlo.custom_call", operands, outs, attrs)
+
+    def _divided(
+        self, target: str, operands: Sequence[Value], outs: Sequence[Any], batch_dims: int
+    ) -> dict[str, Any]:
+        taken = [tuple(value.type.shape) for value in operands]
+        given = [tuple(self.types[out].shape) for out in outs]
+        if len({(*shape, None)[:batch_dims] for shape in (*taken, *given)}) != 1:
+            raise ValueError(
+                f"the call of {target} has {batch_dims} batch dimensions, but operands of shapes "
+                f"{taken} and results of shapes {given}, which do not all begin with the same ones"
+            )
+        if self.partitioning is None:
+            return {}
+        self.divisible.add(target)
+        return {
+            "sdy.sharding_rule": self.partitioning.batched(taken, given, batch_dims),
+            "mhlo.frontend_attributes": {"num_batch_dims": str(batch_dims)},
+        }
 
     def _layouts(self, layouts: Sequence[Sequence[int]] | None, types: Sequence[Any]) -> Attribute:
         if layouts is None:

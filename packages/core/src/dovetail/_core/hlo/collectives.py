@@ -12,7 +12,6 @@ import numpy as np
 from dovetail._core.hlo.calls import CallBuilder
 from dovetail._core.hlo.context import entered
 from dovetail._core.hlo.mlir import Location, Value, ir
-from dovetail._core.hlo.partitioning import Partitioning
 from dovetail._core.ir.avals import make_aval
 from dovetail._core.ir.partition_spec import PartitionSpec
 
@@ -71,10 +70,15 @@ class CollectiveBuilder(CallBuilder):
 
     def __init__(self, location: Location) -> None:
         super().__init__(location)
-        #: Meshes and shardings, in programs over several devices.
-        self.partitioning: Partitioning | None = None
         #: The axes along which the program handles the part of one device, inside `shard_map`.
         self.manual: ManualAxes | None = None
+
+    @property
+    def automatic(self) -> tuple[AxisName, ...]:
+        """Inside `shard_map`, the axes along which the compiler divides."""
+        if self.manual is None or self.partitioning is None:
+            return ()
+        return tuple([name for name, _ in self.manual.mesh if name not in self.manual.names])
 
     def groups(
         self, axes: Sequence[AxisName], index_groups: Sequence[Sequence[int]] | None = None
@@ -185,8 +189,8 @@ class CollectiveBuilder(CallBuilder):
         self.groups(axes)
         assert self.manual is not None
         number = make_aval((), np.dtype(np.uint32))
-        rest = frozenset(name for name, _ in self.manual.mesh) - self.manual.names
-        if rest and self.partitioning is not None and any(n > 1 for n in self.manual.sizes(axes)):
+        rest = frozenset(self.automatic)
+        if rest and any(n > 1 for n in self.manual.sizes(axes)):
             # The number of the device is known only where all axes are manual.
             (place,) = self._manual_computation(
                 lambda: [self._position(axes, number)],

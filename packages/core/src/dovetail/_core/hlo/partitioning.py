@@ -19,13 +19,14 @@ Axes = tuple[tuple[Hashable, int], ...]
 class Partitioning:
     """The meshes of a module under construction, and annotations that refer to them."""
 
-    __slots__ = ("_meshes", "_module", "mesh")
+    __slots__ = ("_alone", "_meshes", "_module", "mesh")
 
     def __init__(self, module: ModuleBuilder, mesh: Any = None) -> None:
         self._module = module
         #: The devices of the program, with the names of their axes.
         self.mesh = mesh
         self._meshes: dict[Axes, str] = {}
+        self._alone: dict[int, str] = {}
         load_dialect("sdy")
 
     def _mesh(self, axes: Axes) -> str:
@@ -153,16 +154,39 @@ class Partitioning:
             is_custom=True,
         )
 
+    def batched(
+        self,
+        operands: Sequence[Sequence[int]],
+        results: Sequence[Sequence[int]],
+        batch_dims: int,
+    ) -> Attribute:
+        """That an operation can be divided along its batch dimensions, which come first.
+
+        Args:
+            operands: the shapes of its operands.
+            results: those of its results.
+            batch_dims: how many there are.
+        """
+        sizes = list(operands[0][:batch_dims])
+
+        def factors(shape: Sequence[int]) -> list[list[int]]:
+            own = range(len(sizes), len(sizes) + len(shape) - batch_dims)
+            sizes.extend(shape[batch_dims:])
+            return [[number] for number in (*range(batch_dims), *own)]
+
+        mapped = [[factors(shape) for shape in shapes] for shapes in (operands, results)]
+        return self.rule(sizes, *mapped, need_replication=range(batch_dims, len(sizes)))
+
     def replicated(self, ndim: int) -> Attribute | None:
         """That all devices hold the whole of a value of this rank; None if there is no mesh yet."""
-        axes = next(filter(None, self._meshes), None)
+        axes = next(iter(self._meshes), None)
         return None if axes is None else self.sharding(axes, PartitionSpec(), ndim)
 
-    def first_device(self, count: int) -> Attribute:
-        """That an operation of so many results runs on the first device alone."""
-        symbol = self._meshes.get(())
+    def one_device(self, count: int, position: int) -> Attribute:
+        """That an operation of so many results runs on one device alone, by its position."""
+        symbol = self._alone.get(position)
         if symbol is None:
-            symbol = self._meshes[()] = self._add(sdy.MeshAttr.get([], [0]))
+            symbol = self._alone[position] = self._add(sdy.MeshAttr.get([], [position]))
         there = sdy.TensorShardingAttr.get(symbol, [])
         return sdy.TensorShardingPerValueAttr.get([there] * max(count, 1))
 

@@ -153,7 +153,9 @@ class ShapedArray(AbstractValue):
         )
 
     def with_division(self, division: Division | None) -> ShapedArray:
-        """The same aval, divided in another way."""
+        """The same aval, divided in another way; what is empty is never divided."""
+        if not self.size:
+            division = None
         if division is self.division:
             return self
         return make_aval(self.shape, self.dtype, self.weak_type, division, self.vma)

@@ -85,6 +85,11 @@ class EquationProgram:
         return ()
 
     @property
+    def divisible(self) -> frozenset[str]:
+        """Calls that the compiler divides along their batch dimensions: none."""
+        return frozenset()
+
+    @property
     def calls_host(self) -> bool:
         """Whether it calls Python functions, which exist only in this process."""
         return any(primitive.calls_host for primitive in self._primitives())

@@ -67,6 +67,7 @@ class LoweredModule:
         result_memories: the kinds of memory that results are in, None for that in which the device
             computes; empty if all are.
         partitioned: calls whose division over devices the compiler asks for.
+        divisible: targets of calls that the compiler divides along their batch dimensions.
     """
 
     name: str
@@ -83,6 +84,7 @@ class LoweredModule:
     preparations: tuple[Callable[[], object], ...] = ()
     result_memories: tuple[str | None, ...] = ()
     partitioned: tuple[Any, ...] = ()
+    divisible: frozenset[str] = frozenset()
     _keys: list[bytes] = field(default_factory=list, repr=False)
 
     @property
@@ -312,6 +314,7 @@ def lower_jaxpr(
         preparations=tuple(program.builder.preparations),
         result_memories=tuple(asked) if in_memories else (),
         partitioned=tuple(program.builder.partitioned),
+        divisible=frozenset(program.builder.divisible),
     )
 
 

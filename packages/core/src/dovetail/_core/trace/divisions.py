@@ -28,12 +28,14 @@ __all__ = [
     "carried_divisions",
     "divided_alike",
     "divided_results",
+    "first_alike",
     "gathered_labels",
     "is_lenient",
     "labels_along",
     "leading_labels",
     "lenient",
     "merged",
+    "own_labels",
     "refuse_rows",
     "refuse_unruled",
     "reshaped",
@@ -100,6 +102,11 @@ def settled() -> bool:
     return not used
 
 
+def own_labels(aval: Any) -> tuple[Label, ...]:
+    """A label for each dimension."""
+    return tuple(range(aval.ndim))
+
+
 def leading_labels(avals: Sequence[Any], results: Sequence[Any], inner: int = 2) -> Labels:
     """The labels of an operation on the last dimensions of each operand, for all leading ones."""
 
@@ -121,6 +128,22 @@ def divided_alike(avals: Sequence[Any], results: Sequence[Any]) -> Labels:
     """The labels of operands that are combined element by element; scalars are repeated."""
     operands = [range(-a.ndim, 0) for a in avals]
     return Labels(operands, [range(-aval.ndim, 0) for aval in results])
+
+
+def first_alike(avals: Sequence[Any], results: Sequence[Any], why: str = "needs all of") -> Labels:
+    """The labels of an operation for each position along the first dimensions that all have.
+
+    Args:
+        avals: the avals of the operands.
+        results: the avals of the results.
+        why: what the operation does along the other dimensions, as in `Labels`.
+    """
+    common = min(a.ndim for a in (*avals, *results))
+
+    def labels(aval: Any) -> Sequence[Label]:
+        return [d if d < common else None for d in range(aval.ndim)]
+
+    return Labels(list(map(labels, avals)), list(map(labels, results)), why=why)
 
 
 def labels_along(avals: Sequence[Any], results: Sequence[Any], dimension: int, why: str) -> Labels:

@@ -142,6 +142,12 @@ class StageTrace(Trace):
         for arg, axes in zip(args, wanted, strict=True):
             atom = self.atom(arg, primitive)
             missing = axes - atom.aval.vma
+            if missing and type(atom) is not Literal and not config.auto_pcast.value:
+                raise ValueError(
+                    f"operands of {primitive.name} vary along different axes of the mesh, and the "
+                    f"option auto_pcast is off: {atom.aval} has to be cast with lax.pcast(x, "
+                    f"{tuple(sorted(map(str, missing)))}, to='varying')"
+                )
             if type(atom) is Literal:
                 operands.append(Literal(atom.val, atom.aval.update(vma=axes)))
             elif missing:

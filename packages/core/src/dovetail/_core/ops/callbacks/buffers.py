@@ -107,6 +107,12 @@ class BufferCallback(ValueCallback):
             )
         index = context.host_callback(BufferCall(callback, where))
         row_major = [tuple(range(len(a.shape)))[::-1] for a in context.avals_in]
+        if has_side_effect and context.partitioning is not None and context.manual is None:
+            raise NotImplementedError(
+                f"buffer_callback with has_side_effect=True (used at {where}): the program runs on "
+                "several devices, and the compiler cannot leave the call to one of them; call it "
+                "in shard_map, where each device makes it, or use io_callback"
+            )
         return context.custom_call(
             target,
             values,
@@ -115,7 +121,6 @@ class BufferCallback(ValueCallback):
             has_side_effect=has_side_effect,
             operand_layouts=row_major,
             aliases=dict(input_output_aliases),
-            attributes=context.on_first_device(len(context.avals_out)),
         )
 
     def effects(self, *avals: Any, has_side_effect: bool, **params: Any) -> Effects:
@@ -147,7 +152,8 @@ def buffer_callback(
             program. Its return value is ignored.
         result_shape_dtypes: a tree of objects with ``shape`` and ``dtype``, such as
             `dovetail.ShapeDtypeStruct`: the results.
-        has_side_effect: whether to call it even if its results are unused.
+        has_side_effect: whether to call it even if its results are unused. A program over several
+            devices can then hold it only in `dovetail.shard_map`.
         vmap_method: as for `dovetail.pure_callback`.
         input_output_aliases: maps the index of an argument leaf to that of the result leaf that
             starts with its value, in the same memory if nothing else needs it.
@@ -161,8 +167,11 @@ def buffer_callback(
         TypeError: `callback` is not a function, or a result type has no shape or dtype.
         ValueError: `vmap_method` does not exist, the aliases do not fit, or the function is
             differentiated.
-        NotImplementedError: the platform cannot give Python its memory, or the function is mapped
-            without a `vmap_method`.
+        NotImplementedError: the platform cannot give Python its memory, the function is mapped
+            without a `vmap_method`, or it has side effects and several devices would call it.
+
+    Each device of a program over several calls it with whole values, in `dovetail.shard_map` with
+    its part.
 
     An exception in the Python function is raised where the results are first needed.
 

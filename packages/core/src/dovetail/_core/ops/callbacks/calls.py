@@ -12,8 +12,9 @@ from dovetail._core.base import caches, pytree
 from dovetail._core.base.source import describe
 from dovetail._core.basis.structural import batch_size, to_front
 from dovetail._core.ir.avals import abstract_token, aval_of
-from dovetail._core.ir.effects import HostEffect
+from dovetail._core.ir.effects import HostEffect, debug_effect
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo
+from dovetail._core.ir.partition_spec import PartitionSpec
 from dovetail._core.ops.control.scan import scan_p
 from dovetail._core.trace.divisions import Labels, gathered_labels
 from dovetail._core.trace.primitive import Primitive
@@ -24,11 +25,15 @@ from dovetail._core.transform.stage import stage
 if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder
 
-#: The name of the operation that calls Python, by platform.
+#: The name of the operation that calls Python, by platform: with whole values, and with parts.
 _TARGETS: Final = {
     "cpu": "xla_ffi_python_cpu_callback",
     "cuda": "xla_ffi_python_gpu_callback",
     "rocm": "xla_ffi_python_gpu_callback",
+}
+_PARTITIONED: Final = {
+    platform: name.replace("_python_", "_partitioned_python_")
+    for platform, name in _TARGETS.items()
 }
 
 
@@ -93,6 +98,7 @@ class HostCall:
         avals_out: avals of the results.
         ordered: whether it takes and returns a token.
         where: the line in the user's code.
+        device: the device that makes it, None for the first one of the program.
     """
 
     caller: str
@@ -101,6 +107,16 @@ class HostCall:
     avals_out: tuple[Any, ...]
     ordered: bool
     where: str
+    device: Any = None
+
+    def check_device(self, devices: Sequence[Any]) -> None:
+        """Raise ValueError unless it is made by one of these, those of the program."""
+        if self.device is not None and self.device not in devices:
+            raise ValueError(
+                f"sharding of {self.caller} says that {self.device} calls "
+                f"{self.callback.place} (used at {self.where}), and the program runs on "
+                f"{', '.join(map(str, devices))}; name one of these, or leave sharding out"
+            )
 
 
 class _Runtime:
@@ -125,12 +141,40 @@ def set_host(call: Callable[[HostCall, Sequence[Any]], list[Any]]) -> None:
 
 
 def call_now(
-    caller: str, callback: FlatCallback, args: Sequence[Any], outs: Sequence[Any], ordered: bool
+    caller: str,
+    callback: FlatCallback,
+    args: Sequence[Any],
+    outs: Sequence[Any],
+    ordered: bool,
+    sharding: Any = None,
 ) -> list[Any]:
     """Call a callback on arrays, outside programs."""
     assert _runtime.call is not None
-    avals = tuple(map(aval_of, args))
-    return _runtime.call(HostCall(caller, callback, avals, tuple(outs), ordered, describe()), args)
+    avals, device = tuple(map(aval_of, args)), _device_of(sharding)
+    call = HostCall(caller, callback, avals, tuple(outs), ordered, describe(), device)
+    return _runtime.call(call, args)
+
+
+def check_device_sharding(sharding: Any, caller: str) -> None:
+    """Raise unless the argument `sharding` of a callback is that of one device, or None."""
+    if sharding is None:
+        return
+    if not hasattr(sharding, "device_set"):
+        raise TypeError(
+            f"{caller}: sharding must be a SingleDeviceSharding, which says which of the program's "
+            f"devices calls the function, or None for the first one; got {sharding!r:.80}"
+        )
+    if hasattr(sharding, "mesh") or len(sharding.device_set) != 1:
+        raise NotImplementedError(
+            f"{caller}: one device calls the function, with whole values, and sharding must be "
+            f"its SingleDeviceSharding; got {sharding!r:.200}. To call it on each device with its "
+            "part, write the call in shard_map; to divide results, constrain them with "
+            "lax.with_sharding_constraint"
+        )
+
+
+def _device_of(sharding: Any) -> Any:
+    return None if sharding is None else next(iter(sharding.device_set))
 
 
 def target_of(context: Builder, targets: Mapping[str, str]) -> tuple[str | None, str]:
@@ -178,8 +222,13 @@ def call_in_program(
     caller: str,
     callback: FlatCallback,
     effect: HostEffect | None,
+    *,
+    sharding: Any = None,
+    partitioned: bool = False,
 ) -> list[Any]:
     """The operation that calls a callback when the program runs.
+
+    In a program over several devices one of them makes the call, with whole values.
 
     Args:
         context: the builder.
@@ -187,11 +236,16 @@ def call_in_program(
         caller: the API function.
         callback: the user's function.
         effect: the side effect, None for a pure function.
+        sharding: that of the device that makes the call, None for the first one.
+        partitioned: whether each device makes the call, with its parts.
 
     Raises:
-        NotImplementedError: the platform cannot call Python.
+        NotImplementedError: the platform cannot call Python, or each device handles its part.
+        ValueError: the program does not run on that device, or calls on each device have no order.
     """
-    target, where = target_of(context, _TARGETS)
+    mesh = None if context.partitioning is None else context.partitioning.mesh
+    partitioned = partitioned and mesh is not None and context.manual is None
+    target, where = target_of(context, _PARTITIONED if partitioned else _TARGETS)
     if target is None:
         raise NotImplementedError(
             f"{caller}: programs for {' and '.join(context.platforms)} cannot call Python "
@@ -199,21 +253,56 @@ def call_in_program(
         )
     ordered = effect is not None and effect.ordered
     avals_in, avals_out = tuple(context.avals_in), tuple(context.avals_out)
-    index = context.host_callback(HostCall(caller, callback, avals_in, avals_out, ordered, where))
+    device = _device_of(sharding)
+    call = HostCall(caller, callback, avals_in, avals_out, ordered, where, device)
+    position = 0
+    if device is not None and context.manual is not None:
+        raise NotImplementedError(
+            f"{caller}: inside shard_map each device calls {callback.place} (used at {where}) "
+            "with its part; leave sharding out"
+        )
+    if device is not None and mesh is not None:
+        devices = list(mesh.devices.flat)
+        call.check_device(devices)
+        position = devices.index(device)
+    if partitioned and ordered:
+        raise ValueError(
+            f"{caller} with partitioned=True (used at {where}) is called by each device, and calls "
+            "by several devices have no order; leave out ordered=True"
+        )
+    index = context.host_callback(call)
     operands, outs = list(values), list(avals_out)
     if ordered:
         operands.insert(0, context.token(effect))
         outs.insert(0, abstract_token)
     types = [context.types[aval] for aval in outs]
-    results = context.custom_call(
-        target,
-        operands,
-        outs,
-        {"index": np.uint64(index)},
-        has_side_effect=effect is not None,
-        result_layouts=[tuple(range(getattr(t, "rank", 0)))[::-1] for t in types],
-        attributes=context.on_first_device(len(outs)),
-    )
+    options: dict[str, Any] = {
+        "has_side_effect": effect is not None,
+        "result_layouts": [tuple(range(getattr(t, "rank", 0)))[::-1] for t in types],
+    }
+    config = {"index": np.uint64(index)}
+    automatic = context.automatic
+    if automatic and effect is not None:
+        assert context.manual is not None
+        if outs or effect is not debug_effect:
+            raise NotImplementedError(
+                f"{caller} inside a shard_map along only some axes (used at {where}): the devices "
+                f"along {', '.join(map(repr, automatic))} share a part, and each of them would "
+                f"call {callback.place}; name all axes in axis_names of shard_map"
+            )
+        return context.manual_computation(
+            lambda *parts: context.custom_call(target, parts, outs, config, **options),
+            operands,
+            avals_in,
+            avals_out,
+            mesh=context.manual.mesh,
+            axes=frozenset(automatic),
+            in_specs=[PartitionSpec()] * len(operands),
+            out_specs=(),
+        )
+    if partitioned:
+        return context.custom_call(target, operands, outs, config, **options)
+    results = context.call_on_one_device(target, operands, outs, config, position, **options)
     if ordered:
         context.set_token(effect, results.pop(0))
     return results

@@ -57,7 +57,12 @@ class _Debugging(Observation):
 
     def lower(self, context: Builder, *values: Any, **params: Any) -> Any:
         return call_in_program(
-            context, values, self.caller(params), self.callback(params), self.effect(params)
+            context,
+            values,
+            self.caller(params),
+            self.callback(params),
+            self.effect(params),
+            partitioned=params["partitioned"],
         )
 
     def effects(self, *avals: Any, **params: Any) -> Effects:
@@ -154,8 +159,8 @@ def callback(
             unchanged.
         ordered: whether this call keeps its order among other ordered calls, within a program and
             from one program to the next.
-        partitioned: whether each device shows its part of the values. Programs run on one device,
-            so this makes no difference.
+        partitioned: whether each of a program's devices shows its parts of the values. By default
+            the first one shows whole values.
         **kwargs: keyword arguments, like `args`.
 
     Raises:
@@ -301,8 +306,8 @@ def print(
         *args: values for the fields of the text, trees of arrays and other objects.
         ordered: whether this keeps its order among other ordered calls, within a program and from
             one program to the next. Otherwise, lines can come in any order.
-        partitioned: whether each device shows its part of the values. Programs run on one device,
-            so this makes no difference.
+        partitioned: whether each of a program's devices shows its parts of the values. By default
+            the first one shows whole values.
         skip_format_check: whether to skip the check that text and arguments match. The text is
             still formatted.
         **kwargs: values for the named fields of the text.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
 
 import numpy as np
@@ -20,12 +20,13 @@ from dovetail._core.ops.callbacks.calls import (
     batched_results,
     call_in_program,
     call_now,
+    check_device_sharding,
     for_each,
 )
 from dovetail._core.trace.divisions import Labels, gathered_labels
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.tracer import ArrayClass
-from dovetail._core.transform.flattening import check_callable
+from dovetail._core.transform.flattening import check_callable, declared_axes
 
 if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder
@@ -47,11 +48,13 @@ class ValueCallback(Primitive):
     """
 
     multiple_results = True
+    types_axes = True
     no_derivative = "nothing is known of a Python function but its results"
     way_out: ClassVar[str]
 
     def abstract(self, *avals: Any, result_avals: tuple[Any, ...], **params: Any) -> Any:
-        return list(result_avals)
+        varying: frozenset[Hashable] = frozenset().union(*(aval.vma for aval in avals))
+        return [out.update(vma=out.vma | varying) for out in result_avals]
 
     def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
         return gathered_labels(avals, results)
@@ -71,7 +74,8 @@ class ReturningCallback(ValueCallback):
 
     def evaluate(self, *args: Any, callback: FlatCallback, result_avals: Any, **params: Any) -> Any:
         """Call the function directly, outside compiled programs."""
-        return call_now(self.name, callback, args, result_avals, params.get("ordered", False))
+        ordered = params.get("ordered", False)
+        return call_now(self.name, callback, args, result_avals, ordered, params["sharding"])
 
     def reference(self, *args: Any, callback: FlatCallback, **params: Any) -> Any:
         return callback.called_on(args)
@@ -91,7 +95,8 @@ class PureCallback(ReturningCallback):
         return batched_by_method(self, args, dims, params)
 
     def lower(self, context: Builder, *values: Any, **params: Any) -> Any:
-        return call_in_program(context, values, self.name, params["callback"], None)
+        callback, sharding = params["callback"], params["sharding"]
+        return call_in_program(context, values, self.name, callback, None, sharding=sharding)
 
 
 def batched_by_method(
@@ -161,7 +166,8 @@ class IOCallback(ReturningCallback):
 
     def lower(self, context: Builder, *values: Any, **params: Any) -> Any:
         effect = ordered_io_effect if params["ordered"] else io_effect
-        return call_in_program(context, values, self.name, params["callback"], effect)
+        callback, sharding = params["callback"], params["sharding"]
+        return call_in_program(context, values, self.name, callback, effect, sharding=sharding)
 
     def effects(self, *avals: Any, **params: Any) -> Effects:
         return frozenset({ordered_io_effect if params["ordered"] else io_effect})
@@ -202,7 +208,7 @@ def _result_aval(x: Any, caller: str, path: str) -> ShapedArray:
             f"{caller}: result_shape_dtypes{path} is of {wanted}, but 64-bit types are off; write "
             f'{canonical}, or switch them on with dovetail.config.update("enable_x64", True)'
         )
-    return make_aval(tuple(map(int, shape)), canonical)
+    return make_aval(tuple(map(int, shape)), canonical, vma=declared_axes(x))
 
 
 def flat_operands(
@@ -239,7 +245,8 @@ def pure_callback(
             `dovetail.ShapeDtypeStruct`, for the results. A program must know these types before the
             function is called.
         *args: arguments of the function, trees of arrays.
-        sharding: must be None: the first of a program's devices calls it.
+        sharding: the `SingleDeviceSharding` of the device that calls it, one of those of the
+            program; None for the first one.
         vmap_method: how to vectorize under `vmap`. ``"sequential"``: a loop with one call for each
             element; ``"sequential_unrolled"``: the same loop, unrolled; ``"expand_dims"``: one
             call, with a new leading dimension for mapped arguments, and one of size 1 for others;
@@ -254,8 +261,13 @@ def pure_callback(
 
     Raises:
         TypeError: the results differ from `result_shape_dtypes`, or an argument is not an array.
-        ValueError: `vmap_method` is none of these, or the function is differentiated.
-        NotImplementedError: the function is mapped, but has no `vmap_method`.
+        ValueError: `vmap_method` is none of these, the function is differentiated, or the program
+            does not run on the device that `sharding` names.
+        NotImplementedError: the function is mapped, but has no `vmap_method`, or `sharding` is on
+            several devices.
+
+    A program over several devices calls it once, with whole values, and all devices get the
+    results; inside `dovetail.shard_map` each device calls it with its part.
 
     An exception in the function is raised where the result is first needed.
 
@@ -282,6 +294,7 @@ def pure_callback(
     """
     check_callable(callback, "pure_callback")
     check_vmap_method(vmap_method, "pure_callback")
+    check_device_sharding(sharding, "pure_callback")
     avals, out_tree = promised(result_shape_dtypes, "pure_callback")
     leaves, in_tree = flat_operands(args, kwargs, "pure_callback")
     outs = pure_callback_p.bind(
@@ -311,7 +324,8 @@ def io_callback(
         result_shape_dtypes: a tree of objects with ``shape`` and ``dtype`` for the results; None if
             the function returns None.
         *args: arguments of the function, trees of arrays.
-        sharding: must be None: the first of a program's devices calls it.
+        sharding: the `SingleDeviceSharding` of the device that calls it, one of those of the
+            program; None for the first one.
         ordered: whether this call keeps its order among other ordered calls, within a program and
             from one program to the next. Ordered calls cannot be mapped by `vmap`.
         **kwargs: keyword arguments, trees of arrays.
@@ -321,7 +335,12 @@ def io_callback(
 
     Raises:
         TypeError: the results differ from `result_shape_dtypes`, or an argument is not an array.
-        ValueError: the function is differentiated, or an ordered call is mapped.
+        ValueError: the function is differentiated, an ordered call is mapped, or the program does
+            not run on the device that `sharding` names.
+        NotImplementedError: `sharding` is on several devices.
+
+    A program over several devices calls it once, with whole values, and all devices get the
+    results; inside `dovetail.shard_map` each device calls it with its part.
 
     An exception in the function is raised where the results of the program are first needed, or by
     `dovetail.effects_barrier`.
@@ -339,6 +358,7 @@ def io_callback(
         ([2.0, 4.0], None, [1.0, 2.0])
     """
     check_callable(callback, "io_callback")
+    check_device_sharding(sharding, "io_callback")
     avals, out_tree = promised(result_shape_dtypes, "io_callback")
     leaves, in_tree = flat_operands(args, kwargs, "io_callback")
     outs = io_callback_p.bind(

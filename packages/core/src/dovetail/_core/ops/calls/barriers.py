@@ -11,10 +11,10 @@ from dovetail._core.base import dtypes, pytree
 from dovetail._core.base.flags import merge, partition
 from dovetail._core.base.typing import Array, ArrayLike, PyTree
 from dovetail._core.basis.operands import as_operand
-from dovetail._core.basis.structural import Linear, is_linear
+from dovetail._core.basis.structural import Same, is_linear
 from dovetail._core.ir.avals import aval_of, outer_aval
 from dovetail._core.ir.jaxpr import Effects
-from dovetail._core.trace.divisions import Labels, divided_alike, gathered_labels
+from dovetail._core.trace.divisions import Labels, gathered_labels
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero
 
@@ -66,28 +66,10 @@ class OptimizationBarrier(Primitive):
 optimization_barrier_p: Final = OptimizationBarrier()
 
 
-class StageValue(Linear):
+class StageValue(Same):
     """The operand, as a value of the traced program."""
 
     name = "stage"
-
-    def abstract(self, x: Any) -> Any:
-        return x
-
-    def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
-        return divided_alike(avals, results)
-
-    def reference(self, x: Any) -> Any:
-        return np.array(x)
-
-    def transpose(self, cotangent: Any, x: Any) -> Sequence[Any]:
-        return (cotangent if is_linear(x) else None,)
-
-    def batch(self, args: Sequence[Any], dims: Sequence[int | None]) -> tuple[Any, Any]:
-        return self.bind(*args), dims[0]
-
-    def lower(self, context: Builder, x: Any) -> Any:
-        return x
 
 
 stage_p: Final = StageValue()

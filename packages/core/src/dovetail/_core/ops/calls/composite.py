@@ -10,18 +10,12 @@ import numpy as np
 
 from dovetail._core.base import config, pytree
 from dovetail._core.basis.operands import as_operand
-from dovetail._core.basis.structural import batch_size
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo
-from dovetail._core.ir.walk import eval_jaxpr
-from dovetail._core.ops.calls.program_primitive import ProgramPrimitive
-from dovetail._core.trace.primitive import Primitive
+from dovetail._core.ops.calls.program_primitive import OperationPrimitive
 from dovetail._core.trace.tracer import ArrayClass, Tracer
-from dovetail._core.trace.zeros import Zero
-from dovetail._core.transform.batch import batch_flat
 from dovetail._core.transform.derived import hoist_consts
 from dovetail._core.transform.flattening import location_of, name_of
-from dovetail._core.transform.jvp import jvp_flat
 from dovetail._core.transform.stage import stage
 
 if TYPE_CHECKING:
@@ -57,29 +51,13 @@ class _Attribute:
         return repr(self.value)
 
 
-class Composite(ProgramPrimitive):
+class Composite(OperationPrimitive):
     """An operation that a backend may know by name; other backends compute its decomposition.
 
     Under differentiation and vmap it is its decomposition.
     """
 
     name = "composite"
-    has_effects = False
-    #: It is one operation and is never split.
-    dependencies = Primitive.dependencies
-
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
-        outs = self.bind(*primals, **params)
-        if all(type(t) is Zero for t in tangents):
-            return outs, [Zero.of(o) for o in outs]
-        return outs, jvp_flat(_decomposition(params["jaxpr"]), primals, tangents)[1]
-
-    def batch(
-        self, args: Sequence[Any], dims: Sequence[int | None], **params: Any
-    ) -> tuple[Any, Any]:
-        return batch_flat(_decomposition(params["jaxpr"]), args, dims, batch_size(args, dims))
 
     def lower(
         self,
@@ -113,17 +91,8 @@ class Composite(ProgramPrimitive):
         call.erase()
         return operation
 
-    def check(self, checks: Any, *args: Any, **params: Any) -> Any:
-        if checks.checked(params["jaxpr"])[0] is params["jaxpr"]:
-            return self.bind(*args, **params)
-        return checks.evaluate(params["jaxpr"], args)
-
 
 composite_p: Final = Composite()
-
-
-def _decomposition(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
-    return lambda *args: eval_jaxpr(closed.jaxpr, closed.consts, *args)
 
 
 def _attributes(given: dict[str, Any], name: str) -> Attributes:

@@ -5,35 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
-from dovetail._core.basis.structural import is_linear
-from dovetail._core.trace.primitive import Primitive
+from dovetail._core.basis.structural import SameValue
 
 if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder
 
 
-class LayoutConstraint(Primitive):
+class LayoutConstraint(SameValue):
     """The value itself, with its elements in an order that is asked of the compiler."""
 
     name = "layout_constraint"
-    accepts_zeros = True
-    generates_nan = False
-
-    def abstract(self, x: Any, *, major_to_minor: tuple[int, ...]) -> Any:
-        return x
-
-    def reference(self, x: Any, *, major_to_minor: tuple[int, ...]) -> Any:
-        return np.array(x)
-
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
-        return self.bind(*primals, **params), tangents[0]
-
-    def transpose(self, cotangent: Any, x: Any, **params: Any) -> Sequence[Any]:
-        return (cotangent if is_linear(x) else None,)
 
     def batch(
         self,

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Final
-
-import numpy as np
+from typing import Any, ClassVar, Final
 
 from dovetail._core.basis.resharding import reshard_p
-from dovetail._core.basis.structural import Linear
+from dovetail._core.basis.structural import Same
 from dovetail._core.ir.abstract_mesh import AbstractMesh
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.division import Division, batched_dims, division_of_spec
@@ -16,13 +14,10 @@ from dovetail._core.ir.division import division as divided_over
 from dovetail._core.ops.calls import placement
 from dovetail._core.trace.zeros import Zero
 
-if TYPE_CHECKING:
-    from dovetail._core.hlo.builder import Builder
-
 __all__ = ["mesh_cast"]
 
 
-class MeshCast(Linear):
+class MeshCast(Same):
     """The value itself, of whose type another mesh speaks.
 
     Its parameters are the meshes before and after, and how the result is divided over the explicit
@@ -30,16 +25,12 @@ class MeshCast(Linear):
     """
 
     name = "mesh_cast"
-    generates_nan = False
     types_divisions: ClassVar[bool] = True
 
     def abstract(
         self, x: Any, *, source: AbstractMesh, target: AbstractMesh, division: Division | None
     ) -> Any:
         return x.with_division(division)
-
-    def reference(self, x: Any, **params: Any) -> Any:
-        return np.asarray(x)
 
     def transpose(
         self,
@@ -71,9 +62,6 @@ class MeshCast(Linear):
         each = ((),) * (aval_of(x).ndim - 1) if division is None else division.dims
         wanted = divided_over(target, batched_dims(each, d, kept, d))
         return self.bind(x, source=source, target=target, division=wanted), d
-
-    def lower(self, context: Builder, x: Any, **params: Any) -> Any:
-        return x  # what has a type that is divided is made so where it is lowered
 
     def evaluate(
         self, x: Any, *, source: AbstractMesh, target: AbstractMesh, division: Division | None

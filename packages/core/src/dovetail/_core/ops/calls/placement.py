@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-import numpy as np
-
+from dovetail._core.basis.structural import Same
 from dovetail._core.ir.division import division, division_of_spec
 from dovetail._core.ir.partition_spec import PartitionSpec
-from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero
 
 if TYPE_CHECKING:
@@ -89,7 +87,7 @@ def divided_type(x: Any, sharding: Any) -> Any:
     return x.with_division(division(mesh, (*kept, *dims[len(kept) :])))
 
 
-class DevicePut(Primitive):
+class DevicePut(Same):
     """The value on another device.
 
     Inside a program it is the value itself, divided in the way that is asked for.
@@ -101,14 +99,6 @@ class DevicePut(Primitive):
 
     def abstract(self, x: Any, *, device: Any, src: Any, may_alias: bool | None) -> Any:
         return divided_type(x, device)
-
-    def reference(self, x: Any, *, device: Any, src: Any, may_alias: bool | None) -> Any:
-        return np.asarray(x)
-
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
-        return self.bind(*primals, **params), self.bind(*tangents, **params)
 
     def transpose(
         self, cotangent: Any, x: Any, *, device: Any, src: Any, may_alias: bool | None

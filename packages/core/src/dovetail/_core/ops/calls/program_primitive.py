@@ -1,7 +1,8 @@
 """Primitives that carry a program: calls, checkpointed functions, functions with custom rules.
 
 To add one, derive from `CallPrimitive` if its derivatives and batches are simply those of its
-program, otherwise from `ProgramPrimitive`, which leaves these rules to the subclass, and define
+program, from `OperationPrimitive` if they are the program itself and no call, otherwise from
+`ProgramPrimitive`, which leaves these rules to the subclass, and define
 
 - `program`: the parameter that holds the program, a `ClosedJaxpr` without constants that takes the
   operands and returns the results;
@@ -30,12 +31,14 @@ from dovetail._core.basis.structural import batch_size, is_linear
 from dovetail._core.ir.jaxpr import ClosedJaxpr, Effects, JaxprEqn, no_effects
 from dovetail._core.ir.walk import Reduction, Wanted, dce_inside
 from dovetail._core.trace.primitive import Primitive
-from dovetail._core.trace.zeros import wanted_among, with_zeros, without_zeros
+from dovetail._core.trace.zeros import Zero, wanted_among, with_zeros, without_zeros
+from dovetail._core.transform.batch import batch_flat
 from dovetail._core.transform.derived import (
     batch_of,
     dependence_of,
     divided,
     forwarding_of,
+    function_of,
     hoist_consts,
     jvp_of,
     linearization_of,
@@ -44,6 +47,7 @@ from dovetail._core.transform.derived import (
     transposition_of,
     varying,
 )
+from dovetail._core.transform.jvp import jvp_flat
 
 if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder
@@ -146,6 +150,35 @@ class ProgramPrimitive(Primitive):
 
     def follow_keys(self, tracker: Any, *operands: Any, **params: Any) -> Any:
         return tracker.follow(params[self.program], operands)
+
+
+class OperationPrimitive(ProgramPrimitive):
+    """A program that a backend or the compiler may take as one operation, which is never split.
+
+    Under differentiation and vmap it is the program.
+    """
+
+    has_effects = False
+    dependencies = Primitive.dependencies
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        outs = self.bind(*primals, **params)
+        if all(type(t) is Zero for t in tangents):
+            return outs, [Zero.of(o) for o in outs]
+        return outs, jvp_flat(function_of(params[self.program]), primals, tangents)[1]
+
+    def batch(
+        self, args: Sequence[Any], dims: Sequence[int | None], **params: Any
+    ) -> tuple[Any, Any]:
+        return batch_flat(function_of(params[self.program]), args, dims, batch_size(args, dims))
+
+    def check(self, checks: Any, *args: Any, **params: Any) -> Any:
+        closed = params[self.program]
+        if checks.checked(closed)[0] is closed:
+            return self.bind(*args, **params)
+        return checks.evaluate(closed, args)
 
 
 class CallPrimitive(ProgramPrimitive):

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-import numpy as np
-
 from dovetail._core.base import pytree
 from dovetail._core.base.errors import ShapeError
 from dovetail._core.base.typing import PyTree
 from dovetail._core.basis.operands import as_operand
+from dovetail._core.basis.structural import Same
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.partition_spec import PartitionSpec, axes_of
 from dovetail._core.ops.calls import placement
 from dovetail._core.trace.current_mesh import current_mesh
-from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.state import state
 from dovetail._core.trace.tracer import Tracer
 from dovetail._core.trace.zeros import Zero
@@ -24,25 +22,16 @@ if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder
 
 
-class ShardingConstraint(Primitive):
+class ShardingConstraint(Same):
     """The value itself, divided over the devices of a mesh in a given way."""
 
     name = "sharding_constraint"
-    generates_nan = False
     device_parameter: ClassVar[str] = "sharding"
     types_divisions: ClassVar[bool] = True
 
     def abstract(self, x: Any, *, sharding: Any) -> Any:
         sharding.shard_shape(x.shape)
         return placement.divided_type(x, sharding)
-
-    def reference(self, x: Any, *, sharding: Any) -> Any:
-        return np.asarray(x)
-
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
-        return self.bind(*primals, **params), self.bind(*tangents, **params)
 
     def transpose(self, cotangent: Any, x: Any, *, sharding: Any) -> Sequence[Any]:
         return [cotangent if type(cotangent) is Zero else self.bind(cotangent, sharding=sharding)]

@@ -2,52 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
-
-import numpy as np
 
 from dovetail._core.base import pytree
 from dovetail._core.basis.operands import as_operand
-from dovetail._core.basis.structural import is_linear
+from dovetail._core.basis.structural import SameValue
 from dovetail._core.ops.calls.barriers import stage_p
-from dovetail._core.trace.divisions import Labels, divided_alike
-from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.tracer import ArrayClass
 
 if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder
 
 
-class _Same(Primitive):
-    """Returns its operand; the tangent passes through."""
-
-    accepts_zeros = True
-
-    def abstract(self, x: Any, **params: Any) -> Any:
-        return x
-
-    def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
-        return divided_alike(avals, results)
-
-    def reference(self, x: Any, **params: Any) -> Any:
-        return np.array(x)
-
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
-        return self.bind(*primals, **params), tangents[0]
-
-    def transpose(self, cotangent: Any, x: Any, **params: Any) -> Sequence[Any]:
-        return (cotangent if is_linear(x) else None,)
-
-    def batch(
-        self, args: Sequence[Any], dims: Sequence[int | None], **params: Any
-    ) -> tuple[Any, Any]:
-        return self.bind(*args, **params), dims[0]
-
-
-class Name(_Same):
+class Name(SameValue):
     """Returns its operand, with a name."""
 
     name = "name"
@@ -56,14 +23,11 @@ class Name(_Same):
         """Return the array itself."""
         return as_device_array(x)
 
-    def lower(self, context: Builder, x: Any, *, name: str) -> Any:
-        return x
-
 
 name_p: Final = Name()
 
 
-class Offload(_Same):
+class Offload(SameValue):
     """Returns its operand in another memory of the device; the lowering is up to backends."""
 
     name = "offload"

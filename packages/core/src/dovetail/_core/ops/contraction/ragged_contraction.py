@@ -35,6 +35,7 @@ from dovetail._core.ops.contraction.dot_general import (
 from dovetail._core.ops.contraction.ragged_dimensions import RaggedDotDimensionNumbers, RaggedMode
 from dovetail._core.ops.contraction.ragged_loop import plan_loop
 from dovetail._core.ops.shape.dimensions import without
+from dovetail._core.trace.divisions import Labels
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero
 
@@ -94,6 +95,31 @@ class RaggedDotGeneral(Primitive):
         return (
             out.update(shape=(count, *out.shape)) if numbers.mode is RaggedMode.CONTRACTING else out
         )
+
+    def labels(
+        self,
+        avals: Sequence[Any],
+        results: Sequence[Any],
+        *,
+        ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
+        **params: Any,
+    ) -> Labels:
+        numbers = ragged_dot_dimension_numbers
+        x, y, sizes = avals
+        weight = y
+        if numbers.mode is RaggedMode.FREE:
+            weight = y.update(shape=without(y.shape, numbers.rhs_group_dimensions))
+        plain = dot_general_p.labels([x, weight], results, dimension_numbers=numbers.of_one_group())
+        ragged = plain.operands[0][numbers.ragged]
+        sides = [[None if one == ragged else one for one in own] for own in plain.operands]
+        result: list[Any] = [None if one == ragged else one for one in plain.results[0]]
+        if numbers.mode is RaggedMode.FREE:
+            sides[1].insert(numbers.rhs_group_dimensions[0], None)
+        if numbers.mode is RaggedMode.CONTRACTING:
+            result.insert(0, None)
+        ambiguous = plain.ambiguous - {ragged}
+        operands = [*sides, (None,) * sizes.ndim]
+        return Labels(operands, [result], ambiguous, "takes groups along")
 
     def _check_numbers(self, x: Any, y: Any, numbers: RaggedDotDimensionNumbers) -> None:
         (_, yc), (_, yb) = numbers.dot_dimension_numbers

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
 from dovetail._core.base import dtypes, pytree
@@ -22,7 +22,6 @@ from dovetail._core.trace.zeros import Zero
 from dovetail._core.transform.derived import (
     Batched,
     batch_of,
-    divided,
     function_of,
     hoist_consts,
     transposition_of,
@@ -81,7 +80,6 @@ class CustomLinearSolve(EquationPrimitive):
 
     name = "custom_linear_solve"
     kind = _LinearSolveTuple
-    types_divisions = True
 
     def abstract(self, *avals: Any, **params: Any) -> Any:
         system = _System(**params)
@@ -93,16 +91,6 @@ class CustomLinearSolve(EquationPrimitive):
             if len(have) != len(own) + len(b) or not all(map(same_type, have, [*own, *b])):
                 raise TypeError(f"{self.name}: {what} takes {have}, got {[*own, *b]}")
         return system.jaxprs.solve.out_avals
-
-    def for_divisions(self, avals: Sequence[Any], params: Mapping[str, Any]) -> Mapping[str, Any]:
-        system = _System(**params)
-        consts, b = system.split(avals)
-        typed = [
-            None if closed is None else divided(closed, [a.division for a in (*own, *b)])
-            for closed, own in zip(system.jaxprs, consts, strict=True)
-        ]
-        same = all(new is old for new, old in zip(typed, system.jaxprs, strict=True))
-        return {} if same else {"jaxprs": _LinearSolveTuple(*typed)}
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any

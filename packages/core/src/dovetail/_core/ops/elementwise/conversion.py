@@ -24,7 +24,7 @@ from dovetail._core.ir.avals import (
     make_aval,
 )
 from dovetail._core.ops.shape.dimensions import integer
-from dovetail._core.trace.divisions import Labels, divided_alike
+from dovetail._core.trace.divisions import Labels, divided_alike, first_alike
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.tracer import ArrayClass
 from dovetail._core.trace.zeros import Zero
@@ -65,12 +65,8 @@ class BitcastConvertType(NoGradient):
             shape = x.shape[:-1]
         return make_aval(shape, new)
 
-    def labels(self, avals: Sequence[Any], results: Sequence[Any], *, new_dtype: Any) -> Labels:
-        common = min(avals[0].ndim, results[0].ndim)
-        own, out = (
-            [d if d < common else None for d in range(a.ndim)] for a in (avals[0], results[0])
-        )
-        return Labels([own], [out], why="joins the bits along")
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
+        return first_alike(avals, results, "joins the bits along")
 
     def reference(self, x: Any, *, new_dtype: Any) -> Any:
         x = np.ascontiguousarray(x).reshape(np.shape(x))

@@ -24,6 +24,7 @@ from dovetail._core.basis.structural import (
     move_dimension,
     to_front,
 )
+from dovetail._core.hlo.expressions import Expression
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
 from dovetail._core.ir.jaxpr import Literal
 from dovetail._core.ops.elementwise.arithmetic import add_p, rem_p
@@ -151,7 +152,8 @@ class DynamicSlice(Linear):
     def lower(self, context: Builder, x: Any, *indices: Any, slice_sizes: Shape) -> Any:
         if not indices:
             return x
-        return context.dynamic_slice(x, context.avals_out[0], indices)
+        starts = _limited(context, indices, slice_sizes)
+        return context.dynamic_slice(x, context.avals_out[0], starts)
 
     def check(self, checks: Any, *args: Any, slice_sizes: Shape) -> Any:
         _check_bounds(checks, args[0], args[1:], slice_sizes)
@@ -240,12 +242,28 @@ class DynamicUpdateSlice(Primitive):
     def lower(self, context: Builder, x: Any, update: Any, *indices: Any) -> Any:
         if not indices:
             return update
-        return context.dynamic_update_slice(x, update, context.avals_out[0], indices)
+        starts = _limited(context, indices, context.avals_in[1].shape)
+        return context.dynamic_update_slice(x, update, context.avals_out[0], starts)
 
     def check(self, checks: Any, *args: Any, **params: Any) -> Any:
         x, update, *indices = args
         _check_bounds(checks, x, indices, shape_of(update))
         return self.bind(*args)
+
+
+def _limited(context: Builder, indices: Sequence[Any], sizes: Shape) -> Sequence[Any]:
+    """Start indices from which a slice is within the operand, where jaxlib 0.10 does not see to it.
+
+    It takes another slice where the result is divided over devices.
+    """
+    if context.partitioning is None:
+        return indices
+    operand, avals = context.avals_in[0], context.avals_in[-len(indices) :]
+    limited = []
+    for index, aval, n, size in zip(indices, avals, operand.shape, sizes, strict=True):
+        last = min(n - size, np.iinfo(aval.dtype).max)
+        limited.append(Expression(context, index, aval).clamp(0, last).value)
+    return limited
 
 
 dynamic_slice_p: Final = DynamicSlice()

@@ -7,16 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol
 
-from dovetail._core.basis.structural import batch_size
 from dovetail._core.ir.jaxpr import ClosedJaxpr
 from dovetail._core.ir.shown_params import ShownParams, never
-from dovetail._core.ir.walk import eval_jaxpr
-from dovetail._core.ops.calls.program_primitive import ProgramPrimitive
+from dovetail._core.ops.calls.program_primitive import OperationPrimitive
 from dovetail._core.ops.parallel.sharding_rules import SdyShardingRule
-from dovetail._core.trace.primitive import Primitive
-from dovetail._core.trace.zeros import Zero
-from dovetail._core.transform.batch import batch_flat
-from dovetail._core.transform.jvp import jvp_flat
 
 if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder
@@ -80,7 +74,7 @@ class PartitionedCall:
 _numbers: Final = itertools.count(1)
 
 
-class CustomPartitioning(ProgramPrimitive):
+class CustomPartitioning(OperationPrimitive):
     """A function that says itself how it is divided over devices.
 
     Under differentiation and vmap, on one device, and where devices have parts already, it is the
@@ -89,23 +83,7 @@ class CustomPartitioning(ProgramPrimitive):
 
     name = "custom_partitioning"
     program: ClassVar[str] = "call"
-    has_effects = False
     shown_params: ClassVar[ShownParams] = {"partition": never}
-    #: It is one operation and is never split.
-    dependencies = Primitive.dependencies
-
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
-        outs = self.bind(*primals, **params)
-        if all(type(t) is Zero for t in tangents):
-            return outs, [Zero.of(o) for o in outs]
-        return outs, jvp_flat(_function(params["call"]), primals, tangents)[1]
-
-    def batch(
-        self, args: Sequence[Any], dims: Sequence[int | None], **params: Any
-    ) -> tuple[Any, Any]:
-        return batch_flat(_function(params["call"]), args, dims, batch_size(args, dims))
 
     def lower(self, context: Builder, *values: Any, call: ClosedJaxpr, partition: Partition) -> Any:
         there = context.partitioning
@@ -140,17 +118,8 @@ class CustomPartitioning(ProgramPrimitive):
             attributes=attributes,
         )
 
-    def check(self, checks: Any, *args: Any, **params: Any) -> Any:
-        if checks.checked(params["call"])[0] is params["call"]:
-            return self.bind(*args, **params)
-        return checks.evaluate(params["call"], args)
-
 
 #: The name of the calls that the compiler asks about.
 TARGET: Final = "dovetail_custom_partitioning"
 
 custom_partitioning_p: Final = CustomPartitioning()
-
-
-def _function(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
-    return lambda *args: eval_jaxpr(closed.jaxpr, closed.consts, *args)

@@ -21,6 +21,7 @@ from dovetail._core.ops.calls.out_sharding import placed
 from dovetail._core.ops.elementwise.conversion import bitcast_convert_type_p
 from dovetail._core.ops.random import bit_generator_reference, philox
 from dovetail._core.ops.shape.dimensions import canonical_shape
+from dovetail._core.trace.divisions import Labels
 from dovetail._core.trace.primitive import Primitive
 
 if TYPE_CHECKING:
@@ -76,6 +77,10 @@ class RngBitGenerator(NoGradient):
                 "uint32 or uint64"
             )
         return [key.strengthen(), make_aval(shape, dtype)]
+
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
+        own = [[None] * a.ndim for a in (*avals, *results)]
+        return Labels(own[:1], own[1:], why="computes with all of")
 
     def reference(
         self, key: Any, *, shape: Shape, dtype: Any, algorithm: RandomAlgorithm, **params: Any

@@ -242,8 +242,23 @@ class Pad(Primitive):
         return select_n_p.bind(self._padded(shape, wider), inner, fill), 0
 
     def lower(self, context: Builder, x: Any, value: Any, *, padding_config: PaddingConfig) -> Any:
+        aval, out = context.avals_in[0], context.avals_out[0]
+        if context.partitioning is not None:
+            # XLA ends the process where a hole would be cut.
+            cut = [-(low // (hole + 1)) if low < 0 < hole else 0 for low, _, hole in padding_config]
+            if any(map(operator.ge, cut, aval.shape)):
+                return context.broadcast_in_dim(value, out, ())
+            if any(cut):
+                part = aval.update(shape=tuple(map(operator.sub, aval.shape, cut)))
+                x = context.slice(x, part, cut, aval.shape)
+                padding_config = tuple(
+                    [
+                        (a + n * (c + 1), b, c)
+                        for n, (a, b, c) in zip(cut, padding_config, strict=True)
+                    ]
+                )
         low, high, interior = zip(*padding_config, strict=True) if padding_config else ((), (), ())
-        return context.pad(x, value, context.avals_out[0], low, high, interior)
+        return context.pad(x, value, out, low, high, interior)
 
 
 pad_p: Final = Pad()

@@ -327,6 +327,9 @@ class SelectAndScatter(Primitive):
             )
         return _scattered_aval(self.name, operand, source, steps)
 
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
+        return divided_alike(avals, results)
+
     def reference(
         self,
         operand: Any,

@@ -84,8 +84,6 @@ _NO_MEMORY: Final = (
 
 def typed(aval: Any, sharding: Any) -> Any:
     """The aval of an array that has a sharding: it says how it is divided over explicit axes."""
-    if len(sharding._device_list) == 1:
-        return aval if aval.division is None else aval.with_division(None)
     return aval.with_division(sharding._division(aval.ndim))
 
 

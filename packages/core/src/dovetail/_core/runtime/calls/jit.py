@@ -38,7 +38,12 @@ from dovetail._core.runtime.calls.staged_program import JitOptions, StagedProgra
 from dovetail._core.runtime.devices import process_ends
 from dovetail._core.runtime.devices.sharding import as_sharding
 from dovetail._core.runtime.programs import compilation
-from dovetail._core.runtime.programs.arguments import from_foreign, resolve_asked, resolve_place
+from dovetail._core.runtime.programs.arguments import (
+    check_divisions,
+    from_foreign,
+    resolve_asked,
+    resolve_place,
+)
 from dovetail._core.trace.mutable_references import Ref
 from dovetail._core.trace.state import evaluation_trace, state
 from dovetail._core.trace.tracer import Tracer
@@ -382,6 +387,7 @@ class JitFunction:
         if self.options.device is not None:
             return as_sharding(self.options.device)
         name, describe = self.options.name, staged.describe
+        check_divisions(arguments.leaves, describe)
         if staged.asked is not None:
             return resolve_asked(arguments.leaves, staged.asked, name, describe)
         return resolve_place(arguments.leaves, name, describe)

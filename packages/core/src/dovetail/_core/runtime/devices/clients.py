@@ -33,6 +33,9 @@ __all__ = [
     "describe_device",
     "device_count",
     "devices",
+    "host_count",
+    "host_id",
+    "host_ids",
     "is_addressable",
     "is_compile_only",
     "is_device",
@@ -415,6 +418,21 @@ def process_indices(backend: str | Client | None = None) -> list[int]:
 def process_count(backend: str | Client | None = None) -> int:
     """The number of processes that share the platform."""
     return len(process_indices(backend))
+
+
+def host_count(backend: str | Client | None = None) -> int:
+    """An old name of `process_count`."""
+    return process_count(backend)
+
+
+def host_id(backend: str | Client | None = None) -> int:
+    """An old name of `process_index`."""
+    return process_index(backend)
+
+
+def host_ids(backend: str | Client | None = None) -> list[int]:
+    """An old name of `process_indices`."""
+    return process_indices(backend)
 
 
 _backend: Final = backend  # the functions above have an argument of that name

@@ -134,6 +134,12 @@ class NamedSharding(Sharding):
     def _parts(self, shape: Shape) -> Shape:
         """Into how many parts each dimension is divided."""
         self.check_compatible_aval(shape)
+        if self.spec.unreduced:
+            raise NotImplementedError(
+                f"{self.spec} says that what devices hold is still to be reduced along an axis, "
+                "which no array or value of a program is yet; reduce it where it is computed, as "
+                "lax.psum does inside shard_map, and leave unreduced out"
+            )
         sizes = self.mesh.shape
         entries = (*self.spec, *(None,) * (len(shape) - len(self.spec)))
         parts = tuple(math.prod(sizes[axis] for axis in axes_of(entry)) for entry in entries)

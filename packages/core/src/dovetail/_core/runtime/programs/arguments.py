@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dovetail._core.base import caches, dtypes
-from dovetail._core.base.errors import DeviceMismatchError
+from dovetail._core.base.errors import DeviceMismatchError, ShapeError
 from dovetail._core.base.memory_errors import OutOfMemoryError
 from dovetail._core.ir.abstract_mesh import AbstractMesh
 from dovetail._core.ir.avals import aval_of, make_aval
@@ -35,6 +35,7 @@ from dovetail._core.trace.current_mesh import current_mesh
 
 __all__ = [
     "argument_buffer",
+    "check_divisions",
     "from_foreign",
     "literal_value",
     "place_host_argument",
@@ -251,6 +252,26 @@ def _on_one_device(shardings: Sequence[Any], results: Sequence[Any], known: Sequ
         [None if s is None else on_its_device(s) for s in places] for places in (shardings, results)
     )
     return Placement(own, asked or None, SingleDeviceSharding(first._device))
+
+
+def check_divisions(leaves: Sequence[Any], describe: Callable[[int], str]) -> None:
+    """Raise unless abstract arguments can be divided as their shardings say; arrays are.
+
+    Args:
+        leaves: the flat arguments.
+        describe: returns a phrase for an argument by its index, for the message.
+
+    Raises:
+        ShapeError: one cannot.
+    """
+    for number, leaf in enumerate(leaves):
+        place = None if isinstance(leaf, (Array, KeyArray)) else _committed_place(leaf)
+        if place is None or len(place._device_list) == 1:
+            continue
+        try:
+            place.shard_shape(leaf.shape)
+        except ShapeError as error:
+            raise ShapeError(f"{describe(number)}: {error}") from None
 
 
 def misplaced(leaves: Sequence[Any], shardings: Sequence[Any]) -> int | None:

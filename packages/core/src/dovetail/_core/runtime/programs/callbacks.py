@@ -27,6 +27,7 @@ from dovetail._core.runtime.arrays.array import Array, KeyArray, wrap_as, wrap_v
 from dovetail._core.runtime.arrays.failures import keep
 from dovetail._core.runtime.arrays.transfer import array_from_value
 from dovetail._core.runtime.devices import clients
+from dovetail._core.runtime.devices.placement import Placement
 from dovetail._core.runtime.devices.sharding import SingleDeviceSharding
 from dovetail._core.runtime.programs import effects
 from dovetail._core.runtime.programs.arguments import literal_value, resolve_device
@@ -130,6 +131,9 @@ def _call_now(call: HostCall, args: Sequence[Any]) -> list[Any]:
     if call.ordered:
         effects.wait_for_ordered()
     sharding, committed = resolve_device(args, call.caller)
+    call.check_device(sharding._device_list)
+    if isinstance(sharding, Placement):
+        sharding = sharding._replicated
     place = _host_place()
     arrays = [_as_array(arg, aval, place) for arg, aval in zip(args, call.avals_in, strict=True)]
     results = _called(call, arrays)
@@ -160,11 +164,12 @@ def _on_host_device(place: SingleDeviceSharding | None) -> contextlib.AbstractCo
 
 
 def _argument(value: Any, aval: Any, place: SingleDeviceSharding | None) -> Any:
-    """An argument from a program, as an array on the host."""
+    """An argument from a program, or a device's part of it, as an array on the host."""
     if place is None:
         return value
     key_dtype = aval.dtype if isinstance(aval.dtype, dtypes.ExtendedDType) else None
-    return wrap_value(key_dtype, buffers.put(value, physical_aval(aval), place))
+    own = physical_aval(aval).update(shape=value.shape)
+    return wrap_value(key_dtype, buffers.put(value, own, place))
 
 
 def _as_array(arg: Any, aval: Any, place: SingleDeviceSharding | None) -> Any:

@@ -6,13 +6,14 @@ it has found; the answer is a program for the part of one device.
 
 from __future__ import annotations
 
+import itertools
 import math
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from dovetail._core.base.bindings import JaxRuntimeError, xla_client
+from dovetail._core.base.bindings import JaxRuntimeError, _jax, xla_client
 from dovetail._core.base.errors import ShapeError
 from dovetail._core.base.locks import shared_lock
 from dovetail._core.hlo.collectives import ManualAxes
@@ -39,6 +40,8 @@ __all__ = ["dividing"]
 def dividing(lowered: LoweredModule | EquationProgram, place: Any) -> Iterator[None]:
     """A scope for compiling a program: the compiler's questions about its calls are answered.
 
+    The calls that it divides itself, along their batch dimensions, are made known to it.
+
     Args:
         lowered: the program.
         place: where it runs.
@@ -47,7 +50,7 @@ def dividing(lowered: LoweredModule | EquationProgram, place: Any) -> Iterator[N
         Exception: what was raised while a call was divided.
         NotImplementedError: the compiler does not ask.
     """
-    _register()
+    _register(lowered)
     asked = {call.number: _Question(call, place) for call in lowered.partitioned}
     _asked.update(asked)
     try:
@@ -190,22 +193,28 @@ def _check_devices(division: Division, mesh: Mesh, name: str) -> None:
 # what the compiler calls
 
 _asked: Final[dict[int, _Question]] = {}
-_registered: Final[set[str]] = set()
+_registered: Final[set[tuple[str, str]]] = set()
 _lock: Final = shared_lock()
 
 
-def _register() -> None:
-    """Tell all compilers of this process whom to ask."""
+def _register(lowered: LoweredModule | EquationProgram) -> None:
+    """Tell all compilers of this process which calls to divide, and whom to ask of others."""
+    targets = {*lowered.divisible, *([TARGET] if lowered.partitioned else ())}
     with _lock:
-        libraries = {"": None} | {plugin.name: plugin.capsule for plugin in loaded_plugins()}
-        for name, capsule in libraries.items():
-            if name in _registered:
+        libraries: dict[str, dict[str, Any]] = {"": {}}
+        libraries |= {plugin.name: {"c_api": plugin.capsule} for plugin in loaded_plugins()}
+        for (name, options), target in itertools.product(libraries.items(), targets):
+            if (name, target) in _registered:
                 continue
-            options = {} if capsule is None else {"c_api": capsule}
-            xla_client.register_custom_call_partitioner(
-                TARGET, _propagated, _partitioned, _inferred, True, **options
-            )
-            _registered.add(name)
+            if target == TARGET:
+                xla_client.register_custom_call_partitioner(
+                    TARGET, _propagated, _partitioned, _inferred, True, **options
+                )
+            else:
+                # A compiler that cannot be told gathers the operands, which is slow but right.
+                with suppress(JaxRuntimeError):
+                    _jax.register_custom_call_as_batch_partitionable(target, **options)
+            _registered.add((name, target))
 
 
 def _partitioned(

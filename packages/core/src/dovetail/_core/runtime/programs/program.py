@@ -14,6 +14,7 @@ from dovetail._core.hlo.inspections import Inspection
 from dovetail._core.ir.avals import AbstractToken, outer_aval, physical_aval, runtime_token
 from dovetail._core.ir.effects import host_effects
 from dovetail._core.ir.jaxpr import ordered_effects
+from dovetail._core.ops.callbacks.calls import HostCall
 from dovetail._core.runtime.arrays import buffers, guards
 from dovetail._core.runtime.arrays.array import Array, KeyArray, array_from_buffer, wrap_value
 from dovetail._core.runtime.arrays.failures import original
@@ -447,6 +448,9 @@ def compile_module(
         ValueError: there is no such compiler option.
     """
     _inspect(lowered, sharding)
+    for call in lowered.host_callbacks:
+        if isinstance(call, HostCall):
+            call.check_device(sharding._device_list)
     check_results_fit(lowered, sharding)
     with _divided(lowered, sharding):
         executable = compilation.compile_executable(lowered, sharding, compiler_options)
@@ -455,8 +459,8 @@ def compile_module(
 
 
 def _divided(lowered: LoweredModule | EquationProgram, sharding: Any) -> Any:
-    """A scope for compiling, in which the compiler may ask how calls are divided."""
-    if not lowered.partitioned:
+    """A scope for compiling, in which the compiler knows how calls are divided, or may ask."""
+    if not lowered.partitioned and not lowered.divisible:
         return contextlib.nullcontext()
     from dovetail._core.runtime.programs.partitioners import dividing  # deferred: seldom needed
 
