@@ -22,9 +22,10 @@ from dovetail._core.ir.avals import physical_aval
 from dovetail._core.ir.jaxpr import Literal
 from dovetail._core.ops.callbacks.buffers import BufferCall
 from dovetail._core.ops.callbacks.calls import HostCall, set_host
+from dovetail._core.ops.callbacks.failing import answering
 from dovetail._core.runtime.arrays import buffers
 from dovetail._core.runtime.arrays.array import Array, KeyArray, wrap_as, wrap_value
-from dovetail._core.runtime.arrays.failures import keep
+from dovetail._core.runtime.arrays.failures import CallbackFailure, keep, original
 from dovetail._core.runtime.arrays.transfer import array_from_value
 from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices.placement import Placement
@@ -79,7 +80,14 @@ def _of_values(call: HostCall) -> Callable[..., tuple[Any, ...]]:
             ]
             return (*tokens, *_called(call, arrays))
 
-        return _outside_of_programs(compute)
+        try:
+            with answering(call.failures):
+                return _outside_of_programs(compute)
+        except CallbackFailure as error:
+            if call.failures is None or not call.failures.add(original(error)):
+                raise
+            physical = map(physical_aval, call.avals_out)
+            return (*tokens, *(np.zeros(aval.shape, aval.dtype) for aval in physical))
 
     return run
 
@@ -93,7 +101,12 @@ def _of_buffers(call: BufferCall) -> Callable[..., None]:
                 _add_note(error, call)
                 raise
 
-        _outside_of_programs(compute)
+        try:
+            with answering(call.failures):
+                _outside_of_programs(compute)
+        except CallbackFailure as error:
+            if call.failures is None or not call.failures.add(original(error)):
+                raise
 
     return run
 
