@@ -2,7 +2,8 @@
 
 Where a call of Python fails, XLA ends the part of the program that runs on that device. The other
 devices then wait for it in the next operation that they have in common, and a minute later the
-process ends. So the call returns zeros instead, and the program, which is waited for, raises.
+process ends. So the call returns something instead, NaN where there is one, and the program, which
+is waited for, raises.
 """
 
 from __future__ import annotations

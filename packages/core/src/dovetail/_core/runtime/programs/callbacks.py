@@ -86,10 +86,15 @@ def _of_values(call: HostCall) -> Callable[..., tuple[Any, ...]]:
         except CallbackFailure as error:
             if call.failures is None or not call.failures.add(original(error)):
                 raise
-            physical = map(physical_aval, call.avals_out)
-            return (*tokens, *(np.zeros(aval.shape, aval.dtype) for aval in physical))
+            return (*tokens, *(_nothing(physical_aval(aval)) for aval in call.avals_out))
 
     return run
+
+
+def _nothing(aval: Any) -> np.ndarray[Any, Any]:
+    """What stands for a result that there is not: other processes may go on with it for a while."""
+    inexact = dtypes.issubdtype(aval.dtype, np.inexact)
+    return np.full(aval.shape, np.nan if inexact else 0, aval.dtype)
 
 
 def _of_buffers(call: BufferCall) -> Callable[..., None]:
