@@ -184,9 +184,12 @@ class TestStages:
         assert compiled.cost_analysis()["flops"] > 0
         assert compiled.memory_analysis().argument_size_in_bytes == 128
         assert "HloModule" in compiled.as_text()
-        assert compiled.out_info == {"out": dt.ShapeDtypeStruct((4, 4), np.float32)}
+        struct = dt.ShapeDtypeStruct((4, 4), np.float32)
+        assert lowered.out_info == {"out": struct}
+        place = compiled.output_shardings["out"]
+        assert compiled.out_info == {"out": struct.update(sharding=place)}
         np.testing.assert_allclose(compiled(x, y)["out"], np.sin(x), rtol=1e-6)
-        assert f.eval_shape(x, y) == compiled.out_info
+        assert f.eval_shape(x, y) == lowered.out_info
         with pytest.raises(ValueError, match="dialect"):
             lowered.as_text("rust")
 

@@ -260,9 +260,13 @@ def play(
     matrices: int,
     aliases: Any = (),
     row_major: bool = False,
+    batch_dims: int | None = None,
     **attributes: Any,
 ) -> list[Any]:
     """In place of `kernel_call`."""
+    batch = matrices - 2 if batch_dims is None else batch_dims
+    shapes = [*(tuple(v.type.shape) for v in operands), *(out.shape for out in outs)]
+    assert len({shape[:batch] for shape in shapes}) == 1  # several devices may share the calls
     for operand, result in dict(aliases).items():
         assert tuple(operands[operand].type.shape) == outs[result].shape
     avals = [
@@ -276,9 +280,9 @@ def play(
             target, [np.asarray(a) for a in arrays], outs, matrices, row_major, attributes
         )
 
-    shapes = [dt.ShapeDtypeStruct(out.shape, out.dtype) for out in outs]
+    types = [dt.ShapeDtypeStruct(out.shape, out.dtype) for out in outs]
     return context.lower_function(  # type: ignore[no-any-return]
-        lambda *args: dt.pure_callback(on_host, tuple(shapes), *args), avals
+        lambda *args: dt.pure_callback(on_host, tuple(types), *args), avals
     )(*operands)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -209,3 +210,64 @@ def test_what_cannot_be_called(
 ) -> None:
     with pytest.raises(error, match=message):
         dt.jit(function)(_placed())
+
+
+def _fail(*args: Any) -> Any:
+    raise KeyError("no such row")
+
+
+#: Ways to call Python while devices have operations in common, or are about to.
+FAILING: dict[str, Callable[[Any], Any]] = {
+    "result": lambda x: dt.pure_callback(_fail, _type(x), x),
+    "used": lambda x: dt.pure_callback(_fail, _type(x), x) + x.sum(),
+    "in a loop": lambda x: lax.fori_loop(
+        0, 3, lambda _, y: dt.pure_callback(_fail, _type(x), y), x
+    ),
+    "in order": lambda x: io_callback(_fail, _type(x), x, ordered=True),
+    "debug": lambda x: (dt.debug.callback(_fail, x), x.sum())[1],
+    "parts": lambda x: (dt.debug.callback(_fail, x, partitioned=True), x.sum())[1],
+    "in parts": _in_parts(
+        lambda x: dt.pure_callback(_fail, _type(x), x) + lax.psum(x, "x"), "x", "y"
+    ),
+    "buffers": lambda x: buffer_callback(_fail, _type(x))(x) + x.sum(),
+}
+
+
+@pytest.mark.parametrize("name", FAILING)
+def test_exceptions_end_no_process_and_let_no_device_wait(name: str) -> None:
+    function = dt.jit(FAILING[name])
+    for _ in range(2):
+        with pytest.raises(KeyError, match="no such row") as raised:
+            function(_placed())
+        assert any("raised by _fail" in note for note in raised.value.__notes__)
+    dt.effects_barrier()
+    np.testing.assert_array_equal(dt.jit(_pure)(_placed()), X * 2)
+
+
+def test_an_exception_is_that_of_its_call() -> None:
+    def check(x: Any) -> Any:
+        if float(x[0, 0]) > 50:
+            raise ValueError("large")
+        return np.asarray(x)
+
+    function = dt.jit(lambda x: dt.pure_callback(check, _type(x), x))
+    small, large = _placed(), _placed() + 100
+
+    def call(number: int) -> bool:
+        try:
+            return bool((function(small if number % 2 else large) == small).all())
+        except ValueError:
+            return False
+
+    with ThreadPoolExecutor(3) as threads:
+        assert list(threads.map(call, range(12))) == [False, True] * 6
+
+
+def test_computing_in_a_callback() -> None:
+    """On one device; those of the program wait for it."""
+    double = dt.jit(lambda x: x * 2)
+    outer = dt.jit(lambda x: dt.pure_callback(lambda x: double(x + 0), _type(x), x) + x.sum())
+    np.testing.assert_array_equal(outer(_placed()), X * 2 + X.sum())
+    nested = dt.jit(lambda x: dt.pure_callback(lambda _: double(_placed()), _type(x), x))
+    with pytest.raises(RuntimeError, match="is called in a callback of a program that does, too"):
+        nested(_placed())

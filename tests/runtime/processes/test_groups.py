@@ -16,6 +16,12 @@ def test_arrays_and_programs(launch, count, devices):
     assert {f"[{number}] all is well" for number in range(count)} <= lines
 
 
+def test_callbacks(launch):
+    ended = launch("callbacks.py", 2, devices=2)
+    assert ended.returncode == 0, ended.stdout
+    assert ended.stdout.count("all is well") == 2
+
+
 def test_exchanges(launch):
     ended = launch("exchange.py", 2, "fail", devices=2)
     assert ended.returncode == 7, ended.stdout

@@ -725,6 +725,7 @@ def names_in_trace_key() -> list[str]:
         *(name for name in config if config.option(name).affects_tracing),
         "named_axes",
         "mesh",
+        "no_collectives",
     ]
 
 

@@ -13,6 +13,7 @@ from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.effects import io_effect
 from dovetail._core.ir.jaxpr import Effects, no_effects
 from dovetail._core.ops.callbacks.calls import FlatCallback, target_of
+from dovetail._core.ops.callbacks.failing import Failures
 from dovetail._core.ops.callbacks.values import (
     ValueCallback,
     batched_by_method,
@@ -41,12 +42,14 @@ class BufferCall:
     Attributes:
         callback: the function; `out_tree` is the structure of its output buffers.
         where: the line in the user's code.
+        failures: where its exceptions go in a program over several devices, else None.
     """
 
     caller: ClassVar[str] = "buffer_callback"
 
     callback: FlatCallback
     where: str
+    failures: Failures | None = None
 
     def on_buffers(self, context: Any, buffers: Sequence[Any]) -> None:
         """Call the function.
@@ -105,7 +108,8 @@ class BufferCallback(ValueCallback):
                 f"buffer_callback: programs for {' and '.join(context.platforms)} cannot give "
                 f"Python their memory (used at {where}); dovetail.pure_callback gives it copies"
             )
-        index = context.host_callback(BufferCall(callback, where))
+        failures = None if context.partitioning is None else Failures()
+        index = context.host_callback(BufferCall(callback, where, failures))
         row_major = [tuple(range(len(a.shape)))[::-1] for a in context.avals_in]
         if has_side_effect and context.partitioning is not None and context.manual is None:
             raise NotImplementedError(

@@ -15,6 +15,7 @@ from dovetail._core.ir.avals import abstract_token, aval_of
 from dovetail._core.ir.effects import HostEffect, debug_effect
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo
 from dovetail._core.ir.partition_spec import PartitionSpec
+from dovetail._core.ops.callbacks.failing import Failures
 from dovetail._core.ops.control.scan import scan_p
 from dovetail._core.trace.divisions import Labels, gathered_labels
 from dovetail._core.trace.primitive import Primitive
@@ -99,6 +100,7 @@ class HostCall:
         ordered: whether it takes and returns a token.
         where: the line in the user's code.
         device: the device that makes it, None for the first one of the program.
+        failures: where its exceptions go in a program over several devices, else None.
     """
 
     caller: str
@@ -108,6 +110,7 @@ class HostCall:
     ordered: bool
     where: str
     device: Any = None
+    failures: Failures | None = None
 
     def check_device(self, devices: Sequence[Any]) -> None:
         """Raise ValueError unless it is made by one of these, those of the program."""
@@ -254,7 +257,8 @@ def call_in_program(
     ordered = effect is not None and effect.ordered
     avals_in, avals_out = tuple(context.avals_in), tuple(context.avals_out)
     device = _device_of(sharding)
-    call = HostCall(caller, callback, avals_in, avals_out, ordered, where, device)
+    failures = None if context.partitioning is None else Failures()
+    call = HostCall(caller, callback, avals_in, avals_out, ordered, where, device, failures)
     position = 0
     if device is not None and context.manual is not None:
         raise NotImplementedError(

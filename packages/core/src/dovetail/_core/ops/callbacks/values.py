@@ -267,7 +267,8 @@ def pure_callback(
             several devices.
 
     A program over several devices calls it once, with whole values, and all devices get the
-    results; inside `dovetail.shard_map` each device calls it with its part.
+    results; inside `dovetail.shard_map` each device calls it with its part. Such a program is
+    waited for, and raises what the function raises. The function cannot run another one.
 
     An exception in the function is raised where the result is first needed.
 
@@ -340,7 +341,8 @@ def io_callback(
         NotImplementedError: `sharding` is on several devices.
 
     A program over several devices calls it once, with whole values, and all devices get the
-    results; inside `dovetail.shard_map` each device calls it with its part.
+    results; inside `dovetail.shard_map` each device calls it with its part. Such a program is
+    waited for, and raises what the function raises. The function cannot run another one.
 
     An exception in the function is raised where the results of the program are first needed, or by
     `dovetail.effects_barrier`.

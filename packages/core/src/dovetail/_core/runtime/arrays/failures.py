@@ -12,7 +12,7 @@ from typing import Final
 
 from dovetail._core.base.locks import shared_lock
 
-__all__ = ["keep", "original", "was_raised"]
+__all__ = ["CallbackFailure", "keep", "original", "was_raised"]
 
 # Few, since an exception keeps its frames and all their values alive.
 _MOST: Final = 16

@@ -22,9 +22,10 @@ from dovetail._core.ir.avals import physical_aval
 from dovetail._core.ir.jaxpr import Literal
 from dovetail._core.ops.callbacks.buffers import BufferCall
 from dovetail._core.ops.callbacks.calls import HostCall, set_host
+from dovetail._core.ops.callbacks.failing import answering
 from dovetail._core.runtime.arrays import buffers
 from dovetail._core.runtime.arrays.array import Array, KeyArray, wrap_as, wrap_value
-from dovetail._core.runtime.arrays.failures import keep
+from dovetail._core.runtime.arrays.failures import CallbackFailure, keep, original
 from dovetail._core.runtime.arrays.transfer import array_from_value
 from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices.placement import Placement
@@ -79,9 +80,21 @@ def _of_values(call: HostCall) -> Callable[..., tuple[Any, ...]]:
             ]
             return (*tokens, *_called(call, arrays))
 
-        return _outside_of_programs(compute)
+        try:
+            with answering(call.failures):
+                return _outside_of_programs(compute)
+        except CallbackFailure as error:
+            if call.failures is None or not call.failures.add(original(error)):
+                raise
+            return (*tokens, *(_nothing(physical_aval(aval)) for aval in call.avals_out))
 
     return run
+
+
+def _nothing(aval: Any) -> np.ndarray[Any, Any]:
+    """What stands for a result that there is not: other processes may go on with it for a while."""
+    inexact = dtypes.issubdtype(aval.dtype, np.inexact)
+    return np.full(aval.shape, np.nan if inexact else 0, aval.dtype)
 
 
 def _of_buffers(call: BufferCall) -> Callable[..., None]:
@@ -93,7 +106,12 @@ def _of_buffers(call: BufferCall) -> Callable[..., None]:
                 _add_note(error, call)
                 raise
 
-        _outside_of_programs(compute)
+        try:
+            with answering(call.failures):
+                _outside_of_programs(compute)
+        except CallbackFailure as error:
+            if call.failures is None or not call.failures.add(original(error)):
+                raise
 
     return run
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,6 +16,7 @@ from dovetail._core.ir.avals import AbstractToken, outer_aval, physical_aval, ru
 from dovetail._core.ir.effects import host_effects
 from dovetail._core.ir.jaxpr import ordered_effects
 from dovetail._core.ops.callbacks.calls import HostCall
+from dovetail._core.ops.callbacks.failing import check_devices_are_free, watching
 from dovetail._core.runtime.arrays import buffers, guards
 from dovetail._core.runtime.arrays.array import Array, KeyArray, array_from_buffer, wrap_value
 from dovetail._core.runtime.arrays.failures import original
@@ -73,6 +75,7 @@ class LoadedProgram:
         "__weakref__",
         "_blocks",
         "_empty",
+        "_failures",
         "_handlers",
         "_key_dtypes",
         "_meeting",
@@ -80,7 +83,9 @@ class LoadedProgram:
         "_ordered",
         "_seen",
         "_small",
+        "_spread",
         "_tokens",
+        "_turn",
         "calls_host",
         "constants",
         "donated",
@@ -103,7 +108,8 @@ class LoadedProgram:
         self.name = lowered.name
         self.executable = executable
         self.sharding = sharding
-        spread = len(sharding._device_list) > 1 and not is_local(sharding)
+        self._spread = len(sharding._device_list) > 1
+        spread = self._spread and not is_local(sharding)
         self.exchanges = spread and exchanges(executable)
         self._meeting = meeting_of(lowered) if spread else None
         self._members = processes_of(sharding) if spread else frozenset()
@@ -114,6 +120,9 @@ class LoadedProgram:
         self.out_avals = lowered.out_avals
         self.effects = lowered.effects
         self.calls_host = bool(lowered.host_callbacks)
+        places = [getattr(call, "failures", None) for call in lowered.host_callbacks]
+        self._failures = [place for place in places if place is not None]
+        self._turn = threading.Lock()
         seen = host_effects(lowered.effects)
         self._seen = bool(seen)
         self._ordered = bool(ordered_effects(frozenset(seen)))
@@ -211,6 +220,8 @@ class LoadedProgram:
                 for aval, place in zip(self.physical_out_avals, self.out_shardings, strict=True)
             ]
         process_ends.check()
+        if self._spread:
+            check_devices_are_free(self.name)
         if self.exchanges or self._meeting is not None:
             self._meet()
         if config.no_execution.value:
@@ -221,7 +232,10 @@ class LoadedProgram:
         if self.constants:
             arguments = [*self.constants, *arguments]
         if self.calls_host or self._seen:
-            results = self._execute_with_effects(arguments, handlers)
+            with (
+                watching(self._failures, self._turn) if self._failures else contextlib.nullcontext()
+            ):
+                results = self._execute_with_effects(arguments, handlers)
         else:
             results = self._execute(arguments, handlers)
         outs: list[Any] = [
@@ -281,8 +295,12 @@ class LoadedProgram:
                     run = self.executable.execute_sharded(arguments)
                     results: list[Any] = run.consume_with_handlers(handlers)
                     call.results = results[:1] if self.exchanges else []
-                if self._seen:
-                    effects.give_token(results.pop(), self._ordered)
+                token = results.pop() if self._seen else None
+                if token is not None:
+                    effects.give_token(token, self._ordered)
+            if self._failures:  # what they raise is raised here
+                for buffer in (*results, *([] if token is None else [token])):
+                    buffers.wait(buffer)
         except (JaxRuntimeError, ValueError) as error:
             cause = original(error)
             if cause is error:
