@@ -18,6 +18,8 @@ import dovetail.nn
 import dovetail.numpy as jnp
 from dovetail import lax
 from dovetail.errors import ShardingTypeError
+from dovetail.extend import Primitive
+from dovetail.extend.divisions import labels_along
 from dovetail.sharding import AxisType, NamedSharding
 from dovetail.sharding import PartitionSpec as P
 
@@ -43,6 +45,11 @@ I = _array((8,), "x", dtype=np.int32)  # noqa: E741
 IMAGE = _array((8, 3, 8, 8), "x")
 ROWS = _array((1, 3, 8, 8), None, None, "x")
 KERNEL = _array((4, 3, 2, 2))
+
+
+RULELESS = Primitive("test_explicit_types_ruleless")  # of somebody who knows of no divisions
+RULELESS.define("abstract", lambda x: x)
+
 
 #: name: (function, operands, the types of the results).
 TYPES: dict[str, tuple[Any, tuple[Any, ...], str]] = {
@@ -298,10 +305,15 @@ AMBIGUOUS: dict[str, tuple[Any, tuple[Any, ...], str]] = {
         (A,),
         "cond: result 0 of the branches",
     ),
-    "no rule": (
+    "groups": (
         lambda a: lax.ragged_dot(a, jnp.ones((2, 4, 3)), np.array([4, 4], np.int32)),
         (A,),
-        r"ragged_dot_general: it does not say how .*operand 0 is float32\[8@x,4\]",
+        "ragged_dot_general: operand 0 .*takes groups along that dimension",
+    ),
+    "no rule": (
+        RULELESS.bind,
+        (A,),
+        r"test_explicit_types_ruleless: it does not say how .*its operand is float32\[8@x,4\]",
     ),
 }
 
@@ -419,6 +431,18 @@ def test_a_derivative_settles_nothing_for_programs() -> None:
         dt.grad(lambda w: (A @ w).sum())(W)
         with pytest.raises(ShardingTypeError, match="ambiguous"):
             product(A, _array((8, 6), "x"))
+
+
+def test_primitives_of_others_have_the_rule() -> None:
+    each_row = Primitive("test_explicit_types_each_row")
+    each_row.define("abstract", lambda x: x)
+    each_row.define("lower", lambda context, x: context.op("stablehlo.negate", [x], x.type))
+    each_row.define("labels", lambda avals, results: labels_along(avals, results, 1, "sees all of"))
+    found = each_row.bind(A)
+    assert str(dt.typeof(found)) == "float32[8@x,4]"
+    np.testing.assert_array_equal(found, -A)
+    with pytest.raises(ShardingTypeError, match="dimension 1 over the axis 'x', and it sees all"):
+        each_row.bind(K)
 
 
 def test_typeof() -> None:

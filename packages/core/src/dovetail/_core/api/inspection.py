@@ -321,9 +321,8 @@ def eval_shape(fun: Callable[..., Any], *args: PyTree, **kwargs: PyTree) -> PyTr
     """
     check_callable(fun, "eval_shape")
     if all(hasattr(fun, name) for name in ("lower", "trace", "eval_shape")):
-        return cast(Any, fun).eval_shape(
-            *args, **kwargs
-        )  # a jitted function, which knows its shardings
+        jitted = cast(Any, fun)  # it knows its shardings
+        return jitted.eval_shape(*args, **kwargs)
     leaves, tree = pytree.flatten((args, kwargs))
     info = debug_info("eval_shape", fun, args, kwargs)
     flat = FlatFunction(fun, tree, keywords=True)

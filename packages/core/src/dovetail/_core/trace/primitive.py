@@ -217,6 +217,8 @@ class Primitive:
     def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
         """Which dimensions of operands and results are divided alike over the axes of a mesh.
 
+        `dovetail.extend.divisions` has functions for the usual cases.
+
         Args:
             avals: the avals of the operands.
             results: the avals of the results.

@@ -122,11 +122,8 @@ class Tile(Linear):
         shape = tuple(n * r for n, r in zip(x.shape, reps, strict=True))
         return make_aval(shape, x.dtype, x.weak_type)
 
-    def labels(
-        self, avals: Sequence[Any], results: Sequence[Any], *, reps: tuple[int, ...]
-    ) -> Labels:
-        own = [d if n == 1 else None for d, n in enumerate(reps)]
-        return Labels([own], [own], why="repeats")
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
+        return divided_alike(avals, results)
 
     def reference(self, x: Any, *, reps: tuple[int, ...]) -> Any:
         return np.tile(x, reps)

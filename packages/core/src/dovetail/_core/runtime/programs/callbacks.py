@@ -152,7 +152,7 @@ set_host(_call_now)
 def _host_place() -> SingleDeviceSharding | None:
     """Where callbacks compute: not on the program's device, which waits for them."""
     try:
-        return SingleDeviceSharding(clients.devices("cpu")[0])
+        return SingleDeviceSharding(clients.local_devices(backend="cpu")[0])
     except BackendUnavailableError:
         return None
 
