@@ -268,6 +268,16 @@ def test_meshes_and_kinds_of_axes(name: str, mesh: Any) -> None:
         np.testing.assert_allclose(result, plain, rtol=2e-5, atol=1e-6)
 
 
+def test_a_mesh_of_one_device() -> None:
+    with dt.set_mesh(dt.make_mesh((1,), ("x",))):
+        for result in (
+            jnp.zeros(4, out_sharding=P("x")),
+            jnp.arange(4.0, out_sharding=P("x")),
+            random.normal(KEY, (4,), out_sharding=P("x")),
+        ):
+            assert str(dt.typeof(result)) == "float32[4@x]"
+
+
 #: The sharding: parts of the message, for results of shape (8, 6).
 REFUSED: list[tuple[Any, str]] = [
     (P("z"), r"out_sharding is P\('z'\); .* has no axis 'z'"),
