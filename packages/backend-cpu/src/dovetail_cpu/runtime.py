@@ -12,7 +12,6 @@ from typing import Any, Final
 from jaxlib import _jax, version, xla_client
 
 from dovetail.extend import BackendUnavailableError, Client, ProcessGroup
-from dovetail_cpu.connections import make_gloo
 
 OPTIONS: Final = ("asynchronous", "num_devices", "retained_memory")
 
@@ -101,6 +100,8 @@ def _nothing() -> None:
 def _collectives(kind: object, processes: ProcessGroup) -> tuple[Any, Callable[[], object]]:
     """What the processes exchange data by, and what to call once the client is there."""
     if kind == "gloo":
+        from dovetail_cpu.connections import make_gloo  # deferred: loads sockets
+
         return make_gloo(processes)
     if kind == "mpi":
         mpi: Any = _jax.make_mpi_collectives()

@@ -276,7 +276,8 @@ def lower_jaxpr(
                     attributes["sdy.sharding"] = partitioning.sharding(
                         own.mesh.shape_tuple, own.spec, ndim
                     )
-                elif mesh.explicit_axes and aval.size:  # XLA does not divide what is empty
+                elif mesh is not None and mesh.explicit_axes and aval.size:
+                    # XLA does not divide what is empty.
                     spec = PartitionSpec() if aval.division is None else aval.division.spec
                     attributes["sdy.sharding"] = partitioning.of_type(mesh, spec, ndim)
         for number in donors:

@@ -198,7 +198,7 @@ def _watch(buffer: Any) -> None:
                 group.check()
             continue
         if not apart and now - since > group.GRACE:
-            apart = group.dead().keys() & processes_of(place) and group.disconnect()
+            apart = bool(group.dead().keys() & processes_of(place)) and group.disconnect()
         if now - since > (_LATEST if apart else group.GRACE):
             _stuck.append(buffer)
             group.check(processes_of(place))
