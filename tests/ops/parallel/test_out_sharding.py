@@ -268,6 +268,23 @@ def test_meshes_and_kinds_of_axes(name: str, mesh: Any) -> None:
         np.testing.assert_allclose(result, plain, rtol=2e-5, atol=1e-6)
 
 
+def test_an_array_that_is_filled_is_anywhere() -> None:
+    device = dt.devices()[2]
+    place = dt.sharding.SingleDeviceSharding(device)
+    for call in (lambda s: lax.full(4, 1, sharding=s), lambda s: lax.full_like(A, 2, sharding=s)):
+        assert call(place).devices() == {device}
+
+
+def test_a_mesh_of_one_device() -> None:
+    with dt.set_mesh(dt.make_mesh((1,), ("x",))):
+        for result in (
+            jnp.zeros(4, out_sharding=P("x")),
+            jnp.arange(4.0, out_sharding=P("x")),
+            random.normal(KEY, (4,), out_sharding=P("x")),
+        ):
+            assert str(dt.typeof(result)) == "float32[4@x]"
+
+
 #: The sharding: parts of the message, for results of shape (8, 6).
 REFUSED: list[tuple[Any, str]] = [
     (P("z"), r"out_sharding is P\('z'\); .* has no axis 'z'"),

@@ -21,7 +21,6 @@ from dovetail.extend.arguments import (
     inexact_pair,
     integer,
     literal,
-    placed,
     promoted_pair,
     requested_dtype,
     value,
@@ -31,7 +30,7 @@ from dovetail.extend.unchecked import iota_like, position_dtype
 from dovetail.lax import reduce_max_p
 from dovetail.numpy.averages import count_of
 from dovetail.numpy.averages import mean as mean_of
-from dovetail.numpy.compiled import compiled_with, plain
+from dovetail.numpy.compiled import compiled_with, divided_program, plain
 from dovetail.numpy.conditions import as_mask, pick
 from dovetail.numpy.reductions import kept, strong, summed
 from dovetail.numpy.shapes import expand_dims, operand
@@ -398,7 +397,7 @@ def one_hot(
         from dovetail.numpy.creation import asarray  # deferred: needed only for lists
 
         x = asarray(x)
-    return placed("one_hot", _one_hot(x, count, target, axis), out_sharding)
+    return divided_program("one_hot", out_sharding, _one_hot)(x, count, target, axis)
 
 
 @compiled_with("num_classes", "dtype", "axis")

@@ -6,7 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import Any, Final, TypeVar, cast
 
-from dovetail.extend.arguments import divided
+from dovetail.extend.arguments import divided, placed
+from dovetail.extend.avals import Tracer
 from dovetail.extend.eager import compile_eager
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -57,7 +58,14 @@ def divided_program(function: str, out_sharding: Any, program: F) -> F:
     """
     if out_sharding is None:
         return program
-    return cast("F", functools.partial(_divided(function, program), out_sharding))
+
+    def call(*args: Any) -> Any:
+        result = _divided(function, program)(out_sharding, *args)
+        if not isinstance(result, Tracer) and result.sharding.num_devices == 1:
+            return placed(function, result, out_sharding)  # programs on one device know no meshes
+        return result
+
+    return cast("F", call)
 
 
 @functools.cache

@@ -122,6 +122,15 @@ def zeros(
     Returns:
         An array.
 
+    Differs:
+        A `NamedSharding` as `out_sharding`, here and of other functions, may be over another mesh
+        than the current one. JAX leaves most arrays whole then, without a word.
+
+        >>> from dovetail.sharding import NamedSharding, PartitionSpec as P
+        >>> rows = NamedSharding(dt.make_mesh((1,), ("x",)), P("x"))
+        >>> print(jnp.zeros(4, out_sharding=rows).sharding.spec)
+        P('x')
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.zeros((2, 3), int))

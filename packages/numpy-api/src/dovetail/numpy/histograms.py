@@ -86,7 +86,7 @@ def histogram(
         density: whether to divide by the sum and by the widths of the bins, so that the integral
             over all bins is 1.
         out_sharding: how the counts are divided over devices: a `PartitionSpec` over the current
-            mesh, or a `NamedSharding`.
+            mesh, or a `NamedSharding`. The edges are not divided.
 
     Returns:
         A vector of floats, or of complex numbers if the weights are complex, and the float vector

@@ -17,7 +17,8 @@ from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import is_linear
 from dovetail._core.ir.avals import ShapedArray, make_aval, shape_of
 from dovetail._core.ir.shown_params import ShownParams, is_given
-from dovetail._core.ops.calls.out_sharding import dividing
+from dovetail._core.ops.calls.out_sharding import asked_division
+from dovetail._core.ops.calls.out_sharding import placed as with_sharding
 from dovetail._core.ops.contraction.dot_algorithms import (
     ALGORITHM_NAMES,
     DotAlgorithm,
@@ -514,21 +515,20 @@ def dot_general(
         for operand, name in ((lhs, "lhs"), (rhs, "rhs"))
     )
     numbers = canonical_dimension_numbers(dimension_numbers, "dot_general")
-    (summed, _), (batch, _) = numbers
-    rank = len(shape_of(x)) + len(shape_of(y)) - 2 * len(summed) - len(batch)
-    return dividing(
-        "lax.dot_general",
-        out_sharding,
-        rank,
-        lambda division: dot_general_p.bind(
-            x,
-            y,
-            dimension_numbers=numbers,
-            out_sharding=division,
-            precision=dot_precision(precision),
-            preferred_element_type=preferred_element_type,
-        ),
+    wanted = None
+    if out_sharding is not None:
+        (summed, _), (batch, _) = numbers
+        rank = len(shape_of(x)) + len(shape_of(y)) - 2 * len(summed) - len(batch)
+        wanted = asked_division("lax.dot_general", out_sharding, rank)
+    product = dot_general_p.bind(
+        x,
+        y,
+        dimension_numbers=numbers,
+        out_sharding=wanted,
+        precision=dot_precision(precision),
+        preferred_element_type=preferred_element_type,
     )
+    return with_sharding("lax.dot_general", product, out_sharding)
 
 
 def dot(

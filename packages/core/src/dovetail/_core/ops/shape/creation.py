@@ -16,6 +16,7 @@ from dovetail._core.basis.structural import broadcast_in_dim_p
 from dovetail._core.ir.avals import aval_of, make_aval
 from dovetail._core.ir.jaxpr import Literal
 from dovetail._core.ops.calls.out_sharding import dividing, placed
+from dovetail._core.ops.calls.sharding_constraint import constrain
 from dovetail._core.ops.shape.dimensions import canonical_dimension, canonical_shape
 from dovetail._core.trace.primitive import primitive
 from dovetail._core.trace.state import evaluation_trace, state
@@ -186,8 +187,7 @@ def full(
         shape: shape of the result.
         fill_value: a scalar.
         dtype: dtype of the result; that of `fill_value` by default.
-        sharding: how the result is divided over devices: a `PartitionSpec` over the current
-            mesh, or a `NamedSharding`.
+        sharding: where the result is: any sharding, or a `PartitionSpec` over the current mesh.
 
     Returns:
         An array of that shape.
@@ -223,12 +223,21 @@ def full(
         target = dtypes.check_user_dtype(dtype, "lax.full")
         if dtypes.is_extended(target):
             made = _extended("lax.full", sizes, value, target)
-            return placed("lax.full", made, sharding, "sharding")
+            return _placed("lax.full", made, sharding)
         value = _converted("lax.full", value, target)
     return _filled("lax.full", sizes, value, sharding)
 
 
+def _placed(function: str, made: Any, sharding: Any) -> Any:
+    """An array where `sharding` says: any sharding, such as one on a device, or a specification."""
+    if hasattr(sharding, "shard_shape") and not hasattr(sharding, "spec"):
+        return constrain(made, sharding, f"sharding of {function}", f"{function}, result ")
+    return placed(function, made, sharding, "sharding")
+
+
 def _filled(function: str, sizes: Shape, value: Any, sharding: Any) -> Any:
+    if hasattr(sharding, "shard_shape") and not hasattr(sharding, "spec"):
+        return _placed(function, _filled(function, sizes, value, None), sharding)
     return dividing(
         function,
         sharding,
@@ -254,8 +263,8 @@ def full_like(
         fill_value: a scalar.
         dtype: dtype of the result; that of `x` by default.
         shape: shape of the result; that of `x` by default.
-        sharding: how the result is divided over devices: a `PartitionSpec` over the current
-            mesh, or a `NamedSharding`; as `x` is by default, if no shape is given.
+        sharding: where the result is: any sharding, or a `PartitionSpec` over the current mesh; by
+            default where `x` is, and divided as it is if no shape is given.
 
     Returns:
         An array.
@@ -287,7 +296,7 @@ def full_like(
         like_dtype, weak = dtypes.check_user_dtype(dtype, "lax.full_like"), False
     if dtypes.is_extended(like_dtype):
         made = _extended("lax.full_like", sizes, value, like_dtype)
-        return placed("lax.full_like", made, sharding, "sharding")
+        return _placed("lax.full_like", made, sharding)
     value = _converted("lax.full_like", value, dtypes.canonicalize_dtype(like_dtype), weak)
     if sharding is not None:
         return _filled("lax.full_like", sizes, value, sharding)
