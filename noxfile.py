@@ -107,9 +107,16 @@ EXAMPLES = (
     "tensor_parallel_transformer",
     "ring_attention",
     "pipeline",
+    "train_through_kills",
 )
 
-FIGURES_ONLY = ("sharded_digits", "tensor_parallel_transformer", "ring_attention", "pipeline")
+FIGURES_ONLY = (
+    "sharded_digits",
+    "tensor_parallel_transformer",
+    "ring_attention",
+    "pipeline",
+    "train_through_kills",
+)
 """Examples that draw no picture."""
 
 
