@@ -83,6 +83,41 @@ def test_nothing_is_left(how, status):
                 os.kill(int(child[1]), signal.SIGKILL)
 
 
+@pytest.mark.parametrize(("restarts", "status"), [(2, 0), (1, 5)])
+def test_restarts(tmp_path, restarts, status):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import os, pathlib, sys, time\n"
+        "number = os.environ['DOVETAIL_PROCESS_ID']\n"
+        "path = pathlib.Path(__file__).with_name('starts ' + number)\n"
+        "path.write_text(path.read_text() + 'x' if path.exists() else 'x')\n"
+        "starts = len(path.read_text())\n"
+        "print('start', starts, os.environ['DOVETAIL_COORDINATOR_ADDRESS'])\n"
+        "if starts < 3 and number == '1': sys.exit(3 + starts)\n"
+        "time.sleep(0 if starts == 3 else 60)\n"
+    )
+    words = ["launch", "-n", "2", "--restarts", str(restarts), str(program)]
+    ended = subprocess.run(
+        [sys.executable, "-m", "dovetail", *words],
+        env=surroundings(),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert ended.returncode == status, ended.stdout
+    told = re.findall("launch: (.*)", ended.stdout)
+    assert told[0] == (
+        "process 1 ended with status 4; the others are ended, and all are started again "
+        f"({restarts} left)"
+    )
+    assert told[1].startswith("process 1 ended with status 5; the others are ended")
+    assert len(told) == 2
+    starts = dict(re.findall(r"\[1\] start (\d) (.*)", ended.stdout))
+    assert set(starts) == set("123"[: restarts + 1])
+    assert len(set(starts.values())) == len(starts), "each time with a coordinator of its own"
+
+
 def test_mistakes(capsys):
     assert main(["launch", "-n", "2", "not_there.py"]) == 2
     assert "there is no file not_there.py" in capsys.readouterr().err
