@@ -10,7 +10,7 @@ import sys
 import time
 
 import pytest
-from tests.runtime.processes.conftest import PATIENCE, PROGRAMS, surroundings
+from tests.runtime.processes.conftest import PATIENCE, PROGRAMS, children, surroundings
 
 from dovetail.__main__ import main
 
@@ -21,20 +21,6 @@ def _is_there(pid: int) -> bool:
             return file.read().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
-
-
-def _children_of_all(pids: set[int]) -> set[int]:
-    """These processes, and coordinators that they have started: sessions of their own."""
-    found = set()
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{name}/stat", encoding="utf-8") as file:
-                parent = int(file.read().rpartition(")")[2].split()[1])
-        except OSError:
-            continue
-        if parent in pids:
-            found.add(int(name))
-    return found
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
@@ -57,8 +43,8 @@ def test_nothing_is_left(how, status):
         while sum("waiting" in line for line in lines) < 2:
             lines.append(process.stdout.readline())
             assert lines[-1], lines
-        workers = _children_of_all({process.pid})
-        below = workers | _children_of_all(workers)
+        workers = children({process.pid})
+        below = workers | children(workers)
         if isinstance(how, signal.Signals):
             process.send_signal(how)
         assert process.wait(PATIENCE) == status

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.runtime.processes.conftest import PATIENCE, surroundings
+from tests.runtime.processes.conftest import PATIENCE, children, surroundings
 
 import dovetail as dt
 from dovetail.sharding import NamedSharding
@@ -57,6 +60,34 @@ def test_two_kills():
 
 def test_five_kills():
     assert any(re.match("4 processes train from step [1-9]", text) for text in _train(5, 600))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_the_coordinator_is_killed(tmp_path):
+    """jaxlib ends all processes then; they are started again, and go on."""
+    words = ["launch", "-n", "2", "--restarts", "1", str(EXAMPLES / "train_through_kills.py")]
+    words += ["--folder", str(tmp_path), "--steps", "2000"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dovetail", *words],
+        env=surroundings(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        until = time.monotonic() + PATIENCE
+        while not list(tmp_path.glob("step-*")) and time.monotonic() < until:
+            time.sleep(0.01)
+        (coordinator,) = children(children({process.pid}))
+        os.kill(coordinator, signal.SIGKILL)
+        text, _ = process.communicate(timeout=PATIENCE)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate()
+    assert process.returncode == 0, text
+    assert "the others are ended, and all are started again (1 left)" in text
+    assert re.search("2 processes train from step [1-9]", text), text
+    assert (tmp_path / "step-00002000").exists()
 
 
 VALUES = {"rows": np.arange(24.0, dtype=np.float32).reshape(8, 3), "one": np.float32(7)}

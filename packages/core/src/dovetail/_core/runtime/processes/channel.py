@@ -281,8 +281,8 @@ def connect(address: str, own: Introduction, patience: float) -> socket.socket:
         connection.close()
         raise DistributedError(
             f"distributed.initialize: what listens at coordinator_address={address!r} is no "
-            "coordinator of dovetail, or has ended before all processes had come: see what process "
-            "0 says",
+            "coordinator of dovetail that waits for processes: all of its group have come already, "
+            "or it has ended before, see what process 0 says",
             (0,),
         ) from None
     except BaseException:
