@@ -107,9 +107,16 @@ EXAMPLES = (
     "tensor_parallel_transformer",
     "ring_attention",
     "pipeline",
+    "train_through_kills",
 )
 
-FIGURES_ONLY = ("sharded_digits", "tensor_parallel_transformer", "ring_attention", "pipeline")
+FIGURES_ONLY = (
+    "sharded_digits",
+    "tensor_parallel_transformer",
+    "ring_attention",
+    "pipeline",
+    "train_through_kills",
+)
 """Examples that draw no picture."""
 
 
@@ -428,10 +435,26 @@ def bench_devices(session: nox.Session) -> None:
     session.run(own, "benchmarks/compare_devices.py", *pythons, *words)
 
 
+def bench_processes(session: nox.Session) -> None:
+    """Measure training in one and in four processes against JAX, interleaved."""
+    install(session)
+    python = install_jax(session)
+    words = session.posargs or ["--output", "benchmarks/devices.md", "--append"]
+    own = str(Path(session.bin) / "python")
+    pythons = ("--dovetail", own, "--jax", python)
+    session.run(own, "benchmarks/compare_processes.py", *pythons, *words)
+
+
+nox.session(bench_processes)
 nox.session(bench_devices)
 for _version in PYTHONS:
     nox.session(
         bench_devices, name=f"bench_devices-{_version}", python=find_python(_version) or _version
+    )
+    nox.session(
+        bench_processes,
+        name=f"bench_processes-{_version}",
+        python=find_python(_version) or _version,
     )
 
 

@@ -49,6 +49,7 @@ FEWER_EXAMPLES = ("[scipy.", "[example_libraries.")
 # Half a minute or more for one test: guides install into environments of their own and run what
 # they tell, and the sweep traces every function with every dtype.
 OUTER = (
+    "tests/runtime/processes/test_training_through_kills.py::test_five_kills",
     "tests/packaging/test_guides.py::test_the_guide",
     "tests/numpy/dtypes/test_dtypes.py::test_dtypes",
 )

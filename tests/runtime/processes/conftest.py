@@ -36,6 +36,20 @@ def surroundings(**variables: object) -> dict[str, str]:
     return kept | {name: str(value) for name, value in variables.items()}
 
 
+def children(pids: set[int]) -> set[int]:
+    """The processes that some have started; coordinators are in sessions of their own."""
+    found = set()
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/stat", encoding="utf-8") as file:
+                parent = int(file.read().rpartition(")")[2].split()[1])
+        except OSError:
+            continue
+        if parent in pids:
+            found.add(int(name))
+    return found
+
+
 @pytest.fixture
 def start() -> Iterator[Start]:
     """A function that starts processes of a program; what is left of them is killed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 
 import pytest
 from tests.runtime.processes.conftest import outputs
@@ -54,6 +55,11 @@ def test_a_death(start, count, devices, victim, how, size, ahead):
         assert text.count("error") == 1, text
         assert f"devices {(count - 1) * devices}" in text, text
         assert f"end {6 * ahead} of" in text, text
+    if how == "stop":
+        processes[victim].send_signal(signal.SIGCONT)
+        (text,) = outputs([processes[victim]])
+        assert re.search(rf"error \({victim},\) process {victim} .* has not answered for 3 s", text)
+        assert processes[victim].returncode == 0, text
     codes = {"kill": -9, "raise": 1}
     if how in codes:
         outputs([processes[victim]])

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import socket
 import subprocess
 import sys
+import threading
 import time
 import types
 
@@ -70,6 +72,24 @@ def test_after_a_client_was_made():
     dt.devices()
     with pytest.raises(RuntimeError, match=r"before anything is .*'cpu' has started already"):
         initialize("localhost:1", 1, 0)
+
+
+def test_a_coordinator_that_waits_for_nobody(no_client):
+    """As one whose group is complete: jaxlib's service has its port then, and says no line."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer():
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(1)
+                connection.sendall(b"\0\0\n")
+
+        other = threading.Thread(target=answer)
+        other.start()
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(dt.errors.DistributedError, match=r"all of its group have come already"):
+            initialize(address, 2, 1, initialization_timeout=5)
+        other.join()
 
 
 def test_without_a_coordinator(no_client):

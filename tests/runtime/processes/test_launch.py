@@ -10,7 +10,7 @@ import sys
 import time
 
 import pytest
-from tests.runtime.processes.conftest import PATIENCE, PROGRAMS, surroundings
+from tests.runtime.processes.conftest import PATIENCE, PROGRAMS, children, surroundings
 
 from dovetail.__main__ import main
 
@@ -21,20 +21,6 @@ def _is_there(pid: int) -> bool:
             return file.read().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
-
-
-def _children_of_all(pids: set[int]) -> set[int]:
-    """These processes, and coordinators that they have started: sessions of their own."""
-    found = set()
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{name}/stat", encoding="utf-8") as file:
-                parent = int(file.read().rpartition(")")[2].split()[1])
-        except OSError:
-            continue
-        if parent in pids:
-            found.add(int(name))
-    return found
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
@@ -57,8 +43,8 @@ def test_nothing_is_left(how, status):
         while sum("waiting" in line for line in lines) < 2:
             lines.append(process.stdout.readline())
             assert lines[-1], lines
-        workers = _children_of_all({process.pid})
-        below = workers | _children_of_all(workers)
+        workers = children({process.pid})
+        below = workers | children(workers)
         if isinstance(how, signal.Signals):
             process.send_signal(how)
         assert process.wait(PATIENCE) == status
@@ -81,6 +67,41 @@ def test_nothing_is_left(how, status):
             child = re.search(r"waiting (\d+)", line)
             if child is not None and _is_there(int(child[1])):
                 os.kill(int(child[1]), signal.SIGKILL)
+
+
+@pytest.mark.parametrize(("restarts", "status"), [(2, 0), (1, 5)])
+def test_restarts(tmp_path, restarts, status):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import os, pathlib, sys, time\n"
+        "number = os.environ['DOVETAIL_PROCESS_ID']\n"
+        "path = pathlib.Path(__file__).with_name('starts ' + number)\n"
+        "path.write_text(path.read_text() + 'x' if path.exists() else 'x')\n"
+        "starts = len(path.read_text())\n"
+        "print('start', starts, os.environ['DOVETAIL_COORDINATOR_ADDRESS'])\n"
+        "if starts < 3 and number == '1': sys.exit(3 + starts)\n"
+        "time.sleep(0 if starts == 3 else 60)\n"
+    )
+    words = ["launch", "-n", "2", "--restarts", str(restarts), str(program)]
+    ended = subprocess.run(
+        [sys.executable, "-m", "dovetail", *words],
+        env=surroundings(),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert ended.returncode == status, ended.stdout
+    told = re.findall("launch: (.*)", ended.stdout)
+    assert told[0] == (
+        "process 1 ended with status 4; the others are ended, and all are started again "
+        f"({restarts} left)"
+    )
+    assert told[1].startswith("process 1 ended with status 5; the others are ended")
+    assert len(told) == 2
+    starts = dict(re.findall(r"\[1\] start (\d) (.*)", ended.stdout))
+    assert set(starts) == set("123"[: restarts + 1])
+    assert len(set(starts.values())) == len(starts), "each time with a coordinator of its own"
 
 
 def test_mistakes(capsys):

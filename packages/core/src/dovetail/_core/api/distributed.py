@@ -50,7 +50,8 @@ def initialize(
     A process that dies does not take the others with it: what waits for it raises a
     `DistributedError` that names it. To be killed is noticed at once, to be silent after
     `heartbeat_timeout_seconds`. The coordinator is a process of its own, which process 0 starts; it
-    ends with the last process. If the coordinator itself is killed, jaxlib ends all processes.
+    ends with the last process. If the coordinator itself is killed, jaxlib ends all processes;
+    ``python -m dovetail launch --restarts`` starts them again.
 
     Args:
         coordinator_address: where process 0 has its coordinator, such as ``"10.0.0.1:1234"``.

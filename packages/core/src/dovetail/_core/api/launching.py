@@ -36,6 +36,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="how many devices the CPU of each process appears as",
     )
     parser.add_argument(
+        "--restarts",
+        type=_count_or_none,
+        default=0,
+        metavar="R",
+        help="how often all processes are started again after one has failed",
+    )
+    parser.add_argument(
         "--port", type=_port, default=0, help="the coordinator's port; a free one by default"
     )
     parser.add_argument(
@@ -53,6 +60,10 @@ def _count(text: str) -> int:
     return int(text)
 
 
+def _count_or_none(text: str) -> int:
+    return 0 if text == "0" else _count(text)
+
+
 def _port(text: str) -> int:
     if not text.isdigit() or int(text) > 65535:
         raise argparse.ArgumentTypeError(f"{text} is no port")
@@ -63,14 +74,15 @@ def launch(chosen: argparse.Namespace) -> int:
     """Start the processes, and wait for them.
 
     Each gets the variables that `dovetail.distributed.initialize` reads, and each line that it
-    writes begins with its number. As soon as one fails, the others are ended; so they are on Ctrl-C
-    and when this process is told to end.
+    writes begins with its number. As soon as one fails, the others are ended, and all are started
+    again as often as was asked for, with a new coordinator. On Ctrl-C and when this process is told
+    to end, they are ended for good.
 
     Args:
         chosen: the parsed arguments of the command.
 
     Returns:
-        The exit status of the process that failed first; 0 if none did.
+        The exit status of the process that failed first, the last time; 0 if none did.
     """
     if not chosen.module and not os.path.exists(chosen.program):
         sys.stderr.write(f"launch: there is no file {chosen.program}\n")
@@ -87,10 +99,9 @@ class _Processes:
         code = f"from dovetail._core.api.launching import run; run({os.getpid()}, {kind!r})"
         self.command = [sys.executable, "-u", "-c", code, chosen.program, *chosen.arguments]
         self.environment = dict(os.environ)
-        self.environment |= {
-            "DOVETAIL_COORDINATOR_ADDRESS": f"127.0.0.1:{chosen.port or _free_port()}",
-            "DOVETAIL_NUM_PROCESSES": str(self.count),
-        }
+        self.environment["DOVETAIL_NUM_PROCESSES"] = str(self.count)
+        self.port: int = chosen.port
+        self.restarts: int = chosen.restarts
         if chosen.devices_per_process is not None:
             self.environment["DOVETAIL_NUM_CPU_DEVICES"] = str(chosen.devices_per_process)
         self.running: dict[int, subprocess.Popen[bytes]] = {}
@@ -102,18 +113,28 @@ class _Processes:
         """Start the processes, and wait for them; the exit status of the launch."""
         for number in (signal.SIGTERM, *((signal.SIGHUP,) if hasattr(signal, "SIGHUP") else ())):
             signal.signal(number, self._end)
+        for left in range(self.restarts, -1, -1):
+            status = self._run_once(left)
+            if not status or self.asked_to_end is not None:
+                break
+        return status if self.asked_to_end is None else 128 + self.asked_to_end
+
+    def _run_once(self, left: int) -> int:
+        """Start the processes, and wait for them; the exit status of the first that has failed."""
         status = 0
+        address = f"127.0.0.1:{self.port or _free_port()}"
+        self.environment["DOVETAIL_COORDINATOR_ADDRESS"] = address
         try:
             for number in range(self.count):
                 self._start(number)
             while self.running and not status and self.asked_to_end is None:
                 time.sleep(_TICK)
-                status = self._failure()
+                status = self._failure(left)
         except KeyboardInterrupt:
             self.asked_to_end = signal.SIGINT
         finally:
             self._end_all()
-        return status if self.asked_to_end is None else 128 + self.asked_to_end
+        return status
 
     def _end(self, number: int, frame: object) -> None:
         self.asked_to_end = number
@@ -143,7 +164,7 @@ class _Processes:
             sys.stdout.buffer.write(line + b"\n")
             sys.stdout.buffer.flush()
 
-    def _failure(self) -> int:
+    def _failure(self, left: int) -> int:
         """Forget processes that have ended well; the exit status of the first that has not."""
         ended = {n: p.returncode for n, p in self.running.items() if p.poll() is not None}
         failed = {number: code for number, code in ended.items() if code}
@@ -155,7 +176,8 @@ class _Processes:
         number = min(failed, key=lambda n: (failed[n] > 0, n))
         code = failed[number]
         how = f"status {code}" if code > 0 else f"signal {signal.Signals(-code).name}"
-        self._say(f"launch: process {number} ended with {how}; the others are ended".encode())
+        then = f", and all are started again ({left} left)" if left else ""
+        self._say(f"launch: process {number} ended with {how}; the others are ended{then}".encode())
         return code if code > 0 else 128 - code
 
     def _end_all(self) -> None:
@@ -172,6 +194,8 @@ class _Processes:
             process.wait()
         for reader in self.readers:
             reader.join(1)
+        self.running.clear()
+        self.readers.clear()
 
     def _signal(self, number: int) -> None:
         for process in self.running.values():

@@ -433,8 +433,9 @@ def live_devices(devices: Sequence[Any]) -> Iterator[list[Any]]:
     """The devices whose processes are alive, equal in all of these.
 
     Every process that has one of the devices and is alive enters it. If one of them dies inside,
-    leaving it raises. Where processes compute over several devices each, programs that wait for
-    the dead one may hold on to threads, and later programs be slow.
+    leaving it raises, and programs over the devices of the others can run; arrays over devices of
+    the dead are lost. Inside, processes may have got to different places before the death: what
+    goes on from a checkpoint is equal in all.
 
     Args:
         devices: devices of several processes.
@@ -468,6 +469,7 @@ _LIVE: Final = "multihost_utils.live_devices"
 def _roll_call(members: set[int]) -> set[int]:
     """Those of the processes that are alive, as all of them see it."""
     while True:
+        group.check({_number_and_count()[0]})  # the others may go on without this one
         living = members - group.dead().keys()
         try:
             group.meet("live_devices", _LIVE, process_timeout.value, sorted(living))

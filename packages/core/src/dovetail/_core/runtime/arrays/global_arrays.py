@@ -190,6 +190,7 @@ def _watch(buffer: Any) -> None:
         now = time.monotonic()
         time.sleep(min(max(least, part * (now - begun)), most))
         if not group.dead():
+            group.check_calls()
             continue
         since = since or now
         place = buffer._sharding
@@ -240,6 +241,7 @@ def lost(error: BaseException) -> BaseException:
             return error
         group.wait_for_news(_NEWS)
     try:
+        group.check_calls()
         group.check()
     except DistributedError as death:
         death.__cause__ = error

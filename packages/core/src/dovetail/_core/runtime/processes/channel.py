@@ -14,12 +14,15 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dovetail._core.base.errors import DistributedError
+from dovetail._core.runtime.processes import waits
 from dovetail._core.runtime.processes.coordinator import MAGIC, keep_alive, send
 
 __all__ = ["Channel", "Introduction", "connect"]
 
 #: Seconds by which the coordinator's answer to a meeting may be later than its time-out.
 _GRACE: Final = 10.0
+#: Seconds from one look at what devices do to the next.
+_LOOK: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,7 @@ class Channel:
         self._connection = connection
         self._number = number
         self._interval = min(heartbeat / 4, 10.0)
+        self._told: Any = None
         self._sending = threading.Lock()
         self._meeting = threading.Lock()
         self._answers: dict[str, list[_Answer]] = {}
@@ -68,6 +72,10 @@ class Channel:
         """How processes have died, by their numbers."""
         self.on_death: Callable[[], object] | None = None
         """Called when a process has died."""
+        self.astray: tuple[str, int] | None = None
+        """That devices wait for a process that has called other programs, and its number."""
+        self.on_mismatch: Callable[[], object] | None = None
+        """Called when that is known."""
         self._news = threading.Event()
         self._reader = threading.Thread(target=self._read, name="dovetail processes", daemon=True)
         _open.add(self)
@@ -168,8 +176,8 @@ class Channel:
             ) from None
 
     def _read(self) -> None:
-        received = b""
-        self._connection.settimeout(self._interval)
+        received, beaten = b"", 0.0
+        self._connection.settimeout(min(self._interval, _LOOK))
         while not self._closed:
             try:
                 data = self._connection.recv(1 << 16)
@@ -184,15 +192,32 @@ class Channel:
                 for line in lines:
                     self._take(json.loads(line))
             with contextlib.suppress(DistributedError):
-                self._say({"beat": True})
+                if data is None:
+                    self._tell_of_calls()
+                if time.monotonic() - beaten > self._interval - _LOOK / 2:
+                    beaten = time.monotonic()
+                    self._say({"beat": True})
         if not self._closed:
             self._closed = True
             self._note(0, "the coordinator, which process 0 has started, has ended")
+
+    def _tell_of_calls(self) -> None:
+        """Tell the coordinator what was called, if this process waits."""
+        calls = waits.state()
+        busy = any(made["state"] == "busy" for made in calls.values())
+        if calls == self._told and (busy or self._answers):
+            self._say({"calls": calls})
+        self._told = calls
 
     def _take(self, message: dict[str, Any]) -> None:
         if "gone" in message:
             if message["died"]:  # of this one, too: it was silent for too long
                 self._note(int(message["gone"]), str(message["text"]))
+            return
+        if "astray" in message:
+            self.astray = str(message["astray"]), int(message["other"])
+            if self.on_mismatch is not None:
+                self.on_mismatch()
             return
         for answer in tuple(self._answers.get(message.get("met", message.get("apart", "")), ())):
             answer.message = message
@@ -256,8 +281,8 @@ def connect(address: str, own: Introduction, patience: float) -> socket.socket:
         connection.close()
         raise DistributedError(
             f"distributed.initialize: what listens at coordinator_address={address!r} is no "
-            "coordinator of dovetail, or has ended before all processes had come: see what process "
-            "0 says",
+            "coordinator of dovetail that waits for processes: all of its group have come already, "
+            "or it has ended before, see what process 0 says",
             (0,),
         ) from None
     except BaseException:

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from dovetail._core.base.bindings import _jax
+from dovetail._core.runtime.processes.mismatches import Report, mismatches
 
 __all__ = ["BEATS", "MAGIC", "Settings", "keep_alive", "main", "send"]
 
@@ -35,6 +36,9 @@ _TICK: Final = 0.1
 #: Seconds for which processes may wait for each other at different places: one of several threads
 #: may still come.
 _SETTLING: Final = 1.0
+#: Seconds for which what devices do must be the same for it to count, and for which it counts.
+_STUCK: Final = 4.0
+_VALID: Final = 5.0
 #: Seconds for which the coordinator stays after everybody has said goodbye.
 _LINGERING: Final = 1.0
 #: Seconds in which whoever is connected must say who it is.
@@ -128,6 +132,8 @@ class _Coordinator:
         self.meetings: dict[str, _Meeting] = {}
         self.passed: set[str] = set()
         self.versions: dict[int, str] = {}
+        self.reports: dict[int, Report] = {}
+        self.told: set[int] = set()
         self.service: Any = None
         self.deadline = time.monotonic() + settings.patience
         self.started = time.monotonic()
@@ -147,6 +153,7 @@ class _Coordinator:
                     return
             else:
                 self._look_at_beats()
+                self._look_at_calls()
                 self._look_at_meetings()
         time.sleep(_LINGERING)
         self.service.shutdown()
@@ -289,6 +296,8 @@ class _Coordinator:
     def _take(self, peer: _Peer, message: Any) -> None:
         if peer.number < 0:
             self._register(peer, message)
+        elif "calls" in message:
+            self._note_calls(peer.number, message["calls"])
         elif "meet" in message:
             self._meet(peer, message)
         elif "leave" in message:
@@ -303,6 +312,34 @@ class _Coordinator:
                 self._tell_of(peer, peer.left, died=True)
                 for meeting in self.meetings.values():
                     meeting.values.pop(peer.number, None)
+
+    # ---------------------------------------------------------------------- what devices wait for
+
+    def _note_calls(self, number: int, calls: Any) -> None:
+        now = time.monotonic()
+        known = self.reports.get(number)
+        since = known.since if known and known.calls == calls and known.until > now else now
+        self.reports[number] = Report(calls, since, now + _VALID)
+
+    def _look_at_calls(self) -> None:
+        now = time.monotonic()
+        reports = {
+            number: report
+            for number, report in self.reports.items()
+            if report.until > now > report.since + _STUCK and number not in self.gone
+        }
+        waiting = {
+            number: (meeting.text, meeting.members - meeting.values.keys())
+            for meeting in self.meetings.values()
+            for number in meeting.values
+        }
+        for number, other, text in list(mismatches(reports, waiting)):
+            if number not in self.told and number in self.peers:
+                self.told.add(number)
+                self._say(self.peers[number], {"astray": text, "other": other})
+                for key, meeting in self._places_of(other):
+                    apart = {"apart": key, "text": text, "absent": [number]}
+                    self._end(key, meeting, apart)
 
     # ------------------------------------------------------------------------------- the meetings
 

@@ -29,6 +29,7 @@ __all__ = [
     "Timeouts",
     "agree",
     "check",
+    "check_calls",
     "current",
     "dead",
     "disconnect",
@@ -96,6 +97,7 @@ class Membership:
         self._apart: set[int] = set()
         self._watching: threading.Thread | None = None
         channel.on_death = self._hear
+        channel.on_mismatch = self._part
 
     def _hear(self) -> None:
         self._news = time.monotonic()
@@ -109,6 +111,11 @@ class Membership:
     def _watch(self) -> None:
         while self.is_unsettled() and not self.left.wait(GRACE):
             self.settle()
+
+    def _part(self) -> None:
+        """End what devices wait for, which will never come."""
+        for function in self.processes.disconnectors:
+            function()
 
     def is_unsettled(self) -> bool:
         """Whether a process has died, and devices may wait for it."""
@@ -259,6 +266,17 @@ def disconnect() -> bool:
     To be called when a process has died and devices wait for it: the waits become errors.
     """
     return _member is not None and _member.disconnect()
+
+
+def check_calls() -> None:
+    """Raise if devices wait for a process that has called other programs than this one.
+
+    Raises:
+        DistributedError: they do; the message says what each has called.
+    """
+    if _member is not None and _member.channel.astray is not None:
+        text, other = _member.channel.astray
+        raise DistributedError(text, (other,))
 
 
 def settle() -> None:

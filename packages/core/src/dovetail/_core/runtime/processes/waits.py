@@ -1,66 +1,131 @@
-"""What this process's devices exchange with others, and the end of that when one has died.
+"""What this process's devices exchange with others: whether they may wait, and for what.
 
-A device waits for another one inside of C++, where nothing interrupts it: the backend ends that, by
-`ProcessGroup.disconnectors`. Connections serve all programs, also those of the living alone. So
-that happens only if something may wait for the dead.
+A device waits for others inside of C++, where nothing interrupts it. So calls of programs that
+exchange data are noted here. When a process has died and devices may wait for it, the backend ends
+that, by `ProcessGroup.disconnectors`. When processes have made other calls, and so wait for each
+other for ever, the coordinator finds that from their notes.
 """
 
 from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Set
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any, Final
 
-__all__ = ["Call", "forget", "may_last"]
+__all__ = ["Call", "Exchange", "exchange", "forget", "may_last", "state"]
+
+#: How many calls are remembered, to name the first one that differs.
+_REMEMBERED: Final = 64
 
 
 def _unknown() -> None:
     return None
 
 
-#: The latest result of programs over some processes, by the thread that has called them, too.
-_latest: Final[dict[tuple[int, frozenset[int]], Callable[[], Any]]] = {}
+class Exchange:
+    """The calls of programs over some devices.
+
+    Attributes:
+        members: the numbers of the processes that have the devices.
+        count: how many calls there were.
+        recent: the programs of the latest ones, in words.
+        latest: for each thread that calls, a function that returns the first result of its latest
+            call, or None if it is not known; None during the call.
+    """
+
+    __slots__ = ("count", "latest", "members", "recent")
+
+    def __init__(self, members: frozenset[int]) -> None:
+        self.members = members
+        self.count = 0
+        self.recent: deque[str] = deque(maxlen=_REMEMBERED)
+        self.latest: dict[int, Callable[[], Any] | None] = {}
+
+    def state(self) -> str:
+        """Whether devices are ``"busy"``, ``"idle"``, or neither is known."""
+        known = "idle"
+        for find in list(self.latest.values()):
+            if find is None:
+                return "busy"
+            result = find()
+            if result is None or result.is_deleted():
+                known = "unknown"
+            elif not result.is_ready():
+                return "busy"
+        return known
+
+
+_exchanges: Final[dict[tuple[int, ...], Exchange]] = {}
+
+
+def exchange(members: frozenset[int], devices: Sequence[int]) -> Exchange:
+    """The calls of programs over these devices.
+
+    Args:
+        members: the numbers of the processes that have the devices.
+        devices: the numbers of the devices, in order.
+    """
+    return _exchanges.setdefault(tuple(devices), Exchange(members))
 
 
 class Call:
     """The call of a program that exchanges data with other processes, for a `with` statement.
 
     Args:
-        members: the numbers of the processes.
+        made: the calls over the program's devices.
+        text: the program in words.
         small: whether the first result may be kept, to know when it has been computed.
     """
 
-    __slots__ = ("_key", "_small", "results")
+    __slots__ = ("_made", "_small", "_text", "_thread", "results")
 
-    def __init__(self, members: frozenset[int], small: bool) -> None:
-        self._key = threading.get_ident(), members
+    def __init__(self, made: Exchange, text: str, small: bool) -> None:
+        self._made = made
+        self._text = text
         self._small = small
+        self._thread = threading.get_ident()
         self.results: list[Any] = []
         """The program's results, to be filled in."""
 
     def __enter__(self) -> Call:
-        _latest[self._key] = _unknown
+        made = self._made
+        made.count += 1
+        made.recent.append(self._text)
+        made.latest[self._thread] = None
         return self
 
     def __exit__(self, *error: object) -> None:
+        latest = self._made.latest
         if not self.results:
-            _latest.pop(self._key, None)
+            latest.pop(self._thread, None)
             return
         result = self.results[0]
-        _latest[self._key] = (lambda: result) if self._small else weakref.ref(result)
+        latest[self._thread] = (lambda: result) if self._small else weakref.ref(result)
 
 
 def may_last(numbers: Set[int]) -> bool:
     """Whether devices of this process may wait for one of some processes."""
-    for (_, members), find in list(_latest.items()):
-        if members & numbers:
-            result = find()
-            if result is None or result.is_deleted() or not result.is_ready():
-                return True
-    return False
+    return any(
+        made.members & numbers and made.state() != "idle" for made in list(_exchanges.values())
+    )
+
+
+def state() -> Mapping[str, Any]:
+    """The calls over devices, as the coordinator takes it: see `mismatches`."""
+    return {
+        ", ".join(map(str, devices)): {
+            "members": sorted(made.members),
+            "count": made.count,
+            "state": made.state(),
+            "recent": list(made.recent),
+        }
+        for devices, made in list(_exchanges.items())
+        if made.latest
+    }
 
 
 def forget() -> None:
     """Forget everything."""
-    _latest.clear()
+    _exchanges.clear()

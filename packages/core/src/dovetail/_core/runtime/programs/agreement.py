@@ -60,9 +60,10 @@ def agree(meeting: Meeting, sharding: Any) -> None:
     """
     devices = sharding._device_list
     members = sorted(processes_of(sharding))
-    ids = ",".join([str(device.id) for device in devices]).encode()
-    place = f"program {meeting.digest} {hashlib.sha256(ids).hexdigest()}"
-    group.agree(place, meeting.text, process_timeout.value, members)
+    ids = ", ".join([str(device.id) for device in devices])
+    place = f"program {meeting.digest} {hashlib.sha256(ids.encode()).hexdigest()}"
+    over = f" over devices {ids}" if len(devices) <= _MOST_ARGUMENTS else ""
+    group.agree(place, meeting.text + over, process_timeout.value, members)
 
 
 _COLLECTIVE: Final = re.compile(
@@ -160,6 +161,7 @@ def call_apart(function: Callable[[Any], Any], argument: Any, members: Set[int])
     since, apart = 0.0, False
     try:
         while not ended.acquire(timeout=0.1):
+            group.check_calls()
             if not group.dead().keys() & members:
                 continue
             since = since or time.monotonic()

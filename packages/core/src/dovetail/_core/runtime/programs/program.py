@@ -78,12 +78,14 @@ class LoadedProgram:
         "_failures",
         "_handlers",
         "_key_dtypes",
+        "_made",
         "_meeting",
         "_members",
         "_ordered",
         "_seen",
         "_small",
         "_spread",
+        "_text",
         "_tokens",
         "_turn",
         "calls_host",
@@ -113,6 +115,10 @@ class LoadedProgram:
         self.exchanges = spread and exchanges(executable)
         self._meeting = meeting_of(lowered) if spread else None
         self._members = processes_of(sharding) if spread else frozenset()
+        if spread:
+            ids = [device.id for device in sharding._device_list]
+            self._made = waits.exchange(self._members, ids)
+            self._text = self.name if self._meeting is None else self._meeting.text
         # Of a program that waits for other processes, not known until it has run.
         self._blocks: bool | None = None
         self.in_avals = lowered.in_avals
@@ -255,7 +261,7 @@ class LoadedProgram:
         try:
             if not self.exchanges:
                 return execute(arguments).consume_with_handlers(handlers)
-            with waits.Call(self._members, self._small) as call:
+            with waits.Call(self._made, self._text, self._small) as call:
                 if self._blocks is False:
                     run = execute(arguments)
                 else:
@@ -291,10 +297,12 @@ class LoadedProgram:
             with effects.ordering() if self._ordered else contextlib.nullcontext():
                 if self._ordered:
                     arguments = [*arguments, effects.take_token(self.sharding._replicated)]
-                with waits.Call(self._members, self._small) as call:
+                noted = self.exchanges and waits.Call(self._made, self._text, self._small)
+                with noted or contextlib.nullcontext():
                     run = self.executable.execute_sharded(arguments)
                     results: list[Any] = run.consume_with_handlers(handlers)
-                    call.results = results[:1] if self.exchanges else []
+                    if noted:
+                        noted.results = results[:1]
                 token = results.pop() if self._seen else None
                 if token is not None:
                     effects.give_token(token, self._ordered)
