@@ -251,6 +251,19 @@ def test_types_and_values(name: str) -> None:
     np.testing.assert_allclose(result, plain, rtol=2e-5, atol=2e-5)
 
 
+@pytest.mark.parametrize("name", [name for name in TYPES if name != "shard_map"])
+def test_meshes_of_one_device(name: str) -> None:
+    """Results have the types that were inferred, though there is nothing to divide."""
+    one = dt.make_mesh((1, 1), ("x", "y"), devices=dt.devices()[:1])
+    function, operands, _ = TYPES[name]
+    placed = [dt.device_put(np.asarray(x), x.sharding.update(mesh=one)) for x in operands]
+    compiled = dt.jit(function)
+    inferred = str(dt.make_jaxpr(function)(*placed).out_avals[0])
+    for _ in range(2):
+        assert str(dt.typeof(compiled(*placed))) == inferred
+    assert "@" in inferred or "@" not in TYPES[name][2]
+
+
 @pytest.mark.parametrize(
     "name", ["another axis each", "merge", "dot, both free", "scan", "grad of weights", "solve"]
 )

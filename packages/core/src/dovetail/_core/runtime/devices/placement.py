@@ -7,15 +7,18 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+import numpy as np
+
 from dovetail._core.base.bindings import xla_client
 from dovetail._core.ir.avals import outer_aval
 from dovetail._core.ir.division import Division
 from dovetail._core.ir.partition_spec import PartitionSpec
 from dovetail._core.runtime.devices import clients
+from dovetail._core.runtime.devices.mesh import Mesh
 from dovetail._core.runtime.devices.named_sharding import NamedSharding, hlo_sharding
 from dovetail._core.runtime.devices.sharding import SingleDeviceSharding
 
-__all__ = ["Placement"]
+__all__ = ["Placement", "on_mesh_of_one"]
 
 
 class Placement:
@@ -135,6 +138,18 @@ class Placement:
             f"the compiler divides a result as {tiling}, which is not along axes of {mesh}; ask "
             "for another sharding of it with out_shardings of jit"
         )
+
+
+def on_mesh_of_one(sharding: Any, aval: Any) -> Any:
+    """The sharding of a result on one device, over the mesh that its type speaks of."""
+    divided = aval.division
+    if divided is None or type(sharding) is not SingleDeviceSharding:
+        return sharding
+    own = divided.mesh
+    devices = np.empty(own.axis_sizes, object)
+    devices.fill(sharding._device)
+    mesh = Mesh(devices, own.axis_names, axis_types=own.axis_types)
+    return NamedSharding(mesh, _short(divided), sharding.memory_kind)
 
 
 def _short(divided: Division) -> PartitionSpec:

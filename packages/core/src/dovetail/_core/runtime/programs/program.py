@@ -27,6 +27,7 @@ from dovetail._core.runtime.arrays.tokens import Token
 from dovetail._core.runtime.devices import clients, process_ends
 from dovetail._core.runtime.devices.capacity import FEWEST, device_memory
 from dovetail._core.runtime.devices.layout import Format, Layout, layout_of
+from dovetail._core.runtime.devices.placement import on_mesh_of_one
 from dovetail._core.runtime.processes import group, waits
 from dovetail._core.runtime.programs import compilation, effects
 from dovetail._core.runtime.programs.agreement import (
@@ -155,6 +156,8 @@ class LoadedProgram:
         ranks = [aval.ndim for aval in self.physical_out_avals]
         self.out_shardings = sharding._of_results(executable, ranks)
         self.out_shardings = _in_memories(lowered, self.out_shardings)
+        if not self._spread:
+            self.out_shardings = list(map(on_mesh_of_one, self.out_shardings, outer))
         self.physical_out_avals = list(
             map(buffers.typed, self.physical_out_avals, self.out_shardings)
         )
