@@ -521,23 +521,3 @@ def test_importing_the_package_loads_nothing() -> None:
         "assert dovetail.numpy.pi > 3 and 'jaxlib' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda s: jnp.zeros(3, out_sharding=s),
-        lambda s: jnp.arange(3, out_sharding=s),
-        lambda s: jnp.reshape(np.ones(3), 3, out_sharding=s),
-        lambda s: jnp.ones(3).reshape(3, out_sharding=s),
-        lambda s: jnp.ravel(np.ones(3), out_sharding=s),
-        lambda s: jnp.broadcast_to(np.ones(3), (2, 3), out_sharding=s),
-        lambda s: jnp.repeat(np.ones(3), 2, out_sharding=s),
-        lambda s: jnp.matmul(np.ones(3), np.ones(3), out_sharding=s),
-        lambda s: jnp.einsum("i->", np.ones(3), out_sharding=s),
-        lambda s: dt.nn.one_hot(1, 2, out_sharding=s),
-    ],
-)
-def test_shardings_are_refused_and_not_ignored(call: Callable[[Any], Any]) -> None:
-    with pytest.raises(NotImplementedError, match="out_sharding"):
-        call("a sharding")

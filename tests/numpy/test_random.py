@@ -714,8 +714,3 @@ def test_public_names() -> None:
     with pytest.raises(AttributeError, match="no attribute 'shuffle'"):
         public.shuffle  # noqa: B018
     assert "normal" in dir(public)
-
-
-def test_sharding_is_refused() -> None:
-    with pytest.raises(NotImplementedError, match="does not take out_sharding yet: place"):
-        random.uniform(KEY, (2,), out_sharding=object())

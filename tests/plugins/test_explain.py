@@ -15,7 +15,7 @@ def test_a_primitive_of_core(capsys):
     text = capsys.readouterr().out
     assert text.startswith("sin: Sin, in dovetail._core.ops.")
     lines = {line.split()[0]: line for line in text.splitlines()[1:]}
-    assert list(lines) == ["abstract", "reference", "jvp", "transpose", "batch", "lower"]
+    assert list(lines) == ["abstract", "reference", "jvp", "transpose", "batch", "lower", "labels"]
     assert "dovetail._core.basis." in lines["batch"]
     assert "none" in lines["transpose"]
 

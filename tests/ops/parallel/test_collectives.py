@@ -323,7 +323,7 @@ def test_several_axes_are_one(name: str) -> None:
     )
     got.append(other(square))
     for each in got:
-        np.testing.assert_array_equal(each.reshape(want.shape), want)
+        np.testing.assert_array_equal(np.asarray(each).reshape(want.shape), want)
 
 
 def test_the_innermost_axis_of_a_name_counts() -> None:

@@ -629,11 +629,6 @@ def _where(x: Any) -> Any:
             "mesh is a Mesh or an AbstractMesh, got 3",
         ),
         (lambda: mapped(3), TypeError, "shard_map"),
-        (
-            lambda: dt.shard_map(lambda x: x, mesh=MESH, out_specs=P()),
-            NotImplementedError,
-            "needed",
-        ),
         (lambda: mapped(_where)(X), dt.errors.TracerBoolConversionError, "in _where traced for sh"),
         (
             lambda: mapped(lambda x: x)(dt.device_put(X, dt.devices()[1])),

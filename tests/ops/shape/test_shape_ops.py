@@ -213,7 +213,7 @@ ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: lax.iota(bool, 3), TypeError, "does not count in dtype bool"),
     (lambda: lax.iota(np.int32, -1), TypeError, "must not be negative"),
     (lambda: lax.broadcasted_iota(np.int32, (3,), 1), ValueError, "out of bounds"),
-    (lambda: lax.full((2,), 1.0, sharding=object()), TypeError, "dovetail.device_put"),
+    (lambda: lax.full((2,), 1.0, sharding=object()), TypeError, "sharding must be a Part"),
 ]
 
 

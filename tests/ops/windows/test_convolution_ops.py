@@ -220,7 +220,7 @@ def test_forms_of_one_convolution() -> None:
         ({"precision": "exact"}, ValueError, "precision must be"),
         ({"preferred_element_type": "int32"}, TypeError, "preferred_element_type int32"),
         ({"preferred_element_type": "bfloat16"}, TypeError, "preferred_element_type bfloat16"),
-        ({"out_sharding": 1}, TypeError, "out_sharding is not None"),
+        ({"out_sharding": 1}, TypeError, "out_sharding must be a PartitionSpec"),
     ],
 )
 def test_errors_name_the_argument(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import socket
+from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,7 +17,17 @@ from dovetail._core.runtime.devices import pjrt
 from dovetail.errors import BackendUnavailableError
 from dovetail.extend import BackendInfo, ProcessGroup, hookimpl
 
-STORE = object()
+
+class _Store(dict):
+    """The key-value store of the processes."""
+
+    key_value_set = dict.__setitem__
+
+    def key_value_dir_get(self, folder):
+        return [(key, value) for key, value in self.items() if key.startswith(folder + "/")]
+
+
+STORE = _Store()
 GROUP = ProcessGroup(1, 4, STORE, "10.0.0.2", local_device_ids=(1,), slice_index=2)
 
 
@@ -35,7 +48,8 @@ def xla_client(monkeypatch):
     )
     for module in (dovetail_cpu.runtime, pjrt):
         monkeypatch.setattr(module, "xla_client", fake)
-    monkeypatch.setattr(dovetail_cpu.runtime, "_jax", fake)
+    for module in (dovetail_cpu.runtime, dovetail_cpu.connections):
+        monkeypatch.setattr(module, "_jax", fake)
     return fake
 
 
@@ -81,7 +95,36 @@ def test_cpu(xla_client, monkeypatch, kind):
     if kind == "gloo":
         assert xla_client.calls["gloo"] == ((STORE,), {"hostname": "10.0.0.2"})
     assert (collectives is None) == (kind in ("none", None))
+    assert bool(GROUP.disconnectors) == (kind == "gloo")
+    GROUP.disconnectors.clear()
     assert ("Init" in xla_client.calls) == (kind == "mpi") == bool(ends)
+
+
+def test_the_cpus_disconnect(xla_client):
+    """Their connections end, those that others have accepted too; nobody else's do."""
+    ports = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
+
+    def listens(client, hostname):
+        ports.append(socket.create_server(("127.0.0.1", 0)))
+
+    xla_client.make_gloo_tcp_collectives = listens
+    others, foreign = (port.getsockname() for port in ports)
+    STORE["dovetail/gloo/0"] = json.dumps([others])
+    dovetail_cpu.runtime.make_client({}, GROUP)
+    pairs = []
+    for port in (ports[2], ports[0], ports[1]):
+        pairs += [(socket.create_connection(port.getsockname()), port.accept()[0])]
+    (disconnect,) = GROUP.disconnectors
+    disconnect()
+    for ours, theirs in pairs[:2]:
+        assert (ours.recv(1), theirs.recv(1)) == (b"", b"")
+    ours, theirs = pairs[2]
+    ours.sendall(b"!")
+    assert theirs.recv(1) == b"!", f"whoever listens at {foreign} is none of the group"
+    socket.create_connection(ports[2].getsockname()).close()  # new connections can be made
+    GROUP.disconnectors.clear()
+    for each in (*ports, *chain(*pairs)):
+        each.close()
 
 
 @pytest.mark.parametrize(

@@ -29,15 +29,16 @@ def test_exchanges(launch):
 
 
 @pytest.mark.parametrize(
-    ("count", "devices", "victim", "how", "size"),
+    ("count", "devices", "victim", "how", "size", "ahead"),
     [
-        (3, 1, 0, "kill", 12),  # calls of small programs wait for the others themselves
-        (2, 2, 1, "raise", 48),
-        (2, 1, 1, "stop", 8),
+        (3, 1, 0, "kill", 12, 10),  # calls of small programs wait for the others themselves
+        (3, 2, 0, "kill", 48, 120),  # calls wait since too many are under way
+        (2, 2, 1, "raise", 48, 10),
+        (3, 1, 1, "stop", 24, 10),
     ],
 )
-def test_a_death(start, count, devices, victim, how, size):
-    processes = start("deaths.py", count, victim, how, size, devices=devices)
+def test_a_death(start, count, devices, victim, how, size, ahead):
+    processes = start("deaths.py", count, victim, how, size, ahead, devices=devices)
     others = [p for number, p in enumerate(processes) if number != victim]
     texts = outputs(others)
     expected = {
@@ -50,9 +51,9 @@ def test_a_death(start, count, devices, victim, how, size):
         assert re.search(rf"error \({victim},\) process {victim} \(.*\) .*{expected[how]}", text), (
             text
         )
-        if how == "kill":
-            assert f"devices {count - 1}" in text, text
-            assert "end 60" in text, text
+        assert text.count("error") == 1, text
+        assert f"devices {(count - 1) * devices}" in text, text
+        assert f"end {6 * ahead} of" in text, text
     codes = {"kill": -9, "raise": 1}
     if how in codes:
         outputs([processes[victim]])

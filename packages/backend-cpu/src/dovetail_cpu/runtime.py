@@ -6,7 +6,7 @@ import atexit
 import contextlib
 import ctypes
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from jaxlib import _jax, version, xla_client
@@ -62,40 +62,47 @@ def make_client(options: Mapping[str, object], processes: ProcessGroup | None = 
         raise kind(f"cpu option retained_memory must be a number of bytes, got {retained!r}")
     if retained:
         keep_freed_memory(retained)
+    arguments, note = _group_arguments(options, processes)
     with enough_threads(num_devices or 1):
         client: Client = xla_client.make_cpu_client(
-            asynchronous=asynchronous,
-            num_devices=num_devices,
-            **_group_arguments(options, processes),
+            asynchronous=asynchronous, num_devices=num_devices, **arguments
         )
+    note()
     return client
 
 
 def _group_arguments(
     options: Mapping[str, object], processes: ProcessGroup | None
-) -> dict[str, Any]:
-    """What jaxlib's client is told of the processes."""
+) -> tuple[dict[str, Any], Callable[[], object]]:
+    """What jaxlib's client is told of the processes; and what to call once it is there."""
     if processes is None:
-        return {}
+        return {}, _nothing
     minutes: dict[str, object] = {}
     for name, default in (("local_topology_timeout", 2), ("global_topology_timeout", 5)):
         value = minutes[name] = options.get(name, default)
         if type(value) is not int or value < 1:
             raise ValueError(f"cpu option {name} must be a number of minutes, got {value!r}")
+    collectives, note = _collectives(options.get("collectives", "gloo"), processes)
     return {
         "distributed_client": processes.client,
         "node_id": processes.process_index,
         "num_nodes": processes.process_count,
-        "collectives": _collectives(options.get("collectives", "gloo"), processes),
+        "collectives": collectives,
         "get_local_topology_timeout_minutes": minutes["local_topology_timeout"],
         "get_global_topology_timeout_minutes": minutes["global_topology_timeout"],
-    }
+    }, note
 
 
-def _collectives(kind: object, processes: ProcessGroup) -> Any:
-    """What the processes exchange data by."""
+def _nothing() -> None:
+    pass
+
+
+def _collectives(kind: object, processes: ProcessGroup) -> tuple[Any, Callable[[], object]]:
+    """What the processes exchange data by, and what to call once the client is there."""
     if kind == "gloo":
-        return _jax.make_gloo_tcp_collectives(processes.client, hostname=processes.hostname)
+        from dovetail_cpu.connections import make_gloo  # deferred: loads sockets
+
+        return make_gloo(processes)
     if kind == "mpi":
         mpi: Any = _jax.make_mpi_collectives()
         try:
@@ -106,9 +113,9 @@ def _collectives(kind: object, processes: ProcessGroup) -> Any:
                 "by mpirun, with MPItrampoline, or set DOVETAIL_CPU_COLLECTIVES_IMPLEMENTATION=gloo"
             ) from error
         atexit.register(mpi.Finalize)
-        return mpi
+        return mpi, _nothing
     if kind in ("none", None):
-        return None
+        return None, _nothing
     raise ValueError(f"cpu option collectives must be 'gloo', 'mpi', 'none' or None, got {kind!r}")
 
 

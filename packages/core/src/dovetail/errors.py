@@ -37,6 +37,7 @@ __all__ = [
     "NonConcreteBooleanIndexError",
     "OutOfMemoryError",
     "ShapeError",
+    "ShardingTypeError",
     "TracerArrayConversionError",
     "TracerAttributeError",
     "TracerBoolConversionError",
@@ -398,6 +399,19 @@ class BackendUnavailableError(RuntimeError):
 
     Args:
         message: the text of the error, with the reason.
+    """
+
+
+class ShardingTypeError(ValueError, TypeError):
+    """The types of arrays do not tell how a result is divided over the axes of a mesh.
+
+    Args:
+        message: the text of the error.
+
+    Example:
+        >>> from dovetail.errors import ShardingTypeError
+        >>> issubclass(ShardingTypeError, ValueError)
+        True
     """
 
 

@@ -1,5 +1,7 @@
 """Where the data of arrays lives: devices, meshes of them, and how arrays are divided over them."""
 
+from dovetail._core.api.axis_modes import auto_axes as auto_axes
+from dovetail._core.api.axis_modes import explicit_axes as explicit_axes
 from dovetail._core.api.mapping import Infer as Infer
 from dovetail._core.api.meshes import get_mesh as get_mesh
 from dovetail._core.api.meshes import make_single_device_sharding as make_single_device_sharding
@@ -31,6 +33,8 @@ __all__ = [
     "Sharding",
     "SingleDeviceSharding",
     "UnreducedKind",
+    "auto_axes",
+    "explicit_axes",
     "get_abstract_mesh",
     "get_mesh",
     "make_single_device_sharding",

@@ -33,7 +33,6 @@ from dovetail._core.api.arguments import inexact_pair as inexact_pair
 from dovetail._core.api.arguments import integer as integer
 from dovetail._core.api.arguments import literal as literal
 from dovetail._core.api.arguments import no_out as no_out
-from dovetail._core.api.arguments import no_sharding as no_sharding
 from dovetail._core.api.arguments import promoted as promoted
 from dovetail._core.api.arguments import promoted_pair as promoted_pair
 from dovetail._core.api.arguments import refuse_complex as refuse_complex
@@ -43,13 +42,16 @@ from dovetail._core.api.arguments import require_kind as require_kind
 from dovetail._core.api.arguments import require_real_number as require_real_number
 from dovetail._core.api.arguments import same_dtype as same_dtype
 from dovetail._core.api.arguments import shape_of_argument as shape_of_argument
+from dovetail._core.api.arguments import undivided as undivided
 from dovetail._core.api.arguments import value as value
 from dovetail._core.api.arguments import weak_of as weak_of
 from dovetail._core.api.arguments import with_rank as with_rank
 from dovetail._core.base.source import describe as user_line
 from dovetail._core.base.source import warn as warn_user
 from dovetail._core.ir.jaxpr import Literal as Literal
-from dovetail._core.ops.shape.dimensions import refuse_sharding as refuse_sharding
+from dovetail._core.ops.calls.out_sharding import asked_division as asked_division
+from dovetail._core.ops.calls.out_sharding import divided as divided
+from dovetail._core.ops.calls.out_sharding import placed as placed
 
 __all__ = [
     "Axis",
@@ -57,12 +59,14 @@ __all__ = [
     "Shape",
     "array_like",
     "array_sequence",
+    "asked_division",
     "broadcast_ranks",
     "broadcast_result",
     "canonical_axes",
     "canonical_axis",
     "canonical_shape",
     "convert",
+    "divided",
     "dtype_by_value",
     "fits",
     "float_pair",
@@ -73,17 +77,17 @@ __all__ = [
     "integer",
     "literal",
     "no_out",
-    "no_sharding",
+    "placed",
     "promoted",
     "promoted_pair",
     "refuse_complex",
-    "refuse_sharding",
     "requested_dtype",
     "require_callable",
     "require_kind",
     "require_real_number",
     "same_dtype",
     "shape_of_argument",
+    "undivided",
     "user_line",
     "value",
     "warn_user",

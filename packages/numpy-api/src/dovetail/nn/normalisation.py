@@ -21,7 +21,6 @@ from dovetail.extend.arguments import (
     inexact_pair,
     integer,
     literal,
-    no_sharding,
     promoted_pair,
     requested_dtype,
     value,
@@ -31,7 +30,7 @@ from dovetail.extend.unchecked import iota_like, position_dtype
 from dovetail.lax import reduce_max_p
 from dovetail.numpy.averages import count_of
 from dovetail.numpy.averages import mean as mean_of
-from dovetail.numpy.compiled import compiled_with, plain
+from dovetail.numpy.compiled import compiled_with, divided_program, plain
 from dovetail.numpy.conditions import as_mask, pick
 from dovetail.numpy.reductions import kept, strong, summed
 from dovetail.numpy.shapes import expand_dims, operand
@@ -377,7 +376,8 @@ def one_hot(
         num_classes: size of the vectors.
         dtype: dtype of the result; the default float if None.
         axis: position of the new dimension in the result.
-        out_sharding: not supported.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array with one more dimension.
@@ -389,7 +389,6 @@ def one_hot(
         [[1. 0. 0.]
          [0. 0. 1.]]
     """
-    no_sharding("one_hot", out_sharding)
     count = integer("one_hot", "num_classes", num_classes)
     if count < 0:
         raise ShapeError(f"one_hot: num_classes must not be negative, got {count}")
@@ -398,7 +397,7 @@ def one_hot(
         from dovetail.numpy.creation import asarray  # deferred: needed only for lists
 
         x = asarray(x)
-    return _one_hot(x, count, target, axis)
+    return divided_program("one_hot", out_sharding, _one_hot)(x, count, target, axis)
 
 
 @compiled_with("num_classes", "dtype", "axis")

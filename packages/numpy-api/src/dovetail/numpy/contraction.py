@@ -11,13 +11,15 @@ from dovetail.errors import ShapeError
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import (
     array_like,
+    asked_division,
     broadcast_result,
     canonical_axes,
     canonical_axis,
     convert,
+    divided,
     integer,
     no_out,
-    no_sharding,
+    placed,
     promoted_pair,
     requested_dtype,
     require_kind,
@@ -42,8 +44,13 @@ def contracted(
     batch: tuple[Dims, Dims] = ((), ()),
     precision: Any = None,
     out: Any = None,
+    wanted: Any = None,
 ) -> Any:
-    """Sums of products of two checked operands of one dtype, in the dtype `out` (None: theirs)."""
+    """Sums of products of two checked operands of one dtype.
+
+    They are in the dtype `out` (None: that of the operands), and `wanted` is the division that
+    types are asked for (None: as the operands are divided).
+    """
     dtype = aval_of(x).dtype if out is None else out
     sums = dot_general_p.bind(
         x,
@@ -51,9 +58,25 @@ def contracted(
         dimension_numbers=(contracting, batch),
         precision=dot_precision(precision),
         preferred_element_type=dtype,
-        out_sharding=None,
+        out_sharding=wanted,
     )
     return convert(sums, dtype, weak=out is None and weak_of(x) and weak_of(y))
+
+
+def _contracted(
+    function: str,
+    out_sharding: Any,
+    x: Any,
+    y: Any,
+    contracting: tuple[Dims, Dims],
+    precision: Any,
+    out: Any,
+) -> Any:
+    """`contracted` for the user's function, divided over devices as its argument asks."""
+    rank = aval_of(x).ndim + aval_of(y).ndim - 2 * len(contracting[0])
+    wanted = asked_division(function, out_sharding, rank)
+    sums = contracted(x, y, contracting, precision=precision, out=out, wanted=wanted)
+    return placed(function, sums, out_sharding)
 
 
 def _pair(
@@ -105,7 +128,8 @@ def matmul(
         b: array of rank 1 or more; matrices in its last two dimensions, or a vector (a column).
         precision: accuracy of the products: None, "default", "high", "highest", or a pair of them.
         preferred_element_type: dtype of the result, in which the products are summed.
-        out_sharding: not supported.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array of matrices; the leading dimensions are broadcast. Vectors add no dimension.
@@ -119,7 +143,6 @@ def matmul(
         >>> print(jnp.matmul(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 1])))
         [3 7]
     """
-    no_sharding("matmul", out_sharding)
     x, y = _pair("matmul", a, b, "a", "b", preferred_element_type)
     out = requested_dtype("matmul", preferred_element_type)
     left, right = aval_of(x).shape, aval_of(y).shape
@@ -132,11 +155,10 @@ def matmul(
     column = len(right) - 2 if len(right) > 1 else 0
     if left[-1] != right[column]:
         raise _mismatch("matmul", x, y, (len(left) - 1, column))
-    if len(left) <= 2 and len(right) <= 2:
-        return contracted(x, y, ((len(left) - 1,), (0,)), precision=precision, out=out)
     if len(right) <= 2:
-        return contracted(x, y, ((len(left) - 1,), (column,)), precision=precision, out=out)
-    return _batched_matmul(x, y, precision, out)
+        summed = (len(left) - 1,), (column,)
+        return _contracted("matmul", out_sharding, x, y, summed, precision, out)
+    return divided("matmul", out_sharding, lambda: _batched_matmul(x, y, precision, out))
 
 
 def _batched_matmul(x: Any, y: Any, precision: Any, out: Any) -> Any:
@@ -194,7 +216,8 @@ def dot(
         b: array or scalar.
         precision: accuracy of the products: None, "default", "high", "highest", or a pair of them.
         preferred_element_type: dtype of the result, in which the products are summed.
-        out_sharding: not supported.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array with the remaining dimensions of `a`, then those of `b`.
@@ -207,17 +230,18 @@ def dot(
         >>> print(jnp.dot(jnp.array([1, 2, 3]), jnp.array([4, 5, 6])))
         32
     """
-    no_sharding("dot", out_sharding)
     x, y = _pair("dot", a, b, "a", "b", preferred_element_type)
     out = requested_dtype("dot", preferred_element_type)
     left, right = aval_of(x).shape, aval_of(y).shape
     if not left or not right:
         product = lax.mul(x, y)
-        return product if out is None else convert(product, out)
+        product = product if out is None else convert(product, out)
+        return placed("dot", product, out_sharding)
     column = max(len(right) - 2, 0)
     if left[-1] != right[column]:
         raise _mismatch("dot", x, y, (len(left) - 1, column))
-    return contracted(x, y, ((len(left) - 1,), (column,)), precision=precision, out=out)
+    summed = (len(left) - 1,), (column,)
+    return _contracted("dot", out_sharding, x, y, summed, precision, out)
 
 
 @compiled_with("precision", "preferred_element_type")
@@ -269,7 +293,6 @@ def inner(
         b: array or scalar.
         precision: accuracy of the products: None, "default", "high", "highest", or a pair of them.
         preferred_element_type: dtype of the result, in which the products are summed.
-        out_sharding: not supported yet.
 
     Returns:
         An array with the remaining dimensions of `a`, then those of `b`.
@@ -334,6 +357,8 @@ def tensordot(
             dimensions or of sequences of dimensions.
         precision: accuracy of the products: None, "default", "high", "highest", or a pair of them.
         preferred_element_type: dtype of the result, in which the products are summed.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array with the remaining dimensions of `a`, then those of `b`.
@@ -347,17 +372,18 @@ def tensordot(
         >>> jnp.tensordot(jnp.ones((2, 3, 4)), jnp.ones((4, 3, 5)), axes=([1, 2], [1, 0])).shape
         (2, 5)
     """
-    no_sharding("tensordot", out_sharding)
     if isinstance(axes, (tuple, list)):
         if len(axes) != 2:
             raise ShapeError(f"tensordot: axes must be a number or a pair, got {axes}")
         first, second = (tuple(d) if isinstance(d, (tuple, list)) else (d,) for d in axes)
         axes = first, second
-    return _tensordot(a, b, axes, precision, preferred_element_type)
+    return _tensordot(a, b, axes, precision, preferred_element_type, out_sharding)
 
 
-@compiled_with("axes", "precision", "preferred_element_type")
-def _tensordot(a: Any, b: Any, axes: Any, precision: Any, preferred_element_type: Any) -> Any:
+@compiled_with("axes", "precision", "preferred_element_type", "out_sharding")
+def _tensordot(
+    a: Any, b: Any, axes: Any, precision: Any, preferred_element_type: Any, out_sharding: Any
+) -> Any:
     x, y = _pair("tensordot", a, b, "a", "b", preferred_element_type)
     left, right = aval_of(x).shape, aval_of(y).shape
     if isinstance(axes, tuple):
@@ -377,7 +403,7 @@ def _tensordot(a: Any, b: Any, axes: Any, precision: Any, preferred_element_type
         if left[d] != right[e]:
             raise _mismatch("tensordot", x, y, (d, e))
     out = requested_dtype("tensordot", preferred_element_type)
-    return contracted(x, y, (first, second), precision=precision, out=out)
+    return _contracted("tensordot", out_sharding, x, y, (first, second), precision, out)
 
 
 @compiled_with("axis", "precision", "preferred_element_type")

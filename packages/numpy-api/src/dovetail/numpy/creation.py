@@ -17,7 +17,7 @@ from dovetail.extend.arguments import (
     convert,
     host_array,
     integer,
-    no_sharding,
+    placed,
     requested_dtype,
 )
 from dovetail.extend.arrays import (
@@ -46,6 +46,19 @@ def on_device(x: Any, device: Any) -> Any:
     from dovetail import device_put  # deferred: rarely used
 
     return device_put(x, device)
+
+
+def check_one_place(function: str, device: Any, out_sharding: Any) -> None:
+    """Check that a user says in one way only where a result is.
+
+    Raises:
+        ValueError: both arguments are given.
+    """
+    if device is not None and out_sharding is not None:
+        raise ValueError(
+            f"{function}: device and out_sharding both say where the result is, {device} and "
+            f"{out_sharding}: give one of them"
+        )
 
 
 def place_of(*operands: Any) -> Sharding | None:
@@ -97,7 +110,8 @@ def array(
         order: "C" or "K" (or "A"); the compiler chooses the memory order.
         ndmin: minimum number of dimensions; missing ones are added in front, with size one.
         device: device on which the array is placed and stays.
-        out_sharding: not supported.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array.
@@ -133,11 +147,12 @@ def array(
     ndmin = integer("array", "ndmin", ndmin)
     if ndmin > 64:
         raise ValueError(f"array: ndmin must be at most 64, as in NumPy, got {ndmin}")
-    if type(object) is list and dtype is None and device is None and not ndmin:
+    check_one_place("array", device, out_sharding)
+    plainly = device is None and out_sharding is None
+    if type(object) is list and dtype is None and plainly and not ndmin:
         value = _number_list(object)
         if value is not None:
             return host_array(value)
-    no_sharding("array", out_sharding)
     requested = None if dtype is None else dtypes.check_user_dtype(dtype, "array")
     result = _converted(object, requested)
     if copy and result is object and not isinstance(result, Tracer):
@@ -146,7 +161,7 @@ def array(
         from dovetail.numpy.shapes import reshape  # deferred: needed only with ndmin
 
         result = reshape(result, (1,) * (ndmin - result.ndim) + result.shape)
-    return on_device(result, device)
+    return placed("array", on_device(result, device), out_sharding)
 
 
 def asarray(
@@ -168,7 +183,8 @@ def asarray(
         copy: True to get the array its own memory. False and None let it share that of `a` where
             that can be; values of the host are copied to the device, whatever `copy` says.
         device: device on which the array is placed and stays.
-        out_sharding: not supported.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array.

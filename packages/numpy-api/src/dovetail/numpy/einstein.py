@@ -11,10 +11,11 @@ import numpy as np
 from dovetail import lax
 from dovetail.extend.arguments import (
     array_like,
+    asked_division,
     convert,
+    divided,
     integer,
     no_out,
-    no_sharding,
     requested_dtype,
     same_dtype,
     value,
@@ -56,7 +57,8 @@ def einsum(
             "greedy", or a path; False or None multiplies from left to right.
         precision: accuracy of the products: None, "default", "high", "highest", or a pair of them.
         preferred_element_type: dtype of the result, in which the products are summed.
-        out_sharding: not supported.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array.
@@ -72,14 +74,13 @@ def einsum(
          [15 22]] 5
     """
     no_out("einsum", out)
-    no_sharding("einsum", out_sharding)
     text, values = _parsed(subscripts, operands)
     shapes = tuple(aval_of(v).shape for v in values)
     path = tuple(map(tuple, optimize)) if isinstance(optimize, (list, tuple)) else optimize
     target = requested_dtype("einsum", preferred_element_type)
     inputs, output = _terms(text, shapes)
     steps = _plan(inputs, output, shapes, path)
-    return _einsum(tuple(values), inputs, output, steps, precision, target)
+    return _einsum(tuple(values), inputs, output, steps, precision, target, out_sharding)
 
 
 def einsum_path(
@@ -243,7 +244,7 @@ def _plan(
     return tuple(steps)
 
 
-@compiled_with("inputs", "output", "steps", "precision", "target")
+@compiled_with("inputs", "output", "steps", "precision", "target", "out_sharding")
 def _einsum(
     operands: Sequence[Any],
     inputs: tuple[str, ...],
@@ -251,7 +252,26 @@ def _einsum(
     steps: Steps,
     precision: Any,
     target: Any,
+    out_sharding: Any,
 ) -> Any:
+    wanted = asked_division("einsum", out_sharding, len(output))
+    return divided(
+        "einsum",
+        out_sharding,
+        lambda: _summed(operands, inputs, output, steps, precision, target, wanted),
+    )
+
+
+def _summed(
+    operands: Sequence[Any],
+    inputs: tuple[str, ...],
+    output: str,
+    steps: Steps,
+    precision: Any,
+    target: Any,
+    wanted: Any,
+) -> Any:
+    """The products and sums of all steps; the last product is divided over devices as wanted."""
     values = [value(v) for v in (same_dtype if target is None else combined)(operands)]
     terms = list(inputs)
     sizes: dict[str, int] = {}
@@ -266,8 +286,17 @@ def _einsum(
         for j, (y, other) in enumerate(chosen[1:], 1):
             rest = set(result).union(*(t for _, t in chosen[j + 1 :]))
             keep = "".join(c for c in dict.fromkeys(term + other) if c in rest)
+            last = j == len(chosen) - 1
             x, term = _product(
-                x, term, y, other, keep if j < len(chosen) - 1 else result, sizes, precision, target
+                x,
+                term,
+                y,
+                other,
+                result if last else keep,
+                sizes,
+                precision,
+                target,
+                wanted if last and not values else None,
             )
         if len(chosen) == 1:
             x, term = _alone(x, term, set(result), sizes)
@@ -320,6 +349,7 @@ def _product(
     sizes: dict[str, int],
     precision: Any,
     target: Any,
+    wanted: Any,
 ) -> tuple[Any, str]:
     """The product of two operands, summed over the letters missing from the result."""
     needed = set(result)
@@ -337,11 +367,17 @@ def _product(
         (tuple(term.index(c) for c in summed), tuple(term.index(c) for c in batch))
         for term in (left, right)
     ]
-    out = contracted(
-        x, y, (numbers[0][0], numbers[1][0]), (numbers[0][1], numbers[1][1]), precision, target
-    )
     free = [c for c in left if c not in shared] + [c for c in right if c not in shared]
     letters = "".join(batch + free)
+    out = contracted(
+        x,
+        y,
+        (numbers[0][0], numbers[1][0]),
+        (numbers[0][1], numbers[1][1]),
+        precision,
+        target,
+        None if wanted is None else wanted.permuted([result.index(c) for c in letters]),
+    )
     missing = [c for c in result if c not in letters]
     if missing:  # letters whose dimensions have size one in both operands
         out = reshaped(out, aval_of(out).shape + (1,) * len(missing))

@@ -13,7 +13,7 @@ from dovetail.extend.arguments import (
     canonical_shape,
     convert,
     literal,
-    no_sharding,
+    placed,
     shape_of_argument,
 )
 from dovetail.extend.arrays import (
@@ -22,13 +22,15 @@ from dovetail.extend.arrays import (
     default_sharding,
     put_buffer,
 )
-from dovetail.extend.avals import aval_of, make_aval
+from dovetail.extend.avals import ArrayClass, aval_of, make_aval
 from dovetail.extend.eager import evaluation_trace, register_cache, trace_state
 from dovetail.lax import broadcast_in_dim_p
+from dovetail.numpy.compiled import compiled_with, divided_program
 from dovetail.numpy.creation import (
     SMALL,
     Shape,
     asarray,
+    check_one_place,
     host_array_on,
     on_device,
     place_of,
@@ -57,7 +59,6 @@ def _constant(
         if cached is not None:
             value, aval = cached
             return array_from_buffer(put_buffer(value, aval, default_sharding()))
-    no_sharding(function, out_sharding)
     sizes = canonical_shape(function, shape)
     target = (
         dtypes.default_dtype("f") if dtype is None else dtypes.check_user_dtype(dtype, function)
@@ -66,7 +67,11 @@ def _constant(
         return np.zeros(sizes, target)
     aval = make_aval(sizes, target)
     if dtypes.is_extended(target):
-        return on_device(_of_numbers(function, sizes, literal(number, _UINT32), target), device)
+        made = on_device(_of_numbers(function, sizes, literal(number, _UINT32), target), device)
+        return placed(function, made, out_sharding)
+    if out_sharding is not None:
+        check_one_place(function, device, out_sharding)
+        return divided_program(function, out_sharding, _filled)(literal(number, target), sizes)
     if key is not None and aval.size <= SMALL:
         if len(_host_constants) > 1024:
             _host_constants.clear()
@@ -88,9 +93,14 @@ def _of_numbers(function: str, sizes: Shape, value: Any, dtype: Any) -> Any:
     return dtype.of_physical(filled(shape, convert(value, numbers)))
 
 
-def filled(shape: Shape, value: Any) -> Any:
+def filled(shape: Shape, value: Any, division: Any = None) -> Any:
     """A scalar operand broadcast to a shape."""
-    return broadcast_in_dim_p.bind(value, shape=shape, broadcast_dimensions=(), sharding=None)
+    return broadcast_in_dim_p.bind(value, shape=shape, broadcast_dimensions=(), sharding=division)
+
+
+@compiled_with("shape")
+def _filled(value: Any, shape: Shape) -> Any:
+    return filled(shape, value)
 
 
 def zeros(
@@ -106,10 +116,20 @@ def zeros(
         shape: a size, or a sequence of sizes.
         dtype: dtype of the result; the default float if None.
         device: device on which the array is placed and stays.
-        out_sharding: not supported.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array.
+
+    Differs:
+        A `NamedSharding` as `out_sharding`, here and of other functions, may be over another mesh
+        than the current one. JAX leaves most arrays whole then, without a word.
+
+        >>> from dovetail.sharding import NamedSharding, PartitionSpec as P
+        >>> rows = NamedSharding(dt.make_mesh((1,), ("x",)), P("x"))
+        >>> print(jnp.zeros(4, out_sharding=rows).sharding.spec)
+        P('x')
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -133,7 +153,8 @@ def ones(
         shape: a size, or a sequence of sizes.
         dtype: dtype of the result; the default float if None.
         device: device on which the array is placed and stays.
-        out_sharding: not supported.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array.
@@ -159,7 +180,8 @@ def empty(
         shape: a size, or a sequence of sizes.
         dtype: dtype of the result; the default float if None.
         device: device on which the array is placed and stays.
-        out_sharding: not supported.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array.
@@ -187,7 +209,8 @@ def full(
         fill_value: scalar, or an array that broadcasts to `shape`.
         dtype: dtype of the result; that of `fill_value` if None, weak if that is a Python number.
         device: device on which the array is placed and stays.
-        out_sharding: not supported.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array.
@@ -202,10 +225,11 @@ def full(
          [7.5 7.5]] [[0 1]
          [0 1]]
     """
-    no_sharding("full", out_sharding)
     sizes = canonical_shape("full", shape)
     target = None if dtype is None else dtypes.check_user_dtype(dtype, "full")
-    return on_device(_full("full", sizes, fill_value, target, None), device)
+    check_one_place("full", device, out_sharding)
+    made = _full("full", sizes, fill_value, target, None, out_sharding=out_sharding)
+    return on_device(made, device)
 
 
 def _full(
@@ -215,8 +239,21 @@ def _full(
     dtype: Any,
     weak: bool | None,
     place: Sharding | None = None,
+    out_sharding: Any = None,
+    division: Any = None,
 ) -> Any:
-    """`fill_value` in a canonical dtype (None: its own), broadcast to a shape, and placed."""
+    """`fill_value` in a canonical dtype (None: its own), broadcast to a shape, and placed.
+
+    Args:
+        function: the name of the user's function, for messages.
+        sizes: the shape.
+        fill_value: a scalar or an array.
+        dtype: the dtype.
+        weak: whether the result is weakly typed.
+        place: where it is.
+        out_sharding: how it is divided over devices, as the user asks.
+        division: how its type is divided, if `fill_value` is a scalar.
+    """
     if dtype == dtypes.float0:
         return np.zeros(sizes, dtype)
     if isinstance(fill_value, (list, tuple)):
@@ -225,7 +262,7 @@ def _full(
     aval = aval_of(value)
     if dtype is not None and dtypes.is_extended(dtype):
         if aval.dtype != dtype:
-            return _of_numbers(function, sizes, value, dtype)
+            return placed(function, _of_numbers(function, sizes, value, dtype), out_sharding)
     elif dtype is not None:
         if (
             type(value) is Literal
@@ -234,6 +271,8 @@ def _full(
         ):
             dtypes.check_fits(value.val, dtype, function)
         value = convert(value, dtype, bool(weak))
+    if out_sharding is not None and not aval.shape:
+        return divided_program(function, out_sharding, _filled)(value, sizes)
     result = make_aval(sizes, aval_of(value).dtype, aval_of(value).weak_type)
     small = result.size <= SMALL and trace_state.trace is evaluation_trace
     divided = place is not None and place.num_devices > 1
@@ -246,7 +285,7 @@ def _full(
     if divided:
         return on_device(_full(function, sizes, value, dtype, weak), place)
     if not aval.shape:
-        return filled(sizes, on_device(value, place))
+        return filled(sizes, on_device(value, place), division)
     pairs = zip(reversed(aval.shape), reversed(sizes), strict=False)
     if aval.ndim > len(sizes) or any(have not in (1, wanted) for have, wanted in pairs):
         raise ValueError(
@@ -254,7 +293,7 @@ def _full(
         )
     from dovetail.numpy.shapes import broadcast_to  # deferred: needed only to fill with arrays
 
-    return broadcast_to(on_device(value, place), sizes)
+    return placed(function, broadcast_to(on_device(value, place), sizes), out_sharding)
 
 
 def _like(
@@ -264,9 +303,11 @@ def _like(
     dtype: Any,
     shape: Any,
     device: Any,
+    out_sharding: Any = None,
     argument: str = "a",
 ) -> Any:
     """Create an array filled with one value, like another array."""
+    check_one_place(function, device, out_sharding)
     sizes = (
         shape_of_argument(a, function, argument)
         if shape is None
@@ -285,12 +326,15 @@ def _like(
         target = own_dtype if extended else dtypes.canonicalize_dtype(own_dtype)
         is_weak = dtypes.is_weakly_typed(a) and dtypes.kind_of(target) != "b"
         weak = is_weak and not getattr(fill_value, "ndim", 0)
-    place = place_of(a) if device is None else None
+    division = aval_of(a).division if isinstance(a, ArrayClass) and shape is None else None
+    place = place_of(a) if device is None and out_sharding is None else None
     if place is not None and place.num_devices > 1:
-        # How `a` is divided may not fit another shape.
+        # How `a` is divided may not fit another shape, and the type of a result says nothing of it.
         alike = sizes == a.shape and not getattr(fill_value, "ndim", 0)
-        place = a.sharding if alike else None
-    return on_device(_full(function, sizes, fill_value, target, weak, place), device)
+        typed = aval_of(a).division is not None and division is None
+        place = a.sharding if alike and not typed else None
+    made = _full(function, sizes, fill_value, target, weak, place, out_sharding, division)
+    return on_device(made, device)
 
 
 def zeros_like(
@@ -309,7 +353,8 @@ def zeros_like(
         shape: shape of the result; that of `a` if None.
         device: device on which the array is placed and stays; if None, the device
             that `a` is committed to.
-        out_sharding: not supported.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`; as `a` is if None and no shape is given.
 
     Returns:
         An array.
@@ -319,8 +364,7 @@ def zeros_like(
         >>> print(jnp.zeros_like(jnp.arange(3)))
         [0 0 0]
     """
-    no_sharding("zeros_like", out_sharding)
-    return _like("zeros_like", a, 0, dtype, shape, device)
+    return _like("zeros_like", a, 0, dtype, shape, device, out_sharding)
 
 
 def ones_like(
@@ -339,7 +383,8 @@ def ones_like(
         shape: shape of the result; that of `a` if None.
         device: device on which the array is placed and stays; if None, the device
             that `a` is committed to.
-        out_sharding: not supported.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`; as `a` is if None and no shape is given.
 
     Returns:
         An array.
@@ -349,8 +394,7 @@ def ones_like(
         >>> print(jnp.ones_like(jnp.arange(3)))
         [1 1 1]
     """
-    no_sharding("ones_like", out_sharding)
-    return _like("ones_like", a, 1, dtype, shape, device)
+    return _like("ones_like", a, 1, dtype, shape, device, out_sharding)
 
 
 def empty_like(
@@ -377,7 +421,7 @@ def empty_like(
         >>> jnp.empty_like(jnp.arange(3)).dtype
         dtype('int32')
     """
-    return _like("empty_like", prototype, 0, dtype, shape, device, "prototype")
+    return _like("empty_like", prototype, 0, dtype, shape, device, argument="prototype")
 
 
 def full_like(
@@ -398,7 +442,8 @@ def full_like(
         shape: shape of the result; that of `a` if None.
         device: device on which the array is placed and stays; if None, the device
             that `a` is committed to.
-        out_sharding: not supported yet.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`; as `a` is if None and no shape is given.
 
     Returns:
         An array.
@@ -408,5 +453,4 @@ def full_like(
         >>> print(jnp.full_like(jnp.arange(3), 7))
         [7 7 7]
     """
-    no_sharding("full_like", out_sharding)
-    return _like("full_like", a, fill_value, dtype, shape, device)
+    return _like("full_like", a, fill_value, dtype, shape, device, out_sharding)

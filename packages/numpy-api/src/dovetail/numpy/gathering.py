@@ -223,6 +223,11 @@ def take_along_axis(
     where = broadcast_to(where, full)
     if mode == "one_hot":
         return _by_comparison(x, where, dimension, wrap_negative_indices)
+    if aval_of(x).division is not None or aval_of(where).division is not None:
+        dtype = index_dtype(shape, [where])
+        where = normalized(where, shape[dimension], not wrap_negative_indices, dtype)
+        how = _mode("take_along_axis", mode)
+        return _row_by_row(x, where, dimension, how, fill_value)
     index = tuple(where if d == dimension else _open(n, d, len(full)) for d, n in enumerate(full))
     return get(
         x,
@@ -233,6 +238,21 @@ def take_along_axis(
         unique_indices=False,
         wrap_negative_indices=wrap_negative_indices,
     )
+
+
+def _row_by_row(x: Any, where: Any, dimension: int, mode: Any, fill_value: Any) -> Any:
+    """Elements of a gather with a batch, whose dimensions may be divided over devices."""
+    rank = aval_of(x).ndim
+    rows = tuple(d for d in range(rank) if d != dimension)
+    numbers = lax.GatherDimensionNumbers(
+        offset_dims=(),
+        collapsed_slice_dims=(dimension,),
+        start_index_map=(dimension,),
+        operand_batching_dims=rows,
+        start_indices_batching_dims=rows,
+    )
+    where = lax.expand_dims(where, (rank,))
+    return lax.gather(x, where, numbers, (1,) * rank, mode=mode, fill_value=fill_value)
 
 
 def _by_comparison(x: Any, where: Any, dimension: int, wrap_negative_indices: bool) -> Any:

@@ -16,7 +16,7 @@ from dovetail.extend.arguments import (
     inexact_dtype,
     integer,
     literal,
-    no_sharding,
+    placed,
     refuse_complex,
     same_dtype,
     value,
@@ -85,7 +85,8 @@ def histogram(
         weights: array of the shape of `a`: the weight of each element; 1 if None.
         density: whether to divide by the sum and by the widths of the bins, so that the integral
             over all bins is 1.
-        out_sharding: not supported.
+        out_sharding: how the counts are divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`. The edges are not divided.
 
     Returns:
         A vector of floats, or of complex numbers if the weights are complex, and the float vector
@@ -121,7 +122,6 @@ def histogram(
         >>> print(counts, edges)
         [3. 0. 1.] [1. 3. 5. 7.]
     """
-    no_sharding("histogram", out_sharding)
     x = operand(a, "histogram")
     count, edges = _bins("histogram", bins)
     counted = _weights("histogram", weights, aval_of(x).shape, "a")
@@ -135,7 +135,7 @@ def histogram(
         bool(density),
         True,
     )
-    return counts, edges
+    return placed("histogram", counts, out_sharding), edges
 
 
 def histogram2d(

@@ -18,7 +18,6 @@ from dovetail.extend.arguments import (
     convert,
     integer,
     literal,
-    no_sharding,
     requested_dtype,
     require_kind,
     same_dtype,
@@ -29,7 +28,7 @@ from dovetail.extend.avals import Tracer, aval_of
 from dovetail.extend.checks import require_host_memory
 from dovetail.extend.unchecked import slice_dimension
 from dovetail.lax import concatenate_p, split_p, stack_p, tile_p, unstack_p
-from dovetail.numpy.compiled import compiled, compiled_with
+from dovetail.numpy.compiled import compiled, compiled_with, divided_program
 from dovetail.numpy.gathering import take
 from dovetail.numpy.shapes import (
     atleast_1d,
@@ -520,7 +519,8 @@ def repeat(
         axis: the dimension; None to flatten the array first.
         total_repeat_length: size of the result along the dimension, required if `repeats` is
             traced; the result is truncated, or its last element repeated, to this size.
-        out_sharding: not supported.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array.
@@ -533,14 +533,15 @@ def repeat(
         >>> print(jnp.repeat(jnp.arange(3), 2), jnp.repeat(jnp.arange(3), jnp.array([1, 0, 2])))
         [0 0 1 1 2 2] [0 2 2]
     """
-    no_sharding("repeat", out_sharding)
     x = operand(a, "repeat")
     flat = axis is None or not aval_of(x).ndim
     dimension = canonical_axis("repeat", 0 if axis is None else axis, max(aval_of(x).ndim, 1))
     given: Any = repeats
     traced = isinstance(given, Tracer) and given.concrete() is None
     if not traced and not np.ndim(given) and total_repeat_length is None:
-        return _repeat_each(x, integer("repeat", "repeats", given), None if flat else dimension)
+        times = integer("repeat", "repeats", given)
+        program = divided_program("repeat", out_sharding, _repeat_each)
+        return program(x, times, None if flat else dimension)
     if flat:
         x, dimension = reshaped(x, (aval_of(x).size,)), 0
     count = aval_of(x).shape[dimension]
@@ -564,6 +565,11 @@ def repeat(
     else:
         length = integer("repeat", "total_repeat_length", total_repeat_length)
         positions = _traced_positions(given, count, length)
+    return divided_program("repeat", out_sharding, _taken)(x, positions, dimension)
+
+
+@compiled_with("dimension")
+def _taken(x: Any, positions: Any, dimension: int) -> Any:
     return take(x, positions, axis=dimension, mode="clip")
 
 

@@ -19,7 +19,6 @@ from dovetail.extend.arguments import (
     inexact_dtype,
     integer,
     literal,
-    no_sharding,
     promoted_pair,
     refuse_complex,
     require_kind,
@@ -28,7 +27,7 @@ from dovetail.extend.arguments import (
 )
 from dovetail.extend.avals import Tracer, aval_of
 from dovetail.extend.unchecked import position_dtype
-from dovetail.numpy.compiled import compiled_with, plain
+from dovetail.numpy.compiled import compiled_with, divided_program, plain
 from dovetail.numpy.conditions import pick
 from dovetail.numpy.gathering import take
 from dovetail.numpy.reductions import sum_dtype
@@ -147,7 +146,8 @@ def bincount(
         weights: vector of the weights of the occurrences; 1 if None.
         minlength: minimum size of the result if `length` is not given.
         length: size of the result, required if `x` is traced; larger integers are not counted.
-        out_sharding: not supported.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         A vector of integers, or of the dtype of the sum of `weights`.
@@ -166,7 +166,6 @@ def bincount(
         >>> print(jnp.bincount(jnp.array([1, 3, 1])))
         [0 2 0 1]
     """
-    no_sharding("bincount", out_sharding)
     numbers = operand(x, "bincount", "x")
     require_kind("bincount", numbers, "biu", "integers")
     if aval_of(numbers).ndim != 1:
@@ -188,7 +187,7 @@ def bincount(
         size = integer("bincount", "length", length)
         if size < 0:
             raise ShapeError(f"bincount: length must not be negative, got {size}")
-    return _bincount(numbers, weights, size)
+    return divided_program("bincount", out_sharding, _bincount)(numbers, weights, size)
 
 
 @compiled_with("size")

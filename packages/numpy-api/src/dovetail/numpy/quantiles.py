@@ -13,10 +13,10 @@ from dovetail.extend.arguments import (
     array_like,
     canonical_axes,
     convert,
+    divided,
     inexact_dtype,
     literal,
     no_out,
-    no_sharding,
     refuse_complex,
     value,
 )
@@ -262,7 +262,8 @@ def percentile(
         method: as for `quantile`.
         keepdims: whether to keep the dimensions, with size one.
         weights: as for `quantile`.
-        out_sharding: not supported.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         A float array with the dimensions of `q` in front of the remaining ones.
@@ -273,9 +274,12 @@ def percentile(
         1.0
     """
     no_out("percentile", out)
-    no_sharding("percentile", out_sharding)
     share = _share("percentile", q)
-    return _quantile("percentile", a, share, axis, method, keepdims, weights=weights)
+    return divided(
+        "percentile",
+        out_sharding,
+        lambda: _quantile("percentile", a, share, axis, method, keepdims, weights=weights),
+    )
 
 
 @compiled_with("axis", "method", "keepdims")

@@ -20,7 +20,7 @@ from dovetail.extend.arguments import (
     inexact_pair,
     integer,
     literal,
-    no_sharding,
+    placed,
     promoted_pair,
     requested_dtype,
     value,
@@ -31,7 +31,7 @@ from dovetail.extend.eager import evaluation_trace, trace_state
 from dovetail.extend.unchecked import iota_like, position_dtype
 from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.conditions import pick
-from dovetail.numpy.creation import SMALL, on_device
+from dovetail.numpy.creation import SMALL, check_one_place, on_device
 from dovetail.numpy.joining import stack
 from dovetail.numpy.shapes import broadcast_to, expand_dims, moveaxis, operand, reshaped
 from dovetail.typing import Array, ArrayLike, DeviceLike, DTypeLike, ShapeLike, Sharding
@@ -57,7 +57,8 @@ def arange(
         step: difference between neighbours, 1 if None; negative to count down.
         dtype: dtype of the result; the common one of the arguments if None.
         device: device on which the array is placed and stays.
-        out_sharding: not supported.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array of rank 1. Its size depends on the arguments, which therefore must not be traced.
@@ -73,7 +74,10 @@ def arange(
         >>> print(jnp.arange(4), jnp.arange(1, 2, 0.25))
         [0 1 2 3] [1.   1.25 1.5  1.75]
     """
-    no_sharding("arange", out_sharding)
+    if out_sharding is not None:
+        check_one_place("arange", device, out_sharding)
+        made = arange(start, stop, step, dtype, device=device)
+        return placed("arange", made, out_sharding)
     several = stop is not None
     if start is None:
         raise TypeError(

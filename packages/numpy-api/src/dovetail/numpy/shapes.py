@@ -18,7 +18,7 @@ from dovetail.extend.arguments import (
     canonical_shape,
     convert,
     integer,
-    no_sharding,
+    placed,
     require_kind,
     shape_of_argument,
     value,
@@ -171,7 +171,7 @@ def reshape(
         order: "C" for row-major order of elements, "F" for column-major order.
         copy: True to give the result its own memory; False raises only where a view would be
             needed.
-        out_sharding: not supported.
+        out_sharding: a `PartitionSpec` over the current mesh, or a `NamedSharding`, for the result.
 
     Returns:
         An array of that shape. It is never a view: arrays are immutable.
@@ -185,15 +185,16 @@ def reshape(
         [[0 1 2]
          [3 4 5]]
     """
-    no_sharding("reshape", out_sharding)
     x = operand(a, "reshape")
     x_shape = aval_of(x).shape
     sizes = complete_shape("reshape", shape, math.prod(x_shape), x_shape)
     if order in ("C", "A"):
+        if out_sharding is not None:
+            return lax.reshape(x, sizes, out_sharding=out_sharding)
         return reshaped(x, sizes)
     if order != "F":
         raise ValueError(f"reshape: order must be 'C' or 'F', got {order!r}")
-    return _transposed(reshaped(_transposed(x), sizes[::-1]))
+    return placed("reshape", _transposed(reshaped(_transposed(x), sizes[::-1])), out_sharding)
 
 
 def _transposed(x: Any) -> Any:
@@ -214,7 +215,7 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: Sharding | None = Non
     Args:
         a: array or scalar.
         order: "C" for row-major order, "F" for column-major order.
-        out_sharding: not supported.
+        out_sharding: a `PartitionSpec` over the current mesh, or a `NamedSharding`, for the result.
 
     Returns:
         An array of rank 1.
@@ -224,10 +225,10 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: Sharding | None = Non
         >>> print(jnp.ravel(jnp.array([[1, 2], [3, 4]]), order="F"))
         [1 3 2 4]
     """
-    no_sharding("ravel", out_sharding)
     if order not in ("C", "F", "A", "K"):
         raise ValueError(f"ravel: order must be 'C', 'F', 'A' or 'K', got {order!r}")
-    return reshape(a, (-1,), "C" if order in ("K", "A") else order) if size(a) else reshape(a, (0,))
+    sizes = (-1,) if size(a) else (0,)
+    return reshape(a, sizes, "C" if order in ("K", "A") else order, out_sharding=out_sharding)
 
 
 def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
@@ -300,7 +301,7 @@ def broadcast_to(
     Args:
         array: array or scalar.
         shape: a size, or a sequence of sizes.
-        out_sharding: not supported.
+        out_sharding: a `PartitionSpec` over the current mesh, or a `NamedSharding`, for the result.
 
     Returns:
         An array of that shape.
@@ -314,7 +315,8 @@ def broadcast_to(
         [[0 1]
          [0 1]]
     """
-    no_sharding("broadcast_to", out_sharding)
+    if out_sharding is not None:
+        return placed("broadcast_to", broadcast_to(array, shape), out_sharding)
     x: Any = array_like(array, "broadcast_to", "array")
     sizes = canonical_shape("broadcast_to", shape)
     x_shape = aval_of(x).shape
@@ -766,7 +768,7 @@ def _roll(x: Any, shifts: list[Any], axes: Shape, flat: bool) -> Any:
         x = reshaped(x, (math.prod(x_shape),))
     for shift, axis in zip(shifts, axes, strict=True):
         count = aval_of(x).shape[axis]
-        if type(shift) is not int:
+        if type(shift) is not int or ((own := aval_of(x).division) and own.dims[axis]):
             twice = _twice(x, axis)
             x = lax.dynamic_slice_in_dim(twice, count - shift, count, axis)
         elif shift:

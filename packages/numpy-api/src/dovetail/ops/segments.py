@@ -11,11 +11,11 @@ from dovetail import lax, vmap
 from dovetail import numpy as jnp
 from dovetail.errors import ConcretizationTypeError, DTypeError, ShapeError
 from dovetail.extend import dtypes
-from dovetail.extend.arguments import integer, no_sharding
+from dovetail.extend.arguments import integer
 from dovetail.extend.avals import Tracer, aval_of
-from dovetail.numpy.compiled import compiled_with
+from dovetail.numpy.compiled import compiled_with, divided_program
 from dovetail.numpy.shapes import operand
-from dovetail.typing import Array, ArrayLike
+from dovetail.typing import Array, ArrayLike, Sharding
 
 
 def segment_sum(
@@ -26,7 +26,7 @@ def segment_sum(
     unique_indices: bool = False,
     bucket_size: int | None = None,
     mode: str | lax.GatherScatterMode | None = None,
-    out_sharding: None = None,
+    out_sharding: Sharding | None = None,
 ) -> Array:
     """The sums of the rows that have the same number.
 
@@ -40,7 +40,8 @@ def segment_sum(
         bucket_size: how many rows are added at a time, before the results are; all if None.
         mode: what becomes of rows whose numbers are negative or too large: they are left out by
             default and for ``"drop"``; ``"clip"`` counts them to the nearest segment.
-        out_sharding: None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array of shape ``(num_segments, *data.shape[1:])`` and the dtype of `data`; 0 where
@@ -56,7 +57,6 @@ def segment_sum(
         >>> print(ops.segment_sum(jnp.array([5, 1, 7, 2]), jnp.array([0, 2, 0, 2])))
         [12  0  3]
     """
-    no_sharding("segment_sum", out_sharding)
     return _segmented(
         "segment_sum",
         data,
@@ -66,6 +66,7 @@ def segment_sum(
         unique_indices,
         bucket_size,
         mode,
+        out_sharding,
     )
 
 
@@ -77,7 +78,7 @@ def segment_prod(
     unique_indices: bool = False,
     bucket_size: int | None = None,
     mode: str | lax.GatherScatterMode | None = None,
-    out_sharding: None = None,
+    out_sharding: Sharding | None = None,
 ) -> Array:
     """The products of the rows that have the same number.
 
@@ -91,7 +92,8 @@ def segment_prod(
         bucket_size: how many rows are multiplied at a time, before the results are; all if None.
         mode: what becomes of rows whose numbers are negative or too large: they are left out by
             default and for ``"drop"``; ``"clip"`` counts them to the nearest segment.
-        out_sharding: None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array of shape ``(num_segments, *data.shape[1:])`` and the dtype of `data`; 1 where
@@ -107,7 +109,6 @@ def segment_prod(
         >>> print(ops.segment_prod(jnp.array([5, 1, 7, 2]), jnp.array([0, 2, 0, 2])))
         [35  1  2]
     """
-    no_sharding("segment_prod", out_sharding)
     return _segmented(
         "segment_prod",
         data,
@@ -117,6 +118,7 @@ def segment_prod(
         unique_indices,
         bucket_size,
         mode,
+        out_sharding,
     )
 
 
@@ -128,7 +130,7 @@ def segment_max(
     unique_indices: bool = False,
     bucket_size: int | None = None,
     mode: str | lax.GatherScatterMode | None = None,
-    out_sharding: None = None,
+    out_sharding: Sharding | None = None,
 ) -> Array:
     """The maxima of the rows that have the same number.
 
@@ -142,7 +144,8 @@ def segment_max(
         bucket_size: how many rows are compared at a time, before the results are; all if None.
         mode: what becomes of rows whose numbers are negative or too large: they are left out by
             default and for ``"drop"``; ``"clip"`` counts them to the nearest segment.
-        out_sharding: None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array of shape ``(num_segments, *data.shape[1:])`` and the dtype of `data`; its least
@@ -158,7 +161,6 @@ def segment_max(
         >>> print(ops.segment_max(jnp.array([5, 1, 7, 2]), jnp.array([0, 2, 0, 2])))
         [          7 -2147483648           2]
     """
-    no_sharding("segment_max", out_sharding)
     return _segmented(
         "segment_max",
         data,
@@ -168,6 +170,7 @@ def segment_max(
         unique_indices,
         bucket_size,
         mode,
+        out_sharding,
     )
 
 
@@ -179,7 +182,7 @@ def segment_min(
     unique_indices: bool = False,
     bucket_size: int | None = None,
     mode: str | lax.GatherScatterMode | None = None,
-    out_sharding: None = None,
+    out_sharding: Sharding | None = None,
 ) -> Array:
     """The minima of the rows that have the same number.
 
@@ -193,7 +196,8 @@ def segment_min(
         bucket_size: how many rows are compared at a time, before the results are; all if None.
         mode: what becomes of rows whose numbers are negative or too large: they are left out by
             default and for ``"drop"``; ``"clip"`` counts them to the nearest segment.
-        out_sharding: None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array of shape ``(num_segments, *data.shape[1:])`` and the dtype of `data`; its greatest
@@ -209,7 +213,6 @@ def segment_min(
         >>> print(ops.segment_min(jnp.array([5, 1, 7, 2]), jnp.array([0, 2, 0, 2])))
         [         5 2147483647          1]
     """
-    no_sharding("segment_min", out_sharding)
     return _segmented(
         "segment_min",
         data,
@@ -219,6 +222,7 @@ def segment_min(
         unique_indices,
         bucket_size,
         mode,
+        out_sharding,
     )
 
 
@@ -253,6 +257,7 @@ def _segmented(
     unique_indices: bool,
     bucket_size: Any,
     mode: Any,
+    out_sharding: Any,
 ) -> Any:
     """Checked arguments, handed to the compiled function."""
     x, ids = operand(data, function, "data"), operand(segment_ids, function, "segment_ids")
@@ -273,7 +278,9 @@ def _segmented(
         raise ValueError(f"{function}: bucket_size must be positive, got {bucket}")
     flags = bool(indices_are_sorted), bool(unique_indices)
     chosen = lax.GatherScatterMode.from_any(mode)
-    return _combined(x, ids, function, _count(function, ids, num_segments), flags, bucket, chosen)
+    count = _count(function, ids, num_segments)
+    program = divided_program(f"ops.{function}", out_sharding, _combined)
+    return program(x, ids, function, count, flags, bucket, chosen)
 
 
 def _count(function: str, ids: Any, num_segments: Any) -> int:

@@ -28,7 +28,7 @@ from dovetail.lax import (
     sub_p,
     tan_p,
 )
-from dovetail.numpy.compiled import compiled_with
+from dovetail.numpy.compiled import compiled_with, divided_program
 from dovetail.random.arguments import (
     Shape,
     converted,
@@ -40,14 +40,13 @@ from dovetail.random.arguments import (
 )
 from dovetail.random.intervals import (
     between,
-    no_sharding,
     pair_of_keys,
     rows,
     spread,
     unit_interval,
 )
 from dovetail.random.parameters import result_shape
-from dovetail.typing import Array, ArrayLike, DTypeLike, KeyLike, ShapeLike
+from dovetail.typing import Array, ArrayLike, DTypeLike, KeyLike, ShapeLike, Sharding
 
 
 def _log(x: Any) -> Any:
@@ -80,7 +79,7 @@ def normal(
     shape: ShapeLike = (),
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: Sharding | None = None,
 ) -> Array:
     """Samples from the standard normal distribution.
 
@@ -90,7 +89,8 @@ def normal(
         key: a key, typed or raw.
         shape: shape of the result.
         dtype: a float or complex dtype; the default float dtype if None.
-        out_sharding: None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array of that shape and dtype.
@@ -106,9 +106,10 @@ def normal(
         (True, True)
     """
     key = single_key("normal", key)
-    no_sharding("normal", out_sharding)
     dtype = dtype_argument("normal", dtype, "f", "fc", "a float or complex dtype")
-    return _normal(key, shape_argument("normal", shape), dtype)
+    return divided_program("random.normal", out_sharding, _normal)(
+        key, shape_argument("normal", shape), dtype
+    )
 
 
 @compiled_with("shape", "dtype")
@@ -138,7 +139,7 @@ def exponential(
     shape: ShapeLike = (),
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: Sharding | None = None,
 ) -> Array:
     """Samples from the exponential distribution with mean 1.
 
@@ -146,7 +147,8 @@ def exponential(
         key: a key, typed or raw.
         shape: shape of the result.
         dtype: a float dtype; the default one if None.
-        out_sharding: None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array of that shape and dtype.
@@ -161,8 +163,9 @@ def exponential(
         >>> abs(float(x.mean()) - 1) < 0.05
         True
     """
-    no_sharding("exponential", out_sharding)
-    return _exponential(*_draws("exponential", key, shape, dtype))
+    return divided_program("random.exponential", out_sharding, _exponential)(
+        *_draws("exponential", key, shape, dtype)
+    )
 
 
 @compiled_with("shape", "dtype")
@@ -177,7 +180,7 @@ def gumbel(
     dtype: DTypeLike | None = None,
     mode: str | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: Sharding | None = None,
 ) -> Array:
     """Samples from the standard Gumbel distribution, the limit for the largest of many.
 
@@ -186,7 +189,8 @@ def gumbel(
         shape: shape of the result.
         dtype: a float dtype; the default one if None.
         mode: "low" (the default), or "high" for a finer resolution of large results.
-        out_sharding: None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array of that shape and dtype.
@@ -202,9 +206,10 @@ def gumbel(
         >>> abs(float(x.mean()) - 0.5772) < 0.05
         True
     """
-    no_sharding("gumbel", out_sharding)
     mode = gumbel_mode("gumbel", mode)
-    return _gumbel(*_draws("gumbel", key, shape, dtype), mode)
+    return divided_program("random.gumbel", out_sharding, _gumbel)(
+        *_draws("gumbel", key, shape, dtype), mode
+    )
 
 
 def gumbel_mode(function: str, mode: Any) -> str:
@@ -243,7 +248,7 @@ def logistic(
     shape: ShapeLike = (),
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: Sharding | None = None,
 ) -> Array:
     """Samples from the standard logistic distribution.
 
@@ -251,7 +256,8 @@ def logistic(
         key: a key, typed or raw.
         shape: shape of the result.
         dtype: a float dtype; the default one if None.
-        out_sharding: None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array of that shape and dtype.
@@ -266,8 +272,9 @@ def logistic(
         >>> abs(float(x.mean())) < 0.05
         True
     """
-    no_sharding("logistic", out_sharding)
-    return _logistic(*_draws("logistic", key, shape, dtype))
+    return divided_program("random.logistic", out_sharding, _logistic)(
+        *_draws("logistic", key, shape, dtype)
+    )
 
 
 @compiled_with("shape", "dtype")
@@ -281,7 +288,7 @@ def laplace(
     shape: ShapeLike = (),
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: Sharding | None = None,
 ) -> Array:
     """Samples from the standard Laplace distribution: exponential ones of either sign.
 
@@ -289,7 +296,8 @@ def laplace(
         key: a key, typed or raw.
         shape: shape of the result.
         dtype: a float dtype; the default one if None.
-        out_sharding: None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array of that shape and dtype.
@@ -304,8 +312,9 @@ def laplace(
         >>> abs(float(abs(x).mean()) - 1) < 0.05
         True
     """
-    no_sharding("laplace", out_sharding)
-    return _laplace(*_draws("laplace", key, shape, dtype))
+    return divided_program("random.laplace", out_sharding, _laplace)(
+        *_draws("laplace", key, shape, dtype)
+    )
 
 
 @compiled_with("shape", "dtype")
@@ -319,7 +328,7 @@ def cauchy(
     shape: ShapeLike = (),
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: Sharding | None = None,
 ) -> Array:
     """Samples from the standard Cauchy distribution, which has no mean.
 
@@ -327,7 +336,8 @@ def cauchy(
         key: a key, typed or raw.
         shape: shape of the result.
         dtype: a float dtype; the default one if None.
-        out_sharding: None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array of that shape and dtype.
@@ -343,8 +353,9 @@ def cauchy(
         >>> abs(float((abs(x) < 1).mean()) - 0.5) < 0.05
         True
     """
-    no_sharding("cauchy", out_sharding)
-    return _cauchy(*_draws("cauchy", key, shape, dtype))
+    return divided_program("random.cauchy", out_sharding, _cauchy)(
+        *_draws("cauchy", key, shape, dtype)
+    )
 
 
 @compiled_with("shape", "dtype")
@@ -361,7 +372,7 @@ def truncated_normal(
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: Sharding | None = None,
 ) -> Array:
     """Samples from the standard normal distribution truncated to lie between two bounds.
 
@@ -371,7 +382,8 @@ def truncated_normal(
         upper: upper bounds, likewise.
         shape: shape of the result; the common shape of the bounds if None.
         dtype: a float dtype; the default one if None.
-        out_sharding: None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array of that shape and dtype, strictly between the bounds.
@@ -388,10 +400,11 @@ def truncated_normal(
         True
     """
     key = single_key("truncated_normal", key)
-    no_sharding("truncated_normal", out_sharding)
     dtype = float_argument("truncated_normal", dtype)
     shape = result_shape("truncated_normal", {"lower": lower, "upper": upper}, shape)
-    return _truncated_normal(key, lower, upper, shape, dtype)
+    return divided_program("random.truncated_normal", out_sharding, _truncated_normal)(
+        key, lower, upper, shape, dtype
+    )
 
 
 @compiled_with("shape", "dtype")

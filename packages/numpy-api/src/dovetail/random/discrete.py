@@ -21,14 +21,14 @@ from dovetail.errors import ShapeError
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import array_like
 from dovetail.extend.avals import aval_of
-from dovetail.numpy.compiled import compiled_with
+from dovetail.numpy.compiled import compiled_with, divided_program
 from dovetail.random.arguments import (
     dtype_argument,
     float_argument,
     single_key,
     typed,
 )
-from dovetail.random.intervals import no_sharding, pair_of_keys, unit_interval
+from dovetail.random.intervals import pair_of_keys, unit_interval
 from dovetail.random.parameters import (
     check_method,
     common_shape,
@@ -37,7 +37,7 @@ from dovetail.random.parameters import (
     result_shape,
 )
 from dovetail.random.rejection import REJECTED, accepted_of
-from dovetail.typing import Array, ArrayLike, DTypeLike, KeyLike, ShapeLike
+from dovetail.typing import Array, ArrayLike, DTypeLike, KeyLike, ShapeLike, Sharding
 
 _SMALL = 10.0
 """Means below it are few enough to be counted up to."""
@@ -185,7 +185,7 @@ def poisson(
     dtype: DTypeLike | None = None,
     *,
     method: str = "exact",
-    out_sharding: None = None,
+    out_sharding: Sharding | None = None,
 ) -> Array:
     """Samples from the Poisson distribution: how many independent events there are.
 
@@ -195,7 +195,8 @@ def poisson(
         shape: shape of the result; that of `lam` if None.
         dtype: an integer dtype; the default one if None.
         method: ``"exact"`` or ``"approximate"``: both name the method below, which is exact.
-        out_sharding: None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array of that shape and dtype; -1 where `lam` is negative or nan.
@@ -223,10 +224,11 @@ def poisson(
         (True, True)
     """
     key = single_key("poisson", key)
-    no_sharding("poisson", out_sharding)
     check_method("poisson", method)
     dtype = dtype_argument("poisson", dtype, "i", "iu", "an integer dtype")
-    return _poisson(key, lam, result_shape("poisson", {"lam": lam}, shape), dtype)
+    return divided_program("random.poisson", out_sharding, _poisson)(
+        key, lam, result_shape("poisson", {"lam": lam}, shape), dtype
+    )
 
 
 @compiled_with("shape", "dtype")

@@ -10,11 +10,11 @@ from dovetail import lax, nn
 from dovetail import numpy as jnp
 from dovetail.errors import ShapeError
 from dovetail.extend.arguments import integer
-from dovetail.numpy.compiled import compiled_with
+from dovetail.numpy.compiled import compiled_with, divided_program
 from dovetail.random.arguments import float_argument, shape_argument, single_key, typed
 from dovetail.random.continuous import exponential, real_normal
 from dovetail.random.gamma_numbers import random_gamma_p, scaled_gamma_numbers, wide_dtype
-from dovetail.random.intervals import no_sharding, pair_of_keys, rademacher
+from dovetail.random.intervals import pair_of_keys, rademacher
 from dovetail.random.parameters import (
     check_method,
     common_shape,
@@ -22,7 +22,7 @@ from dovetail.random.parameters import (
     real_shape,
     result_shape,
 )
-from dovetail.typing import Array, ArrayLike, DTypeLike, KeyLike, ShapeLike
+from dovetail.typing import Array, ArrayLike, DTypeLike, KeyLike, ShapeLike, Sharding
 
 
 def gamma(
@@ -32,7 +32,7 @@ def gamma(
     dtype: DTypeLike | None = None,
     *,
     method: str = "exact",
-    out_sharding: None = None,
+    out_sharding: Sharding | None = None,
 ) -> Array:
     """Samples from the gamma distribution, of density proportional to ``x**(a - 1) * exp(-x)``.
 
@@ -44,7 +44,8 @@ def gamma(
         shape: shape of the result; that of `a` if None.
         dtype: a float dtype; the default one if None.
         method: ``"exact"`` or ``"approximate"``: both name the method below, which is exact.
-        out_sharding: None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array of that shape and dtype.
@@ -72,10 +73,11 @@ def gamma(
         True
     """
     key = single_key("gamma", key)
-    no_sharding("gamma", out_sharding)
     check_method("gamma", method)
     shape = result_shape("gamma", {"a": a}, shape)
-    return _gamma(key, a, shape, float_argument("gamma", dtype))
+    return divided_program("random.gamma", out_sharding, _gamma)(
+        key, a, shape, float_argument("gamma", dtype)
+    )
 
 
 @compiled_with("shape", "dtype")
@@ -91,7 +93,7 @@ def loggamma(
     dtype: DTypeLike | None = None,
     *,
     method: str = "exact",
-    out_sharding: None = None,
+    out_sharding: Sharding | None = None,
 ) -> Array:
     """Logarithms of samples from the gamma distribution, which never vanish.
 
@@ -101,7 +103,8 @@ def loggamma(
         shape: shape of the result; that of `a` if None.
         dtype: a float dtype; the default one if None.
         method: ``"exact"`` or ``"approximate"``: both name the method below, which is exact.
-        out_sharding: None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array of that shape and dtype.
@@ -117,10 +120,11 @@ def loggamma(
         True
     """
     key = single_key("loggamma", key)
-    no_sharding("loggamma", out_sharding)
     check_method("loggamma", method)
     shape = result_shape("loggamma", {"a": a}, shape)
-    return _loggamma(key, a, shape, float_argument("loggamma", dtype))
+    return divided_program("random.loggamma", out_sharding, _loggamma)(
+        key, a, shape, float_argument("loggamma", dtype)
+    )
 
 
 @compiled_with("shape", "dtype")
@@ -137,7 +141,7 @@ def beta(
     dtype: DTypeLike | None = None,
     *,
     method: str = "exact",
-    out_sharding: None = None,
+    out_sharding: Sharding | None = None,
 ) -> Array:
     """Samples from the beta distribution: density proportional to ``x**(a - 1) (1 - x)**(b - 1)``.
 
@@ -148,7 +152,8 @@ def beta(
         shape: shape of the result; the common one of the parameters if None.
         dtype: a float dtype; the default one if None.
         method: ``"exact"`` or ``"approximate"``: both name the method below, which is exact.
-        out_sharding: None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array of that shape and dtype.
@@ -165,10 +170,11 @@ def beta(
         True
     """
     key = single_key("beta", key)
-    no_sharding("beta", out_sharding)
     check_method("beta", method)
     shape = result_shape("beta", {"a": a, "b": b}, shape)
-    return _beta(key, a, b, shape, float_argument("beta", dtype))
+    return divided_program("random.beta", out_sharding, _beta)(
+        key, a, b, shape, float_argument("beta", dtype)
+    )
 
 
 @compiled_with("shape", "dtype")
@@ -187,7 +193,7 @@ def chisquare(
     dtype: DTypeLike | None = None,
     *,
     method: str = "exact",
-    out_sharding: None = None,
+    out_sharding: Sharding | None = None,
 ) -> Array:
     """Samples from the chi-squared distribution: sums of squares of `df` normal numbers.
 
@@ -197,7 +203,8 @@ def chisquare(
         shape: shape of the result; that of `df` if None.
         dtype: a float dtype; the default one if None.
         method: ``"exact"`` or ``"approximate"``: both name the method below, which is exact.
-        out_sharding: None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array of that shape and dtype.
@@ -214,10 +221,11 @@ def chisquare(
         True
     """
     key = single_key("chisquare", key)
-    no_sharding("chisquare", out_sharding)
     check_method("chisquare", method)
     shape = result_shape("chisquare", {"df": df}, shape)
-    return _chisquare(key, df, shape, float_argument("chisquare", dtype))
+    return divided_program("random.chisquare", out_sharding, _chisquare)(
+        key, df, shape, float_argument("chisquare", dtype)
+    )
 
 
 @compiled_with("shape", "dtype")
@@ -232,7 +240,7 @@ def t(
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: Sharding | None = None,
 ) -> Array:
     """Samples from Student's t distribution.
 
@@ -241,7 +249,8 @@ def t(
         df: degrees of freedom, positive; broadcast to `shape`.
         shape: shape of the result; that of `df` if None.
         dtype: a float dtype; the default one if None.
-        out_sharding: None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array of that shape and dtype.
@@ -258,9 +267,8 @@ def t(
         True
     """
     key = single_key("t", key)
-    no_sharding("t", out_sharding)
     shape = result_shape("t", {"df": df}, shape)
-    return _t(key, df, shape, float_argument("t", dtype))
+    return divided_program("random.t", out_sharding, _t)(key, df, shape, float_argument("t", dtype))
 
 
 @compiled_with("shape", "dtype")
@@ -278,7 +286,7 @@ def f(
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: Sharding | None = None,
 ) -> Array:
     """Samples from Fisher's F distribution: ratios of mean squares.
 
@@ -288,7 +296,8 @@ def f(
         dfden: degrees of freedom of the denominator, positive; broadcast to `shape`.
         shape: shape of the result; the common one of the parameters if None.
         dtype: a float dtype; the default one if None.
-        out_sharding: None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array of that shape and dtype.
@@ -305,9 +314,10 @@ def f(
         True
     """
     key = single_key("f", key)
-    no_sharding("f", out_sharding)
     shape = result_shape("f", {"dfnum": dfnum, "dfden": dfden}, shape)
-    return _f(key, dfnum, dfden, shape, float_argument("f", dtype))
+    return divided_program("random.f", out_sharding, _f)(
+        key, dfnum, dfden, shape, float_argument("f", dtype)
+    )
 
 
 @compiled_with("shape", "dtype")
@@ -330,7 +340,7 @@ def dirichlet(
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: Sharding | None = None,
 ) -> Array:
     """Samples from the Dirichlet distribution: positive vectors whose elements add up to 1.
 
@@ -339,7 +349,8 @@ def dirichlet(
         alpha: concentrations, positive, of shape ``(..., n)``.
         shape: shape of the result without its last dimension; that of `alpha` without it if None.
         dtype: a float dtype; the default one if None.
-        out_sharding: None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array of shape ``(*shape, n)`` and that dtype.
@@ -356,12 +367,13 @@ def dirichlet(
         True
     """
     key = single_key("dirichlet", key)
-    no_sharding("dirichlet", out_sharding)
     sizes = real_shape("dirichlet", "alpha", alpha)
     if not sizes:
         raise ShapeError("random.dirichlet: alpha must be a vector or several, got a scalar")
     shape = common_shape("dirichlet", {"alpha": sizes[:-1]}, shape)
-    return _dirichlet(key, alpha, (*shape, sizes[-1]), float_argument("dirichlet", dtype))
+    return divided_program("random.dirichlet", out_sharding, _dirichlet)(
+        key, alpha, (*shape, sizes[-1]), float_argument("dirichlet", dtype)
+    )
 
 
 @compiled_with("shape", "dtype")
@@ -382,7 +394,7 @@ def generalized_normal(
     shape: ShapeLike = (),
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: Sharding | None = None,
 ) -> Array:
     """Samples from the generalized normal distribution: density proportional to ``exp(-|x|**p)``.
 
@@ -391,7 +403,8 @@ def generalized_normal(
         p: exponents, positive; broadcast to `shape`.
         shape: shape of the result.
         dtype: a float dtype; the default one if None.
-        out_sharding: None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array of that shape and dtype.
@@ -408,9 +421,10 @@ def generalized_normal(
         True
     """
     key = single_key("generalized_normal", key)
-    no_sharding("generalized_normal", out_sharding)
     shape = result_shape("generalized_normal", {"p": p}, shape)
-    return _generalized_normal(key, p, shape, float_argument("generalized_normal", dtype))
+    return divided_program("random.generalized_normal", out_sharding, _generalized_normal)(
+        key, p, shape, float_argument("generalized_normal", dtype)
+    )
 
 
 @compiled_with("shape", "dtype")
@@ -428,7 +442,7 @@ def ball(
     shape: ShapeLike = (),
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: Sharding | None = None,
 ) -> Array:
     """Vectors that are uniformly distributed in the unit ball of a norm.
 
@@ -438,7 +452,8 @@ def ball(
         p: the exponent of the norm, ``sum(abs(x)**p)**(1 / p)``, a positive scalar.
         shape: shape of the result without its last dimension.
         dtype: a float dtype; the default one if None.
-        out_sharding: None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array of shape ``(*shape, d)`` and that dtype.
@@ -460,13 +475,14 @@ def ball(
         True
     """
     key = single_key("ball", key)
-    no_sharding("ball", out_sharding)
     dtype = float_argument("ball", dtype)
     size = integer("random.ball", "d", d)
     if size < 0:
         raise ValueError(f"random.ball: d must not be negative, got {size}")
     result_shape("ball", {"p": p}, ())
-    return _ball(key, p, (*shape_argument("ball", shape), size), dtype)
+    return divided_program("random.ball", out_sharding, _ball)(
+        key, p, (*shape_argument("ball", shape), size), dtype
+    )
 
 
 @compiled_with("shape", "dtype")

@@ -21,7 +21,7 @@ from dovetail.extend.unchecked import (
     squeeze_dimensions,
 )
 from dovetail.lax import add_p, bitcast_convert_type_p, max_p, min_p, rem_p, select_n_p, sub_p
-from dovetail.numpy.compiled import compiled_with
+from dovetail.numpy.compiled import compiled_with, divided_program
 from dovetail.random.arguments import (
     Shape,
     check_broadcast,
@@ -33,7 +33,7 @@ from dovetail.random.arguments import (
     typed,
 )
 from dovetail.random.parameters import real_shape
-from dovetail.typing import Array, ArrayLike, DTypeLike, KeyLike, ShapeLike
+from dovetail.typing import Array, ArrayLike, DTypeLike, KeyLike, ShapeLike, Sharding
 
 _BOOL = np.dtype(bool)
 _INT32 = np.dtype(np.int32)
@@ -106,7 +106,7 @@ def bits(
     shape: ShapeLike = (),
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: Sharding | None = None,
 ) -> Array:
     """Unsigned integers of uniformly random bits.
 
@@ -114,7 +114,8 @@ def bits(
         key: a key, typed or raw.
         shape: shape of the result.
         dtype: an unsigned integer dtype; by default uint32, or uint64 if 64-bit types are on.
-        out_sharding: None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array of that shape and dtype.
@@ -129,18 +130,10 @@ def bits(
         [4070199207, 4202968722, 1427181096]
     """
     key = single_key("bits", key)
-    no_sharding("bits", out_sharding)
     dtype = dtype_argument("bits", dtype, "u", "u", "a dtype of unsigned integers")
-    return _bits(key, shape_argument("bits", shape), dtype)
-
-
-def no_sharding(function: str, out_sharding: Any) -> None:
-    """Refuse the argument `out_sharding`."""
-    if out_sharding is not None:
-        raise NotImplementedError(
-            f"random.{function} does not take out_sharding yet: place the result with "
-            "dovetail.device_put(x, sharding)"
-        )
+    return divided_program("random.bits", out_sharding, _bits)(
+        key, shape_argument("bits", shape), dtype
+    )
 
 
 @compiled_with("shape", "dtype")
@@ -157,7 +150,7 @@ def uniform(
     minval: ArrayLike = 0.0,
     maxval: ArrayLike = 1.0,
     *,
-    out_sharding: None = None,
+    out_sharding: Sharding | None = None,
 ) -> Array:
     """Floats uniformly distributed in ``[minval, maxval)``.
 
@@ -167,7 +160,8 @@ def uniform(
         dtype: a float dtype; the default one if None.
         minval: lower end; a scalar or an array that can be broadcast to `shape`.
         maxval: upper end, likewise. Where it is not above `minval`, the result is `minval`.
-        out_sharding: None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array of that shape and dtype. If the interval is short or far from zero, rounding can
@@ -193,14 +187,15 @@ def uniform(
         True
     """
     key = single_key("uniform", key)
-    no_sharding("uniform", out_sharding)
     dtype = float_argument("uniform", dtype)
     shape = shape_argument("uniform", shape)
     if type(minval) is float and type(maxval) is float and minval == 0 and maxval == 1:
-        return _unit(key, shape, dtype)
+        return divided_program("random.uniform", out_sharding, _unit)(key, shape, dtype)
     for name, bound in (("minval", minval), ("maxval", maxval)):
         real_shape("uniform", name, bound)
-    return _uniform(key, minval, maxval, shape, dtype)
+    return divided_program("random.uniform", out_sharding, _uniform)(
+        key, minval, maxval, shape, dtype
+    )
 
 
 @compiled_with("shape", "dtype")
@@ -224,7 +219,7 @@ def randint(
     maxval: ArrayLike,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: Sharding | None = None,
 ) -> Array:
     """Integers uniformly distributed in ``[minval, maxval)``.
 
@@ -239,7 +234,8 @@ def randint(
         maxval: upper end, likewise; it may be one more than the dtype's largest number. Where it is
             not above `minval`, the result is `minval`.
         dtype: an integer dtype; the default one if None.
-        out_sharding: None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array of that shape and dtype.
@@ -263,7 +259,6 @@ def randint(
         [9, 0, 2, 3, 1]
     """
     key = single_key("randint", key)
-    no_sharding("randint", out_sharding)
     dtype = (
         dtypes.default_dtype("i") if dtype is None else dtypes.check_user_dtype(dtype, "randint")
     )
@@ -272,7 +267,9 @@ def randint(
     shape = shape_argument("randint", shape)
     minval, _ = _bound_argument("minval", minval, dtype)
     maxval, past = _bound_argument("maxval", maxval, dtype)
-    return _randint(key, minval, maxval, shape, dtype, past)
+    return divided_program("random.randint", out_sharding, _randint)(
+        key, minval, maxval, shape, dtype, past
+    )
 
 
 def _bound_argument(argument: str, x: Any, dtype: Any) -> tuple[Any, bool]:
@@ -393,7 +390,7 @@ def bernoulli(
     shape: ShapeLike | None = None,
     mode: str = "low",
     *,
-    out_sharding: None = None,
+    out_sharding: Sharding | None = None,
 ) -> Array:
     """Booleans that are True with probability `p`.
 
@@ -402,7 +399,8 @@ def bernoulli(
         p: probabilities; a scalar or an array of floats that can be broadcast to `shape`.
         shape: shape of the result; that of `p` if None.
         mode: "low", or "high" for a resolution of probabilities beyond that of one float.
-        out_sharding: None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         A boolean array of that shape.
@@ -419,7 +417,6 @@ def bernoulli(
         True
     """
     key = single_key("bernoulli", key)
-    no_sharding("bernoulli", out_sharding)
     value = array_like(p, "random.bernoulli", "p")
     if dtypes.kind_of(value.dtype) != "f":
         raise TypeError(
@@ -430,7 +427,7 @@ def bernoulli(
     if mode not in ("low", "high"):
         raise ValueError(f"random.bernoulli: mode must be 'low' or 'high', got {mode!r}")
     shape = aval_of(value).shape if shape is None else shape_argument("bernoulli", shape)
-    return _bernoulli(key, p, shape, mode)
+    return divided_program("random.bernoulli", out_sharding, _bernoulli)(key, p, shape, mode)
 
 
 @compiled_with("shape", "mode")
@@ -451,7 +448,7 @@ def rademacher(
     shape: ShapeLike = (),
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: Sharding | None = None,
 ) -> Array:
     """Random signs: 1 or -1 with equal probability.
 
@@ -459,7 +456,8 @@ def rademacher(
         key: a key, typed or raw.
         shape: shape of the result.
         dtype: a signed dtype; the default integer dtype if None.
-        out_sharding: None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array of that shape and dtype.
@@ -482,9 +480,10 @@ def rademacher(
         [-1, 1]
     """
     key = single_key("rademacher", key)
-    no_sharding("rademacher", out_sharding)
     dtype = dtype_argument("rademacher", dtype, "i", "ifc", "one of signed numbers")
-    return _rademacher(key, shape_argument("rademacher", shape), dtype)
+    return divided_program("random.rademacher", out_sharding, _rademacher)(
+        key, shape_argument("rademacher", shape), dtype
+    )
 
 
 @compiled_with("shape", "dtype")

@@ -12,7 +12,7 @@ from dovetail.errors import ShapeError
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import array_like, integer
 from dovetail.extend.avals import aval_of
-from dovetail.numpy.compiled import compiled_with
+from dovetail.numpy.compiled import compiled_with, divided_program
 from dovetail.random.arguments import (
     dtype_argument,
     float_argument,
@@ -21,9 +21,9 @@ from dovetail.random.arguments import (
     typed,
 )
 from dovetail.random.continuous import exponential, normal, real_normal
-from dovetail.random.intervals import no_sharding, pair_of_keys, rademacher, unit_interval
+from dovetail.random.intervals import pair_of_keys, rademacher, unit_interval
 from dovetail.random.parameters import common_shape, parameter, real_shape, result_shape
-from dovetail.typing import Array, ArrayLike, DTypeLike, KeyLike, ShapeLike
+from dovetail.typing import Array, ArrayLike, DTypeLike, KeyLike, ShapeLike, Sharding
 
 _ONE = np.float32(1.0)
 
@@ -34,7 +34,7 @@ def lognormal(
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: Sharding | None = None,
 ) -> Array:
     """Samples whose logarithms are normal, with mean 0.
 
@@ -43,7 +43,8 @@ def lognormal(
         sigma: standard deviations of the logarithms; broadcast to `shape`.
         shape: shape of the result; that of `sigma` if None.
         dtype: a float dtype; the default one if None.
-        out_sharding: None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array of that shape and dtype.
@@ -60,9 +61,10 @@ def lognormal(
         True
     """
     key = single_key("lognormal", key)
-    no_sharding("lognormal", out_sharding)
     shape = result_shape("lognormal", {"sigma": sigma}, shape)
-    return _lognormal(key, sigma, shape, float_argument("lognormal", dtype))
+    return divided_program("random.lognormal", out_sharding, _lognormal)(
+        key, sigma, shape, float_argument("lognormal", dtype)
+    )
 
 
 @compiled_with("shape", "dtype")
@@ -77,7 +79,7 @@ def pareto(
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: Sharding | None = None,
 ) -> Array:
     """Samples from the Pareto distribution, of density ``b / x**(b + 1)`` for x from 1 on.
 
@@ -86,7 +88,8 @@ def pareto(
         b: shape parameters, positive; broadcast to `shape`.
         shape: shape of the result; that of `b` if None.
         dtype: a float dtype; the default one if None.
-        out_sharding: None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array of that shape and dtype.
@@ -103,9 +106,10 @@ def pareto(
         (True, True)
     """
     key = single_key("pareto", key)
-    no_sharding("pareto", out_sharding)
     shape = result_shape("pareto", {"b": b}, shape)
-    return _pareto(key, b, shape, float_argument("pareto", dtype))
+    return divided_program("random.pareto", out_sharding, _pareto)(
+        key, b, shape, float_argument("pareto", dtype)
+    )
 
 
 @compiled_with("shape", "dtype")
@@ -120,7 +124,7 @@ def rayleigh(
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: Sharding | None = None,
 ) -> Array:
     """Samples from the Rayleigh distribution: lengths of normal vectors in the plane.
 
@@ -129,7 +133,8 @@ def rayleigh(
         scale: standard deviations of the components, positive; broadcast to `shape`.
         shape: shape of the result; that of `scale` if None.
         dtype: a float dtype; the default one if None.
-        out_sharding: None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array of that shape and dtype.
@@ -146,9 +151,10 @@ def rayleigh(
         True
     """
     key = single_key("rayleigh", key)
-    no_sharding("rayleigh", out_sharding)
     shape = result_shape("rayleigh", {"scale": scale}, shape)
-    return _rayleigh(key, scale, shape, float_argument("rayleigh", dtype))
+    return divided_program("random.rayleigh", out_sharding, _rayleigh)(
+        key, scale, shape, float_argument("rayleigh", dtype)
+    )
 
 
 @compiled_with("shape", "dtype")
@@ -211,7 +217,7 @@ def triangular(
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: Sharding | None = None,
 ) -> Array:
     """Samples from the triangular distribution.
 
@@ -222,7 +228,8 @@ def triangular(
         right: upper ends, above `left`; broadcast to `shape`.
         shape: shape of the result; the common one of the parameters if None.
         dtype: a float dtype; the default one if None.
-        out_sharding: None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array of that shape and dtype.
@@ -239,9 +246,10 @@ def triangular(
         True
     """
     key = single_key("triangular", key)
-    no_sharding("triangular", out_sharding)
     shape = result_shape("triangular", {"left": left, "mode": mode, "right": right}, shape)
-    return _triangular(key, left, mode, right, shape, float_argument("triangular", dtype))
+    return divided_program("random.triangular", out_sharding, _triangular)(
+        key, left, mode, right, shape, float_argument("triangular", dtype)
+    )
 
 
 @compiled_with("shape", "dtype")
@@ -265,7 +273,7 @@ def maxwell(
     shape: ShapeLike = (),
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: Sharding | None = None,
 ) -> Array:
     """Samples from the Maxwell distribution: lengths of standard normal vectors in space.
 
@@ -273,7 +281,8 @@ def maxwell(
         key: a key, typed or raw.
         shape: shape of the result.
         dtype: a float dtype; the default one if None.
-        out_sharding: None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array of that shape and dtype.
@@ -289,8 +298,9 @@ def maxwell(
         True
     """
     key = single_key("maxwell", key)
-    no_sharding("maxwell", out_sharding)
-    return _maxwell(key, shape_argument("maxwell", shape), float_argument("maxwell", dtype))
+    return divided_program("random.maxwell", out_sharding, _maxwell)(
+        key, shape_argument("maxwell", shape), float_argument("maxwell", dtype)
+    )
 
 
 @compiled_with("shape", "dtype")
@@ -349,7 +359,7 @@ def wald(
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: Sharding | None = None,
 ) -> Array:
     """Samples from the Wald (inverse normal) distribution with scale 1.
 
@@ -358,7 +368,8 @@ def wald(
         mean: means, positive; broadcast to `shape`.
         shape: shape of the result; that of `mean` if None.
         dtype: a float dtype; the default one if None.
-        out_sharding: None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array of that shape and dtype.
@@ -379,9 +390,10 @@ def wald(
         True
     """
     key = single_key("wald", key)
-    no_sharding("wald", out_sharding)
     shape = result_shape("wald", {"mean": mean}, shape)
-    return _wald(key, mean, shape, float_argument("wald", dtype))
+    return divided_program("random.wald", out_sharding, _wald)(
+        key, mean, shape, float_argument("wald", dtype)
+    )
 
 
 @compiled_with("shape", "dtype")
@@ -404,7 +416,7 @@ def geometric(
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: Sharding | None = None,
 ) -> Array:
     """Samples from the geometric distribution: how many trials there are up to a success.
 
@@ -413,7 +425,8 @@ def geometric(
         p: chances of success, above 0 and at most 1; broadcast to `shape`.
         shape: shape of the result; that of `p` if None.
         dtype: an integer dtype; the default one if None.
-        out_sharding: None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array of that shape and dtype, of integers from 1 on; the greatest integer of the dtype
@@ -431,9 +444,10 @@ def geometric(
         (True, 1)
     """
     key = single_key("geometric", key)
-    no_sharding("geometric", out_sharding)
     dtype = dtype_argument("geometric", dtype, "i", "iu", "an integer dtype")
-    return _geometric(key, p, result_shape("geometric", {"p": p}, shape), dtype)
+    return divided_program("random.geometric", out_sharding, _geometric)(
+        key, p, result_shape("geometric", {"p": p}, shape), dtype
+    )
 
 
 @compiled_with("shape", "dtype")
@@ -455,7 +469,7 @@ def multivariate_normal(
     dtype: DTypeLike | None = None,
     method: str = "cholesky",
     *,
-    out_sharding: None = None,
+    out_sharding: Sharding | None = None,
 ) -> Array:
     """Samples from normal distributions of vectors.
 
@@ -469,7 +483,8 @@ def multivariate_normal(
         dtype: a float dtype; the default one if None.
         method: how the root of `cov` is found: ``"cholesky"`` (the fastest), ``"eigh"`` or
             ``"svd"``.
-        out_sharding: None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array of shape ``(*shape, n)`` and that dtype.
@@ -487,7 +502,6 @@ def multivariate_normal(
         True
     """
     key = single_key("multivariate_normal", key)
-    no_sharding("multivariate_normal", out_sharding)
     dtype = float_argument("multivariate_normal", dtype)
     if not isinstance(method, str) or method not in ("cholesky", "eigh", "svd"):
         raise ValueError(
@@ -503,7 +517,9 @@ def multivariate_normal(
         )
     leading = {"mean": means[:-1], "cov": matrices[:-2]}
     shape = common_shape("multivariate_normal", leading, shape)
-    return _multivariate_normal(key, mean, cov, shape, dtype, method)
+    return divided_program("random.multivariate_normal", out_sharding, _multivariate_normal)(
+        key, mean, cov, shape, dtype, method
+    )
 
 
 @compiled_with("shape", "dtype", "method")
@@ -528,7 +544,7 @@ def orthogonal(
     dtype: DTypeLike | None = None,
     m: int | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: Sharding | None = None,
 ) -> Array:
     """Uniformly random orthogonal or unitary matrices, or parts of them.
 
@@ -538,7 +554,8 @@ def orthogonal(
         shape: shape of the result without its last two dimensions.
         dtype: a float or complex dtype; the default float dtype if None.
         m: number of columns; `n` if None.
-        out_sharding: None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array of shape ``(*shape, n, m)`` and that dtype, whose columns (or, where there are more
@@ -560,7 +577,6 @@ def orthogonal(
         True
     """
     key = single_key("orthogonal", key)
-    no_sharding("orthogonal", out_sharding)
     dtype = dtype_argument("orthogonal", dtype, "f", "fc", "a float or complex dtype")
     rows = integer("random.orthogonal", "n", n)
     columns = rows if m is None else integer("random.orthogonal", "m", m)
@@ -568,7 +584,9 @@ def orthogonal(
         raise ValueError(
             f"random.orthogonal: n and m must not be negative, got {rows} and {columns}"
         )
-    return _orthogonal(key, shape_argument("orthogonal", shape), dtype, rows, columns)
+    return divided_program("random.orthogonal", out_sharding, _orthogonal)(
+        key, shape_argument("orthogonal", shape), dtype, rows, columns
+    )
 
 
 @compiled_with("shape", "dtype", "n", "m")

@@ -21,13 +21,13 @@ from dovetail.extend.unchecked import (
     slice_dimension,
 )
 from dovetail.lax import add_p, argmax, cumsum, log_p, reduce_precision, sort_p, sub_p, top_k
-from dovetail.numpy.compiled import compiled_with
+from dovetail.numpy.compiled import compiled_with, divided_program
 from dovetail.numpy.gathering import take
 from dovetail.numpy.searching import searchsorted
 from dovetail.random.arguments import Shape, shape_argument, single_key, typed
 from dovetail.random.continuous import gumbel_mode, gumbel_numbers
-from dovetail.random.intervals import no_sharding, pair_of_keys, randint, unit_interval
-from dovetail.typing import Array, ArrayLike, KeyLike, ShapeLike
+from dovetail.random.intervals import pair_of_keys, randint, unit_interval
+from dovetail.typing import Array, ArrayLike, KeyLike, ShapeLike, Sharding
 
 _LARGEST_WORD = 2**32 - 1
 
@@ -55,7 +55,7 @@ def permutation(
     axis: int = 0,
     independent: bool = False,
     *,
-    out_sharding: None = None,
+    out_sharding: Sharding | None = None,
 ) -> Array:
     """An array, or the numbers below an integer, in random order.
 
@@ -65,7 +65,8 @@ def permutation(
         axis: the dimension to permute.
         independent: whether to permute each vector along `axis` independently, rather than whole
             slices.
-        out_sharding: None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array of the shape and dtype of `x`.
@@ -80,13 +81,12 @@ def permutation(
         [0, 1, 4, 3, 2]
     """
     key = single_key("permutation", key)
-    no_sharding("permutation", out_sharding)
     if isinstance(x, (int, np.integer)) and not isinstance(x, bool):
         size = int(x)
         if size < 0:
             raise ValueError(f"random.permutation: there are no numbers below {size}")
         canonical_axis("random.permutation", axis, 1)
-        return _permuted_numbers(key, size)
+        return divided_program("random.permutation", out_sharding, _permuted_numbers)(key, size)
     array = _array("permutation", "x", x)
     aval = aval_of(array)
     if not aval.ndim:
@@ -95,9 +95,12 @@ def permutation(
                 "random.permutation: x must be an integer or an array with dimensions, got "
                 f"{aval.short_name()}"
             )
-        return permutation(key, integer("random.permutation", "x", x), axis)
+        number = integer("random.permutation", "x", x)
+        return permutation(key, number, axis, out_sharding=out_sharding)
     axis = canonical_axis("random.permutation", axis, aval.ndim)
-    return _permutation(key, x, axis, bool(independent))
+    return divided_program("random.permutation", out_sharding, _permutation)(
+        key, x, axis, bool(independent)
+    )
 
 
 @compiled_with("size")
@@ -153,7 +156,7 @@ def categorical(
     replace: bool = True,
     mode: str | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: Sharding | None = None,
 ) -> Array:
     """Random categories, with probabilities proportional to the exponentials of `logits`.
 
@@ -165,7 +168,8 @@ def categorical(
             shape that they broadcast to); only the latter if None.
         replace: whether a category can be drawn more than once for the same batch element.
         mode: "low" (the default), or "high" for a finer resolution of rare categories.
-        out_sharding: None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An integer array of that shape.
@@ -185,7 +189,6 @@ def categorical(
         [True, True]
     """
     key = single_key("categorical", key)
-    no_sharding("categorical", out_sharding)
     mode = gumbel_mode("categorical", mode)
     aval = aval_of(_array("categorical", "logits", logits))
     if dtypes.kind_of(aval.dtype) != "f":
@@ -217,7 +220,9 @@ def categorical(
             f"random.categorical: {draws} draws without replacement cannot be made from {count} "
             "categories"
         )
-    return _categorical(key, logits, axis, shape, bool(replace), mode)
+    return divided_program("random.categorical", out_sharding, _categorical)(
+        key, logits, axis, shape, bool(replace), mode
+    )
 
 
 @compiled_with("axis", "shape", "replace", "mode")

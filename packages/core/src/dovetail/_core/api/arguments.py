@@ -22,6 +22,7 @@ from dovetail._core.base.errors import (
 from dovetail._core.base.typing import Array
 from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import as_operand
+from dovetail._core.basis.resharding import reshard_p
 from dovetail._core.basis.structural import broadcast_in_dim
 from dovetail._core.ir.avals import aval_of, make_aval
 from dovetail._core.ir.jaxpr import Literal
@@ -174,13 +175,9 @@ def no_out(function: str, out: Any) -> None:
         )
 
 
-def no_sharding(function: str, out_sharding: Any) -> None:
-    """Reject an argument `out_sharding` that is not None."""
-    if out_sharding is not None:
-        raise NotImplementedError(
-            f"{function} does not take out_sharding yet: make the array, then place it with "
-            "dovetail.device_put(x, sharding)"
-        )
+def undivided(x: Any) -> Any:
+    """A value that is not divided over the explicit axes of a mesh."""
+    return reshard_p.bind(x, division=None) if aval_of(x).division is not None else x
 
 
 def requested_dtype(function: str, dtype: Any) -> Any:

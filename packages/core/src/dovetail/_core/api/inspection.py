@@ -224,6 +224,8 @@ def struct_of(aval: Any, sharding: Any = None) -> Any:
     """The struct that describes an aval, with a sharding; a token's aval itself."""
     if type(aval) is AbstractToken:
         return aval
+    if sharding is None and aval.division is not None:
+        sharding = aval.sharding
     return ShapeDtypeStruct(
         aval.shape,
         aval.dtype,

@@ -13,10 +13,17 @@ from dovetail._core.base.typing import PyTree
 from dovetail._core.basis.manual_axes import vary_like
 from dovetail._core.basis.operands import as_operand, as_result
 from dovetail._core.ir.abstract_mesh import AbstractMesh, MeshAxes
-from dovetail._core.ir.avals import aval_of
+from dovetail._core.ir.avals import aval_of, is_array_like
 from dovetail._core.ir.jaxpr import DebugInfo
 from dovetail._core.ir.partition_spec import PartitionSpec, axes_of
-from dovetail._core.ops.parallel.shard_map import inside, scaled, shard_map_p, spec_axes
+from dovetail._core.ops.parallel.shard_map import (
+    inside,
+    mesh_inside,
+    part_division,
+    scaled,
+    shard_map_p,
+    spec_axes,
+)
 from dovetail._core.runtime.devices.mesh import Mesh
 from dovetail._core.trace.current_mesh import current_mesh
 from dovetail._core.transform.derived import hoist_consts
@@ -94,7 +101,8 @@ def shard_map(
             `PartitionSpec`, or a tree of them that is a prefix of the result. Along axes that it
             does not name, all devices have to have the same.
         in_specs: the same for the arguments, a prefix of their tuple. Along axes that it does not
-            name, all devices get the same. None stands for an argument that is not divided.
+            name, all devices get the same. None stands for an argument that is not divided. By
+            default the types of the arguments say it, along axes of the type `Explicit`.
         mesh: the mesh; the current one, of `dovetail.set_mesh`, by default.
         axis_names: the axes that the function handles; all by default. Along the others the
             compiler divides what it computes.
@@ -106,14 +114,16 @@ def shard_map(
         The function of whole arrays; or a decorator.
 
     Raises:
-        TypeError: an argument is no array, a specification no `PartitionSpec`, or there are
-            keyword arguments.
+        TypeError: an argument is no array, a specification no `PartitionSpec`, there are keyword
+            arguments, or `in_specs` is missing and types do not say it.
         ValueError: there is no mesh, a specification names an axis that it does not have, an array
             cannot be divided evenly, or a result is not known to be the same on all devices.
 
     Differs:
         Values of loops and branches whose types differ in what varies are made to agree, where JAX
-        asks for `lax.pcast`. Calls outside of `jit` are compiled as a whole, so that Python code in
+        asks for `lax.pcast`. An argument whose type says another division than its specification is
+        divided anew, and an array that the function captures is made whole; JAX refuses both. Calls
+        outside of `jit` are compiled as a whole, so that Python code in
         the function runs once for each call, and sees tracers.
 
         >>> from dovetail.sharding import PartitionSpec as P
@@ -159,7 +169,10 @@ def shard_map(
         name = f"shard_map of {name_of(function)}"
         call = DeviceMap(name, _mesh_of(mesh, function), named, check_vma)
         leaves, tree = pytree.flatten(args)
-        specs = pytree.flatten_up_to_prefix(f"in_specs of {name}", in_specs, tree)
+        if in_specs is Infer:
+            specs = [call.spec_of(leaf) for leaf in leaves]
+        else:
+            specs = pytree.flatten_up_to_prefix(f"in_specs of {name}", in_specs, tree)
         names = leaf_names(function, args, {})
         flat = FlatFunction(function, tree)
 
@@ -176,10 +189,7 @@ def shard_map(
 
 def _check_specs(specs: Any, argument: str) -> None:
     if specs is Infer:
-        raise NotImplementedError(
-            "shard_map: in_specs is needed, since types do not say how arguments are divided: "
-            "write for example in_specs=PartitionSpec('x')"
-        )
+        return
     for path, leaf in pytree.flatten_with_path(specs, is_leaf=lambda x: x is None)[0]:
         if leaf is not None and not isinstance(leaf, PartitionSpec):
             raise TypeError(
@@ -223,6 +233,21 @@ class DeviceMap:
                 f"{self.name}: the axis {min(again, key=str)!r} is handled by a shard_map around "
                 "this one; leave it out of axis_names"
             )
+        self.inner = mesh_inside(mesh, self.axes)
+
+    def spec_of(self, leaf: Any) -> PartitionSpec:
+        """The specification that the type of an argument says."""
+        unknown = [axis for axis in self.mesh.auto_axes if axis in self.axes]
+        if unknown:
+            raise TypeError(
+                f"{self.name}: in_specs is missing. Types of arrays do not say how they are "
+                f"divided along {unknown[0]!r}, an axis of the type Auto of {self.mesh}; write for "
+                f"example in_specs=PartitionSpec({unknown[0]!r})"
+            )
+        own = aval_of(leaf).division if is_array_like(leaf) else None
+        if own is None:
+            return PartitionSpec()
+        return PartitionSpec(*[tuple([a for a in axes if a in self.axes]) for axes in own.dims])
 
     def __call__(
         self,
@@ -306,11 +331,13 @@ class DeviceMap:
                 f"specification {spec} has entries"
             )
         sizes = self.mesh.shape
+        rest = part_division(aval.division, self.inner)
         for number, entry in enumerate(spec):
-            count = math.prod(sizes[axis] for axis in axes_of(entry))
+            over = axes_of(entry) if rest is None else (*axes_of(entry), *rest.dims[number])
+            count = math.prod(sizes[axis] for axis in over)
             size = aval.shape[number]
             if size % count:
-                axes = " and ".join(f"{axis!r} of {sizes[axis]}" for axis in axes_of(entry))
+                axes = " and ".join(f"{axis!r} of {sizes[axis]}" for axis in over)
                 raise ShapeError(
                     f"{self.name}: dimension {number} of {name}, which is {aval.short_name()}, "
                     f"cannot be divided evenly over the axis {axes}: {size} is no multiple of "
@@ -318,7 +345,8 @@ class DeviceMap:
                     f"in {spec} would be None"
                 )
         vma = aval.vma.union(spec_axes(spec)) if self.check_vma else aval.vma
-        return aval.update(shape=scaled(aval.shape, spec, sizes, True), vma=vma)
+        part = aval.update(shape=scaled(aval.shape, spec, sizes, True), vma=vma)
+        return part.with_division(rest)
 
     def _result(self, value: Any, spec: PartitionSpec, tree: Any, number: int) -> Any:
         """A result, which varies along the axes that its specification names."""

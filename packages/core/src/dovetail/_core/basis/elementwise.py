@@ -20,6 +20,7 @@ from dovetail._core.basis.structural import (
 )
 from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval, shape_of
 from dovetail._core.ir.shown_params import ShownParams, is_given
+from dovetail._core.trace.divisions import Labels, divided_alike
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero
 
@@ -131,6 +132,9 @@ class Elementwise(Primitive):
                 aligned.append(moved if shape else reshape(moved, (size,) + (1,) * rank))
         return self.bind(*aligned, **params), 0
 
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
+        return divided_alike(avals, results)
+
     def lower(self, context: Builder, *values: Any, **params: Any) -> Any:
         assert context.equation is not None
         out = context.equation.outvars[0].aval
@@ -214,6 +218,7 @@ class ConvertElementType(Elementwise):
     """The same values in another dtype, converted like NumPy's `astype`."""
 
     name = "convert_element_type"
+    sharding_parameter: ClassVar[str] = "sharding"
     kinds = "biufc"
     generates_nan = False
     shown_params: ClassVar[ShownParams] = {"sharding": is_given}

@@ -15,6 +15,7 @@ import numpy as np
 
 from dovetail._core.basis.structural import Linear, broadcast_batch, reduce_sum
 from dovetail._core.ir.avals import aval_of
+from dovetail._core.trace.divisions import Labels, divided_alike
 from dovetail._core.trace.forbidden_collectives import check_manual
 from dovetail._core.trace.state import state
 from dovetail._core.trace.zeros import Zero
@@ -32,6 +33,9 @@ class _OverAxes(Linear):
     types_axes: ClassVar[bool] = True
     axis_parameter: ClassVar[str] = "axes"
     generates_nan: ClassVar[bool] = False
+
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
+        return divided_alike(avals, results)
 
     def batch(
         self, args: Sequence[Any], dims: Sequence[int | None], *, axes: Axes

@@ -13,9 +13,11 @@ import numpy as np
 
 from dovetail._core.base import dtypes
 from dovetail._core.base.errors import ShapeError
-from dovetail._core.ir.avals import ShapedArray, make_aval, shape_of
+from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval, shape_of
+from dovetail._core.ir.division import Division, asked, batched_dims
 from dovetail._core.ir.jaxpr import Literal
 from dovetail._core.ir.shown_params import ShownParams, is_given, never
+from dovetail._core.trace.divisions import Labels, divided_alike, reshaped
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.state import state
 from dovetail._core.trace.zeros import Unwanted, Zero
@@ -72,6 +74,9 @@ class Same(Linear):
     def abstract(self, x: Any, **params: Any) -> Any:
         return x
 
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
+        return divided_alike(avals, results)
+
     def reference(self, x: Any, **params: Any) -> Any:
         return np.array(x)
 
@@ -101,6 +106,7 @@ class BroadcastInDim(Linear):
 
     name = "broadcast_in_dim"
     generates_nan = False
+    sharding_parameter: ClassVar[str] = "sharding"
     # The type of the result shows the shape.
     shown_params: ClassVar[ShownParams] = {
         "broadcast_dimensions": bool,
@@ -130,6 +136,18 @@ class BroadcastInDim(Linear):
                     "dimensions must have size 1 or the size of its result dimension"
                 )
         return make_aval(shape, x.dtype, x.weak_type)
+
+    def labels(
+        self,
+        avals: Sequence[Any],
+        results: Sequence[Any],
+        *,
+        shape: Shape,
+        broadcast_dimensions: tuple[int, ...],
+        sharding: Any = None,
+    ) -> Labels:
+        pairs = zip(avals[0].shape, broadcast_dimensions, strict=True)
+        return Labels([[d if n == shape[d] else None for n, d in pairs]], [range(len(shape))])
 
     def reference(
         self, x: Any, *, shape: Shape, broadcast_dimensions: tuple[int, ...], sharding: Any = None
@@ -164,7 +182,7 @@ class BroadcastInDim(Linear):
         size = shape_of(x)[d]
         x = move_dimension(x, d, 0)
         shifted = (0, *(i + 1 for i in broadcast_dimensions))
-        return broadcast_in_dim(x, (size, *shape), shifted), 0
+        return broadcast_in_dim(x, (size, *shape), shifted, batched_division(sharding, x)), 0
 
     def lower(
         self,
@@ -186,6 +204,7 @@ class Reshape(Linear):
 
     name = "reshape"
     generates_nan = False
+    sharding_parameter: ClassVar[str] = "sharding"
 
     def abstract(
         self, x: Any, *, new_sizes: Shape, dimensions: None = None, sharding: Any = None
@@ -197,6 +216,11 @@ class Reshape(Linear):
                 f"{new_sizes} has {aval.size}"
             )
         return aval
+
+    def divisions(
+        self, avals: Sequence[Any], results: Sequence[Any], *, new_sizes: Shape, **params: Any
+    ) -> Sequence[Any]:
+        return [reshaped(self.name, avals[0], new_sizes)]
 
     def reference(self, x: Any, *, new_sizes: Shape, dimensions: None, sharding: Any) -> Any:
         return np.reshape(x, new_sizes)
@@ -218,7 +242,8 @@ class Reshape(Linear):
         (x,), (d,) = args, dims
         assert d is not None
         x = move_dimension(x, d, 0)
-        return reshape(x, (shape_of(x)[0], *new_sizes)), 0
+        shape = (shape_of(x)[0], *new_sizes)
+        return reshape(x, shape, batched_division(sharding, x)), 0
 
     def lower(
         self, context: Builder, x: Any, *, new_sizes: Shape, dimensions: None, sharding: Any
@@ -242,6 +267,11 @@ class Transpose(Linear):
                 f"dimensions of the operand of shape {x.shape}"
             )
         return make_aval(tuple(x.shape[i] for i in permutation), x.dtype, x.weak_type)
+
+    def labels(
+        self, avals: Sequence[Any], results: Sequence[Any], *, permutation: tuple[int, ...]
+    ) -> Labels:
+        return Labels([range(avals[0].ndim)], [permutation])
 
     def reference(self, x: Any, *, permutation: tuple[int, ...]) -> Any:
         return np.transpose(x, permutation)
@@ -268,9 +298,20 @@ class ReduceSum(Linear):
     """The sum over some dimensions."""
 
     name = "reduce_sum"
+    sharding_parameter: ClassVar[str] = "out_sharding"
 
     def abstract(self, x: Any, *, axes: tuple[int, ...], out_sharding: Any = None) -> Any:
         return reduced_aval(self.name, x, axes)
+
+    def labels(
+        self,
+        avals: Sequence[Any],
+        results: Sequence[Any],
+        *,
+        axes: tuple[int, ...],
+        out_sharding: Any = None,
+    ) -> Labels:
+        return reduced_labels(avals, results, axes)
 
     def reference(self, x: Any, *, axes: tuple[int, ...], out_sharding: Any = None) -> Any:
         x = np.asarray(x)
@@ -296,7 +337,8 @@ class ReduceSum(Linear):
         (x,), (d,) = args, dims
         assert d is not None
         axes = tuple(i + (i >= d) for i in axes)
-        return reduce_sum(x, axes), d - sum(i < d for i in axes)
+        at = d - sum(i < d for i in axes)
+        return reduce_sum(x, axes, batched_division(out_sharding, x, at, d)), at
 
     def lower(
         self, context: Builder, x: Any, *, axes: tuple[int, ...], out_sharding: Any = None
@@ -321,6 +363,27 @@ class ReduceSum(Linear):
 reduce_sum_p: Final = ReduceSum()
 
 
+def reduced_labels(avals: Sequence[Any], results: Sequence[Any], axes: tuple[int, ...]) -> Labels:
+    """The labels of reductions of operands of one shape over some dimensions."""
+    rank = avals[0].ndim
+    kept = [i for i in range(rank) if i not in axes]
+    return Labels([range(rank)[: a.ndim] for a in avals], [kept] * len(results))
+
+
+def batched_division(wanted: Division | None, x: Any, at: int = 0, dim: int = 0) -> Any:
+    """What an operation on a batch is asked for that is asked to divide each of its results.
+
+    Args:
+        wanted: how each of them is divided; None if nothing is asked for.
+        x: the operand.
+        at: the dimension of the batch in the result.
+        dim: the dimension of the batch in the operand.
+    """
+    if wanted is None:
+        return None
+    return asked(wanted.mesh, batched_dims(wanted.dims, at, aval_of(x).division, dim))
+
+
 def reduced_aval(name: str, x: Any, axes: tuple[int, ...]) -> ShapedArray:
     """The aval of a reduction of `x` over `axes`, which are checked."""
     if len(set(axes)) != len(axes):
@@ -336,20 +399,22 @@ def reduced_aval(name: str, x: Any, axes: tuple[int, ...]) -> ShapedArray:
 # Functions for rules, on canonical arguments; the public functions of these names are in `ops`.
 
 
-def broadcast_in_dim(x: Any, shape: Shape, broadcast_dimensions: tuple[int, ...]) -> Any:
+def broadcast_in_dim(
+    x: Any, shape: Shape, broadcast_dimensions: tuple[int, ...], sharding: Any = None
+) -> Any:
     """`x` repeated to `shape`; nothing is emitted if it already has that shape."""
     if shape_of(x) == shape and type(x) is not Literal:
         return x
     return broadcast_in_dim_p.bind(
-        x, shape=shape, broadcast_dimensions=broadcast_dimensions, sharding=None
+        x, shape=shape, broadcast_dimensions=broadcast_dimensions, sharding=sharding
     )
 
 
-def reshape(x: Any, shape: Shape) -> Any:
+def reshape(x: Any, shape: Shape, sharding: Any = None) -> Any:
     """`x` in another shape."""
     if shape_of(x) == shape:
         return x
-    return reshape_p.bind(x, dimensions=None, new_sizes=shape, sharding=None)
+    return reshape_p.bind(x, dimensions=None, new_sizes=shape, sharding=sharding)
 
 
 def transpose(x: Any, permutation: tuple[int, ...]) -> Any:
@@ -359,9 +424,9 @@ def transpose(x: Any, permutation: tuple[int, ...]) -> Any:
     return transpose_p.bind(x, permutation=permutation)
 
 
-def reduce_sum(x: Any, axes: tuple[int, ...]) -> Any:
+def reduce_sum(x: Any, axes: tuple[int, ...], out_sharding: Any = None) -> Any:
     """The sum over `axes`."""
-    return reduce_sum_p.bind(x, axes=axes, out_sharding=None) if axes else x
+    return reduce_sum_p.bind(x, axes=axes, out_sharding=out_sharding) if axes else x
 
 
 def full(shape: Shape, value: Any, dtype: Any) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
+from dovetail._core.base.bindings import JAXLIB_VERSION
 from dovetail._core.base.config import config
 from dovetail._core.hlo.collectives import CollectiveBuilder
 from dovetail._core.hlo.context import Locations
@@ -244,6 +245,41 @@ class Builder(CollectiveBuilder):
             return value
         (held,) = self.ops("sdy.sharding_constraint", [value], [value.type], {"sharding": how})
         return held
+
+    def typed(self, value: Value, aval: Any) -> Value:
+        """A value, divided over the axes of a mesh as its type says."""
+        divided = aval.division
+        if self.partitioning is None:
+            return value
+        physical = self.physical(aval)
+        how = self.partitioning.of_type(divided.mesh, divided.spec, physical.ndim)
+        return self.op("sdy.sharding_constraint", [value], physical, {"sharding": how})
+
+    def divided(self, value: Value, aval: Any, axes: Any, spec: Any) -> Value:
+        """A value of a program over several devices, divided as a specification says.
+
+        Args:
+            value: the value.
+            aval: its aval.
+            axes: names and sizes of the axes of the mesh.
+            spec: the specification.
+        """
+        if self.partitioning is None:
+            return value
+        physical = self.physical(aval)
+        how = self.partitioning.sharding(axes, spec, physical.ndim)
+        return self.op("sdy.sharding_constraint", [value], physical, {"sharding": how})
+
+    def kept_apart(self, value: Value, physical: Any) -> Value:
+        """The operand of an update of slices, in a program over several devices.
+
+        XLA before jaxlib 0.12 changes wrong elements where it merges the slice that is the part of
+        a device with the slice that is updated.
+        """
+        if self.partitioning is None or self.manual is not None or JAXLIB_VERSION >= (0, 12):
+            return value
+        (value,) = self.optimization_barrier([value], [physical])
+        return value
 
     def prepare(self, function: Callable[[], object]) -> None:
         """Call a function now, and in every other process before it loads the program.

@@ -48,7 +48,12 @@ class Partitioning:
         return symbol
 
     def sharding(
-        self, axes: Axes, spec: PartitionSpec, ndim: int, open_dims: bool = False
+        self,
+        axes: Axes,
+        spec: PartitionSpec,
+        ndim: int,
+        open_dims: bool = False,
+        whole: Sequence[Hashable] = (),
     ) -> Attribute:
         """How a value is divided.
 
@@ -57,13 +62,32 @@ class Partitioning:
             spec: the axes that each of the first dimensions is divided over.
             ndim: the rank of the value.
             open_dims: whether the compiler may divide dimensions over more axes.
+            whole: axes over which it may not.
         """
         entries = (*spec, *(None,) * (ndim - len(spec)))
         return sdy.TensorShardingAttr.get(
             self._mesh(axes),
             [_dimension(entry, open_dims) for entry in entries],
+            replicated_axes=[_axis(name) for name, _ in axes if name in whole],
             unreduced_axes=[_axis(name) for name, _ in axes if name in spec.unreduced],
         )
+
+    def of_type(self, mesh: Any, spec: PartitionSpec, ndim: int) -> Attribute:
+        """How a value is divided whose type speaks of the explicit axes of a mesh.
+
+        Along axes of the type `Auto` the compiler may divide it.
+
+        Args:
+            mesh: the mesh.
+            spec: the explicit axes that each dimension is divided over.
+            ndim: the rank of the value.
+        """
+        axes = mesh.shape_tuple
+        if not mesh.auto_axes:
+            return self.sharding(axes, spec, ndim)
+        named = [axis for entry in spec for axis in axes_of(entry)]
+        whole = [axis for axis in mesh.explicit_axes if axis not in named]
+        return self.sharding(axes, spec, ndim, True, whole)
 
     def of_values(
         self,

@@ -17,6 +17,7 @@ import numpy as np
 from dovetail._core.base import dtypes
 from dovetail._core.base.errors import NonArrayArgumentError, NoValueError
 from dovetail._core.ir.abstract_mesh import ManualAxisType
+from dovetail._core.ir.division import Division
 
 Shape = tuple[int, ...]
 
@@ -28,6 +29,8 @@ class AbstractValue:
 
     #: The axes of a mesh along which the value may differ from device to device.
     vma: frozenset[Hashable] = frozenset()
+    #: How it is divided over the explicit axes of a mesh; None if it is not.
+    division: Division | None = None
 
     def short_name(self) -> str:
         """The form used when a jaxpr is printed, such as ``f32[3,4]``."""
@@ -49,7 +52,8 @@ class ShapedArray(AbstractValue):
             key's.
         weak_type: whether the value came from a Python scalar and yields to other dtypes in
             promotion.
-        sharding: how the value is laid out over devices, if that is part of its type.
+        sharding: how the value is divided over the axes of a mesh, a `NamedSharding`; axes of the
+            type `Explicit` become part of the type (`division`).
         vma: the manual axes of a mesh along which the value may differ from device to device
             ("varying manual axes"), inside `dovetail.shard_map`.
 
@@ -60,12 +64,12 @@ class ShapedArray(AbstractValue):
         True
     """
 
-    __slots__ = ("__weakref__", "dtype", "ndim", "shape", "sharding", "size", "vma", "weak_type")
+    __slots__ = ("__weakref__", "division", "dtype", "ndim", "shape", "size", "vma", "weak_type")
 
     shape: Shape
     dtype: Any
     weak_type: bool
-    sharding: Any
+    division: Division | None
     vma: frozenset[Hashable]
     ndim: int
     size: int
@@ -82,20 +86,25 @@ class ShapedArray(AbstractValue):
         if not isinstance(dtype, dtypes.ExtendedDType):
             dtype = np.dtype(dtype)
         shape = tuple(map(operator.index, shape))
-        return make_aval(shape, dtype, bool(weak_type), sharding, frozenset(vma))
+        divided = sharding if sharding is None else sharding._division(len(shape))
+        return make_aval(shape, dtype, bool(weak_type), divided, frozenset(vma))
 
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
         return f"ShapedArray({self}{weak})"
 
     def __str__(self) -> str:
-        dims = ",".join(map(str, self.shape))
         name = self.dtype.name if isinstance(self.dtype, np.dtype) else str(self.dtype)
-        return f"{name}[{dims}]{_shown_axes(self.vma)}"
+        return f"{name}[{self._dims()}]{_shown_axes(self.vma)}"
 
     def short_name(self) -> str:
-        dims = ",".join(map(str, self.shape))
-        return f"{dtypes.short_name(self.dtype)}[{dims}]{_shown_axes(self.vma)}"
+        return f"{dtypes.short_name(self.dtype)}[{self._dims()}]{_shown_axes(self.vma)}"
+
+    def _dims(self) -> str:
+        divided = self.division
+        if divided is None:
+            return ",".join(map(str, self.shape))
+        return ",".join([f"{n}{divided.shown(i)}" for i, n in enumerate(self.shape)])
 
     str_short = short_name
 
@@ -110,6 +119,15 @@ class ShapedArray(AbstractValue):
         return self.shape[0]
 
     @property
+    def sharding(self) -> Any:
+        """How the value is divided, as a `NamedSharding` over a mesh without devices.
+
+        None where neither the value is divided nor the current mesh has axes of the type
+        `Explicit`.
+        """
+        return _shown_sharding(self)
+
+    @property
     def aval(self) -> ShapedArray:
         """Itself: transposition rules receive the aval of an argument that they are linear in."""
         return self
@@ -122,14 +140,25 @@ class ShapedArray(AbstractValue):
         weak_type: bool | None = None,
         vma: frozenset[Hashable] | None = None,
     ) -> ShapedArray:
-        """The same aval with some of its parts replaced."""
+        """The same aval with some of its parts replaced.
+
+        An array of another shape is not divided until `with_division` says so.
+        """
         return make_aval(
             self.shape if shape is None else shape,
             self.dtype if dtype is None else dtype,
             self.weak_type if weak_type is None else weak_type,
-            self.sharding,
+            self.division if shape is None else None,
             self.vma if vma is None else vma,
         )
+
+    def with_division(self, division: Division | None) -> ShapedArray:
+        """The same aval, divided in another way; what is empty is never divided."""
+        if not self.size:
+            division = None
+        if division is self.division:
+            return self
+        return make_aval(self.shape, self.dtype, self.weak_type, division, self.vma)
 
     def strengthen(self) -> ShapedArray:
         """The same aval, not weakly typed."""
@@ -141,7 +170,7 @@ class ShapedArray(AbstractValue):
         return make_aval(self.shape, dtypes.float0, False, None)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (make_aval, (self.shape, self.dtype, self.weak_type, self.sharding, self.vma))
+        return (make_aval, (self.shape, self.dtype, self.weak_type, self.division, self.vma))
 
     def __copy__(self) -> ShapedArray:
         return self
@@ -157,6 +186,15 @@ def _shown_axes(vma: frozenset[Hashable]) -> str:
     return "{V:" + (names[0] if len(names) == 1 else f"({','.join(names)})") + "}"
 
 
+_shown_sharding: Callable[[ShapedArray], Any] = lambda aval: None  # noqa: E731
+
+
+def set_shown_sharding(shown: Callable[[ShapedArray], Any]) -> None:
+    """Install what makes a sharding of the division of an aval. For the runtime."""
+    global _shown_sharding
+    _shown_sharding = shown
+
+
 _interned: Final[WeakValueDictionary[Any, ShapedArray]] = WeakValueDictionary()
 _new: Final = object.__new__
 _invariant: Final[frozenset[Hashable]] = frozenset()
@@ -166,11 +204,11 @@ def make_aval(
     shape: Shape,
     dtype: Any,
     weak_type: bool = False,
-    sharding: Any = None,
+    division: Division | None = None,
     vma: frozenset[Hashable] = _invariant,
 ) -> ShapedArray:
     """`ShapedArray` for parts that are already canonical: a tuple of ints and a dtype object."""
-    key = (shape, dtype, weak_type, sharding, vma)
+    key = (shape, dtype, weak_type, division, vma)
     aval = _interned.get(key)
     if aval is None:
         assert not isinstance(dtype, str), "names of dtypes are no dtypes"
@@ -178,7 +216,7 @@ def make_aval(
         candidate.shape = shape
         candidate.dtype = dtype
         candidate.weak_type = weak_type
-        candidate.sharding = sharding
+        candidate.division = division
         candidate.vma = vma
         candidate.ndim = len(shape)
         candidate.size = prod(shape)

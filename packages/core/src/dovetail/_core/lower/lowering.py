@@ -22,6 +22,7 @@ from dovetail._core.hlo.module import ModuleBuilder, fit_for_symbols
 from dovetail._core.hlo.partitioning import Partitioning
 from dovetail._core.ir.avals import outer_aval, physical_aval
 from dovetail._core.ir.jaxpr import ClosedJaxpr, Effects, Jaxpr
+from dovetail._core.ir.partition_spec import PartitionSpec
 from dovetail._core.ir.walk import call_depth, dce, inline_single_calls, jaxprs_in_params
 from dovetail._core.lower.donation import Donation, match_donations
 from dovetail._core.lower.memories import moves_between_memories, with_memories
@@ -269,10 +270,16 @@ def lower_jaxpr(
             for attributes, out, own in zip(
                 results, jaxpr.outvars, result_shardings or [None] * count, strict=True
             ):
+                aval = outer_aval(out.aval)
+                ndim = physical_aval(aval).ndim
                 if own is not None:
                     attributes["sdy.sharding"] = partitioning.sharding(
-                        own.mesh.shape_tuple, own.spec, physical_aval(outer_aval(out.aval)).ndim
+                        own.mesh.shape_tuple, own.spec, ndim
                     )
+                elif mesh is not None and mesh.explicit_axes and aval.size:
+                    # XLA does not divide what is empty.
+                    spec = PartitionSpec() if aval.division is None else aval.division.spec
+                    attributes["sdy.sharding"] = partitioning.of_type(mesh, spec, ndim)
         for number in donors:
             arguments[number]["jax.buffer_donor"] = True
         for attributes, result_name in zip(results, result_names or [None] * count, strict=True):

@@ -176,7 +176,10 @@ class Program:
 
         name = getattr(function, "__name__", type(function).__name__)
         # Types are settled here: in a formula a weakly typed operand would give way to a number.
-        strong = [a.strengthen() if type(a) is ShapedArray else a for a in avals]
+        # How the result is divided is said where the equation is lowered.
+        strong = [
+            a.strengthen().with_division(None) if type(a) is ShapedArray else a for a in avals
+        ]
         return stage(flat, strong, DebugInfo("lowering", name))
 
     # Functions
@@ -325,6 +328,7 @@ class Program:
         named = builder.locations.name
         of_traceback = builder.locations.of_traceback
         unknown = builder.locations.unknown
+        partitioned = builder.partitioning is not None
         for eqn in jaxpr.eqns:
             primitive = eqn.primitive
             invars, outvars = eqn.invars, eqn.outvars
@@ -344,6 +348,10 @@ class Program:
                     env[outvars[0]] = _only(result) if kind is list or kind is tuple else result
                 else:
                     env.update(zip(outvars, result, strict=True))
+                if partitioned:
+                    for out in outvars:
+                        if out.aval.division is not None:
+                            env[out] = builder.typed(env[out], out.aval)
             except Exception as error:
                 explain_failure(error, eqn)
                 raise

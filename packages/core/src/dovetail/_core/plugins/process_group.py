@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 __all__ = ["ProcessGroup"]
@@ -21,6 +22,10 @@ class ProcessGroup:
         local_device_ids: numbers of the devices of this machine that belong to this process; None
             if nothing was said.
         slice_index: the slice of the hardware that this process belongs to; None to find out.
+        disconnectors: a list to which a backend may add functions. They are called, from any
+            thread, when a process has died and this one's devices wait for it: each ends what
+            they exchange with other processes, such that waits become errors, and programs over
+            the devices that are left can run.
     """
 
     process_index: int
@@ -29,3 +34,6 @@ class ProcessGroup:
     hostname: str
     local_device_ids: tuple[int, ...] | None = None
     slice_index: int | None = None
+    disconnectors: list[Callable[[], object]] = field(
+        default_factory=list, compare=False, repr=False
+    )

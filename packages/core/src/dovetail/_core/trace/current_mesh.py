@@ -32,6 +32,15 @@ def current_mesh() -> Any:
     return config.current_mesh.value
 
 
+def undivided_if_manual(aval: Any) -> Any:
+    """The type of a value from outside a `dovetail.shard_map`, which its function uses whole."""
+    mesh = current_mesh()
+    manual = () if mesh is None else mesh.manual_axes
+    if any(axis in manual for axes in aval.division.dims for axis in axes):
+        return aval.with_division(None)
+    return aval
+
+
 def get_abstract_mesh() -> AbstractMesh:
     """The current mesh without its devices.
 

@@ -13,6 +13,13 @@ from dovetail._core.ir.avals import ShapedArray
 from dovetail._core.ir.jaxpr import Effects, JaxprEqn, no_effects
 from dovetail._core.ir.shown_params import ShownParams
 from dovetail._core.ir.walk import Reduction, jaxprs_and_closed_jaxprs
+from dovetail._core.trace.divisions import (
+    Labels,
+    asked_of,
+    divided_results,
+    refuse_unruled,
+    settled,
+)
 from dovetail._core.trace.state import state
 
 #: The rules that any primitive may have, in the order in which its class defines them.
@@ -27,6 +34,7 @@ OPTIONAL_RULES: Final = (
     "forwarding",
     "dce",
     "follow_keys",
+    "labels",
 )
 
 KeyUse = Literal["moves", "derives", "consumes"]
@@ -65,6 +73,10 @@ class Primitive:
             runs over.
         types_axes: whether `abstract` says along which manual axes results vary. Otherwise all
             operands are made to vary alike, and the results vary as they do.
+        types_divisions: whether `abstract` says how results are divided over the explicit axes of a
+            mesh, and takes operands that are divided. Otherwise `divisions` does.
+        sharding_parameter: the name of the parameter that may say how the result is divided, a
+            `Division`.
         only_tokens: whether all operands and results are tokens, which hold no data.
         key_use: what it does with random keys: "moves" them, so that results hold the same keys;
             "derives" numbers or other keys from them, as often as one likes; or "consumes" them,
@@ -87,6 +99,8 @@ class Primitive:
     device_parameter: ClassVar[str] = ""
     axis_parameter: ClassVar[str] = ""
     types_axes: ClassVar[bool] = False
+    types_divisions: ClassVar[bool] = False
+    sharding_parameter: ClassVar[str] = ""
     key_use: ClassVar[KeyUse] = "moves"
     shown_params: ClassVar[ShownParams] = {}
 
@@ -200,6 +214,40 @@ class Primitive:
             return [aval.vma for aval in avals], {}
         return [frozenset().union(*(aval.vma for aval in avals))] * len(avals), {}
 
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
+        """Which dimensions of operands and results are divided alike over the axes of a mesh.
+
+        `dovetail.extend.divisions` has functions for the usual cases.
+
+        Args:
+            avals: the avals of the operands.
+            results: the avals of the results.
+            **params: the parameters.
+        """
+        self._missing("labels")
+
+    def divisions(
+        self, avals: Sequence[Any], results: Sequence[Any], **params: Any
+    ) -> Sequence[Any]:
+        """How each result is divided over the explicit axes of a mesh, if an operand is.
+
+        By default, as `labels` says; a primitive without that rule takes operands that are not
+        divided.
+        """
+        if not self.has_rule("labels"):
+            refuse_unruled(self.name, avals)
+            return [None] * len(results)
+        return divided_results(self.name, self.labels(avals, results, **params), avals, results)
+
+    def for_divisions(self, avals: Sequence[Any], params: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The parameters that change where operands are divided as these are: programs.
+
+        Args:
+            avals: the avals of the operands.
+            params: the parameters.
+        """
+        return {}
+
     def lower(self, context: Any, *values: Any, **params: Any) -> Any:
         """Emit StableHLO; `context` is a `dovetail._core.hlo.builder.Builder`."""
         self._missing("lower")
@@ -286,11 +334,56 @@ class Primitive:
             inferred = self._infer(avals, params)
             # A jaxpr equals only itself: as a key it would live for ever and never be hit. So would
             # whatever a user's function has captured.
-            if not jaxprs_and_closed_jaxprs(params) and not any(map(_holds, params.values())):
+            # What was given up in a derivative is an error elsewhere.
+            kept = not jaxprs_and_closed_jaxprs(params) and not any(map(_holds, params.values()))
+            if settled() and kept:
                 self._abstract_cache[key] = inferred
         return inferred
 
+    @final
+    def inferred(
+        self, avals: tuple[Any, ...], params: Mapping[str, Any]
+    ) -> tuple[Any, Mapping[str, Any]]:
+        """What `infer` says, and the parameters for operands that are divided as these are."""
+        found = self.infer(avals, params)
+        if type(found) is AxesDiffer:
+            params = {**params, **found.changed}
+            found = self.infer(avals, params)
+        return found, params
+
     def _infer(self, avals: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
+        for aval in avals:
+            if aval.division is not None:
+                return self._infer_divided(avals, params)
+        if self.sharding_parameter and params.get(self.sharding_parameter) is not None:
+            return self._infer_divided(avals, params)
+        return self._infer_axes(avals, params)
+
+    def _infer_divided(self, avals: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
+        """`abstract` for operands that are divided over the explicit axes of a mesh."""
+        if self.types_divisions:
+            changed = self.for_divisions(avals, params)
+            if changed:
+                return AxesDiffer(tuple([aval.vma for aval in avals]), changed)
+            return self._infer_axes(avals, params)
+        # Rules need not know of divisions.
+        whole = tuple([a if a.division is None else a.with_division(None) for a in avals])
+        inferred = self._infer_axes(whole, params)
+        if type(inferred) is AxesDiffer:
+            return inferred
+        results = inferred if self.multiple_results else [inferred]
+        asked = params.get(self.sharding_parameter) if self.sharding_parameter else None
+        if asked is not None:
+            divided: Sequence[Any] = [asked_of(self.name, asked, aval) for aval in results]
+        else:
+            divided = self.divisions(avals, results, **params)
+        typed = [
+            aval if own is None else aval.with_division(own)
+            for aval, own in zip(results, divided, strict=True)
+        ]
+        return typed if self.multiple_results else typed[0]
+
+    def _infer_axes(self, avals: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
         if not self.types_axes and not any(aval.vma for aval in avals):
             return self.abstract(*avals, **params)
         wanted, changed = self.with_axes(avals, params)

@@ -20,10 +20,13 @@ from dovetail._core.base.flags import Flags, merge, partition
 from dovetail._core.base.limits import deeper
 from dovetail._core.base.source import describe
 from dovetail._core.basis.manual_axes import vary_like
+from dovetail._core.basis.resharding import divided_like
 from dovetail._core.basis.structural import instantiate_zeros
-from dovetail._core.ir.avals import aval_of
+from dovetail._core.ir.avals import ShapedArray, aval_of
+from dovetail._core.ir.division import Division
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, DropVar, JaxprEqn, Literal, Var
 from dovetail._core.ir.walk import dce, eval_jaxpr, last_uses
+from dovetail._core.trace.divisions import is_lenient
 from dovetail._core.trace.named_axes import BatchAxis, may_name
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.scopes import replaying
@@ -327,16 +330,17 @@ def _instantiated(
 ) -> list[Any]:
     """Tangents or cotangents, the flagged ones as values even if zero.
 
-    They vary along the manual axes of a mesh as their primals do, which have the given avals.
+    They vary along the manual axes of a mesh, and are divided over explicit ones, as their primals
+    are, which have the given avals.
     """
     if instantiate is not None:
         tangents = [
             instantiate_zeros(t) if i else t for t, i in zip(tangents, instantiate, strict=True)
         ]
-    if not any(aval.vma for aval in avals):
+    if not any(aval.vma or aval.division for aval in avals):
         return tangents
     return [
-        t if type(t) is Zero else vary_like(t, aval)
+        t if type(t) is Zero else divided_like(vary_like(t, aval), aval)
         for t, aval in zip(tangents, avals, strict=True)
     ]
 
@@ -654,6 +658,52 @@ def _varying(
         for a, axes in zip(closed.in_avals, taken, strict=True)
     ]
     return stage(function, avals, derived_info(closed, "shard_map"))
+
+
+def divided(
+    closed: ClosedJaxpr,
+    taken: Sequence[Division | None],
+    given: Sequence[Division | None] | None = None,
+) -> ClosedJaxpr:
+    """A jaxpr whose arguments and results are divided in other ways over explicit axes of a mesh.
+
+    Args:
+        closed: the jaxpr.
+        taken: how each argument is divided.
+        given: how each result is divided; as follows from the arguments if None.
+    """
+    own = [a.division for a in closed.in_avals]
+    if any(a is not b for a, b in zip(own, taken, strict=False)):
+        closed = _redivided(closed, tuple(taken), None, is_lenient())
+        own = list(taken)
+    if given is not None and any(
+        a.division is not b for a, b in zip(closed.out_avals, given, strict=False)
+    ):
+        closed = _redivided(closed, tuple(own), tuple(given), is_lenient())
+    return closed
+
+
+@remembered
+def _redivided(
+    closed: ClosedJaxpr,
+    taken: tuple[Division | None, ...],
+    given: tuple[Division | None, ...] | None,
+    is_lenient: bool,  # part of the key: what is given up in derivatives is an error elsewhere
+) -> ClosedJaxpr:
+    def function(*args: Any) -> list[Any]:
+        outs = function_of(closed)(*args)
+        if given is None:
+            return outs
+        return [
+            divided_like(o, aval.with_division(own)) if type(aval) is ShapedArray else o
+            for o, aval, own in zip(outs, closed.out_avals, given, strict=True)
+        ]
+
+    avals = [
+        a.with_division(own) if type(a) is ShapedArray else a
+        for a, own in zip(closed.in_avals, taken, strict=True)
+    ]
+    return stage(function, avals, derived_info(closed, "types with shardings"))
 
 
 def with_order(

@@ -205,6 +205,9 @@ def abstract(x: Any) -> Any:
     if not (dtypes.is_extended(dtype) or dtypes.kind_of(dtype) or dtype == dtypes.float0):
         raise NonArrayArgumentError(f"{dtypes.why_not_of_arrays(dtype)}: {x!r:.80}")
     aval = ShapedArray(x.shape, dtype, getattr(x, "weak_type", False), vma=declared_axes(x))
+    divided = getattr(getattr(x, "sharding", None), "_division", None)
+    if divided is not None:
+        aval = aval.with_division(divided(aval.ndim))
     return AbstractRef(aval) if getattr(x, "is_ref", False) else aval
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from dovetail._core.base import config
 from dovetail._core.base.flags import merge
 from dovetail._core.basis.manual_axes import vary_like
+from dovetail._core.basis.resharding import divided_like
 from dovetail._core.basis.structural import instantiate_zeros
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo
@@ -257,10 +258,10 @@ def linearize_flat(
                     for t, i in zip(tangents, instantiate, strict=True)
                 ]
         avals = [aval_of(o).tangent() for o in outs]
-        if any(aval.vma for aval in avals):
+        if any(aval.vma or aval.division for aval in avals):
             with use_trace(recording):
                 tangents = [
-                    t if type(t) is Zero else vary_like(t, aval)
+                    t if type(t) is Zero else divided_like(vary_like(t, aval), aval)
                     for t, aval in zip(tangents, avals, strict=True)
                 ]
         nonzero_out, nonzero_tangents = without_zeros(tangents)

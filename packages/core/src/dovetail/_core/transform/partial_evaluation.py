@@ -28,7 +28,8 @@ def apply_part(
     args = [a.aval if type(a) is Unwanted else a for a in args]
     avals = [a if is_linear(a) else aval_of(a) for a in args]
     invars = [a if type(a) is Literal else Var(aval) for a, aval in zip(args, avals, strict=True)]
-    outvars = [Var(aval) for aval in primitive.infer(tuple(avals), params)]
+    inferred, params = primitive.inferred(tuple(avals), params)
+    outvars = [Var(aval) for aval in inferred]
     wanted_vars, _ = partition(wanted, outvars)
     (eqn,) = dce(Jaxpr([], [], wanted_vars, [JaxprEqn(invars, outvars, primitive, params)]))[0].eqns
     values = dict(zip(invars, args, strict=True))

@@ -25,6 +25,7 @@ from dovetail._core.ir.jaxpr import (
     Var,
     no_effects,
 )
+from dovetail._core.trace.current_mesh import undivided_if_manual
 from dovetail._core.trace.mutable_references import Captured, Ref, RefState
 from dovetail._core.trace.primitive import AxesDiffer, Primitive
 from dovetail._core.trace.scopes import NamedScopes
@@ -173,6 +174,8 @@ class StageTrace(Trace):
         except NonArrayArgumentError as error:
             name = "the function's result" if primitive is None else f"primitive {primitive.name!r}"
             raise NonArrayArgumentError(f"{name}: {error}") from None
+        if aval.division is not None:
+            aval = undivided_if_manual(aval)
         literal = as_literal(value, aval)
         if literal is not None:
             return literal

@@ -351,7 +351,7 @@ def _by_rule(primitive: Primitive, operands: Sequence[Any], params: dict[str, An
     curves = [_through_value(x) if type(x) is Series else series_of(x) for x in operands]
     count = 1
     if primitive.multiple_results:
-        count = len(primitive.infer(tuple([aval_of(x[0]) for x in curves]), params))
+        count = len(primitive.inferred(tuple([aval_of(x[0]) for x in curves]), params)[0])
     if not count:
         primitive.bind(*[x[0] for x in curves], **params)
 
@@ -409,7 +409,7 @@ def _derived(
 
     primals = [_value(x) for x in firsts]
     if any(type(x) is Zero for x in firsts) and is_product():
-        inferred = primitive.infer(avals, params)
+        inferred, _ = primitive.inferred(avals, params)
         results: list[Any] = [
             Zero(a) for a in (inferred if primitive.multiple_results else [inferred])
         ]

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any, Final
 
 from dovetail._core.base.errors import NonArrayArgumentError
 from dovetail._core.base.flags import partition
 from dovetail._core.base.source import Transformation, describe
 from dovetail._core.basis.elementwise import add_tangents
+from dovetail._core.basis.resharding import divided_like
 from dovetail._core.basis.structural import instantiate_zeros, is_linear, not_linear
 from dovetail._core.ir.avals import ShapedArray, aval_of
 from dovetail._core.ir.jaxpr import Jaxpr, JaxprEqn, Literal, Var
+from dovetail._core.trace.divisions import lenient
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.scopes import Replay, replaying
 from dovetail._core.trace.zeros import Unwanted, Zero
@@ -40,8 +43,21 @@ def transpose_jaxpr(
         One cotangent for each linear parameter, a `Zero` if the parameter has no influence or its
         cotangent is not wanted.
     """
-    with replaying() as replay:
-        return _transpose_jaxpr(jaxpr, constants, cotangents, linear, wanted, replay)
+    divided = _is_divided(jaxpr, cotangents)
+    with replaying() as replay, lenient() if divided else nullcontext():
+        return _transpose_jaxpr(jaxpr, constants, cotangents, linear, wanted, replay, divided)
+
+
+def _is_divided(jaxpr: Jaxpr, cotangents: Sequence[Any]) -> bool:
+    """Whether values are divided over the explicit axes of a mesh."""
+    for v in (*jaxpr.constvars, *jaxpr.invars):
+        if v.aval.division is not None:
+            return True
+    for eqn in jaxpr.eqns:
+        for v in eqn.outvars:
+            if v.aval.division is not None:
+                return True
+    return any(type(ct) is not Zero and aval_of(ct).division is not None for ct in cotangents)
 
 
 def _transpose_jaxpr(
@@ -51,6 +67,7 @@ def _transpose_jaxpr(
     linear: Sequence[bool],
     wanted: Sequence[bool] | None,
     replay: Replay,
+    divided: bool,
 ) -> list[Any]:
     parameters, others = partition(linear, jaxpr.invars)
     linear_vars: set[Var] = set(parameters)
@@ -85,6 +102,8 @@ def _transpose_jaxpr(
     def accumulate(var: Any, cotangent: Any) -> None:
         if cotangent is None or type(cotangent) is Zero:
             return
+        if divided:
+            cotangent = divided_like(cotangent, var.aval)
         previous = accumulated.get(var)
         accumulated[var] = cotangent if previous is None else add_tangents(previous, cotangent)
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from dovetail.extend import dtypes
-from dovetail.extend.arguments import canonical_shape, no_sharding
-from dovetail.typing import Array, DTypeLike, KeyLike, ShapeLike
+from dovetail.extend.arguments import canonical_shape, placed
+from dovetail.typing import Array, DTypeLike, KeyLike, ShapeLike, Sharding
 
 
 class Initializer(Protocol):
@@ -18,27 +18,36 @@ class Initializer(Protocol):
         key: KeyLike,
         shape: ShapeLike,
         dtype: DTypeLike | None = None,
-        out_sharding: None = None,
+        out_sharding: Sharding | None = None,
     ) -> Array:
-        """An array of that shape and dtype; that of the initializer if `dtype` is None."""
+        """An array of that shape and dtype; that of the initializer if `dtype` is None.
+
+        It is divided over devices as `out_sharding` says: a `PartitionSpec` over the current mesh,
+        or a `NamedSharding`.
+        """
 
 
 def make_initializer(
-    function: str, default: Any, make: Callable[[Any, tuple[int, ...], Any], Any]
+    function: str, default: Any, make: Callable[[Any, tuple[int, ...], Any, Any], Any]
 ) -> Initializer:
-    """An initializer, which checks its arguments."""
+    """An initializer, which checks its arguments.
+
+    Args:
+        function: its name, for messages.
+        default: its dtype where none is asked for.
+        make: a function of a key, a shape, a dtype and how the result is divided over devices.
+    """
 
     def init(
         key: KeyLike,
         shape: ShapeLike,
         dtype: DTypeLike | None = None,
-        out_sharding: None = None,
+        out_sharding: Sharding | None = None,
     ) -> Array:
-        no_sharding(f"initializers.{function}", out_sharding)
         sizes = canonical_shape(f"initializers.{function}", shape)
         wanted = _inexact(function, default if dtype is None else dtype)
-        made: Array = make(key, sizes, wanted)
-        return made
+        made: Array = make(key, sizes, wanted, out_sharding)
+        return placed(f"initializers.{function}", made, out_sharding)
 
     init.__name__ = init.__qualname__ = function
     return init

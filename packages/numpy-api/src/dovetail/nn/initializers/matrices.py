@@ -41,7 +41,7 @@ def orthogonal(
 
 
 def _orthogonal(
-    function: str, scale: Any, column_axis: int, key: Any, shape: Any, dtype: Any
+    function: str, scale: Any, column_axis: int, key: Any, shape: Any, dtype: Any, _: Any = None
 ) -> Any:
     if len(shape) < 2:
         raise ShapeError(
@@ -79,7 +79,7 @@ def delta_orthogonal(
         8
     """
 
-    def make(key: Any, shape: Any, dtype: Any) -> Any:
+    def make(key: Any, shape: Any, dtype: Any, _: Any) -> Any:
         if len(shape) not in (3, 4, 5):
             raise ShapeError(
                 f"initializers.delta_orthogonal needs three to five dimensions, got shape {shape}"

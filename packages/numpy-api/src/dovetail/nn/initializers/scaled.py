@@ -95,11 +95,12 @@ def _scaled(
                 f"got {given!r}"
             )
 
-    def make(key: Any, shape: Any, dtype: Any) -> Any:
+    def make(key: Any, shape: Any, dtype: Any, out_sharding: Any) -> Any:
         fan = _MEANS[mode](*_fans(function, shape, in_axis, out_axis, batch_axis))
         # Where there are no connections, there are no weights.
         deviation = jnp.sqrt(jnp.asarray(scale).astype(_real(dtype)) / (fan or 1))
-        return _DRAWS[distribution](key, shape, dtype) * deviation.astype(dtype)
+        drawn = _DRAWS[distribution](key, shape, dtype, out_sharding)
+        return drawn * deviation.astype(dtype)
 
     return make_initializer(function, dtype, make)
 
@@ -137,32 +138,42 @@ _MEANS: dict[str, Callable[[float, float], float]] = {
 }
 
 
-def _unit_uniform(key: Any, shape: Any, dtype: Any) -> Any:
+def _unit_uniform(key: Any, shape: Any, dtype: Any, out_sharding: Any) -> Any:
     if dtypes.kind_of(dtype) == "c":
-        return _polar(key, shape, dtype, lambda u: lax.sqrt(2 * u))
-    return random.uniform(key, shape, dtype, -1) * jnp.asarray(math.sqrt(3), dtype)
+        return _polar(key, shape, dtype, out_sharding, lambda u: lax.sqrt(2 * u))
+    drawn = random.uniform(key, shape, dtype, -1, out_sharding=out_sharding)
+    return drawn * jnp.asarray(math.sqrt(3), dtype)
 
 
-def _unit_truncated(key: Any, shape: Any, dtype: Any) -> Any:
+def _unit_truncated(key: Any, shape: Any, dtype: Any, out_sharding: Any) -> Any:
     if dtypes.kind_of(dtype) == "c":
         most = -math.expm1(-4)
-        drawn = _polar(key, shape, dtype, lambda u: lax.sqrt(-lax.log1p(-u * most)))
+        drawn = _polar(key, shape, dtype, out_sharding, lambda u: lax.sqrt(-lax.log1p(-u * most)))
         return drawn / jnp.asarray(_COMPLEX_TWO_SIGMA, dtype)
-    drawn = random.truncated_normal(key, -2, 2, shape, dtype)
+    drawn = random.truncated_normal(key, -2, 2, shape, dtype, out_sharding=out_sharding)
     return drawn / jnp.asarray(_TWO_SIGMA, dtype)
 
 
-def _polar(key: Any, shape: Any, dtype: Any, radius: Callable[[Any], Any]) -> Any:
+def _polar(
+    key: Any, shape: Any, dtype: Any, out_sharding: Any, radius: Callable[[Any], Any]
+) -> Any:
     """Complex numbers of uniform angles, and radii that are a function of uniform numbers."""
     first, second = random.split(key)
-    length = radius(random.uniform(first, shape, _real(dtype)))
-    angle = 2 * math.pi * random.uniform(second, shape, _real(dtype))
+    drawn, turned = (
+        random.uniform(k, shape, _real(dtype), out_sharding=out_sharding) for k in (first, second)
+    )
+    length = radius(drawn)
+    angle = 2 * math.pi * turned
     return lax.complex(length * lax.cos(angle), length * lax.sin(angle)).astype(dtype)
 
 
-_DRAWS: dict[str, Callable[[Any, Any, Any], Any]] = {
+def _normal(key: Any, shape: Any, dtype: Any, out_sharding: Any) -> Any:
+    return random.normal(key, shape, dtype, out_sharding=out_sharding)
+
+
+_DRAWS: dict[str, Callable[[Any, Any, Any, Any], Any]] = {
     "truncated_normal": _unit_truncated,
-    "normal": random.normal,
+    "normal": _normal,
     "uniform": _unit_uniform,
 }
 

@@ -6,13 +6,15 @@ from typing import Any
 
 from dovetail import numpy as jnp
 from dovetail import random
-from dovetail.extend.arguments import no_sharding
 from dovetail.nn.initializers.initializer import Initializer, make_initializer
-from dovetail.typing import Array, ArrayLike, DTypeLike, KeyLike, ShapeLike
+from dovetail.typing import Array, ArrayLike, DTypeLike, KeyLike, ShapeLike, Sharding
 
 
 def zeros(
-    key: KeyLike | None, shape: ShapeLike, dtype: DTypeLike | None = None, out_sharding: None = None
+    key: KeyLike | None,
+    shape: ShapeLike,
+    dtype: DTypeLike | None = None,
+    out_sharding: Sharding | None = None,
 ) -> Array:
     """Zeros.
 
@@ -20,7 +22,8 @@ def zeros(
         key: not used.
         shape: shape of the result.
         dtype: dtype of the result; the default float dtype if None.
-        out_sharding: None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array of that shape and dtype.
@@ -30,12 +33,14 @@ def zeros(
         >>> print(initializers.zeros(None, (2,)))
         [0. 0.]
     """
-    no_sharding("initializers.zeros", out_sharding)
-    return jnp.zeros(shape, dtype)
+    return jnp.zeros(shape, dtype, out_sharding=out_sharding)
 
 
 def ones(
-    key: KeyLike | None, shape: ShapeLike, dtype: DTypeLike | None = None, out_sharding: None = None
+    key: KeyLike | None,
+    shape: ShapeLike,
+    dtype: DTypeLike | None = None,
+    out_sharding: Sharding | None = None,
 ) -> Array:
     """Ones.
 
@@ -43,7 +48,8 @@ def ones(
         key: not used.
         shape: shape of the result.
         dtype: dtype of the result; the default float dtype if None.
-        out_sharding: None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array of that shape and dtype.
@@ -53,8 +59,7 @@ def ones(
         >>> print(initializers.ones(None, (2,)))
         [1. 1.]
     """
-    no_sharding("initializers.ones", out_sharding)
-    return jnp.ones(shape, dtype)
+    return jnp.ones(shape, dtype, out_sharding=out_sharding)
 
 
 def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
@@ -78,7 +83,9 @@ def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
     return make_initializer(
         "constant",
         dtype,
-        lambda key, shape, dtype: jnp.broadcast_to(jnp.asarray(value).astype(dtype), shape),
+        lambda key, shape, dtype, out_sharding: jnp.broadcast_to(
+            jnp.asarray(value).astype(dtype), shape, out_sharding=out_sharding
+        ),
     )
 
 
@@ -100,8 +107,9 @@ def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initiali
         True
     """
 
-    def make(key: Any, shape: Any, dtype: Any) -> Any:
-        return random.uniform(key, shape, dtype) * jnp.asarray(scale).astype(dtype)
+    def make(key: Any, shape: Any, dtype: Any, out_sharding: Any) -> Any:
+        drawn = random.uniform(key, shape, dtype, out_sharding=out_sharding)
+        return drawn * jnp.asarray(scale).astype(dtype)
 
     return make_initializer("uniform", dtype, make)
 
@@ -124,8 +132,9 @@ def normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initiali
         True
     """
 
-    def make(key: Any, shape: Any, dtype: Any) -> Any:
-        return random.normal(key, shape, dtype) * jnp.asarray(stddev).astype(dtype)
+    def make(key: Any, shape: Any, dtype: Any, out_sharding: Any) -> Any:
+        drawn = random.normal(key, shape, dtype, out_sharding=out_sharding)
+        return drawn * jnp.asarray(stddev).astype(dtype)
 
     return make_initializer("normal", dtype, make)
 
@@ -155,8 +164,8 @@ def truncated_normal(
         True
     """
 
-    def make(key: Any, shape: Any, dtype: Any) -> Any:
-        drawn = random.truncated_normal(key, lower, upper, shape, dtype)
+    def make(key: Any, shape: Any, dtype: Any, out_sharding: Any) -> Any:
+        drawn = random.truncated_normal(key, lower, upper, shape, dtype, out_sharding=out_sharding)
         return drawn * jnp.asarray(stddev).astype(dtype)
 
     return make_initializer("truncated_normal", dtype, make)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final, NoReturn, Protocol, cast
 
 import numpy as np
-from dovetail.extend.arguments import refuse_sharding
+from dovetail.extend.arguments import placed, undivided
 from dovetail.extend.avals import ArrayClass, shape_of
 from dovetail.extend.indexing import scatter_numbers
 from dovetail.extend.unchecked import add_dimensions, squeeze_dimensions
@@ -189,11 +189,12 @@ def _combining(
         out_sharding: Sharding | None = None,
         wrap_negative_indices: bool = True,
     ) -> Array:
-        refuse_sharding(out_sharding, shown)
-        return update(
-            self.array, self.index, values, name, mode, indices_are_sorted, unique_indices,
+        array = self.array if out_sharding is None else undivided(self.array)
+        result = update(
+            array, self.index, values, name, mode, indices_are_sorted, unique_indices,
             wrap_negative_indices,
         )  # fmt: skip
+        return placed(shown, result, out_sharding)
 
     method.__name__ = name
     method.__qualname__ = f"IndexUpdateRef.{name}"
@@ -206,7 +207,8 @@ def _combining(
         indices_are_sorted: see `at`.
         unique_indices: see `at`.
         mode: see `at`.
-        out_sharding: must be None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`; the array is made whole before.
         wrap_negative_indices: see `at`.
 
     Returns:
@@ -269,7 +271,8 @@ class IndexUpdateRef:
             fill_value: a Python or NumPy scalar for positions out of bounds, in the mode
                 ``"fill"``. By default NaN, the smallest signed or the largest unsigned integer, or
                 True.
-            out_sharding: must be None.
+            out_sharding: how the result is divided over devices: a `PartitionSpec` over the
+                current mesh, or a `NamedSharding`; the array is made whole before.
             wrap_negative_indices: see `at`.
             strategy: form that the index must have: "static_slice" for integers and slices,
                 "dynamic_slice" for traced integers, too, "auto" and "gather" for any. It affects
@@ -289,11 +292,10 @@ class IndexUpdateRef:
             >>> print(jnp.arange(3.0).at[jnp.array([2, 5])].get(mode="fill", fill_value=-1))
             [ 2. -1.]
         """
-        refuse_sharding(out_sharding, "x.at[...].get")
         if strategy != "auto":
             _check_strategy(strategy, self.index)
-        return get(
-            self.array,
+        result = get(
+            self.array if out_sharding is None else undivided(self.array),
             self.index,
             mode=mode,
             fill_value=fill_value,
@@ -301,6 +303,7 @@ class IndexUpdateRef:
             unique_indices=unique_indices,
             wrap_negative_indices=wrap_negative_indices,
         )
+        return placed("x.at[...].get", result, out_sharding)
 
     set = _combining(
         "set",

@@ -17,6 +17,7 @@ from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo
 from dovetail._core.ir.partition_spec import PartitionSpec
 from dovetail._core.ops.callbacks.failing import Failures
 from dovetail._core.ops.control.scan import scan_p
+from dovetail._core.trace.divisions import Labels, gathered_labels
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.transform.batch import batched_aval, unbatched_aval
 from dovetail._core.transform.flattening import location_of, name_of
@@ -205,6 +206,9 @@ class Observation(Primitive):
 
     def abstract(self, *avals: Any, **params: Any) -> Any:
         return []
+
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
+        return gathered_labels(avals, results)
 
     def reference(self, *args: Any, **params: Any) -> Any:
         return []

@@ -23,6 +23,7 @@ from dovetail._core.ops.callbacks.calls import (
     check_device_sharding,
     for_each,
 )
+from dovetail._core.trace.divisions import Labels, gathered_labels
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.tracer import ArrayClass
 from dovetail._core.transform.flattening import check_callable, declared_axes
@@ -54,6 +55,9 @@ class ValueCallback(Primitive):
     def abstract(self, *avals: Any, result_avals: tuple[Any, ...], **params: Any) -> Any:
         varying: frozenset[Hashable] = frozenset().union(*(aval.vma for aval in avals))
         return [out.update(vma=out.vma | varying) for out in result_avals]
+
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
+        return gathered_labels(avals, results)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> NoReturn:
         raise ValueError(

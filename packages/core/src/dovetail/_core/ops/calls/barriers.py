@@ -14,6 +14,7 @@ from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import Same, is_linear
 from dovetail._core.ir.avals import aval_of, outer_aval
 from dovetail._core.ir.jaxpr import Effects
+from dovetail._core.trace.divisions import Labels, gathered_labels
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero
 
@@ -34,6 +35,10 @@ class OptimizationBarrier(Primitive):
 
     def abstract(self, *avals: Any) -> Any:
         return list(avals)
+
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
+        own = [[(i, d) for d in range(getattr(a, "ndim", 0))] for i, a in enumerate(avals)]
+        return Labels(own, own)
 
     def reference(self, *args: Any) -> Any:
         return [np.array(x) for x in args]
@@ -78,6 +83,9 @@ class DceSink(Primitive):
     accepts_zeros = True
     has_effects = True
     generates_nan = False
+
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
+        return gathered_labels(avals, results)
 
     def evaluate(self, x: Any, **params: Any) -> Any:
         """Do nothing: the value is computed already."""

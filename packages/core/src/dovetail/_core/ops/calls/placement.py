@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from dovetail._core.basis.structural import Same
+from dovetail._core.ir.division import division, division_of_spec
+from dovetail._core.ir.partition_spec import PartitionSpec
 from dovetail._core.trace.zeros import Zero
 
 if TYPE_CHECKING:
@@ -56,11 +58,33 @@ def batched_sharding(sharding: Any, dim: int, entry: Any = None) -> Any:
 
 def constrained(context: Builder, x: Any, sharding: Any) -> Any:
     """A value of a program, divided as a sharding says."""
-    if context.partitioning is None or not hasattr(sharding, "spec"):
+    if not hasattr(sharding, "spec"):
         return x
-    aval = context.physical(context.avals_in[0])
-    how = context.partitioning.sharding(sharding.mesh.shape_tuple, sharding.spec, aval.ndim)
-    return context.op("sdy.sharding_constraint", [x], aval, {"sharding": how})
+    return context.divided(x, context.avals_in[0], sharding.mesh.shape_tuple, sharding.spec)
+
+
+def divided_type(x: Any, sharding: Any) -> Any:
+    """The type of a value that is divided as a sharding says, as far as types say it.
+
+    Args:
+        x: the aval of the value.
+        sharding: the sharding; what it leaves to the compiler stays as it is.
+    """
+    spec: PartitionSpec | None = getattr(sharding, "spec", None)
+    if spec is None:
+        return x
+    mesh = sharding.mesh.abstract_mesh
+    wanted = division_of_spec(mesh, spec, x.ndim)
+    free = PartitionSpec.UNCONSTRAINED
+    if x.division is None or free not in tuple(spec):
+        return x.with_division(wanted)
+    dims = ((),) * x.ndim if wanted is None else wanted.dims
+    used = [axis for axes in dims for axis in axes]
+    kept = [
+        tuple([axis for axis in own if axis not in used]) if entry is free else axes
+        for entry, own, axes in zip(spec, x.division.dims, dims, strict=False)
+    ]
+    return x.with_division(division(mesh, (*kept, *dims[len(kept) :])))
 
 
 class DevicePut(Same):
@@ -71,6 +95,10 @@ class DevicePut(Same):
 
     name = "device_put"
     device_parameter: ClassVar[str] = "device"
+    types_divisions: ClassVar[bool] = True
+
+    def abstract(self, x: Any, *, device: Any, src: Any, may_alias: bool | None) -> Any:
+        return divided_type(x, device)
 
     def transpose(
         self, cotangent: Any, x: Any, *, device: Any, src: Any, may_alias: bool | None

@@ -23,7 +23,7 @@ rule from other rules instead, reset it to that of `Primitive` (`linearize = Pri
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dovetail._core.base.flags import partition
@@ -36,6 +36,7 @@ from dovetail._core.transform.batch import batch_flat
 from dovetail._core.transform.derived import (
     batch_of,
     dependence_of,
+    divided,
     forwarding_of,
     function_of,
     hoist_consts,
@@ -68,6 +69,7 @@ class ProgramPrimitive(Primitive):
     has_effects = True
     generates_nan = False
     types_axes = True
+    types_divisions = True
     program: ClassVar[str] = "jaxpr"
 
     def rebind(
@@ -124,6 +126,11 @@ class ProgramPrimitive(Primitive):
         wanted = [a.vma | own.vma for a, own in zip(avals, closed.in_avals, strict=False)]
         program = varying(closed, wanted)
         return wanted, ({} if program is closed else {self.program: program})
+
+    def for_divisions(self, avals: Sequence[Any], params: Mapping[str, Any]) -> Mapping[str, Any]:
+        closed: ClosedJaxpr = params[self.program]
+        program = divided(closed, [a.division for a in avals])
+        return {} if program is closed else {self.program: program}
 
     def reference(self, *args: Any, **params: Any) -> Any:
         return reference_of(params[self.program], args)

@@ -27,10 +27,11 @@ class ShardingConstraint(Same):
 
     name = "sharding_constraint"
     device_parameter: ClassVar[str] = "sharding"
+    types_divisions: ClassVar[bool] = True
 
     def abstract(self, x: Any, *, sharding: Any) -> Any:
         sharding.shard_shape(x.shape)
-        return x
+        return placement.divided_type(x, sharding)
 
     def transpose(self, cotangent: Any, x: Any, *, sharding: Any) -> Sequence[Any]:
         return [cotangent if type(cotangent) is Zero else self.bind(cotangent, sharding=sharding)]
@@ -49,14 +50,26 @@ class ShardingConstraint(Same):
 
     def evaluate(self, x: Any, *, sharding: Any) -> Any:
         """Place the value, outside compiled programs, where no compiler chooses."""
-        if hasattr(sharding, "spec"):
-            free = PartitionSpec.UNCONSTRAINED
-            whole = [None if entry is free else entry for entry in sharding.spec]
-            sharding = sharding.update(spec=sharding.spec.update(whole))
+        if PartitionSpec.UNCONSTRAINED in tuple(getattr(sharding, "spec", ())):
+            spec = sharding.spec
+            sharding = sharding.update(spec=spec.update(_settled(spec, sharding.mesh, x)))
         return placement.place(x, sharding)
 
 
 sharding_constraint_p: Final = ShardingConstraint()
+
+
+def _settled(spec: PartitionSpec, mesh: Any, x: Any) -> list[Any]:
+    """The entries, with those that the array has in place of UNCONSTRAINED if they can stay."""
+    free = PartitionSpec.UNCONSTRAINED
+    present: Any = getattr(x, "sharding", None)
+    alike = getattr(getattr(present, "mesh", None), "shape_tuple", None) == mesh.shape_tuple
+    own = [*present.spec, *[None] * len(spec)] if alike else [None] * len(spec)
+    used = {axis for entry in spec if entry is not free for axis in axes_of(entry)}
+    return [
+        entry if entry is not free else None if used.intersection(axes_of(kept)) else kept
+        for entry, kept in zip(spec, own, strict=False)
+    ]
 
 
 def with_sharding_constraint(x: PyTree, shardings: PyTree) -> PyTree:
@@ -78,6 +91,15 @@ def with_sharding_constraint(x: PyTree, shardings: PyTree) -> PyTree:
         TypeError: a leaf of `shardings` is not a sharding.
         ValueError: an array cannot be divided so, or the trees do not match.
 
+    Differs:
+        Along axes of the type `Explicit` it divides the array as `dovetail.reshard` does, and the
+        type of the result says so; it does not only check how the array is divided.
+
+        >>> from dovetail.sharding import PartitionSpec as P
+        >>> with dt.set_mesh(dt.make_mesh((1,), ("x",))):
+        ...     print(dt.typeof(lax.with_sharding_constraint(jnp.arange(4), P("x"))))
+        int32[4@x]
+
     Example:
         >>> from dovetail.sharding import Mesh, NamedSharding, PartitionSpec as P
         >>> rows = NamedSharding(Mesh(dt.devices()[:1], "rows"), P("rows"))
@@ -98,7 +120,9 @@ def reshard(xs: PyTree, out_shardings: PyTree) -> PyTree:
             that is a prefix of `xs`; what is None stays as it is.
 
     Returns:
-        `xs`, with the same values.
+        `xs`, with the same values. Along axes of the type `Explicit` the types of arrays say how
+        they are divided, and each operation says it of its results. Where that is ambiguous, it
+        raises a `dovetail.errors.ShardingTypeError`, and this function settles it.
 
     Raises:
         TypeError: a leaf of `out_shardings` is not a sharding.
@@ -108,8 +132,9 @@ def reshard(xs: PyTree, out_shardings: PyTree) -> PyTree:
     Example:
         >>> from dovetail.sharding import PartitionSpec as P
         >>> with dt.set_mesh(dt.make_mesh((1,), ("x",))):
-        ...     print(dt.reshard(jnp.arange(4), P("x")).sharding.spec)
-        P('x')
+        ...     x = dt.reshard(jnp.arange(4), P("x"))
+        ...     print(x.sharding.spec, dt.typeof(x))
+        P('x') int32[4@x]
     """
     return constrain(xs, out_shardings, "out_shardings of reshard", "reshard: xs")
 

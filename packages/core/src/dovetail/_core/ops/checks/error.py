@@ -27,6 +27,7 @@ from dovetail._core.ops.elementwise.conversion import stop_gradient
 from dovetail._core.ops.elementwise.selection import select_n_p
 from dovetail._core.ops.indexing.dynamic_slicing import dynamic_index_in_dim
 from dovetail._core.ops.reduction.reductions import argmax
+from dovetail._core.trace.divisions import Labels, gathered_labels
 from dovetail._core.trace.primitive import Primitive, primitive
 from dovetail._core.trace.tracer import Tracer
 
@@ -279,6 +280,9 @@ class Check(Primitive):
 
     def abstract(self, *avals: Any, err_tree: Any, debug: bool) -> Any:
         return []
+
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
+        return gathered_labels(avals, results)
 
     def reference(self, *args: Any, err_tree: Any, debug: bool) -> Any:
         self.evaluate(*args, err_tree=err_tree, debug=debug)

@@ -17,6 +17,8 @@ from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import is_linear
 from dovetail._core.ir.avals import ShapedArray, make_aval, shape_of
 from dovetail._core.ir.shown_params import ShownParams, is_given
+from dovetail._core.ops.calls.out_sharding import asked_division
+from dovetail._core.ops.calls.out_sharding import placed as with_sharding
 from dovetail._core.ops.contraction.dot_algorithms import (
     ALGORITHM_NAMES,
     DotAlgorithm,
@@ -27,7 +29,8 @@ from dovetail._core.ops.contraction.dot_algorithms import (
     plan,
     product_dtype,
 )
-from dovetail._core.ops.shape.dimensions import integers, refuse_sharding
+from dovetail._core.ops.shape.dimensions import integers
+from dovetail._core.trace.divisions import Labels
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero
 
@@ -259,6 +262,7 @@ class DotGeneral(Primitive):
     """
 
     name = "dot_general"
+    sharding_parameter: ClassVar[str] = "out_sharding"
     accepts_zeros = True
     shown_params: ClassVar[ShownParams] = {
         "precision": is_given,
@@ -277,6 +281,23 @@ class DotGeneral(Primitive):
         out_sharding: Any = None,
     ) -> Any:
         return contracted_aval(self.name, x, y, dimension_numbers, preferred_element_type)
+
+    def labels(
+        self,
+        avals: Sequence[Any],
+        results: Sequence[Any],
+        *,
+        dimension_numbers: DimensionNumbers,
+        **params: Any,
+    ) -> Labels:
+        x, y = ([(side, d) for d in range(a.ndim)] for side, a in zip("xy", avals, strict=True))
+        (xc, yc), (xb, yb) = dimension_numbers
+        x_free = [x[d] for d in free_dimensions(len(x), xc, xb)]
+        y_free = [y[d] for d in free_dimensions(len(y), yc, yb)]
+        for i, j in zip((*xc, *xb), (*yc, *yb), strict=True):
+            y[j] = x[i]
+        result = [*[x[d] for d in xb], *x_free, *y_free]
+        return Labels([x, y], [result], ambiguous=frozenset([x[d] for d in xc]))
 
     def reference(self, x: Any, y: Any, **params: Any) -> Any:
         x, y = np.asarray(x), np.asarray(y)
@@ -318,6 +339,7 @@ class DotGeneral(Primitive):
     ) -> Sequence[Any]:
         (xc, yc), (xb, yb) = dimension_numbers
         params["precision"] = for_cotangents(precision, dtypes.dtype_of(ct))
+        params["out_sharding"] = None
         x_rank, y_rank = len(shape_of(x)), len(shape_of(y))
         x_free = free_dimensions(x_rank, xc, xb)
         y_free = free_dimensions(y_rank, yc, yb)
@@ -346,6 +368,10 @@ class DotGeneral(Primitive):
         numbers, place = batched_numbers(
             dimension_numbers, len(shape_of(x)), len(shape_of(y)), dims[0], dims[1]
         )
+        wanted = params.get("out_sharding")
+        if wanted is not None:
+            batched, dim = (x, dims[0]) if dims[0] is not None else (y, dims[1])
+            params["out_sharding"] = structural.batched_division(wanted, batched, place, dim or 0)
         return self.bind(x, y, dimension_numbers=numbers, **params), place
 
     def lower(
@@ -446,7 +472,8 @@ def dot_general(
         precision: None, a `Precision` or its name, or one for each operand; or a `DotAlgorithm`, a
             `DotAlgorithmPreset` or its name.
         preferred_element_type: dtype of the sums and of the result.
-        out_sharding: None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`; as the operands are if None.
 
     Returns:
         An array with the batch dimensions, the other dimensions of `lhs`, then those of `rhs`.
@@ -481,17 +508,27 @@ def dot_general(
         >>> lax.dot_general(x, x, (((1,), (1,)), ((), ()))).tolist()
         [[5.0, 14.0], [14.0, 50.0]]
     """
-    refuse_sharding(out_sharding, "dot_general")
     if preferred_element_type is not None:
         preferred_element_type = dtypes.check_user_dtype(preferred_element_type, "lax.dot_general")
-    return dot_general_p.bind(
-        as_operand(lhs, "lax.dot_general", "lhs"),
-        as_operand(rhs, "lax.dot_general", "rhs"),
-        dimension_numbers=canonical_dimension_numbers(dimension_numbers, "dot_general"),
-        out_sharding=None,
+    x, y = (
+        as_operand(operand, "lax.dot_general", name)
+        for operand, name in ((lhs, "lhs"), (rhs, "rhs"))
+    )
+    numbers = canonical_dimension_numbers(dimension_numbers, "dot_general")
+    wanted = None
+    if out_sharding is not None:
+        (summed, _), (batch, _) = numbers
+        rank = len(shape_of(x)) + len(shape_of(y)) - 2 * len(summed) - len(batch)
+        wanted = asked_division("lax.dot_general", out_sharding, rank)
+    product = dot_general_p.bind(
+        x,
+        y,
+        dimension_numbers=numbers,
+        out_sharding=wanted,
         precision=dot_precision(precision),
         preferred_element_type=preferred_element_type,
     )
+    return with_sharding("lax.dot_general", product, out_sharding)
 
 
 def dot(
@@ -512,7 +549,8 @@ def dot(
         precision: None, a `Precision` or its name, or one for each operand; or a `DotAlgorithm`, a
             `DotAlgorithmPreset` or its name.
         preferred_element_type: dtype of the sums and of the result.
-        out_sharding: None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`; as the operands are if None.
 
     Returns:
         An array.

@@ -20,6 +20,7 @@ from dovetail._core.ops.elementwise.complex import conj_p
 from dovetail._core.ops.elementwise.operands import complex_dtype, real_dtype
 from dovetail._core.ops.shape.dimensions import integers
 from dovetail._core.ops.shape.slicing import pad_with
+from dovetail._core.trace.divisions import Labels, divided_alike
 
 if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder
@@ -88,6 +89,9 @@ class Fft(Linear):
                 "first"
             )
         return make_aval(shape, dtype)
+
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
+        return divided_alike(avals, results)
 
     def reference(self, x: Any, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> Any:
         x = np.asarray(x)

@@ -21,6 +21,7 @@ from dovetail._core.basis.structural import (
     transpose,
 )
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
+from dovetail._core.ops.calls.out_sharding import divided
 from dovetail._core.ops.contraction.dot_algorithms import for_cotangents
 from dovetail._core.ops.contraction.dot_general import (
     Dims,
@@ -33,7 +34,8 @@ from dovetail._core.ops.contraction.dot_general import (
 )
 from dovetail._core.ops.contraction.ragged_dimensions import RaggedDotDimensionNumbers, RaggedMode
 from dovetail._core.ops.contraction.ragged_loop import plan_loop
-from dovetail._core.ops.shape.dimensions import refuse_sharding, without
+from dovetail._core.ops.shape.dimensions import without
+from dovetail._core.trace.divisions import Labels
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero
 
@@ -93,6 +95,31 @@ class RaggedDotGeneral(Primitive):
         return (
             out.update(shape=(count, *out.shape)) if numbers.mode is RaggedMode.CONTRACTING else out
         )
+
+    def labels(
+        self,
+        avals: Sequence[Any],
+        results: Sequence[Any],
+        *,
+        ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
+        **params: Any,
+    ) -> Labels:
+        numbers = ragged_dot_dimension_numbers
+        x, y, sizes = avals
+        weight = y
+        if numbers.mode is RaggedMode.FREE:
+            weight = y.update(shape=without(y.shape, numbers.rhs_group_dimensions))
+        plain = dot_general_p.labels([x, weight], results, dimension_numbers=numbers.of_one_group())
+        ragged = plain.operands[0][numbers.ragged]
+        sides = [[None if one == ragged else one for one in own] for own in plain.operands]
+        result: list[Any] = [None if one == ragged else one for one in plain.results[0]]
+        if numbers.mode is RaggedMode.FREE:
+            sides[1].insert(numbers.rhs_group_dimensions[0], None)
+        if numbers.mode is RaggedMode.CONTRACTING:
+            result.insert(0, None)
+        ambiguous = plain.ambiguous - {ragged}
+        operands = [*sides, (None,) * sizes.ndim]
+        return Labels(operands, [result], ambiguous, "takes groups along")
 
     def _check_numbers(self, x: Any, y: Any, numbers: RaggedDotDimensionNumbers) -> None:
         (_, yc), (_, yb) = numbers.dot_dimension_numbers
@@ -424,7 +451,8 @@ def ragged_dot_general(
         precision: as for `dot_general`.
         preferred_element_type: dtype of the sums and of the result.
         group_offset: None.
-        out_sharding: None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array.
@@ -442,16 +470,19 @@ def ragged_dot_general(
         >>> lax.ragged_dot_general(x, np.ones((3, 1)), np.array([1, 2]), numbers).tolist()
         [[[0.0], [1.0]], [[6.0], [8.0]]]
     """
-    return _bind(
-        "ragged_dot_general",
-        lhs,
-        rhs,
-        group_sizes,
-        ragged_dot_dimension_numbers,
-        precision,
-        preferred_element_type,
-        group_offset,
+    return divided(
+        "lax.ragged_dot_general",
         out_sharding,
+        lambda: _bind(
+            "ragged_dot_general",
+            lhs,
+            rhs,
+            group_sizes,
+            ragged_dot_dimension_numbers,
+            precision,
+            preferred_element_type,
+            group_offset,
+        ),
     )
 
 
@@ -478,7 +509,8 @@ def ragged_dot(
         precision: as for `dot_general`.
         preferred_element_type: dtype of the sums and of the result.
         group_offset: None.
-        out_sharding: None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array of shape ``(m, n)``.
@@ -512,16 +544,19 @@ def ragged_dot(
             f"lax.ragged_dot: operands must have the shapes (m, k) and (groups, k, n), got {x} and "
             f"{y}; lax.ragged_dot_general takes others"
         )
-    return _bind(
-        "ragged_dot",
-        lhs,
-        rhs,
-        group_sizes,
-        _MATRICES,
-        precision,
-        preferred_element_type,
-        group_offset,
+    return divided(
+        "lax.ragged_dot",
         out_sharding,
+        lambda: _bind(
+            "ragged_dot",
+            lhs,
+            rhs,
+            group_sizes,
+            _MATRICES,
+            precision,
+            preferred_element_type,
+            group_offset,
+        ),
     )
 
 
@@ -534,9 +569,7 @@ def _bind(
     precision: Any,
     preferred_element_type: Any,
     group_offset: Any,
-    out_sharding: Any,
 ) -> Any:
-    refuse_sharding(out_sharding, function)
     if group_offset is not None:
         raise NotImplementedError(
             f"lax.{function} does not take group_offset: slice group_sizes and rhs to the groups "

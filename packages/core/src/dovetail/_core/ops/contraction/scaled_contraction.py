@@ -24,6 +24,7 @@ from dovetail._core.ops.contraction.dot_general import (
     contracted_aval,
     dot_general_p,
 )
+from dovetail._core.trace.divisions import Labels
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero
 
@@ -63,6 +64,19 @@ class ScaledDot(Primitive):
         self._check_scale("lhs", x.shape, x_scale.shape, xc)
         self._check_scale("rhs", y.shape, y_scale.shape, yc)
         return out.strengthen()
+
+    def labels(
+        self,
+        avals: Sequence[Any],
+        results: Sequence[Any],
+        *,
+        dimension_numbers: DimensionNumbers,
+        **params: Any,
+    ) -> Labels:
+        whole = dot_general_p.labels(avals[:2], results, dimension_numbers=dimension_numbers)
+        summed = whole.ambiguous
+        sides = [[None if one in summed else one for one in own] for own in whole.operands]
+        return Labels([*sides, *sides], whole.results, why="sums blocks along")
 
     def _check_scale(self, side: str, shape: Dims, scale: Dims, contracting: Dims) -> None:
         fits = len(scale) == len(shape) and all(

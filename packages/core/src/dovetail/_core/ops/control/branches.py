@@ -46,6 +46,7 @@ from dovetail._core.ops.control.bodies import (
     same_type,
     stage_body,
 )
+from dovetail._core.ops.control.divisions import branches_for
 from dovetail._core.ops.elementwise.comparison import ne
 from dovetail._core.ops.elementwise.conversion import stop_gradient_p
 from dovetail._core.ops.elementwise.extrema import clamp
@@ -96,9 +97,8 @@ class Cond(Primitive):
     accepts_zeros = True
     transposes_partly = True
     has_effects = True
-    is_control_flow = True
     generates_nan = False
-    types_axes = True
+    is_control_flow = types_axes = types_divisions = True
 
     def with_axes(self, avals: Sequence[Any], params: Any) -> Any:
         # Where devices choose differently, what a branch takes and returns varies: its transpose
@@ -113,6 +113,9 @@ class Cond(Primitive):
         alike = [varying(branch, taken, given) for branch in alike]
         same = all(a is b for a, b in zip(alike, branches, strict=True))
         return [index, *taken], ({} if same else {"branches": tuple(alike)})
+
+    def for_divisions(self, avals: Sequence[Any], params: Mapping[str, Any]) -> Mapping[str, Any]:
+        return branches_for(self.name, params["branches"], avals[1:])
 
     def abstract(self, index: Any, *avals: Any, branches: Branches, **platforms: Any) -> Any:
         if index.shape or index.dtype != _INDEX:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
@@ -25,12 +25,11 @@ from dovetail._core.ir.jaxpr import (
     Effects,
     Jaxpr,
     JaxprEqn,
-    Literal,
     no_effects,
     ordered_effects,
 )
 from dovetail._core.ir.shown_params import ShownParams
-from dovetail._core.ir.walk import Reduction, Wanted, dce, drop_unused, eval_jaxpr
+from dovetail._core.ir.walk import Reduction, Wanted, drop_unused, eval_jaxpr
 from dovetail._core.ops.checks.error import avals_of, init_error, merged, settled
 from dovetail._core.ops.control.bodies import (
     Derive,
@@ -38,6 +37,8 @@ from dovetail._core.ops.control.bodies import (
     tangents_of_body,
     terms_of_body,
 )
+from dovetail._core.ops.control.divisions import scan_body_for
+from dovetail._core.ops.control.scan_residuals import residual_plan
 from dovetail._core.ops.shape.creation import position_dtype
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import wanted_among, with_zeros, without_zeros
@@ -128,6 +129,7 @@ class Scan(Primitive):
     is_control_flow = True
     generates_nan = False
     types_axes = True
+    types_divisions = True
     shown_params: ClassVar[ShownParams] = {"linear": any, "_split_transpose": bool}
 
     def abstract(self, *avals: Any, **params: Any) -> Any:
@@ -171,6 +173,10 @@ class Scan(Primitive):
         rest = [frozenset[Any]()] * (len(body.out_avals) - loop.num_carry)
         body = varying(body, wanted, [*carry, *rest])
         return wanted, ({} if body is loop.jaxpr else {"jaxpr": body})
+
+    def for_divisions(self, avals: Sequence[Any], params: Mapping[str, Any]) -> Mapping[str, Any]:
+        loop = ScanParams.of(dict(params))
+        return scan_body_for(self.name, loop.jaxpr, *loop.split(avals))
 
     def reference(self, *args: Any, **params: Any) -> Any:
         loop = ScanParams.of(params)
@@ -218,7 +224,9 @@ class Scan(Primitive):
             lambda flags, carried: linearization_of(loop.jaxpr, flags, carried).nonzero_out,
         )
         derived = linearization_of(loop.jaxpr, flags, _of_carry(loop, flags))
-        plan = _residuals(derived.primal, tuple(derived.forwarded), loop.num_consts, loop.num_carry)
+        plan = residual_plan(
+            derived.primal, tuple(derived.forwarded), loop.num_consts, loop.num_carry
+        )
         consts, carry, xs = loop.split(primals)
         outs = loop.bind(consts, carry, xs, plan.body)
         many = len(derived.nonzero_out)
@@ -508,7 +516,8 @@ def _stacked_keys(
 
 
 def _stacked(aval: ShapedArray, length: int) -> ShapedArray:
-    return aval.update(shape=(length, *aval.shape))
+    stacked = aval.update(shape=(length, *aval.shape))
+    return stacked if aval.division is None else stacked.with_division(aval.division.inserted(0))
 
 
 def _of_carry(loop: ScanParams, flags: Sequence[bool]) -> Flags:
@@ -637,80 +646,6 @@ def _checked_body(closed: ClosedJaxpr, error: Any, num_consts: int) -> ClosedJax
 
 def _is_element(loop: ScanParams, kind: str, number: int) -> bool:
     return kind == "operand" and number >= loop.num_consts + loop.num_carry
-
-
-class _ResidualPlan(NamedTuple):
-    """How the residuals of a linearized body get to the linear loop.
-
-    Attributes:
-        body: the body, which also returns the residuals to stack.
-        invariant: maps some operands to the loop-invariant residuals.
-        needed: the indices of these operands.
-        residuals: for each residual, its kind and its index within that kind: an "operand" of the
-            loop, a "result" of it, "invariant", or "stacked".
-    """
-
-    body: ClosedJaxpr
-    invariant: ClosedJaxpr
-    needed: list[int]
-    residuals: list[tuple[str, int]]
-
-
-@remembered
-def _residuals(
-    primal: ClosedJaxpr, forwarded: tuple[int | None, ...], num_consts: int, num_carry: int
-) -> _ResidualPlan:
-    """Plan which residuals of a loop to save: none twice, and no loop-invariant ones.
-
-    A stacked residual takes memory for every iteration, which is most of the memory of a gradient.
-    So values that exist anyway are reused: operands (a constant whole, an array element by element)
-    and results that the loop stacks. Values that depend on constants alone are computed once,
-    outside the loop. Only the rest, values that an iteration computes from its carry, are stacked,
-    each variable once.
-    """
-    jaxpr = primal.jaxpr
-    many = len(jaxpr.outvars) - forwarded.count(None)
-    numbers = {v: i for i, v in enumerate(jaxpr.invars)}
-    first, second = num_consts, num_consts + num_carry
-    constant: set[Any] = {*jaxpr.constvars, *jaxpr.invars[:first]}
-    constant.update(
-        v for v, out in zip(jaxpr.invars[first:second], jaxpr.outvars, strict=False) if v is out
-    )
-    shared = []
-    for eqn in jaxpr.eqns:
-        if not eqn.effects and all(type(v) is Literal or v in constant for v in eqn.invars):
-            constant.update(eqn.outvars)
-            shared.append(eqn)
-    results = {
-        v: i
-        for i, v in enumerate(jaxpr.outvars[:many])
-        if i >= num_carry and type(v) is not Literal
-    }
-    computed = iter(jaxpr.outvars[many:])
-    invariants: list[Any] = []
-    stacked: dict[Any, int] = {}
-    sources: list[tuple[str, int]] = []
-    for number in forwarded:
-        v = next(computed) if number is None else jaxpr.invars[number]
-        if type(v) is not Literal and v in numbers and (v in constant or numbers[v] >= second):
-            sources.append(("operand", numbers[v]))
-        elif type(v) is Literal or v in constant:
-            sources.append(("invariant", len(invariants)))
-            invariants.append(v)
-        elif v in results:
-            sources.append(("result", results[v]))
-        else:
-            sources.append(("stacked", stacked.setdefault(v, len(stacked))))
-    body = jaxpr.replace(outvars=[*jaxpr.outvars[:many], *stacked])
-    invariant, kept = dce(
-        Jaxpr(jaxpr.constvars, jaxpr.invars, invariants, shared, no_effects, jaxpr.debug_info)
-    )
-    return _ResidualPlan(
-        ClosedJaxpr(body, primal.consts),
-        ClosedJaxpr(invariant, primal.consts),
-        [i for i, keep in enumerate(kept) if keep],
-        sources,
-    )
 
 
 @remembered

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 from dovetail._core.base import dtypes, pytree
@@ -14,7 +14,7 @@ from dovetail._core.ir.walk import Reduction, dce_inside
 from dovetail._core.ops.checks.checking import without_checks
 from dovetail._core.ops.control.bodies import Body, operands_of, same_type
 from dovetail._core.trace.primitive import Primitive
-from dovetail._core.transform.derived import hoist_consts, reference_of, with_order
+from dovetail._core.transform.derived import divided, hoist_consts, reference_of, with_order
 from dovetail._core.transform.flattening import FlatFunction, location_of, name_of
 from dovetail._core.transform.interning import interned
 from dovetail._core.transform.stage import stage
@@ -175,6 +175,10 @@ def split_operands(
     return kind(*own), list(left)
 
 
+def _divisions(avals: Sequence[Any], closed: ClosedJaxpr) -> list[Any]:
+    return [a.division for a in avals[: len(closed.in_avals)]]
+
+
 class EquationPrimitive(Primitive):
     """Solves an equation by a jaxpr, `jaxprs.solve`.
 
@@ -186,6 +190,7 @@ class EquationPrimitive(Primitive):
     accepts_zeros = True
     has_effects = True
     generates_nan = False
+    types_divisions = True
     kind: ClassVar[Callable[..., Any]]
 
     def reference(self, *args: Any, **params: Any) -> Any:
@@ -195,6 +200,16 @@ class EquationPrimitive(Primitive):
     def effects(self, *avals: Any, **params: Any) -> Effects:
         effects: Effects = params["jaxprs"].solve.jaxpr.effects
         return effects
+
+    def for_divisions(self, avals: Sequence[Any], params: Mapping[str, Any]) -> Mapping[str, Any]:
+        consts, vector = split_operands(self.kind, params["const_lengths"], avals)
+        typed = [
+            # A function takes the vector, or two of its kind.
+            closed and divided(closed, _divisions([*own, *vector, *vector], closed))
+            for closed, own in zip(params["jaxprs"], consts, strict=True)
+        ]
+        same = all(new is old for new, old in zip(typed, params["jaxprs"], strict=True))
+        return {} if same else {"jaxprs": self.kind(*typed)}
 
     def lower(self, context: Builder, *values: Any, **params: Any) -> Any:
         consts, vector = split_operands(self.kind, params["const_lengths"], values)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeVar, overload
 
 import numpy as np
@@ -36,6 +36,7 @@ from dovetail._core.ops.control.bodies import (
     terms_of_body,
 )
 from dovetail._core.ops.control.branches import chosen
+from dovetail._core.ops.control.divisions import while_jaxprs_for
 from dovetail._core.ops.random.keys import clone
 from dovetail._core.ops.reduction.reductions import reduce_or
 from dovetail._core.trace.primitive import Primitive
@@ -122,6 +123,7 @@ class While(Primitive):
     is_control_flow = True
     generates_nan = False
     types_axes = True
+    types_divisions = True
 
     def with_axes(self, avals: Sequence[Any], params: Any) -> Any:
         loop = WhileParams(**params)
@@ -145,6 +147,10 @@ class While(Primitive):
         changed = {"cond_jaxpr": condition, "body_jaxpr": body}
         same = condition is loop.cond_jaxpr and body is loop.body_jaxpr
         return [*consts, *fixed, *carry], ({} if same else changed)
+
+    def for_divisions(self, avals: Sequence[Any], params: Mapping[str, Any]) -> Mapping[str, Any]:
+        loop = WhileParams(**params)
+        return while_jaxprs_for(self.name, loop.cond_jaxpr, loop.body_jaxpr, *loop.split(avals))
 
     def abstract(self, *avals: Any, **params: Any) -> Any:
         loop = WhileParams(**params)

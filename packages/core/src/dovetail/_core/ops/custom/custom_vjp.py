@@ -48,6 +48,7 @@ from dovetail._core.ops.custom.references import call_inside, effects_of_rule
 from dovetail._core.ops.custom.remat_opt import call_forward
 from dovetail._core.ops.custom.symbolic import CustomVJPPrimal, SymbolicZero, for_rule
 from dovetail._core.trace.custom_rules import Dims
+from dovetail._core.trace.divisions import lenient
 from dovetail._core.trace.mutable_references import without_references
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.scopes import at_own_lines
@@ -77,7 +78,9 @@ class CustomLinear(Primitive):
     multiple_results = True
     accepts_zeros = True
     generates_nan = False
-    types_axes = True  # tangents vary as the results do
+    # Tangents vary as the results do, and are divided as they are.
+    types_axes = True
+    types_divisions = True
 
     def abstract(self, *avals: Any, out_avals: tuple[Any, ...], **params: Any) -> Any:
         return list(out_avals)
@@ -97,7 +100,8 @@ class CustomLinear(Primitive):
             _refuse_forward_mode(params["function"])
         # A host scalar among the residuals is passed back to the rule unchanged.
         residuals = [a.val if type(a) is Literal else a for a in args[:num_res]]
-        cotangents = bwd(residuals, cotangent)
+        with lenient(False):  # what the user's rule says is no less ambiguous than elsewhere
+            cotangents = bwd(residuals, cotangent)
         matched = [match_axes(ct, a.aval) for ct, a in zip(cotangents, args[num_res:], strict=True)]
         return [*[None] * num_res, *matched]
 

@@ -24,6 +24,7 @@ from dovetail._core.ir.avals import (
     make_aval,
 )
 from dovetail._core.ops.shape.dimensions import integer
+from dovetail._core.trace.divisions import Labels, divided_alike, first_alike
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.tracer import ArrayClass
 from dovetail._core.trace.zeros import Zero
@@ -63,6 +64,9 @@ class BitcastConvertType(NoGradient):
                 )
             shape = x.shape[:-1]
         return make_aval(shape, new)
+
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
+        return first_alike(avals, results, "joins the bits along")
 
     def reference(self, x: Any, *, new_dtype: Any) -> Any:
         x = np.ascontiguousarray(x).reshape(np.shape(x))
@@ -169,6 +173,9 @@ class StopGradient(Primitive):
 
     def abstract(self, x: Any) -> Any:
         return x
+
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
+        return divided_alike(avals, results)
 
     def reference(self, x: Any) -> Any:
         return np.array(x)

@@ -20,6 +20,7 @@ from dovetail._core.basis.structural import (
     to_front,
 )
 from dovetail._core.ir.avals import make_aval, shape_of
+from dovetail._core.trace.divisions import Labels, divided_alike
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero
 
@@ -66,6 +67,9 @@ class SelectN(Primitive):
                 "use integers"
             )
         return make_aval(first.shape, first.dtype, all(c.weak_type for c in cases))
+
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
+        return divided_alike(avals, results)
 
     def reference(self, which: Any, *cases: Any) -> Any:
         index = np.clip(np.broadcast_to(which, np.shape(cases[0])), 0, len(cases) - 1)

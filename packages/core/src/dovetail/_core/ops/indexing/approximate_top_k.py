@@ -15,6 +15,7 @@ from dovetail._core.basis.operands import as_operand
 from dovetail._core.ir.avals import make_aval, shape_of
 from dovetail._core.ops.indexing.sorting import INT32, take_along, top_k_p
 from dovetail._core.ops.shape.dimensions import canonical_dimension, integers, replaced
+from dovetail._core.trace.divisions import Labels, labels_along
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero
 
@@ -76,6 +77,14 @@ class ApproxTopK(Primitive):
         dtypes.check_holds(size - 1, INT32, "approx_top_k", "take the last ones of lax.sort")
         shape = replaced(x.shape, reduction_dimension, k)
         return [make_aval(shape, x.dtype, x.weak_type), make_aval(shape, INT32)]
+
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
+        return labels_along(
+            avals,
+            results,
+            params["reduction_dimension"] % avals[0].ndim,
+            "looks for the largest along",
+        )
 
     def reference(
         self, x: Any, *, k: int, reduction_dimension: int, is_max_k: bool, **params: Any

@@ -24,6 +24,7 @@ from dovetail._core.basis.structural import (
     move_dimension,
     to_front,
 )
+from dovetail._core.hlo.expressions import Expression
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
 from dovetail._core.ir.jaxpr import Literal
 from dovetail._core.ops.elementwise.arithmetic import add_p, rem_p
@@ -44,6 +45,7 @@ from dovetail._core.ops.shape.dimensions import (
 )
 from dovetail._core.ops.shape.joining import concatenate_p, unstack_p
 from dovetail._core.ops.shape.reshaping import add_dimensions, squeeze_dimensions
+from dovetail._core.trace.divisions import Labels, divided_alike, sliced_labels
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.tracer import ArrayClass
 from dovetail._core.trace.zeros import Zero
@@ -110,6 +112,9 @@ class DynamicSlice(Linear):
             )
         return make_aval(slice_sizes, x.dtype, x.weak_type)
 
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], *, slice_sizes: Shape) -> Labels:
+        return sliced_labels(avals, results)
+
     def reference(self, x: Any, *indices: Any, slice_sizes: Shape) -> Any:
         x = np.asarray(x)
         starts = _clipped(indices, x.shape, slice_sizes)
@@ -147,7 +152,8 @@ class DynamicSlice(Linear):
     def lower(self, context: Builder, x: Any, *indices: Any, slice_sizes: Shape) -> Any:
         if not indices:
             return x
-        return context.dynamic_slice(x, context.avals_out[0], indices)
+        starts = _limited(context, indices, slice_sizes)
+        return context.dynamic_slice(x, context.avals_out[0], starts)
 
     def check(self, checks: Any, *args: Any, slice_sizes: Shape) -> Any:
         _check_bounds(checks, args[0], args[1:], slice_sizes)
@@ -174,6 +180,9 @@ class DynamicUpdateSlice(Primitive):
             )
         _check_indices("dynamic_update_slice", x.ndim, indices)
         return make_aval(x.shape, x.dtype, x.weak_type and update.weak_type)
+
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
+        return divided_alike(avals, results)
 
     def reference(self, x: Any, update: Any, *indices: Any) -> Any:
         out, update = np.array(x), np.asarray(update)
@@ -233,12 +242,28 @@ class DynamicUpdateSlice(Primitive):
     def lower(self, context: Builder, x: Any, update: Any, *indices: Any) -> Any:
         if not indices:
             return update
-        return context.dynamic_update_slice(x, update, context.avals_out[0], indices)
+        starts = _limited(context, indices, context.avals_in[1].shape)
+        return context.dynamic_update_slice(x, update, context.avals_out[0], starts)
 
     def check(self, checks: Any, *args: Any, **params: Any) -> Any:
         x, update, *indices = args
         _check_bounds(checks, x, indices, shape_of(update))
         return self.bind(*args)
+
+
+def _limited(context: Builder, indices: Sequence[Any], sizes: Shape) -> Sequence[Any]:
+    """Start indices from which a slice is within the operand, where jaxlib 0.10 does not see to it.
+
+    It takes another slice where the result is divided over devices.
+    """
+    if context.partitioning is None:
+        return indices
+    operand, avals = context.avals_in[0], context.avals_in[-len(indices) :]
+    limited = []
+    for index, aval, n, size in zip(indices, avals, operand.shape, sizes, strict=True):
+        last = min(n - size, np.iinfo(aval.dtype).max)
+        limited.append(Expression(context, index, aval).clamp(0, last).value)
+    return limited
 
 
 dynamic_slice_p: Final = DynamicSlice()

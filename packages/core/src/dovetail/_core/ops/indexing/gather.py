@@ -27,7 +27,9 @@ from dovetail._core.basis.structural import (
     move_dimension,
 )
 from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval, shape_of
+from dovetail._core.ops.indexing.divisions import gather_labels
 from dovetail._core.ops.shape.dimensions import integers
+from dovetail._core.trace.divisions import Labels
 from dovetail._core.trace.zeros import Zero
 
 if TYPE_CHECKING:
@@ -364,6 +366,11 @@ class Gather(Linear):
         return make_aval(
             gather_shape(indices.shape, numbers, slice_sizes), operand.dtype, operand.weak_type
         )
+
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
+        operand, indices = avals
+        numbers, sizes = params["dimension_numbers"], params["slice_sizes"]
+        return gather_labels(operand, indices, results[0], numbers, sizes)
 
     def reference(self, operand: Any, indices: Any, **params: Any) -> Any:
         operand, indices = np.asarray(operand), np.asarray(indices)

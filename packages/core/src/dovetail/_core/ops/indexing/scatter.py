@@ -43,6 +43,7 @@ from dovetail._core.ops.elementwise.arithmetic import add_p, div_p, sub_p
 from dovetail._core.ops.elementwise.comparison import eq_p
 from dovetail._core.ops.elementwise.extrema import max_p, min_p
 from dovetail._core.ops.elementwise.selection import select_n_p
+from dovetail._core.ops.indexing.divisions import scatter_labels
 from dovetail._core.ops.indexing.gather import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -61,6 +62,7 @@ from dovetail._core.ops.indexing.sorting import sort_p
 from dovetail._core.ops.shape.creation import iota_like
 from dovetail._core.ops.shape.reshaping import reverse
 from dovetail._core.ops.shape.slicing import pad_with
+from dovetail._core.trace.divisions import Labels
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero
 from dovetail._core.transform.batch import batch_flat, place_batch
@@ -189,6 +191,12 @@ class ScatterFamily(Primitive):
             )
         return operand
 
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
+        operand, indices, updates = avals
+        numbers = params["dimension_numbers"]
+        sizes = window_sizes(operand.ndim, updates.shape, numbers)
+        return scatter_labels(operand, indices, updates, numbers, sizes)
+
     def reference(self, operand: Any, indices: Any, updates: Any, **params: Any) -> Any:
         out = np.array(operand)
         indices, updates = np.asarray(indices), np.asarray(updates)
@@ -291,7 +299,7 @@ class ScatterFamily(Primitive):
         )
         scalar = make_aval((), context.physical(out).dtype)
         (result,) = context.scatter(
-            [operand],
+            [context.kept_apart(operand, context.physical(out))],
             indices,
             [updates],
             [context.physical(out)],

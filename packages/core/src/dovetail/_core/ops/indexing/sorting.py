@@ -22,6 +22,7 @@ from dovetail._core.ops.indexing.gather import (
 )
 from dovetail._core.ops.shape.creation import iota_like, position_dtype
 from dovetail._core.ops.shape.dimensions import canonical_dimension, integer, replaced
+from dovetail._core.trace.divisions import Labels, labels_along
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero
 
@@ -90,6 +91,17 @@ class Sort(Primitive):
             if not dtypes.kind_of(aval.dtype):
                 raise TypeError(f"sort cannot order values of dtype {dtype_name(aval.dtype)}")
         return list(avals)
+
+    def labels(
+        self,
+        avals: Sequence[Any],
+        results: Sequence[Any],
+        *,
+        dimension: int,
+        is_stable: bool,
+        num_keys: int,
+    ) -> Labels:
+        return labels_along(avals, results, dimension, "sorts along")
 
     def reference(self, *args: Any, dimension: int, is_stable: bool, num_keys: int) -> Any:
         arrays = [np.asarray(a) for a in args]
@@ -238,6 +250,9 @@ class TopK(Primitive):
         dtypes.check_holds(x.shape[axis] - 1, INT32, "top_k", "take the last ones of lax.sort")
         shape = replaced(x.shape, axis, k)
         return [make_aval(shape, x.dtype, x.weak_type), make_aval(shape, INT32)]
+
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], *, k: int, axis: int) -> Labels:
+        return labels_along(avals, results, axis, "looks for the largest along")
 
     def reference(self, x: Any, *, k: int, axis: int) -> Any:
         x = np.moveaxis(np.asarray(x), axis, -1)

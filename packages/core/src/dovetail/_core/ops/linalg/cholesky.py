@@ -40,6 +40,7 @@ from dovetail._core.ops.linalg.matrices import (
 from dovetail._core.ops.linalg.triangular import solve_triangular
 from dovetail._core.ops.reduction.reductions import reduce_and
 from dovetail._core.ops.shape.reshaping import add_dimensions, squeeze_dimensions
+from dovetail._core.trace.divisions import Labels, leading_labels
 from dovetail._core.trace.primitive import Primitive
 
 if TYPE_CHECKING:
@@ -59,6 +60,9 @@ class Cholesky(Primitive):
         check_factored(self.name, x)
         check_matrices(self.name, x, "x", square=True)
         return make_aval(x.shape, x.dtype, x.weak_type)
+
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
+        return leading_labels(avals, results)
 
     def reference(self, x: Any) -> Any:
         x = np.asarray(x)
@@ -139,6 +143,9 @@ class CholeskyUpdate(Primitive):
                 f"{r.shape} of r_matrix and {w.shape} of w_vector"
             )
         return make_aval(r.shape, r.dtype, r.weak_type and w.weak_type)
+
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
+        return leading_labels(avals, results)
 
     def reference(self, r: Any, w: Any) -> Any:
         dtype = np.asarray(r).dtype

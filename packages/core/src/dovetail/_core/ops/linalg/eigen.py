@@ -57,6 +57,7 @@ from dovetail._core.ops.linalg.matrices import (
 from dovetail._core.ops.linalg.triangular import solve_triangular
 from dovetail._core.ops.reduction.reductions import argmax, reduce_sum
 from dovetail._core.ops.shape.creation import iota_like
+from dovetail._core.trace.divisions import Labels, leading_labels
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero
 
@@ -105,6 +106,9 @@ class Eigh(Primitive):
             make_aval((*x.shape[:-1], count), x.dtype, x.weak_type),
             make_aval((*x.shape[:-2], count), real_dtype(x.dtype), x.weak_type),
         ]
+
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
+        return leading_labels(avals, results)
 
     def reference(self, x: Any, *, lower: bool, subset_by_index: Subset, **params: Any) -> Any:
         aval = aval_of(np.asarray(x))
@@ -235,6 +239,9 @@ class Eig(Primitive):
         vectors = make_aval(x.shape, dtype, x.weak_type)
         count = compute_left_eigenvectors + compute_right_eigenvectors
         return [make_aval(x.shape[:-1], dtype, x.weak_type), *[vectors] * count]
+
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
+        return leading_labels(avals, results)
 
     def reference(
         self,

@@ -35,6 +35,7 @@ from dovetail._core.ops.linalg.matrices import (
 )
 from dovetail._core.ops.linalg.triangular import solve_triangular
 from dovetail._core.ops.shape.reshaping import add_dimensions
+from dovetail._core.trace.divisions import Labels, leading_labels
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero
 from dovetail._core.transform.jvp import jvp_flat
@@ -69,6 +70,9 @@ class HouseholderProduct(Primitive):
                 f"columns, got the shape {a.shape}"
             )
         return make_aval(a.shape, a.dtype, a.weak_type and taus.weak_type)
+
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
+        return leading_labels(avals, results)
 
     def reference(self, a: Any, taus: Any) -> Any:
         a = np.asarray(a)
@@ -107,6 +111,9 @@ class Ormqr(Primitive):
                 f"{a.shape} of a and {c.shape} of c"
             )
         return make_aval(c.shape, c.dtype, all(v.weak_type for v in (a, taus, c)))
+
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
+        return leading_labels(avals, results)
 
     def reference(self, a: Any, taus: Any, c: Any, *, left: bool, transpose: bool) -> Any:
         if left:

@@ -37,6 +37,7 @@ from dovetail._core.ops.shape.creation import iota_like
 from dovetail._core.ops.shape.joining import concatenate_p
 from dovetail._core.ops.shape.reshaping import add_dimensions, squeeze_dimensions
 from dovetail._core.ops.shape.slicing import pad_with
+from dovetail._core.trace.divisions import Labels, leading_labels
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.tracer import Tracer
 from dovetail._core.trace.zeros import Zero
@@ -64,6 +65,9 @@ class Lu(Primitive):
             make_aval((*batch, min(rows, columns)), INT32),
             make_aval((*batch, rows), INT32),
         ]
+
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
+        return leading_labels(avals, results)
 
     def reference(self, x: Any) -> Any:
         x = np.array(x)
@@ -181,6 +185,9 @@ class LuPivotsToPermutation(NoGradient):
                 f"number of pivots, {pivots.shape[-1]}"
             )
         return make_aval((*pivots.shape[:-1], permutation_size), INT32)
+
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
+        return leading_labels(avals, results, 1)
 
     def reference(self, pivots: Any, *, permutation_size: int) -> Any:
         pivots = np.asarray(pivots)

@@ -48,6 +48,7 @@ from dovetail._core.ops.reduction.reductions import reduce_max, reduce_or, reduc
 from dovetail._core.ops.shape.creation import iota_like
 from dovetail._core.ops.shape.dimensions import integers
 from dovetail._core.ops.shape.joining import concatenate_p
+from dovetail._core.trace.divisions import Labels, leading_labels
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.tracer import Tracer
 from dovetail._core.trace.zeros import Zero
@@ -90,6 +91,9 @@ class Qdwh(Primitive):
             make_aval(tuple(batch), INT32),
             make_aval(tuple(batch), BOOL),
         ]
+
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
+        return leading_labels(avals, results)
 
     def reference(self, x: Any, **params: Any) -> Any:
         u, h, steps, converged = self.abstract(aval_of(np.asarray(x)), **params)

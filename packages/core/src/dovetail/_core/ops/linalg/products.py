@@ -21,6 +21,7 @@ from dovetail._core.ops.linalg.matrices import (
     product,
     triangular_part,
 )
+from dovetail._core.trace.divisions import Labels, leading_labels
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero
 
@@ -46,6 +47,9 @@ class SymmetricProduct(Primitive):
                 "c_matrix"
             )
         return make_aval(c.shape, c.dtype, a.weak_type and c.weak_type)
+
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
+        return leading_labels(avals, results)
 
     def reference(self, a: Any, c: Any, *, alpha: float, beta: float) -> Any:
         dtype = np.asarray(a).dtype

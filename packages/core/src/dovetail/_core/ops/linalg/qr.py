@@ -47,6 +47,7 @@ from dovetail._core.ops.shape.creation import iota_like
 from dovetail._core.ops.shape.joining import concatenate_p
 from dovetail._core.ops.shape.reshaping import add_dimensions, squeeze_dimensions
 from dovetail._core.ops.shape.slicing import pad_with
+from dovetail._core.trace.divisions import Labels, leading_labels
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero
 
@@ -61,6 +62,9 @@ class Reflecting(Primitive):
 
     multiple_results = True
     no_derivative = "it is a step of qr, which has one"
+
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
+        return leading_labels(avals, results)
 
     def batch(
         self, args: Sequence[Any], dims: Sequence[int | None], **params: Any
@@ -279,6 +283,9 @@ class Qr(Primitive):
             make_aval((*batch, inner, columns), x.dtype, x.weak_type),
         ]
         return [*outs, make_aval((*batch, columns), INT32)] if pivoting else outs
+
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
+        return leading_labels(avals, results)
 
     def reference(
         self, x: Any, *, full_matrices: bool, pivoting: bool, use_magma: bool | None = None

@@ -12,6 +12,7 @@ from dovetail._core.basis.operands import as_operand
 from dovetail._core.ir.avals import aval_of, make_aval
 from dovetail._core.ops.linalg.eigen_matrices import ON_THE_CPU, cannot_compute, each_matrix
 from dovetail._core.ops.linalg.matrices import batch_all, check_factored, check_matrices
+from dovetail._core.trace.divisions import Labels, leading_labels
 from dovetail._core.trace.primitive import Primitive
 
 if TYPE_CHECKING:
@@ -44,6 +45,9 @@ class Schur(Primitive):
         check_factored(self.name, x)
         check_matrices(self.name, x, "x", square=True)
         return [make_aval(x.shape, x.dtype, x.weak_type)] * (1 + compute_schur_vectors)
+
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
+        return leading_labels(avals, results)
 
     def reference(self, x: Any, *, compute_schur_vectors: bool, **params: Any) -> Any:
         import scipy.linalg  # deferred: only references need it

@@ -51,6 +51,7 @@ from dovetail._core.ops.linalg.polar import MOST_ITERATIONS, qdwh_p
 from dovetail._core.ops.linalg.qr import qr_p
 from dovetail._core.ops.shape.joining import concatenate_p
 from dovetail._core.ops.shape.reshaping import reverse
+from dovetail._core.trace.divisions import Labels, leading_labels
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero
 
@@ -114,6 +115,9 @@ class Svd(Primitive):
             make_aval((*batch, rows, left), x.dtype, x.weak_type),
             make_aval((*batch, right, cols), x.dtype, x.weak_type),
         ]
+
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
+        return leading_labels(avals, results)
 
     def reference(
         self,

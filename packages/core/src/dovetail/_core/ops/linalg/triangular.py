@@ -26,6 +26,7 @@ from dovetail._core.ops.linalg.matrices import (
     triangular_part,
 )
 from dovetail._core.ops.shape.reshaping import add_dimensions, squeeze_dimensions
+from dovetail._core.trace.divisions import Labels, leading_labels
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero
 
@@ -67,6 +68,9 @@ class TriangularSolve(Primitive):
                 f"shapes {a.shape} of a and {b.shape} of b"
             )
         return make_aval(b.shape, b.dtype, a.weak_type and b.weak_type)
+
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
+        return leading_labels(avals, results)
 
     def reference(
         self,

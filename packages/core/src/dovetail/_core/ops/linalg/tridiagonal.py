@@ -29,6 +29,7 @@ from dovetail._core.ops.linalg.matrices import (
 )
 from dovetail._core.ops.linalg.qr import reflected, reflection
 from dovetail._core.ops.shape.reshaping import reverse, squeeze_dimensions
+from dovetail._core.trace.divisions import Labels, leading_labels
 from dovetail._core.trace.primitive import Primitive
 
 if TYPE_CHECKING:
@@ -40,6 +41,9 @@ class ReflectionReduction(Primitive):
 
     multiple_results = True
     no_derivative = "it gives reflections, of which no derivative is known to be of use"
+
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
+        return leading_labels(avals, results)
 
     def batch(
         self, args: Sequence[Any], dims: Sequence[int | None], **params: Any

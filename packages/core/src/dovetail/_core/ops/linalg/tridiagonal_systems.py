@@ -30,6 +30,7 @@ from dovetail._core.ops.linalg.matrices import (
 from dovetail._core.ops.reduction.reductions import reduce_and, reduce_max
 from dovetail._core.ops.shape.reshaping import add_dimensions
 from dovetail._core.ops.shape.slicing import pad_with, slice_dimension
+from dovetail._core.trace.divisions import Labels, leading_labels
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero
 
@@ -62,6 +63,9 @@ class TridiagonalSolve(Primitive):
                 f"dimension, got the shapes {d.shape} of d and {b.shape} of b"
             )
         return make_aval(b.shape, b.dtype, all(v.weak_type for v in (dl, d, du, b)))
+
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
+        return leading_labels(avals, results)
 
     def reference(self, dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool = False) -> Any:
         b = np.asarray(b)

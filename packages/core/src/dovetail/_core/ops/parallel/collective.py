@@ -29,6 +29,7 @@ from dovetail._core.ops.elementwise.arithmetic import add, mul
 from dovetail._core.ops.indexing.gather import GatherDimensionNumbers, GatherScatterMode, gather
 from dovetail._core.ops.shape.creation import iota
 from dovetail._core.ops.shape.dimensions import inserted, replaced, without
+from dovetail._core.trace.divisions import Labels, divided_alike, own_labels
 from dovetail._core.trace.named_axes import NamedAxis, axes_of, lookup
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.state import state
@@ -53,6 +54,9 @@ class Collective(Primitive):
     types_axes: ClassVar[bool] = True
     generates_nan: ClassVar[bool] = False
     shown_params: ClassVar[ShownParams] = {"manual": never}
+
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
+        return divided_alike(avals, results)
 
     def with_axes(self, avals: Sequence[Any], params: Any) -> Any:
         return [aval.vma.union(params["manual"]) for aval in avals], {}
@@ -184,6 +188,21 @@ class AllGather(Collective):
             return x.update(shape=replaced(shape, d, shape[d] * axis_size))
         return x.update(shape=inserted(shape, d, axis_size))
 
+    def labels(
+        self,
+        avals: Sequence[Any],
+        results: Sequence[Any],
+        *,
+        all_gather_dimension: int,
+        tiled: bool,
+        **params: Any,
+    ) -> Labels:
+        d, own = all_gather_dimension, own_labels(avals[0])
+        if tiled:
+            own = replaced(own, d, None)
+            return Labels([own], [own], why="joins parts along")
+        return Labels([own], [inserted(own, d, None)])
+
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
     ) -> tuple[Any, Any]:
@@ -250,6 +269,19 @@ class ReduceScatter(Collective):
         if tiled:
             return x.update(shape=replaced(shape, d, shape[d] // axis_size))
         return x.update(shape=without(shape, (d,)))
+
+    def labels(
+        self,
+        avals: Sequence[Any],
+        results: Sequence[Any],
+        *,
+        scatter_dimension: int,
+        tiled: bool,
+        **params: Any,
+    ) -> Labels:
+        own = replaced(own_labels(avals[0]), scatter_dimension, None)
+        kept = own if tiled else without(own, (scatter_dimension,))
+        return Labels([own], [kept], why="makes parts along")
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any

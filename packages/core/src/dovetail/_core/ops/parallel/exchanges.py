@@ -25,6 +25,7 @@ from dovetail._core.ops.parallel.collective import (
 from dovetail._core.ops.parallel.reductions import sum_over
 from dovetail._core.ops.shape.creation import full_like
 from dovetail._core.ops.shape.dimensions import replaced
+from dovetail._core.trace.divisions import Labels, own_labels
 from dovetail._core.trace.named_axes import axes_of
 
 if TYPE_CHECKING:
@@ -72,6 +73,18 @@ class AllToAll(_Exchange):
     ) -> Any:
         shape = replaced(x.shape, split_axis, x.shape[split_axis] // axis_size)
         return x.update(shape=replaced(shape, concat_axis, shape[concat_axis] * axis_size))
+
+    def labels(
+        self,
+        avals: Sequence[Any],
+        results: Sequence[Any],
+        *,
+        split_axis: int,
+        concat_axis: int,
+        **params: Any,
+    ) -> Labels:
+        own = replaced(replaced(own_labels(avals[0]), split_axis, None), concat_axis, None)
+        return Labels([own], [own], why="makes or joins parts along")
 
     def transpose(self, cotangent: Any, x: Any, **params: Any) -> Sequence[Any]:
         split, concat = params.pop("split_axis"), params.pop("concat_axis")

@@ -29,6 +29,7 @@ from dovetail._core.ops.parallel.exchanges import all_to_all_p
 from dovetail._core.ops.reduction.reductions import reduce_max
 from dovetail._core.ops.shape.creation import full, full_like, iota
 from dovetail._core.ops.shape.joining import concatenate
+from dovetail._core.trace.divisions import Labels
 from dovetail._core.trace.state import state
 from dovetail._core.trace.zeros import Zero
 from dovetail._core.transform.batch import batch_flat
@@ -51,6 +52,11 @@ class RaggedAllToAll(Collective):
 
     def abstract(self, operand: Any, output: Any, *numbers: Any, **params: Any) -> Any:
         return output
+
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
+        rows = (None, *range(1, avals[0].ndim))
+        numbers = [(None,) * a.ndim for a in avals[2:]]
+        return Labels([rows, rows, *numbers], [rows], why="exchanges rows, or their numbers, along")
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -13,8 +13,9 @@ from dovetail._core.base.flags import Flags, partition
 from dovetail._core.basis.manual_axes import vary_like
 from dovetail._core.basis.operands import literal_like
 from dovetail._core.basis.structural import is_linear, reshape
-from dovetail._core.ir.abstract_mesh import AxisType
+from dovetail._core.ir.abstract_mesh import AbstractMesh, AxisType
 from dovetail._core.ir.avals import aval_of, shape_of
+from dovetail._core.ir.division import Division, division, division_of_spec
 from dovetail._core.ir.jaxpr import ClosedJaxpr, JaxprEqn, no_effects
 from dovetail._core.ir.partition_spec import PartitionSpec, axes_of
 from dovetail._core.ir.walk import Reduction, Wanted
@@ -24,12 +25,14 @@ from dovetail._core.ops.indexing.dynamic_slicing import dynamic_index_in_dim
 from dovetail._core.ops.parallel.reductions import sum_over
 from dovetail._core.ops.reduction.reductions import argmax
 from dovetail._core.trace.current_mesh import mesh_scope
+from dovetail._core.trace.divisions import lenient
 from dovetail._core.trace.named_axes import BatchAxis, NamedAxis, named_axes
 from dovetail._core.trace.state import state
 from dovetail._core.trace.zeros import wanted_among, with_zeros, without_zeros
 from dovetail._core.transform.derived import (
     batch_of,
     derived_info,
+    divided,
     function_of,
     hoist_consts,
     jvp_of,
@@ -63,6 +66,37 @@ def scaled(shape: Sequence[int], spec: PartitionSpec, sizes: Any, down: bool) ->
     return tuple(result)
 
 
+def mesh_inside(mesh: Any, axes: frozenset[AxisName]) -> AbstractMesh:
+    """The mesh of what runs on one device along some axes."""
+    inner: AbstractMesh = mesh.abstract_mesh.update_axis_types(dict.fromkeys(axes, AxisType.Manual))
+    return inner
+
+
+def part_division(own: Division | None, mesh: AbstractMesh) -> Division | None:
+    """How the part of an array is divided over axes that `shard_map` leaves alone.
+
+    Args:
+        own: how the array is divided.
+        mesh: the mesh of what runs on one device.
+    """
+    if own is None:
+        return None
+    explicit = mesh.explicit_axes
+    return division(mesh, [tuple([a for a in axes if a in explicit]) for axes in own.dims])
+
+
+def _whole_division(
+    part: Division | None, spec: PartitionSpec, mesh: AbstractMesh, ndim: int
+) -> Division | None:
+    """How an array is divided whose parts are divided over the other axes."""
+    own = division_of_spec(mesh, spec, ndim)
+    if part is None:
+        return own
+    if own is None:
+        return division(mesh, part.dims)
+    return division(mesh, [(*a, *b) for a, b in zip(own.dims, part.dims, strict=True)])
+
+
 @contextmanager
 def inside(mesh: Any, axes: frozenset[AxisName], check_vma: bool) -> Iterator[None]:
     """A scope for what runs on one device: its axes have names, and are manual ones of the mesh."""
@@ -71,8 +105,7 @@ def inside(mesh: Any, axes: frozenset[AxisName], check_vma: bool) -> Iterator[No
         for name, size in mesh.shape_tuple
         if name in axes
     ]
-    manual = dict.fromkeys(axes, AxisType.Manual)
-    with named_axes(own), mesh_scope(mesh.abstract_mesh.update_axis_types(manual)):
+    with named_axes(own), mesh_scope(mesh_inside(mesh, axes)):
         yield
 
 
@@ -101,10 +134,20 @@ class ShardMap(ProgramPrimitive):
         for aval, own, spec in zip(avals, closed.in_avals, params["in_specs"], strict=True):
             if scaled(aval.shape, spec, sizes, True) != own.shape or aval.dtype != own.dtype:
                 raise TypeError(f"shard_map takes {own} on each device, got {aval} with {spec}")
+        mesh: AbstractMesh = params["mesh"].abstract_mesh
         return [
-            aval.update(shape=scaled(aval.shape, spec, sizes, False), vma=aval.vma - axes)
+            aval.update(
+                shape=scaled(aval.shape, spec, sizes, False), vma=aval.vma - axes
+            ).with_division(_whole_division(aval.division, spec, mesh, aval.ndim))
             for aval, spec in zip(closed.out_avals, params["out_specs"], strict=True)
         ]
+
+    def for_divisions(self, avals: Sequence[Any], params: Mapping[str, Any]) -> Mapping[str, Any]:
+        inner = mesh_inside(params["mesh"], params["newly_manual_axes"])
+        closed = params["jaxpr"]
+        with self.inside(dict(params)):
+            program = divided(closed, [part_division(a.division, inner) for a in avals])
+        return {} if program is closed else {"jaxpr": program}
 
     def with_axes(self, avals: Sequence[Any], params: Any) -> Any:
         axes, closed = params["newly_manual_axes"], params["jaxpr"]
@@ -263,10 +306,10 @@ class ShardMap(ProgramPrimitive):
         specs = [*[PartitionSpec(axes)] * count, *params["out_specs"]]
         outs = self.bound(checked, args, params, params["in_specs"], specs)
         if count:
-            first = argmax(outs[0], 0, np.int32)
-            checks.record(
-                error, [dynamic_index_in_dim(x, first, 0, keepdims=False) for x in outs[:count]]
-            )
+            with lenient():  # what is recorded is not divided
+                first = argmax(outs[0], 0, np.int32)
+                errors = [dynamic_index_in_dim(x, first, 0, keepdims=False) for x in outs[:count]]
+            checks.record(error, errors)
         return outs[count:]
 
     def dce(self, eqn: JaxprEqn, used: list[bool]) -> Reduction:

@@ -19,6 +19,7 @@ from dovetail._core.ops.random import rbg, threefry, threefry_reference
 from dovetail._core.ops.random.counter_arithmetic import OnArrays, OnNumpy
 from dovetail._core.ops.random.counter_generators import Philox2x32, Philox4x32, Threefry4x32
 from dovetail._core.ops.special.error_functions import ErfInv
+from dovetail._core.trace.divisions import Labels, first_alike
 from dovetail._core.trace.primitive import KeyUse
 from dovetail._core.transform.batch import batch_flat, place_batch
 from dovetail._core.transform.key_reuse import holds_keys
@@ -258,6 +259,9 @@ class KeyPrimitive(NoGradient):
     def raw(self, *args: Any, avals: Sequence[Any], **params: Any) -> Any:
         """The result on raw keys, in terms of other primitives; `avals` are those of the keys."""
         self._missing("lower")
+
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
+        return first_alike(avals, results)
 
     def batch(
         self, args: Sequence[Any], dims: Sequence[int | None], **params: Any

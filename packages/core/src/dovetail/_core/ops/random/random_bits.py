@@ -17,9 +17,11 @@ from dovetail._core.basis.families import NoGradient
 from dovetail._core.basis.operands import as_operand, equal_dtypes
 from dovetail._core.basis.structural import move_dimension, reshape
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
+from dovetail._core.ops.calls.out_sharding import placed
 from dovetail._core.ops.elementwise.conversion import bitcast_convert_type_p
 from dovetail._core.ops.random import bit_generator_reference, philox
-from dovetail._core.ops.shape.dimensions import canonical_shape, refuse_sharding
+from dovetail._core.ops.shape.dimensions import canonical_shape
+from dovetail._core.trace.divisions import Labels
 from dovetail._core.trace.primitive import Primitive
 
 if TYPE_CHECKING:
@@ -75,6 +77,10 @@ class RngBitGenerator(NoGradient):
                 "uint32 or uint64"
             )
         return [key.strengthen(), make_aval(shape, dtype)]
+
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
+        own = [[None] * a.ndim for a in (*avals, *results)]
+        return Labels(own[:1], own[1:], why="computes with all of")
 
     def reference(
         self, key: Any, *, shape: Shape, dtype: Any, algorithm: RandomAlgorithm, **params: Any
@@ -211,7 +217,8 @@ def rng_bit_generator(
         shape: shape of the bits.
         dtype: uint8, uint16, uint32 or uint64.
         algorithm: which generator to use.
-        out_sharding: None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         The next state, like `key`, and an array of that shape and dtype.
@@ -228,7 +235,6 @@ def rng_bit_generator(
         >>> bits.tolist(), key.tolist()
         ([1713891541, 3781805453], [0, 0, 1, 0])
     """
-    refuse_sharding(out_sharding, "rng_bit_generator")
     new_key, bits = rng_bit_generator_p.bind(
         as_operand(key, "lax.rng_bit_generator", "key"),
         algorithm=_algorithm(algorithm),
@@ -236,7 +242,7 @@ def rng_bit_generator(
         out_sharding=None,
         shape=canonical_shape(shape, "rng_bit_generator"),
     )
-    return new_key, bits
+    return new_key, placed("lax.rng_bit_generator", bits, out_sharding)
 
 
 def _algorithm(algorithm: Any) -> RandomAlgorithm:

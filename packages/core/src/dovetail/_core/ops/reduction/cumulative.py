@@ -29,6 +29,7 @@ from dovetail._core.ops.elementwise.selection import select_n_p
 from dovetail._core.ops.reduction.reductions import KINDS, highest, lowest
 from dovetail._core.ops.shape.dimensions import canonical_dimension, replaced
 from dovetail._core.ops.shape.slicing import pad_with
+from dovetail._core.trace.divisions import Labels, labels_along
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero
 
@@ -70,6 +71,11 @@ class Cumulative(Primitive):
         if not 0 <= axis < x.ndim:
             raise ValueError(f"{self.name}: an operand of shape {x.shape} has no axis {axis}")
         return x
+
+    def labels(
+        self, avals: Sequence[Any], results: Sequence[Any], *, axis: int, reverse: bool
+    ) -> Labels:
+        return labels_along(avals, results, axis, "accumulates along")
 
     def reference(self, x: Any, *, axis: int, reverse: bool) -> Any:
         x = np.asarray(x)
@@ -246,6 +252,11 @@ class LinearRecurrence(Primitive):
         if not 0 <= axis < a.ndim:
             raise ValueError(f"linear_recurrence: operands of shape {a.shape} have no axis {axis}")
         return b.strengthen()
+
+    def labels(
+        self, avals: Sequence[Any], results: Sequence[Any], *, axis: int, reverse: bool
+    ) -> Labels:
+        return labels_along(avals, results, axis, "accumulates along")
 
     def reference(self, a: Any, b: Any, *, axis: int, reverse: bool) -> Any:
         a, b = (np.moveaxis(np.asarray(v), axis, 0) for v in (a, b))

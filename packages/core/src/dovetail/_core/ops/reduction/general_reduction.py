@@ -13,10 +13,17 @@ from dovetail._core.base.typing import Array, ArrayLike, PyTree, Sharding
 from dovetail._core.basis import structural
 from dovetail._core.basis.elementwise import convert_element_type, dtype_name, mul_p
 from dovetail._core.basis.operands import as_operand, number_of
-from dovetail._core.basis.structural import batch_size, reduce_sum_p, reduced_aval, to_front
+from dovetail._core.basis.structural import (
+    batch_size,
+    reduce_sum_p,
+    reduced_aval,
+    reduced_labels,
+    to_front,
+)
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Literal
 from dovetail._core.ir.walk import eval_jaxpr
+from dovetail._core.ops.calls.out_sharding import divided
 from dovetail._core.ops.elementwise.arithmetic import add_p
 from dovetail._core.ops.elementwise.bitwise import and_p, or_p, xor_p
 from dovetail._core.ops.elementwise.extrema import max_p, min_p
@@ -32,9 +39,10 @@ from dovetail._core.ops.reduction.reductions import (
     reduce_prod_p,
     reduce_xor_p,
 )
-from dovetail._core.ops.shape.dimensions import canonical_dimensions, refuse_sharding, without
+from dovetail._core.ops.shape.dimensions import canonical_dimensions, without
 from dovetail._core.ops.shape.joining import concatenate_p
 from dovetail._core.ops.shape.slicing import slice_dimension
+from dovetail._core.trace.divisions import Labels
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.tracer import Tracer
 from dovetail._core.trace.zeros import Zero
@@ -74,6 +82,13 @@ class Reduce(Primitive):
             reduced_aval("reduce", x, dimensions).update(weak_type=x.weak_type and s.weak_type)
             for x, s in zip(arrays, starts, strict=True)
         ]
+
+    def labels(
+        self, avals: Sequence[Any], results: Sequence[Any], *, jaxpr: ClosedJaxpr, dimensions: Axes
+    ) -> Labels:
+        arrays = len(avals) // 2
+        own = reduced_labels(avals[:arrays], results, dimensions)
+        return own._replace(operands=[*own.operands, *[()] * arrays])
 
     def reference(self, *args: Any, jaxpr: ClosedJaxpr, dimensions: Axes) -> Any:
         count = len(args) // 2
@@ -301,7 +316,8 @@ def reduce(
         computation: a function from two scalars (or two trees of them, like `operands`) to one. It
             has to be associative: the grouping of elements is not specified.
         dimensions: the dimensions to reduce; negative ones count from the end.
-        out_sharding: None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         Arrays without these dimensions, as a tree like `operands`.
@@ -329,7 +345,12 @@ def reduce(
         >>> lax.reduce(np.array([3, 1, 2]), 0, lax.max, (0,)).tolist()
         3
     """
-    refuse_sharding(out_sharding, "reduce")
+    if out_sharding is not None:
+        return divided(
+            "lax.reduce",
+            out_sharding,
+            lambda: reduce(operands, init_values, computation, dimensions),
+        )
     leaves, tree = pytree.flatten(operands)
     starts, start_tree = pytree.flatten(init_values)
     if start_tree != tree or not leaves:

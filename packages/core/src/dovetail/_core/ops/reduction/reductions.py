@@ -15,17 +15,21 @@ from dovetail._core.basis import structural
 from dovetail._core.basis.elementwise import add_tangents, convert_element_type, dtype_name, mul
 from dovetail._core.basis.families import NoGradient
 from dovetail._core.basis.operands import as_operand, make_literal
-from dovetail._core.basis.structural import reduced_aval
+from dovetail._core.basis.structural import (
+    reduced_aval,
+    reduced_labels,
+)
 from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval, shape_of
+from dovetail._core.ops.calls.out_sharding import divided, dividing
 from dovetail._core.ops.elementwise.arithmetic import div_p
 from dovetail._core.ops.elementwise.comparison import eq_p
 from dovetail._core.ops.shape.dimensions import (
     canonical_dimension,
     canonical_dimensions,
-    refuse_sharding,
     without,
 )
 from dovetail._core.ops.shape.slicing import pad_with, slice_dimension
+from dovetail._core.trace.divisions import Labels
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero
 
@@ -99,6 +103,9 @@ class Reduction(Primitive):
                 f"{', '.join(KINDS[k] for k in self.kinds)}"
             )
         return reduced_aval(self.name, x, axes)
+
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], *, axes: Axes) -> Labels:
+        return reduced_labels(avals, results, axes)
 
     def reference(self, x: Any, *, axes: Axes) -> Any:
         x = np.asarray(x)
@@ -348,6 +355,11 @@ class ArgExtreme(NoGradient):
         dtypes.check_holds(x.shape[axis] - 1, index_dtype, self.name)
         return make_aval(without(x.shape, axes), index_dtype)
 
+    def labels(
+        self, avals: Sequence[Any], results: Sequence[Any], *, axes: Axes, index_dtype: Any
+    ) -> Labels:
+        return reduced_labels(avals, results, axes)
+
     def reference(self, x: Any, *, axes: Axes, index_dtype: Any) -> Any:
         find = np.argmax if self.direction == "GT" else np.argmin
         return np.asarray(find(x, axis=axes[0])).astype(index_dtype)
@@ -438,7 +450,8 @@ def reduce_sum(
         operand: an array of integers, floating point or complex numbers; 16-bit floats are added in
             32 bits.
         axes: the dimensions to reduce; negative ones count from the end.
-        out_sharding: None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array without these dimensions, of the same dtype; 0 for no elements.
@@ -454,7 +467,6 @@ def reduce_sum(
         >>> lax.reduce_sum(np.array([1, 2]), (0,)).tolist()
         3
     """
-    refuse_sharding(out_sharding, "reduce_sum")
     x = as_operand(operand, "lax.reduce_sum", "operand")
     aval = aval_of(x)
     if dtypes.kind_of(aval.dtype) in ("", "b"):
@@ -464,7 +476,12 @@ def reduce_sum(
         )
     check_sum(aval)
     dims = canonical_dimensions(axes, aval.ndim, "reduce_sum", "axes")
-    return structural.reduce_sum_p.bind(x, axes=dims, out_sharding=None)
+    return dividing(
+        "lax.reduce_sum",
+        out_sharding,
+        aval.ndim - len(dims),
+        lambda division: structural.reduce_sum_p.bind(x, axes=dims, out_sharding=division),
+    )
 
 
 def reduce_prod(operand: ArrayLike, axes: Sequence[int]) -> Array:
@@ -499,7 +516,8 @@ def reduce_max(
     Args:
         operand: an array of any dtype; complex numbers are ordered by their real parts first.
         axes: the dimensions to reduce; negative ones count from the end.
-        out_sharding: None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array without these dimensions, of the same dtype; NaN if there is one, the lowest value
@@ -515,8 +533,7 @@ def reduce_max(
         >>> lax.reduce_max(np.array([1, 3, 2]), (0,)).tolist()
         3
     """
-    refuse_sharding(out_sharding, "reduce_max")
-    return _reduced(reduce_max_p, operand, axes)
+    return divided("lax.reduce_max", out_sharding, lambda: _reduced(reduce_max_p, operand, axes))
 
 
 def reduce_min(
@@ -527,7 +544,8 @@ def reduce_min(
     Args:
         operand: an array of any dtype; complex numbers are ordered by their real parts first.
         axes: the dimensions to reduce; negative ones count from the end.
-        out_sharding: None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array without these dimensions, of the same dtype; NaN if there is one, the highest value
@@ -552,8 +570,7 @@ def reduce_min(
         >>> lax.reduce_min(np.array([3, 1, 2]), (0,)).tolist()
         1
     """
-    refuse_sharding(out_sharding, "reduce_min")
-    return _reduced(reduce_min_p, operand, axes)
+    return divided("lax.reduce_min", out_sharding, lambda: _reduced(reduce_min_p, operand, axes))
 
 
 def reduce_and(operand: ArrayLike, axes: Sequence[int]) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
@@ -15,13 +15,12 @@ from dovetail._core.basis.operands import as_operand, make_literal
 from dovetail._core.basis.structural import broadcast_in_dim_p
 from dovetail._core.ir.avals import aval_of, make_aval
 from dovetail._core.ir.jaxpr import Literal
-from dovetail._core.ops.shape.dimensions import (
-    canonical_dimension,
-    canonical_shape,
-    refuse_sharding,
-)
+from dovetail._core.ops.calls.out_sharding import dividing, placed
+from dovetail._core.ops.calls.sharding_constraint import constrain
+from dovetail._core.ops.shape.dimensions import canonical_dimension, canonical_shape
 from dovetail._core.trace.primitive import primitive
 from dovetail._core.trace.state import evaluation_trace, state
+from dovetail._core.trace.tracer import ArrayClass
 
 if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder
@@ -33,6 +32,7 @@ class Iota(NoGradient):
     """The position along one dimension."""
 
     name = "iota"
+    sharding_parameter: ClassVar[str] = "sharding"
     no_derivative = "it has no operands"
 
     def abstract(self, *, dtype: Any, shape: Shape, dimension: int, sharding: Any = None) -> Any:
@@ -119,7 +119,8 @@ def broadcasted_iota(
         dtype: dtype of the result: integers, floating point or complex.
         shape: shape of the result.
         dimension: the dimension to count along.
-        out_sharding: None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array of that shape and dtype.
@@ -133,13 +134,14 @@ def broadcasted_iota(
         >>> lax.broadcasted_iota("int32", (2, 3), 1).tolist()
         [[0, 1, 2], [0, 1, 2]]
     """
-    refuse_sharding(out_sharding, "broadcasted_iota")
     sizes = canonical_shape(shape, "broadcasted_iota")
-    return iota_p.bind(
-        dtype=dtypes.check_user_dtype(dtype, "lax.broadcasted_iota"),
-        shape=sizes,
-        dimension=canonical_dimension(dimension, len(sizes), "broadcasted_iota", "dimension"),
-        sharding=None,
+    target = dtypes.check_user_dtype(dtype, "lax.broadcasted_iota")
+    along = canonical_dimension(dimension, len(sizes), "broadcasted_iota", "dimension")
+    return dividing(
+        "lax.broadcasted_iota",
+        out_sharding,
+        sizes,
+        lambda division: iota_p.bind(dtype=target, shape=sizes, dimension=along, sharding=division),
     )
 
 
@@ -185,7 +187,7 @@ def full(
         shape: shape of the result.
         fill_value: a scalar.
         dtype: dtype of the result; that of `fill_value` by default.
-        sharding: None.
+        sharding: where the result is: any sharding, or a `PartitionSpec` over the current mesh.
 
     Returns:
         An array of that shape.
@@ -208,7 +210,6 @@ def full(
         >>> lax.full((2,), 7.0).tolist()
         [7.0, 7.0]
     """
-    refuse_sharding(sharding, "full", "sharding")
     sizes = canonical_shape(shape, "full")
     if dtype == dtypes.float0:
         return np.zeros(sizes, dtypes.float0)  # type: ignore[return-value]
@@ -221,9 +222,31 @@ def full(
     if dtype is not None:
         target = dtypes.check_user_dtype(dtype, "lax.full")
         if dtypes.is_extended(target):
-            return _extended("lax.full", sizes, value, target)
+            made = _extended("lax.full", sizes, value, target)
+            return _placed("lax.full", made, sharding)
         value = _converted("lax.full", value, target)
-    return broadcast_in_dim_p.bind(value, shape=sizes, broadcast_dimensions=(), sharding=None)
+    return _filled("lax.full", sizes, value, sharding)
+
+
+def _placed(function: str, made: Any, sharding: Any) -> Any:
+    """An array where `sharding` says: any sharding, such as one on a device, or a specification."""
+    if hasattr(sharding, "shard_shape") and not hasattr(sharding, "spec"):
+        return constrain(made, sharding, f"sharding of {function}", f"{function}, result ")
+    return placed(function, made, sharding, "sharding")
+
+
+def _filled(function: str, sizes: Shape, value: Any, sharding: Any) -> Any:
+    if hasattr(sharding, "shard_shape") and not hasattr(sharding, "spec"):
+        return _placed(function, _filled(function, sizes, value, None), sharding)
+    return dividing(
+        function,
+        sharding,
+        sizes,
+        lambda division: broadcast_in_dim_p.bind(
+            value, shape=sizes, broadcast_dimensions=(), sharding=division
+        ),
+        "sharding",
+    )
 
 
 def full_like(
@@ -240,7 +263,8 @@ def full_like(
         fill_value: a scalar.
         dtype: dtype of the result; that of `x` by default.
         shape: shape of the result; that of `x` by default.
-        sharding: None.
+        sharding: where the result is: any sharding, or a `PartitionSpec` over the current mesh; by
+            default where `x` is, and divided as it is if no shape is given.
 
     Returns:
         An array.
@@ -254,7 +278,6 @@ def full_like(
         >>> lax.full_like(np.zeros(2, np.float32), 7).tolist()
         [7.0, 7.0]
     """
-    refuse_sharding(sharding, "full_like", "sharding")
     if hasattr(x, "shape") and hasattr(x, "dtype"):
         like_shape, like_dtype = tuple(x.shape), x.dtype
         weak = bool(getattr(x, "weak_type", False))
@@ -272,8 +295,15 @@ def full_like(
     if dtype is not None:
         like_dtype, weak = dtypes.check_user_dtype(dtype, "lax.full_like"), False
     if dtypes.is_extended(like_dtype):
-        return _extended("lax.full_like", sizes, value, like_dtype)
+        made = _extended("lax.full_like", sizes, value, like_dtype)
+        return _placed("lax.full_like", made, sharding)
     value = _converted("lax.full_like", value, dtypes.canonicalize_dtype(like_dtype), weak)
+    if sharding is not None:
+        return _filled("lax.full_like", sizes, value, sharding)
+    division = aval_of(x).division if isinstance(x, ArrayClass) else None
+    if division is not None and (shape is not None or state.trace is not evaluation_trace):
+        own = division if shape is None else None
+        return broadcast_in_dim_p.bind(value, shape=sizes, broadcast_dimensions=(), sharding=own)
     committed = state.trace is evaluation_trace and getattr(x, "committed", False)
     place = x.sharding if committed else None  # type: ignore[union-attr]
     one = place is not None and place.num_devices == 1
@@ -291,7 +321,8 @@ def empty(shape: ShapeLike, dtype: DTypeLike, *, out_sharding: Sharding | None =
     Args:
         shape: shape of the result.
         dtype: dtype of the result.
-        out_sharding: None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array of that shape and dtype.
@@ -304,5 +335,5 @@ def empty(shape: ShapeLike, dtype: DTypeLike, *, out_sharding: Sharding | None =
         >>> lax.empty((2, 3), "float32").shape
         (2, 3)
     """
-    refuse_sharding(out_sharding, "empty")
-    return full(shape, 0, dtypes.default_dtype("f") if dtype is None else dtype)
+    made = full(shape, 0, dtypes.default_dtype("f") if dtype is None else dtype)
+    return placed("lax.empty", made, out_sharding)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from dovetail._core.base.errors import IndexShapeError, ShapeError, TracerIntege
 from dovetail._core.trace.tracer import Tracer
 
 Shape = tuple[int, ...]
+T = TypeVar("T")
 
 
 def integers(values: Any, function: str, argument: str) -> tuple[int, ...]:
@@ -116,30 +117,16 @@ def canonical_dimensions(
     return canonical
 
 
-def refuse_sharding(sharding: Any, function: str, argument: str = "out_sharding") -> None:
-    """Raise for the `sharding` argument: a result's sharding is requested in another way.
-
-    Raises:
-        TypeError: `sharding` is not None.
-    """
-    if sharding is not None:
-        raise TypeError(
-            f"lax.{function}: {argument} is not None: the sharding of a result is set with "
-            f"dovetail.device_put(lax.{function}(...), sharding), and under jit with "
-            f"lax.with_sharding_constraint(lax.{function}(...), sharding)"
-        )
-
-
-def without(shape: Sequence[int], axes: Sequence[int]) -> Shape:
-    """A shape without some of its dimensions."""
+def without(shape: Sequence[T], axes: Sequence[int]) -> tuple[T, ...]:
+    """A shape, or labels, without some dimensions."""
     return tuple([n for i, n in enumerate(shape) if i not in axes])
 
 
-def replaced(shape: Shape, dimension: int, size: int) -> Shape:
-    """A shape with the size of one dimension replaced."""
+def replaced(shape: tuple[T, ...], dimension: int, size: T) -> tuple[T, ...]:
+    """A shape with the size of one dimension replaced, or labels with one of them."""
     return (*shape[:dimension], size, *shape[dimension + 1 :])
 
 
-def inserted(shape: Shape, dimension: int, size: int) -> Shape:
-    """A shape with one more dimension, at `dimension`."""
+def inserted(shape: tuple[T, ...], dimension: int, size: T) -> tuple[T, ...]:
+    """A shape with one more dimension, or labels with one more, at `dimension`."""
     return (*shape[:dimension], size, *shape[dimension:])

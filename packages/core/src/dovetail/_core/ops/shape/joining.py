@@ -25,6 +25,7 @@ from dovetail._core.ops.shape.dimensions import (
 )
 from dovetail._core.ops.shape.reshaping import squeeze_dimensions
 from dovetail._core.ops.shape.slicing import slice_dimension
+from dovetail._core.trace.divisions import Labels, divided_alike
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.tracer import ArrayClass
 from dovetail._core.trace.zeros import Zero
@@ -84,6 +85,9 @@ class Concatenate(Join):
         weak = all(a.weak_type for a in avals)
         return make_aval(replaced(first, dimension, size), avals[0].dtype, weak)
 
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], *, dimension: int) -> Labels:
+        return divided_alike(avals, results)
+
     def reference(self, *args: Any, dimension: int) -> Any:
         return np.concatenate(args, dimension)
 
@@ -132,6 +136,10 @@ class Stack(Join):
             )
         weak = all(a.weak_type for a in avals)
         return make_aval(inserted(shape, axis, len(avals)), avals[0].dtype, weak)
+
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], *, axis: int) -> Labels:
+        own = list(range(avals[0].ndim))
+        return Labels([own] * len(avals), [[*own[:axis], None, *own[axis:]]])
 
     def reference(self, *args: Any, axis: int) -> Any:
         return np.stack(args, axis)
@@ -192,6 +200,12 @@ class Split(TakeApart):
             )
         return [make_aval(replaced(x.shape, axis, n), x.dtype, x.weak_type) for n in sizes]
 
+    def labels(
+        self, avals: Sequence[Any], results: Sequence[Any], *, sizes: tuple[int, ...], axis: int
+    ) -> Labels:
+        own = range(avals[0].ndim)
+        return Labels([own], [own] * len(results))
+
     def reference(self, x: Any, *, sizes: tuple[int, ...], axis: int) -> Any:
         return np.split(x, np.cumsum(sizes)[:-1], axis) if sizes else []
 
@@ -239,6 +253,11 @@ class Unstack(TakeApart):
         if not 0 <= axis < x.ndim:
             raise ValueError(f"unstack: an operand of shape {x.shape} has no axis {axis}")
         return [make_aval(without(x.shape, (axis,)), x.dtype, x.weak_type)] * x.shape[axis]
+
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], *, axis: int) -> Labels:
+        own = [None if d == axis else d for d in range(avals[0].ndim)]
+        kept = [d for d in own if d is not None]
+        return Labels([own], [kept] * len(results), why="takes apart")
 
     def reference(self, x: Any, *, axis: int) -> Any:
         return list(np.moveaxis(np.asarray(x), axis, 0))

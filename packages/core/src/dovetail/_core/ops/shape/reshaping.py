@@ -15,13 +15,14 @@ from dovetail._core.basis import structural
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import Linear, is_linear, reduce_sum
 from dovetail._core.ir.avals import make_aval, shape_of
+from dovetail._core.ops.calls.out_sharding import dividing, placed
 from dovetail._core.ops.shape.dimensions import (
     canonical_dimensions,
     canonical_shape,
     integer,
     integers,
-    refuse_sharding,
 )
+from dovetail._core.trace.divisions import Labels, divided_alike
 from dovetail._core.trace.tracer import ArrayClass
 
 if TYPE_CHECKING:
@@ -44,6 +45,12 @@ class Squeeze(Linear):
             )
         shape = tuple(n for i, n in enumerate(x.shape) if i not in dimensions)
         return make_aval(shape, x.dtype, x.weak_type)
+
+    def labels(
+        self, avals: Sequence[Any], results: Sequence[Any], *, dimensions: tuple[int, ...]
+    ) -> Labels:
+        own = range(avals[0].ndim)
+        return Labels([own], [[d for d in own if d not in dimensions]])
 
     def reference(self, x: Any, *, dimensions: tuple[int, ...]) -> Any:
         return np.squeeze(x, dimensions)
@@ -74,6 +81,11 @@ class Reverse(Linear):
 
     def abstract(self, x: Any, *, dimensions: tuple[int, ...]) -> Any:
         return x
+
+    def labels(
+        self, avals: Sequence[Any], results: Sequence[Any], *, dimensions: tuple[int, ...]
+    ) -> Labels:
+        return divided_alike(avals, results)
 
     def reference(self, x: Any, *, dimensions: tuple[int, ...]) -> Any:
         return np.flip(x, dimensions)
@@ -109,6 +121,9 @@ class Tile(Linear):
             )
         shape = tuple(n * r for n, r in zip(x.shape, reps, strict=True))
         return make_aval(shape, x.dtype, x.weak_type)
+
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
+        return divided_alike(avals, results)
 
     def reference(self, x: Any, *, reps: tuple[int, ...]) -> Any:
         return np.tile(x, reps)
@@ -175,7 +190,8 @@ def broadcast(
     Args:
         operand: an array or scalar.
         sizes: sizes of the new dimensions.
-        out_sharding: None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array of shape ``(*sizes, *operand.shape)``.
@@ -189,15 +205,19 @@ def broadcast(
         >>> lax.broadcast(np.ones(3), (2,)).shape
         (2, 3)
     """
-    refuse_sharding(out_sharding, "broadcast")
     x = as_operand(operand, "lax.broadcast", "operand")
     new = canonical_shape(sizes, "broadcast", "sizes")
     if not new and isinstance(x, ArrayClass):
-        return x
+        return placed("lax.broadcast", x, out_sharding)
     shape = (*new, *shape_of(x))
     dims = tuple(range(len(new), len(shape)))
-    return structural.broadcast_in_dim_p.bind(
-        x, shape=shape, broadcast_dimensions=dims, sharding=None
+    return dividing(
+        "lax.broadcast",
+        out_sharding,
+        shape,
+        lambda division: structural.broadcast_in_dim_p.bind(
+            x, shape=shape, broadcast_dimensions=dims, sharding=division
+        ),
     )
 
 
@@ -215,7 +235,8 @@ def broadcast_in_dim(
         shape: shape of the result.
         broadcast_dimensions: for each dimension of `operand`, the dimension of the result that it
             becomes; all distinct. If they do not increase, the operand is transposed.
-        out_sharding: None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array of that shape.
@@ -229,17 +250,21 @@ def broadcast_in_dim(
         >>> lax.broadcast_in_dim(np.arange(2), (2, 3), (0,)).tolist()
         [[0, 0, 0], [1, 1, 1]]
     """
-    refuse_sharding(out_sharding, "broadcast_in_dim")
     x = as_operand(operand, "lax.broadcast_in_dim", "operand")
     sizes = canonical_shape(shape, "broadcast_in_dim")
     dims = integers(broadcast_dimensions, "broadcast_in_dim", "broadcast_dimensions")
     if sizes == shape_of(x) and dims == tuple(range(len(sizes))) and isinstance(x, ArrayClass):
-        return x
+        return placed("lax.broadcast_in_dim", x, out_sharding)
     if len(set(dims)) == len(dims) == len(shape_of(x)) and list(dims) != sorted(dims):
         x = transpose(x, sorted(range(len(dims)), key=dims.__getitem__))
         dims = tuple(sorted(dims))
-    return structural.broadcast_in_dim_p.bind(
-        x, shape=sizes, broadcast_dimensions=dims, sharding=None
+    return dividing(
+        "lax.broadcast_in_dim",
+        out_sharding,
+        sizes,
+        lambda division: structural.broadcast_in_dim_p.bind(
+            x, shape=sizes, broadcast_dimensions=dims, sharding=division
+        ),
     )
 
 
@@ -369,7 +394,9 @@ def reshape(
             is inferred.
         dimensions: a permutation of the dimensions of `operand`, in which its elements are read;
             None for their present order.
-        out_sharding: None.
+        out_sharding: how the result is divided over the `Explicit` axes of a mesh: a
+            `PartitionSpec` over the current mesh or a `NamedSharding`; as follows from the operand
+            if None.
 
     Returns:
         An array of shape `new_sizes`.
@@ -383,7 +410,6 @@ def reshape(
         >>> lax.reshape(np.arange(4), (2, 2)).tolist()
         [[0, 1], [2, 3]]
     """
-    refuse_sharding(out_sharding, "reshape")
     x = as_operand(operand, "lax.reshape", "operand")
     if hasattr(new_sizes, "__index__") and not hasattr(new_sizes, "__len__"):
         new_sizes = (new_sizes,)
@@ -402,14 +428,21 @@ def reshape(
                 f"operand of shape {shape}"
             )
         x = structural.transpose(x, order)
-    elif sizes == shape and isinstance(x, ArrayClass):
+    elif sizes == shape and isinstance(x, ArrayClass) and out_sharding is None:
         return x
     if prod(sizes) != prod(shape):
         raise ShapeError(
             f"lax.reshape: an operand of shape {shape} has {prod(shape)} elements, new_sizes "
             f"{sizes} has {prod(sizes)}"
         )
-    return structural.reshape_p.bind(x, dimensions=None, new_sizes=sizes, sharding=None)
+    return dividing(
+        "lax.reshape",
+        out_sharding,
+        sizes,
+        lambda division: structural.reshape_p.bind(
+            x, dimensions=None, new_sizes=sizes, sharding=division
+        ),
+    )
 
 
 def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:

@@ -20,6 +20,7 @@ from dovetail._core.ir.jaxpr import Literal
 from dovetail._core.ops.elementwise.selection import select_n_p
 from dovetail._core.ops.shape.dimensions import canonical_dimension, integer, integers
 from dovetail._core.ops.shape.reshaping import squeeze_dimensions
+from dovetail._core.trace.divisions import Labels, divided_alike, sliced_labels
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.tracer import Tracer
 from dovetail._core.trace.zeros import Zero
@@ -65,6 +66,9 @@ class Slice(Linear):
     def sizes(start: Shape, limit: Shape, steps: Shape) -> Shape:
         """The shape of a slice."""
         return tuple([(b - a + s - 1) // s for a, b, s in zip(start, limit, steps, strict=True)])
+
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
+        return sliced_labels(avals, results)
 
     def reference(
         self, x: Any, *, start_indices: Shape, limit_indices: Shape, strides: Shape | None
@@ -166,6 +170,9 @@ class Pad(Primitive):
             )
         return make_aval(shape, x.dtype, x.weak_type and value.weak_type)
 
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
+        return divided_alike(avals, results)
+
     def reference(self, x: Any, value: Any, *, padding_config: PaddingConfig) -> Any:
         x = np.asarray(x)
         for axis, (low, high, interior) in enumerate(padding_config):
@@ -235,8 +242,23 @@ class Pad(Primitive):
         return select_n_p.bind(self._padded(shape, wider), inner, fill), 0
 
     def lower(self, context: Builder, x: Any, value: Any, *, padding_config: PaddingConfig) -> Any:
+        aval, out = context.avals_in[0], context.avals_out[0]
+        if context.partitioning is not None:
+            # XLA ends the process where a hole would be cut.
+            cut = [-(low // (hole + 1)) if low < 0 < hole else 0 for low, _, hole in padding_config]
+            if any(map(operator.ge, cut, aval.shape)):
+                return context.broadcast_in_dim(value, out, ())
+            if any(cut):
+                part = aval.update(shape=tuple(map(operator.sub, aval.shape, cut)))
+                x = context.slice(x, part, cut, aval.shape)
+                padding_config = tuple(
+                    [
+                        (a + n * (c + 1), b, c)
+                        for n, (a, b, c) in zip(cut, padding_config, strict=True)
+                    ]
+                )
         low, high, interior = zip(*padding_config, strict=True) if padding_config else ((), (), ())
-        return context.pad(x, value, context.avals_out[0], low, high, interior)
+        return context.pad(x, value, out, low, high, interior)
 
 
 pad_p: Final = Pad()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from dovetail._core.ops.elementwise.operands import real_dtype
 from dovetail._core.ops.shape.dimensions import without
 from dovetail._core.ops.shape.padding import Pads, dilated_size
 from dovetail._core.ops.shape.reshaping import reverse
+from dovetail._core.trace.divisions import Labels
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero
 
@@ -127,6 +128,7 @@ class ConvGeneralDilated(Primitive):
     """
 
     name = "conv_general_dilated"
+    sharding_parameter: ClassVar[str] = "out_sharding"
     accepts_zeros = True
 
     def abstract(
@@ -219,6 +221,20 @@ class ConvGeneralDilated(Primitive):
                 f"conv_general_dilated: the {i} features of lhs, in feature_group_count {features} "
                 f"groups, must be as many as the input features of rhs, which has {per_group}"
             )
+
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
+        numbers: ConvDimensionNumbers = params["dimension_numbers"]
+        grouped = params["feature_group_count"] > 1 or params["batch_group_count"] > 1
+        own: list[list[Any]] = [[None] * avals[0].ndim for _ in numbers]
+        if params["batch_group_count"] == 1:
+            own[0][numbers.lhs_spec[0]] = own[2][numbers.out_spec[0]] = "batch"
+        for d, out in zip(numbers.lhs_spec[2:], numbers.out_spec[2:], strict=True):
+            own[0][d] = own[2][out] = ("window", out)
+        if not grouped:
+            own[0][numbers.lhs_spec[1]] = own[1][numbers.rhs_spec[1]] = "summed"
+            own[1][numbers.rhs_spec[0]] = own[2][numbers.out_spec[1]] = "features"
+        why = "has groups, or moves the window, along"
+        return Labels(own[:2], own[2:], ambiguous=frozenset(["summed"]), why=why)
 
     def reference(self, lhs: Any, rhs: Any, **params: Any) -> Any:
         lhs, rhs = np.asarray(lhs), np.asarray(rhs)

@@ -15,6 +15,7 @@ from dovetail._core.basis.elementwise import convert_element_type, mul
 from dovetail._core.basis.operands import as_operand, make_literal
 from dovetail._core.basis.structural import move_dimension, reshape, transpose
 from dovetail._core.ir.avals import aval_of, shape_of
+from dovetail._core.ops.calls.out_sharding import divided
 from dovetail._core.ops.contraction.dot_general import (
     PrecisionLike,
     canonical_precision,
@@ -26,7 +27,7 @@ from dovetail._core.ops.indexing.gather import (
     gather_slices,
 )
 from dovetail._core.ops.shape.creation import iota_p
-from dovetail._core.ops.shape.dimensions import integer, refuse_sharding
+from dovetail._core.ops.shape.dimensions import integer
 from dovetail._core.ops.shape.joining import stack_p
 from dovetail._core.ops.shape.padding import dilated_size
 from dovetail._core.ops.shape.reshaping import reverse
@@ -139,7 +140,8 @@ def conv_general_dilated(
             divided by it.
         precision: None, a `Precision` or its name, or one for each operand.
         preferred_element_type: dtype of the sums and of the result.
-        out_sharding: None.
+        out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
+            mesh, or a `NamedSharding`.
 
     Returns:
         An array with dimensions for batch, output features and space.
@@ -155,20 +157,23 @@ def conv_general_dilated(
         >>> lax.conv_general_dilated(x, kernel, (1,), "VALID").tolist()
         [[[1.0, 3.0, 5.0, 7.0]]]
     """
-    refuse_sharding(out_sharding, "conv_general_dilated")
-    return _convolution(
-        "conv_general_dilated",
-        lhs,
-        rhs,
-        window_strides,
-        padding,
-        lhs_dilation,
-        rhs_dilation,
-        dimension_numbers,
-        feature_group_count,
-        batch_group_count,
-        precision,
-        preferred_element_type,
+    return divided(
+        "lax.conv_general_dilated",
+        out_sharding,
+        lambda: _convolution(
+            "conv_general_dilated",
+            lhs,
+            rhs,
+            window_strides,
+            padding,
+            lhs_dilation,
+            rhs_dilation,
+            dimension_numbers,
+            feature_group_count,
+            batch_group_count,
+            precision,
+            preferred_element_type,
+        ),
     )
 
 

@@ -39,6 +39,7 @@ from dovetail._core.ops.shape.padding import dilated_size, pads_of
 from dovetail._core.ops.shape.slicing import slice_dimension
 from dovetail._core.ops.windows.window_geometry import Shape, Window, spread
 from dovetail._core.ops.windows.window_selection import select_and_gather_add_p
+from dovetail._core.trace.divisions import Labels, divided_alike
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero
 from dovetail._core.transform.batch import batch_flat
@@ -79,6 +80,9 @@ class ReduceWindow(Primitive):
         slides = Window(**window)
         slides.check(self.name, arrays[0].shape)
         return [make_aval(slides.count(x.shape), x.dtype) for x in arrays]
+
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
+        return divided_alike(avals, results)
 
     def reference(self, *args: Any, consts: tuple[Any, ...], jaxpr: Jaxpr, **window: Any) -> Any:
         count = len(args) // 2
@@ -300,6 +304,9 @@ class WindowReduction(Primitive):
         slides = Window(**window)
         slides.check(self.name, x.shape)
         return make_aval(slides.count(x.shape), x.dtype, x.weak_type)
+
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
+        return divided_alike(avals, results)
 
     def reference(self, x: Any, **window: Any) -> Any:
         x, slides = np.asarray(x), Window(**window)

@@ -30,6 +30,7 @@ from dovetail._core.ops.reduction.reductions import KINDS, before, highest, lowe
 from dovetail._core.ops.shape.creation import iota_like, position_dtype
 from dovetail._core.ops.shape.slicing import pad_with, slice_dimension
 from dovetail._core.ops.windows.window_geometry import Window, seen
+from dovetail._core.trace.divisions import Labels, divided_alike
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero
 from dovetail._core.transform.batch import batch_flat
@@ -81,6 +82,9 @@ class Selecting(Primitive):
     """Linear in the first operand; the second only determines the selection."""
 
     accepts_zeros = True
+
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
+        return divided_alike(avals, results)
 
     def check(self, operand: Any, select_prim: Primitive) -> None:
         """Raise for dtypes without an order."""
@@ -322,6 +326,9 @@ class SelectAndScatter(Primitive):
                 f"got {init_value.short_name()}"
             )
         return _scattered_aval(self.name, operand, source, steps)
+
+    def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
+        return divided_alike(avals, results)
 
     def reference(
         self,

@@ -18,6 +18,7 @@ from dovetail._core.base.bindings import JaxRuntimeError, PyTreeDef, get_traceba
 from dovetail._core.base.errors import DeletedArrayError
 from dovetail._core.base.pytree import dispatch_registry
 from dovetail._core.ir.avals import ShapedArray, make_aval, physical_aval
+from dovetail._core.ir.division import division
 from dovetail._core.runtime.arrays import buffers, guards
 from dovetail._core.runtime.arrays.host import numpy_aval
 from dovetail._core.runtime.arrays.parts import is_local
@@ -464,10 +465,12 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
 
 
 @functools.lru_cache(maxsize=1024)
-def _logical_aval(physical_shape: tuple[int, ...], key_dtype: Any) -> ShapedArray:
-    """The aval of random keys whose underlying numbers have the given shape."""
-    extra = len(key_dtype.physical(())[0])
-    return make_aval(physical_shape[: len(physical_shape) - extra], key_dtype)
+def _logical_aval(physical: ShapedArray, key_dtype: Any) -> ShapedArray:
+    """The aval of random keys whose underlying numbers have the given aval."""
+    rank = physical.ndim - len(key_dtype.physical(())[0])
+    own = physical.division
+    divided = None if own is None else division(own.mesh, own.dims[:rank])
+    return make_aval(physical.shape[:rank], key_dtype, False, divided)
 
 
 class KeyArray(Array):
@@ -481,7 +484,7 @@ class KeyArray(Array):
     @property
     def aval(self) -> Any:
         """The abstract value: shape and key dtype."""
-        return _logical_aval(self._any_buffer().aval.shape, self._key_dtype)
+        return _logical_aval(self._any_buffer().aval, self._key_dtype)
 
     def identities(self) -> np.ndarray[Any, Any]:
         """Which keys it holds, for the option ``debug_key_reuse``."""

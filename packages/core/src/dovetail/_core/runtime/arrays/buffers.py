@@ -57,6 +57,7 @@ __all__ = [
     "put_shared",
     "read",
     "rewrap",
+    "typed",
     "wait",
 ]
 
@@ -81,9 +82,15 @@ _NO_MEMORY: Final = (
 )
 
 
+def typed(aval: Any, sharding: Any) -> Any:
+    """The aval of an array that has a sharding: it says how it is divided over explicit axes."""
+    return aval.with_division(sharding._division(aval.ndim))
+
+
 @caches.lru_cache(maxsize=8192)
 def handler(aval: Any, sharding: Any, committed: bool = False) -> Any:
     """A function that sets the aval, sharding and committed flag of a program's result."""
+    aval = typed(aval, sharding)
     if sharding._plugin_client is None:
         return result_handler(aval, sharding, committed)
     return lambda cell: _from_backend(cell, aval, sharding, committed, "Executable.execute")
@@ -136,6 +143,7 @@ def put(value: Any, aval: Any, sharding: Any, committed: bool = False) -> Buffer
         guards.check("host-to-device", aval, sharding)
         data = sharding._plugin_client.put(np.asarray(value, aval.dtype), sharding._device)
         return _from_backend([data], aval, sharding, committed, "Client.put")
+    aval = typed(aval, sharding)
     if not is_local(sharding):
         clients.check_runs(sharding._device, *_NO_MEMORY)
         return put_own(value, aval, sharding, committed)
@@ -238,6 +246,7 @@ def put_parts(values: Sequence[Any], aval: Any, sharding: Any, committed: bool) 
         sharding: where to place them.
         committed: whether the data is committed to its devices.
     """
+    aval = typed(aval, sharding)
     return _batched_device_put(
         aval, sharding, list(values), sharding._device_list, committed, False, _SHARE, True
     )
@@ -248,6 +257,7 @@ def put_shared(value: np.ndarray[Any, Any], aval: Any, sharding: Any, committed:
     if sharding._plugin_client is not None or len(sharding._device_list) > 1:
         return put(value, aval, sharding, committed)
     clients.check_runs(sharding._device, *_NO_MEMORY)
+    aval = typed(aval, sharding)
     return _batched_device_put(
         aval, sharding, [value], sharding._device_list, committed, False, _SHARE, True
     )

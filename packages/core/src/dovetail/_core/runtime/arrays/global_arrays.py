@@ -40,10 +40,10 @@ _SHARE: Final = xla_client.HostBufferSemantics.ZERO_COPY
 #: Seconds between looks at an array that is computed, at first and at most, and the part that they
 #: are in between of the time so far.
 _PAUSES: Final = (1e-5, 1e-3, 0.02)
-#: Seconds that what a process has begun may take after the death of another one.
-_GRACE: Final = 1.0
-#: The same for what is on its own devices, which most often does not depend on others.
-_LONG_GRACE: Final = 10.0
+#: Seconds until what waits for a process that has died gets an error, where the backend can end
+#: that; and those that computations on this process's own devices may take, which most often do not
+#: depend on others.
+_LATEST: Final = 10.0
 #: Seconds until a death is known after the connection to the process has gone.
 _NEWS: Final = 3.0
 _OF_PEERS: Final = re.compile(r"[Gg]loo|NCCL|[Pp]eer|MPI")
@@ -184,7 +184,7 @@ def wait_until_ready(buffers: Sequence[Any]) -> None:
 
 
 def _watch(buffer: Any) -> None:
-    since, begun = 0.0, time.monotonic()
+    since, begun, apart = 0.0, time.monotonic(), False
     least, most, part = _PAUSES
     while not (buffer.is_deleted() or buffer.is_ready()):
         now = time.monotonic()
@@ -194,17 +194,20 @@ def _watch(buffer: Any) -> None:
         since = since or now
         place = buffer._sharding
         if is_local(place):
-            if now - since > _LONG_GRACE:
+            if now - since > _LATEST:
                 group.check()
-        elif now - since > _GRACE:
+            continue
+        if not apart and now - since > group.GRACE:
+            apart = bool(group.dead().keys() & processes_of(place)) and group.disconnect()
+        if now - since > (_LATEST if apart else group.GRACE):
             _stuck.append(buffer)
             group.check(processes_of(place))
             _stuck.pop()
             check_free()
 
 
-# What will never be computed, since it waits for a process that has died. On several devices of a
-# process it holds on to these, and so does all that is started on them later.
+# What will never be computed, since it waits for a process that has died and the backend cannot end
+# that. It holds on to the devices, and so does all that is started on them later.
 _stuck: Final[list[Any]] = []
 
 
@@ -223,7 +226,7 @@ def check_free() -> None:
         found = sorted(group.dead().keys() & members)
         raise DistributedError(
             f"the devices of this process wait for ever for process {', '.join(map(str, found))}, "
-            "which has died: leave, and start again. Processes of one device each could go on",
+            "which has died: leave, and start again",
             tuple(found),
         )
 

@@ -250,7 +250,7 @@ def _cut(buffer: Any, sharding: Any, committed: bool) -> Any:
             source, number = next(item for item in sources.items() if _contains(item[0], box))
             made[box] = _sliced(own[number], _within(box, source))
     return _jax.batched_device_put(
-        aval,
+        buffers.typed(aval, sharding),
         sharding,
         [made[box] for box in boxes],
         sharding._device_list,

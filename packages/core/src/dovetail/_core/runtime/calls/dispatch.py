@@ -44,6 +44,7 @@ from dovetail._core.runtime.programs.arguments import (
     shardings_inside,
 )
 from dovetail._core.runtime.programs.program import LoadedProgram, compile_module
+from dovetail._core.trace.divisions import is_lenient
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.state import set_evaluator
 from dovetail._core.trace.tracer import register_array_class
@@ -76,6 +77,7 @@ def compile_jaxpr(
     clients.check_runs(sharding._device, f"{name} cannot be computed on it")
     start = time.perf_counter()
     platform = clients.platform_of(sharding._device)
+    sharding = sharding._typing(closed.out_avals)
     options |= partitioning(sharding, len(closed.in_avals))
     lowered = lower_jaxpr(closed, name=name, platforms=(platform,), **options)
     compilation.log_duration("lowered", lowered.name, time.perf_counter() - start)
@@ -111,12 +113,12 @@ def _primitive_program(
 
 def _jaxpr_of(primitive: Primitive, params: _Params, avals: tuple[Any, ...]) -> Jaxpr:
     """The program of one primitive."""
-    outs = primitive.infer(avals, params.params)
+    outs, given = primitive.inferred(avals, params.params)
     several = primitive.multiple_results
     invars = [Var(aval) for aval in avals]
     outvars = [Var(aval) for aval in (outs if several else [outs])]
-    effects = primitive.effects(*avals, **params.params)
-    eqn = JaxprEqn(invars, outvars, primitive, params.params, effects, get_traceback())
+    effects = primitive.effects(*avals, **given)
+    eqn = JaxprEqn(invars, outvars, primitive, given, effects, get_traceback())
     return Jaxpr([], invars, outvars, [eqn], effects, DebugInfo("evaluation", primitive.name))
 
 
@@ -166,15 +168,16 @@ class _EagerPrimitive:
         )
 
         inside = [e for jaxpr in jaxprs_in_params(params.params) for e in all_equations(jaxpr)]
-        if primitive.device_parameter:
+        if primitive.device_parameter or primitive.sharding_parameter:
             inside.append(JaxprEqn((), (), primitive, params.params, no_effects, None))
-        self.asked = shardings_inside(inside)
+        self.inside = inside
 
     def place(self, args: Sequence[Any]) -> tuple[Any, bool]:
         """Where it runs, and whether its results are committed to that place."""
-        if not self.asked:
+        inside = shardings_inside(self.inside) if self.inside else ()
+        if not inside:
             return resolve_device(args, self.primitive.name)
-        asked = AskedPlaces([None] * len(args), [None], self.asked)
+        asked = AskedPlaces([None] * len(args), [None], inside)
         return resolve_asked(args, asked, self.primitive.name), True
 
     def run(self, args: Sequence[Any]) -> tuple[Any, LoadedProgram, bool]:
@@ -248,6 +251,8 @@ def apply_primitive(primitive: Primitive, args: Sequence[Any], params: dict[str,
         args: arrays, NumPy values, literals.
         params: its parameters.
     """
+    if is_lenient() and any(_is_divided(arg) for arg in args):
+        return _leniently(primitive, args, params)
     compiled = None if params else _plain.get(primitive)
     if compiled is None:
         evaluate = getattr(primitive, "evaluate", None)
@@ -255,6 +260,30 @@ def apply_primitive(primitive: Primitive, args: Sequence[Any], params: dict[str,
             return evaluate(*args, **params)
         compiled = _compiled_primitive(primitive, params)
     return compiled(*[literal_value(arg) if type(arg) is Literal else arg for arg in args])
+
+
+def _is_divided(arg: Any) -> bool:
+    return type(arg) is Array and arg.aval.division is not None
+
+
+def _leniently(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
+    """Evaluate a primitive in a backward pass: the program may be an error elsewhere."""
+    evaluate = getattr(primitive, "evaluate", None)
+    if evaluate is not None:
+        return evaluate(*args, **params)
+    key = (primitive, tuple(params.items()), tuple([type(value) for value in params.values()]))
+    try:
+        compiled = _lenient_primitive(*key)
+    except TypeError as error:
+        if "unhashable" not in str(error):
+            raise
+        compiled = _EagerPrimitive(primitive, _Unhashable(params), {}).evaluate
+    return compiled(*[literal_value(arg) if type(arg) is Literal else arg for arg in args])
+
+
+@caches.lru_cache(maxsize=1024)
+def _lenient_primitive(primitive: Primitive, key: Any, types: Any) -> Any:
+    return _EagerPrimitive(primitive, _Params(dict(key)), {}).compiled
 
 
 def _compiled_primitive(primitive: Primitive, params: dict[str, Any]) -> Callable[..., Any]:

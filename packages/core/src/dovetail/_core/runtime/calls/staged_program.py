@@ -207,6 +207,8 @@ class StagedProgram:
         reserve_for_compiler(self.options.name)
         from dovetail._core.lower.lowering import lower_jaxpr  # deferred: loads MLIR
 
+        if place is not None:
+            place = place._typing(self.closed.out_avals)
         return lower_jaxpr(
             self.closed,
             name=self.options.name,
@@ -223,6 +225,7 @@ class StagedProgram:
         """Compile a lowered program for a device, which may be compile-only."""
         self._warn_of_unused_donations(lowered)
         self._warn_of_constants()
+        sharding = sharding._typing(self.closed.out_avals)
         make = compile_unloaded if clients.is_compile_only(sharding._device) else compile_module
         try:
             return make(lowered, sharding, compiler_options)

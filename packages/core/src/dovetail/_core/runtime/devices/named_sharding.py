@@ -12,6 +12,8 @@ import numpy as np
 from dovetail._core.base.bindings import _jax, xla_client
 from dovetail._core.base.errors import ShapeError
 from dovetail._core.ir.abstract_mesh import AbstractMesh, AxisType
+from dovetail._core.ir.avals import set_shown_sharding
+from dovetail._core.ir.division import Division, division_of_spec
 from dovetail._core.ir.partition_spec import PartitionSpec, axes_of
 from dovetail._core.plugins.protocols import is_pjrt
 from dovetail._core.runtime.devices import clients
@@ -22,7 +24,7 @@ from dovetail._core.runtime.devices.sharding import (
     memory_kinds,
     sharding_class,
 )
-from dovetail._core.trace.current_mesh import current_mesh
+from dovetail._core.trace.current_mesh import current_mesh, get_abstract_mesh
 
 __all__ = ["NamedSharding", "over_current_mesh"]
 
@@ -168,6 +170,9 @@ class NamedSharding(Sharding):
             self._to_xla_hlo_sharding(ndim) == other._to_xla_hlo_sharding(ndim)
         )
 
+    def _division(self, ndim: int) -> Division | None:
+        return _explicit_division(self, ndim)
+
     def _to_xla_hlo_sharding(self, num_dimensions: int) -> Any:
         return hlo_sharding(self.mesh.shape_tuple, self.spec, num_dimensions)
 
@@ -183,6 +188,25 @@ class NamedSharding(Sharding):
 
 _interned: Final[dict[Any, NamedSharding]] = {}
 clients.on_clear(_interned.clear)
+
+
+@lru_cache(maxsize=4096)
+def _explicit_division(sharding: NamedSharding, ndim: int) -> Division | None:
+    return division_of_spec(sharding.mesh.abstract_mesh, sharding.spec, ndim)
+
+
+def _shown(aval: Any) -> Any:
+    """How the type of an array is divided, as users see it."""
+    divided = aval.division
+    if divided is not None:
+        return NamedSharding(divided.mesh, divided.spec)
+    mesh = get_abstract_mesh()
+    if not mesh.explicit_axes:
+        return None
+    return NamedSharding(mesh, PartitionSpec(*[None] * aval.ndim))
+
+
+set_shown_sharding(_shown)
 
 
 def over_current_mesh(place: Any, what: str) -> Any:

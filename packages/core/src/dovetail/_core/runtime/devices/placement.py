@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from dovetail._core.base.bindings import xla_client
+from dovetail._core.ir.avals import outer_aval
+from dovetail._core.ir.division import Division
 from dovetail._core.ir.partition_spec import PartitionSpec
 from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices.named_sharding import NamedSharding, hlo_sharding
@@ -92,6 +94,27 @@ class Placement:
             for own, ndim, known in zip(found, ranks, asked, strict=False)
         ]
 
+    def _typing(self, avals: Sequence[Any]) -> Placement:
+        """The same, for results that are divided as their types say over explicit axes.
+
+        Where the compiler decides about other axes, it says how results are divided over all.
+        """
+        mesh = getattr(self._replicated, "mesh", None)
+        if mesh is None or not mesh.are_all_axes_explicit:
+            return self
+        asked = self.asked or (None,) * len(avals)
+        results = [
+            # XLA does not divide what is empty.
+            None
+            if aval.size == 0
+            else self._replicated
+            if aval.division is None
+            else self._replicated.update(spec=_short(aval.division))
+            for aval in map(outer_aval, avals)
+        ]
+        results = [b if a is None else a for a, b in zip(asked, results, strict=True)]
+        return Placement(self._shardings, results, self._replicated)
+
     def _named(self, tiling: Any, ndim: int) -> Any:
         """The sharding over the mesh of the arguments that is such a tiling.
 
@@ -112,6 +135,14 @@ class Placement:
             f"the compiler divides a result as {tiling}, which is not along axes of {mesh}; ask "
             "for another sharding of it with out_shardings of jit"
         )
+
+
+def _short(divided: Division) -> PartitionSpec:
+    """A specification without entries for the last dimensions if they are not divided."""
+    entries = list(divided.spec)
+    while entries[-1] is None:
+        entries.pop()
+    return PartitionSpec(*entries)
 
 
 _interned: Final[dict[Any, Placement]] = {}

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from dovetail._core.base.bindings import JaxRuntimeError, _jax, xla_client
 from dovetail._core.base.config import default_device
+from dovetail._core.ir.division import Division
 from dovetail._core.plugins.protocols import is_pjrt
 from dovetail._core.runtime.devices import clients
 
@@ -70,6 +71,10 @@ class Sharding(ABC):
         """Whether arrays of the given rank are laid out identically under both shardings."""
         return self is other
 
+    def _division(self, ndim: int) -> Division | None:
+        """What the type of an array of the given rank says of it."""
+        return None
+
     # What a program asks of the place where it runs: see `Placement`.
 
     @property
@@ -81,6 +86,9 @@ class Sharding(ABC):
 
     def _of_results(self, executable: Any, ranks: Sequence[int]) -> list[Any]:
         return [self] * len(ranks)
+
+    def _typing(self, avals: Sequence[Any]) -> Any:
+        return self
 
 
 _Class = TypeVar("_Class", bound=type)

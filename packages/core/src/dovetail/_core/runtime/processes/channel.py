@@ -9,7 +9,7 @@ import socket
 import threading
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -66,6 +66,8 @@ class Channel:
         self._closed = False
         self.dead: dict[int, str] = {}
         """How processes have died, by their numbers."""
+        self.on_death: Callable[[], object] | None = None
+        """Called when a process has died."""
         self._news = threading.Event()
         self._reader = threading.Thread(target=self._read, name="dovetail processes", daemon=True)
         _open.add(self)
@@ -189,7 +191,7 @@ class Channel:
 
     def _take(self, message: dict[str, Any]) -> None:
         if "gone" in message:
-            if message["died"] and int(message["gone"]) != self._number:
+            if message["died"]:  # of this one, too: it was silent for too long
                 self._note(int(message["gone"]), str(message["text"]))
             return
         for answer in tuple(self._answers.get(message.get("met", message.get("apart", "")), ())):
@@ -199,6 +201,8 @@ class Channel:
     def _note(self, number: int, text: str) -> None:
         self.dead[number] = text
         self._news.set()
+        if self.on_death is not None:
+            self.on_death()
 
 
 _open: Final[weakref.WeakSet[Channel]] = weakref.WeakSet()

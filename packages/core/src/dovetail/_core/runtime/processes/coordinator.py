@@ -24,10 +24,12 @@ from typing import Any, Final
 
 from dovetail._core.base.bindings import _jax
 
-__all__ = ["MAGIC", "Settings", "keep_alive", "main", "send"]
+__all__ = ["BEATS", "MAGIC", "Settings", "keep_alive", "main", "send"]
 
 MAGIC: Final = "dovetail 1"
 """What every process says first."""
+BEATS: Final = 10
+"""How many times as long as processes may be silent here before jaxlib ends one for its silence."""
 _LONGEST_LINE: Final = 1 << 24
 _TICK: Final = 0.1
 #: Seconds for which processes may wait for each other at different places: one of several threads
@@ -246,7 +248,7 @@ class _Coordinator:
             self.service = _jax.get_distributed_runtime_service(
                 settings.bind,
                 settings.count,
-                heartbeat_timeout=settings.heartbeat,
+                heartbeat_timeout=BEATS * settings.heartbeat,
                 shutdown_timeout=settings.shutdown,
                 recoverable=True,  # or jaxlib ends all processes with the first that dies
             )
@@ -299,6 +301,8 @@ class _Coordinator:
             if now - peer.heard > patience and peer.left is None:
                 peer.left = f"has not answered for {patience} s"
                 self._tell_of(peer, peer.left, died=True)
+                for meeting in self.meetings.values():
+                    meeting.values.pop(peer.number, None)
 
     # ------------------------------------------------------------------------------- the meetings
 
@@ -306,6 +310,9 @@ class _Coordinator:
         key, text = str(message["meet"]), str(message["text"])
         if key in self.passed:
             self._say(peer, {"met": key, "values": {}})
+            return
+        if peer.number in self.gone:  # the others go on without it
+            self._say(peer, {"apart": key, "text": self.gone[peer.number], "absent": [peer.number]})
             return
         now = time.monotonic()
         meeting = self.meetings.get(key)

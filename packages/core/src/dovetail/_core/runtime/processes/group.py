@@ -10,6 +10,7 @@ import contextlib
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -17,17 +18,20 @@ from typing import TYPE_CHECKING, Any, Final
 from dovetail._core.base import source
 from dovetail._core.base.errors import DistributedError
 from dovetail._core.plugins.process_group import ProcessGroup
+from dovetail._core.runtime.processes import waits
 
 if TYPE_CHECKING:
     from dovetail._core.runtime.processes.channel import Channel
 
 __all__ = [
+    "GRACE",
     "Membership",
     "Timeouts",
     "agree",
     "check",
     "current",
     "dead",
+    "disconnect",
     "enter",
     "leave",
     "leave_at_exit",
@@ -35,8 +39,13 @@ __all__ = [
     "note_failure",
     "on_leave",
     "on_start",
+    "settle",
     "wait_for_news",
 ]
+
+
+GRACE: Final = 1.0
+"""Seconds that what a process has begun with another one may take after the death of that one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +70,81 @@ class Membership:
         processes: what backends get.
         channel: the connection to the coordinator.
         timeouts: how long processes wait for each other.
+        left: set when this process leaves.
     """
 
-    __slots__ = ("channel", "processes", "timeouts")
+    __slots__ = (
+        "_apart",
+        "_news",
+        "_settled",
+        "_settling",
+        "_watching",
+        "channel",
+        "left",
+        "processes",
+        "timeouts",
+    )
 
     def __init__(self, processes: ProcessGroup, channel: Channel, timeouts: Timeouts) -> None:
         self.processes = processes
         self.channel = channel
         self.timeouts = timeouts
+        self.left = threading.Event()
+        self._news = 0.0
+        self._settling = threading.RLock()
+        self._settled: set[int] = set()
+        self._apart: set[int] = set()
+        self._watching: threading.Thread | None = None
+        channel.on_death = self._hear
+
+    def _hear(self) -> None:
+        self._news = time.monotonic()
+        if self._watching is None or not self._watching.is_alive():
+            # Others may be inside of C++, waiting for the dead.
+            watching = threading.Thread(target=self._watch, name="dovetail deaths", daemon=True)
+            with contextlib.suppress(RuntimeError):  # the interpreter exits
+                watching.start()
+                self._watching = watching
+
+    def _watch(self) -> None:
+        while self.is_unsettled() and not self.left.wait(GRACE):
+            self.settle()
+
+    def is_unsettled(self) -> bool:
+        """Whether a process has died, and devices may wait for it."""
+        return len(self.channel.dead) > len(self._settled)
+
+    def settle(self) -> None:
+        """See that devices wait for nobody who has died.
+
+        New connections are made after that: they would be shut down, too.
+        """
+        with self._settling:
+            new = self.channel.dead.keys() - self._settled
+            until = self._news + GRACE
+            while waits.may_last(new):
+                if time.monotonic() > until:
+                    self.disconnect()
+                    break
+                time.sleep(0.02)
+            self._settled |= new
+
+    def disconnect(self) -> bool:
+        """End what devices exchange with others, once for each death; whether the backend can."""
+        with self._settling:
+            dead = set(self.channel.dead)
+            if dead - self._apart:
+                for function in self.processes.disconnectors:
+                    function()
+                self._apart |= dead
+                self._settled |= dead
+        return bool(self.processes.disconnectors)
+
+    def end(self) -> None:
+        """Wait for the thread that watches devices, if there is one."""
+        self.left.set()
+        if self._watching is not None:
+            self._watching.join(5)
 
 
 _member: Membership | None = None
@@ -177,6 +253,20 @@ def dead() -> dict[int, str]:
     return {} if _member is None else dict(_member.channel.dead)
 
 
+def disconnect() -> bool:
+    """End what the devices of this process exchange with others; whether the backend can.
+
+    To be called when a process has died and devices wait for it: the waits become errors.
+    """
+    return _member is not None and _member.disconnect()
+
+
+def settle() -> None:
+    """See that the devices of this process wait for nobody who has died."""
+    if _member is not None and _member.is_unsettled():
+        _member.settle()
+
+
 def wait_for_news(seconds: float) -> None:
     """Wait until a process of the group has died, for so many seconds at most."""
     if _member is not None:
@@ -195,6 +285,7 @@ def leave(*, waiting: bool = True, reason: str = "") -> None:
         member, _member = _member, None
     if member is None:
         return
+    member.end()
     channel = member.channel
     if waiting and not reason and not channel.dead:
         everyone = range(member.processes.process_count)
@@ -205,6 +296,7 @@ def leave(*, waiting: bool = True, reason: str = "") -> None:
     with contextlib.suppress(RuntimeError):
         member.processes.client.shutdown()
     channel.leave(reason or "has left the group", failed=bool(reason))
+    waits.forget()
     for function in _leave_functions:
         function()
 

@@ -18,7 +18,7 @@ from dovetail._core.plugins.process_group import ProcessGroup
 from dovetail._core.runtime.processes import group
 from dovetail._core.runtime.processes.channel import Channel, Introduction, connect
 from dovetail._core.runtime.processes.clusters import Place
-from dovetail._core.runtime.processes.coordinator import Settings
+from dovetail._core.runtime.processes.coordinator import BEATS, Settings
 from dovetail._core.runtime.processes.group import Membership, Timeouts
 
 __all__ = ["OWN_MACHINE", "join"]
@@ -57,7 +57,7 @@ def join(place: Place, timeouts: Timeouts) -> None:
         number,
         init_timeout=timeouts.start,
         shutdown_timeout=timeouts.shutdown,
-        heartbeat_timeout=timeouts.heartbeat,
+        heartbeat_timeout=BEATS * timeouts.heartbeat,
         shutdown_on_destruction=False,
         use_compression=True,
     )

@@ -24,8 +24,8 @@ __all__ = ["Meeting", "agree", "call_apart", "exchanges", "may_block", "meeting_
 _MOST_ARGUMENTS: Final = 6
 #: The CPU's client runs programs of fewer operations than half of this in the calling thread.
 _FEW: Final = 2000
-#: Seconds that a call may take after the death of a process that it waits for.
-_GRACE: Final = 1.0
+#: Seconds until a call gets the error of a connection that was shut down.
+_LATEST: Final = 10.0
 
 
 class Meeting(NamedTuple):
@@ -157,13 +157,17 @@ def call_apart(function: Callable[[Any], Any], argument: Any, members: Set[int])
     except IndexError:
         caller = _Caller()
     results, ended = caller.start(function, argument)
-    since = 0.0
+    since, apart = 0.0, False
     try:
         while not ended.acquire(timeout=0.1):
-            if group.dead().keys() & members:
-                since = since or time.monotonic()
-                if time.monotonic() - since > _GRACE:
-                    group.check(members)
+            if not group.dead().keys() & members:
+                continue
+            since = since or time.monotonic()
+            seconds = time.monotonic() - since
+            if not apart and seconds > group.GRACE:
+                apart = group.disconnect()
+            if seconds > (_LATEST if apart else group.GRACE):
+                group.check(members)
     except BaseException:
         # It comes back when the process that it waits for has ended, and is waited for at exit: see
         # `process_ends`.

@@ -10,6 +10,7 @@ import numpy as np
 from dovetail._core.base import caches, dtypes
 from dovetail._core.base.errors import DeviceMismatchError, ShapeError
 from dovetail._core.base.memory_errors import OutOfMemoryError
+from dovetail._core.ir.abstract_mesh import AbstractMesh
 from dovetail._core.ir.avals import aval_of, make_aval
 from dovetail._core.ir.jaxpr import JaxprEqn, Literal
 from dovetail._core.ir.partition_spec import PartitionSpec
@@ -30,6 +31,7 @@ from dovetail._core.runtime.devices.sharding import (
     default_sharding,
     memory_kinds,
 )
+from dovetail._core.trace.current_mesh import current_mesh
 
 __all__ = [
     "argument_buffer",
@@ -182,6 +184,14 @@ def shardings_inside(equations: Iterable[JaxprEqn]) -> tuple[Any, ...]:
     """The shardings over devices that equations ask for, each once."""
     found: dict[Any, None] = {}
     for equation in equations:
+        parameter = equation.primitive.sharding_parameter
+        if parameter and equation.params.get(parameter) is not None:
+            # Types name no devices: those of the current mesh are meant, if it is such a mesh.
+            divided = equation.params[parameter]
+            current: Any = current_mesh()
+            if isinstance(current, Mesh) and current.shape_tuple == divided.mesh.shape_tuple:
+                found[NamedSharding(current, PartitionSpec())] = None
+            continue
         parameter = equation.primitive.device_parameter
         given = equation.params[parameter] if parameter else None
         if isinstance(given, Mesh):
@@ -372,6 +382,8 @@ def _committed_place(leaf: Any) -> Any:
         automatic = isinstance(sharding.layout, AutoLayout)
         what = "the sharding of an argument"
         sharding = sharding.sharding if automatic else in_own_order(sharding, what)
+    if isinstance(getattr(sharding, "mesh", None), AbstractMesh):
+        return None  # it says how an array is divided, and not over which devices
     return sharding if isinstance(sharding, Sharding) else None
 
 

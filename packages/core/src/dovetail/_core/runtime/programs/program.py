@@ -27,7 +27,7 @@ from dovetail._core.runtime.arrays.tokens import Token
 from dovetail._core.runtime.devices import clients, process_ends
 from dovetail._core.runtime.devices.capacity import FEWEST, device_memory
 from dovetail._core.runtime.devices.layout import Format, Layout, layout_of
-from dovetail._core.runtime.processes import group
+from dovetail._core.runtime.processes import group, waits
 from dovetail._core.runtime.programs import compilation, effects
 from dovetail._core.runtime.programs.agreement import (
     agree,
@@ -48,6 +48,8 @@ __all__ = ["LoadedProgram", "UnloadedProgram", "compile_module", "compile_unload
 
 #: Bytes from which on calls go through Python, which explains errors.
 _LARGE: Final = 2**28
+#: Bytes of a result up to which it may be kept for longer than its owner needs it.
+_SMALL: Final = 2**12
 
 
 class LoadedProgram:
@@ -77,8 +79,10 @@ class LoadedProgram:
         "_handlers",
         "_key_dtypes",
         "_meeting",
+        "_members",
         "_ordered",
         "_seen",
+        "_small",
         "_spread",
         "_tokens",
         "_turn",
@@ -108,8 +112,9 @@ class LoadedProgram:
         spread = self._spread and not is_local(sharding)
         self.exchanges = spread and exchanges(executable)
         self._meeting = meeting_of(lowered) if spread else None
-        # Not known of a program that waits for other processes until it has run.
-        self._blocks = None if self.exchanges else False
+        self._members = processes_of(sharding) if spread else frozenset()
+        # Of a program that waits for other processes, not known until it has run.
+        self._blocks: bool | None = None
         self.in_avals = lowered.in_avals
         self.kept = lowered.kept
         self.out_avals = lowered.out_avals
@@ -133,6 +138,7 @@ class LoadedProgram:
         self._tokens = [i for i, aval in enumerate(self.out_avals) if type(aval) is AbstractToken]
         outer = list(map(outer_aval, self.out_avals))
         self.physical_out_avals = list(map(physical_aval, outer))
+        self._small = sum(map(byte_count, self.physical_out_avals[:1])) <= _SMALL
         # Results of float0 hold no data, and stay on the host.
         self._empty = [i for i, aval in enumerate(outer) if aval.dtype == dtypes.float0]
         self._key_dtypes = [
@@ -143,6 +149,9 @@ class LoadedProgram:
         ranks = [aval.ndim for aval in self.physical_out_avals]
         self.out_shardings = sharding._of_results(executable, ranks)
         self.out_shardings = _in_memories(lowered, self.out_shardings)
+        self.physical_out_avals = list(
+            map(buffers.typed, self.physical_out_avals, self.out_shardings)
+        )
 
     @property
     def returns_arrays(self) -> bool:
@@ -244,12 +253,17 @@ class LoadedProgram:
     def _execute(self, arguments: Sequence[Any], handlers: list[Any]) -> Any:
         execute = self.executable.execute_sharded
         try:
-            if self._blocks is not False:
-                if self._blocks is None:
-                    self._blocks = may_block(self.executable, self.sharding)
-                members = processes_of(self.sharding)
-                return call_apart(execute, arguments, members).consume_with_handlers(handlers)
-            return execute(arguments).consume_with_handlers(handlers)
+            if not self.exchanges:
+                return execute(arguments).consume_with_handlers(handlers)
+            with waits.Call(self._members, self._small) as call:
+                if self._blocks is False:
+                    run = execute(arguments)
+                else:
+                    if self._blocks is None:
+                        self._blocks = may_block(self.executable, self.sharding)
+                    run = call_apart(execute, arguments, self._members)
+                call.results = run.consume_with_handlers(handlers)
+            return call.results
         except (JaxRuntimeError, ValueError) as error:
             cause = lost(error)
             if cause is error:
@@ -262,7 +276,8 @@ class LoadedProgram:
         Raises:
             DistributedError: one of them has died, or does something else.
         """
-        group.check(processes_of(self.sharding))
+        group.check(self._members)
+        group.settle()
         check_free()
         if self._meeting is not None:
             agree(self._meeting, self.sharding)
@@ -276,8 +291,10 @@ class LoadedProgram:
             with effects.ordering() if self._ordered else contextlib.nullcontext():
                 if self._ordered:
                     arguments = [*arguments, effects.take_token(self.sharding._replicated)]
-                run = self.executable.execute_sharded(arguments)
-                results: list[Any] = run.consume_with_handlers(handlers)
+                with waits.Call(self._members, self._small) as call:
+                    run = self.executable.execute_sharded(arguments)
+                    results: list[Any] = run.consume_with_handlers(handlers)
+                    call.results = results[:1] if self.exchanges else []
                 token = results.pop() if self._seen else None
                 if token is not None:
                     effects.give_token(token, self._ordered)
