@@ -99,6 +99,26 @@ def test_scopes() -> None:
             no_collectives(axes)  # type: ignore[arg-type]
 
 
+def test_explicit_axes() -> None:
+    """What types say is no longer divided along an axis has been put together."""
+    mesh = dt.make_mesh((4,), ("x",), axis_types=(AxisType.Explicit,))
+    gathers = (lambda x: x.sum(), lambda x: dt.reshard(x, P()), lambda x: dt.reshard(x, P()) + 1)
+    others = (lambda x: x * 2 + 1, lambda x: x + dt.jit(lambda x: 2.0)(x), lambda x: x[:, None])
+    with dt.set_mesh(mesh):
+        x = dt.device_put(X, P("x"))
+        for function in (*gathers, *others):
+            jitted = dt.jit(function)
+            expected = jitted(x)
+            with no_collectives({"x"}):
+                if function in gathers:
+                    with pytest.raises(ForbiddenCollectiveError, match="along the axis 'x'"):
+                        jitted(x)
+                else:
+                    np.testing.assert_array_equal(jitted(x), expected)
+        with no_collectives({"x"}), pytest.raises(ForbiddenCollectiveError, match="reduce_sum"):
+            x.sum()
+
+
 def test_operands_that_do_not_vary_alike() -> None:
     add = _parts(lambda x: x * 2 + jnp.ones(4, np.float32), check_vma=True)
     np.testing.assert_array_equal(add(X), X * 2 + 1)

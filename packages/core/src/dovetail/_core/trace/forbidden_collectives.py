@@ -10,11 +10,12 @@ from dovetail._core.base import config
 from dovetail._core.base.errors import ForbiddenCollectiveError
 from dovetail._core.base.restoring import Restoring, within
 from dovetail._core.trace.current_mesh import current_mesh
-from dovetail._core.trace.named_axes import NamedAxis, lookup
 
 AxisName = Hashable
 P = ParamSpec("P")
 R = TypeVar("R")
+#: Whether there has been a scope yet: types are looked at no sooner.
+used: bool = False
 
 
 class no_collectives(Restoring[None]):
@@ -50,6 +51,8 @@ class no_collectives(Restoring[None]):
             raise TypeError(
                 f"no_collectives takes a set of names of axes, such as {{'x'}}; got {axes!r:.80}"
             )
+        global used
+        used = True
         self._axes = frozenset(axes)
         cell = config.forbidden_axes
         super().__init__(cell.get_local, partial(cell.set_local, self._axes), cell.set_local)
@@ -79,16 +82,22 @@ def check_collective(what: str, axes: Iterable[AxisName]) -> None:
             )
 
 
-def axes_to_collect(names: Any, function: str) -> tuple[NamedAxis, ...]:
-    """`lookup` for a function whose devices communicate along the axes."""
-    axes = lookup(names, function)
-    check_manual(function, [axis.name for axis in axes])
-    return axes
-
-
 def check_manual(what: str, axes: Iterable[AxisName]) -> None:
     """`check_collective` for those of some axes that a `shard_map` handles."""
     if config.forbidden_axes.value:
         mesh = current_mesh()
         manual = () if mesh is None else mesh.manual_axes
         check_collective(what, [axis for axis in axes if axis in manual])
+
+
+def check_divided(what: str, operands: Iterable[Any], results: Iterable[Any]) -> None:
+    """`check_collective` for the explicit axes that types of operands have, and none of results."""
+    if config.forbidden_axes.value:
+        after = {axis for aval in results for axis in _explicit_axes(aval)}
+        before = [axis for aval in operands for axis in _explicit_axes(aval)]
+        check_collective(what, [axis for axis in before if axis not in after])
+
+
+def _explicit_axes(aval: Any) -> Iterable[AxisName]:
+    division = getattr(aval, "division", None)
+    return () if division is None else [axis for dim in division.dims for axis in dim]

@@ -13,6 +13,7 @@ from dovetail._core.ir.avals import ShapedArray
 from dovetail._core.ir.jaxpr import Effects, JaxprEqn, no_effects
 from dovetail._core.ir.shown_params import ShownParams
 from dovetail._core.ir.walk import Reduction, jaxprs_and_closed_jaxprs
+from dovetail._core.trace import forbidden_collectives
 from dovetail._core.trace.divisions import (
     Labels,
     asked_of,
@@ -338,6 +339,11 @@ class Primitive:
             kept = not jaxprs_and_closed_jaxprs(params) and not any(map(_holds, params.values()))
             if settled() and kept:
                 self._abstract_cache[key] = inferred
+        # Of programs it is what is in them that counts.
+        if forbidden_collectives.used and not jaxprs_and_closed_jaxprs(params):
+            results = inferred if self.multiple_results else [inferred]
+            if type(inferred) is not AxesDiffer and results:
+                forbidden_collectives.check_divided(self.name, avals, results)
         return inferred
 
     @final

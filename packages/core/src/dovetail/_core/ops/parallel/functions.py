@@ -33,7 +33,7 @@ from dovetail._core.ops.parallel.ragged import checked_operands, ragged_all_to_a
 from dovetail._core.ops.parallel.reductions import pmax_p, pmin_p, sum_over
 from dovetail._core.ops.shape.dimensions import canonical_dimension
 from dovetail._core.ops.shape.reshaping import add_dimensions, squeeze_dimensions
-from dovetail._core.trace.forbidden_collectives import axes_to_collect, check_manual
+from dovetail._core.trace.forbidden_collectives import check_manual
 from dovetail._core.trace.named_axes import NamedAxis, lookup
 from dovetail._core.trace.primitive import Primitive
 
@@ -44,6 +44,13 @@ IndexGroups = Sequence[Sequence[int]] | None
 
 def _size(axes: Sequence[NamedAxis]) -> int:
     return math.prod(axis.size for axis in axes)
+
+
+def _axes_to_collect(names: Any, function: str) -> tuple[NamedAxis, ...]:
+    """`lookup` for a function whose devices communicate along the axes."""
+    axes = lookup(names, function)
+    check_manual(function, [axis.name for axis in axes])
+    return axes
 
 
 def _names(axes: Sequence[NamedAxis]) -> tuple[AxisName, ...]:
@@ -138,7 +145,7 @@ def pmean(x: PyTree, axis_name: AxisName, *, axis_index_groups: IndexGroups = No
         >>> dt.vmap(lambda x: x - lax.pmean(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))
         Array([-1.,  1.], dtype=float32)
     """
-    axes = axes_to_collect(axis_name, "lax.pmean")
+    axes = _axes_to_collect(axis_name, "lax.pmean")
     groups = _groups(axis_index_groups, _size(axes), "pmean")
     count = _size(axes) if groups is None else len(groups[0])
 
@@ -208,7 +215,7 @@ def pmin(x: PyTree, axis_name: AxisName, *, axis_index_groups: IndexGroups = Non
 def _extreme(
     primitive: Primitive, x: PyTree, axis_name: AxisName, index_groups: IndexGroups
 ) -> PyTree:
-    axes = axes_to_collect(axis_name, f"lax.{primitive.name}")
+    axes = _axes_to_collect(axis_name, f"lax.{primitive.name}")
     groups = _groups(index_groups, _size(axes), primitive.name)
     names, manual = _names(axes), typed_axes(axes)
 
@@ -258,7 +265,7 @@ def all_gather(
     if to not in ("varying", "invarying"):
         hint = "; reduced axes are not supported yet" if to == "reduced" else ""
         raise ValueError(f"lax.all_gather: to is 'varying' or 'invarying', got {to!r}{hint}")
-    axes = axes_to_collect(axis_name, "lax.all_gather")
+    axes = _axes_to_collect(axis_name, "lax.all_gather")
     groups = _groups(axis_index_groups, _size(axes), "all_gather")
     if to == "invarying" and groups is not None:
         raise ValueError(
@@ -328,7 +335,7 @@ def psum_scatter(
         >>> print(dt.vmap(lambda row: lax.psum_scatter(row, "i"), axis_name="i")(x))
         [2. 4.]
     """
-    axes = axes_to_collect(axis_name, "lax.psum_scatter")
+    axes = _axes_to_collect(axis_name, "lax.psum_scatter")
     groups = _groups(axis_index_groups, _size(axes), "psum_scatter")
     count = _size(axes) if groups is None else len(groups[0])
 
@@ -397,7 +404,7 @@ def all_to_all(
         >>> dt.vmap(lambda row: lax.all_to_all(row, "i", 0, 0), axis_name="i")(x).tolist()
         [[0, 2], [1, 3]]
     """
-    axes = axes_to_collect(axis_name, "lax.all_to_all")
+    axes = _axes_to_collect(axis_name, "lax.all_to_all")
     groups = _groups(axis_index_groups, _size(axes), "all_to_all")
     count = _size(axes) if groups is None else len(groups[0])
     names = _names(axes)
@@ -496,7 +503,7 @@ def ragged_all_to_all(
         [[1 2 4 0]
          [3 5 6 0]]
     """
-    axes = axes_to_collect(axis_name, "lax.ragged_all_to_all")
+    axes = _axes_to_collect(axis_name, "lax.ragged_all_to_all")
     groups = _groups(axis_index_groups, _size(axes), "ragged_all_to_all")
     count = _size(axes) if groups is None else len(groups[0])
     numbers = {
@@ -543,7 +550,7 @@ def ppermute(x: PyTree, axis_name: AxisName, perm: Sequence[tuple[int, int]]) ->
         >>> print(dt.vmap(shift, axis_name="i")(jnp.array([5, 6, 7])))
         [0 5 6]
     """
-    axes = axes_to_collect(axis_name, "lax.ppermute")
+    axes = _axes_to_collect(axis_name, "lax.ppermute")
     size = _size(axes)
     try:
         pairs = tuple([(int(source), int(target)) for source, target in perm])
@@ -641,7 +648,7 @@ def pbroadcast(x: PyTree, axis_name: AxisName, source: int) -> PyTree:
         >>> print(dt.vmap(lambda x: lax.pbroadcast(x, "i", 1), axis_name="i")(jnp.arange(3)))
         [1 1 1]
     """
-    axes = axes_to_collect(axis_name, "lax.pbroadcast")
+    axes = _axes_to_collect(axis_name, "lax.pbroadcast")
     if len(axes) != 1:
         raise ValueError(f"lax.pbroadcast: axis_name is one axis, got {axis_name!r}")
     if not 0 <= source < axes[0].size:
