@@ -41,8 +41,8 @@ _SHARE: Final = xla_client.HostBufferSemantics.ZERO_COPY
 #: are in between of the time so far.
 _PAUSES: Final = (1e-5, 1e-3, 0.02)
 #: Seconds until what waits for a process that has died gets an error, where the backend can end
-#: that; and those that computations on this process's own devices may take, which most often do not
-#: depend on others.
+#: that; and those that computations on this process's own devices have after a death, most of which
+#: do not depend on others.
 _LATEST: Final = 10.0
 #: Seconds until a death is known after the connection to the process has gone.
 _NEWS: Final = 3.0
@@ -195,7 +195,8 @@ def _watch(buffer: Any) -> None:
         since = since or now
         place = buffer._sharding
         if is_local(place):
-            if now - since > _LATEST:
+            # It may stand behind what waits for others.
+            if now - since > _LATEST and not group.disconnect():
                 group.check()
             continue
         if not apart and now - since > group.GRACE:

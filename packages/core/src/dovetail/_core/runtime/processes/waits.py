@@ -16,12 +16,8 @@ from typing import Any, Final
 
 __all__ = ["Call", "Exchange", "exchange", "forget", "may_last", "state"]
 
-#: How many calls are remembered, to name the first one that differs.
+#: How many calls are remembered: more than can be under way, and to name the first that differs.
 _REMEMBERED: Final = 64
-
-
-def _unknown() -> None:
-    return None
 
 
 class Exchange:
@@ -31,30 +27,34 @@ class Exchange:
         members: the numbers of the processes that have the devices.
         count: how many calls there were.
         recent: the programs of the latest ones, in words.
-        latest: for each thread that calls, a function that returns the first result of its latest
-            call, or None if it is not known; None during the call.
+        calling: the threads that are in a call.
+        results: for each thread that has made calls, functions that return the first result of
+            each of the latest ones, or None if it is not known any more.
     """
 
-    __slots__ = ("count", "latest", "members", "recent")
+    __slots__ = ("calling", "count", "members", "recent", "results")
 
     def __init__(self, members: frozenset[int]) -> None:
         self.members = members
         self.count = 0
         self.recent: deque[str] = deque(maxlen=_REMEMBERED)
-        self.latest: dict[int, Callable[[], Any] | None] = {}
+        self.calling: set[int] = set()
+        self.results: dict[int, deque[Callable[[], Any]]] = {}
 
     def state(self) -> str:
         """Whether devices are ``"busy"``, ``"idle"``, or neither is known."""
-        known = "idle"
-        for find in list(self.latest.values()):
-            if find is None:
-                return "busy"
-            result = find()
-            if result is None or result.is_deleted():
-                known = "unknown"
-            elif not result.is_ready():
-                return "busy"
-        return known
+        if self.calling:
+            return "busy"
+        found = [[_state(find()) for find in list(made)] for made in list(self.results.values())]
+        if any("busy" in states for states in found):
+            return "busy"
+        return "unknown" if any(states[-1:] == ["unknown"] for states in found) else "idle"
+
+
+def _state(result: Any) -> str:
+    if result is None or result.is_deleted():
+        return "unknown"
+    return "idle" if result.is_ready() else "busy"
 
 
 _exchanges: Final[dict[tuple[int, ...], Exchange]] = {}
@@ -79,7 +79,7 @@ class Call:
         small: whether the first result may be kept, to know when it has been computed.
     """
 
-    __slots__ = ("_made", "_small", "_text", "_thread", "results")
+    __slots__ = ("_before", "_made", "_small", "_text", "_thread", "results")
 
     def __init__(self, made: Exchange, text: str, small: bool) -> None:
         self._made = made
@@ -93,16 +93,19 @@ class Call:
         made = self._made
         made.count += 1
         made.recent.append(self._text)
-        made.latest[self._thread] = None
+        made.calling.add(self._thread)
         return self
 
     def __exit__(self, *error: object) -> None:
-        latest = self._made.latest
+        made = self._made
+        made.calling.discard(self._thread)
         if not self.results:
-            latest.pop(self._thread, None)
             return
         result = self.results[0]
-        latest[self._thread] = (lambda: result) if self._small else weakref.ref(result)
+        results = made.results.setdefault(self._thread, deque(maxlen=_REMEMBERED))
+        results.append((lambda: result) if self._small else weakref.ref(result))
+        while len(results) > 1 and _state(results[0]()) != "busy":
+            results.popleft()
 
 
 def may_last(numbers: Set[int]) -> bool:
@@ -122,7 +125,7 @@ def state() -> Mapping[str, Any]:
             "recent": list(made.recent),
         }
         for devices, made in list(_exchanges.items())
-        if made.latest
+        if made.results or made.calling
     }
 
 
