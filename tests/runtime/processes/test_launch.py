@@ -74,13 +74,14 @@ def test_restarts(tmp_path, restarts, status):
     program = tmp_path / "program.py"
     program.write_text(
         "import os, pathlib, sys, time\n"
-        "number = os.environ['DOVETAIL_PROCESS_ID']\n"
-        "path = pathlib.Path(__file__).with_name('starts ' + number)\n"
-        "path.write_text(path.read_text() + 'x' if path.exists() else 'x')\n"
-        "starts = len(path.read_text())\n"
-        "print('start', starts, os.environ['DOVETAIL_COORDINATOR_ADDRESS'])\n"
-        "if starts < 3 and number == '1': sys.exit(3 + starts)\n"
-        "time.sleep(0 if starts == 3 else 60)\n"
+        "path = pathlib.Path(__file__).with_name('starts')\n"
+        "starts = len(path.read_text()) if path.exists() else 0\n"
+        "if os.environ['DOVETAIL_PROCESS_ID'] == '1':\n"
+        "    path.write_text('x' * (starts + 1))\n"
+        "    print('start', starts + 1, os.environ['DOVETAIL_COORDINATOR_ADDRESS'])\n"
+        "    sys.exit(4 + starts if starts < 2 else 0)\n"
+        "while not path.exists() or len(path.read_text()) < 3:\n"
+        "    time.sleep(0.05)\n"
     )
     words = ["launch", "-n", "2", "--restarts", str(restarts), str(program)]
     ended = subprocess.run(
