@@ -458,6 +458,21 @@ def test_primitives_of_others_have_the_rule() -> None:
         each_row.bind(K)
 
 
+def test_gradients_without_a_current_mesh() -> None:
+    """Where no array says which devices the mesh has, a gradient is on one of them."""
+    found = dt.grad(lambda a: (a @ np.ones((4, 3), np.float32)).sum())(A)
+    np.testing.assert_array_equal(found, np.full((8, 4), 3))
+    found = dt.jit(dt.grad(lambda a: (a @ np.ones((4, 3), np.float32)).sum()))(A)
+    assert str(dt.typeof(found)) == "float32[8@x,4]"
+
+
+def test_meshes_that_differ() -> None:
+    other = dt.device_put(np.asarray(A), NamedSharding(dt.make_mesh((4,), ("z",)), P("z")))
+    for function in (jnp.add, dt.jit(jnp.add)):
+        with pytest.raises(ShardingTypeError, match=r"different meshes, 'x': 2, 'y': 2 and 'z': 4"):
+            function(A, other)
+
+
 def test_typeof() -> None:
     aval = dt.typeof(C)
     assert str(aval) == "float32[8@x,4@y]"

@@ -395,7 +395,8 @@ def smap(
         f: function of arrays and pytrees of them; without it, a decorator is returned.
         in_axes: the dimension of the arguments that is divided over the axis: an integer for all,
             or a tuple with an entry for each (an integer, None for what all devices get whole, or a
-            pytree of them that is a prefix of the argument).
+            pytree of them that is a prefix of the argument). By default the types of the arguments
+            say it, if the axis is of the type `Explicit`.
         out_axes: the dimension along which parts of results are joined, as a prefix of the result;
             None for what is the same on all devices.
         axis_name: the axis of the mesh of `dovetail.set_mesh`.

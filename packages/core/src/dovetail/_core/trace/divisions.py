@@ -184,12 +184,16 @@ def mesh_of(name: str, avals: Sequence[Any]) -> AbstractMesh:
         mesh = aval.division.mesh
         if found is not None and mesh.shape_tuple != found.shape_tuple:
             raise ShardingTypeError(
-                f"{name}: operands are divided over different meshes, {found} and {mesh}{_line()}. "
-                "Move one of them with dovetail.device_put(x, sharding)"
+                f"{name}: operands are divided over different meshes, {_shown(found)} and "
+                f"{_shown(mesh)}{_line()}. Move one of them with dovetail.device_put(x, sharding)"
             )
         found = mesh
     assert found is not None
     return found
+
+
+def _shown(mesh: AbstractMesh) -> str:
+    return ", ".join(f"{name!r}: {size}" for name, size in mesh.shape_tuple)
 
 
 def divided_results(

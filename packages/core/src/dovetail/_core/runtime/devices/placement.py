@@ -143,8 +143,8 @@ class Placement:
 def on_mesh_of_one(sharding: Any, aval: Any) -> Any:
     """The sharding of a result on one device, over the mesh that its type speaks of."""
     divided = aval.division
-    if divided is None or type(sharding) is not SingleDeviceSharding:
-        return sharding
+    if divided is None or divided.mesh.size > 1 or type(sharding) is not SingleDeviceSharding:
+        return sharding  # of a larger mesh, no operand says which devices it has
     own = divided.mesh
     devices = np.empty(own.axis_sizes, object)
     devices.fill(sharding._device)
