@@ -1,7 +1,7 @@
 """The argument `out_sharding`: how the result of a function is divided over devices.
 
-Functions whose primitive has a parameter for it compute by `dividing`, so that the compiler divides
-the computation; all others by `divided`.
+Functions whose primitive has a parameter for it give it `asked_division`, so that the compiler
+divides the computation, and pass the result to `placed`; all others compute by `divided`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dovetail._core.ops.calls.sharding_constraint import constrain
 from dovetail._core.trace.current_mesh import current_mesh, get_abstract_mesh
 from dovetail._core.trace.divisions import lenient
 
-__all__ = ["asked_division", "divided", "dividing", "placed"]
+__all__ = ["asked_division", "divided", "placed"]
 
 
 def asked_division(
@@ -68,33 +68,6 @@ def asked_division(
         return None
     dims = [tuple([axis for axis in axes_of(entry) if axis in explicit]) for entry in entries]
     return asked(mesh, (*dims, *[()] * (rank - len(dims))))
-
-
-def dividing(
-    function: str,
-    sharding: Any,
-    shape: Sequence[int] | int,
-    bind: Callable[[Division | None], Any],
-    argument: str = "out_sharding",
-) -> Any:
-    """The result of a primitive that has a parameter for what the argument asks.
-
-    Args:
-        function: the name of the user's function, for messages.
-        sharding: a `PartitionSpec` over the current mesh, a `NamedSharding`, or None.
-        shape: the shape of the result; or its rank, if the primitive checks the shape.
-        bind: binds the primitive with the parameter.
-        argument: the name of the argument.
-
-    Raises:
-        TypeError: it is none of these.
-        ValueError: the result cannot be divided so, there is no current mesh, or the mesh lacks an
-            axis.
-    """
-    if sharding is None:
-        return bind(None)
-    result = bind(asked_division(function, sharding, shape, argument))
-    return placed(function, result, sharding, argument)
 
 
 def placed(function: str, result: Any, sharding: Any, argument: str = "out_sharding") -> Any:

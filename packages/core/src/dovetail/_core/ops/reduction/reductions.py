@@ -20,7 +20,7 @@ from dovetail._core.basis.structural import (
     reduced_labels,
 )
 from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval, shape_of
-from dovetail._core.ops.calls.out_sharding import divided, dividing
+from dovetail._core.ops.calls.out_sharding import asked_division, divided, placed
 from dovetail._core.ops.elementwise.arithmetic import div_p
 from dovetail._core.ops.elementwise.comparison import eq_p
 from dovetail._core.ops.shape.dimensions import (
@@ -476,12 +476,9 @@ def reduce_sum(
         )
     check_sum(aval)
     dims = canonical_dimensions(axes, aval.ndim, "reduce_sum", "axes")
-    return dividing(
-        "lax.reduce_sum",
-        out_sharding,
-        aval.ndim - len(dims),
-        lambda division: structural.reduce_sum_p.bind(x, axes=dims, out_sharding=division),
-    )
+    wanted = asked_division("lax.reduce_sum", out_sharding, aval.ndim - len(dims))
+    summed = structural.reduce_sum_p.bind(x, axes=dims, out_sharding=wanted)
+    return placed("lax.reduce_sum", summed, out_sharding)
 
 
 def reduce_prod(operand: ArrayLike, axes: Sequence[int]) -> Array:

@@ -15,7 +15,7 @@ from dovetail._core.basis.operands import as_operand, make_literal
 from dovetail._core.basis.structural import broadcast_in_dim_p
 from dovetail._core.ir.avals import aval_of, make_aval
 from dovetail._core.ir.jaxpr import Literal
-from dovetail._core.ops.calls.out_sharding import dividing, placed
+from dovetail._core.ops.calls.out_sharding import asked_division, placed
 from dovetail._core.ops.calls.sharding_constraint import constrain
 from dovetail._core.ops.shape.dimensions import canonical_dimension, canonical_shape
 from dovetail._core.trace.primitive import primitive
@@ -137,12 +137,9 @@ def broadcasted_iota(
     sizes = canonical_shape(shape, "broadcasted_iota")
     target = dtypes.check_user_dtype(dtype, "lax.broadcasted_iota")
     along = canonical_dimension(dimension, len(sizes), "broadcasted_iota", "dimension")
-    return dividing(
-        "lax.broadcasted_iota",
-        out_sharding,
-        sizes,
-        lambda division: iota_p.bind(dtype=target, shape=sizes, dimension=along, sharding=division),
-    )
+    wanted = asked_division("lax.broadcasted_iota", out_sharding, sizes)
+    made = iota_p.bind(dtype=target, shape=sizes, dimension=along, sharding=wanted)
+    return placed("lax.broadcasted_iota", made, out_sharding)
 
 
 def _converted(function: str, value: Any, dtype: Any, weak_type: bool = False) -> Any:
@@ -238,15 +235,9 @@ def _placed(function: str, made: Any, sharding: Any) -> Any:
 def _filled(function: str, sizes: Shape, value: Any, sharding: Any) -> Any:
     if hasattr(sharding, "shard_shape") and not hasattr(sharding, "spec"):
         return _placed(function, _filled(function, sizes, value, None), sharding)
-    return dividing(
-        function,
-        sharding,
-        sizes,
-        lambda division: broadcast_in_dim_p.bind(
-            value, shape=sizes, broadcast_dimensions=(), sharding=division
-        ),
-        "sharding",
-    )
+    wanted = asked_division(function, sharding, sizes, "sharding")
+    made = broadcast_in_dim_p.bind(value, shape=sizes, broadcast_dimensions=(), sharding=wanted)
+    return placed(function, made, sharding, "sharding")
 
 
 def full_like(

@@ -15,7 +15,7 @@ from dovetail._core.basis import structural
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import Linear, is_linear, reduce_sum
 from dovetail._core.ir.avals import make_aval, shape_of
-from dovetail._core.ops.calls.out_sharding import dividing, placed
+from dovetail._core.ops.calls.out_sharding import asked_division, placed
 from dovetail._core.ops.shape.dimensions import (
     canonical_dimensions,
     canonical_shape,
@@ -211,14 +211,11 @@ def broadcast(
         return placed("lax.broadcast", x, out_sharding)
     shape = (*new, *shape_of(x))
     dims = tuple(range(len(new), len(shape)))
-    return dividing(
-        "lax.broadcast",
-        out_sharding,
-        shape,
-        lambda division: structural.broadcast_in_dim_p.bind(
-            x, shape=shape, broadcast_dimensions=dims, sharding=division
-        ),
+    wanted = asked_division("lax.broadcast", out_sharding, shape)
+    made = structural.broadcast_in_dim_p.bind(
+        x, shape=shape, broadcast_dimensions=dims, sharding=wanted
     )
+    return placed("lax.broadcast", made, out_sharding)
 
 
 def broadcast_in_dim(
@@ -258,14 +255,11 @@ def broadcast_in_dim(
     if len(set(dims)) == len(dims) == len(shape_of(x)) and list(dims) != sorted(dims):
         x = transpose(x, sorted(range(len(dims)), key=dims.__getitem__))
         dims = tuple(sorted(dims))
-    return dividing(
-        "lax.broadcast_in_dim",
-        out_sharding,
-        sizes,
-        lambda division: structural.broadcast_in_dim_p.bind(
-            x, shape=sizes, broadcast_dimensions=dims, sharding=division
-        ),
+    wanted = asked_division("lax.broadcast_in_dim", out_sharding, sizes)
+    made = structural.broadcast_in_dim_p.bind(
+        x, shape=sizes, broadcast_dimensions=dims, sharding=wanted
     )
+    return placed("lax.broadcast_in_dim", made, out_sharding)
 
 
 def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
@@ -435,14 +429,9 @@ def reshape(
             f"lax.reshape: an operand of shape {shape} has {prod(shape)} elements, new_sizes "
             f"{sizes} has {prod(sizes)}"
         )
-    return dividing(
-        "lax.reshape",
-        out_sharding,
-        sizes,
-        lambda division: structural.reshape_p.bind(
-            x, dimensions=None, new_sizes=sizes, sharding=division
-        ),
-    )
+    wanted = asked_division("lax.reshape", out_sharding, sizes)
+    made = structural.reshape_p.bind(x, dimensions=None, new_sizes=sizes, sharding=wanted)
+    return placed("lax.reshape", made, out_sharding)
 
 
 def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
