@@ -17,7 +17,7 @@ from dovetail import lax
 from dovetail._core.ir.avals import make_aval
 from dovetail._core.runtime.programs.partitioned import run_partitioned
 from dovetail.experimental.custom_partitioning import custom_partitioning
-from dovetail.sharding import Mesh, NamedSharding
+from dovetail.sharding import AxisType, Mesh, NamedSharding, auto_axes
 from dovetail.sharding import PartitionSpec as P
 from dovetail.testing.backend import BackendUnderTest
 
@@ -56,6 +56,28 @@ def test_programs_over_a_mesh(devices: Sequence[Any]) -> None:
     for shard in squares.addressable_shards:
         np.testing.assert_array_equal(np.asarray(shard.data), (x.T**2)[shard.index])
     np.testing.assert_array_equal(np.asarray(sums), x.sum(0))
+
+
+def test_types_over_a_mesh(devices: Sequence[Any]) -> None:
+    """Values are divided as types say over explicit axes, and as the compiler likes elsewhere."""
+    count = len(devices)
+    mesh = Mesh(devices, "d", axis_types=AxisType.Explicit)
+    x = np.arange(4 * count * count, dtype=np.float32).reshape(2 * count, 2 * count) % 5
+
+    def function(x: Any) -> tuple[Any, Any]:
+        turned = dt.reshard(lax.transpose(x, (1, 0)), P("d"))
+        product = auto_axes(lambda y: lax.dot(x, y), out_sharding=P(None, "d"))(turned)
+        return lax.mul(turned, turned), product
+
+    with dt.set_mesh(mesh):
+        rows = dt.device_put(x, P("d"))
+        squares, product = dt.jit(function)(rows)
+    name = str(x.dtype)
+    assert str(dt.typeof(squares)) == f"{name}[{2 * count}@d,{2 * count}]"
+    assert str(dt.typeof(product)) == f"{name}[{2 * count},{2 * count}@d]"
+    np.testing.assert_array_equal(np.asarray(squares), x.T**2)
+    for shard in product.addressable_shards:
+        np.testing.assert_array_equal(np.asarray(shard.data), (x @ x.T)[shard.index])
 
 
 def _ragged(x: Any) -> Any:
