@@ -23,7 +23,7 @@ from dovetail.testing.samples import all_samples, defined_primitives
 MESH = dt.make_mesh((2,), ("x",), devices=dt.devices()[:2])
 WIDE = {*INTEGERS_OF_64_BITS, np.dtype("float64"), np.dtype("complex128")}
 #: How many ways to divide operands are tried for each primitive.
-WAYS = 3
+WAYS = 2
 
 
 def _ways(samples: list[Sample]) -> Iterator[tuple[Sample, int, int]]:
