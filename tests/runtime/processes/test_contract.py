@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
+import dovetail_cpu.connections
 import dovetail_cpu.runtime
 import dovetail_cuda.runtime
 from dovetail._core.plugins.manager import PluginManager

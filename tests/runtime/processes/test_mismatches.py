@@ -12,7 +12,7 @@ def test_another_count(start):
     first, second = outputs(start("astray.py", 2, devices=2))
     text = (
         r"process 1 waits for call 4 over devices 0, 1, 2048, 2049, the program "
-        r"jit__lambda_(f32[8,8])"
+        r"jit__lambda_(f32[8@x,8])"
     )
     place = "process 0, which has made 3, waits at distributed.shutdown()"
     assert f"RuntimeWarning: distributed.shutdown: {text}" in first
