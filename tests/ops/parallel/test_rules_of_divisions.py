@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 import dovetail as dt
+from dovetail import lax
 from dovetail.errors import ShardingTypeError
-from dovetail.sharding import NamedSharding, PartitionSpec
+from dovetail.sharding import AxisType, NamedSharding, PartitionSpec
 from dovetail.testing.keys import as_argument, as_numpy
 from dovetail.testing.sample import INTEGERS_OF_64_BITS, Sample
 from dovetail.testing.samples import all_samples, defined_primitives
@@ -90,3 +91,30 @@ def test_one_operand_that_is_divided(
             np.testing.assert_allclose(
                 np.asarray(x).astype(wide), np.asarray(y).astype(wide), rtol=1e-3, atol=1e-3
             )
+
+
+@pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
+def test_slices_at_every_start(kind: AxisType) -> None:
+    """XLA before jaxlib 0.12 takes others where the result is divided and a start is too large."""
+    mesh = dt.make_mesh((2,), ("x",), (kind,), devices=dt.devices()[:2])
+    rows = NamedSharding(mesh, PartitionSpec("x"))
+    x = np.arange(8, dtype=np.float32)
+    divided = dt.device_put(x, rows)
+    taken = dt.jit(lambda x, i: lax.dynamic_slice(x, (i,), (4,)), out_shardings=rows)
+    put = dt.jit(lambda x, i: lax.dynamic_update_slice(x, x[:2] - 9, (i,)), out_shardings=rows)
+    for start in (-9, -1, 0, 3, 5, 7, 100):
+        i = min(max(start + 8 * (start < 0), 0), 4)
+        np.testing.assert_array_equal(taken(divided, np.int32(start)), x[i : i + 4])
+        j = min(max(start + 8 * (start < 0), 0), 6)
+        expected = np.concatenate([x[:j], x[:2] - 9, x[j + 2 :]])
+        np.testing.assert_array_equal(put(divided, np.int32(start)), expected)
+
+
+@pytest.mark.parametrize("config", [(-1, 0, 1), (-1, 3, 2), (-3, 0, 1), (-5, 9, 2), (-20, 30, 1)])
+def test_padding_that_cuts_a_hole(config: tuple[int, int, int]) -> None:
+    """XLA would end the process."""
+    mesh = dt.make_mesh((2,), ("x",), (AxisType.Auto,), devices=dt.devices()[:2])
+    x = np.arange(1, 9, dtype=np.float32)
+    divided = dt.device_put(x, NamedSharding(mesh, PartitionSpec("x")))
+    pad = dt.jit(lambda x: lax.pad(x, np.float32(0), [config]))
+    np.testing.assert_array_equal(pad(divided), pad(x))

@@ -270,13 +270,19 @@ class Builder(CollectiveBuilder):
         how = self.partitioning.sharding(axes, spec, physical.ndim)
         return self.op("sdy.sharding_constraint", [value], physical, {"sharding": how})
 
+    @property
+    def mistakes_slices(self) -> bool:
+        """Whether XLA takes or changes wrong slices of what is divided, as before jaxlib 0.12."""
+        spread = self.partitioning is not None and self.manual is None
+        return spread and JAXLIB_VERSION < (0, 12)
+
     def kept_apart(self, value: Value, physical: Any) -> Value:
         """The operand of an update of slices, in a program over several devices.
 
-        XLA before jaxlib 0.12 changes wrong elements where it merges the slice that is the part of
+        XLA changes wrong elements where it merges the slice that is the part of
         a device with the slice that is updated.
         """
-        if self.partitioning is None or self.manual is not None or JAXLIB_VERSION >= (0, 12):
+        if not self.mistakes_slices:
             return value
         (value,) = self.optimization_barrier([value], [physical])
         return value

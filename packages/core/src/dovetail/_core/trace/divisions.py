@@ -293,13 +293,10 @@ def refuse_unruled(name: str, avals: Sequence[Any]) -> None:
     if _given_up():
         return
     number = next(i for i, a in enumerate(avals) if a.division is not None)
-    axes = avals[number].division.dims
-    d = next(i for i, own in enumerate(axes) if own)
     _raise(
         name,
         f"it does not say how its results are divided, and {_operand(avals, number)}",
-        f"Make it whole before: {_resharded(avals, number, range(len(axes)))}",
-        axes[d],
+        f"Make it whole before: {_resharded(avals, number, range(avals[number].ndim))}",
     )
 
 
@@ -333,7 +330,7 @@ def _entries(dims: Dims) -> list[Any]:
     return [None if not axes else axes[0] if len(axes) == 1 else axes for axes in dims]
 
 
-def _raise(name: str, what: str, advice: str, axes: Axes = ()) -> NoReturn:
+def _raise(name: str, what: str, advice: str) -> NoReturn:
     raise ShardingTypeError(f"{name}: {what}{_line()}. {advice}")
 
 

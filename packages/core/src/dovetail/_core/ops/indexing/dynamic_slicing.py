@@ -252,11 +252,8 @@ class DynamicUpdateSlice(Primitive):
 
 
 def _limited(context: Builder, indices: Sequence[Any], sizes: Shape) -> Sequence[Any]:
-    """Start indices from which a slice is within the operand, where jaxlib 0.10 does not see to it.
-
-    It takes another slice where the result is divided over devices.
-    """
-    if context.partitioning is None:
+    """Start indices from which a slice is within the operand, where XLA does not see to it."""
+    if not context.mistakes_slices:
         return indices
     operand, avals = context.avals_in[0], context.avals_in[-len(indices) :]
     limited = []

@@ -234,8 +234,9 @@ class _EagerPrimitive:
 
 
 @caches.lru_cache(maxsize=8192)
-def _eager_primitive(primitive: Primitive, key: Any, types: Any) -> Any:
-    return _EagerPrimitive(primitive, _Params(dict(key)), None).compiled
+def _eager_primitive(primitive: Primitive, key: Any, types: Any, leniently: bool) -> Any:
+    own: dict[Any, Any] | None = {} if leniently else None
+    return _EagerPrimitive(primitive, _Params(dict(key)), own).compiled
 
 
 # The functions of primitives without parameters.
@@ -251,14 +252,14 @@ def apply_primitive(primitive: Primitive, args: Sequence[Any], params: dict[str,
         args: arrays, NumPy values, literals.
         params: its parameters.
     """
-    if is_lenient() and any(_is_divided(arg) for arg in args):
-        return _leniently(primitive, args, params)
-    compiled = None if params else _plain.get(primitive)
+    # What a backward pass gives up is an error elsewhere: it has programs of its own.
+    leniently = is_lenient() and any(map(_is_divided, args))
+    compiled = None if params or leniently else _plain.get(primitive)
     if compiled is None:
         evaluate = getattr(primitive, "evaluate", None)
         if evaluate is not None:
             return evaluate(*args, **params)
-        compiled = _compiled_primitive(primitive, params)
+        compiled = _compiled_primitive(primitive, params, leniently)
     return compiled(*[literal_value(arg) if type(arg) is Literal else arg for arg in args])
 
 
@@ -266,28 +267,11 @@ def _is_divided(arg: Any) -> bool:
     return type(arg) is Array and arg.aval.division is not None
 
 
-def _leniently(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
-    """Evaluate a primitive in a backward pass: the program may be an error elsewhere."""
-    evaluate = getattr(primitive, "evaluate", None)
-    if evaluate is not None:
-        return evaluate(*args, **params)
-    key = (primitive, tuple(params.items()), tuple([type(value) for value in params.values()]))
-    try:
-        compiled = _lenient_primitive(*key)
-    except TypeError as error:
-        if "unhashable" not in str(error):
-            raise
-        compiled = _EagerPrimitive(primitive, _Unhashable(params), {}).evaluate
-    return compiled(*[literal_value(arg) if type(arg) is Literal else arg for arg in args])
-
-
-@caches.lru_cache(maxsize=1024)
-def _lenient_primitive(primitive: Primitive, key: Any, types: Any) -> Any:
-    return _EagerPrimitive(primitive, _Params(dict(key)), {}).compiled
-
-
-def _compiled_primitive(primitive: Primitive, params: dict[str, Any]) -> Callable[..., Any]:
-    key = (primitive, tuple(params.items()), tuple([type(value) for value in params.values()]))
+def _compiled_primitive(
+    primitive: Primitive, params: dict[str, Any], leniently: bool
+) -> Callable[..., Any]:
+    types = tuple([type(value) for value in params.values()])
+    key = (primitive, tuple(params.items()), types, leniently)
     try:
         hash(key)
     except TypeError as error:
@@ -301,7 +285,7 @@ def _compiled_primitive(primitive: Primitive, params: dict[str, Any]) -> Callabl
             compiled = holder.memory[key] = _EagerPrimitive(primitive, _Params(params), {}).compiled
         return compiled  # type: ignore[no-any-return]
     compiled = _eager_primitive(*key)
-    if not params:
+    if not params and not leniently:
         _plain[primitive] = compiled
     return compiled  # type: ignore[no-any-return]
 
