@@ -25,6 +25,7 @@ from dovetail import ref as ref
 from dovetail import scipy as scipy
 from dovetail import sharding as sharding
 from dovetail import stages as stages
+from dovetail import test_util as test_util
 from dovetail import tree as tree
 from dovetail import tree_util as tree_util
 from dovetail import typing as typing

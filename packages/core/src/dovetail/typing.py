@@ -7,6 +7,10 @@ Example:
     >>> def double(x: ArrayLike) -> Array: ...
 """
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
+import numpy as _np
+
 from dovetail._core.base.typing import ArrayLike as ArrayLike
 from dovetail._core.base.typing import AxisLike as AxisLike
 from dovetail._core.base.typing import Device as Device
@@ -26,6 +30,10 @@ from dovetail._core.base.typing import SupportsShape as SupportsShape
 from dovetail._core.runtime.arrays.array import Array as Array
 from dovetail._core.runtime.devices.layout import Format as Format
 from dovetail._core.runtime.devices.sharding import Sharding as Sharding
+
+if not _TYPE_CHECKING:
+    # Of classes alone, for those who check types while a program runs.
+    ArrayLike = Array | _np.ndarray | _np.bool_ | _np.number | bool | int | float | complex
 
 __all__ = [
     "Array",

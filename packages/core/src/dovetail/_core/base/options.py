@@ -43,7 +43,7 @@ _GROUP_VARIABLES: Final = frozenset(
     )
 )
 # What begins with these belongs to plug-ins and to the project's own tools.
-_FOREIGN_PREFIXES: Final = ("DOVETAIL_PLUGIN_", "DOVETAIL_TESTING_")
+_FOREIGN_PREFIXES: Final = ("DOVETAIL_AS_JAX", "DOVETAIL_PLUGIN_", "DOVETAIL_TESTING_")
 
 
 class _Missing:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, ClassVar, Final, Literal, NoReturn, final
+from typing import Any, ClassVar, Final, Literal, NoReturn, TypeVar, final
 
 from dovetail._core.base import caches
 from dovetail._core.base.errors import MissingRuleError
@@ -39,6 +39,7 @@ OPTIONAL_RULES: Final = (
 )
 
 KeyUse = Literal["moves", "derives", "consumes"]
+F = TypeVar("F", bound=Callable[..., Any])
 
 _registry: Final[dict[str, Primitive]] = {}
 # The namespace of the module that has defined each of them.
@@ -480,6 +481,7 @@ class RuntimePrimitive(Primitive):
             shown_params={} if shown_params is None else shown_params,
         )
         self._rules: dict[str, Callable[..., Any]] = {}
+        self.evaluate: Callable[..., Any] | None = None
         super().__init__()
 
     def define(self, rule: str, function: Callable[..., Any] | None = None) -> Any:
@@ -505,6 +507,31 @@ class RuntimePrimitive(Primitive):
 
     def has_rule(self, rule: str) -> bool:
         return rule in self._rules
+
+    def def_impl(self, function: F) -> F:
+        """Set what evaluates the primitive on arrays; without it, its lowering is compiled.
+
+        Args:
+            function: takes the operands and the parameters.
+        """
+        self.evaluate = function
+        return function
+
+    def def_abstract_eval(self, function: F) -> F:
+        """Set the rule `abstract`, as `define` does; usable as a decorator."""
+        self.define("abstract", function)
+        return function
+
+    def def_effectful_abstract_eval(self, function: F) -> F:
+        """Set the rules `abstract` and `effects` by one function.
+
+        Args:
+            function: maps types of operands to the type of the result (a list for several), and a
+                set of side effects.
+        """
+        self.define("abstract", lambda *avals, **params: function(*avals, **params)[0])
+        self.define("effects", lambda *avals, **params: frozenset(function(*avals, **params)[1]))
+        return function
 
 
 def primitive(name: str) -> Primitive:

@@ -26,6 +26,8 @@ class Zero:
         """The zero tangent at a primal value."""
         return cls(aval_of(primal).tangent())
 
+    from_primal_value = of
+
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of the tangent."""

@@ -1,0 +1,193 @@
+"""The import hook: modules and metadata of `jax`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.metadata import Distribution, DistributionFinder
+from importlib.util import find_spec, spec_from_file_location
+from os import PathLike
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+from dovetail._core.alias.missing import note_missing
+
+_MODULES: Final = Path(__file__).parent / "modules"
+#: Modules under a second name, most of them places where JAX defines what others re-export.
+_SAME: Final = {
+    "jax._src.api_util": "jax.api_util",
+    "jax._src.custom_batching": "jax.custom_batching",
+    "jax._src.custom_derivatives": "jax.custom_derivatives",
+    "jax._src.debugging": "jax.debug",
+    "jax._src.flatten_util": "jax.flatten_util",
+    "jax._src.interpreters": "jax.interpreters",
+    "jax._src.interpreters.ad": "jax.interpreters.ad",
+    "jax._src.interpreters.batching": "jax.interpreters.batching",
+    "jax._src.interpreters.mlir": "jax.interpreters.mlir",
+    "jax._src.interpreters.partial_eval": "jax.interpreters.partial_eval",
+    "jax._src.interpreters.pxla": "jax.interpreters.pxla",
+    "jax._src.interpreters.xla": "jax.interpreters.xla",
+    "jax._src.lax.lax": "jax.lax",
+    "jax._src.linear_util": "jax.extend.linear_util",
+    "jax._src.numpy": "jax.numpy",
+    "jax._src.random": "jax.random",
+    "jax._src.sharding_impls": "jax.sharding",
+    "jax._src.stages": "jax.stages",
+    "jax._src.tree_util": "jax.tree_util",
+    "jax._src.typing": "jax.typing",
+}
+
+
+def _own_file(name: str) -> Path | None:
+    """The file of a module of `jax` that is not simply a module of dovetail."""
+    below = _MODULES.joinpath(*name.split(".")[1:])
+    for file in (below / "__init__.py", below.with_suffix(".py")):
+        if (below != _MODULES and file.is_file()) or file == _MODULES / "__init__.py":
+            return file
+    return None
+
+
+def _original(name: str) -> str | None:
+    """The name of dovetail's module for a module of `jax`; None if there is none."""
+    public = "dovetail" + name.removeprefix("jax")
+    if any(part.startswith("_") for part in public.split(".")):
+        return None
+    try:
+        return public if find_spec(public) is not None else None
+    except ModuleNotFoundError:
+        return None
+
+
+class AliasFinder(MetaPathFinder):
+    """Finds `jax` and all modules below it, and the distribution `jax`.
+
+    Args:
+        version: the version that `jax` says it has.
+    """
+
+    def __init__(self, version: str) -> None:
+        self.version = version
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """The module of a name, None if it is not below `jax`.
+
+        Raises:
+            ModuleNotFoundError: JAX may have such a module, and there is none here.
+        """
+        if fullname != "jax" and not fullname.startswith("jax."):
+            return None
+        file = _own_file(fullname)
+        if file is not None:
+            loader = _OwnLoader(fullname, str(file))
+            folder = [str(file.parent)] if file.name == "__init__.py" else None
+            return spec_from_file_location(
+                fullname, file, loader=loader, submodule_search_locations=folder
+            )
+        original = _SAME.get(fullname) or _original(fullname)
+        if original is None:
+            raise ModuleNotFoundError(note_missing(fullname), name=fullname)
+        return ModuleSpec(fullname, _OriginalLoader(original), is_package=True)
+
+    def find_distributions(
+        self, context: DistributionFinder.Context | None = None
+    ) -> Iterator[Distribution]:
+        """The distribution `jax`, for those who ask for its version."""
+        if context is not None and context.name in ("jax", None):
+            yield _Metadata(self.version)
+
+
+class _OriginalLoader(Loader):
+    """Gives a module of dovetail under its name in `jax`: one module, two names."""
+
+    def __init__(self, original: str) -> None:
+        self.original = original
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        # What is found here after execution is what the import gives.
+        original = import_module(self.original)
+        sys.modules[module.__name__] = original
+        _report_missing(original, module.__name__)
+
+
+class _OwnLoader(SourceFileLoader):
+    """Executes a file below `modules`; names that it lacks are those of dovetail's module."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        super().exec_module(module)
+        name = module.__name__
+        original = _original(name)
+        own: Callable[[str], Any] | None = vars(module).get("__getattr__")
+
+        def load(attribute: str) -> Any:
+            if own is not None:
+                try:
+                    return own(attribute)
+                except AttributeError:
+                    pass
+            below = f"{name}.{attribute}"
+            if _own_file(below) is not None or below in _SAME:
+                return import_module(below)
+            if original is not None:
+                try:
+                    return getattr(import_module(original), attribute)
+                except AttributeError:
+                    pass
+            if not attribute.startswith("__"):
+                raise AttributeError(note_missing(below), name=attribute, obj=module)
+            raise AttributeError(
+                f"module {name!r} has no attribute {attribute!r}", name=attribute, obj=module
+            )
+
+        def names() -> list[str]:
+            found = {n for n in vars(module) if n not in ("load", "names")}
+            if original is not None:
+                found.update(dir(import_module(original)))
+            return sorted(found)
+
+        vars(module).update(__getattr__=load, __dir__=names)
+
+
+def _report_missing(module: ModuleType, name: str) -> None:
+    """Have a module of dovetail's note the names that it is asked for in vain."""
+    own = vars(module).get("__getattr__")
+    if getattr(own, "reports_for", None) is not None:
+        return
+
+    def load(attribute: str) -> Any:
+        try:
+            if own is not None:
+                return own(attribute)
+        except AttributeError:
+            if not attribute.startswith("__"):
+                note_missing(f"{name}.{attribute}")
+            raise
+        if not attribute.startswith("__"):
+            note_missing(f"{name}.{attribute}")
+        raise AttributeError(
+            f"module {module.__name__!r} has no attribute {attribute!r}", name=attribute, obj=module
+        )
+
+    vars(load)["reports_for"] = name
+    vars(module)["__getattr__"] = load
+
+
+class _Metadata(Distribution):
+    """The metadata of the distribution `jax`, as far as programs ask for it."""
+
+    def __init__(self, version: str) -> None:
+        self._text = f"Metadata-Version: 2.1\nName: jax\nVersion: {version}\n"
+
+    def read_text(self, filename: str) -> str | None:
+        return self._text if filename == "METADATA" else None
+
+    def locate_file(self, path: str | PathLike[str]) -> Any:
+        return Path(path)

@@ -1,0 +1,1 @@
+"""The module `jax._src.dispatch`."""

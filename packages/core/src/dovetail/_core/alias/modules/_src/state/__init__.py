@@ -1,0 +1,1 @@
+"""The package `jax._src.state`."""

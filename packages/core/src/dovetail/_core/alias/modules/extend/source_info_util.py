@@ -1,0 +1,1 @@
+"""The module `jax.extend.source_info_util`."""

@@ -1,0 +1,1 @@
+"""The package `jax.interpreters`: the rules of primitives."""

@@ -1,0 +1,3 @@
+"""The module `jax.lib.xla_extension`."""
+
+from dovetail.errors import JaxRuntimeError as JaxRuntimeError
