@@ -40,8 +40,8 @@ def activate(version: str | None = None) -> None:
             return
     if "jax" in sys.modules:
         raise ImportError(
-            "jax itself was imported before dovetail.as_jax, and one process cannot have both under "
-            "that name: import dovetail.as_jax first, or run python -m dovetail.as_jax program.py"
+            "jax itself was imported before dovetail.as_jax, and one process cannot have both "
+            "under that name: import dovetail.as_jax first, or run python -m dovetail.as_jax program.py"
         )
     sys.meta_path.insert(0, AliasFinder(wanted))
     os.environ[VARIABLE] = "1"

@@ -82,8 +82,8 @@ class RuleView(MutableMapping[Primitive, Rule]):
             primitive.define(self._kind, ours)
         elif primitive.has_rule(self._kind):
             raise TypeError(
-                f"the primitive {primitive} has a rule {self._kind!r} in its class, which cannot be "
-                "replaced: define a primitive of your own"
+                f"the primitive {primitive} has a rule {self._kind!r} in its class, which cannot "
+                "be replaced: define a primitive of your own"
             )
         else:
             # A rule is a method of the class, of which the primitive is the one instance.

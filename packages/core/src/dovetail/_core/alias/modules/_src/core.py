@@ -14,3 +14,6 @@ from dovetail.extend.core import *  # noqa: F403
 def trace_state_clean() -> bool:
     """Whether nothing is being traced."""
     return _state.trace is _evaluation_trace
+
+
+from dovetail._core.ir.avals import aval_of as get_aval

@@ -3,6 +3,8 @@
 from collections.abc import Callable as _Callable
 from typing import TypeVar as _TypeVar
 
+from dovetail._core.base.source import add_internal_folder as register_exclusion
+
 _F = _TypeVar("_F", bound=_Callable[..., object])
 
 

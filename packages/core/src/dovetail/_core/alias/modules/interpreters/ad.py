@@ -10,6 +10,7 @@ from dovetail._core.alias.rules import get_primitive_transpose as get_primitive_
 from dovetail._core.alias.rules import is_undefined_primal as is_undefined_primal
 from dovetail._core.alias.rules import primitive_jvps as primitive_jvps
 from dovetail._core.alias.rules import primitive_transposes as primitive_transposes
+from dovetail._core.basis.elementwise import add_tangents as add_jaxvals
 from dovetail._core.basis.elementwise import add_tangents as add_tangents
 from dovetail._core.basis.structural import instantiate_zeros as instantiate_zeros
 from dovetail._core.trace.zeros import Zero as Zero

@@ -9,3 +9,4 @@ from dovetail._core.alias.flat_functions import (
 from dovetail._core.alias.flat_functions import dce_jaxpr as dce_jaxpr
 from dovetail._core.alias.flat_functions import trace_to_jaxpr_dynamic as trace_to_jaxpr_dynamic
 from dovetail._core.alias.flat_functions import trace_to_jaxpr_nounits as trace_to_jaxpr_nounits
+from dovetail._core.transform.stage import StageTracer as DynamicJaxprTracer

@@ -1,3 +1,4 @@
 """The module `jax.lib.xla_extension`."""
 
 from dovetail.errors import JaxRuntimeError as JaxRuntimeError
+from dovetail.errors import JaxRuntimeError as XlaRuntimeError
