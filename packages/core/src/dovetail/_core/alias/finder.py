@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from dovetail._core.alias.missing import note_missing
 
-_MODULES: Final = Path(__file__).parent / "modules"
+_MODULES: Final = Path(__file__).parents[2] / "as_jax" / "_modules"
 #: Modules under a second name, most of them places where JAX defines what others re-export.
 _SAME: Final = {
     "jax._src.api_util": "jax.api_util",
@@ -119,7 +119,7 @@ class _OriginalLoader(Loader):
 
 
 class _OwnLoader(SourceFileLoader):
-    """Executes a file below `modules`; names that it lacks are those of dovetail's module."""
+    """executes a file below `_modules`; names that it lacks are those of dovetail's module."""
 
     def exec_module(self, module: ModuleType) -> None:
         super().exec_module(module)
