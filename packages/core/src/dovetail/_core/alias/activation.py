@@ -7,7 +7,6 @@ import sys
 from typing import Final
 
 from dovetail._core.alias.finder import AliasFinder
-from dovetail._core.base import config
 from dovetail._core.base.strictness import relax
 
 #: The version of JAX whose documented API is followed.
@@ -42,8 +41,6 @@ def activate() -> None:
             "python -m dovetail.as_jax program.py"
         )
     relax()
-    if not any(f"{prefix}_DEBUG_KEY_REUSE" in os.environ for prefix in ("DOVETAIL", "JAX")):
-        config.debug_key_reuse.set_global(False)  # on under pytest otherwise
     version = os.environ.get(f"{VARIABLE}_VERSION") or FOLLOWED_VERSION
     sys.meta_path.insert(0, AliasFinder(version))
     os.environ[VARIABLE] = "1"

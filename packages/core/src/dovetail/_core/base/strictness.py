@@ -25,12 +25,14 @@ class Strictness:
         varying_values_are_unknown: ``int(x)`` and the like of a value that is being differentiated.
             Otherwise it is a constant there, without a derivative.
         fractions_matter: floats as the data of `fold_in`. Otherwise their fractions are dropped.
+        stricter_in_tests: what options turn on in tests that pytest runs.
     """
 
     integers_fit: bool = True
     comparisons_by_value: bool = True
     varying_values_are_unknown: bool = True
     fractions_matter: bool = True
+    stricter_in_tests: bool = True
 
 
 _AS_JAX: Final = Strictness(
@@ -38,6 +40,7 @@ _AS_JAX: Final = Strictness(
     comparisons_by_value=False,
     varying_values_are_unknown=False,
     fractions_matter=False,
+    stricter_in_tests=False,
 )
 _current = Strictness()
 
