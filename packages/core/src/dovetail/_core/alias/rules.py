@@ -19,6 +19,8 @@ from dovetail._core.basis.structural import (
     move_dimension,
 )
 from dovetail._core.ir.avals import AbstractValue
+from dovetail._core.ir.jaxpr import Literal
+from dovetail._core.runtime.programs.arguments import literal_value
 from dovetail._core.trace.named_axes import BatchAxis
 from dovetail._core.trace.primitive import Primitive, RuntimePrimitive, primitives
 from dovetail._core.trace.state import state
@@ -118,8 +120,16 @@ def _takes_zeros(primitive: RuntimePrimitive) -> None:
     vars(primitive).update(accepts_zeros=True)
 
 
-def _same(rule: Rule) -> Rule:
-    return rule
+def _value(operand: Any) -> Any:
+    """An operand as rules of others expect it: our own may get a `Literal` for a number."""
+    return literal_value(operand) if type(operand) is Literal else operand
+
+
+def _jvp_from(rule: Rule) -> Rule:
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+        return rule(tuple(map(_value, primals)), tuple(map(_value, tangents)), **params)
+
+    return jvp
 
 
 def _jvp_of(primitive: Primitive) -> Rule:
@@ -133,8 +143,10 @@ def _jvp_of(primitive: Primitive) -> Rule:
 
 def _transposition_from(rule: Rule) -> Rule:
     def transpose(cotangent: Any, *args: Any, **params: Any) -> Any:
-        given = [UndefinedPrimal(_aval_of(a)) if is_linear(a) else a for a in args]
-        results = rule(cotangent, *given, **params)
+        several = isinstance(cotangent, (list, tuple))
+        cotangents = list(map(_value, cotangent)) if several else _value(cotangent)
+        given = [UndefinedPrimal(_aval_of(a)) if is_linear(a) else _value(a) for a in args]
+        results = rule(cotangents, *given, **params)
         return [None] * len(args) if type(results) is Zero else results
 
     return transpose
@@ -159,7 +171,7 @@ def _transposition_of(primitive: Primitive) -> Rule:
     return rule
 
 
-primitive_jvps: Final = RuleView("jvp", _same, _jvp_of, _takes_zeros)
+primitive_jvps: Final = RuleView("jvp", _jvp_from, _jvp_of, _takes_zeros)
 """Rules that map primals and tangents, some `Zero`, to results and their tangents."""
 
 primitive_transposes: Final = RuleView(
@@ -293,8 +305,12 @@ def _batching_of(primitive: Primitive) -> Rule:
     return rule
 
 
+def _batching_from(rule: Rule) -> Rule:
+    return lambda args, dims, **params: rule(tuple(map(_value, args)), tuple(dims), **params)
+
+
 def _with_axis_data(rule: Rule) -> Rule:
-    return lambda args, dims, **params: rule(_current_axis(), args, dims, **params)
+    return _batching_from(lambda args, dims, **params: rule(_current_axis(), args, dims, **params))
 
 
 def _axis_batching_of(primitive: Primitive) -> Rule:
@@ -304,7 +320,7 @@ def _axis_batching_of(primitive: Primitive) -> Rule:
     return rule
 
 
-primitive_batchers: Final = RuleView("batch", _same, _batching_of)
+primitive_batchers: Final = RuleView("batch", _batching_from, _batching_of)
 """Rules that map operands and their batch dimensions to results and theirs."""
 
 fancy_primitive_batchers: Final = RuleView("batch", _with_axis_data, _axis_batching_of)
