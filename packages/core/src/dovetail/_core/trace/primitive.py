@@ -21,7 +21,7 @@ from dovetail._core.trace.divisions import (
     refuse_unruled,
     settled,
 )
-from dovetail._core.trace.state import state
+from dovetail._core.trace.state import evaluation_trace, state, use_trace
 
 #: The rules that any primitive may have, in the order in which its class defines them.
 RULES: Final = ("abstract", "reference", "jvp", "transpose", "batch", "lower")
@@ -133,10 +133,22 @@ class Primitive:
         #: Whether its equations can lose results or operands.
         self.has_dce = self.has_rule("dce")
 
-    @final
     def bind(self, *args: Any, **params: Any) -> Any:
         """Apply the primitive in the current trace."""
         return state.trace.process(self, args, params)
+
+    def get_bind_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """The parameters with which `bind` repeats an equation.
+
+        Args:
+            params: those of the equation.
+        """
+        return dict(params)
+
+    def impl(self, *args: Any, **params: Any) -> Any:
+        """The result on arrays, whatever is being traced."""
+        with use_trace(evaluation_trace):
+            return evaluation_trace.process(self, args, params)
 
     @final
     def rules(self) -> frozenset[str]:
@@ -507,6 +519,12 @@ class RuntimePrimitive(Primitive):
 
     def has_rule(self, rule: str) -> bool:
         return rule in self._rules
+
+    def impl(self, *args: Any, **params: Any) -> Any:
+        """The result on arrays; by what evaluates it, which may take tracers too."""
+        if self.evaluate is None:
+            return super().impl(*args, **params)
+        return self.evaluate(*args, **params)
 
     def def_impl(self, function: F) -> F:
         """Set what evaluates the primitive on arrays; without it, its lowering is compiled.

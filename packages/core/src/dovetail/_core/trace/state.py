@@ -52,6 +52,11 @@ class Trace:
 
             remember_places(self)
 
+    @property
+    def main(self) -> Trace:
+        """Itself: JAX's name for what tells one transformation from another."""
+        return self
+
     def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Apply `primitive`, or record its application."""
         raise TypeError(f"{type(self).__name__} does not say how it processes a primitive")

@@ -1,5 +1,4 @@
-"""The error of memory that does not suffice; apart from the others, since it derives from one of
-jaxlib's."""
+"""Errors of the compiler and of devices; apart from the others, since they derive from jaxlib's."""
 
 from __future__ import annotations
 
@@ -7,7 +6,7 @@ from typing import Final
 
 from dovetail._core.base.bindings import JaxRuntimeError
 
-__all__ = ["OutOfMemoryError"]
+__all__ = ["CompilerOptionError", "OutOfMemoryError"]
 
 _CODE: Final = "RESOURCE_EXHAUSTED"
 
@@ -27,4 +26,16 @@ class OutOfMemoryError(JaxRuntimeError, MemoryError):
     error_code_string = _CODE
 
 
-OutOfMemoryError.__module__ = "dovetail.errors"
+class CompilerOptionError(JaxRuntimeError, ValueError):
+    """The compiler does not know an option, or does not take its value.
+
+    JAX raises a JaxRuntimeError; this is a ValueError, too.
+
+    Args:
+        message: the text of the error.
+    """
+
+    error_code_string = "INVALID_ARGUMENT"
+
+
+CompilerOptionError.__module__ = OutOfMemoryError.__module__ = "dovetail.errors"
