@@ -89,10 +89,7 @@ class Trace:
 
     def is_inside(self, trace: Trace) -> bool:
         """Whether this trace is `trace`, or began, directly or not, while that was current."""
-        outer: Trace | None = self
-        while outer is not None and outer is not trace:
-            outer = outer.parent
-        return outer is trace
+        return self is trace or (self.parent is not None and self.parent.is_inside(trace))
 
     def describe(self, tracer: Any) -> str:
         """Where one of this trace's tracers came from, for messages."""
