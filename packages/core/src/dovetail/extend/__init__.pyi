@@ -35,6 +35,7 @@ from dovetail.extend import arrays as arrays
 from dovetail.extend import avals as avals
 from dovetail.extend import checks as checks
 from dovetail.extend import contractions as contractions
+from dovetail.extend import core as core
 from dovetail.extend import divisions as divisions
 from dovetail.extend import dtypes as dtypes
 from dovetail.extend import eager as eager
@@ -43,6 +44,7 @@ from dovetail.extend import lowering as lowering
 from dovetail.extend import matrices as matrices
 from dovetail.extend import pjrt as pjrt
 from dovetail.extend import random_keys as random_keys
+from dovetail.extend import strictness as strictness
 from dovetail.extend import unchecked as unchecked
 
 Primitive = _RuntimePrimitive

@@ -269,7 +269,7 @@ def _full(
             and type(value.val) is int
             and dtypes.kind_of(dtype) in ("i", "u")
         ):
-            dtypes.check_fits(value.val, dtype, function)
+            value = literal(dtypes.fitted(value.val, dtype, function), dtype, bool(weak))
         value = convert(value, dtype, bool(weak))
     if out_sharding is not None and not aval.shape:
         return divided_program(function, out_sharding, _filled)(value, sizes)

@@ -28,6 +28,7 @@ from dovetail.extend.arguments import (
 )
 from dovetail.extend.avals import Tracer, aval_of
 from dovetail.extend.eager import evaluation_trace, trace_state
+from dovetail.extend.strictness import strictness
 from dovetail.extend.unchecked import iota_like, position_dtype
 from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.conditions import pick
@@ -127,6 +128,8 @@ def arange(
 
 def _check_ends(dtype: Any, *ends: Any) -> None:
     limits = dtypes.iinfo(dtype)
+    if not strictness().integers_fit:
+        return
     for end in ends:
         if not limits.min <= int(end) <= limits.max:
             raise OverflowError(

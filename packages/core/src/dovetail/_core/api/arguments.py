@@ -73,7 +73,7 @@ def _new_literal(value: Any, dtype: Any, weak: bool, function: str) -> Literal:
             f"{value!r}; random.key_data gives the numbers of which keys are made"
         )
     if type(value) is int and dtypes.kind_of(dtype) in ("i", "u"):
-        dtypes.check_fits(value, dtype, function)
+        value = dtypes.fitted(value, dtype, function)
     if weak:
         value = dtypes.scalar_type_of(dtype)(value)
     else:

@@ -95,9 +95,10 @@ def number_of(number: Literal, dtype: Any, function: str, weak_type: bool = Fals
     Raises:
         OverflowError: it is an integer that the dtype cannot hold.
     """
-    if type(number.val) is int and dtypes.kind_of(dtype) in ("i", "u"):
-        dtypes.check_fits(number.val, dtype, function)
-    return make_literal(number.val, dtype, weak_type)
+    value = number.val
+    if type(value) is int and dtypes.kind_of(dtype) in ("i", "u"):
+        value = dtypes.fitted(value, dtype, function)
+    return make_literal(value, dtype, weak_type)
 
 
 def _aval_of_scalar(x: Any) -> ShapedArray:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 
 from dovetail._core.base import dtypes
+from dovetail._core.base.strictness import strictness
 from dovetail._core.base.typing import Array, ArrayLike, DTypeLike, IntLike, ShapeLike, Sharding
 from dovetail._core.basis.elementwise import convert_element_type, dtype_name
 from dovetail._core.basis.families import NoGradient
@@ -146,8 +147,12 @@ def _converted(function: str, value: Any, dtype: Any, weak_type: bool = False) -
     """A scalar of a dtype; a host scalar stays on the host."""
     if type(value) is not Literal:
         return convert_element_type(value, dtype, weak_type)
+    number = value.val
+    is_cut = dtypes.kind_of(dtype) in ("i", "u") and not strictness().integers_fit
+    if type(number) is int and is_cut:
+        number = dtypes.fitted(number, dtype, function)
     try:
-        return make_literal(value.val, dtype, weak_type)
+        return make_literal(number, dtype, weak_type)
     except (TypeError, ValueError, OverflowError) as error:
         raise type(error)(
             f"{function}: dtype {dtype_name(dtype)} cannot hold the fill_value {value.val}"

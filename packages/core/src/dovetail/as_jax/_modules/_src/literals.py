@@ -3,7 +3,7 @@
 import numpy as _np
 
 
-class LiteralArray(_np.ndarray):  # type: ignore[type-arg]
+class LiteralArray(_np.ndarray):
     """A constant that arrays of NumPy became in some versions of JAX."""
 
 
