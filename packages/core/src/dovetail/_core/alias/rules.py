@@ -119,9 +119,9 @@ def _takes_zeros(primitive: RuntimePrimitive) -> None:
     vars(primitive).update(accepts_zeros=True)
 
 
-def _values(operands: Sequence[Any]) -> list[Any]:
+def _values(operands: Sequence[Any]) -> tuple[Any, ...]:
     """Operands as rules in JAX's form know them: literals of jaxprs are arrays there."""
-    return [instantiate_zeros(x) if type(x) is Literal else x for x in operands]
+    return tuple([instantiate_zeros(x) if type(x) is Literal else x for x in operands])
 
 
 def _jvp_from(rule: Rule) -> Rule:
@@ -144,7 +144,7 @@ def _transposition_from(rule: Rule) -> Rule:
     def transpose(cotangent: Any, *args: Any, **params: Any) -> Any:
         given = [UndefinedPrimal(_aval_of(a)) if is_linear(a) else a for a in args]
         several = isinstance(cotangent, (list, tuple))
-        cotangent = _values(cotangent) if several else _values([cotangent])[0]
+        cotangent = list(_values(cotangent)) if several else _values([cotangent])[0]
         results = rule(cotangent, *_values(given), **params)
         return [None] * len(args) if type(results) is Zero else results
 
@@ -298,7 +298,7 @@ def _current_axis() -> AxisData:
 
 
 def _batching_from(rule: Rule) -> Rule:
-    return lambda args, dims, **params: rule(_values(args), dims, **params)
+    return lambda args, dims, **params: rule(_values(args), tuple(dims), **params)
 
 
 def _batching_of(primitive: Primitive) -> Rule:
@@ -309,7 +309,9 @@ def _batching_of(primitive: Primitive) -> Rule:
 
 
 def _with_axis_data(rule: Rule) -> Rule:
-    return lambda args, dims, **params: rule(_current_axis(), _values(args), dims, **params)
+    return lambda args, dims, **params: rule(
+        _current_axis(), _values(args), tuple(dims), **params
+    )
 
 
 def _axis_data_batching_of(primitive: Primitive) -> Rule:
@@ -322,7 +324,7 @@ def _axis_data_batching_of(primitive: Primitive) -> Rule:
 def _with_axis(rule: Rule) -> Rule:
     def batch(args: Sequence[Any], dims: Sequence[Any], **params: Any) -> Any:
         axis = _current_axis()
-        return rule(axis.size, axis.name, None, _values(args), dims, **params)
+        return rule(axis.size, axis.name, None, _values(args), tuple(dims), **params)
 
     return batch
 

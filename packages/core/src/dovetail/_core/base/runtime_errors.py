@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import traceback
 from typing import Final
 
 from dovetail._core.base.bindings import JaxRuntimeError
+from dovetail._core.base.strictness import strictness
 
-__all__ = ["CompilerOptionError", "OutOfMemoryError"]
+__all__ = ["CompilerOptionError", "OutOfMemoryError", "raised_by_callback"]
 
 _CODE: Final = "RESOURCE_EXHAUSTED"
 
@@ -39,3 +41,11 @@ class CompilerOptionError(JaxRuntimeError, ValueError):
 
 
 CompilerOptionError.__module__ = OutOfMemoryError.__module__ = "dovetail.errors"
+
+
+def raised_by_callback(error: BaseException) -> BaseException:
+    """What a program raises whose callback has raised an exception: that, or one with its text."""
+    if strictness().callbacks_raise_their_own or not isinstance(error, Exception):
+        return error
+    text = "".join(traceback.format_exception(error)).rstrip()
+    return JaxRuntimeError(f"INTERNAL: CpuCallback error calling callback: {text}")

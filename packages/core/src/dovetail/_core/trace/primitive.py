@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, ClassVar, Final, Literal, NoReturn, TypeVar, final
+from weakref import WeakSet
 
 from dovetail._core.base import caches
 from dovetail._core.base.errors import MissingRuleError
 from dovetail._core.base.registrations import importing, is_imported_again
 from dovetail._core.base.source import describe
+from dovetail._core.base.strictness import strictness
 from dovetail._core.ir.avals import ShapedArray
 from dovetail._core.ir.jaxpr import Effects, JaxprEqn, no_effects
 from dovetail._core.ir.shown_params import ShownParams
@@ -42,6 +44,8 @@ KeyUse = Literal["moves", "derives", "consumes"]
 F = TypeVar("F", bound=Callable[..., Any])
 
 _registry: Final[dict[str, Primitive]] = {}
+# Primitives with the name of another one, which is found by it.
+_namesakes: Final[WeakSet[Primitive]] = WeakSet()
 # The namespace of the module that has defined each of them.
 _origins: Final[dict[str, Any]] = {}
 
@@ -109,15 +113,18 @@ class Primitive:
     def __init__(self) -> None:
         if not self.name:
             raise ValueError(f"{type(self).__name__} needs a name")
+        self._abstract_cache: dict[Any, Any] = {}
+        self._note_rules()
         existing, origin = _registry.get(self.name), importing()
         if existing is not None and not is_imported_again(_origins[self.name], origin):
+            if not strictness().primitives_have_names_of_their_own:
+                _namesakes.add(self)
+                return
             raise ValueError(
                 f"primitive {self.name!r} is defined twice: by "
                 f"{type(existing).__module__}.{type(existing).__name__} and by "
                 f"{type(self).__module__}.{type(self).__name__}"
             )
-        self._abstract_cache: dict[Any, Any] = {}
-        self._note_rules()
         _origins[self.name] = origin
         _registry[self.name] = self
 
@@ -162,7 +169,17 @@ class Primitive:
     def __repr__(self) -> str:
         return self.name
 
+    @property
+    def is_registered(self) -> bool:
+        """Whether it is the primitive that is known by its name."""
+        return _registry.get(self.name) is self
+
     def __reduce__(self) -> tuple[Any, ...]:
+        if not self.is_registered:
+            raise TypeError(
+                f"the primitive {self.name!r} is one of several of that name and has no other by "
+                "which another process could find it: give it a name of its own"
+            )
         return (primitive, (self.name,))
 
     def _missing(self, rule: str) -> NoReturn:
@@ -562,7 +579,7 @@ def primitive(name: str) -> Primitive:
 
 
 def _forget_inferred() -> None:
-    for registered in _registry.values():
+    for registered in (*_registry.values(), *_namesakes):
         registered._abstract_cache.clear()
 
 
