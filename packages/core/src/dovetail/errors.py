@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from dovetail._core.base.bindings import JaxRuntimeError as JaxRuntimeError
-    from dovetail._core.base.memory_errors import OutOfMemoryError as OutOfMemoryError
+    from dovetail._core.base.runtime_errors import CompilerOptionError as CompilerOptionError
+    from dovetail._core.base.runtime_errors import OutOfMemoryError as OutOfMemoryError
 
 __all__ = [
     "BackendUnavailableError",
     "CompilationCacheWarning",
+    "CompilerOptionError",
     "ConcretizationTypeError",
     "DTypeError",
     "DeletedArrayError",
@@ -55,10 +57,10 @@ def __getattr__(name: str) -> Any:
         from dovetail._core.base.bindings import JaxRuntimeError  # deferred: loads jaxlib
 
         return JaxRuntimeError
-    if name == "OutOfMemoryError":
-        from dovetail._core.base.memory_errors import OutOfMemoryError  # deferred: loads jaxlib
+    if name in ("CompilerOptionError", "OutOfMemoryError"):
+        from dovetail._core.base import runtime_errors  # deferred: loads jaxlib
 
-        return OutOfMemoryError
+        return getattr(runtime_errors, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from functools import wraps
 from types import NoneType
 from typing import Any, Literal, ParamSpec, TypeVar, cast, overload
 
@@ -14,6 +13,7 @@ from dovetail._core.base import dtypes, pytree
 from dovetail._core.base.errors import ShapeError
 from dovetail._core.base.restoring import Restoring, within
 from dovetail._core.base.typing import ArrayLike, PyTree
+from dovetail._core.base.wrapping import wraps
 from dovetail._core.ir.abstract_mesh import ManualAxisType
 from dovetail._core.ir.avals import AbstractToken, ShapedArray, aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr

@@ -24,6 +24,9 @@ class Strictness:
             not hold them. Otherwise the upper bits are dropped first.
         varying_values_are_unknown: ``int(x)`` and the like of a value that is being differentiated.
             Otherwise it is a constant there, without a derivative.
+        callbacks_raise_their_own: a callback that raises makes its program raise that exception.
+            Otherwise it is a `JaxRuntimeError` with its text, as it is in JAX.
+        primitives_have_names_of_their_own: a primitive under the name of another one.
         fractions_matter: floats as the data of `fold_in`. Otherwise their fractions are dropped.
         stricter_in_tests: what options turn on in tests that pytest runs.
     """
@@ -31,6 +34,8 @@ class Strictness:
     integers_fit: bool = True
     comparisons_by_value: bool = True
     varying_values_are_unknown: bool = True
+    callbacks_raise_their_own: bool = True
+    primitives_have_names_of_their_own: bool = True
     fractions_matter: bool = True
     stricter_in_tests: bool = True
 
@@ -39,6 +44,8 @@ _AS_JAX: Final = Strictness(
     integers_fit=False,
     comparisons_by_value=False,
     varying_values_are_unknown=False,
+    callbacks_raise_their_own=False,
+    primitives_have_names_of_their_own=False,
     fractions_matter=False,
     stricter_in_tests=False,
 )

@@ -169,6 +169,10 @@ class ShapedArray(AbstractValue):
             return self
         return make_aval(self.shape, dtypes.float0, False, None)
 
+    #: Names of the same in JAX.
+    strip_weak_type = strengthen
+    to_tangent_aval = at_least_vspace = tangent
+
     def __reduce__(self) -> tuple[Any, ...]:
         return (make_aval, (self.shape, self.dtype, self.weak_type, self.division, self.vma))
 

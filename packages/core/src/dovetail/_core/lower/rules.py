@@ -62,11 +62,12 @@ class RuleTable(dict[Primitive, Rule]):
 
     def _candidates(self, primitive: Primitive, platform: str) -> list[Rule]:
         rules = []
-        if primitive.name in self._overrides:
-            rules.append(self._overrides[primitive.name])
-        platform_rule = manager().lowerings(platform).get(primitive.name)
-        if platform_rule is not None:
-            rules.append(platform_rule)
+        if primitive.is_registered:
+            if primitive.name in self._overrides:
+                rules.append(self._overrides[primitive.name])
+            platform_rule = manager().lowerings(platform).get(primitive.name)
+            if platform_rule is not None:
+                rules.append(platform_rule)
         if primitive.has_rule("lower"):
             rules.append(primitive.lower)
         return rules

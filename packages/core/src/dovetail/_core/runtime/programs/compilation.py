@@ -21,6 +21,7 @@ from dovetail._core.base import caches, config
 from dovetail._core.base.bindings import JaxRuntimeError, xla_client
 from dovetail._core.base.interrupts import is_interrupt
 from dovetail._core.base.locks import shared_lock
+from dovetail._core.base.runtime_errors import CompilerOptionError
 from dovetail._core.ir.effects import host_effects
 from dovetail._core.plugins.hookspecs import CompileRequest, OptionValue
 from dovetail._core.plugins.manager import manager
@@ -417,7 +418,7 @@ def _compile(
         return executable if not load else _callable(executable, lowered, platform, client)
     except JaxRuntimeError as error:
         if "No such compile option" in str(error) or "compile option" in str(error).lower():
-            raise ValueError(
+            raise CompilerOptionError(
                 f"compiler_options={dict(compiler_options or {})!r}: {error}"
             ) from error
         if "RESOURCE_EXHAUSTED" in str(error):
