@@ -20,6 +20,7 @@ _MODULES: Final = Path(__file__).parents[2] / "as_jax" / "_modules"
 #: Modules under a second name, most of them places where JAX defines what others re-export.
 _SAME: Final = {
     "jax._src.api_util": "jax.api_util",
+    "jax._src.compiler": "dovetail._core.runtime.programs.compilation",
     "jax._src.custom_batching": "jax.custom_batching",
     "jax._src.custom_derivatives": "jax.custom_derivatives",
     "jax._src.debugging": "jax.debug",

@@ -122,8 +122,8 @@ class ShapedArray(AbstractValue):
     def sharding(self) -> Any:
         """How the value is divided, as a `NamedSharding` over a mesh without devices.
 
-        None where neither the value is divided nor the current mesh has axes of the type
-        `Explicit`.
+        The mesh is the current one where the value is not divided, one without axes if there is
+        none.
         """
         return _shown_sharding(self)
 

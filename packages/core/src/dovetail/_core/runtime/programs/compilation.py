@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Statistics",
+    "backend_compile_and_load",
     "check_options",
     "clear",
     "compile_executable",
@@ -413,7 +414,7 @@ def _compile(
     )
     reserve_for_compiler(lowered.name)
     try:
-        executable = manager().compile(request)
+        executable = backend_compile_and_load(client, request)
         compiler_is_loaded()
         return executable if not load else _callable(executable, lowered, platform, client)
     except JaxRuntimeError as error:
@@ -426,6 +427,19 @@ def _compile(
                 f"The program {lowered.name} needs more memory than {device_list[0]!r} has"
             )
         raise
+
+
+def backend_compile_and_load(backend: Any, request: CompileRequest) -> Any:
+    """Have a backend compile a program.
+
+    Every program passes here but those of its pieces that the compiler asks for. The name and the
+    first argument are JAX's: tools that watch or forbid compilation replace the function.
+
+    Args:
+        backend: the client.
+        request: the program.
+    """
+    return manager().compile(request)
 
 
 def _callable(executable: Any, lowered: Any, platform: str, client: Any) -> Any:
