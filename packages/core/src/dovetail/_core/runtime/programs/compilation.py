@@ -368,6 +368,9 @@ def _load_or_compile(
     """An executable, and the hash of its names if it was compiled here."""
     # A compile-only program cannot be loaded here, so it is not cached on disk.
     load = not clients.is_compile_only(client)
+    if load:
+        for prepare in lowered.preparations:
+            prepare()
     cache = disk_cache.current() if load and lowered.cacheable and is_pjrt(client) else None
     key = ""
     if cache is not None:
