@@ -18,9 +18,11 @@ from dovetail import flatten_util as flatten_util
 from dovetail import image as image
 from dovetail import lax as lax
 from dovetail import memory as memory
+from dovetail import monitoring as monitoring
 from dovetail import nn as nn
 from dovetail import numpy as numpy
 from dovetail import ops as ops
+from dovetail import profiler as profiler
 from dovetail import random as random
 from dovetail import ref as ref
 from dovetail import scipy as scipy

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, cast
 
-from dovetail._core.base.bindings import JaxRuntimeError, xla_client
+from dovetail._core.base.bindings import JaxRuntimeError, new_capsule, xla_client
 from dovetail._core.base.errors import BackendUnavailableError
 from dovetail._core.ops.callbacks.native_targets import (
     NativeTarget,
@@ -29,12 +29,6 @@ __all__ = [
 
 _HOST: Final = ("cpu", "host")
 _UNTYPED: Final = 0
-_new_capsule: Final = cast(
-    "Callable[..., Any]",
-    ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
-        ("PyCapsule_New", ctypes.pythonapi)
-    ),
-)
 
 
 def include_dir() -> str:
@@ -76,7 +70,7 @@ def pycapsule(funcptr: Any) -> object:
             "pycapsule takes a function of a library that ctypes has loaded, such as "
             f'ctypes.CDLL("libacme.so").scale; got {funcptr!r:.80}'
         )
-    return _new_capsule(address, b"xla._CUSTOM_CALL_TARGET", None)
+    return new_capsule(address, b"xla._CUSTOM_CALL_TARGET", None)
 
 
 def register_ffi_target(
