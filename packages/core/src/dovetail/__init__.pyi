@@ -13,13 +13,16 @@ from dovetail import errors as errors
 from dovetail import example_libraries as example_libraries
 from dovetail import experimental as experimental
 from dovetail import extend as extend
+from dovetail import ffi as ffi
 from dovetail import flatten_util as flatten_util
 from dovetail import image as image
 from dovetail import lax as lax
 from dovetail import memory as memory
+from dovetail import monitoring as monitoring
 from dovetail import nn as nn
 from dovetail import numpy as numpy
 from dovetail import ops as ops
+from dovetail import profiler as profiler
 from dovetail import random as random
 from dovetail import ref as ref
 from dovetail import scipy as scipy

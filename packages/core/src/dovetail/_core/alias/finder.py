@@ -38,7 +38,6 @@ _SAME: Final = {
     "jax._src.random": "jax.random",
     "jax._src.sharding_impls": "jax.sharding",
     "jax._src.stages": "jax.stages",
-    "jax._src.tree_util": "jax.tree_util",
     "jax._src.typing": "jax.typing",
 }
 

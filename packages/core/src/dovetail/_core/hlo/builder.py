@@ -298,3 +298,12 @@ class Builder(CollectiveBuilder):
         """
         self.preparations[function] = None
         function()
+
+    def require(self, check: Callable[[], object]) -> None:
+        """Call a function in every process, this one too, before it compiles or loads the program.
+
+        Args:
+            check: takes no arguments, is cheap to call again, and can be compared and pickled. It
+                raises what users see.
+        """
+        self.preparations[check] = None

@@ -68,6 +68,37 @@ class CallBuilder(RegionBuilder):
         Raises:
             ValueError: an operand or result lacks a batch dimension.
         """
+        return list(
+            self.custom_call_operation(
+                target,
+                operands,
+                outs,
+                backend_config,
+                has_side_effect,
+                operand_layouts,
+                result_layouts,
+                aliases,
+                api_version,
+                attributes,
+                batch_dims,
+            ).results
+        )
+
+    def custom_call_operation(
+        self,
+        target: str,
+        operands: Sequence[Value],
+        outs: Sequence[Any],
+        backend_config: Mapping[str, Any] | str = {},  # never changed
+        has_side_effect: bool = False,
+        operand_layouts: Sequence[Sequence[int]] | None = None,
+        result_layouts: Sequence[Sequence[int]] | None = None,
+        aliases: Mapping[int, int] = {},  # never changed
+        api_version: int = 4,
+        attributes: Mapping[str, Any] | None = None,
+        batch_dims: int = 0,
+    ) -> Any:
+        """`custom_call`, of which it returns the operation itself."""
         outs = list(outs)
         attrs: dict[str, Any] = {
             "call_target_name": target,
@@ -91,7 +122,7 @@ class CallBuilder(RegionBuilder):
             attrs.update(self._divided(target, operands, outs, batch_dims))
         if attributes:
             attrs.update(attributes)
-        return self.ops("stablehlo.custom_call", operands, outs, attrs)
+        return self.operation("stablehlo.custom_call", operands, outs, attrs)
 
     def _divided(
         self, target: str, operands: Sequence[Value], outs: Sequence[Any], batch_dims: int

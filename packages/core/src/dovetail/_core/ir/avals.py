@@ -351,14 +351,29 @@ def aval_of(x: Any) -> Any:
     )
 
 
-def forbid_as_array(kind: type, describe: Callable[[Any], str]) -> None:
-    """Refuse values of a type as arrays; `describe` says in the message what they are."""
+def forbid_as_array(
+    kind: type, describe: Callable[[Any], str], *, convertible: bool = False
+) -> None:
+    """Refuse values of a type as arrays.
+
+    Args:
+        kind: the type.
+        describe: says in the message what a value is.
+        convertible: whether functions of arrays convert them all the same.
+    """
+    _foreign[kind] = describe
+    if convertible:
+        return
 
     def refuse(x: Any) -> NoReturn:
         raise NonArrayArgumentError(f"expected an array or a scalar, got {describe(x)}")
 
-    _foreign[kind] = describe
     _of_type[kind] = refuse
+
+
+def is_forbidden(x: Any) -> bool:
+    """Whether values of this type are refused as arrays."""
+    return type(x) in _foreign
 
 
 def named_kind(x: Any) -> str:
@@ -375,7 +390,7 @@ def is_array_like(x: Any) -> bool:
         return type(x) not in _foreign
     aval = getattr(x, "aval", None)
     if isinstance(aval, AbstractValue):
-        return not isinstance(x, AbstractValue)
+        return not isinstance(x, AbstractValue) and type(x) not in _foreign
     return isinstance(x, (bool, int, float, complex))
 
 
