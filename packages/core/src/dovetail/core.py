@@ -4,6 +4,7 @@ Jaxprs and their parts are in `dovetail.extend`; the machinery itself is private
 """
 
 from dovetail._core.api.inspection import ensure_compile_time_eval as ensure_compile_time_eval
+from dovetail._core.api.inspection import eval_context as eval_context
 from dovetail._core.ir.avals import AbstractValue as AbstractValue
 from dovetail._core.ir.avals import ShapedArray as ShapedArray
 from dovetail._core.ir.walk import eval_jaxpr as eval_jaxpr
@@ -16,5 +17,6 @@ __all__ = [
     "Trace",
     "Tracer",
     "ensure_compile_time_eval",
+    "eval_context",
     "eval_jaxpr",
 ]

@@ -33,6 +33,7 @@ from dovetail._lazy_names import lazy_names as lazy_names
 from dovetail.extend import arguments as arguments
 from dovetail.extend import arrays as arrays
 from dovetail.extend import avals as avals
+from dovetail.extend import backend as backend
 from dovetail.extend import checks as checks
 from dovetail.extend import contractions as contractions
 from dovetail.extend import core as core
@@ -43,6 +44,7 @@ from dovetail.extend import indexing as indexing
 from dovetail.extend import lowering as lowering
 from dovetail.extend import matrices as matrices
 from dovetail.extend import pjrt as pjrt
+from dovetail.extend import random as random
 from dovetail.extend import random_keys as random_keys
 from dovetail.extend import strictness as strictness
 from dovetail.extend import unchecked as unchecked

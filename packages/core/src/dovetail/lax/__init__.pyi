@@ -13,6 +13,7 @@ from dovetail._core.ops.calls.barriers import optimization_barrier_p as optimiza
 from dovetail._core.ops.calls.barriers import stage as stage
 from dovetail._core.ops.calls.barriers import stage_p as stage_p
 from dovetail._core.ops.calls.composite import composite as composite
+from dovetail._core.ops.calls.placement import device_put_p as device_put_p
 from dovetail._core.ops.calls.sharding_constraint import (
     sharding_constraint_p as sharding_constraint_p,
 )

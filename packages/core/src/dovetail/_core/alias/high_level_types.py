@@ -19,7 +19,7 @@ _WHY: Final = (
     "dovetail has no types of JAX's hijax in its programs: pass pytrees of arrays to transformed "
     "functions, or mutable references (dovetail.new_ref)"
 )
-_types: Final[dict[type, Callable[[Any], "HiType"]]] = {}
+_types: Final[dict[type, Callable[[Any], HiType]]] = {}
 
 
 class HiType(AbstractValue):

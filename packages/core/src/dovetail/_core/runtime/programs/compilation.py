@@ -21,6 +21,7 @@ from dovetail._core.base import caches, config, monitoring
 from dovetail._core.base.bindings import JaxRuntimeError, xla_client
 from dovetail._core.base.interrupts import is_interrupt
 from dovetail._core.base.locks import shared_lock
+from dovetail._core.base.option_kinds import CompilerEffortLevel
 from dovetail._core.base.runtime_errors import CompilerOptionError
 from dovetail._core.ir.effects import host_effects
 from dovetail._core.plugins.hookspecs import CompileRequest, OptionValue
@@ -111,8 +112,7 @@ def log_duration(step: str, name: str, seconds: float) -> None:
 # options
 
 
-# The values of XLA's enum `EffortLevel` in xla.proto.
-_EFFORTS: Final = {"UNKNOWN": 0, "O0": 9, "O1": 19, "O2": 29, "O3": 39}
+_EFFORTS: Final = {level.name: level.value for level in CompilerEffortLevel}
 
 
 @caches.lru_cache(maxsize=256)
