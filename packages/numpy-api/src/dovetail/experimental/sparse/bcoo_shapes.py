@@ -264,12 +264,14 @@ def bcoo_broadcast_in_dim(
         JAX has no new sparse dimensions of more than one element.
 
         >>> from dovetail.experimental import sparse
-        >>> sparse.bcoo_broadcast_in_dim(sparse.eye(2), shape=(2, 3, 2), broadcast_dimensions=(0, 2))
+        >>> mat = sparse.eye(2)
+        >>> sparse.bcoo_broadcast_in_dim(mat, shape=(2, 3, 2), broadcast_dimensions=(0, 2))
         BCOO(float32[2, 3, 2], nse=6)
 
     Example:
         >>> from dovetail.experimental import sparse
-        >>> sparse.bcoo_broadcast_in_dim(sparse.eye(2), shape=(5, 2, 2), broadcast_dimensions=(1, 2))
+        >>> mat = sparse.eye(2)
+        >>> sparse.bcoo_broadcast_in_dim(mat, shape=(5, 2, 2), broadcast_dimensions=(1, 2))
         BCOO(float32[5, 2, 2], nse=2, n_batch=1)
     """
     require_bcoo("bcoo_broadcast_in_dim", "mat", mat)
@@ -282,8 +284,8 @@ def bcoo_broadcast_in_dim(
     )
     if not fits or any(n not in (1, sizes[d]) for n, d in zip(mat.shape, dims, strict=True)):
         raise ValueError(
-            f"bcoo_broadcast_in_dim: an array of shape {mat.shape} does not go to the shape {sizes} "
-            f"with broadcast_dimensions {dims}"
+            f"bcoo_broadcast_in_dim: an array of shape {mat.shape} does not go to the shape "
+            f"{sizes} with broadcast_dimensions {dims}"
         )
     return _broadcast(mat, sizes, dims)
 

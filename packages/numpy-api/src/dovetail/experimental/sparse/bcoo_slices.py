@@ -264,8 +264,8 @@ def taken(operand: C, starts: Any, numbers: Any, sizes: Shape, mode: Any) -> C:
     if any(sizes[d] != 1 or d not in collapsed for d in mapped):
         raise NotImplementedError(
             "bcoo_gather: several parts of a sparse array, or parts that may be outside, must have "
-            f"the size 1 where positions are given, and be collapsed there; got slice_sizes {sizes} "
-            f"and {numbers}. Take them of mat.todense(), or one by one"
+            "the size 1 where positions are given, and be collapsed there; got slice_sizes "
+            f"{sizes} and {numbers}. Take them of mat.todense(), or one by one"
         )
     columns = [starts[..., i] for i in range(len(mapped))]
     if mode == lax.GatherScatterMode.CLIP:
