@@ -9,7 +9,7 @@ import numpy as np
 
 from dovetail import numpy as jnp
 from dovetail.experimental.sparse import rules
-from dovetail.experimental.sparse.bcoo_arithmetic import merged_if_repeated
+from dovetail.experimental.sparse.bcoo_arithmetic import merged_if_repeated, refuse_dense
 from dovetail.experimental.sparse.bcoo_elements import (
     bcoo_todense_p,
     fromdense,
@@ -290,9 +290,9 @@ class BCOO(Coordinates):
         return sparsify(lambda mat: mat**other)(self)
 
     def _compared(self, other: Any) -> Any:
-        rules.refuse_dense("a comparison of a sparse array")
+        refuse_dense("a comparison of a sparse array")
 
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _compared  # type: ignore[assignment]
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _compared
 
 
 def bcoo_todense(mat: BCOO) -> Array:

@@ -137,6 +137,7 @@ class _DotGeneral(Rules):
         other = {"preferred_element_type": preferred_element_type}
         at = dims[2]
         if dims[0] is None and dims[1] is None:
+            assert at is not None
             # A further free dimension of rhs.
             rc, rb = (tuple(d + (d >= at) for d in part) for part in (rc, rb))
             numbers: DotNumbers = ((lc, rc), (lb, rb))

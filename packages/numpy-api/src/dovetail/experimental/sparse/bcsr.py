@@ -291,8 +291,8 @@ class BCSR(Convertible):
         return mat
 
     def _layout(self) -> Layout:
-        parts = (aval_of(x) for x in (self.data, self.indices, self.indptr))
-        return bcsr_layout("BCSR", *parts, self.shape)
+        data, indices, indptr = map(aval_of, (self.data, self.indices, self.indptr))
+        return bcsr_layout("BCSR", data, indices, indptr, self.shape)
 
     def _description(self) -> SparseInfo:
         return SparseInfo(self.shape, self.indices_sorted, self.unique_indices)
@@ -482,10 +482,10 @@ def bcsr_fromdense(
         raise ValueError(f"{what}: nse must not be negative, got {nse}")
     sizes = (*dense.shape[n_batch : n_batch + 2], nse)
     dtype = index_dtype_for(what, index_dtype, sizes)
-    parts = bcsr_fromdense_p.bind(
+    data, indices, indptr = bcsr_fromdense_p.bind(
         dense, nse=nse, n_batch=n_batch, n_dense=n_dense, index_dtype=dtype
     )
-    return BCSR._made(*parts, SparseInfo(dense.shape, True, True))
+    return BCSR._made(data, indices, indptr, SparseInfo(dense.shape, True, True))
 
 
 def bcsr_extract(indices: ArrayLike, indptr: ArrayLike, mat: ArrayLike) -> Array:

@@ -13,10 +13,6 @@ from dovetail.experimental.sparse.formats import JAXSparse
 class Convertible(JAXSparse):
     """A format of matrices that goes to BCOO and back."""
 
-    def to_bcoo(self) -> BCOO:
-        """The array as a BCOO array."""
-        raise NotImplementedError(f"{type(self).__name__} does not say what it is as BCOO")
-
     @classmethod
     def from_bcoo(cls, arr: BCOO) -> Self:
         """The array of this format that a BCOO array is."""

@@ -50,12 +50,11 @@ class Coordinates(JAXSparse):
         unique_indices: bool = False,
     ) -> None:
         name = type(self).__name__
-        data, indices = args
-        parts = (
-            value(array_like(jnp.asarray(x), name, n))
-            for x, n in zip(args, self._parts, strict=True)
-        )
-        super().__init__(tuple(parts), shape=shape)
+        parts = [
+            value(array_like(jnp.asarray(x), name, part))
+            for x, part in zip(args, self._parts, strict=True)
+        ]
+        super().__init__(parts, shape=shape)
         self.indices_sorted, self.unique_indices = bool(indices_sorted), bool(unique_indices)
         bcoo_layout(name, self.data, self.indices, self.shape)
 

@@ -120,6 +120,14 @@ class JAXSparse:
         """The array with all its elements."""
         raise NotImplementedError(f"{type(self).__name__} has no todense")
 
+    def to_bcoo(self) -> Any:
+        """The array as a BCOO array."""
+        raise NotImplementedError(f"{type(self).__name__} does not say what it is as BCOO")
+
+    def _reference(self) -> Any:
+        """For NumPy: the dense array."""
+        raise NotImplementedError(f"{type(self).__name__} has no reference")
+
     def block_until_ready(self) -> Self:
         """Wait until the arrays have been computed, and return this object."""
         for part in self.tree_flatten()[0]:

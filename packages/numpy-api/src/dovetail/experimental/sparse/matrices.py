@@ -146,8 +146,7 @@ class COO(_Matrix):
         return mat
 
     def _check(self) -> None:
-        parts = (aval_of(x) for x in (self.data, self.row, self.col))
-        check_coo("COO", *parts, self.shape)
+        check_coo("COO", aval_of(self.data), aval_of(self.row), aval_of(self.col), self.shape)
 
     def _description(self) -> COOInfo:
         return COOInfo(self.shape, self._rows_sorted, self._cols_sorted)
@@ -224,8 +223,8 @@ class CSR(_Matrix):
         return mat
 
     def _check(self) -> None:
-        parts = (aval_of(x) for x in (self.data, self.indices, self.indptr))
-        check_csr(type(self).__name__, *parts, self.shape)
+        data, indices, indptr = map(aval_of, (self.data, self.indices, self.indptr))
+        check_csr(type(self).__name__, data, indices, indptr, self.shape)
 
     @classmethod
     def tree_unflatten(cls, aux_data: Any, children: Sequence[Any]) -> Self:
@@ -299,8 +298,8 @@ class CSC(_Matrix):
         return mat
 
     def _check(self) -> None:
-        parts = (aval_of(x) for x in (self.data, self.indices, self.indptr))
-        check_csr("CSC", *parts, self.shape[::-1])
+        data, indices, indptr = map(aval_of, (self.data, self.indices, self.indptr))
+        check_csr("CSC", data, indices, indptr, self.shape[::-1])
 
     @classmethod
     def tree_unflatten(cls, aux_data: Any, children: Sequence[Any]) -> CSC:

@@ -141,7 +141,8 @@ class _ToDense(_MatrixRules):
         return bcoo_todense_p.bind(data, self.positions(*rest), spinfo=info)
 
     def abstract(self, data: Any, *rest: Any, **params: Any) -> Any:
-        self.check(data, *rest, self.shape_of(params))
+        first, second = rest
+        self.check(data, first, second, self.shape_of(params))
         return make_aval(self.shape_of(params), data.dtype)
 
     def reference(self, data: Any, *rest: Any, **params: Any) -> Any:

@@ -57,7 +57,7 @@ class Rules:
                 part = bind(*operands, **params)
                 parts.append(part[0] if self.multiple_results else part)
         first = results[0] if self.multiple_results else results
-        tangent = parts[0] if parts else Zero.of(first)
+        tangent: Any = parts[0] if parts else Zero.of(first)
         for part in parts[1:]:
             tangent = lax.add(tangent, part)
         if not self.multiple_results:

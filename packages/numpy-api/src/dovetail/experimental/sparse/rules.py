@@ -85,16 +85,16 @@ def _elementwise(primitive: AnyPrimitive, linear: bool) -> None:
     rule(primitive)(of_elements)
 
 
-for _primitive in (lax.copy_p, lax.conj_p, lax.imag_p, lax.neg_p, lax.real_p):
-    _elementwise(_primitive, linear=True)
+for _linear in (lax.copy_p, lax.conj_p, lax.imag_p, lax.neg_p, lax.real_p):
+    _elementwise(_linear, linear=True)
 
-for _primitive in (
+for _unary in (
     *(lax.abs_p, lax.asin_p, lax.asinh_p, lax.atan_p, lax.atanh_p, lax.bessel_i1e_p, lax.cbrt_p),
     *(lax.ceil_p, lax.convert_element_type_p, lax.erf_inv_p, lax.erf_p, lax.expm1_p, lax.floor_p),
     *(lax.log1p_p, lax.reduce_precision_p, lax.round_p, lax.sign_p, lax.sin_p, lax.sinh_p),
     *(lax.sqrt_p, lax.square_p, lax.tan_p, lax.tanh_p),
 ):
-    _elementwise(_primitive, linear=False)
+    _elementwise(_unary, linear=False)
 
 
 @rule(lax.integer_pow_p)
@@ -181,8 +181,8 @@ def _known_number(x: Any) -> Any:
     return None if known is None or hasattr(known, "concrete") else np.asarray(known)[()]
 
 
-for _primitive in (lax.max_p, lax.min_p, lax.pow_p, lax.rem_p, lax.clamp_p, lax.atan2_p):
-    _keeps_zero(_primitive)
+for _binary in (lax.max_p, lax.min_p, lax.pow_p, lax.rem_p, lax.clamp_p, lax.atan2_p):
+    _keeps_zero(_binary)
 
 
 @rule(

@@ -144,7 +144,7 @@ def lobpcg_standard(
                 f"{what}: A must give the dtype of its argument, {vectors.dtype}, got {image.dtype}"
             )
     limit = jnp.asarray(jnp.finfo(vectors.dtype).eps if tol is None else tol)
-    run = _of_matrix
+    run: Any = _of_matrix
     if callable(matrix):
         run = _of_function if isinstance(matrix, Hashable) else _iterate
     result: tuple[Array, Array, Array] = run(matrix, vectors, limit, steps)

@@ -53,8 +53,8 @@ class _Solve(Rules):
     ) -> Any:
         struct = dt.ShapeDtypeStruct(aval_of(b).shape, aval_of(b).dtype)
 
-        def on_host(*operands: Any) -> Any:
-            return _solved(*operands, reorder)
+        def on_host(data: Any, indices: Any, indptr: Any, b: Any) -> Any:
+            return _solved(data, indices, indptr, b, reorder)
 
         operands = (data, indices, indptr, b)
         return dt.pure_callback(on_host, struct, *operands, vmap_method="sequential")
