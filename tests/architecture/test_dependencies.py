@@ -117,7 +117,7 @@ def test_every_import_is_a_declared_dependency(root, source_tree):
 
 def test_mypy_checks_every_package(root):
     settings = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
-    typed = root.glob("packages/*/src/dovetail/*/py.typed")
-    below = {f"dovetail.{path.parent.name}" for path in typed}
+    typed = root.glob("packages/*/src/dovetail/*/**/py.typed")
+    below = {".".join(path.parent.parts[path.parts.index("src") + 1 :]) for path in typed}
     backends = {path.name for path in root.glob("packages/backend-*/src/*")}
     assert set(settings["tool"]["mypy"]["packages"]) == {"dovetail"} | below | backends
