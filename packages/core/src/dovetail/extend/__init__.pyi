@@ -35,6 +35,7 @@ from dovetail.extend import arrays as arrays
 from dovetail.extend import avals as avals
 from dovetail.extend import checks as checks
 from dovetail.extend import contractions as contractions
+from dovetail.extend import dimensions as dimensions
 from dovetail.extend import divisions as divisions
 from dovetail.extend import dtypes as dtypes
 from dovetail.extend import eager as eager

@@ -27,6 +27,7 @@ from dovetail.extend.arguments import (
     with_rank,
 )
 from dovetail.extend.avals import Tracer, aval_of
+from dovetail.extend.dimensions import is_symbolic_dim, max_dim
 from dovetail.extend.eager import evaluation_trace, trace_state
 from dovetail.extend.unchecked import iota_like, position_dtype
 from dovetail.numpy.compiled import compiled_with, plain
@@ -79,6 +80,8 @@ def arange(
         made = arange(start, stop, step, dtype, device=device)
         return placed("arange", made, out_sharding)
     several = stop is not None
+    if any(map(is_symbolic_dim, (start, stop, step))):
+        return _symbolic_range(start, stop, step, dtype)
     if start is None:
         raise TypeError(
             "arange: start (stop, where it is the only argument) must be a number, got None; "
@@ -123,6 +126,19 @@ def arange(
         wide = dtypes.default_dtype("f" if kind == "c" else "i")
         result = convert(_counted(length, wide, first, difference), target)
     return on_device(result, device)
+
+
+def _symbolic_range(start: Any, stop: Any, step: Any, dtype: Any) -> Array:
+    """`arange` where sizes of dimensions are among the arguments."""
+    first, last = (0, start) if stop is None else (start, stop)
+    first, last, difference = (
+        integer("arange", name, n)
+        for name, n in (("start", first), ("stop", last), ("step", 1 if step is None else step))
+    )
+    length = max_dim(-((first - last) // difference), 0)
+    target = dtypes.default_dtype("i") if dtype is None else requested_dtype("arange", dtype)
+    counted = iota_like(dtypes.default_dtype("i"), (length,), 0)
+    return convert(counted * difference + first, target)
 
 
 def _check_ends(dtype: Any, *ends: Any) -> None:

@@ -76,16 +76,24 @@ class Scope:
     """What dimension variables have in common: what is known of them.
 
     Variables of one name are the same variable only within one scope.
+
+    Args:
+        least: the least value that variables have.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, least: int = 1) -> None:
         where = source.user_frame()
+        #: The least value of its variables.
+        self.least = least
         #: Where it was made, for messages.
         self.place = "" if where is None else f" made at {where.file}:{where.line}"
         #: Sizes that are never negative.
         self.constraints: list[SymbolicDimension] = []
         #: Multiples of monomials, and what they are replaced by.
         self.rules: list[tuple[Monomial, int, Size]] = []
+        #: Where to note comparisons that are not decided, by line, and to go on as if each variable
+        #: were `_EXAMPLE`; None where they are errors.
+        self.undecided: list[tuple[str, str]] | None = None
         #: Bounds that have been found.
         self.bounds: dict[SymbolicDimension, tuple[float, float]] = {}
 
@@ -96,6 +104,8 @@ class SymbolicDimension:
     It takes part in arithmetic (``+ - * // % **``, `divmod`) with integers and other sizes of its
     scope; ``max`` and ``min`` are `dovetail.core.max_dim` and `min_dim`. With floats and arrays,
     and in functions that take arrays, it is a scalar array of the default integer dtype.
+
+    Sizes of arrays are less than 2**31, as numbers of that order are compared with them.
 
     ``==`` is whether two sizes are the same expression. That sizes which are not might still be
     equal for some values of the variables is not taken into account. An order that the constraints
@@ -145,16 +155,23 @@ class SymbolicDimension:
             return True
         if upper < least:
             return False
-        raise InconclusiveDimensionOperation(
+        if type(size) is int and abs(size) >= _MOST:
+            return (size < 0) == (symbol in (">", ">="))
+        question = (
             f"whether {self} {symbol} {size} depends on the sizes of the dimensions "
-            f"{_listed(difference)}, and this comparison needs an answer that holds for all of "
-            "them"
-            + _used_at()
-            + f"\nIf it holds for all sizes that will come, say so: "
+            f"{_listed(difference)}, and this comparison needs an answer that holds for all of them"
+        )
+        if self.scope.undecided is not None:
+            self.scope.undecided.append((source.describe(), question))
+            example: int = difference.evaluate(dict.fromkeys(difference.variables(), _EXAMPLE))
+            return example >= least
+        raise _inconclusive(
+            question,
+            "If the answer is the same for all sizes that will come, say so by a constraint: "
             f"symbolic_shape(..., constraints=[{f'{self} >= {size}'!r}]) or the like. To choose "
             "the larger or smaller of two sizes write dovetail.core.max_dim or min_dim; to choose "
             "in the program, convert the size with dovetail.numpy.asarray and use lax.cond or "
-            "dovetail.numpy.where"
+            "dovetail.numpy.where",
         )
 
     def __ge__(self, other: Any) -> bool:
@@ -172,12 +189,11 @@ class SymbolicDimension:
     # Conversion
 
     def _no_number(self, what: str) -> InconclusiveDimensionOperation:
-        return InconclusiveDimensionOperation(
+        return _inconclusive(
             f"the size {self} of a dimension is known only when the exported program is called, "
-            f"and {what} needs a number now"
-            + _used_at()
-            + "\nIn a computation write dovetail.numpy.asarray(size), which is an array; for a "
-            "loop over the dimension, lax.scan or lax.fori_loop"
+            f"and {what} needs a number now",
+            "In a computation write dovetail.numpy.asarray(size), which is an array; for a loop "
+            "over the dimension, lax.scan or lax.fori_loop",
         )
 
     def __int__(self) -> int:
@@ -378,9 +394,11 @@ def _listed(size: SymbolicDimension) -> str:
     return ", ".join(sorted(size.variables()))
 
 
-def _used_at() -> str:
-    frame = source.user_frame()
-    return "" if frame is None else f" (used at {frame.file}:{frame.line})"
+def _inconclusive(what: str, advice: str) -> InconclusiveDimensionOperation:
+    where = source.describe()
+    error = InconclusiveDimensionOperation(f"{what} (used at {where})\n{advice}")
+    error.what, error.where = what, where
+    return error
 
 
 def _shown_terms(terms: Terms) -> Iterator[str]:
@@ -562,7 +580,10 @@ def _divided(dividend: Size, divisor: Size, scope: Scope) -> tuple[Size, Size]:
     return whole + quotient, of_factor(Operation("mod", operands), scope)
 
 
+#: About what an int32 holds. Where a size is compared with more, it is taken to be less.
+_MOST: Final = (1 << 31) - 64
 _LARGE: Final = 1 << 62
+_EXAMPLE: Final = 24
 
 
 def _split(dividend: Size, divisor: Size, scope: Scope) -> tuple[Size, Size]:
@@ -674,12 +695,12 @@ def _lower_bound(size: Size, depth: int) -> float:
     """
     if type(size) is not SymbolicDimension:
         return size
+    scope = size.scope
     best: float = sum(
-        k * _interval(m)[0 if k > 0 else 1] if m else k for m, k in size.terms
+        k * _interval(m, scope)[0 if k > 0 else 1] if m else k for m, k in size.terms
     )
     if not depth:
         return best
-    scope = size.scope
     for m, k in size.terms:
         if not m:
             continue
@@ -694,7 +715,7 @@ def _lower_bound(size: Size, depth: int) -> float:
         replacements = list(_bounding(m, k > 0, scope))
         if not replacements:
             continue
-        bound = _interval(m)[0 if k > 0 else 1]
+        bound = _interval(m, scope)[0 if k > 0 else 1]
         if abs(bound) < _LARGE:
             replacements.append((1, int(bound)))
         for multiple, other in replacements:
@@ -715,7 +736,7 @@ def _bounding(monomial: Monomial, below: bool, scope: Scope) -> Iterator[tuple[i
     for constraint in scope.constraints:
         for m, k in constraint.terms:
             rest = quotient_of(monomial, m) if m and (k > 0) == below else None
-            if rest is not None and _interval(rest)[0] >= 0:
+            if rest is not None and _interval(rest, scope)[0] >= 0:
                 others = constraint - _made({m: k}, scope)
                 yield abs(k), others * _made({rest: -1 if below else 1}, scope)
     for factor, _ in monomial:
@@ -724,7 +745,7 @@ def _bounding(monomial: Monomial, below: bool, scope: Scope) -> Iterator[tuple[i
         assert isinstance(factor, Operation)
         left, right = factor.operands
         rest = quotient_of(monomial, ((factor, 1),))
-        if rest is None or _interval(rest)[0] < 0:
+        if rest is None or _interval(rest, scope)[0] < 0:
             continue
         others = _made({rest: 1}, scope)
         if factor.name in ("max", "min"):
@@ -751,12 +772,15 @@ def _bounding(monomial: Monomial, below: bool, scope: Scope) -> Iterator[tuple[i
                 yield coefficient, ((left - right + 1) if below else left) * own
 
 
-def _interval(monomial: Monomial) -> tuple[float, float]:
+def _interval(monomial: Monomial, scope: Scope) -> tuple[float, float]:
     """Bounds of a monomial from those of its factors alone."""
     lower: float = 1
     upper: float = 1
     for factor, power in monomial:
-        low, high = (1, _INFINITE) if type(factor) is str else _interval_of(factor)  # type: ignore[arg-type]
+        low: float = scope.least
+        high: float = _INFINITE
+        if isinstance(factor, Operation):
+            low, high = _interval_of(factor)
         for _ in range(power):
             corners = [_product(x, y) for x in (lower, upper) for y in (low, high)]
             lower, upper = min(corners), max(corners)

@@ -15,6 +15,7 @@ from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import as_operand, literal_like, make_literal
 from dovetail._core.basis.structural import reshape
 from dovetail._core.ir.avals import aval_of, shape_of
+from dovetail._core.ir.dimensions import as_size
 from dovetail._core.ir.jaxpr import DebugInfo
 from dovetail._core.ops.control.bodies import (
     Body,
@@ -238,7 +239,7 @@ def _parts_of_pair(f: Callable[..., Any], out_tree: Any) -> list[Any]:
 def _length(xs: Operands, caller: str, length: Any = None) -> int:
     if length is not None:
         try:
-            length = operator.index(length)
+            length = as_size(length)
         except TypeError:
             if isinstance(length, Tracer):
                 raise ConcretizationTypeError(
