@@ -5,6 +5,7 @@ as bytes, which JAX reads and writes too, and `Exported.call` calls it. `symboli
 shapes whose sizes are known only when it is called. `report` lists what cannot be exported.
 """
 
+from dovetail._core.api.export.artifacts import deserialize as deserialize
 from dovetail._core.api.export.checks import DisabledSafetyCheck as DisabledSafetyCheck
 from dovetail._core.api.export.exported import Exported as Exported
 from dovetail._core.api.export.exported import default_export_platform as default_export_platform
@@ -16,6 +17,12 @@ from dovetail._core.api.export.exported import (
     minimum_supported_calling_convention_version as minimum_supported_calling_convention_version,
 )
 from dovetail._core.api.export.exported import report as report
+from dovetail._core.api.export.nodes import (
+    register_namedtuple_serialization as register_namedtuple_serialization,
+)
+from dovetail._core.api.export.nodes import (
+    register_pytree_node_serialization as register_pytree_node_serialization,
+)
 from dovetail._core.api.export.obstacles import Obstacle as Obstacle
 from dovetail._core.api.export.obstacles import Report as Report
 from dovetail._core.api.export.specifications import symbolic_args_specs as symbolic_args_specs
@@ -31,10 +38,13 @@ __all__ = [
     "Report",
     "SymbolicScope",
     "default_export_platform",
+    "deserialize",
     "export",
     "is_symbolic_dim",
     "maximum_supported_calling_convention_version",
     "minimum_supported_calling_convention_version",
+    "register_namedtuple_serialization",
+    "register_pytree_node_serialization",
     "report",
     "symbolic_args_specs",
     "symbolic_dim_bounds",

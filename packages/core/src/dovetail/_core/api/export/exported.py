@@ -27,6 +27,7 @@ from dovetail._core.ir.jaxpr import ClosedJaxpr, JaxprEqn
 from dovetail._core.ir.walk import eval_jaxpr
 from dovetail._core.ops.calls.exported import call_exported_p, solution_for
 from dovetail._core.ops.custom.custom_vjp import custom_vjp
+from dovetail._core.ops.random.keys import random_unwrap_p
 from dovetail._core.plugins.manager import manager
 from dovetail._core.runtime.calls.staged_program import StagedProgram
 from dovetail._core.runtime.devices import clients
@@ -377,7 +378,7 @@ def _with_plain_constants(closed: ClosedJaxpr) -> ClosedJaxpr:
     if not any(dtypes.is_extended(aval_of(c).dtype) for c in closed.consts):
         return closed
     keys = [dtypes.is_extended(aval_of(c).dtype) for c in closed.consts]
-    numbers = [np.asarray(c._numbers()) if k else c for c, k in zip(closed.consts, keys, strict=True)]
+    numbers = [np.asarray(random_unwrap_p.bind(c)) if k else c for c, k in zip(closed.consts, keys, strict=True)]
     kinds = [aval_of(c).dtype for c in closed.consts]
 
     def function(*args: Any) -> list[Any]:
