@@ -23,7 +23,7 @@ from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.resharding import reshard_p
 from dovetail._core.basis.structural import broadcast_in_dim
-from dovetail._core.ir.dimensions import as_size
+from dovetail._core.ir.dimensions import SymbolicDimension, as_size, dimension_value
 from dovetail._core.ir.avals import aval_of, make_aval
 from dovetail._core.ir.jaxpr import Literal
 from dovetail._core.runtime.arrays import buffers
@@ -56,6 +56,8 @@ def literal(value: Any, dtype: Any, weak: bool = False, function: str = "promoti
         OverflowError: an integer dtype cannot hold a Python integer.
         DTypeError: the dtype is that of random keys.
     """
+    if type(value) is SymbolicDimension:
+        return convert(dimension_value(value), dtype, weak, function)
     # 0.0 and -0.0 compare equal; their repr tells them apart.
     key = (value or repr(value), type(value), dtype, weak)
     cached = _literals.get(key)

@@ -67,11 +67,11 @@ class DynamicShapeBuilder(OperationBuilder):
         def apply(name: str, x: Value, y: Value) -> Value:
             if name in _operations:
                 return self.op(_operations[name], [x, y], aval)
+            # Of operations that the refinement of shapes computes.
             remainder = self.op("remainder", [x, y], aval)
-            zero = constant(0)
-            uneven = self._differs(remainder, zero, aval)
-            signs = self.op("xor", [self._below(remainder, aval), self._below(y, aval)], _scalar)
-            wrong = self.op("and", [uneven, signs], _scalar)
+            uneven = self._differs(remainder, constant(0), aval)
+            signs = [self.op("sign", [v], aval) for v in (remainder, y)]
+            wrong = self.op("and", [uneven, self._differs(*signs, aval)], _scalar)
             if name == "mod":
                 return self.op(
                     "select", [wrong, self.op("add", [remainder, y], aval), remainder], aval
@@ -84,12 +84,6 @@ class DynamicShapeBuilder(OperationBuilder):
 
     def _differs(self, x: Value, y: Value, aval: Any) -> Value:
         return self.emit("stablehlo.compare", [x, y], _scalar, self.comparison("NE", aval, False))
-
-    def _below(self, x: Value, aval: Any) -> Value:
-        zero = super().constant(0, aval)
-        return self.emit(
-            "stablehlo.compare", [x, zero], _scalar, self.comparison("LT", aval, False)
-        )
 
     def sizes(self, sizes: Sequence[Size]) -> Value:
         """Sizes, or positions, as a tensor of rank 1: the form in which operations take shapes."""

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from dovetail._core.base.bindings import _jax
-from dovetail._core.hlo.context import module_bytecode
-from dovetail._core.hlo.mlir import Module, Operation, Value, ir, sdy, stablehlo
+from dovetail._core.hlo.context import load_dialect, module_bytecode
+from dovetail._core.hlo.mlir import Module, Operation, Value, ir, stablehlo
 from dovetail._core.hlo.module import ModuleBuilder
 
 __all__ = [
@@ -42,7 +42,8 @@ def portable_artifact(module: Module) -> bytes:
 
 def _parse(artifact: bytes) -> Module:
     """An artifact as a module of the current context."""
-    sdy.register_dialect(ir.Context.current)
+    load_dialect("sdy")
+    load_dialect("chlo")
     try:
         if _MARK not in artifact[:32]:
             return ir.Module.parse(artifact)

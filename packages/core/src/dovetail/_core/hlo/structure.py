@@ -11,6 +11,7 @@ from dovetail._core.base import dtypes
 from dovetail._core.hlo.mlir import Value
 from dovetail._core.hlo.dynamic_shapes import DynamicShapeBuilder, has_symbols
 from dovetail._core.ir.avals import make_aval, physical_aval
+from dovetail._core.ir.dimensions import Size
 
 __all__ = ["StructuralBuilder"]
 
@@ -98,6 +99,12 @@ class StructuralBuilder(DynamicShapeBuilder):
             if part == new:
                 return x
         return self.op("stablehlo.convert", [x], out)
+
+    def integer(self, size: Size, aval: Any) -> Value:
+        """A size, which may be symbolic, as a scalar of the dtype of `aval`."""
+        if type(size) is int:
+            return self.constant(size, aval)
+        return self.convert(self.size(size), self.size_aval, aval)
 
     def compare(
         self,

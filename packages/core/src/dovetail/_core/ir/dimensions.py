@@ -9,7 +9,7 @@ int. What is known of the variables stands in their `Scope`.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from typing import Any, Final, NamedTuple, Self, TypeAlias, TypeGuard
 
@@ -22,6 +22,8 @@ __all__ = [
     "SymbolicDimension",
     "as_size",
     "is_symbolic_dim",
+    "known_at_most",
+    "largest_known",
     "max_dim",
     "min_dim",
 ]
@@ -467,6 +469,19 @@ def as_size(value: Any) -> Any:
         TypeError: it is neither, nor an integer of another kind.
     """
     return value if type(value) is SymbolicDimension else operator.index(value)
+
+
+def largest_known(sizes: Iterable[Any]) -> int:
+    """The largest of those sizes that are known, 0 if none is: for the choice of a dtype.
+
+    Positions along symbolic dimensions fit an int32.
+    """
+    return max([n for n in sizes if type(n) is not SymbolicDimension], default=0)
+
+
+def known_at_most(size: Any, limit: int) -> bool:
+    """Whether a size is known, and not larger than a limit: for the choice of a method."""
+    return type(size) is not SymbolicDimension and size <= limit
 
 
 def _operand(value: Any) -> Any:

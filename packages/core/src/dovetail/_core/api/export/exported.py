@@ -308,7 +308,7 @@ def export_traced(
     place = traced._place()
     lowered, found = lower_for_export(staged, platforms, checks, place)
     if found:
-        raise ValueError(as_text(staged.options.name, found))
+        raise ValueError(as_text(staged.options.name, found)) from found[0].error
     closed = staged.closed
     devices = 1 if place is None else len(place._device_list)
     nothing = (None,) * len(staged.in_avals), (None,) * len(staged.out_avals)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from dovetail._core.api.export.checks import DisabledSafetyCheck
@@ -32,12 +32,14 @@ class Obstacle:
         what: what it is, and what to do about it.
         where: the user's line, such as ``train.py:12 (loss)``.
         primitive: the name of the primitive; empty if it is none.
+        error: the error that says so, if there was one.
     """
 
     kind: str
     what: str
     where: str
     primitive: str = ""
+    error: Exception | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"{self.where}: {self.what}"
@@ -97,10 +99,12 @@ def obstacles_in(
     order = {id(eqn): number for number, eqn in enumerate(all_equations(jaxpr))}
     found: list[tuple[int, Obstacle]] = []
 
-    def note(eqn: JaxprEqn | None, kind: str, what: str) -> None:
+    def note(
+        eqn: JaxprEqn | None, kind: str, what: str, error: Exception | None = None
+    ) -> None:
         where = "an unknown place" if eqn is None else source.describe(eqn.traceback)
         name = "" if eqn is None else eqn.primitive.name
-        found.append((order.get(id(eqn), len(order)), Obstacle(kind, what, where, name)))
+        found.append((order.get(id(eqn), len(order)), Obstacle(kind, what, where, name, error)))
 
     for eqn in all_equations(jaxpr):
         if eqn.primitive.calls_host:
@@ -114,12 +118,12 @@ def obstacles_in(
             continue
         if isinstance(error, MissingRuleError):
             names = " and ".join(platforms)
-            note(eqn, "lowering", f"{eqn.primitive.name} has no lowering for {names}")
+            note(eqn, "lowering", f"{eqn.primitive.name} has no lowering for {names}", error)
         else:
             kind = "lowering"
             if any(v.aval.symbolic for v in (*eqn.invars, *eqn.outvars) if hasattr(v.aval, "shape")):
                 kind = "symbolic size"
-            note(eqn, kind, f"{eqn.primitive.name} cannot be lowered: {error}")
+            note(eqn, kind, f"{eqn.primitive.name} cannot be lowered: {error}", error)
     allowed = {check.is_custom_call() for check in disabled}
     for target, equation in custom_calls:
         if equation is not None and equation.primitive.calls_host:
