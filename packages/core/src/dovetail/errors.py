@@ -372,7 +372,15 @@ class JaxprTypeError(TypeError):
 
 
 class InconclusiveDimensionOperation(Exception):
-    """Two symbolic dimensions cannot be compared."""
+    """Symbolic sizes of dimensions cannot be compared, or would have to be numbers.
+
+    Attributes:
+        what: the first sentence of the message.
+        where: the user's line, such as ``train.py:12 (loss)``.
+    """
+
+    what: str = ""
+    where: str = ""
 
 
 class DeletedArrayError(RuntimeError, ValueError):

@@ -37,6 +37,7 @@ from dovetail.extend import backend as backend
 from dovetail.extend import checks as checks
 from dovetail.extend import contractions as contractions
 from dovetail.extend import core as core
+from dovetail.extend import dimensions as dimensions
 from dovetail.extend import divisions as divisions
 from dovetail.extend import dtypes as dtypes
 from dovetail.extend import eager as eager

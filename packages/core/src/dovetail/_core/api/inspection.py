@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import wraps
@@ -18,6 +17,7 @@ from dovetail._core.base.typing import ArrayLike, PyTree
 from dovetail._core.base.wrapping import wraps
 from dovetail._core.ir.abstract_mesh import ManualAxisType
 from dovetail._core.ir.avals import AbstractToken, ShapedArray, aval_of
+from dovetail._core.ir.dimensions import as_size
 from dovetail._core.ir.jaxpr import ClosedJaxpr
 from dovetail._core.ir.partition_spec import PartitionSpec
 from dovetail._core.runtime.arrays.array import Array
@@ -101,7 +101,7 @@ class ShapeDtypeStruct:
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be given")
         try:
-            self.shape = tuple([operator.index(n) for n in shape])
+            self.shape = tuple([as_size(n) for n in shape])
         except TypeError:
             raise TypeError(
                 f"ShapeDtypeStruct: shape must be a sequence of integers, got {shape!r}"
