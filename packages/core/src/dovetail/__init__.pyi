@@ -12,6 +12,7 @@ from dovetail import dtypes as dtypes
 from dovetail import errors as errors
 from dovetail import example_libraries as example_libraries
 from dovetail import experimental as experimental
+from dovetail import exporters as exporters
 from dovetail import extend as extend
 from dovetail import flatten_util as flatten_util
 from dovetail import image as image
