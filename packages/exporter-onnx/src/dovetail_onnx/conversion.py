@@ -132,6 +132,7 @@ class Conversion:
             self._keep(name, "there is no converter for this primitive", place_of(eqn))
             self._look_inside(eqn)
             return [self._guess(v.aval) for v in eqn.outvars]
+        around, self.graph.place = self.graph.place, place_of(eqn)
         try:
             for v in eqn.outvars:
                 onnx_type(v.aval.dtype)
@@ -140,6 +141,8 @@ class Conversion:
             if self._guessed.isdisjoint(x.name for x in operands):
                 self._keep(name, str(refusal), place_of(eqn))
             return [self._guess(v.aval) for v in eqn.outvars]
+        finally:
+            self.graph.place = around
         results = list(found) if eqn.primitive.multiple_results else [found]
         for value, var in zip(results, eqn.outvars, strict=True):
             made, traced = (value.dtype, value.shape), (var.aval.dtype, var.aval.shape)

@@ -7,7 +7,7 @@ constants that converters look at are known values (`Value.known`).
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
@@ -57,7 +57,7 @@ class Value:
         return len(self.shape)
 
 
-Operand = Value | int | float | bool | np.ndarray[Any, Any] | np.generic
+Operand = Value | int | float | bool | np.ndarray[Any, Any]
 
 
 @dataclass(slots=True)
@@ -76,10 +76,16 @@ class Graph:
 
     Args:
         opset: the version of the operators.
+        taken: names that values must not have.
+
+    Attributes:
+        place: the user's line that operators come from; it is written beside each.
     """
 
-    def __init__(self, opset: int) -> None:
+    def __init__(self, opset: int, taken: Iterable[str] = ()) -> None:
         self.opset = opset
+        self.place = ""
+        self._taken = frozenset(taken)
         self.block = Block([])
         self.initializers: dict[str, np.ndarray[Any, Any]] = {}
         self._constants: dict[Any, Value] = {}
@@ -87,7 +93,10 @@ class Graph:
 
     def name(self, stem: str) -> str:
         """A name that is not used yet."""
-        return f"{stem}_{next(self._numbers)}"
+        while True:
+            name = f"{stem}_{next(self._numbers)}"
+            if name not in self._taken:
+                return name
 
     # ------------------------------------------------------------------------------- operands
 
@@ -98,9 +107,8 @@ class Graph:
             array: the elements.
             dtype: the element type, the array's own by default.
         """
-        array = np.asarray(array)
-        array = np.ascontiguousarray(array if dtype is None else array.astype(dtype))
-        array = array.reshape(np.shape(array))
+        array = np.asarray(array, order="C")
+        array = array if dtype is None else array.astype(dtype)
         onnx_type(array.dtype)
         key = (array.dtype, array.shape, array.tobytes())
         if key not in self._constants:
@@ -117,7 +125,7 @@ class Graph:
         """An operand as a value; a Python number gets the element type of another value."""
         if isinstance(operand, Value):
             return operand
-        if isinstance(operand, (np.ndarray, np.generic)):
+        if isinstance(operand, np.ndarray):
             return self.constant(operand)
         return self.constant(operand, like.dtype)
 
@@ -165,7 +173,8 @@ class Graph:
         if operator in _ORDERING and own == U64 and used == I64:
             return self._of_unsigned(operator, values, dtypes, shapes, attributes)
         if used != own:
-            values = [self.cast(v, used) if v.dtype == own else v for v in values]
+            first = _FIRST_TYPED.get(operator, 0)
+            values[first:] = [self.cast(v, used) if v.dtype == own else v for v in values[first:]]
         raw = [used if d == own and operator not in _OF_TRUTH else d for d in dtypes]
         results = self.emit(operator, values, raw, shapes, **attributes)
         return [self.cast(r, d) for r, d in zip(results, dtypes, strict=True)]
@@ -185,7 +194,9 @@ class Graph:
         ]
         given = {key: value for key, value in attributes.items() if value is not None}
         names = ["" if x is None else x.name for x in operands]
-        node = helper.make_node(operator, names, [r.name for r in results], **given)
+        outputs = [r.name for r in results]
+        words = {"name": f"{outputs[0]}.op", "doc_string": self.place or None}
+        node = helper.make_node(operator, names, outputs, **words, **given)
         self.block.nodes.append(node)
         return results
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Any, Final
@@ -17,6 +18,7 @@ from dovetail_onnx.conversion import Conversion
 from dovetail_onnx.converters import CONVERTERS
 from dovetail_onnx.errors import ExportError, Refusal
 from dovetail_onnx.graph import Graph, Value, info
+from dovetail_onnx.sizes import dynamic_sizes, probes, with_dynamic_sizes
 from dovetail_onnx.types import onnx_type
 
 __all__ = ["Draft", "OnnxProgram", "drafted", "exported"]
@@ -68,23 +70,34 @@ def exported(request: ExportRequest) -> OnnxProgram:
     outputs = _names(request, "output_names", request.output_names)
     if twice := sorted(set(inputs) & set(outputs)):
         raise ValueError(f"an input and an output have one name: {', '.join(twice)}")
-    draft = drafted(request, opset, inputs)
+    dynamic = dynamic_sizes(request, inputs)
+    draft = drafted(request, opset, inputs, outputs)
     model = _model(request, draft, outputs)
+    if dynamic:
+        probed = {
+            sizes: _model(again, drafted(again, opset, inputs, outputs), outputs)
+            for sizes, again in probes(request, dynamic)
+        }
+        model = with_dynamic_sizes(request.name, model, dynamic, probed)
+    onnx.checker.check_model(model)
     return OnnxProgram("onnx", model.SerializeToString(), inputs, outputs, model)
 
 
-def drafted(request: ExportRequest, opset: int, inputs: Sequence[str]) -> Draft:
+def drafted(
+    request: ExportRequest, opset: int, inputs: Sequence[str], outputs: Sequence[str]
+) -> Draft:
     """Convert a program.
 
     Args:
         request: the program.
         opset: the version of the operators.
         inputs: names of the inputs.
+        outputs: names of the outputs.
 
     Raises:
         ExportError: ONNX cannot express it.
     """
-    graph = Graph(opset)
+    graph = Graph(opset, {*inputs, *outputs})
     avals = request.jaxpr.in_avals
     for name, aval in zip(request.input_names, avals, strict=True):
         try:
@@ -131,7 +144,6 @@ def _model(request: ExportRequest, draft: Draft, names: Sequence[str]) -> onnx.M
         producer_name="dovetail",
         producer_version=version("dovetail-onnx"),
     )
-    onnx.checker.check_model(model)
     return model
 
 
@@ -189,11 +201,9 @@ def _names(request: ExportRequest, option: str, defaults: Sequence[str]) -> tupl
 
 
 def _distinct(names: Sequence[str]) -> tuple[str, ...]:
-    """Names, each of them once."""
-    seen: dict[str, int] = {}
-    made = []
+    """Names, with a number behind those that another one is equal to."""
+    made: dict[str, None] = {}
     for name in names:
-        count = seen.get(name, 0)
-        seen[name] = count + 1
-        made.append(f"{name}.{count}" if count else name)
+        candidates = (f"{name}.{number}" if number else name for number in itertools.count())
+        made[next(candidate for candidate in candidates if candidate not in made)] = None
     return tuple(made)

@@ -16,7 +16,7 @@ import onnx
 
 from dovetail_onnx.errors import Refusal
 
-__all__ = ["BOOL", "F32", "F64", "I32", "I64", "U8", "is_float", "is_narrow", "onnx_type", "stand_in"]
+__all__ = ["BOOL", "F32", "F64", "I32", "I64", "U8", "digits_and_smallest", "is_float", "is_narrow", "onnx_type", "stand_in"]
 
 DType = np.dtype[Any]
 
@@ -137,3 +137,9 @@ def stand_in(operator: str, dtype: DType) -> DType:
     if dtype == BOOL and U8 in known:
         wider = [U8]
     return next((candidate for candidate in wider if candidate in known), dtype)
+
+
+def digits_and_smallest(dtype: DType) -> tuple[int, float]:
+    """The number of bits of a float's fraction, and the smallest number with all of them."""
+    limits: Any = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
+    return int(limits.nmant), float(limits.smallest_normal)

@@ -12,7 +12,7 @@ from dovetail_onnx.conversion import Context
 from dovetail_onnx.converters.formulas import in_wide, lowest, named, where
 from dovetail_onnx.errors import Refusal
 from dovetail_onnx.graph import Value
-from dovetail_onnx.types import BOOL, F32, I64, is_float
+from dovetail_onnx.types import BOOL, I64, is_float, stand_in
 
 table = LoweringTable()
 
@@ -108,7 +108,7 @@ def integer_pow(c: Context, x: Value, *, y: int) -> Value:
 def pow_(c: Context, x: Value, y: Value, **params: Any) -> Value:
     """A power."""
     if is_float(x.dtype):
-        return _float_pow(c, x, c.graph.cast(y, x.dtype) if is_float(y.dtype) else y)
+        return _float_pow(c, x, y)
     # ONNX says nothing of integers that overflow: by squaring, one bit of the exponent at a time.
     result = c.graph.expand(1, c.shape, x.dtype)
     square = x
@@ -124,11 +124,9 @@ def pow_(c: Context, x: Value, y: Value, **params: Any) -> Value:
 
 @in_wide
 def _float_pow(c: Context, x: Value, y: Value) -> Value:
-    if not is_float(y.dtype) and y.dtype.itemsize < 8:
-        y = c.graph.cast(y, np.dtype(np.float64) if x.dtype.itemsize == 8 else F32)
-        if x.dtype == F32 and y.dtype != F32:
-            raise AssertionError("narrow bases were widened")
-    return c.op("Pow", x, c.graph.cast(y, x.dtype))
+    if not is_float(y.dtype):
+        y = c.graph.cast(y, stand_in("Pow", y.dtype))
+    return c.op("Pow", x, y)
 
 
 @table.rule("square")

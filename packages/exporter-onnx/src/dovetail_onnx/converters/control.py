@@ -23,8 +23,7 @@ def cond(
     if which.known is not None:
         number = int(np.clip(which.known.astype(np.int64), 0, len(branches) - 1))
         return c.inline(branches[number], operands)
-    number = c.graph.cast(which, I64)
-    return _choice(c, number, 0, branches, operands)
+    return _choice(c, c.graph.cast(which, I64), 0, branches, operands)
 
 
 def _choice(

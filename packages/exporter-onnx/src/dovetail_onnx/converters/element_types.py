@@ -12,7 +12,17 @@ from dovetail_onnx.conversion import Context
 from dovetail_onnx.converters.formulas import in_wide, where
 from dovetail_onnx.errors import Refusal
 from dovetail_onnx.graph import Graph, Value
-from dovetail_onnx.types import BOOL, F32, I64, DType, is_float, is_narrow, onnx_type
+from dovetail_onnx.types import (
+    BOOL,
+    F32,
+    I64,
+    U64,
+    DType,
+    digits_and_smallest,
+    is_float,
+    is_narrow,
+    onnx_type,
+)
 
 table = LoweringTable()
 
@@ -69,31 +79,26 @@ def bitcast_convert_type(c: Context, x: Value, *, new_dtype: DType) -> Value:
 
 def from_bits(g: Graph, x: Value, dtype: DType) -> Value:
     """The number whose bits are given, by arithmetic: a fraction times a power from a table."""
-    info = ml_dtypes.finfo(dtype)
-    digits, bits = int(info.nmant), 8 * dtype.itemsize
-    wide = g.cast(x, np.dtype(f"uint{bits}"))
-    if bits < 64:
-        wide = g.cast(wide, I64)
-    else:
-        wide = g.cast(wide, I64)
-    one = np.int64(1)
-    fraction = g.op("BitwiseAnd", wide, g.constant((one << digits) - one))
+    digits, _ = digits_and_smallest(dtype)
+    bits = 8 * dtype.itemsize
+    raw = g.cast(g.cast(x, np.dtype(f"uint{bits}")), U64)
+    fraction = g.cast(g.op("BitwiseAnd", raw, 2**digits - 1), I64)
     count = bits - 1 - digits
-    raw = g.op("BitwiseAnd", g.cast(wide, np.dtype(np.uint64)), g.constant(np.uint64(2 ** (bits - 1) - 1)))
-    shift = g.constant(np.uint64(digits))
-    exponent = g.cast(g.op("BitShift", raw, shift, direction="RIGHT"), I64)
+    upper = g.op("BitShift", raw, digits, direction="RIGHT")
+    exponent = g.cast(g.op("BitwiseAnd", upper, 2**count - 1), I64)
     used = F32 if is_narrow(dtype) else dtype
     bias = 2 ** (count - 1) - 1
     powers = [np.ldexp(np.float64(1), max(e, 1) - bias - digits) for e in range(2**count - 1)]
     scale = g.constant(np.array([*powers, np.inf]).astype(used))
     factor = g.op("Gather", scale, exponent, shape=x.shape, axis=0)
-    leading = g.op("Equal", exponent, 0)
-    whole = where(g, leading, fraction, g.op("Add", fraction, g.constant(one << digits)), fraction)
+    whole = where(
+        g, g.op("Equal", exponent, 0), fraction, g.op("Add", fraction, 2**digits), fraction
+    )
     number = g.op("Mul", g.cast(whole, used), factor)
     special = g.op("Equal", exponent, 2**count - 1)
     broken = g.op("And", special, g.op("Greater", fraction, 0))
     number = where(g, broken, np.array(np.nan, used), number, number)
-    negative = g.op("GreaterOrEqual", g.cast(g.cast(x, np.dtype(f"uint{bits}")), np.dtype(np.uint64)), g.constant(np.uint64(2 ** (bits - 1))))
+    negative = g.op("GreaterOrEqual", raw, 2 ** (bits - 1))
     return g.cast(where(g, negative, g.op("Neg", number), number, number), dtype)
 
 
@@ -107,7 +112,9 @@ def reduce_precision(c: Context, x: Value, *, exponent_bits: int, mantissa_bits:
         return x
     if rounded is None:
         raise Refusal(f"ONNX has no type of {exponent_bits} and {mantissa_bits} bits")
-    return c.graph.cast(c.graph.cast(x, np.dtype(rounded)), x.dtype)
+    result = c.graph.cast(c.graph.cast(x, np.dtype(rounded)), x.dtype)
+    tiny = c.op("Less", c.op("Abs", result), digits_and_smallest(np.dtype(rounded))[1])
+    return where(c, tiny, c.op("Mul", result, 0), result, x)
 
 
 def _same(c: Context, x: Value, **params: Any) -> Value:

@@ -28,7 +28,7 @@ def exp2(c: Context, x: Value, **params: Any) -> Value:
 @in_wide
 def log2(c: Context, x: Value, **params: Any) -> Value:
     """The logarithm to the base 2."""
-    return c.op("Div", c.op("Log", x), np.log(2))
+    return c.op("Div", c.op("Log", x), float(np.log(2)))
 
 
 @table.rule("expm1")

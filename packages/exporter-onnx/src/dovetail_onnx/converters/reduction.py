@@ -25,8 +25,14 @@ def reduce_sum(c: Context, x: Value, *, axes: Sequence[int], **params: Any) -> V
 
 @table.rule("reduce_prod")
 def reduce_prod(c: Context, x: Value, *, axes: Sequence[int], **params: Any) -> Value:
-    """The product."""
-    return c.graph.reduce("ReduceProd", x, axes)
+    """The product; of integers modulo a power of two, which ``ReduceProd`` does not promise."""
+    if is_float(x.dtype):
+        return c.graph.reduce("ReduceProd", x, axes)
+    if not all(x.shape[d] for d in axes):
+        return c.graph.expand(1, c.shape, x.dtype)
+    for d in axes:
+        x = _folded(c, x, d, "Mul")
+    return c.graph.squeeze(x, axes)
 
 
 def _extremum(operator: str, highest: bool) -> Callable[..., Value]:
