@@ -56,6 +56,10 @@ class Context:
         """Convert a jaxpr in place of a call of it."""
         return self.conversion.convert(closed, operands)
 
+    def each(self, closed: ClosedJaxpr, operands: Sequence[Value]) -> list[Value]:
+        """Apply a function of numbers to the elements of arrays."""
+        return self.conversion.convert_each(closed, operands)
+
 
 class Conversion:
     """The conversion of one program.
@@ -70,6 +74,7 @@ class Conversion:
         self._rules = rules
         self._problems: dict[tuple[str, str], list[str]] = {}
         self._guessed: set[str] = set()
+        self._elementwise = False
 
     def convert(self, closed: ClosedJaxpr, operands: Sequence[Value]) -> list[Value]:
         """Convert the equations of a jaxpr.
@@ -94,6 +99,21 @@ class Conversion:
             results = self._results(eqn, [read(atom) for atom in eqn.invars])
             values.update(zip(eqn.outvars, results, strict=True))
         return [read(atom) for atom in closed.jaxpr.outvars]
+
+    def convert_each(self, closed: ClosedJaxpr, operands: Sequence[Value]) -> list[Value]:
+        """Convert a jaxpr of numbers for arrays of one shape, to whose elements it is applied.
+
+        Args:
+            closed: the jaxpr.
+            operands: values for its parameters.
+        """
+        around, self._elementwise = self._elementwise, True
+        try:
+            results = self.convert(closed, operands)
+        finally:
+            self._elementwise = around
+        shape = np.broadcast_shapes(*(x.shape for x in operands))
+        return [self.graph.expand(x, shape) for x in results]
 
     def check(self, name: str) -> None:
         """Raise if anything was in the way.
@@ -146,7 +166,8 @@ class Conversion:
         results = list(found) if eqn.primitive.multiple_results else [found]
         for value, var in zip(results, eqn.outvars, strict=True):
             made, traced = (value.dtype, value.shape), (var.aval.dtype, var.aval.shape)
-            assert made == traced, f"the converter of {name} made {made} of {traced}"
+            right = made == traced or (self._elementwise and made[0] == traced[0])
+            assert right, f"the converter of {name} made {made} of {traced}"
         return results
 
     def _look_inside(self, eqn: JaxprEqn) -> None:

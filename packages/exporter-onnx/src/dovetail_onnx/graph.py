@@ -286,15 +286,21 @@ class Graph:
     ) -> Value:
         """Elements from `starts` to before `limits`, in steps, along each dimension."""
         strides = [1] * x.rank if strides is None else strides
-        shape = [
-            max(0, -(-(b - a) // s)) for a, b, s in zip(starts, limits, strides, strict=True)
+        shape = [max(0, -(-(b - a) // s)) for a, b, s in zip(starts, limits, strides, strict=True)]
+        dims = [
+            d for d in range(x.rank) if (starts[d], limits[d], strides[d]) != (0, x.shape[d], 1)
         ]
-        dims = [d for d in range(x.rank) if (starts[d], limits[d], strides[d]) != (0, x.shape[d], 1)]
         if not dims:
             return x
         given = [[which[d] for d in dims] for which in (starts, limits)]
         words = [self.sizes(numbers) for numbers in (*given, dims, [strides[d] for d in dims])]
         return self.op("Slice", x, *words, shape=shape)
+
+    def part(self, x: Value, dim: int, start: int, limit: int) -> Value:
+        """Elements from one to before another along one dimension."""
+        starts, limits = [0] * x.rank, list(x.shape)
+        starts[dim], limits[dim] = start, limit
+        return self.slice(x, starts, limits)
 
     def reverse(self, x: Value, dims: Sequence[int]) -> Value:
         """The elements in the opposite order along some dimensions."""
@@ -336,9 +342,7 @@ class Graph:
         """A reduction along some dimensions."""
         if not axes:
             return x
-        shape = [
-            1 if d in axes else n for d, n in enumerate(x.shape) if keep or d not in axes
-        ]
+        shape = [1 if d in axes else n for d, n in enumerate(x.shape) if keep or d not in axes]
         return self.op(operator, x, self.sizes(axes), shape=shape, keepdims=int(keep))
 
     # --------------------------------------------------------------------------------- bodies
@@ -373,7 +377,9 @@ class Graph:
                 self.block = outer
             seen.add(result.name)
             results.append(result)
-        return helper.make_graph(block.nodes, name, list(map(info, inputs)), list(map(info, results)))
+        return helper.make_graph(
+            block.nodes, name, list(map(info, inputs)), list(map(info, results))
+        )
 
     def tensors(self, used: set[str]) -> list[onnx.TensorProto]:
         """The constants with these names."""

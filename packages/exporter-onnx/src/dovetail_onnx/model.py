@@ -78,7 +78,7 @@ def exported(request: ExportRequest) -> OnnxProgram:
             sizes: _model(again, drafted(again, opset, inputs, outputs), outputs)
             for sizes, again in probes(request, dynamic)
         }
-        model = with_dynamic_sizes(request.name, model, dynamic, probed)
+        model = with_dynamic_sizes(request.name, dynamic, probed)
     onnx.checker.check_model(model)
     return OnnxProgram("onnx", model.SerializeToString(), inputs, outputs, model)
 

@@ -101,9 +101,7 @@ def _inputs_of(request: ExportRequest, inputs: Sequence[str], key: Any) -> list[
     """The numbers of the inputs that a key of the option stands for."""
     if isinstance(key, str):
         if key not in inputs:
-            raise ValueError(
-                f"dynamic_axes names the input {key!r}; there are {', '.join(inputs)}"
-            )
+            raise ValueError(f"dynamic_axes names the input {key!r}; there are {', '.join(inputs)}")
         return [inputs.index(key)]
     arguments = request.in_tree.unflatten(range(len(inputs)))
     if not isinstance(key, int) or not 0 <= key < len(arguments):
@@ -130,7 +128,7 @@ def probes(
     """
     grid = [*product(*(_PROBES[i][:3] for i in range(len(dynamic))))]
     for sizes in (*grid, tuple(row[3] for row in _PROBES[: len(dynamic)])):
-        shapes = [list(aval.shape) for aval in request.jaxpr.in_avals]
+        shapes: list[list[int]] = [list(aval.shape) for aval in request.jaxpr.in_avals]
         for size, which in zip(sizes, dynamic, strict=True):
             for number, dim in which.places:
                 shapes[number][dim] = size
@@ -145,17 +143,12 @@ def probes(
 
 
 def with_dynamic_sizes(
-    program: str,
-    model: onnx.ModelProto,
-    dynamic: Sequence[DynamicSize],
-    probed: Mapping[Sizes, onnx.ModelProto],
+    program: str, dynamic: Sequence[DynamicSize], probed: Mapping[Sizes, onnx.ModelProto]
 ) -> onnx.ModelProto:
     """A model whose sizes are computed from the shapes of its inputs.
 
     Args:
         program: the name of the program, for messages.
-        model: the model for the sizes of the user's examples; it only says what the model is for
-            in messages.
         dynamic: the sizes that vary.
         probed: models for other sizes, the last of them to confirm the others.
 
@@ -216,9 +209,7 @@ class _Alignment:
             shape, size = f"{which.name}.shape", f"{which.name}.size"
             self.computed += [
                 helper.make_node("Shape", [source], [shape], start=dim, end=dim + 1),
-                helper.make_node(
-                    "Reshape", [shape, self._constant(np.zeros(0, np.int64))], [size]
-                ),
+                helper.make_node("Reshape", [shape, self._constant(np.zeros(0, np.int64))], [size]),
             ]
 
     def _constant(self, array: np.ndarray[Any, Any]) -> str:
@@ -287,7 +278,8 @@ class _Alignment:
         if len(set(raw)) == 1:
             return names[0]
         arrays = [numpy_helper.to_array(tensor) for tensor in tensors if tensor is not None]
-        if len({array.shape for array in arrays}) > 1 or arrays[0].size > _LONGEST:
+        is_number = arrays[0].dtype.kind in "iuf"
+        if len({a.shape for a in arrays}) > 1 or arrays[0].size > _LONGEST or not is_number:
             raise self._refuse("an array that is known while tracing", place)
         return self._computed(arrays, place)
 
@@ -308,7 +300,8 @@ class _Alignment:
             if arrays[0].ndim > 1:
                 shape = self._constant(np.array(arrays[0].shape, np.int64))
                 value = self._apply("Reshape", value, shape)
-        return self._apply("Cast", value, to=dtype) if arrays[0].dtype.kind != "f" else value
+        is_made_so = arrays[0].dtype.kind == "f" or arrays[0].dtype == np.int64
+        return value if is_made_so else self._apply("Cast", value, to=dtype)
 
     def _element(self, values: Sequence[Any], place: str) -> str:
         """The name of a number that is computed from sizes, of the kind of these."""
@@ -394,7 +387,7 @@ def _names_in(node: onnx.NodeProto) -> Iterator[str]:
 
 
 def _monomial(sizes: Sizes, powers: Sizes) -> int:
-    result = 1
+    result: int = 1
     for size, power in zip(sizes, powers, strict=True):
         result *= size**power
     return result

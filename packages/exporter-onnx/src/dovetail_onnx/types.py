@@ -16,7 +16,19 @@ import onnx
 
 from dovetail_onnx.errors import Refusal
 
-__all__ = ["BOOL", "F32", "F64", "I32", "I64", "U8", "digits_and_smallest", "is_float", "is_narrow", "onnx_type", "stand_in"]
+__all__ = [
+    "BOOL",
+    "F32",
+    "F64",
+    "I32",
+    "I64",
+    "U8",
+    "digits_and_smallest",
+    "is_float",
+    "is_narrow",
+    "onnx_type",
+    "stand_in",
+]
 
 DType = np.dtype[Any]
 

@@ -213,12 +213,6 @@ def is_finite(c: Context, x: Value) -> Value:
     return c.op("Not", c.op("Or", c.op("IsInf", x), c.op("IsNaN", x)))
 
 
-@table.rule("nextafter")
-def nextafter(c: Context, x: Value, y: Value) -> Value:
-    """Refused: it needs the bits of numbers."""
-    raise Refusal("ONNX has no next floating-point number")
-
-
 @table.rule("mulhi")
 def mulhi(c: Context, x: Value, y: Value) -> Value:
     """The upper half of a product."""

@@ -37,6 +37,24 @@ def dot_general(c: Context, x: Value, y: Value, *, dimension_numbers: Any, **par
     return converted(g, g.reshape(product, [*batch, *rows, *columns]), c.dtype)
 
 
+@table.rule("symmetric_product")
+def symmetric_product(
+    c: Context, a: Value, added: Value, *, alpha: float, beta: float, **params: Any
+) -> Value:
+    """A matrix times its transpose, and a multiple of another one added."""
+    g = c.graph
+    used = product_dtype(a.dtype, added.dtype, c.dtype)
+    wide = g.cast(a, used)
+    turned = g.transpose(wide, [*range(a.rank - 2), a.rank - 1, a.rank - 2])
+    if not all(a.shape):
+        own = g.expand(0, c.shape, used)
+    else:
+        own = g.op("Mul", matmul(g, wide, turned), alpha)
+    if beta:
+        own = g.op("Add", own, g.op("Mul", g.cast(added, used), beta))
+    return g.cast(own, c.dtype)
+
+
 def product_dtype(x: DType, y: DType, result: DType) -> DType:
     """The type in which products are computed and added."""
     for dtype in (x, y, result):

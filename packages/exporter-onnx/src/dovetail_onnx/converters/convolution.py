@@ -108,9 +108,7 @@ def _unrolled(
         limits = [a + (n - 1) * s + 1 for a, n, s in zip(starts, sizes, strides, strict=True)]
         part = g.slice(x, [0, 0, *starts], [batch, features, *limits], [1, 1, *strides])
         part = g.reshape(part, [batch, groups, inner, prod(sizes)])
-        weights = g.slice(
-            kernel, [0, 0, *place], [outputs, inner, *(at + 1 for at in place)]
-        )
+        weights = g.slice(kernel, [0, 0, *place], [outputs, inner, *(at + 1 for at in place)])
         weights = g.reshape(weights, [1, groups, outputs // groups, inner])
         weights = g.expand(weights, [batch, groups, outputs // groups, inner])
         term = matmul(g, weights, part)

@@ -57,13 +57,13 @@ def gather(
     left = [d for d in dims if d not in gone]
     offset = iter(rank + left.index(d) for d in kept)
     around = iter(range(rank))
-    order = [
-        next(offset) if d in numbers.offset_dims else next(around) for d in range(result_rank)
-    ]
+    order = [next(offset) if d in numbers.offset_dims else next(around) for d in range(result_rank)]
     result = g.transpose(taken, order)
     if inside is None:
         return result
-    return where(c, g.unsqueeze(inside, numbers.offset_dims), result, _fill(result, fill_value), result)
+    return where(
+        c, g.unsqueeze(inside, numbers.offset_dims), result, _fill(result, fill_value), result
+    )
 
 
 def _fill(x: Value, fill_value: Any) -> np.ndarray[Any, Any]:
@@ -73,16 +73,17 @@ def _fill(x: Value, fill_value: Any) -> np.ndarray[Any, Any]:
             return nan(x)
         return np.array(True) if x.dtype == BOOL else lowest(x.dtype, x.dtype.kind == "u")
     with np.errstate(all="ignore"):
-        return np.asarray(np.float64(fill_value) if is_float(x.dtype) else fill_value).astype(x.dtype)
+        return np.asarray(np.float64(fill_value) if is_float(x.dtype) else fill_value).astype(
+            x.dtype
+        )
 
 
 def components(g: Graph, indices: Value, dims: Sequence[int]) -> dict[int, Value]:
     """The components of vectors of indices, by the dimension that each is for."""
     found = {}
     for at, d in enumerate(dims):
-        starts, limits = [0] * indices.rank, list(indices.shape)
-        starts[-1], limits[-1] = at, at + 1
-        found[d] = g.squeeze(g.slice(indices, starts, limits), [indices.rank - 1])
+        last = indices.rank - 1
+        found[d] = g.squeeze(g.part(indices, last, at, at + 1), [last])
     return found
 
 

@@ -28,9 +28,7 @@ def split(c: Context, x: Value, *, sizes: Sequence[int], axis: int) -> list[Valu
     """An array divided along a dimension."""
     parts, start = [], 0
     for size in sizes:
-        starts, limits = [0] * x.rank, list(x.shape)
-        starts[axis], limits[axis] = start, start + size
-        parts.append(c.graph.slice(x, starts, limits))
+        parts.append(c.graph.part(x, axis, start, start + size))
         start += size
     return parts
 

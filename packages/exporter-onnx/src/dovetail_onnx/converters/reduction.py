@@ -79,15 +79,10 @@ def _folded(c: Context, x: Value, dim: int, operator: str) -> Value:
     """All elements along a dimension combined, in pairs."""
     g = c.graph
 
-    def part(x: Value, start: int, limit: int) -> Value:
-        starts, limits = [0] * x.rank, list(x.shape)
-        starts[dim], limits[dim] = start, limit
-        return g.slice(x, starts, limits)
-
     while (size := x.shape[dim]) > 1:
         half = size // 2
-        pairs = g.op(operator, part(x, 0, half), part(x, half, 2 * half))
-        x = g.concat([pairs, part(x, 2 * half, size)], dim) if size % 2 else pairs
+        pairs = g.op(operator, g.part(x, dim, 0, half), g.part(x, dim, half, 2 * half))
+        x = g.concat([pairs, g.part(x, dim, 2 * half, size)], dim) if size % 2 else pairs
     return x
 
 
@@ -97,9 +92,7 @@ table.rule("reduce_xor")(_bitwise("BitwiseXor", "", 0))
 
 
 def _position(operator: str) -> Callable[..., Value]:
-    def convert(
-        c: Context, x: Value, *, axes: Sequence[int], index_dtype: DType
-    ) -> Value:
+    def convert(c: Context, x: Value, *, axes: Sequence[int], index_dtype: DType) -> Value:
         (axis,) = axes
         if not x.shape[axis]:
             raise Refusal("there is no position in an empty array")

@@ -39,7 +39,7 @@ def _scatter(reduction: str | None, negated: bool = False) -> Callable[..., Valu
         update_jaxpr: Any,
         **params: Any,
     ) -> Value:
-        if update_jaxpr is not None:
+        if update_jaxpr is not None and reduction is None:
             raise Refusal("ONNX has no scatter that applies a function")
         if negated:
             updates = c.op("Sub", 0, updates)
@@ -91,7 +91,12 @@ def _updated(
     ):
         positions[own] = g.iota(batch, theirs)
     lead = x.rank
-    while lead and (lead - 1) in windowed and lead - 1 not in positions and sizes[lead - 1] == x.shape[lead - 1]:
+    while (
+        lead
+        and (lead - 1) in windowed
+        and lead - 1 not in positions
+        and sizes[lead - 1] == x.shape[lead - 1]
+    ):
         lead -= 1
     # Updates: the dimensions of the batch, then those of windows.
     outer = [d for d in range(updates.rank) if d not in numbers.update_window_dims]

@@ -15,7 +15,12 @@ table = LoweringTable()
 
 @table.rule("broadcast_in_dim")
 def broadcast_in_dim(
-    c: Context, x: Value, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], **params: Any
+    c: Context,
+    x: Value,
+    *,
+    shape: Sequence[int],
+    broadcast_dimensions: Sequence[int],
+    **params: Any,
 ) -> Value:
     """An array repeated along new dimensions, and along those of size 1."""
     new = [d for d in range(len(shape)) if d not in broadcast_dimensions]

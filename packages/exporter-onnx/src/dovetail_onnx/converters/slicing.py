@@ -33,9 +33,7 @@ def pad(
     return padded(c.graph, x, fill, padding_config)
 
 
-def padded(
-    g: Graph, x: Value, fill: Value, config: Sequence[tuple[int, int, int]]
-) -> Value:
+def padded(g: Graph, x: Value, fill: Value, config: Sequence[tuple[int, int, int]]) -> Value:
     """An array with low, high and interior padding for each dimension; the first two may be < 0."""
     for d, (_, _, interior) in enumerate(config):
         if interior and x.shape[d] > 1:

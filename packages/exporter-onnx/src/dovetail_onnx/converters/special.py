@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -10,7 +11,7 @@ from dovetail.extend import LoweringTable
 from dovetail_onnx.conversion import Context
 from dovetail_onnx.converters.formulas import in_wide, named, where
 from dovetail_onnx.errors import Refusal
-from dovetail_onnx.graph import Value
+from dovetail_onnx.graph import Operand, Value
 from dovetail_onnx.types import F64
 
 table = LoweringTable()
@@ -31,7 +32,7 @@ _COMPLEMENT: Final = (
 )
 
 
-def _polynomial(c: Context, x: Value, coefficients: tuple[float, ...]) -> Value:
+def _polynomial(c: Context, x: Value, coefficients: Sequence[Operand]) -> Value:
     """A polynomial, by its coefficients from the highest power on."""
     result = c.op("Add", c.op("Mul", x, coefficients[0]), coefficients[1])
     for coefficient in coefficients[2:]:
@@ -73,3 +74,13 @@ def erf_inv(c: Context, x: Value, **params: Any) -> Value:
 
 
 table.rule("erf_inv_fast")(erf_inv)
+
+
+@table.rule("polynomial")
+@in_wide
+def polynomial(c: Context, x: Value, *coefficients: Value, **params: Any) -> Value:
+    """A polynomial, by its coefficients from the lowest power on."""
+    if len(coefficients) == 1:
+        shape = np.broadcast_shapes(x.shape, coefficients[0].shape)
+        return c.graph.expand(coefficients[0], shape)
+    return _polynomial(c, x, coefficients[::-1])

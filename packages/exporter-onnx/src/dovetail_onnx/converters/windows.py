@@ -1,77 +1,196 @@
-"""Reductions over windows: pooling."""
+"""Reductions over windows: pooling, and its derivative."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from itertools import product
+from math import prod
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from dovetail.extend import LoweringTable
+from dovetail.extend import ClosedJaxpr, LoweringTable
 from dovetail_onnx.conversion import Context
-from dovetail_onnx.converters.formulas import in_wide, lowest
+from dovetail_onnx.converters.formulas import in_wide, lowest, where
 from dovetail_onnx.converters.slicing import padded
-from dovetail_onnx.graph import Value
+from dovetail_onnx.errors import Refusal
+from dovetail_onnx.graph import Graph, Value
+from dovetail_onnx.types import I64
 
 table = LoweringTable()
 
+Combine: TypeAlias = Callable[[list[Value], list[Value]], list[Value]]
 
-def _window(operator: str, neutral: Callable[[np.dtype[Any]], Any]) -> Callable[..., Value]:
-    """A reduction over windows, one dimension after the other.
+_MOST_POSITIONS: Final = 256
+"""Positions in a window beyond which a selection is not written out."""
+
+
+def windows(
+    c: Context,
+    values: list[Value],
+    fills: list[Value],
+    combine: Combine,
+    *,
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int],
+    padding: Sequence[tuple[int, int]],
+    base_dilation: Sequence[int],
+    window_dilation: Sequence[int],
+) -> list[Value]:
+    """Reductions over windows, one dimension after the other.
 
     Along a dimension, windows of one, two, four ... elements are combined to what is needed: as
     many operators as the size of the window has bits. Unlike `MaxPool` this has all element types,
     and NaN.
+
+    Args:
+        c: the context.
+        values: arrays of one shape.
+        fills: what the borders are filled with.
+        combine: combines two lists of arrays.
+        window_dimensions: sizes of windows.
+        window_strides: steps from window to window.
+        padding: sizes of the border.
+        base_dilation: steps between elements of the arrays.
+        window_dilation: steps between elements of windows.
     """
-
-    @in_wide
-    def convert(
-        c: Context,
-        x: Value,
-        *,
-        window_dimensions: Sequence[int],
-        window_strides: Sequence[int],
-        padding: Sequence[tuple[int, int]],
-        base_dilation: Sequence[int],
-        window_dilation: Sequence[int],
-    ) -> Value:
-        g = c.graph
-        fill = g.constant(np.asarray(neutral(x.dtype)).astype(x.dtype))
-        config = [(a, b, n - 1) for (a, b), n in zip(padding, base_dilation, strict=True)]
-        x = padded(g, x, fill, config)
-        if not all(c.shape):
-            return g.expand(fill, c.shape)
-        for d, (size, step) in enumerate(zip(window_dimensions, window_dilation, strict=True)):
-            x = _along(c, x, d, size, step, operator)
-        limits = [(n - 1) * s + 1 for n, s in zip(c.shape, window_strides, strict=True)]
-        return g.slice(x, [0] * x.rank, limits, window_strides)
-
-    return convert
+    g = c.graph
+    config = [(a, b, n - 1) for (a, b), n in zip(padding, base_dilation, strict=True)]
+    values = [padded(g, x, fill, config) for x, fill in zip(values, fills, strict=True)]
+    if not all(c.shape):
+        return [g.expand(fill, c.shape) for fill in fills]
+    for d, (size, step) in enumerate(zip(window_dimensions, window_dilation, strict=True)):
+        values = _along(g, values, d, size, step, combine)
+    limits = [(n - 1) * s + 1 for n, s in zip(c.shape, window_strides, strict=True)]
+    return [g.slice(x, [0] * x.rank, limits, window_strides) for x in values]
 
 
-def _along(c: Context, x: Value, dim: int, size: int, step: int, operator: str) -> Value:
+def _along(
+    g: Graph, values: list[Value], dim: int, size: int, step: int, combine: Combine
+) -> list[Value]:
     """Windows along one dimension, at every position at which one fits."""
-    count = x.shape[dim] - (size - 1) * step
-
-    def part(x: Value, start: int, length: int) -> Value:
-        starts, limits = [0] * x.rank, list(x.shape)
-        starts[dim], limits[dim] = start, start + length
-        return c.graph.slice(x, starts, limits)
-
-    result, done, width = None, 0, 1
+    count = values[0].shape[dim] - (size - 1) * step
+    result: list[Value] | None = None
+    done, width = 0, 1
     while True:
         if size & width:
-            piece = part(x, done * step, count)
-            result = piece if result is None else c.op(operator, result, piece)
+            pieces = [g.part(x, dim, done * step, done * step + count) for x in values]
+            result = pieces if result is None else combine(result, pieces)
             done += width
         if done == size:
             assert result is not None
             return result
-        length = x.shape[dim] - width * step
-        x = c.op(operator, part(x, 0, length), part(x, width * step, length))
+        length = values[0].shape[dim] - width * step
+        values = combine(
+            [g.part(x, dim, 0, length) for x in values],
+            [g.part(x, dim, width * step, width * step + length) for x in values],
+        )
         width *= 2
+
+
+def _window(operator: str, neutral: Callable[[np.dtype[Any]], Any]) -> Callable[..., Value]:
+    @in_wide
+    def convert(c: Context, x: Value, **params: Any) -> Value:
+        fill = c.graph.constant(np.asarray(neutral(x.dtype)).astype(x.dtype))
+
+        def combine(left: list[Value], right: list[Value]) -> list[Value]:
+            return [c.op(operator, left[0], right[0])]
+
+        return windows(c, [x], [fill], combine, **params)[0]
+
+    return convert
 
 
 table.rule("reduce_window_sum")(_window("Add", lambda dtype: 0))
 table.rule("reduce_window_max")(_window("Max", lowest))
 table.rule("reduce_window_min")(_window("Min", lambda dtype: lowest(dtype, True)))
+
+
+@table.rule("reduce_window")
+def reduce_window(
+    c: Context, *operands: Value, jaxpr: Any, consts: Sequence[Any], **params: Any
+) -> list[Value]:
+    """A reduction over windows by any function."""
+    count = len(operands) // 2
+    values, initial = list(operands[:count]), list(operands[count:])
+    combine = by_function(c, jaxpr, consts)
+    return combine(initial, windows(c, values, initial, combine, **params))
+
+
+def by_function(c: Context, jaxpr: Any, consts: Sequence[Any] = ()) -> Combine:
+    """What combines arrays by a function of numbers."""
+    closed = jaxpr if isinstance(jaxpr, ClosedJaxpr) else ClosedJaxpr(jaxpr, consts)
+    return lambda left, right: c.each(closed, [*left, *right])
+
+
+@table.rule("reduce")
+def reduce(
+    c: Context, *operands: Value, jaxpr: Any, dimensions: Sequence[int], **params: Any
+) -> list[Value]:
+    """A reduction by any function, in pairs."""
+    g = c.graph
+    count = len(operands) // 2
+    values, initial = list(operands[:count]), list(operands[count:])
+    combine = by_function(c, jaxpr)
+    if not all(values[0].shape[d] for d in dimensions):
+        return [g.expand(x, c.shape) for x in initial]
+    for d in dimensions:
+        while (size := values[0].shape[d]) > 1:
+            half = size // 2
+            pairs = combine(
+                [g.part(x, d, 0, half) for x in values],
+                [g.part(x, d, half, 2 * half) for x in values],
+            )
+            rest = [g.part(x, d, 2 * half, size) for x in values]
+            joined = [g.concat([p, r], d) for p, r in zip(pairs, rest, strict=True)]
+            values = joined if size % 2 else pairs
+    return combine(initial, [g.squeeze(x, dimensions) for x in values])
+
+
+@table.rule("select_and_scatter_add")
+def select_and_scatter_add(
+    c: Context,
+    source: Value,
+    x: Value,
+    *,
+    select_prim: Any,
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int],
+    padding: Sequence[tuple[int, int]],
+) -> Value:
+    """Numbers added where the extrema of windows are: the derivative of a pooling."""
+    g = c.graph
+    if prod(window_dimensions) > _MOST_POSITIONS:
+        raise Refusal(f"a window of {prod(window_dimensions)} elements has no such derivative")
+    if not all(source.shape):
+        return g.expand(0, c.shape, c.dtype)
+    highest = select_prim.name == "ge"
+    compare = "GreaterOrEqual" if highest else "LessOrEqual"
+    fill = g.constant(lowest(x.dtype, not highest))
+    borders = [(a, b, 0) for a, b in padding]
+    wide = padded(g, x, fill, borders)
+    sizes = source.shape
+    places = list(product(*map(range, window_dimensions)))
+    best: Value | None = None
+    chosen = g.expand(0, sizes, I64)
+    for number, place in enumerate(places):
+        limits = [a + (n - 1) * s + 1 for a, n, s in zip(place, sizes, window_strides, strict=True)]
+        here = g.slice(wide, place, limits, window_strides)
+        if best is None:
+            best = here
+            continue
+        keeps = g.op(compare, best, here)
+        chosen = where(c, keeps, chosen, number, chosen)
+        best = g.op("Where", keeps, best, here)
+    total: Value | None = None
+    zero = g.constant(np.zeros((), source.dtype))
+    for number, place in enumerate(places):
+        added = where(c, g.op("Equal", chosen, number), source, zero, source)
+        config = []
+        for d, at in enumerate(place):
+            covered = (sizes[d] - 1) * window_strides[d] + 1
+            config.append((at, wide.shape[d] - at - covered, window_strides[d] - 1))
+        spread = padded(g, added, zero, config)
+        total = spread if total is None else g.op("Add", total, spread)
+    assert total is not None
+    return padded(g, total, zero, [(-a, -b, 0) for a, b in padding])
