@@ -16,8 +16,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from dovetail_onnx.errors import Refusal
-from dovetail_onnx.types import BOOL, F32, I64, U64, DType, is_narrow, onnx_type, stand_in
+from dovetail_onnx.types import BOOL, I64, U64, DType, is_narrow, onnx_type, stand_in
 
 __all__ = ["Block", "Graph", "Operand", "Value"]
 

@@ -137,14 +137,13 @@ def _model(request: ExportRequest, draft: Draft, names: Sequence[str]) -> onnx.M
         graph.tensors(used),
     )
     opsets = [helper.make_opsetid("", graph.opset)]
-    model = helper.make_model(
+    return helper.make_model(
         made,
         opset_imports=opsets,
         ir_version=helper.find_min_ir_version_for(opsets),
         producer_name="dovetail",
         producer_version=version("dovetail-onnx"),
     )
-    return model
 
 
 def _needed(nodes: Sequence[onnx.NodeProto], results: Iterable[str]) -> list[onnx.NodeProto]:

@@ -179,6 +179,7 @@ class _Alignment:
         self.model.CopyFrom(self.models[0])
         self.computed: list[onnx.NodeProto] = []
         self.constants: dict[Any, str] = {}
+        self.applied: dict[Any, str] = {}
 
     def result(self) -> onnx.ModelProto:
         """The model with computed sizes."""
@@ -224,10 +225,12 @@ class _Alignment:
         if len({len(graph.node) for graph in others}) > 1:
             raise self._refuse("what the program does", _first_difference(others))
         for kind in ("input", "output"):
-            for rows in zip(getattr(own, kind), *(getattr(g, kind) for g in others), strict=True):
-                self._declare(rows[0], rows[1:])
+            for declared in zip(
+                getattr(own, kind), *(getattr(g, kind) for g in others), strict=True
+            ):
+                self._declare(declared[0], declared[1:])
                 if kind == "input":
-                    self._same([row.name for row in rows[1:]])
+                    self._same([value.name for value in declared[1:]])
         for node, *rows in zip(own.node, *(g.node for g in others), strict=True):
             self._align_node(node, rows)
 
@@ -293,9 +296,8 @@ class _Alignment:
         if arrays[0].ndim == 0:
             (value,) = elements
         else:
-            rows = []
-            for element in elements:
-                rows.append(self._apply("Reshape", element, self._constant(np.array([1]))))
+            one = self._constant(np.array([1]))
+            rows = [self._apply("Reshape", element, one) for element in elements]
             value = rows[0] if len(rows) == 1 else self._apply("Concat", *rows, axis=0)
             if arrays[0].ndim > 1:
                 shape = self._constant(np.array(arrays[0].shape, np.int64))
@@ -357,9 +359,11 @@ class _Alignment:
         return self._constant(np.array(number, np.int64))
 
     def _apply(self, operator: str, *operands: str, **attributes: Any) -> str:
-        name = f"size.{operator.lower()}_{len(self.computed)}"
-        self.computed.append(helper.make_node(operator, operands, [name], **attributes))
-        return name
+        key = (operator, *operands, *attributes.items())
+        if key not in self.applied:
+            name = self.applied[key] = f"size.{operator.lower()}_{len(self.computed)}"
+            self.computed.append(helper.make_node(operator, operands, [name], **attributes))
+        return self.applied[key]
 
 
 def _nameless(tensors: Sequence[onnx.TensorProto | None]) -> Iterator[onnx.TensorProto]:
@@ -375,7 +379,7 @@ def _first_difference(graphs: Sequence[onnx.GraphProto]) -> str:
     """The user's line of the first operators that differ."""
     for rows in zip(*(graph.node for graph in graphs), strict=False):
         if len({row.op_type for row in rows}) > 1:
-            return rows[0].doc_string
+            return str(rows[0].doc_string)
     return ""
 
 

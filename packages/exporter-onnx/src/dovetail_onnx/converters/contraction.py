@@ -61,7 +61,7 @@ def product_dtype(x: DType, y: DType, result: DType) -> DType:
         if dtype.kind == "c":
             raise Refusal("ONNX has no operators on complex numbers")
     widest = max((x, y, result), key=lambda dtype: (is_float(dtype), dtype.itemsize))
-    return F32 if is_narrow(widest) or widest == BOOL and is_float(result) else widest
+    return F32 if is_narrow(widest) or (widest == BOOL and is_float(result)) else widest
 
 
 def matmul(g: Graph, x: Value, y: Value) -> Value:

@@ -15,7 +15,7 @@ from dovetail_onnx.converters.formulas import in_wide, lowest, where
 from dovetail_onnx.converters.slicing import padded
 from dovetail_onnx.errors import Refusal
 from dovetail_onnx.graph import Graph, Value
-from dovetail_onnx.types import I64
+from dovetail_onnx.types import BOOL, I64, is_float
 
 table = LoweringTable()
 
@@ -59,7 +59,9 @@ def windows(
     values = [padded(g, x, fill, config) for x, fill in zip(values, fills, strict=True)]
     if not all(c.shape):
         return [g.expand(fill, c.shape) for fill in fills]
-    for d, (size, step) in enumerate(zip(window_dimensions, window_dilation, strict=True)):
+    # The last dimension first, so that elements stay in their order.
+    for d in reversed(range(len(window_dimensions))):
+        size, step = window_dimensions[d], window_dilation[d]
         values = _along(g, values, d, size, step, combine)
     limits = [(n - 1) * s + 1 for n, s in zip(c.shape, window_strides, strict=True)]
     return [g.slice(x, [0] * x.rank, limits, window_strides) for x in values]
@@ -110,11 +112,25 @@ table.rule("reduce_window_min")(_window("Min", lambda dtype: lowest(dtype, True)
 def reduce_window(
     c: Context, *operands: Value, jaxpr: Any, consts: Sequence[Any], **params: Any
 ) -> list[Value]:
-    """A reduction over windows by any function."""
+    """A reduction over windows by any function; borders are left out, as nothing may be neutral."""
+    g = c.graph
     count = len(operands) // 2
     values, initial = list(operands[:count]), list(operands[count:])
     combine = by_function(c, jaxpr, consts)
-    return combine(initial, windows(c, values, initial, combine, **params))
+
+    def combine_present(left: list[Value], right: list[Value]) -> list[Value]:
+        *xs, x_there = left
+        *ys, y_there = right
+        found = []
+        for x, y, both in zip(xs, ys, combine(xs, ys), strict=True):
+            either = g.op("Where", x_there, x, y)
+            found.append(g.op("Where", g.op("And", x_there, y_there), both, either))
+        return [*found, g.op("Or", x_there, y_there)]
+
+    there, nothing = g.expand(True, values[0].shape, BOOL), g.constant(np.array(False))
+    *found, some = windows(c, [*values, there], [*initial, nothing], combine_present, **params)
+    whole = combine(initial, found)
+    return [g.op("Where", some, x, start) for x, start in zip(whole, initial, strict=True)]
 
 
 def by_function(c: Context, jaxpr: Any, consts: Sequence[Any] = ()) -> Combine:
@@ -127,24 +143,30 @@ def by_function(c: Context, jaxpr: Any, consts: Sequence[Any] = ()) -> Combine:
 def reduce(
     c: Context, *operands: Value, jaxpr: Any, dimensions: Sequence[int], **params: Any
 ) -> list[Value]:
-    """A reduction by any function, in pairs."""
+    """A reduction by any function, of neighbours, so that elements stay in their order."""
     g = c.graph
     count = len(operands) // 2
     values, initial = list(operands[:count]), list(operands[count:])
     combine = by_function(c, jaxpr)
     if not all(values[0].shape[d] for d in dimensions):
         return [g.expand(x, c.shape) for x in initial]
-    for d in dimensions:
+    for d in sorted(dimensions, reverse=True):
         while (size := values[0].shape[d]) > 1:
-            half = size // 2
+            even = size // 2 * 2
             pairs = combine(
-                [g.part(x, d, 0, half) for x in values],
-                [g.part(x, d, half, 2 * half) for x in values],
+                [_every_second(g, x, d, 0, even) for x in values],
+                [_every_second(g, x, d, 1, even) for x in values],
             )
-            rest = [g.part(x, d, 2 * half, size) for x in values]
+            rest = [g.part(x, d, even, size) for x in values]
             joined = [g.concat([p, r], d) for p, r in zip(pairs, rest, strict=True)]
             values = joined if size % 2 else pairs
     return combine(initial, [g.squeeze(x, dimensions) for x in values])
+
+
+def _every_second(g: Graph, x: Value, dim: int, start: int, limit: int) -> Value:
+    starts, limits, strides = [0] * x.rank, list(x.shape), [1] * x.rank
+    starts[dim], limits[dim], strides[dim] = start, limit, 2
+    return g.slice(x, starts, limits, strides)
 
 
 @table.rule("select_and_scatter_add")
@@ -166,22 +188,28 @@ def select_and_scatter_add(
         return g.expand(0, c.shape, c.dtype)
     highest = select_prim.name == "ge"
     compare = "GreaterOrEqual" if highest else "LessOrEqual"
-    fill = g.constant(lowest(x.dtype, not highest))
     borders = [(a, b, 0) for a, b in padding]
-    wide = padded(g, x, fill, borders)
+    wide = padded(g, x, g.constant(lowest(x.dtype, not highest)), borders)
+    outside = g.constant(np.array(False))
+    there = padded(g, g.expand(True, x.shape, BOOL), outside, borders)
     sizes = source.shape
     places = list(product(*map(range, window_dimensions)))
-    best: Value | None = None
-    chosen = g.expand(0, sizes, I64)
+    best = g.expand(g.constant(lowest(x.dtype, not highest)), sizes)
+    chosen = g.expand(-1, sizes, I64)
     for number, place in enumerate(places):
         limits = [a + (n - 1) * s + 1 for a, n, s in zip(place, sizes, window_strides, strict=True)]
         here = g.slice(wide, place, limits, window_strides)
-        if best is None:
-            best = here
-            continue
-        keeps = g.op(compare, best, here)
-        chosen = where(c, keeps, chosen, number, chosen)
-        best = g.op("Where", keeps, best, here)
+        stays = g.op(compare, best, here)
+        if is_float(x.dtype):
+            stays = g.op("Or", stays, g.op("IsNaN", best))
+        first = g.op("Equal", chosen, -1)
+        taken = g.op(
+            "And",
+            g.slice(there, place, limits, window_strides),
+            g.op("Or", first, g.op("Not", stays)),
+        )
+        chosen = where(c, taken, number, chosen, chosen)
+        best = g.op("Where", taken, here, best)
     total: Value | None = None
     zero = g.constant(np.zeros((), source.dtype))
     for number, place in enumerate(places):
