@@ -73,7 +73,6 @@ class Conversion:
         self.graph = graph
         self._rules = rules
         self._problems: dict[tuple[str, str], list[str]] = {}
-        self._guessed: set[str] = set()
         self._elementwise = False
 
     def convert(self, closed: ClosedJaxpr, operands: Sequence[Value]) -> list[Value]:
@@ -154,11 +153,12 @@ class Conversion:
             return [self._guess(v.aval) for v in eqn.outvars]
         around, self.graph.place = self.graph.place, place_of(eqn)
         try:
-            for v in eqn.outvars:
-                onnx_type(v.aval.dtype)
+            self._check_results(eqn)
             found = rule(Context(self.graph, eqn, self), *operands, **eqn.params)
         except Refusal as refusal:
-            if self._guessed.isdisjoint(x.name for x in operands):
+            if bodies(eqn):
+                self._look_inside(eqn)
+            else:
                 self._keep(name, str(refusal), place_of(eqn))
             return [self._guess(v.aval) for v in eqn.outvars]
         finally:
@@ -169,6 +169,11 @@ class Conversion:
             right = made == traced or (self._elementwise and made[0] == traced[0])
             assert right, f"the converter of {name} made {made} of {traced}"
         return results
+
+    def _check_results(self, eqn: JaxprEqn) -> None:
+        """Raise unless ONNX has the types of an equation's results."""
+        for v in eqn.outvars:
+            onnx_type(v.aval.dtype)
 
     def _look_inside(self, eqn: JaxprEqn) -> None:
         """Keep what is in the way inside an equation that is itself in the way."""
@@ -187,6 +192,4 @@ class Conversion:
             dtype = aval.dtype
         except Refusal:
             dtype = F32
-        value = Value(self.graph.name("missing"), dtype, tuple(aval.shape))
-        self._guessed.add(value.name)
-        return value
+        return Value(self.graph.name("missing"), dtype, tuple(aval.shape))
