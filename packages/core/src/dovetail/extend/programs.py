@@ -1,8 +1,9 @@
 """Jaxprs as exporters and other interpreters read them.
 
-An equation has ``primitive.name``, ``invars`` and ``outvars`` with an ``aval`` each, and ``params``;
-an operand is a `Var`, or a `Literal` with its value in ``val``. `bodies` gives the jaxprs inside an
-equation, `inline_calls` puts the equations of called functions in place of the calls:
+An equation has ``primitive.name``, ``invars`` and ``outvars`` with an ``aval`` each, and
+``params``; an operand is a `Var`, or a `Literal` with its value in ``val``. `bodies` gives the
+jaxprs inside an equation, `inline_calls` puts the equations of called functions in place of the
+calls:
 
     from dovetail.extend.programs import all_equations, inline_calls, place_of
 

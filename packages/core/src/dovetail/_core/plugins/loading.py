@@ -289,7 +289,8 @@ class PluginLoader:
     def exporter_names(self) -> tuple[str, ...]:
         """Formats of the installed and registered exporters, sorted; imports none of them."""
         with self._lock:
-            return tuple(sorted({*self._exporter_entries(), *self._exporters}))
+            own = {name for name, e in self._exporters.items() if e.origin == IN_PROCESS}
+            return tuple(sorted({*self._exporter_entries(), *own}))
 
     def _exporter_entries(self) -> dict[str, FoundPlugin]:
         """The installed exporters, but those that the option `disabled_plugins` leaves out."""
@@ -314,7 +315,7 @@ class PluginLoader:
             found = self._exporter_entries().get(name)
             if name not in self._exporters and found and not self._failure(found):
                 self._load_exporter(found)
-            return self._exporters.get(name)
+            return self._exporters.get(name) if name in self.exporter_names() else None
 
     def _load_exporter(self, found: FoundPlugin) -> None:
         loaded = self._import(found, f"exporter {found.name}")

@@ -19,7 +19,7 @@ from dovetail._core.base.errors import (
 from dovetail._core.base.interrupts import is_interrupt
 from dovetail._core.base.locks import shared_lock
 from dovetail._core.base.source import warn
-from dovetail._core.plugins.discovery import PluginSource
+from dovetail._core.plugins.discovery import EXPORTERS, PluginSource, find_plugins
 from dovetail._core.plugins.exports import ExportedProgram, ExportRequest
 from dovetail._core.plugins.failures import Phase, PluginFailure
 from dovetail._core.plugins.foreign import VARIABLE
@@ -508,6 +508,12 @@ class PluginManager(PluginLoader):
             failures = [
                 f for f in self._failures.values() if (f.name, f.distribution) == (name, origin)
             ]
+            if not failures and name in find_plugins(EXPORTERS, self._source)[0]:
+                raise ExporterUnavailableError(
+                    f"the exporter of {name!r} is left out by the option disabled_plugins="
+                    f"{disabled_plugins.value!r}, which DOVETAIL_DISABLED_PLUGINS sets: remove it "
+                    "there"
+                )
             if not failures:
                 near = close_matches(name.lower(), names)
                 suggestion = f" Did you mean {near[0]!r}?" if near else ""
