@@ -13,6 +13,7 @@ from dovetail import errors as errors
 from dovetail import example_libraries as example_libraries
 from dovetail import experimental as experimental
 from dovetail import export as export
+from dovetail import exporters as exporters
 from dovetail import extend as extend
 from dovetail import ffi as ffi
 from dovetail import flatten_util as flatten_util

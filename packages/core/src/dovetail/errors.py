@@ -25,6 +25,7 @@ __all__ = [
     "DeletedArrayError",
     "DeviceMismatchError",
     "DistributedError",
+    "ExporterUnavailableError",
     "ForbiddenCollectiveError",
     "InconclusiveDimensionOperation",
     "IndexShapeError",
@@ -406,6 +407,14 @@ class BackendUnavailableError(RuntimeError):
 
     A backend raises it if its probe or its client fails for a known reason. The text is then shown
     unchanged, without the usual advice.
+
+    Args:
+        message: the text of the error, with the reason.
+    """
+
+
+class ExporterUnavailableError(RuntimeError):
+    """The exporter of a requested format is not installed, or did not load.
 
     Args:
         message: the text of the error, with the reason.

@@ -13,6 +13,9 @@ from dovetail._core.ir.jaxpr import Var as Var
 from dovetail._core.ir.walk import Wanted as Wanted
 from dovetail._core.ir.walk import dce_call as dce_call
 from dovetail._core.ir.walk import dce_inside as dce_inside
+from dovetail._core.plugins.exports import ExportedProgram as ExportedProgram
+from dovetail._core.plugins.exports import ExporterInfo as ExporterInfo
+from dovetail._core.plugins.exports import ExportRequest as ExportRequest
 from dovetail._core.plugins.failures import PluginFailure as PluginFailure
 from dovetail._core.plugins.hookspecs import PLUGIN_API as PLUGIN_API
 from dovetail._core.plugins.hookspecs import ArrayMethods as ArrayMethods
@@ -45,6 +48,7 @@ from dovetail.extend import indexing as indexing
 from dovetail.extend import lowering as lowering
 from dovetail.extend import matrices as matrices
 from dovetail.extend import pjrt as pjrt
+from dovetail.extend import programs as programs
 from dovetail.extend import random as random
 from dovetail.extend import random_keys as random_keys
 from dovetail.extend import strictness as strictness

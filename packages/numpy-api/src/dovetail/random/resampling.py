@@ -30,7 +30,18 @@ from dovetail.extend.unchecked import (
     reshape,
     slice_dimension,
 )
-from dovetail.lax import add_p, argmax, cumsum, fori_loop, gt, log_p, reduce_precision, sort_p, sub_p, top_k
+from dovetail.lax import (
+    add_p,
+    argmax,
+    cumsum,
+    fori_loop,
+    gt,
+    log_p,
+    reduce_precision,
+    sort_p,
+    sub_p,
+    top_k,
+)
 from dovetail.numpy.compiled import compiled_with, divided_program
 from dovetail.numpy.gathering import take
 from dovetail.numpy.searching import searchsorted

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from dovetail._core.base import dtypes
-from dovetail._core.hlo.mlir import Value
 from dovetail._core.hlo.dynamic_shapes import DynamicShapeBuilder, has_symbols
+from dovetail._core.hlo.mlir import Value
 from dovetail._core.ir.avals import make_aval, physical_aval
 from dovetail._core.ir.dimensions import Size
 

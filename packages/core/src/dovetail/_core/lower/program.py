@@ -29,10 +29,17 @@ from dovetail._core.ir.avals import (
     runtime_token,
 )
 from dovetail._core.ir.effects import host_effects
-from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, ordered_effects
+from dovetail._core.ir.jaxpr import (
+    ClosedJaxpr,
+    DebugInfo,
+    Jaxpr,
+    JaxprEqn,
+    Literal,
+    ordered_effects,
+)
 from dovetail._core.lower.constants import LargeConstants
-from dovetail._core.lower.sizes import emit_sizes, entry_variables
 from dovetail._core.lower.rules import Rule, RuleTable, explain_failure
+from dovetail._core.lower.sizes import emit_sizes, entry_variables
 from dovetail._core.transform.stage import stage
 
 __all__ = ["Program"]

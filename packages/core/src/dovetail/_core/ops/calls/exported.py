@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from dovetail._core.ir.dimension_solving import Solution, sizes_of, solve
 from dovetail._core.hlo.platform_choice import by_platform
+from dovetail._core.ir.dimension_solving import Solution, sizes_of, solve
 from dovetail._core.trace.primitive import Primitive
 
 if TYPE_CHECKING:
