@@ -1,6 +1,6 @@
 """Run the test suites of libraries that import jax, on dovetail; print a table.
 
-    python tests/clients/run_clients.py --folder FOLDER [--essential] [--checkouts FOLDER] [NAME ...]
+    python tests/clients/run_clients.py --folder FOLDER [--essential] [--checkouts FOLDER] [NAME]
 
 Started by `nox -s clients`, in an environment that has the libraries and no jax. With `--python`,
 another interpreter runs the suites, such as one of an environment with jax, and nothing is expected

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from functools import wraps
 from types import NoneType
 from typing import Any, Literal, ParamSpec, TypeVar, cast, overload
 
