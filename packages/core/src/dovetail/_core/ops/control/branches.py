@@ -61,6 +61,7 @@ from dovetail._core.transform.derived import (
     taylor_of,
     transposition_of,
     varying,
+    with_order,
 )
 from dovetail._core.transform.stage import stage
 from dovetail._core.transform.taylor import by_order, nonzero_in, terms_of, up_to

@@ -25,7 +25,7 @@ from dovetail._core.ops.control.bodies import (
     same_type,
     stage_body,
 )
-from dovetail._core.ops.control.branches import cond_p
+from dovetail._core.ops.control.branches import cond_p, with_leading
 from dovetail._core.ops.elementwise.comparison import ne
 from dovetail._core.ops.elementwise.extrema import clamp
 from dovetail._core.trace.mutable_references import Ref, without_references
