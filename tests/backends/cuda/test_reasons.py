@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import importlib
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -423,9 +424,18 @@ def test_kernels_that_cannot_be_loaded(monkeypatch: pytest.MonkeyPatch, plugin: 
     )
 
 
-def test_the_library_has_a_name_of_its_own() -> None:
-    """By jax's name, jaxlib would refuse it to jax."""
-    assert runtime.NAME not in ("cuda", "gpu", "rocm", "tpu")
+def test_the_library_has_a_name_of_its_own_beside_jax(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """By jax's name, jaxlib would refuse it to jax; by another it loads no programs from bytes."""
+    monkeypatch.delitem(sys.modules, "jax", raising=False)
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    assert runtime.library_name() == "cuda"
+    package = tmp_path / "jax" / "__init__.py"
+    package.parent.mkdir()
+    package.touch()
+    importlib.invalidate_caches()
+    assert runtime.library_name() not in ("cuda", "gpu", "rocm", "tpu")
 
 
 def test_a_gpu_without_the_wheels_is_broken(site: Path) -> None:

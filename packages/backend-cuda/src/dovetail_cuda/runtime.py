@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Mapping
+from pathlib import Path
 
 from dovetail.extend import BackendUnavailableError, Client, ProcessGroup
 from dovetail.extend.pjrt import PjrtError, load_plugin
@@ -12,8 +14,23 @@ from dovetail_cuda import explanations, ffi, libraries
 from dovetail_cuda.capabilities import CudaPlugin, require_plugin
 from dovetail_cuda.options import client_options
 
+XLA_NAME = "cuda"
+"""What jaxlib looks for when it loads a compiled program from bytes."""
+
 NAME = "dovetail_cuda"
-"""What jaxlib knows the library by: it refuses a name twice in a process, and jax takes "cuda"."""
+"""What jaxlib knows the library by where jax takes "cuda": it refuses a name twice in a process."""
+
+
+def library_name() -> str:
+    """What jaxlib is to know the library by.
+
+    Where jax is installed it may be imported later, and could not take "cuda" then. Until it is,
+    compiled programs are not loaded from disk there, but compiled again in each process.
+    """
+    found = importlib.util.find_spec("jax")
+    # The alias of `dovetail.as_jax` is no other jax.
+    is_there = found is not None and "dovetail" not in Path(found.origin or "").parts
+    return NAME if is_there else XLA_NAME
 
 
 def load(*, compiling: bool = False) -> tuple[CudaPlugin, PjrtPlugin]:
@@ -28,7 +45,7 @@ def load(*, compiling: bool = False) -> tuple[CudaPlugin, PjrtPlugin]:
     """
     plugin = require_plugin(compiling=compiling)
     libraries.preload(plugin)
-    library = load_plugin(NAME, plugin.library)
+    library = load_plugin(library_name(), plugin.library)
     ffi.register_kernels(plugin, library)
     return plugin, library
 

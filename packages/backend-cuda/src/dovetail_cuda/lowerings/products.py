@@ -58,7 +58,8 @@ def conv_general_dilated(context: Any, lhs: Any, rhs: Any, **params: Any) -> Any
     up to 2**21 of them; of wider numbers the upper bits are dropped, as in all sums of integers.
     """
     (a, b), (out,) = context.avals_in, context.avals_out
-    if any(aval.dtype.kind not in "iu" for aval in (a, b, out)) or not out.size:
+    are_whole = a.dtype.kind in "biu" and b.dtype.kind in "biu" and out.dtype.kind in "iu"
+    if not are_whole or not out.size:
         return NotImplemented
     wide = np.dtype(np.int64)
     pieces = max(1, out.dtype.itemsize * 8 // _BITS_OF_A_PIECE)
