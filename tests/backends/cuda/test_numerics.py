@@ -132,7 +132,8 @@ def sytrd(a: Matrix, *, lower: bool) -> Any:
 
 def gtsv2(dl: Matrix, d: Matrix, du: Matrix, b: Matrix) -> Any:
     assert len(d) >= 3, "cuSPARSE takes no others"
-    return (np.linalg.solve(np.diag(d) + np.diag(dl[1:], -1) + np.diag(du[:-1], 1), b),)
+    read = b + 0 * (dl[0] + du[-1])  # what is outside of the matrix, too
+    return (np.linalg.solve(np.diag(d) + np.diag(dl[1:], -1) + np.diag(du[:-1], 1), read),)
 
 
 def perturbed(dl: Matrix, d: Matrix, du: Matrix, b: Matrix) -> Any:
@@ -681,3 +682,50 @@ def test_gradients_go_through() -> None:
         found = np.asarray(dt.jit(dt.grad(total))(positive))
     assert np.isfinite(found).all()
     assert set(calls) == {"cusolver_potrf_ffi", "cusolver_gesvdj_ffi"}
+
+
+@pytest.mark.parametrize("outside", [0.0, 1.5, np.nan, np.inf])
+def test_what_lies_outside_of_a_tridiagonal_matrix_is_not_read(outside: float) -> None:
+    dl, d, du, b = (matrices((5,), "float32", seed) for seed in range(4))
+    expected = np.linalg.solve(np.diag(d) + np.diag(dl[1:], -1) + np.diag(du[:-1], 1), b)
+    dl[0] = du[-1] = outside
+    (found,) = run(lax.linalg.tridiagonal_solve, dl, d, du, b[:, None])
+    close(found[:, 0], expected, 100)
+    assert calls == ["cusparse_gtsv2_ffi"]
+
+
+INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
+
+
+def integers(shape: Sequence[int], dtype: str, seed: int) -> Matrix:
+    """Integers of all sizes, so that sums drop upper bits."""
+    limits = np.iinfo(dtype)
+    generator = np.random.default_rng(seed)
+    return generator.integers(limits.min, limits.max, shape, dtype, endpoint=True)
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_convolutions_of_integers(dtype: str) -> None:
+    x, kernel = integers((2, 3, 7), dtype, 0), integers((4, 3, 2), dtype, 1)
+    (found,) = run(lambda x, k: lax.conv_general_dilated(x, k, (1,), "VALID"), x, kernel)
+    with np.errstate(over="ignore"):
+        windows = np.stack([x[:, :, i : i + 2] for i in range(6)], axis=2)
+        products = windows[:, None].astype(dtype) * kernel[None, :, :, None]
+        expected = products.sum((2, 4), dtype=dtype)
+    np.testing.assert_array_equal(found, expected)
+    assert found.dtype == dtype
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 16, 17, 33])
+@pytest.mark.parametrize(
+    ("left", "right"), [("int8", "int8"), ("uint8", "uint8"), ("int8", "uint8")]
+)
+def test_products_of_small_integers(count: int, left: str, right: str) -> None:
+    x, y = integers((2, 3, count), left, 0), integers((2, count, 2), right, 1)
+    numbers = (((2,), (1,)), ((0,), (0,)))
+
+    def product(x: Any, y: Any) -> Any:
+        return lax.dot_general(x, y, numbers, preferred_element_type=np.int32)
+
+    (found,) = run(product, x, y)
+    np.testing.assert_array_equal(found, x.astype(np.int32) @ y.astype(np.int32))

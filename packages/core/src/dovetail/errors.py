@@ -25,6 +25,7 @@ __all__ = [
     "DeletedArrayError",
     "DeviceMismatchError",
     "DistributedError",
+    "ExporterUnavailableError",
     "ForbiddenCollectiveError",
     "InconclusiveDimensionOperation",
     "IndexShapeError",
@@ -372,7 +373,15 @@ class JaxprTypeError(TypeError):
 
 
 class InconclusiveDimensionOperation(Exception):
-    """Two symbolic dimensions cannot be compared."""
+    """Symbolic sizes of dimensions cannot be compared, or would have to be numbers.
+
+    Attributes:
+        what: the first sentence of the message.
+        where: the user's line, such as ``train.py:12 (loss)``.
+    """
+
+    what: str = ""
+    where: str = ""
 
 
 class DeletedArrayError(RuntimeError, ValueError):
@@ -398,6 +407,14 @@ class BackendUnavailableError(RuntimeError):
 
     A backend raises it if its probe or its client fails for a known reason. The text is then shown
     unchanged, without the usual advice.
+
+    Args:
+        message: the text of the error, with the reason.
+    """
+
+
+class ExporterUnavailableError(RuntimeError):
+    """The exporter of a requested format is not installed, or did not load.
 
     Args:
         message: the text of the error, with the reason.

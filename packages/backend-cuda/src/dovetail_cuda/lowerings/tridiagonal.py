@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import numpy as np
+
 from dovetail.extend import LoweringTable
 from dovetail.extend.lowering import report_of, triangle, where_succeeded
 from dovetail_cuda.lowerings.kernels import kernel_call
@@ -53,6 +55,16 @@ def tridiagonal_solve(
         )
     if out.ndim > 2 or vector.shape[-1] < _SMALLEST:
         return NotImplemented
+    # It reads the elements outside of the matrix, as if they were zero.
+    dl, du = _without(context, dl, vector, 0), _without(context, du, vector, vector.shape[-1] - 1)
     return kernel_call(
         context, "cusparse_gtsv2_ffi", [dl, d, du, b], [out], matrices=out.ndim, aliases={3: 0}
     )
+
+
+def _without(context: Any, diagonal: Any, aval: Any, position: int) -> Any:
+    """A diagonal with zero at a position."""
+    numbers = aval.update(dtype=np.dtype(np.int32))
+    places = context.iota(numbers, aval.ndim - 1)
+    inside = context.compare(places, context.constant(position, numbers), "NE", numbers)
+    return context.select(inside, diagonal, context.constant(0, aval), aval)

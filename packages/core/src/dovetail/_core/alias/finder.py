@@ -20,6 +20,7 @@ _MODULES: Final = Path(__file__).parents[2] / "as_jax" / "_modules"
 #: Modules under a second name, most of them places where JAX defines what others re-export.
 _SAME: Final = {
     "jax._src.api_util": "jax.api_util",
+    "jax._src.compiler": "dovetail._core.runtime.programs.compilation",
     "jax._src.custom_batching": "jax.custom_batching",
     "jax._src.custom_derivatives": "jax.custom_derivatives",
     "jax._src.debugging": "jax.debug",
@@ -37,7 +38,6 @@ _SAME: Final = {
     "jax._src.random": "jax.random",
     "jax._src.sharding_impls": "jax.sharding",
     "jax._src.stages": "jax.stages",
-    "jax._src.tree_util": "jax.tree_util",
     "jax._src.typing": "jax.typing",
 }
 

@@ -31,6 +31,7 @@ from dovetail._core.runtime.devices.sharding import as_sharding, default_shardin
 from dovetail._core.runtime.programs.arguments import misplaced, resolve_device
 from dovetail._core.runtime.programs.compilation import serialized, with_own_names
 from dovetail._core.runtime.programs.inspection import cost_of, hlo_of
+from dovetail._core.runtime.programs.program import LoadedProgram
 from dovetail._core.runtime.reports.hardware import Hardware
 from dovetail._core.runtime.reports.report import Report
 from dovetail._core.trace.mutable_references import Ref
@@ -266,6 +267,8 @@ class Lowered(Stage):
             module = staged.lower((platform,), place)
         options = dict(staged.options.compiler_options) | dict(compiler_options or {})
         program = staged.compile(module, place, options)
+        if not compiler_options and isinstance(program, LoadedProgram):
+            staged.programs.setdefault(place, program)  # calls of the function run it, too
         about = (program.executable, module, place, options)
         return Compiled(
             staged, program, module, partial(serialized, *about), partial(with_own_names, *about)

@@ -15,6 +15,7 @@ from dovetail._core.basis.families import NoGradient
 from dovetail._core.basis.operands import as_operand, make_literal
 from dovetail._core.basis.structural import broadcast_in_dim_p
 from dovetail._core.ir.avals import aval_of, make_aval
+from dovetail._core.ir.dimensions import SymbolicDimension, set_dimension_value
 from dovetail._core.ir.jaxpr import Literal
 from dovetail._core.ops.calls.out_sharding import asked_division, placed
 from dovetail._core.ops.calls.sharding_constraint import constrain
@@ -44,7 +45,7 @@ class Iota(NoGradient):
             )
         if not 0 <= dimension < len(shape):
             raise ValueError(f"iota: there is no dimension {dimension} in the shape {shape}")
-        if dtypes.kind_of(dtype) in ("i", "u"):
+        if dtypes.kind_of(dtype) in ("i", "u") and type(shape[dimension]) is int:
             dtypes.check_holds(shape[dimension] - 1, dtype, "iota")
         return make_aval(shape, dtype)
 
@@ -66,6 +67,36 @@ class Iota(NoGradient):
 
 
 iota_p: Final = Iota()
+
+
+class DimensionAsValue(NoGradient):
+    """The value that a size has when the program is called."""
+
+    name = "dim_as_value"
+    generates_nan = False
+    no_derivative = "it has no operands"
+
+    def abstract(self, *, dim: SymbolicDimension) -> Any:
+        return make_aval((), dtypes.default_dtype("i"), True)
+
+    def batch(
+        self, args: Sequence[Any], dims: Sequence[int | None], **params: Any
+    ) -> tuple[Any, Any]:
+        return self.bind(**params), None
+
+    def lower(self, context: Builder, *, dim: SymbolicDimension) -> Any:
+        (out,) = context.avals_out
+        return context.convert(context.size(dim), context.size_aval, out)
+
+
+dim_as_value_p: Final = DimensionAsValue()
+
+
+def _value_of(dim: SymbolicDimension) -> Array:
+    return dim_as_value_p.bind(dim=dim)  # type: ignore[no-any-return]
+
+
+set_dimension_value(_value_of)
 
 
 def iota_like(dtype: Any, shape: Shape, dimension: int) -> Any:
