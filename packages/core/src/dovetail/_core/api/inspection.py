@@ -39,6 +39,7 @@ from dovetail._core.transform.flattening import (
     abstract_leaves,
     check_callable,
     debug_info,
+    name_of,
     normalized_argnums,
 )
 from dovetail._core.transform.referencing import stage_using_references
@@ -338,7 +339,7 @@ def eval_shape(fun: Callable[..., Any], *args: PyTree, **kwargs: PyTree) -> PyTr
 
     Returns:
         The tree of the result with `ShapeDtypeStruct` leaves; with shardings if `fun` is a jitted
-        function with `out_shardings`.
+        function with `out_shardings`. What the function returns as a `ShapeDtypeStruct` stays so.
 
     Example:
         >>> import dovetail as dt
@@ -353,10 +354,43 @@ def eval_shape(fun: Callable[..., Any], *args: PyTree, **kwargs: PyTree) -> PyTr
         return jitted.eval_shape(*args, **kwargs)
     leaves, tree = pytree.flatten((args, kwargs))
     info = debug_info("eval_shape", fun, args, kwargs)
-    flat = FlatFunction(fun, tree, keywords=True)
+    types = _TypesAmongResults(fun)
+    flat = FlatFunction(types, tree, keywords=True)
     closed, _ = stage_using_references(flat, abstract_leaves(leaves, info), info)
-    outs = closed.out_avals[: flat.out_tree.num_leaves]
-    return flat.out_tree.unflatten([struct_of(a) for a in outs])
+    count = flat.out_tree.num_leaves
+    return types.completed(flat.out_tree, [struct_of(a) for a in closed.out_avals[:count]])
+
+
+class _TypesAmongResults:
+    """A function without those of its results that are types already.
+
+    Args:
+        function: the function.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self.__name__ = name_of(function)
+        self._tree: Any = None
+        self._types: list[ShapeDtypeStruct | None] = []
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        out = self._function(*args, **kwargs)
+        leaves, tree = pytree.flatten(out)
+        types = [x if isinstance(x, ShapeDtypeStruct) else None for x in leaves]
+        if all(t is None for t in types):
+            return out
+        self._tree, self._types = tree, types
+        # Where nothing is, the paths of the others stay the same.
+        arrays = [x if t is None else None for x, t in zip(leaves, types, strict=True)]
+        return tree.unflatten(arrays)
+
+    def completed(self, tree: Any, types: list[ShapeDtypeStruct]) -> Any:
+        """The tree of all types, from the types of the other results."""
+        if self._tree is None:
+            return tree.unflatten(types)
+        others = iter(types)
+        return self._tree.unflatten([next(others) if t is None else t for t in self._types])
 
 
 @overload

@@ -86,23 +86,22 @@ def custom_vjp_primal_tree_values(tree: Any) -> Any:
 
 
 def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
-    """The zero tangent of a value.
+    """The zero tangents of a tree of values.
 
     Args:
-        val: an array or scalar.
-        symbolic_zeros: whether the result is a `SymbolicZero`.
+        val: an array, a scalar, or a tree of them.
+        symbolic_zeros: whether the results are `SymbolicZero`s.
 
     Returns:
-        Zeros of the shape of `val` and its tangent's dtype, which is float0 for integers and
-        booleans.
+        A tree like `val`: for each value, zeros of its shape and its tangent's dtype, which is
+        float0 for integers and booleans.
 
     Example:
         >>> from dovetail.custom_derivatives import zero_from_primal
         >>> float(zero_from_primal(3.0))
         0.0
     """
-    zero = Zero.of(val)
-    return SymbolicZero(zero.aval) if symbolic_zeros else instantiate_zeros(zero)
+    return pytree.map(lambda x: for_rule(Zero.of(x), symbolic_zeros), val)
 
 
 def for_rule(tangent: Any, symbolic_zeros: bool) -> Any:
