@@ -35,6 +35,7 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "jit": "tests/api/test_jit.py",
     "platform_index": "tests/ops/control/test_platform_dependent.py",
     "buffer_callback": "tests/ops/callbacks/test_buffer_callback.py",
+    "ffi_call": "tests/ops/callbacks/test_native_calls.py",
     "inspect_sharding": "tests/ops/callbacks/test_debug_sharding.py",
     "pure_callback": "tests/ops/callbacks/test_callbacks.py",
     "io_callback": "tests/ops/callbacks/test_callbacks.py",
@@ -73,6 +74,7 @@ ABSENT_RULES: dict[tuple[str, str], str] = {
 } | {
     ("after_all", "batch"): "its operands are tokens, which cannot be batched",
     ("create_token", "batch"): "it has no operand that could be batched",
+    ("ffi_call", "reference"): "what it computes is known to the native code alone",
     ("platform_index", "batch"): "it has no operand that could be batched",
     ("rng_uniform", "batch"): "a backend's generator takes one pair of bounds; keys are for this",
 }

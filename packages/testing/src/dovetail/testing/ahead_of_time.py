@@ -152,11 +152,12 @@ PROGRAMS: Final[Mapping[str, Program]] = {
     "rng_uniform": (lambda x: lax.rng_uniform(np.float32(0), np.float32(1), (4,)) + x, (X,)),
 }
 
-#: Primitives that are in no program by the time it is lowered, with where they go.
+#: Primitives of which nothing is compiled ahead of time, with the reason.
 NEVER_LOWERED: Final[Mapping[str, str]] = {
     "check": "checkify takes it out, and lowering one is an error that says so",
     "custom_lin": "linearize and grad take it out",
     "debug_check": "it becomes a debug_callback or nothing",
+    "ffi_call": "it calls a user's own native code, which is built for one platform",
     "inspect_sharding": "it leaves nothing in a program",
     "remat_opt": "it stands for a custom_vjp under differentiation, which takes it out",
 }

@@ -27,6 +27,7 @@ TESTED_BY: Final = {
     "debug_check": "callbacks::test_checks_in_programs",
     "debug_print": "callbacks::test_debug_print",
     "device_put": "device::test_copies_in_programs",
+    "ffi_call": "callbacks::test_native_calls",
     "inspect_sharding": "device::test_inspected_shardings",
     "io_callback": "callbacks::test_io_callback",
     "jit": "transformations::test_transformed_programs",

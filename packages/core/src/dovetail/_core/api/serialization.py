@@ -108,7 +108,7 @@ def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
         ) from error
     preparations = compiled._lowered.preparations
     for function in preparations:
-        if "." in function.__qualname__:
+        if "." in getattr(function, "__qualname__", ""):
             raise ValueError(
                 f"the program of {staged.options.name} cannot be written down: a lowering rule "
                 f"gave context.prepare the function {function.__qualname__}, which other processes "

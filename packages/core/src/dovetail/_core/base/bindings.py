@@ -44,6 +44,7 @@ __all__ = [
     "capsule_pointer",
     "check_version",
     "copy_to_host_async",
+    "export_profile",
     "get_traceback",
     "guards",
     "host_copy",
@@ -51,6 +52,7 @@ __all__ = [
     "is_unreadable",
     "jax_owns_jit_state",
     "load_pjrt_plugin",
+    "new_capsule",
     "new_pytree_registry",
     "parse_version",
     "pjrt_struct_size",
@@ -454,9 +456,9 @@ def pjrt_struct_size(minor: int) -> int:
     return max(size for known, size in _PJRT_STRUCT_SIZES.items() if known <= minor)
 
 
-_new_capsule = ctypes.pythonapi.PyCapsule_New
-_new_capsule.restype = ctypes.py_object
-_new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+new_capsule = ctypes.pythonapi.PyCapsule_New
+new_capsule.restype = ctypes.py_object
+new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 
 
 def load_pjrt_plugin(name: str, library: str, api: int) -> Any:
@@ -480,4 +482,24 @@ def load_pjrt_plugin(name: str, library: str, api: int) -> Any:
     # Other code in this process, such as jax, has loaded it before.
     if hasattr(_jax, "get_pjrt_plugin"):
         return _jax.get_pjrt_plugin(name)
-    return _new_capsule(api, b"pjrt_c_api", None)
+    return new_capsule(api, b"pjrt_c_api", None)
+
+
+def export_profile(profile: Any, folder: str) -> None:
+    """Write a profile below a folder, under a name of its own.
+
+    Args:
+        profile: jaxlib's `ProfileData`.
+        folder: the folder.
+
+    Raises:
+        NotImplementedError: jaxlib only writes what a session has recorded, as before 0.12.
+    """
+    from jaxlib import _profiler  # deferred: few processes make profiles
+
+    if not hasattr(_profiler, "export_to_xprof"):
+        raise NotImplementedError(
+            "jaxlib before 0.12 does not write profiles that were read from files: give the "
+            "session that recorded it, or copy the file"
+        )
+    _profiler.export_to_xprof(profile, folder)

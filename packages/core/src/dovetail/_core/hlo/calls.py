@@ -10,6 +10,7 @@ import numpy as np
 from dovetail._core.hlo.mlir import Attribute, Location, Value, ir
 from dovetail._core.hlo.partitioning import Partitioning
 from dovetail._core.hlo.regions import RegionBuilder
+from dovetail._core.ir.jaxpr import JaxprEqn
 
 __all__ = ["CallBuilder"]
 
@@ -23,6 +24,8 @@ class CallBuilder(RegionBuilder):
         self.partitioning: Partitioning | None = None
         #: Targets of calls that the compiler divides over devices along their batch dimensions.
         self.divisible: set[str] = set()
+        #: Targets of custom calls, with the equations that they stand for.
+        self.custom_calls: list[tuple[str, JaxprEqn | None]] = []
 
     def call(self, symbol: str, values: Sequence[Value], outs: Sequence[Any]) -> list[Value]:
         """Call a function of the module."""
@@ -68,7 +71,39 @@ class CallBuilder(RegionBuilder):
         Raises:
             ValueError: an operand or result lacks a batch dimension.
         """
+        return list(
+            self.custom_call_operation(
+                target,
+                operands,
+                outs,
+                backend_config,
+                has_side_effect,
+                operand_layouts,
+                result_layouts,
+                aliases,
+                api_version,
+                attributes,
+                batch_dims,
+            ).results
+        )
+
+    def custom_call_operation(
+        self,
+        target: str,
+        operands: Sequence[Value],
+        outs: Sequence[Any],
+        backend_config: Mapping[str, Any] | str = {},  # never changed
+        has_side_effect: bool = False,
+        operand_layouts: Sequence[Sequence[int]] | None = None,
+        result_layouts: Sequence[Sequence[int]] | None = None,
+        aliases: Mapping[int, int] = {},  # never changed
+        api_version: int = 4,
+        attributes: Mapping[str, Any] | None = None,
+        batch_dims: int = 0,
+    ) -> Any:
+        """`custom_call`, of which it returns the operation itself."""
         outs = list(outs)
+        self.custom_calls.append((target, self.equation))
         attrs: dict[str, Any] = {
             "call_target_name": target,
             "api_version": self.i32(api_version),
@@ -87,11 +122,22 @@ class CallBuilder(RegionBuilder):
                     for operand, result in aliases.items()
                 ]
             )
+        if any(getattr(out, "symbolic", False) for out in outs):
+            attrs["indices_of_shape_operands"] = self.i64_elements(
+                np.arange(len(operands), len(operands) + len(outs))
+            )
+            operands = [*operands, *map(self.shape, outs)]
+            if "operand_layouts" in attrs:
+                if operand_layouts is not None:
+                    operand_layouts = [*operand_layouts, *[(0,)] * len(outs)]
+                attrs["operand_layouts"] = self._layouts(
+                    operand_layouts, [v.type for v in operands]
+                )
         if batch_dims:
             attrs.update(self._divided(target, operands, outs, batch_dims))
         if attributes:
             attrs.update(attributes)
-        return self.ops("stablehlo.custom_call", operands, outs, attrs)
+        return self.operation("stablehlo.custom_call", operands, outs, attrs)
 
     def _divided(
         self, target: str, operands: Sequence[Value], outs: Sequence[Any], batch_dims: int

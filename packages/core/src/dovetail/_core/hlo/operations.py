@@ -158,6 +158,17 @@ class OperationBuilder(AttributeBuilder):
         Returns:
             The results.
         """
+        return list(self.operation(name, operands, outs, attributes, regions).results)
+
+    def operation(
+        self,
+        name: str,
+        operands: Sequence[Value],
+        outs: Iterable[Any],
+        attributes: Mapping[str, Any] | None = None,
+        regions: Sequence[Region] = (),
+    ) -> Any:
+        """`ops`, of which it returns the operation itself."""
         location = self.location
         types = self.types
         operation = _create(
@@ -178,7 +189,7 @@ class OperationBuilder(AttributeBuilder):
                 if not isinstance(returned, (list, tuple)):
                     returned = [returned]
                 _create("stablehlo.return", [], returned, None, None, 0, location)
-        return list(operation.results)
+        return operation
 
     def emit(
         self, name: str, operands: Sequence[Value], out: Any, attributes: dict[str, Attribute]

@@ -17,6 +17,8 @@ from dovetail._core.ir.avals import (
     array_conversion,
     aval_of,
     is_array_like,
+    is_forbidden,
+    named_kind,
     numpy_refusal,
 )
 from dovetail._core.ir.jaxpr import DebugInfo
@@ -279,6 +281,8 @@ def check_array_leaves(
                 refusal = numpy_refusal(leaf, f"Argument {name} of {context}")
                 if refusal:
                     raise refusal
+            if is_forbidden(leaf):
+                raise NonArrayArgumentError(f"Argument {name} of {context} is {named_kind(leaf)}")
             if array_conversion(leaf) is not None:
                 raise NonArrayArgumentError(
                     f"Argument {name} of {context} is {leaf!r:.80} of type {type(leaf)}, which "

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail import lax
+from dovetail import ffi, lax
 from dovetail.experimental import io_callback
 from dovetail.experimental.buffer_callback import buffer_callback
 from dovetail.testing.backend import BackendUnderTest, read
@@ -268,3 +268,11 @@ def test_buffer_callback(dovetail_backend: Backend) -> None:
 
     got = dt.jit(lambda x: lax.neg(buffer_callback(double, VECTOR)(x)))(X)
     np.testing.assert_array_equal(read(got), -2 * X)
+
+
+def test_native_calls(dovetail_backend: Backend) -> None:
+    """A program that calls native code by name is lowered for the platform."""
+    call = dt.jit(lambda x: lax.neg(ffi.ffi_call("acme", VECTOR)(x, factor=2)))
+    text = call.lower(X).as_text()
+    assert "custom_call @acme" in text
+    assert "factor = 2 : i64" in text

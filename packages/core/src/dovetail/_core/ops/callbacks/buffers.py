@@ -89,7 +89,7 @@ class BufferCallback(ValueCallback):
     def batch(
         self, args: Sequence[Any], dims: Sequence[int | None], **params: Any
     ) -> tuple[Any, Any]:
-        return batched_by_method(self, args, dims, params)
+        return batched_by_method(self, args, dims, params, params["callback"].place)
 
     def lower(
         self,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
 import numpy as np
 
 from dovetail._core.base import dtypes, pytree
+from dovetail._core.base.runtime_errors import raised_by_callback
 from dovetail._core.base.source import describe
 from dovetail._core.base.typing import PyTree, Sharding
 from dovetail._core.basis.operands import as_operand
@@ -75,7 +76,13 @@ class ReturningCallback(ValueCallback):
     def evaluate(self, *args: Any, callback: FlatCallback, result_avals: Any, **params: Any) -> Any:
         """Call the function directly, outside compiled programs."""
         ordered = params.get("ordered", False)
-        return call_now(self.name, callback, args, result_avals, ordered, params["sharding"])
+        try:
+            return call_now(self.name, callback, args, result_avals, ordered, params["sharding"])
+        except Exception as error:
+            failure = raised_by_callback(error)
+            if failure is error:
+                raise
+            raise failure from None
 
     def reference(self, *args: Any, callback: FlatCallback, **params: Any) -> Any:
         return callback.called_on(args)
@@ -92,7 +99,7 @@ class PureCallback(ReturningCallback):
     def batch(
         self, args: Sequence[Any], dims: Sequence[int | None], **params: Any
     ) -> tuple[Any, Any]:
-        return batched_by_method(self, args, dims, params)
+        return batched_by_method(self, args, dims, params, params["callback"].place)
 
     def lower(self, context: Builder, *values: Any, **params: Any) -> Any:
         callback, sharding = params["callback"], params["sharding"]
@@ -100,14 +107,26 @@ class PureCallback(ReturningCallback):
 
 
 def batched_by_method(
-    primitive: Primitive, args: Sequence[Any], dims: Sequence[int | None], params: dict[str, Any]
+    primitive: Primitive,
+    args: Sequence[Any],
+    dims: Sequence[int | None],
+    params: dict[str, Any],
+    callee: str,
 ) -> tuple[Any, Any]:
-    """A batching rule, chosen by the parameter `vmap_method`."""
+    """A batching rule, chosen by the parameter `vmap_method`.
+
+    Args:
+        primitive: the primitive.
+        args: its operands.
+        dims: their batch dimensions.
+        params: its parameters.
+        callee: the function that it calls, for the message.
+    """
     method = params["vmap_method"]
     if method is None:
         raise NotImplementedError(
             f"vmap of a {primitive.name} needs to know what the function "
-            f"{params['callback'].place} makes of a batch (called at {describe()}): give "
+            f"{callee} makes of a batch (called at {describe()}): give "
             "vmap_method, one of 'sequential' (one call for each element), "
             "'sequential_unrolled', 'expand_dims' and 'broadcast_all' (one call for all, "
             "with a leading dimension) and 'legacy_vectorized'"
@@ -183,10 +202,11 @@ io_callback_p: Final = IOCallback()
 def promised(result_shape_dtypes: Any, caller: str) -> tuple[tuple[Any, ...], Any]:
     """The avals of promised results, and their structure."""
     pairs, tree = pytree.flatten_with_path(result_shape_dtypes)
-    return tuple([_result_aval(x, caller, pytree.keystr(path)) for path, x in pairs]), tree
+    return tuple([promised_one(x, caller, pytree.keystr(path)) for path, x in pairs]), tree
 
 
-def _result_aval(x: Any, caller: str, path: str) -> ShapedArray:
+def promised_one(x: Any, caller: str, path: str) -> ShapedArray:
+    """The aval of a promised result."""
     if isinstance(x, ArrayClass):
         x = aval_of(x)
     shape, dtype = getattr(x, "shape", None), getattr(x, "dtype", None)

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from dovetail._core.base import caches, config
 from dovetail._core.base.bindings import JaxRuntimeError, get_traceback
+from dovetail._core.base.monitoring import timed
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import (
     ClosedJaxpr,
@@ -79,9 +80,11 @@ def compile_jaxpr(
     platform = clients.platform_of(sharding._device)
     sharding = sharding._typing(closed.out_avals)
     options |= partitioning(sharding, len(closed.in_avals))
-    lowered = lower_jaxpr(closed, name=name, platforms=(platform,), **options)
+    with timed("lowered", name):
+        lowered = lower_jaxpr(closed, name=name, platforms=(platform,), **options)
     compilation.log_duration("lowered", lowered.name, time.perf_counter() - start)
-    return compile_module(lowered, sharding, compiler_options)
+    with timed("compiled", name):
+        return compile_module(lowered, sharding, compiler_options)
 
 
 # -----------------------------------------------------------------------------------------

@@ -18,11 +18,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from functools import update_wrapper
 from typing import Any, Final, NamedTuple
 
 from dovetail._core.base import caches, config, pytree
 from dovetail._core.base.bindings import JaxRuntimeError
+from dovetail._core.base.monitoring import timed
+from dovetail._core.base.wrapping import update_wrapper
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import DebugInfo
 from dovetail._core.ops.calls.jit import call
@@ -319,7 +320,8 @@ class JitFunction:
         start = time.perf_counter()
         # A bound method: calling an object takes twice as much C stack, and Python 3.12 limits
         # the C stack that calls may use.
-        closed, uses = stage_using_references(flat.__call__, avals, info)
+        with timed("traced", self.options.name):
+            closed, uses = stage_using_references(flat.__call__, avals, info)
         compilation.log_duration("traced", self.options.name, time.perf_counter() - start)
         donated = self._donated(arguments)
         if uses:

@@ -14,6 +14,7 @@ import numpy as np
 
 from dovetail._core.base import config, dtypes, pytree, source
 from dovetail._core.base.bindings import JaxRuntimeError
+from dovetail._core.base.monitoring import timed
 from dovetail._core.ir.avals import outer_aval
 from dovetail._core.ir.jaxpr import ClosedJaxpr
 from dovetail._core.ir.walk import all_equations
@@ -209,15 +210,16 @@ class StagedProgram:
 
         if place is not None:
             place = place._typing(self.closed.out_avals)
-        return lower_jaxpr(
-            self.closed,
-            name=self.options.name,
-            platforms=platforms,
-            donated=self.donated if any(self.donated) else None,
-            keep_unused=self.options.keep_unused,
-            arg_names=self.names,
-            **partitioning(place, len(self.closed.in_avals)),
-        )
+        with timed("lowered", self.options.name):
+            return lower_jaxpr(
+                self.closed,
+                name=self.options.name,
+                platforms=platforms,
+                donated=self.donated if any(self.donated) else None,
+                keep_unused=self.options.keep_unused,
+                arg_names=self.names,
+                **partitioning(place, len(self.closed.in_avals)),
+            )
 
     def compile(
         self, lowered: Any, sharding: Any, compiler_options: Mapping[str, Any]
@@ -228,7 +230,8 @@ class StagedProgram:
         sharding = sharding._typing(self.closed.out_avals)
         make = compile_unloaded if clients.is_compile_only(sharding._device) else compile_module
         try:
-            return make(lowered, sharding, compiler_options)
+            with timed("compiled", self.options.name):
+                return make(lowered, sharding, compiler_options)
         except (JaxRuntimeError, MemoryError) as error:
             raise self.explained_shortage(error) from None
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from dovetail._core.base.bindings import JaxRuntimeError, _jax, load_pjrt_plugin, xla_client
 from dovetail._core.base.locks import shared_lock
+from dovetail._core.ops.callbacks.native_targets import NativeTarget, targets_for
 from dovetail._core.runtime.devices.client_libraries import note_library
 from dovetail._core.runtime.devices.pjrt_api import (
     STAGES,
@@ -151,6 +152,12 @@ class PjrtPlugin:
         addresses = {stage: capsule_address(capsule) for stage, capsule in capsules.items()}
         register_handler(self._api, name, addresses, platform, traits)
 
+    def take(self, target: NativeTarget) -> None:
+        """`register_ffi_target` of what a user has registered for the platform."""
+        self.register_ffi_target(
+            target.name, target.handler, platform=target.platform.upper(), traits=target.traits
+        )
+
     def topology_devices(self, name: str = "", /, **options: object) -> list[Any]:
         """Compile-only devices of hardware that need not be on this machine.
 
@@ -215,6 +222,8 @@ def load_plugin(name: str, library: str | os.PathLike[str]) -> PjrtPlugin:
         except JaxRuntimeError as error:
             raise PjrtError(f"jaxlib cannot use the PJRT plug-in {path}: {error}") from error
         plugin = PjrtPlugin(name.lower(), path, api.version, capsule, api)
+        for target in targets_for(plugin.name):
+            plugin.take(target)
         _plugins[name.lower()] = plugin
         return plugin
 

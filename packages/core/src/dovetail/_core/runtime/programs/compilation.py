@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from dovetail._core.base import caches, config
+from dovetail._core.base import caches, config, monitoring
 from dovetail._core.base.bindings import JaxRuntimeError, xla_client
 from dovetail._core.base.interrupts import is_interrupt
 from dovetail._core.base.locks import shared_lock
+from dovetail._core.base.option_kinds import CompilerEffortLevel
+from dovetail._core.base.runtime_errors import CompilerOptionError
 from dovetail._core.ir.effects import host_effects
 from dovetail._core.plugins.hookspecs import CompileRequest, OptionValue
 from dovetail._core.plugins.manager import manager
@@ -56,6 +58,8 @@ logger: Final = logging.getLogger("dovetail")
 
 # Even a small executable takes some 300 kB; programs beyond this number are recompiled if needed.
 _MAX_EXECUTABLES: Final = 2048
+
+_CACHE_EVENTS: Final = "/jax/compilation_cache"
 
 
 @dataclass(slots=True)
@@ -108,8 +112,7 @@ def log_duration(step: str, name: str, seconds: float) -> None:
 # options
 
 
-# The values of XLA's enum `EffortLevel` in xla.proto.
-_EFFORTS: Final = {"UNKNOWN": 0, "O0": 9, "O1": 19, "O2": 29, "O3": 39}
+_EFFORTS: Final = {level.name: level.value for level in CompilerEffortLevel}
 
 
 @caches.lru_cache(maxsize=256)
@@ -369,12 +372,17 @@ def _load_or_compile(
     """An executable, and the hash of its names if it was compiled here."""
     # A compile-only program cannot be loaded here, so it is not cached on disk.
     load = not clients.is_compile_only(client)
+    if load:
+        for prepare in lowered.preparations:
+            prepare()
     cache = disk_cache.current() if load and lowered.cacheable and is_pjrt(client) else None
     key = ""
     if cache is not None:
         key = disk_cache.entry_key(lowered.key(), option_bytes, platform, client, device_list)
+        monitoring.record_event(f"{_CACHE_EVENTS}/compile_requests_use_cache")
         executable = _load(cache, key, lowered.name, client, device_list, options)
         if executable is not None:
+            monitoring.record_event(f"{_CACHE_EVENTS}/cache_hits")
             _read.add((lowered.key(), option_bytes))
             return executable, None
     start = time.perf_counter()
@@ -386,6 +394,7 @@ def _load_or_compile(
     log_duration("compiled", lowered.name, seconds)
     if cache is not None and seconds >= config.persistent_cache_min_compile_time_secs.value:
         cache.store(key, executable, lowered.name)
+        monitoring.record_event(f"{_CACHE_EVENTS}/cache_misses")
     return executable, lowered.names_key() if lowered.cacheable else None
 
 
@@ -418,7 +427,7 @@ def _compile(
         return executable if not load else _callable(executable, lowered, platform, client)
     except JaxRuntimeError as error:
         if "No such compile option" in str(error) or "compile option" in str(error).lower():
-            raise ValueError(
+            raise CompilerOptionError(
                 f"compiler_options={dict(compiler_options or {})!r}: {error}"
             ) from error
         if "RESOURCE_EXHAUSTED" in str(error):
@@ -575,4 +584,5 @@ def _load(
         _statistics.loaded += 1
         _statistics.load_seconds += seconds
     log_duration("loaded", name, seconds)
+    monitoring.record_event_duration_secs(f"{_CACHE_EVENTS}/cache_retrieval_time_sec", seconds)
     return executable

@@ -1,0 +1,1 @@
+"""The package `jax.experimental.array_serialization`."""

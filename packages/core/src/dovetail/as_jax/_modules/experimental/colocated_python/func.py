@@ -1,0 +1,1 @@
+"""The module `jax.experimental.colocated_python.func`."""
