@@ -28,6 +28,17 @@ CALLS: dict[str, tuple[Callable[[], Any], Any]] = {
     "shape of a list": (lambda: jnp.shape([MATRIX, MATRIX]), (2, 2, 3)),
     "shape of nothing": (lambda: jnp.shape([]), (0,)),
     "shape of a text": (lambda: (jnp.shape("abc"), jnp.shape(None), jnp.shape(int)), ((), (), ())),
+    "axes from a range": (
+        lambda: (
+            jnp.sum(MATRIX, range(2)).tolist(),
+            jnp.expand_dims(MATRIX, range(2)).shape,
+            jnp.flip(MATRIX, range(2))[0].tolist(),
+            jnp.roll(MATRIX, (1, 1), range(2))[0].tolist(),
+            jnp.transpose(MATRIX, range(1, -1, -1)).shape,
+            jnp.squeeze(MATRIX[:1, :1], range(2)).tolist(),
+        ),
+        (15, (1, 1, 2, 3), [5, 4, 3], [5, 3, 4], (3, 2), 0),
+    ),
     "ndim": (lambda: (jnp.ndim([[1], [2]]), jnp.ndim(jnp.float32), jnp.ndim(3)), (2, 0, 0)),
     "size": (lambda: (jnp.size([[1], [2]]), jnp.size([[1], [2]], 0), jnp.size(None)), (2, 2, 1)),
     "iscomplexobj": (

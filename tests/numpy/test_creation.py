@@ -6,6 +6,7 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
+from collections import UserList
 from collections.abc import Callable
 from typing import Any
 
@@ -192,7 +193,9 @@ def test_errors(call: Callable[[], Any], error: type[Exception], message: str) -
         call()
 
 
-@pytest.mark.parametrize("shape", [2.0, (2.0,), (1, 2.0), np.float32(2)], ids=repr)
+@pytest.mark.parametrize(
+    "shape", [2.0, (2.0,), (1, 2.0), np.float32(2), "23", {2: 3}, {2, 3}, UserList([2.0])], ids=repr
+)
 @pytest.mark.parametrize("function", [jnp.zeros, jnp.ones, jnp.empty])
 def test_sizes_are_integers_whatever_was_made_before(function: Any, shape: Any) -> None:
     for made in (2, (2,), (1, 2)):
@@ -234,7 +237,10 @@ def test_sixty_four_bits_are_warned_about() -> None:
 # --------------------------------------------------------------------------- one repeated value
 
 
-@pytest.mark.parametrize("shape", [(), 3, (2, 3), [2, 0], (70, 70), np.int64(2), (np.int32(2), 1)])
+@pytest.mark.parametrize(
+    "shape",
+    [(), 3, (2, 3), [2, 0], (70, 70), np.int64(2), (np.int32(2), 1), UserList([2, 3]), range(1, 3)],
+)
 @pytest.mark.parametrize("dtype", [None, int, "bfloat16", bool, "complex64", jnp.uint8])
 def test_constant_arrays(shape: Any, dtype: Any) -> None:
     kind = np.dtype(jnp.float32 if dtype is None else dt.dtypes.canonicalize_dtype(dtype))

@@ -139,7 +139,7 @@ def test_broadcast_shapes() -> None:
     assert lax.broadcast_shapes() == ()
     assert lax.broadcast_shapes((2, 1), (3,), ()) == (2, 3)
     assert lax.broadcast_shapes((0,), (1,)) == (0,)
-    with pytest.raises(ValueError, match="incompatible shapes"):
+    with pytest.raises(ValueError, match="Incompatible shapes for broadcasting"):
         lax.broadcast_shapes((2, 3), (2,))
 
 

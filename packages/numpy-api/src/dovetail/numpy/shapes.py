@@ -251,7 +251,7 @@ def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
     """
     x = operand(a, "expand_dims")
     x_shape = aval_of(x).shape
-    positions = (axis,) if not isinstance(axis, (tuple, list)) else tuple(axis)
+    positions = tuple(axis) if isinstance(axis, Sequence) else (axis,)
     rank = len(x_shape) + len(positions)
     new = set(canonical_axes("expand_dims", positions, rank))
     old_positions = tuple(i for i in range(rank) if i not in new)
@@ -727,7 +727,7 @@ def roll(
     sizes = (aval_of(x).size,) if flat else aval_of(x).shape
     if isinstance(axis, np.ndarray) and axis.ndim:
         axis = axis.tolist()
-    axes = tuple(axis) if isinstance(axis, (tuple, list)) else (0 if axis is None else axis,)
+    axes = tuple(axis) if isinstance(axis, Sequence) else (0 if axis is None else axis,)
     axes = tuple(canonical_axis("roll", d, len(sizes)) for d in axes)
     if getattr(shift, "ndim", 0) > 1:
         raise ValueError(

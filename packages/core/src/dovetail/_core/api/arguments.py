@@ -5,7 +5,7 @@ Messages name the function and the argument.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -469,9 +469,7 @@ def canonical_axes(function: str, axis: Any, ndim: int, argument: str = "axis") 
     """
     if axis is None:
         return tuple(range(ndim))
-    if isinstance(axis, np.ndarray) and axis.ndim:
-        axis = axis.tolist()
-    if isinstance(axis, (tuple, list)):
+    if isinstance(axis, (tuple, list)) or (isinstance(axis, Iterable) and _is_sequence(axis)):
         axes = tuple(canonical_axis(function, a, ndim, argument) for a in axis)
         if len(set(axes)) != len(axes):
             raise ShapeError(f"{function}: duplicate value in {argument}: {tuple(axis)}")
@@ -491,7 +489,7 @@ def canonical_shape(function: str, shape: Any, argument: str = "shape") -> Shape
         sizes: Shape = (shape,)
     elif isinstance(shape, (tuple, list)):
         sizes = tuple(n if type(n) is int else integer(function, argument, n) for n in shape)
-    elif getattr(shape, "ndim", None) == 1 and isinstance(shape, Iterable):
+    elif isinstance(shape, Iterable) and _is_sequence(shape):
         sizes = tuple(integer(function, argument, n) for n in shape)
     else:
         sizes = (integer(function, argument, shape),)
@@ -499,6 +497,14 @@ def canonical_shape(function: str, shape: Any, argument: str = "shape") -> Shape
         if n < 0:
             raise ShapeError(f"{function}: sizes must not be negative, got {argument} {sizes}")
     return sizes
+
+
+def _is_sequence(values: Any) -> bool:
+    """Whether an object that can be gone through is a vector, or another sequence."""
+    dimensions = getattr(values, "ndim", None)
+    if isinstance(dimensions, int):
+        return dimensions == 1
+    return hasattr(values, "__getitem__") and not isinstance(values, (str, bytes, Mapping))
 
 
 def shape_of_argument(x: Any, function: str, argument: str) -> Shape:

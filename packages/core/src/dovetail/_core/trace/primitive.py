@@ -69,6 +69,8 @@ class Primitive:
         no_derivative: why the primitive cannot have a jvp or transpose, for messages and tests.
         is_call: whether an equation does nothing but call the `ClosedJaxpr` in its parameter
             `jaxpr` with its operands, so that the call can be inlined.
+        call_primitive: whether it is bound to functions, as none is; programs that walk through
+            jaxprs ask.
         is_control_flow: whether its lowering nests jaxprs as branches or loop bodies, which the
             compiler cannot flatten.
         generates_nan: whether results can be nan or infinite when no operand is, so that `checkify`
@@ -99,6 +101,7 @@ class Primitive:
     calls_host: ClassVar[bool] = False
     no_derivative: ClassVar[str] = ""
     is_call: ClassVar[bool] = False
+    call_primitive: ClassVar[bool] = False
     is_control_flow: ClassVar[bool] = False
     generates_nan: ClassVar[bool] = True
     only_tokens: ClassVar[bool] = False

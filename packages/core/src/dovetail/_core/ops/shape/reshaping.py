@@ -342,8 +342,9 @@ def broadcast_shapes(*shapes: ShapeLike) -> Shape:
         size = next((n for n in sizes if n != 1), 1)
         if any(n not in (1, size) for n in sizes):
             raise ValueError(
-                f"lax.broadcast_shapes: incompatible shapes {', '.join(map(str, valid))}: aligned "
-                "at the last dimension, sizes must be equal or one"
+                "Incompatible shapes for broadcasting, in lax.broadcast_shapes: "
+                f"{', '.join(map(str, valid))}; aligned at the last dimension, sizes must be equal "
+                "or one"
             )
         out.append(size)
     return tuple(out)

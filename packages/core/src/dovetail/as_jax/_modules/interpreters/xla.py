@@ -1,5 +1,8 @@
 """The module `jax.interpreters.xla`."""
 
+from dovetail._core.alias.conversions import (
+    canonicalize_dtype_handlers as canonicalize_dtype_handlers,
+)
 from dovetail._core.runtime.calls.dispatch import apply_primitive as _apply_primitive
 from dovetail._core.trace.primitive import Primitive as _Primitive
 
