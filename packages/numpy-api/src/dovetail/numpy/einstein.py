@@ -270,9 +270,7 @@ def _einsum(
     target: Any,
     out_sharding: Any,
 ) -> Any:
-    return _evaluated(
-        operands, inputs, output, steps, precision, target, out_sharding, contracted
-    )
+    return _evaluated(operands, inputs, output, steps, precision, target, out_sharding, contracted)
 
 
 def _evaluated(
