@@ -25,7 +25,10 @@ nox.options.error_on_missing_interpreters = False
 ROOT = Path(__file__).parent
 DIST = ROOT / "dist"
 PYPROJECT = nox.project.load_toml(ROOT / "pyproject.toml")
-PACKAGES = ("core", "numpy-api", "testing", "backend-cpu", "backend-cuda", "backend-tpu")
+PACKAGES = (
+    *("core", "numpy-api", "testing", "exporter-onnx"),
+    *("backend-cpu", "backend-cuda", "backend-tpu"),
+)
 KEPT_KERNELS = {"DOVETAIL_KERNELS_KEPT_IN": str(ROOT / ".nox" / "kernels")}
 """What one session has compiled for the CPU backend, another takes."""
 PYTHONS = ("3.11", "3.12", "3.13")
@@ -51,7 +54,7 @@ def group(name: str) -> list[str]:
 
 
 def install(session: nox.Session, *requirements: str) -> None:
-    """Install the six distributions in editable mode, in one go so that they find each other."""
+    """Install the seven distributions in editable mode, in one go so that they find each other."""
     editable = [word for name in PACKAGES for word in ("-e", f"packages/{name}")]
     # Built here: an environment for the build of each would take longer than all the rest.
     session.install(*group("build"), *compiler(), "editables")
@@ -191,7 +194,7 @@ def typing(session: nox.Session) -> None:
 
 @nox.session
 def wheels(session: nox.Session) -> None:
-    """Build the six wheels into dist/; install them in a fresh environment on every Python.
+    """Build the seven wheels into dist/; install them in a fresh environment on every Python.
 
     Kernels are compiled for an old C library and with the headers of the oldest jaxlib.
     """
@@ -214,10 +217,10 @@ def wheels(session: nox.Session) -> None:
         shutil.rmtree(environment, ignore_errors=True)
         session.run(interpreter, "-m", "venv", str(environment), external=True)
         python = str(environment / "bin" / "python")
-        # README's command, and then the backends for hardware that is not here.
+        # README's command, then the exporter, and the backends for hardware that is not here.
         pip = (python, "-m", "pip", "install", "-q", "--find-links", "dist")
         session.run(*pip, "dovetail-core[cpu,testing]", external=True)
-        session.run(*pip, "dovetail-cuda", "dovetail-tpu", external=True)
+        session.run(*pip, "dovetail-cuda", "dovetail-onnx", "dovetail-tpu", external=True)
         # -I: neither the repository's folder nor PYTHONPATH may lend a module to the wheels.
         smoke = str(ROOT / "tests" / "packaging" / "smoke.py")
         session.run(python, "-I", "-W", "error", smoke, external=True)

@@ -54,7 +54,20 @@ USER_CHECKS = {
     "tree": (
         lambda x: checkify.check(x["a"] > 0, "{x}", x=x),
         ({"a": jnp.array(-1)},),
-        "{'a': array(-1, dtype=int32)}",
+        "{'a': Array(-1, dtype=int32)}",
+    ),
+    "key": (
+        lambda x: checkify.check(x > 0, "{k}, {t}", k=dt.random.key(0), t=[dt.random.key(1)]),
+        (jnp.array(-1),),
+        "Array((), dtype=key<fry>) overlaying:\n[0 0], [Array((), dtype=key<fry>) overlaying:\n"
+        "[0 1]]",
+    ),
+    "key in a branch": (
+        lambda x: lax.cond(
+            x < 0, lambda: checkify.check(x > 0, "{k}", k=dt.random.key(0)), lambda: None
+        ),
+        (jnp.array(-1),),
+        "Array((), dtype=key<fry>) overlaying:\n[0 0]",
     ),
     "element of a tree": (
         lambda x: checkify.check(x["a"] > 0, "{x[a]}", x=x),
@@ -336,11 +349,6 @@ MISTAKES = {
     "no such name": (lambda: checkify.check(True, "{y}", x=1), ValueError, "add y="),
     "too few": (lambda: checkify.check(True, "{} {}", 1), ValueError, "number 1, and 1 are"),
     "string": (lambda: checkify.check(True, "{x}", x="a"), TypeError, r"\['x'\].*got str"),
-    "key": (
-        lambda: checkify.check(True, "{x}", x=dt.random.key(0)),
-        TypeError,
-        r"arrays of numbers, and the value\['x'\]",
-    ),
     "function": (lambda: checkify.checkify(3), TypeError, "checkify takes a function"),
     "errors": (lambda: checkify.checkify(abs, "nan"), TypeError, "checkify.user_checks"),
     "no category": (lambda: checkify.checkify(abs, {int}), TypeError, "union of sets"),

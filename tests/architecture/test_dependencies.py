@@ -50,15 +50,18 @@ def test_mlir_is_imported_only_by_hlo(source_tree):
     assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("backend", ["cpu", "cuda", "tpu"])
-def test_a_backend_uses_only_what_third_parties_are_promised(backend, source_tree):
-    own = f"dovetail_{backend}"
+@pytest.mark.parametrize("plugin", ["cpu", "cuda", "onnx", "tpu"])
+def test_a_plugin_uses_only_what_third_parties_are_promised(plugin, source_tree):
+    own = f"dovetail_{plugin}"
+    needed = {own, "jaxlib", "numpy", *sys.stdlib_module_names}
+    if plugin == "onnx":
+        needed = {own, "ml_dtypes", "numpy", "onnx", *sys.stdlib_module_names}
     foreign = {
         f"{module.label}:{found.line}: {found.module}"
         for module in source_tree.modules.values()
         if module.name.partition(".")[0] == own
         for found in source_tree.imports(module)
-        if found.module.partition(".")[0] not in (own, "jaxlib", "numpy", *sys.stdlib_module_names)
+        if found.module.partition(".")[0] not in needed
         and not re.fullmatch(r"dovetail\.extend(\.\w+)?", found.module)
     }
     assert not foreign, "\n".join(sorted(foreign))
@@ -117,7 +120,7 @@ def test_every_import_is_a_declared_dependency(root, source_tree):
 
 def test_mypy_checks_every_package(root):
     settings = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
-    typed = root.glob("packages/*/src/dovetail/*/py.typed")
-    below = {f"dovetail.{path.parent.name}" for path in typed}
-    backends = {path.name for path in root.glob("packages/backend-*/src/*")}
-    assert set(settings["tool"]["mypy"]["packages"]) == {"dovetail"} | below | backends
+    typed = root.glob("packages/*/src/dovetail/*/**/py.typed")
+    below = {".".join(path.parent.parts[path.parts.index("src") + 1 :]) for path in typed}
+    plugins = {path.name for path in root.glob("packages/*/src/dovetail_*")}
+    assert set(settings["tool"]["mypy"]["packages"]) == {"dovetail"} | below | plugins

@@ -16,6 +16,7 @@ KEYED_BY_NAME = {
     "dovetail._core.api.explanation": "says what lowering tables hold",
     "dovetail._core.lower.rules": "lowering tables",
     "dovetail._core.runtime.calls.fallback": "counts what was computed elsewhere",
+    "dovetail_onnx.conversion": "converters to another format, as lowering tables",
 }
 
 

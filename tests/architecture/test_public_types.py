@@ -16,6 +16,8 @@ MODULES = (
     "dovetail",
     "dovetail.lax",
     "dovetail.lax.linalg",
+    "dovetail.experimental.sparse",
+    "dovetail.experimental.sparse.linalg",
     "dovetail.image",
     "dovetail.nn",
     "dovetail.nn.initializers",

@@ -31,7 +31,7 @@ MAPS = sorted(
 MADE = ("dist/", ".nox/", ".venv/")
 
 #: Groups of entry points, which look like modules.
-GROUPS = ("dovetail.backends", "dovetail.extensions", "dovetail.handles")
+GROUPS = ("dovetail.backends", "dovetail.exporters", "dovetail.extensions", "dovetail.handles")
 
 
 def _documents() -> list[Path]:
@@ -103,7 +103,7 @@ def test_files_and_folders_exist(document: Path) -> None:
 def test_modules_exist(document: Path) -> None:
     for quoted in _quoted(document):
         name = quoted.partition("(")[0]
-        if not re.fullmatch(r"dovetail(_cpu|_cuda|_tpu)?(\.\w+)*", name) or name in GROUPS:
+        if not re.fullmatch(r"dovetail(_cpu|_cuda|_onnx|_tpu)?(\.\w+)*", name) or name in GROUPS:
             continue
         parts = name.split(".")
         value = importlib.import_module(parts[0])

@@ -11,6 +11,7 @@ import pytest
 
 import dovetail as dt
 import dovetail.example_libraries
+import dovetail.experimental.sparse
 import dovetail.image
 import dovetail.nn
 import dovetail.numpy
@@ -24,6 +25,7 @@ IMPORTS = {"dt": dt, "jnp": dovetail.numpy, "lax": lax, "np": np}
 
 PACKAGES = (
     dovetail.example_libraries,
+    dovetail.experimental.sparse,
     dovetail.image,
     dovetail.nn,
     dovetail.numpy,

@@ -22,6 +22,7 @@ COMPILER = os.environ.get("CXX") or shutil.which("c++")
 GUIDES = (
     "write-a-backend.md",
     "write-an-api.md",
+    "write-an-exporter.md",
     pytest.param(
         "write-a-kernel.md",
         marks=pytest.mark.skipif(COMPILER is None, reason="there is no C++ compiler"),

@@ -20,6 +20,8 @@ import dovetail
 import dovetail.numpy as first
 assert first is dovetail.numpy is sys.modules["dovetail.numpy"]
 assert first.__name__ == "dovetail.numpy"
+import dovetail.experimental.sparse as sparse
+assert sparse is dovetail.experimental.sparse and callable(dovetail.experimental.io_callback)
 import numpy
 assert numpy is not first and numpy.__name__ == "numpy"
 print(len(dovetail.__path__))
@@ -52,11 +54,17 @@ def _wheels(site, *sources):
     """What wheels of some packages leave in one folder."""
     ignore = shutil.ignore_patterns("__pycache__")
     for source in sorted(sources, key=lambda source: source == CORE):
-        (site / "dovetail" / "__init__.pyi").unlink(missing_ok=True)  # no wheel but core's has it
+        _without_markers(site)  # no wheel but core's has them
         shutil.copytree(source, site, dirs_exist_ok=True, ignore=ignore)
     if CORE not in sources:
-        (site / "dovetail" / "__init__.pyi").unlink(missing_ok=True)
+        _without_markers(site)
     return site
+
+
+def _without_markers(site):
+    """Remove what tells type checkers where a package is that other distributions join."""
+    for folder in (site / "dovetail", site / "dovetail" / "experimental"):
+        (folder / "__init__.pyi").unlink(missing_ok=True)
 
 
 def test_two_folders_as_in_editable_installs():

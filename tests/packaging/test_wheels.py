@@ -1,4 +1,4 @@
-"""The six wheels: what is in them, and that no two share a file."""
+"""The seven wheels: what is in them, and that no two share a file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ import pytest
 pytestmark = pytest.mark.packaging
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("backend-cpu", "backend-cuda", "backend-tpu", "core", "numpy-api", "testing")
+FOLDERS = (
+    *("backend-cpu", "backend-cuda", "backend-tpu"),
+    *("core", "exporter-onnx", "numpy-api", "testing"),
+)
 ENTRY_POINTS = {
     "backend-cpu": {"dovetail.backends": {"cpu": "dovetail_cpu.plugin"}},
     "backend-cuda": {
@@ -28,6 +31,7 @@ ENTRY_POINTS = {
     },
     "backend-tpu": {"dovetail.backends": {"tpu": "dovetail_tpu.plugin"}},
     "core": {},
+    "exporter-onnx": {"dovetail.exporters": {"onnx": "dovetail_onnx.plugin"}},
     "numpy-api": {"dovetail.extensions": {"numpy": "dovetail.numpy.arrays.plugin"}},
     "testing": {"pytest11": {"dovetail": "dovetail.testing.plugin"}},
 }
@@ -35,7 +39,7 @@ ENTRY_POINTS = {
 
 @pytest.fixture(scope="session")
 def wheels(tmp_path_factory):
-    """The six wheels, open, by the folder of their package; built once."""
+    """The seven wheels, open, by the folder of their package; built once."""
     folder = tmp_path_factory.mktemp("wheels")
     kept = ROOT / ".nox" / "kernels"  # what nox has compiled need not be compiled again
     environment = {"DOVETAIL_KERNELS_KEPT_IN": str(kept)} if kept.exists() else {}

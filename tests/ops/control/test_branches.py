@@ -180,3 +180,16 @@ def test_branches_are_traced_in_the_order_of_the_call() -> None:
     lax.cond(True, lambda: traced.append("true"), lambda: traced.append("false"))
     lax.switch(0, [lambda: traced.append("first"), lambda: traced.append("second")])
     assert traced == ["true", "false", "first", "second"]
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, dt.jit, dt.grad, dt.vmap])
+def test_the_form_in_which_each_function_has_an_operand(transform):
+    def older(x):
+        return lax.cond(x.sum() > 1, (x, 2.0), lambda pair: pair[0] * pair[1], x, lambda x: -x)
+
+    def newer(x):
+        return lax.cond(x.sum() > 1, lambda x: x * 2.0, lambda x: -x, x)
+
+    for start in (0.5, 3.0):
+        x = jnp.full(2, start) if transform is dt.vmap else jnp.float32(start)
+        np.testing.assert_array_equal(transform(older)(x), transform(newer)(x))

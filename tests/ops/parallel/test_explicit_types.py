@@ -479,7 +479,12 @@ def test_typeof() -> None:
     assert aval.sharding == NamedSharding(MESH.abstract_mesh, P("x", "y"))
     assert pickle.loads(pickle.dumps(aval)) is aval
     assert copy.deepcopy(aval) is aval
-    assert dt.typeof(jnp.ones(3)).sharding is None
+    undivided = dt.typeof(jnp.ones(3)).sharding
+    assert undivided == NamedSharding(dt.sharding.AbstractMesh((), ()), P(None))
+    assert undivided.is_fully_replicated
+    assert dt.reshard(jnp.ones(3), undivided).shape == (3,)
+    like = dt.jit(lambda x: jnp.zeros(3, out_sharding=dt.typeof(x).sharding))
+    assert like(jnp.ones(3)).sum() == 0
     with dt.set_mesh(MESH):
         assert dt.typeof(jnp.ones(3)).sharding.spec == P(None)
     assert "a:f32[8@x,4]" in str(dt.make_jaxpr(jnp.sin)(A))

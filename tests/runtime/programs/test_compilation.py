@@ -248,6 +248,22 @@ def test_compiling_inside_the_compiler_does_not_wait_for_itself():
     compilation.clear()
 
 
+def test_compilation_can_be_watched_and_forbidden(monkeypatch):
+    asked = []
+
+    def forbid(backend, *args, **kwargs):
+        asked.append(backend.platform)
+        raise RuntimeError("forbidden")
+
+    f = dt.jit(lambda v: dt.lax.add(v, 27.125))
+    with monkeypatch.context() as patch:
+        patch.setattr(compilation, "backend_compile_and_load", forbid)
+        with pytest.raises(RuntimeError, match="forbidden"):
+            f(np.float32(1))
+    assert asked == ["cpu"]
+    assert f(np.float32(1)) == 28.125
+
+
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [

@@ -12,6 +12,8 @@ from dovetail import dtypes as dtypes
 from dovetail import errors as errors
 from dovetail import example_libraries as example_libraries
 from dovetail import experimental as experimental
+from dovetail import export as export
+from dovetail import exporters as exporters
 from dovetail import extend as extend
 from dovetail import ffi as ffi
 from dovetail import flatten_util as flatten_util
@@ -48,6 +50,7 @@ from dovetail._core.api.inspection import typeof as typeof
 from dovetail._core.api.jacobians import hessian as hessian
 from dovetail._core.api.jacobians import jacfwd as jacfwd
 from dovetail._core.api.jacobians import jacrev as jacrev
+from dovetail._core.api.jit import Inline as Inline
 from dovetail._core.api.jit import clear_caches as clear_caches
 from dovetail._core.api.jit import jit as jit
 from dovetail._core.api.mapping import shard_map as shard_map
@@ -107,7 +110,9 @@ from dovetail._core.base.config import (
     transfer_guard_host_to_device as transfer_guard_host_to_device,
 )
 from dovetail._core.base.dtypes import float0 as float0
+from dovetail._core.base.option_kinds import CompilerEffortLevel as CompilerEffortLevel
 from dovetail._core.base.typing import Device as Device
+from dovetail._core.base.user_contexts import make_user_context as make_user_context
 from dovetail._core.ir.partition_spec import PartitionSpec as _PartitionSpec
 from dovetail._core.ops.callbacks.values import pure_callback as pure_callback
 from dovetail._core.ops.calls.sharding_constraint import reshard as reshard

@@ -13,16 +13,19 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from dovetail._core.base.bindings import JaxRuntimeError as JaxRuntimeError
-    from dovetail._core.base.memory_errors import OutOfMemoryError as OutOfMemoryError
+    from dovetail._core.base.runtime_errors import CompilerOptionError as CompilerOptionError
+    from dovetail._core.base.runtime_errors import OutOfMemoryError as OutOfMemoryError
 
 __all__ = [
     "BackendUnavailableError",
     "CompilationCacheWarning",
+    "CompilerOptionError",
     "ConcretizationTypeError",
     "DTypeError",
     "DeletedArrayError",
     "DeviceMismatchError",
     "DistributedError",
+    "ExporterUnavailableError",
     "ForbiddenCollectiveError",
     "InconclusiveDimensionOperation",
     "IndexShapeError",
@@ -55,10 +58,10 @@ def __getattr__(name: str) -> Any:
         from dovetail._core.base.bindings import JaxRuntimeError  # deferred: loads jaxlib
 
         return JaxRuntimeError
-    if name == "OutOfMemoryError":
-        from dovetail._core.base.memory_errors import OutOfMemoryError  # deferred: loads jaxlib
+    if name in ("CompilerOptionError", "OutOfMemoryError"):
+        from dovetail._core.base import runtime_errors  # deferred: loads jaxlib
 
-        return OutOfMemoryError
+        return getattr(runtime_errors, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -370,7 +373,15 @@ class JaxprTypeError(TypeError):
 
 
 class InconclusiveDimensionOperation(Exception):
-    """Two symbolic dimensions cannot be compared."""
+    """Symbolic sizes of dimensions cannot be compared, or would have to be numbers.
+
+    Attributes:
+        what: the first sentence of the message.
+        where: the user's line, such as ``train.py:12 (loss)``.
+    """
+
+    what: str = ""
+    where: str = ""
 
 
 class DeletedArrayError(RuntimeError, ValueError):
@@ -396,6 +407,14 @@ class BackendUnavailableError(RuntimeError):
 
     A backend raises it if its probe or its client fails for a known reason. The text is then shown
     unchanged, without the usual advice.
+
+    Args:
+        message: the text of the error, with the reason.
+    """
+
+
+class ExporterUnavailableError(RuntimeError):
+    """The exporter of a requested format is not installed, or did not load.
 
     Args:
         message: the text of the error, with the reason.

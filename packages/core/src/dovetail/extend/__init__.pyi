@@ -13,6 +13,9 @@ from dovetail._core.ir.jaxpr import Var as Var
 from dovetail._core.ir.walk import Wanted as Wanted
 from dovetail._core.ir.walk import dce_call as dce_call
 from dovetail._core.ir.walk import dce_inside as dce_inside
+from dovetail._core.plugins.exports import ExportedProgram as ExportedProgram
+from dovetail._core.plugins.exports import ExporterInfo as ExporterInfo
+from dovetail._core.plugins.exports import ExportRequest as ExportRequest
 from dovetail._core.plugins.failures import PluginFailure as PluginFailure
 from dovetail._core.plugins.hookspecs import PLUGIN_API as PLUGIN_API
 from dovetail._core.plugins.hookspecs import ArrayMethods as ArrayMethods
@@ -33,8 +36,11 @@ from dovetail._lazy_names import lazy_names as lazy_names
 from dovetail.extend import arguments as arguments
 from dovetail.extend import arrays as arrays
 from dovetail.extend import avals as avals
+from dovetail.extend import backend as backend
 from dovetail.extend import checks as checks
 from dovetail.extend import contractions as contractions
+from dovetail.extend import core as core
+from dovetail.extend import dimensions as dimensions
 from dovetail.extend import divisions as divisions
 from dovetail.extend import dtypes as dtypes
 from dovetail.extend import eager as eager
@@ -42,7 +48,10 @@ from dovetail.extend import indexing as indexing
 from dovetail.extend import lowering as lowering
 from dovetail.extend import matrices as matrices
 from dovetail.extend import pjrt as pjrt
+from dovetail.extend import programs as programs
+from dovetail.extend import random as random
 from dovetail.extend import random_keys as random_keys
+from dovetail.extend import strictness as strictness
 from dovetail.extend import unchecked as unchecked
 
 Primitive = _RuntimePrimitive

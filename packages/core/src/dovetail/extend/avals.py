@@ -1,7 +1,9 @@
 """Abstract values (avals): shape, dtype, and whether the dtype is weak.
 
 `aval_of` takes arrays, tracers, NumPy values and Python scalars. `ArrayClass` is the base class of
-arrays and tracers, `Tracer` that of values whose elements are unknown under a transformation:
+arrays and tracers, `Tracer` that of values whose elements are unknown under a transformation.
+`Zero` stands for a tangent or cotangent that vanishes, in the rules of a primitive that
+`accepts_zeros`:
 
     from dovetail.extend.avals import Tracer, aval_of
 
@@ -17,11 +19,13 @@ from dovetail._core.ir.avals import make_aval as make_aval
 from dovetail._core.ir.avals import shape_of as shape_of
 from dovetail._core.trace.tracer import ArrayClass as ArrayClass
 from dovetail._core.trace.tracer import Tracer as Tracer
+from dovetail._core.trace.zeros import Zero as Zero
 
 __all__ = [
     "ArrayClass",
     "ShapedArray",
     "Tracer",
+    "Zero",
     "array_conversion",
     "as_array",
     "aval_of",

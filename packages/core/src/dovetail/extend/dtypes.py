@@ -15,6 +15,7 @@ from dovetail._core.base.dtypes import common_dtype as common_dtype
 from dovetail._core.base.dtypes import default_dtype as default_dtype
 from dovetail._core.base.dtypes import dtype_of as dtype_of
 from dovetail._core.base.dtypes import finfo as finfo
+from dovetail._core.base.dtypes import fitted as fitted
 from dovetail._core.base.dtypes import float0 as float0
 from dovetail._core.base.dtypes import holds as holds
 from dovetail._core.base.dtypes import iinfo as iinfo
@@ -42,6 +43,7 @@ __all__ = [
     "dtype_name",
     "dtype_of",
     "finfo",
+    "fitted",
     "float0",
     "holds",
     "iinfo",

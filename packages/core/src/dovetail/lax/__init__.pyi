@@ -13,6 +13,7 @@ from dovetail._core.ops.calls.barriers import optimization_barrier_p as optimiza
 from dovetail._core.ops.calls.barriers import stage as stage
 from dovetail._core.ops.calls.barriers import stage_p as stage_p
 from dovetail._core.ops.calls.composite import composite as composite
+from dovetail._core.ops.calls.placement import device_put_p as device_put_p
 from dovetail._core.ops.calls.sharding_constraint import (
     sharding_constraint_p as sharding_constraint_p,
 )
@@ -43,9 +44,9 @@ from dovetail._core.ops.contraction.ragged_dimensions import (
     RaggedDotDimensionNumbers as RaggedDotDimensionNumbers,
 )
 from dovetail._core.ops.contraction.scaled_contraction import scaled_dot as scaled_dot
-from dovetail._core.ops.control.branches import cond as cond
 from dovetail._core.ops.control.branches import cond_p as cond_p
-from dovetail._core.ops.control.branches import switch as switch
+from dovetail._core.ops.control.conditionals import cond as cond
+from dovetail._core.ops.control.conditionals import switch as switch
 from dovetail._core.ops.control.linear_solve import custom_linear_solve as custom_linear_solve
 from dovetail._core.ops.control.linear_solve import linear_solve_p as linear_solve_p
 from dovetail._core.ops.control.loops import fori_loop as fori_loop

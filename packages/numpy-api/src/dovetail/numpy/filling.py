@@ -23,6 +23,7 @@ from dovetail.extend.arrays import (
     put_buffer,
 )
 from dovetail.extend.avals import ArrayClass, aval_of, make_aval
+from dovetail.extend.dimensions import known_at_most
 from dovetail.extend.eager import evaluation_trace, register_cache, trace_state
 from dovetail.lax import broadcast_in_dim_p
 from dovetail.numpy.compiled import compiled_with, divided_program
@@ -269,12 +270,12 @@ def _full(
             and type(value.val) is int
             and dtypes.kind_of(dtype) in ("i", "u")
         ):
-            dtypes.check_fits(value.val, dtype, function)
+            value = literal(dtypes.fitted(value.val, dtype, function), dtype, bool(weak))
         value = convert(value, dtype, bool(weak))
     if out_sharding is not None and not aval.shape:
         return divided_program(function, out_sharding, _filled)(value, sizes)
     result = make_aval(sizes, aval_of(value).dtype, aval_of(value).weak_type)
-    small = result.size <= SMALL and trace_state.trace is evaluation_trace
+    small = known_at_most(result.size, SMALL) and trace_state.trace is evaluation_trace
     divided = place is not None and place.num_devices > 1
     if type(value) is Literal and divided:  # never whole in the memory of one device
         host = np.broadcast_to(np.asarray(value.val, result.dtype), sizes)

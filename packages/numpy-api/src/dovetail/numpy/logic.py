@@ -19,6 +19,7 @@ from dovetail.extend.arguments import (
     value,
 )
 from dovetail.extend.avals import aval_of
+from dovetail.extend.strictness import strictness
 from dovetail.extend.unchecked import AnyPrimitive
 from dovetail.numpy.compiled import compiled, compiled_with, plain
 from dovetail.numpy.conditions import pick, spread, truth
@@ -180,7 +181,8 @@ def _compared(function: str, primitive: AnyPrimitive, x1: Any, x2: Any) -> Any:
     """Compare operands; Python integers are compared by value, whatever the dtype of the array."""
     x, y = array_like(x1, function, "x1"), array_like(x2, function, "x2")
     a, b = aval_of(x), aval_of(y)
-    if a.weak_type != b.weak_type and all(dtypes.kind_of(v.dtype) in _INTEGERS for v in (a, b)):
+    integers = all(dtypes.kind_of(v.dtype) in _INTEGERS for v in (a, b))
+    if a.weak_type != b.weak_type and integers and strictness().comparisons_by_value:
         return _compared_by_value(function, primitive, x, y, flipped=a.weak_type)
     x, y = promoted_pair(function, x, y)
     if dtypes.kind_of(aval_of(x).dtype) == "c" and primitive not in (lax.eq_p, lax.ne_p):

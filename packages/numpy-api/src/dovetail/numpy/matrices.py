@@ -23,6 +23,7 @@ from dovetail.extend.arguments import (
 )
 from dovetail.extend.avals import Tracer, aval_of
 from dovetail.extend.checks import require_host_memory
+from dovetail.extend.dimensions import known_at_most, largest_known
 from dovetail.extend.eager import evaluation_trace, trace_state
 from dovetail.extend.unchecked import iota_like, position_dtype
 from dovetail.numpy.compiled import compiled_with
@@ -59,7 +60,7 @@ def _traced_offset(function: str, argument: str, k: Any) -> Any:
 def _offsets(shape: tuple[int, ...], k: Any) -> tuple[Any, Any]:
     """Row numbers shifted by `k`, and column numbers, for the last two dimensions of a shape."""
     rank = len(shape)
-    dtype = position_dtype(max(shape[-2:]) + (abs(k) if type(k) is int else 0))
+    dtype = position_dtype(largest_known(shape[-2:]) + (abs(k) if type(k) is int else 0))
     rows, columns = (iota_like(dtype, shape, d) for d in (rank - 2, rank - 1))
     if type(k) is int:
         return (lax.add(rows, literal(k, dtype)) if k else rows), columns
@@ -100,7 +101,7 @@ def eye(
         moved, numbers = _offsets((rows, columns), _traced_offset("eye", "k", k))
         return on_device(convert(lax.eq(moved, numbers), target), device)
     offset = integer("eye", "k", k)
-    if rows * columns <= SMALL and trace_state.trace is evaluation_trace:
+    if known_at_most(rows * columns, SMALL) and trace_state.trace is evaluation_trace:
         return on_device(host_array(np.eye(rows, columns, offset, target)), device)
     return on_device(_eye((rows, columns), offset, target), device)
 

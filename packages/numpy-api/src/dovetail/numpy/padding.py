@@ -12,6 +12,7 @@ from dovetail.extend import dtypes
 from dovetail.extend.arguments import array_like, canonical_axis, convert, literal, value, weak_of
 from dovetail.extend.avals import ArrayClass, aval_of
 from dovetail.extend.checks import require_host_memory
+from dovetail.extend.dimensions import is_symbolic_dim
 from dovetail.extend.unchecked import slice_dimension
 from dovetail.lax import pad_p
 from dovetail.numpy.compiled import compiled_with, plain
@@ -146,6 +147,8 @@ def _pairs(argument: str, given: Any, rank: int) -> Pairs:
     if type(given) is int:
         return ((given, given),) * rank
     table = np.asarray(given)
+    if table.dtype == object and all(type(n) is int or is_symbolic_dim(n) for n in table.flat):
+        return tuple([(a, b) for a, b in _spread(argument, table, rank)])
     if table.dtype.kind not in "iu":
         raise DTypeError(f"pad: {argument} must hold integers, got {given!r}")
     return tuple([(int(a), int(b)) for a, b in _spread(argument, table, rank)])

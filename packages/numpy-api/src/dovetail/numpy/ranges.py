@@ -27,7 +27,9 @@ from dovetail.extend.arguments import (
     with_rank,
 )
 from dovetail.extend.avals import Tracer, aval_of
+from dovetail.extend.dimensions import is_symbolic_dim, max_dim
 from dovetail.extend.eager import evaluation_trace, trace_state
+from dovetail.extend.strictness import strictness
 from dovetail.extend.unchecked import iota_like, position_dtype
 from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.conditions import pick
@@ -79,6 +81,8 @@ def arange(
         made = arange(start, stop, step, dtype, device=device)
         return placed("arange", made, out_sharding)
     several = stop is not None
+    if any(map(is_symbolic_dim, (start, stop, step))):
+        return _symbolic_range(start, stop, step, dtype)
     if start is None:
         raise TypeError(
             "arange: start (stop, where it is the only argument) must be a number, got None; "
@@ -125,8 +129,26 @@ def arange(
     return on_device(result, device)
 
 
+def _symbolic_range(start: Any, stop: Any, step: Any, dtype: Any) -> Array:
+    """`arange` where sizes of dimensions are among the arguments."""
+    first, last = (0, start) if stop is None else (start, stop)
+    numbers = (("start", first), ("stop", last), ("step", 1 if step is None else step))
+    real = any(isinstance(n, float) for _, n in numbers)
+    first, last, difference = (
+        integer("arange", name, int(n) if isinstance(n, float) and n.is_integer() else n)
+        for name, n in numbers
+    )
+    length = max_dim(-((first - last) // difference), 0)
+    default = dtypes.default_dtype("f" if real else "i")
+    target = default if dtype is None else requested_dtype("arange", dtype)
+    counted = iota_like(dtypes.default_dtype("i"), (length,), 0)
+    return convert(counted * difference + first, target)
+
+
 def _check_ends(dtype: Any, *ends: Any) -> None:
     limits = dtypes.iinfo(dtype)
+    if not strictness().integers_fit:
+        return
     for end in ends:
         if not limits.min <= int(end) <= limits.max:
             raise OverflowError(
@@ -291,6 +313,8 @@ def _linspace(
     first, last = broadcast_to(first, shape), broadcast_to(last, shape)
     intervals = num - 1 if endpoint else num
     real = dtypes.finfo(computed).dtype if dtypes.kind_of(computed) == "c" else computed
+    # Of one number in all there is no interval; nothing is divided by none.
+    intervals = max_dim(intervals, 1) if is_symbolic_dim(intervals) else intervals
     if intervals <= 0:
         step = lax.full_like(first, float("nan"))
         result = expand_dims(first, 0) if num == 1 else broadcast_to(first, (0, *shape))
@@ -307,6 +331,8 @@ def _linspace(
         if endpoint:
             dtype = position_dtype(num)
             final = lax.eq(iota_like(dtype, (num, *shape), 0), literal(num - 1, dtype))
+            if is_symbolic_dim(num):
+                final = lax.bitwise_and(final, lax.gt(iota_like(dtype, (num, *shape), 0), literal(0, dtype)))
             result = pick(final, ends[1], result)
     place = canonical_axis("linspace", axis, len(shape) + 1)
     if place:

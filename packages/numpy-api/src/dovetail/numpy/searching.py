@@ -17,6 +17,7 @@ from dovetail.extend.arguments import (
     value,
 )
 from dovetail.extend.avals import aval_of
+from dovetail.extend.dimensions import is_symbolic_dim
 from dovetail.extend.unchecked import position_dtype
 from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.conditions import pick
@@ -318,7 +319,7 @@ def _searchsorted(x: Any, v: Any, side: str, compare_all: bool) -> Any:
         return pick(lax.bitwise_and(inside, _below(element, flat, side)), tried, found)
 
     count_below = lax.broadcast_in_dim(zero, (flat.size,), ())
-    steps = count.bit_length()
+    steps = 31 if is_symbolic_dim(count) else count.bit_length()
     if steps <= _UNROLLED:
         for bit in reversed(range(steps)):
             count_below = step(literal(bit, default), count_below)

@@ -8,9 +8,10 @@ import numpy as np
 
 from dovetail import enable_custom_prng
 from dovetail.extend import dtypes, random_keys
-from dovetail.extend.arguments import array_like
+from dovetail.extend.arguments import array_like, convert
 from dovetail.extend.avals import ArrayClass, aval_of
 from dovetail.extend.random_keys import random_seed_offset
+from dovetail.extend.strictness import strictness
 from dovetail.extend.unchecked import make_literal
 from dovetail.lax import add_p
 from dovetail.numpy.compiled import compiled, compiled_with
@@ -375,6 +376,8 @@ def _folded_number(data: Any) -> Any:
             f"random.fold_in accepts a scalar, but was given an array of shape {aval.shape}; write "
             "vmap(random.fold_in, in_axes=(None, 0))(key, data) for an array of keys"
         )
+    if dtypes.kind_of(aval.dtype) == "f" and not strictness().fractions_matter:
+        return convert(value, np.dtype(np.uint32))
     if dtypes.kind_of(aval.dtype) not in ("b", "i", "u"):
         raise TypeError(f"random.fold_in: data must be an integer, got {aval.dtype}: {data!r:.80}")
     if isinstance(value, ArrayClass):

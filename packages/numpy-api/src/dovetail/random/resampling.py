@@ -9,8 +9,18 @@ import numpy as np
 
 from dovetail.errors import DTypeError
 from dovetail.extend import dtypes, random_keys
-from dovetail.extend.arguments import array_like, canonical_axis, inexact, integer, value, with_rank
+from dovetail.extend.arguments import (
+    array_like,
+    canonical_axis,
+    convert,
+    inexact,
+    integer,
+    literal,
+    value,
+    with_rank,
+)
 from dovetail.extend.avals import ArrayClass, aval_of
+from dovetail.extend.dimensions import is_symbolic_dim
 from dovetail.extend.unchecked import (
     convert_element_type,
     iota_like,
@@ -20,7 +30,18 @@ from dovetail.extend.unchecked import (
     reshape,
     slice_dimension,
 )
-from dovetail.lax import add_p, argmax, cumsum, log_p, reduce_precision, sort_p, sub_p, top_k
+from dovetail.lax import (
+    add_p,
+    argmax,
+    cumsum,
+    fori_loop,
+    gt,
+    log_p,
+    reduce_precision,
+    sort_p,
+    sub_p,
+    top_k,
+)
 from dovetail.numpy.compiled import compiled_with, divided_program
 from dovetail.numpy.gathering import take
 from dovetail.numpy.searching import searchsorted
@@ -137,11 +158,28 @@ def permuted(key: Any, x: Any, axis: int, independent: bool = False) -> Any:
 def _shuffled(key: Any, x: Any, axis: int) -> Any:
     """Sort by random words, repeatedly, so that equal words hardly matter for long arrays."""
     aval = aval_of(x)
+    if is_symbolic_dim(aval.size):
+        return _shuffled_by_size(key, x, axis)
     rounds = math.ceil(3 * math.log(max(1, aval.size)) / math.log(_LARGEST_WORD))
     for _ in range(rounds):
-        key, subkey = pair_of_keys(key)
-        words = random_keys.random_bits(subkey, 32, aval.shape)
-        _, x = sort_p.bind(words, x, dimension=axis, is_stable=True, num_keys=1)
+        key, x = _sorted_by_words(key, x, axis)
+    return x
+
+
+def _sorted_by_words(key: Any, x: Any, axis: int) -> tuple[Any, Any]:
+    key, subkey = pair_of_keys(key)
+    words = random_keys.random_bits(subkey, 32, aval_of(x).shape)
+    _, x = sort_p.bind(words, x, dimension=axis, is_stable=True, num_keys=1)
+    return key, x
+
+
+def _shuffled_by_size(key: Any, x: Any, axis: int) -> Any:
+    """The same where the number of rounds is known when the program is called."""
+    # The largest sizes for one round, and for two; for one element there is none.
+    size = value(literal(aval_of(x).size, dtypes.default_dtype("i")))
+    most = [math.floor(math.exp(n * math.log(_LARGEST_WORD) / 3)) for n in range(3)]
+    rounds = sum(convert(gt(size, literal(n, size.dtype)), size.dtype) for n in most)
+    _, x = fori_loop(0, rounds, lambda _, carry: _sorted_by_words(*carry, axis), (key, x))
     return x
 
 

@@ -1,6 +1,6 @@
 """The name `jax` for dovetail: the import hook, and views of what libraries use of JAX's insides.
 
-`modules` holds the modules of `jax` that are not simply modules of dovetail; each lies where its
-name says, and is executed under that name. The highest layer: nothing imports it but
+The modules of `jax` that are not simply modules of dovetail lie in `dovetail/as_jax/_modules`, each
+where its name says, and are executed under those names. The highest layer: nothing imports it but
 `dovetail.as_jax`.
 """

@@ -5,21 +5,22 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
-from importlib.metadata import Distribution, DistributionFinder
 from importlib.util import find_spec, spec_from_file_location
-from os import PathLike
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dovetail._core.alias.missing import note_missing
 
-_MODULES: Final = Path(__file__).parent / "modules"
+if TYPE_CHECKING:
+    from importlib.metadata import Distribution, DistributionFinder
+
+_MODULES: Final = Path(__file__).parents[2] / "as_jax" / "_modules"
 #: Modules under a second name, most of them places where JAX defines what others re-export.
 _SAME: Final = {
     "jax._src.api_util": "jax.api_util",
+    "jax._src.compiler": "dovetail._core.runtime.programs.compilation",
     "jax._src.custom_batching": "jax.custom_batching",
     "jax._src.custom_derivatives": "jax.custom_derivatives",
     "jax._src.debugging": "jax.debug",
@@ -61,7 +62,7 @@ def _original(name: str) -> str | None:
         return None
 
 
-class AliasFinder(MetaPathFinder):
+class AliasFinder:
     """Finds `jax` and all modules below it, and the distribution `jax`.
 
     Args:
@@ -97,11 +98,13 @@ class AliasFinder(MetaPathFinder):
         self, context: DistributionFinder.Context | None = None
     ) -> Iterator[Distribution]:
         """The distribution `jax`, for those who ask for its version."""
-        if context is not None and context.name in ("jax", None):
-            yield _Metadata(self.version)
+        from dovetail._core.alias.metadata import Metadata  # deferred: whoever asks has loaded it
+
+        if context is None or context.name in ("jax", None):
+            yield Metadata(self.version)
 
 
-class _OriginalLoader(Loader):
+class _OriginalLoader:
     """Gives a module of dovetail under its name in `jax`: one module, two names."""
 
     def __init__(self, original: str) -> None:
@@ -118,7 +121,7 @@ class _OriginalLoader(Loader):
 
 
 class _OwnLoader(SourceFileLoader):
-    """Executes a file below `modules`; names that it lacks are those of dovetail's module."""
+    """executes a file below `_modules`; names that it lacks are those of dovetail's module."""
 
     def exec_module(self, module: ModuleType) -> None:
         super().exec_module(module)
@@ -177,16 +180,3 @@ def _report_missing(module: ModuleType, name: str) -> None:
 
     vars(load)["reports_for"] = name
     vars(module)["__getattr__"] = load
-
-
-class _Metadata(Distribution):
-    """The metadata of the distribution `jax`, as far as programs ask for it."""
-
-    def __init__(self, version: str) -> None:
-        self._text = f"Metadata-Version: 2.1\nName: jax\nVersion: {version}\n"
-
-    def read_text(self, filename: str) -> str | None:
-        return self._text if filename == "METADATA" else None
-
-    def locate_file(self, path: str | PathLike[str]) -> Any:
-        return Path(path)

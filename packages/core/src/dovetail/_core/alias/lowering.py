@@ -6,9 +6,15 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
+import numpy as np
+
+from dovetail._core.base import dtypes, pytree
 from dovetail._core.base.errors import MissingRuleError
 from dovetail._core.hlo.builder import Builder
+from dovetail._core.ir.effects import io_effect
+from dovetail._core.ops.callbacks.calls import FlatCallback, call_in_program
 from dovetail._core.trace.primitive import Primitive, RuntimePrimitive
+from dovetail._core.transform.flattening import name_of
 
 Rule = Callable[..., Any]
 
@@ -21,6 +27,13 @@ class ModuleContext:
     def __init__(self, builder: Builder) -> None:
         self.builder = builder
         self.platforms = builder.platforms
+
+    def add_keepalive(self, keepalive: None) -> None:
+        """Do nothing: programs keep the callbacks alive that they make.
+
+        Args:
+            keepalive: what `emit_python_callback` has returned.
+        """
 
 
 class LoweringRuleContext:
@@ -117,3 +130,68 @@ def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> Rule:
         return lowered
 
     return rule
+
+
+def emit_python_callback(
+    ctx: LoweringRuleContext,
+    callback: Callable[..., Sequence[Any]],
+    token: Any,
+    operands: Sequence[Any],
+    operand_avals: Sequence[Any],
+    result_avals: Sequence[Any],
+    *,
+    has_side_effect: bool,
+    returns_token: bool = True,
+    partitioned: bool = False,
+    sharding: Any = None,
+) -> tuple[list[Any], Any, Any]:
+    """The operation that calls a Python function when the program runs.
+
+    Args:
+        ctx: the context of the lowering rule.
+        callback: takes arrays and returns a sequence of arrays.
+        token: must be None; calls have no order.
+        operands: values.
+        operand_avals: their types.
+        result_avals: types of the results.
+        has_side_effect: whether the call must not be removed, duplicated or merged.
+        returns_token: accepted for JAX's sake; has no effect.
+        partitioned: whether each device makes the call, with its parts.
+        sharding: must be None: one device makes the call, or each.
+
+    Returns:
+        The results, None for the token, and None for what has to be kept alive, which the program
+        does itself.
+
+    Raises:
+        NotImplementedError: a token or a sharding is given, or the platform cannot call Python.
+    """
+    if token is not None or sharding is not None:
+        raise NotImplementedError(
+            "mlir.emit_python_callback: calls that have an order or a sharding are those of "
+            "jax.experimental.io_callback; bind one of these in the function of mlir.lower_fun"
+        )
+    # Values of float0 are booleans in programs.
+    avals_in, avals_out = (
+        [
+            aval.update(dtype=np.dtype(np.bool_)) if aval.dtype == dtypes.float0 else aval
+            for aval in avals
+        ]
+        for avals in (operand_avals, result_avals)
+    )
+    flat = FlatCallback(
+        lambda *args: tuple(callback(*args)),
+        pytree.structure((tuple(operands), {})),
+        pytree.structure((0,) * len(avals_out)),
+        text=name_of(callback),
+    )
+    results = call_in_program(
+        ctx.builder,
+        operands,
+        "mlir.emit_python_callback",
+        flat,
+        io_effect if has_side_effect else None,
+        partitioned=partitioned,
+        avals=(avals_in, avals_out),
+    )
+    return results, None, None

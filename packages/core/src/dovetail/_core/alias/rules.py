@@ -19,6 +19,7 @@ from dovetail._core.basis.structural import (
     move_dimension,
 )
 from dovetail._core.ir.avals import AbstractValue
+from dovetail._core.ir.jaxpr import Literal
 from dovetail._core.trace.named_axes import BatchAxis
 from dovetail._core.trace.primitive import Primitive, RuntimePrimitive, primitives
 from dovetail._core.trace.state import state
@@ -118,8 +119,16 @@ def _takes_zeros(primitive: RuntimePrimitive) -> None:
     vars(primitive).update(accepts_zeros=True)
 
 
-def _same(rule: Rule) -> Rule:
-    return rule
+def _values(operands: Sequence[Any]) -> tuple[Any, ...]:
+    """Operands as rules in JAX's form know them: literals of jaxprs are arrays there."""
+    return tuple([instantiate_zeros(x) if type(x) is Literal else x for x in operands])
+
+
+def _jvp_from(rule: Rule) -> Rule:
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+        return rule(_values(primals), _values(tangents), **params)
+
+    return jvp
 
 
 def _jvp_of(primitive: Primitive) -> Rule:
@@ -134,7 +143,9 @@ def _jvp_of(primitive: Primitive) -> Rule:
 def _transposition_from(rule: Rule) -> Rule:
     def transpose(cotangent: Any, *args: Any, **params: Any) -> Any:
         given = [UndefinedPrimal(_aval_of(a)) if is_linear(a) else a for a in args]
-        results = rule(cotangent, *given, **params)
+        several = isinstance(cotangent, (list, tuple))
+        cotangent = list(_values(cotangent)) if several else _values([cotangent])[0]
+        results = rule(cotangent, *_values(given), **params)
         return [None] * len(args) if type(results) is Zero else results
 
     return transpose
@@ -159,7 +170,7 @@ def _transposition_of(primitive: Primitive) -> Rule:
     return rule
 
 
-primitive_jvps: Final = RuleView("jvp", _same, _jvp_of, _takes_zeros)
+primitive_jvps: Final = RuleView("jvp", _jvp_from, _jvp_of, _takes_zeros)
 """Rules that map primals and tangents, some `Zero`, to results and their tangents."""
 
 primitive_transposes: Final = RuleView(
@@ -286,6 +297,10 @@ def _current_axis() -> AxisData:
     return AxisData(axis)
 
 
+def _batching_from(rule: Rule) -> Rule:
+    return lambda args, dims, **params: rule(_values(args), tuple(dims), **params)
+
+
 def _batching_of(primitive: Primitive) -> Rule:
     def rule(args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
         return primitive.batch(args, dims, **params)
@@ -294,24 +309,43 @@ def _batching_of(primitive: Primitive) -> Rule:
 
 
 def _with_axis_data(rule: Rule) -> Rule:
-    return lambda args, dims, **params: rule(_current_axis(), args, dims, **params)
+    return lambda args, dims, **params: rule(
+        _current_axis(), _values(args), tuple(dims), **params
+    )
 
 
-def _axis_batching_of(primitive: Primitive) -> Rule:
+def _axis_data_batching_of(primitive: Primitive) -> Rule:
     def rule(axis_data: Any, args: Sequence[Any], dims: Sequence[Any], **params: Any) -> Any:
         return primitive.batch(args, dims, **params)
 
     return rule
 
 
-primitive_batchers: Final = RuleView("batch", _same, _batching_of)
+def _with_axis(rule: Rule) -> Rule:
+    def batch(args: Sequence[Any], dims: Sequence[Any], **params: Any) -> Any:
+        axis = _current_axis()
+        return rule(axis.size, axis.name, None, _values(args), tuple(dims), **params)
+
+    return batch
+
+
+def _axis_batching_of(primitive: Primitive) -> Rule:
+    def rule(
+        size: int, name: Any, kind: Any, args: Sequence[Any], dims: Sequence[Any], **params: Any
+    ) -> Any:
+        return primitive.batch(args, dims, **params)
+
+    return rule
+
+
+primitive_batchers: Final = RuleView("batch", _batching_from, _batching_of)
 """Rules that map operands and their batch dimensions to results and theirs."""
 
-fancy_primitive_batchers: Final = RuleView("batch", _with_axis_data, _axis_batching_of)
+fancy_primitive_batchers: Final = RuleView("batch", _with_axis_data, _axis_data_batching_of)
 """The same, whose rules get the axis of the batch first."""
 
-axis_primitive_batchers: Final = fancy_primitive_batchers
-"""The same."""
+axis_primitive_batchers: Final = RuleView("batch", _with_axis, _axis_batching_of)
+"""The same, whose rules get the size of the axis, its name and None first."""
 
 
 def defvectorized(primitive: RuntimePrimitive) -> None:

@@ -20,38 +20,43 @@ def main(arguments: Sequence[str] | None = None) -> None:
         arguments: words after `python -m dovetail.as_jax`; the process's own by default.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
-    report = False
-    while words and words[0] in ("--report",):
-        report = True
+    parser = _parser()
+    report = words[:1] == ["--report"]
+    if report:
         del words[0]
     if not words or words[0] in ("-h", "--help"):
-        _parser().print_help()
+        parser.print_help()
         sys.exit(0 if words else 2)
+    first, *rest = words
     if report:
         atexit.register(print_report)
-    kind = words[0]
-    if kind in ("-m", "-c"):
-        if len(words) < 2:
-            _parser().error(f"{kind} needs {'a module' if kind == '-m' else 'code'}")
-        rest = words[2:]
-        sys.path[0] = "" if kind == "-c" else os.getcwd()
-        if kind == "-m":
-            sys.argv = [words[1], *rest]
-            runpy.run_module(words[1], run_name="__main__", alter_sys=True)
-            return
-        sys.argv = ["-c", *rest]
-        main_module = sys.modules["__main__"]
-        vars(main_module).clear()
-        vars(main_module).update(__name__="__main__", __builtins__=__builtins__)
-        exec(compile(words[1], "<string>", "exec"), vars(main_module))
-        return
-    if kind.startswith("-"):
-        _parser().error(f"unknown option {kind}")
-    if not Path(kind).exists():
-        _parser().error(f"there is no file {kind}")
-    sys.argv = words
-    sys.path[0] = str(Path(kind).resolve().parent)
-    runpy.run_path(kind, run_name="__main__")
+    if first in ("-m", "-c"):
+        if not rest:
+            parser.error(f"{first} needs {'a module' if first == '-m' else 'code'}")
+        (_run_module if first == "-m" else _run_code)(*rest)
+    elif first.startswith("-"):
+        parser.error(f"unknown option {first}")
+    elif not Path(first).exists():
+        parser.error(f"there is no file {first}")
+    else:
+        sys.argv = words
+        sys.path[0] = str(Path(first).resolve().parent)
+        runpy.run_path(first, run_name="__main__")
+
+
+def _run_module(module: str, *words: str) -> None:
+    sys.argv = [module, *words]
+    sys.path[0] = os.getcwd()
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+def _run_code(code: str, *words: str) -> None:
+    sys.argv = ["-c", *words]
+    sys.path[0] = ""
+    namespace = vars(sys.modules["__main__"])
+    namespace.clear()
+    namespace.update(__name__="__main__", __builtins__=__builtins__)
+    exec(compile(code, "<string>", "exec"), namespace)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -59,6 +64,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m dovetail.as_jax",
         usage="python -m dovetail.as_jax [--report] (program.py | -m module | -c code) ...",
         description="Run a program that was written for JAX on dovetail, unmodified.",
+        epilog="The variable DOVETAIL_AS_JAX_VERSION says which version jax claims to be.",
     )
     parser.add_argument(
         "--report",

@@ -128,7 +128,7 @@ def transformation(gen: Callable[..., Any], *fixed: Any) -> Any:
 
 
 def transformation_with_aux(gen: Callable[..., Any], *fixed: Any) -> Any:
-    """As `transformation`; at the end it yields a pair, what is returned and what is left beside."""
+    """As `transformation`; it ends by yielding what is returned and what is left beside."""
 
     def run(call: Callable[..., Any], store: Store, *args: Any, **kwargs: Any) -> Any:
         steps = gen(*args, **kwargs)

@@ -5,7 +5,6 @@ Messages name the function and the argument.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
@@ -25,6 +24,7 @@ from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.resharding import reshard_p
 from dovetail._core.basis.structural import broadcast_in_dim
 from dovetail._core.ir.avals import aval_of, make_aval
+from dovetail._core.ir.dimensions import SymbolicDimension, as_size, dimension_value
 from dovetail._core.ir.jaxpr import Literal
 from dovetail._core.runtime.arrays import buffers
 from dovetail._core.runtime.arrays.array import array_from_buffer
@@ -56,6 +56,8 @@ def literal(value: Any, dtype: Any, weak: bool = False, function: str = "promoti
         OverflowError: an integer dtype cannot hold a Python integer.
         DTypeError: the dtype is that of random keys.
     """
+    if type(value) is SymbolicDimension:
+        return convert(dimension_value(value), dtype, weak, function)
     # 0.0 and -0.0 compare equal; their repr tells them apart.
     key = (value or repr(value), type(value), dtype, weak)
     cached = _literals.get(key)
@@ -73,7 +75,7 @@ def _new_literal(value: Any, dtype: Any, weak: bool, function: str) -> Literal:
             f"{value!r}; random.key_data gives the numbers of which keys are made"
         )
     if type(value) is int and dtypes.kind_of(dtype) in ("i", "u"):
-        dtypes.check_fits(value, dtype, function)
+        value = dtypes.fitted(value, dtype, function)
     if weak:
         value = dtypes.scalar_type_of(dtype)(value)
     else:
@@ -436,7 +438,7 @@ def integer(function: str, argument: str, value: Any) -> int:
     if isinstance(value, Tracer) and value.concrete() is None:
         raise ConcretizationTypeError(value, f"the argument {argument} of {function}")
     try:
-        return operator.index(value)
+        return as_size(value)  # type: ignore[no-any-return]
     except TypeError:
         raise TypeError(
             f"{function} requires {argument} to be an integer, got {type(value).__name__}"

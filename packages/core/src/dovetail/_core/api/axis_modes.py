@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from functools import wraps
 from typing import Any, Final
 
 from dovetail._core.base import pytree
 from dovetail._core.base.typing import PyTree
+from dovetail._core.base.wrapping import wraps
 from dovetail._core.basis.operands import as_operand, as_result
 from dovetail._core.ir.abstract_mesh import AxisType, MeshAxes
 from dovetail._core.ir.avals import is_array_like

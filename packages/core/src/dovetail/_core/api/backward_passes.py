@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import wraps
 from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 from dovetail._core.api.derivatives import (
@@ -19,6 +18,7 @@ from dovetail._core.api.derivatives import (
 from dovetail._core.api.jit import jit
 from dovetail._core.base import dtypes, pytree
 from dovetail._core.base.typing import PyTree
+from dovetail._core.base.wrapping import wraps
 from dovetail._core.basis.operands import as_result, typed_like
 from dovetail._core.ir.avals import aval_of, is_array_like
 from dovetail._core.ir.jaxpr import DebugInfo

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
 from typing import Any, Final, ParamSpec, TypeVar
 
+from dovetail._core.base.wrapping import wraps
 from dovetail._core.ops.checks.checking import Categories, error_of_user, run_checked
 from dovetail._core.ops.checks.error import Error, raise_error
 from dovetail._core.ops.checks.failures import (

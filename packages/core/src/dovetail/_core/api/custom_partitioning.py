@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from functools import update_wrapper
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 from dovetail._core.api.inspection import ShapeDtypeStruct
 from dovetail._core.base import config, dtypes, pytree
 from dovetail._core.base.errors import DTypeError
+from dovetail._core.base.wrapping import update_wrapper
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo

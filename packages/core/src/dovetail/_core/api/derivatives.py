@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import wraps
 from typing import Any, ParamSpec, TypeVar, overload
 from typing import Literal as Lit
 
 from dovetail._core.base import dtypes, pytree
 from dovetail._core.base.flags import merge, partition
 from dovetail._core.base.typing import PyTree
+from dovetail._core.base.wrapping import wraps
 from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import as_result, make_literal, typed_like
 from dovetail._core.ir.avals import aval_of

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
-from functools import wraps
+from contextlib import AbstractContextManager
 from types import NoneType
 from typing import Any, Literal, ParamSpec, TypeVar, cast, overload
 
@@ -14,8 +13,10 @@ from dovetail._core.base import dtypes, pytree
 from dovetail._core.base.errors import ShapeError
 from dovetail._core.base.restoring import Restoring, within
 from dovetail._core.base.typing import ArrayLike, PyTree
+from dovetail._core.base.wrapping import wraps
 from dovetail._core.ir.abstract_mesh import ManualAxisType
 from dovetail._core.ir.avals import AbstractToken, ShapedArray, aval_of
+from dovetail._core.ir.dimensions import as_size
 from dovetail._core.ir.jaxpr import ClosedJaxpr
 from dovetail._core.ir.partition_spec import PartitionSpec
 from dovetail._core.runtime.arrays.array import Array
@@ -24,7 +25,14 @@ from dovetail._core.runtime.devices.named_sharding import over_current_mesh
 from dovetail._core.runtime.devices.sharding import Sharding
 from dovetail._core.trace.mutable_references import AbstractRef
 from dovetail._core.trace.named_axes import NamedAxis, named_axes
-from dovetail._core.trace.state import KnownValuesTrace, Trace, evaluation_trace, set_jit_key, state
+from dovetail._core.trace.state import (
+    KnownValuesTrace,
+    Trace,
+    evaluation_trace,
+    set_jit_key,
+    state,
+    use_trace,
+)
 from dovetail._core.transform.flattening import (
     FlatFunction,
     abstract,
@@ -92,7 +100,7 @@ class ShapeDtypeStruct:
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be given")
         try:
-            self.shape = tuple([operator.index(n) for n in shape])
+            self.shape = tuple([as_size(n) for n in shape])
         except TypeError:
             raise TypeError(
                 f"ShapeDtypeStruct: shape must be a sequence of integers, got {shape!r}"
@@ -277,6 +285,26 @@ def ensure_compile_time_eval() -> _CompileTimeEvaluation:
         6.0
     """
     return _CompileTimeEvaluation()
+
+
+def eval_context() -> AbstractContextManager[object]:
+    """A block that runs as if it stood outside of all transformations.
+
+    Operations are evaluated at once; those on tracers of the transformations around it are errors,
+    where `ensure_compile_time_eval` would trace them.
+
+    Example:
+        >>> import dovetail as dt
+        >>> import dovetail.numpy as jnp
+        >>> @dt.jit
+        ... def f(x):
+        ...     with dt.core.eval_context():
+        ...         last = int((jnp.arange(3) ** 2)[2])
+        ...     return x + last
+        >>> print(f(1))
+        5
+    """
+    return use_trace(evaluation_trace)
 
 
 class _CompileTimeEvaluation(Restoring[Any]):

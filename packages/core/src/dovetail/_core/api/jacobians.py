@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import wraps
 from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 import numpy as np
@@ -13,6 +12,7 @@ from dovetail._core.api.derivatives import jvp, match_weak_type
 from dovetail._core.api.vectorization import vmap
 from dovetail._core.base import dtypes, pytree
 from dovetail._core.base.typing import PyTree
+from dovetail._core.base.wrapping import wraps
 from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.structural import full, reshape
 from dovetail._core.ir.avals import aval_of

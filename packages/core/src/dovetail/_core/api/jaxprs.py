@@ -22,7 +22,8 @@ from dovetail._core.ir.jaxpr import (
     Var,
     no_effects,
 )
-from dovetail._core.trace.primitive import Primitive
+from dovetail._core.trace.primitive import Primitive as _Primitive
+from dovetail._core.trace.primitive import RuntimePrimitive
 from dovetail._core.trace.state import Trace, evaluation_trace, set_jit_key, state
 from dovetail._core.trace.tracer import Tracer
 from dovetail._core.transform.batch import BatchTrace, batched_aval, unbatched_aval
@@ -30,6 +31,27 @@ from dovetail._core.transform.stage import StageTrace
 
 array_types: Final = frozenset({np.ndarray, np.generic})
 """Types of values that primitives take as arrays."""
+
+
+class _AllPrimitives(type):
+    """The class of a class of which all primitives are instances."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        # Of a class derived from it, only its own.
+        is_all = cls.__mro__[1] is RuntimePrimitive
+        return isinstance(instance, _Primitive) if is_all else super().__instancecheck__(instance)
+
+
+class Primitive(RuntimePrimitive, metaclass=_AllPrimitives):
+    """A primitive of one's own, built from functions; and what all primitives are instances of.
+
+    Args: those of `dovetail.extend.Primitive`.
+
+    Example:
+        >>> from dovetail.extend.core import Primitive, primitives
+        >>> isinstance(primitives.add_p, Primitive)
+        True
+    """
 
 
 class TraceTag:
@@ -196,7 +218,7 @@ def unmapped_aval(
 def new_jaxpr_eqn(
     invars: Sequence[Atom],
     outvars: Sequence[Var],
-    primitive: Primitive,
+    primitive: _Primitive,
     params: Mapping[str, Any],
     effects: Effects = no_effects,
     source_info: SourceInfo | None = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -25,6 +26,26 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+class Inline(enum.Enum):
+    """When the calls of a jitted function in another one are replaced by its body.
+
+    ``JAX_EARLY`` records the body in place, as ``inline=True`` does. With the others a call stays
+    one equation, and the compiler inlines it when it likes.
+
+    Example:
+        >>> import dovetail as dt
+        >>> double = dt.jit(lambda x: 2 * x, inline=dt.Inline.JAX_EARLY)
+        >>> [str(e.primitive) for e in dt.make_jaxpr(double)(1.0).eqns]
+        ['mul']
+    """
+
+    JAX_EARLY = "jax_early"
+    JAX_LATE = "jax_late"
+    XLA_EARLY = "xla_early"
+    XLA_LATE = "xla_late"
+    AUTO = "auto"
+
+
 @overload
 def jit(
     fun: Callable[P, R],
@@ -39,7 +60,7 @@ def jit(
     keep_unused: bool = ...,
     device: Device | None = ...,
     backend: str | None = ...,
-    inline: bool = ...,
+    inline: bool | Inline = ...,
     compiler_options: Mapping[str, Any] | None = ...,
 ) -> Wrapped[P, R]: ...
 @overload
@@ -54,7 +75,7 @@ def jit(
     keep_unused: bool = ...,
     device: Device | None = ...,
     backend: str | None = ...,
-    inline: bool = ...,
+    inline: bool | Inline = ...,
     compiler_options: Mapping[str, Any] | None = ...,
 ) -> Callable[[Callable[P, R]], Wrapped[P, R]]: ...
 def jit(
@@ -70,7 +91,7 @@ def jit(
     keep_unused: bool = False,
     device: Device | None = None,
     backend: str | None = None,
-    inline: bool = False,
+    inline: bool | Inline = False,
     compiler_options: Mapping[str, Any] | None = None,
 ) -> Callable[..., Any]:
     """Compile a function on its first call with each signature of arguments.
@@ -95,7 +116,7 @@ def jit(
         keep_unused: whether unused arguments stay arguments of the program.
         device: the device to run on; by default, that of the arguments.
         backend: the platform to run on.
-        inline: whether calls from a traced function record the body in place.
+        inline: whether calls from a traced function record the body in place; or an `Inline`.
         compiler_options: compiler options by name.
 
     Returns:
@@ -153,7 +174,7 @@ def _jit(
     keep_unused: bool,
     device: Any,
     backend: str | None,
-    inline: bool,
+    inline: bool | Inline,
     compiler_options: Mapping[str, Any] | None,
 ) -> Any:
     check_callable(fun, "jit")
@@ -174,8 +195,10 @@ def _jit(
         raise TypeError(
             f"device of jit must be a device, such as dovetail.devices()[0], got {device!r}"
         )
-    if not isinstance(inline, bool):
-        raise ValueError(f"inline of jit must be True or False, got {inline!r}")
+    if not isinstance(inline, bool | Inline):
+        raise ValueError(
+            f"inline of jit must be True, False or a dovetail.Inline, got {inline!r:.80}"
+        )
     options = JitOptions(
         name=name,
         static_argnums=statics[0],
@@ -183,7 +206,7 @@ def _jit(
         donate_argnums=donated[0],
         donate_argnames=donated[1],
         keep_unused=bool(keep_unused),
-        inline=inline,
+        inline=inline in (True, Inline.JAX_EARLY),
         device=device,
         in_shardings=in_shardings,
         out_shardings=out_shardings,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Sequence, Set
-from functools import wraps
 from typing import Any, Final, ParamSpec, TypeVar, final, overload
 
 from dovetail._core.base import pytree
 from dovetail._core.base.errors import ShapeError
 from dovetail._core.base.typing import PyTree
+from dovetail._core.base.wrapping import wraps
 from dovetail._core.basis.manual_axes import vary_like
 from dovetail._core.basis.operands import as_operand, as_result
 from dovetail._core.ir.abstract_mesh import AbstractMesh, MeshAxes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -13,6 +12,7 @@ from dovetail._core.api.mapping import DeviceMap, axis_spec
 from dovetail._core.api.vectorization import mapped_dims
 from dovetail._core.base import pytree
 from dovetail._core.base.typing import PyTree
+from dovetail._core.base.wrapping import wraps
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.ir.avals import shape_of
 from dovetail._core.ops.shape.reshaping import add_dimensions, squeeze_dimensions

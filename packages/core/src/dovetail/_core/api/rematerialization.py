@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from functools import wraps
 from typing import Any, Final, NamedTuple, ParamSpec, TypeVar
 
 from dovetail._core.base import caches, config, dtypes, pytree
 from dovetail._core.base.errors import ConcretizationTypeError
+from dovetail._core.base.wrapping import wraps
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.ir.avals import AbstractValue, aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo

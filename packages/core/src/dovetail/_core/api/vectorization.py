@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
 from dovetail._core.base import pytree
 from dovetail._core.base.typing import PyTree
+from dovetail._core.base.wrapping import wraps
 from dovetail._core.basis.operands import as_result
 from dovetail._core.ir.avals import shape_of
 from dovetail._core.trace.mutable_references import Ref, refuse_parts

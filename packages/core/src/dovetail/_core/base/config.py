@@ -14,6 +14,7 @@ from dovetail._core.base.option_kinds import (
     Bool,
     Choice,
     DeviceName,
+    Effort,
     Float,
     Int,
     Names,
@@ -30,6 +31,7 @@ from dovetail._core.base.process_options import (
     ThreadGuard,
     TransferGuards,
 )
+from dovetail._core.base.user_contexts import user_contexts
 
 __all__ = ["Option", "Options", "config", "names_in_trace_key", "trace_key", "trace_state"]
 
@@ -399,7 +401,7 @@ thread_guard = ThreadGuard(
 # How programs are compiled.
 optimization_level = Option(
     "optimization_level",
-    Choice("UNKNOWN", "O0", "O1", "O2", "O3"),
+    Effort(),
     "UNKNOWN",
     'How much time compilers spend on making programs fast: "O0" for little, as tests want it; '
     '"UNKNOWN" leaves it to them.',
@@ -417,7 +419,7 @@ optimization_level = Option(
 
 memory_fitting_level = Option(
     "memory_fitting_level",
-    Choice("UNKNOWN", "O0", "O1", "O2", "O3"),
+    Effort(),
     "O2",
     "How much compilers do to make programs fit into the memory.",
     affects_tracing=True,
@@ -726,6 +728,7 @@ def names_in_trace_key() -> list[str]:
         "named_axes",
         "mesh",
         "no_collectives",
+        *["make_user_context(...)"] * user_contexts(),
     ]
 
 

@@ -12,6 +12,7 @@ from dovetail._core.base import promotion, source
 from dovetail._core.base.config import enable_x64, numpy_dtype_promotion
 from dovetail._core.base.errors import DTypeError, NonArrayArgumentError
 from dovetail._core.base.promotion import TypePromotionError as TypePromotionError
+from dovetail._core.base.strictness import strictness
 from dovetail._core.base.typing import DTypeLike
 
 __all__ = [
@@ -337,6 +338,8 @@ def check_holds(largest: int, dtype: Any, function: str, instead: str = "") -> N
     """
     if (largest < 2**31 and dtype.itemsize >= 4) or largest <= iinfo(dtype).max:
         return
+    if not strictness().integers_fit:
+        return
     if not instead:
         is_widest = dtype == default_dtype("i") and not enable_x64.value
         instead = (
@@ -368,14 +371,40 @@ def check_fits(value: int, dtype: Any, function: str) -> None:
     if limits.min <= value <= limits.max:
         return
     check_python_int(value)
-    same = value % (1 << limits.bits)
-    if same > limits.max:
-        same -= 1 << limits.bits
     raise OverflowError(
         f"{function}: the Python integer {value} does not fit {np.dtype(dtype)}, the dtype of "
         "the array; convert the array to a wider dtype first, or write the number that is meant, "
-        f"such as {same} for the same bits"
+        f"such as {_same_bits(value, limits)} for the same bits"
     )
+
+
+def _same_bits(value: int, limits: Any) -> int:
+    bits = int(limits.bits)
+    same = value % (1 << bits)
+    return same - (1 << bits) if same > limits.max else same
+
+
+def fitted(value: int, dtype: Any, function: str) -> int:
+    """A Python integer as an operand beside an array of an integer dtype.
+
+    Args:
+        value: the integer.
+        dtype: the dtype of the array.
+        function: the function that combines them, for the message.
+
+    Returns:
+        The integer. Under a policy that lets integers be cut, one of the same bits that fits.
+
+    Raises:
+        OverflowError: it does not fit; the message says what to write instead.
+    """
+    limits = iinfo(dtype)
+    if limits.min <= value <= limits.max:
+        return value
+    if strictness().integers_fit:
+        check_fits(value, dtype, function)
+    check_python_int(value)
+    return _same_bits(value, limits)
 
 
 def is_weakly_typed(value: Any) -> bool:

@@ -11,6 +11,7 @@ from dovetail.errors import DeletedArrayError as DeletedArrayError
 from dovetail.errors import DeviceMismatchError as DeviceMismatchError
 from dovetail.errors import DistributedError as DistributedError
 from dovetail.errors import DTypeError as DTypeError
+from dovetail.errors import ExporterUnavailableError as ExporterUnavailableError
 from dovetail.errors import ForbiddenCollectiveError as ForbiddenCollectiveError
 from dovetail.errors import InconclusiveDimensionOperation as InconclusiveDimensionOperation
 from dovetail.errors import IndexShapeError as IndexShapeError

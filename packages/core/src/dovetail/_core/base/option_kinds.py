@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import enum
 import os
 import typing
 from typing import Any, TypeVar
 
-__all__ = ["Bool", "Choice", "DeviceName", "Float", "Int", "Kind", "Pairs", "Platforms", "Text"]
+__all__ = [
+    "Bool",
+    "Choice",
+    "CompilerEffortLevel",
+    "DeviceName",
+    "Effort",
+    "Float",
+    "Int",
+    "Kind",
+    "Pairs",
+    "Platforms",
+    "Text",
+]
 
 T = TypeVar("T")
 
@@ -107,6 +120,35 @@ class Choice(Kind[Any]):
                 return value
             raise ValueError(value)
         raise TypeError(value)
+
+
+class CompilerEffortLevel(enum.Enum):
+    """How much a compiler does, for the options `optimization_level` and `memory_fitting_level`.
+
+    The values are XLA's.
+
+    Example:
+        >>> import dovetail as dt
+        >>> with dt.optimization_level(dt.CompilerEffortLevel.O0):
+        ...     dt.config.optimization_level
+        'O0'
+    """
+
+    UNKNOWN = 0
+    O0 = 9
+    O1 = 19
+    O2 = 29
+    O3 = 39
+
+
+class Effort(Choice):
+    """A `CompilerEffortLevel`, or its name, as which it is kept."""
+
+    def __init__(self) -> None:
+        super().__init__(*CompilerEffortLevel.__members__)
+
+    def check(self, value: Any) -> Any:
+        return super().check(value.name if isinstance(value, CompilerEffortLevel) else value)
 
 
 class Text(Kind[str | None]):

@@ -18,6 +18,7 @@ from dovetail._core.base import bindings
 from dovetail._core.base.errors import close_matches
 from dovetail._core.base.option_kinds import Bool, Choice, Kind
 from dovetail._core.base.restoring import Restoring, within
+from dovetail._core.base.strictness import strictness
 
 if typing.TYPE_CHECKING:
     from dovetail._core.base.unavailable_options import Unavailable
@@ -131,7 +132,8 @@ class Option(Cell[T]):
                 that says it is there, which processes that tests start inherit.
         """
         start = default
-        if under_pytest is not None and "PYTEST_VERSION" in os.environ:
+        in_tests = "PYTEST_VERSION" in os.environ and strictness().stricter_in_tests
+        if under_pytest is not None and in_tests:
             start = under_pytest
         variables = tuple([prefix + name.upper() for prefix in _PREFIXES[: 1 if ours else 2]])
         super().__init__(

@@ -109,8 +109,8 @@ def location_within(around: Any, place: Any) -> Any:
 
 
 def add_internal_folder(folder: str) -> None:
-    """Treat the files below ``folder`` as part of the framework; for plug-ins."""
-    prefix = os.path.join(folder, "")
+    """Treat the files below ``folder``, or a file, as part of the framework; for plug-ins."""
+    prefix = folder if os.path.isfile(folder) else os.path.join(folder, "")
     if prefix not in _extra_folders:
         _extra_folders.append(prefix)
         is_internal.cache_clear()

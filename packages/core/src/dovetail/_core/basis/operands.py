@@ -20,6 +20,7 @@ from dovetail._core.ir.avals import (
     named_kind,
     numpy_refusal,
 )
+from dovetail._core.ir.dimensions import SymbolicDimension, dimension_value
 from dovetail._core.ir.jaxpr import Literal
 from dovetail._core.trace.primitive import primitive
 from dovetail._core.trace.tracer import ArrayClass
@@ -95,9 +96,10 @@ def number_of(number: Literal, dtype: Any, function: str, weak_type: bool = Fals
     Raises:
         OverflowError: it is an integer that the dtype cannot hold.
     """
-    if type(number.val) is int and dtypes.kind_of(dtype) in ("i", "u"):
-        dtypes.check_fits(number.val, dtype, function)
-    return make_literal(number.val, dtype, weak_type)
+    value = number.val
+    if type(value) is int and dtypes.kind_of(dtype) in ("i", "u"):
+        value = dtypes.fitted(value, dtype, function)
+    return make_literal(value, dtype, weak_type)
 
 
 def _aval_of_scalar(x: Any) -> ShapedArray:
@@ -116,6 +118,10 @@ def make_literal(value: Any, dtype: Any, weak_type: bool = False) -> Any:
         >>> make_literal(2, np.dtype("float32"))
         2.0:f32[]
     """
+    if type(value) is SymbolicDimension:
+        return primitive("convert_element_type").bind(
+            dimension_value(value), new_dtype=dtype, weak_type=weak_type, sharding=None
+        )
     if weak_type:
         return Literal(
             dtypes.scalar_type_of(np.zeros((), dtype))(value), make_aval((), dtype, True)

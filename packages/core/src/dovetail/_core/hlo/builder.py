@@ -6,12 +6,16 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
+import numpy as np
+
 from dovetail._core.base.bindings import JAXLIB_VERSION
 from dovetail._core.base.config import config
 from dovetail._core.hlo.collectives import CollectiveBuilder
 from dovetail._core.hlo.context import Locations
 from dovetail._core.hlo.mlir import Value
 from dovetail._core.hlo.operations import Values
+from dovetail._core.hlo.portable import call, converted
+from dovetail._core.ir.avals import make_aval
 from dovetail._core.ir.jaxpr import ClosedJaxpr
 
 __all__ = ["Builder", "JaxprLowering"]
@@ -43,6 +47,14 @@ class JaxprLowering(Protocol):
         cache_key: Hashable,
     ) -> list[Value]:
         """Call a function of the module that is never inlined, created on first use."""
+
+    def imported(
+        self, artifact: bytes, name: str, avals: Sequence[Any] | None
+    ) -> tuple[str, Sequence[Any], Sequence[Any]]:
+        """The symbol of an artifact's entry function in the module, and the types of the function.
+
+        It is made for arguments of static shapes unless `avals` is None.
+        """
 
     def trace(self, function: Callable[..., Any], avals: Sequence[Any]) -> ClosedJaxpr:
         """The jaxpr of a Python function."""
@@ -148,6 +160,38 @@ class Builder(CollectiveBuilder):
             The results.
         """
         return self.lowering.outline(self, body, values, outs, name, cache_key)
+
+    def call_artifact(
+        self,
+        artifact: bytes,
+        name: str,
+        platform: int | None,
+        values: Sequence[Value],
+        avals: Sequence[Any],
+        symbolic: bool,
+    ) -> list[Value]:
+        """Call a program that was exported.
+
+        Args:
+            artifact: the program.
+            name: what its function is called in the module.
+            platform: the index that it is told the platform by; None if it is for one alone.
+            values: its arguments.
+            avals: their avals.
+            symbolic: whether its arguments have symbolic sizes.
+
+        Returns:
+            Its results.
+        """
+        if platform is not None:
+            aval = make_aval((), np.dtype(np.int32))
+            values, avals = [self.constant(platform, aval), *values], [aval, *avals]
+        static = symbolic and not any(aval.symbolic for aval in avals)
+        known = tuple(avals) if static else None
+        symbol, taken, given = self.lowering.imported(artifact, name, known)
+        results = call(symbol, converted(values, taken), given)
+        outs = [self.types[aval] for aval in self.avals_out]
+        return converted(results, outs)
 
     def lower_function(self, function: Callable[..., Any], avals: Sequence[Any]) -> Any:
         """Turn a Python function of arrays into a function of values.

@@ -10,6 +10,7 @@ import numpy as np
 from dovetail._core.hlo.mlir import Attribute, Location, Value, ir
 from dovetail._core.hlo.partitioning import Partitioning
 from dovetail._core.hlo.regions import RegionBuilder
+from dovetail._core.ir.jaxpr import JaxprEqn
 
 __all__ = ["CallBuilder"]
 
@@ -23,6 +24,8 @@ class CallBuilder(RegionBuilder):
         self.partitioning: Partitioning | None = None
         #: Targets of calls that the compiler divides over devices along their batch dimensions.
         self.divisible: set[str] = set()
+        #: Targets of custom calls, with the equations that they stand for.
+        self.custom_calls: list[tuple[str, JaxprEqn | None]] = []
 
     def call(self, symbol: str, values: Sequence[Value], outs: Sequence[Any]) -> list[Value]:
         """Call a function of the module."""
@@ -100,6 +103,7 @@ class CallBuilder(RegionBuilder):
     ) -> Any:
         """`custom_call`, of which it returns the operation itself."""
         outs = list(outs)
+        self.custom_calls.append((target, self.equation))
         attrs: dict[str, Any] = {
             "call_target_name": target,
             "api_version": self.i32(api_version),
@@ -118,6 +122,17 @@ class CallBuilder(RegionBuilder):
                     for operand, result in aliases.items()
                 ]
             )
+        if any(getattr(out, "symbolic", False) for out in outs):
+            attrs["indices_of_shape_operands"] = self.i64_elements(
+                np.arange(len(operands), len(operands) + len(outs))
+            )
+            operands = [*operands, *map(self.shape, outs)]
+            if "operand_layouts" in attrs:
+                if operand_layouts is not None:
+                    operand_layouts = [*operand_layouts, *[(0,)] * len(outs)]
+                attrs["operand_layouts"] = self._layouts(
+                    operand_layouts, [v.type for v in operands]
+                )
         if batch_dims:
             attrs.update(self._divided(target, operands, outs, batch_dims))
         if attributes:

@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 
 from dovetail._core.base import dtypes
+from dovetail._core.hlo.dynamic_shapes import DynamicShapeBuilder, has_symbols
 from dovetail._core.hlo.mlir import Value
-from dovetail._core.hlo.operations import OperationBuilder
-from dovetail._core.ir.avals import make_aval
+from dovetail._core.ir.avals import make_aval, physical_aval
+from dovetail._core.ir.dimensions import Size
 
 __all__ = ["StructuralBuilder"]
 
 
-class StructuralBuilder(OperationBuilder):
+class StructuralBuilder(DynamicShapeBuilder):
     """Shape operations.
 
     Dimensions are those of avals; the extra ones of an extended dtype's data are added here.
@@ -26,6 +27,8 @@ class StructuralBuilder(OperationBuilder):
         extra = self.physical_dimensions(out)
         if extra:
             dimensions = (*dimensions, *range(out.ndim, out.ndim + len(extra)))
+        if out.symbolic:
+            return self.spread(x, out, dimensions)
         attributes = {"broadcast_dimensions": self.i64_array(dimensions)}
         return self.emit("stablehlo.broadcast_in_dim", [x], out, attributes)
 
@@ -65,6 +68,8 @@ class StructuralBuilder(OperationBuilder):
 
     def reshape(self, x: Value, out: Any) -> Value:
         """The same elements in another shape."""
+        if out.symbolic:
+            return self.op("stablehlo.dynamic_reshape", [x, self.shape(out)], out)
         return self.op("stablehlo.reshape", [x], out)
 
     def transpose(self, x: Value, out: Any, permutation: Sequence[int]) -> Value:
@@ -94,6 +99,12 @@ class StructuralBuilder(OperationBuilder):
             if part == new:
                 return x
         return self.op("stablehlo.convert", [x], out)
+
+    def integer(self, size: Size, aval: Any) -> Value:
+        """A size, which may be symbolic, as a scalar of the dtype of `aval`."""
+        if type(size) is int:
+            return self.constant(size, aval)
+        return self.convert(self.size(size), self.size_aval, aval)
 
     def compare(
         self,
@@ -125,6 +136,9 @@ class StructuralBuilder(OperationBuilder):
 
     def iota(self, out: Any, dimension: int) -> Value:
         """The position along a dimension."""
+        if out.symbolic:
+            attributes = {"iota_dimension": dimension}
+            return self.op("stablehlo.dynamic_iota", [self.shape(out)], out, attributes)
         return self.op("stablehlo.iota", (), out, {"iota_dimension": dimension})
 
     def slice(
@@ -141,6 +155,8 @@ class StructuralBuilder(OperationBuilder):
         if extra:
             start, limit = (*start, *(0 for _ in extra)), (*limit, *extra)
             steps += (1,) * len(extra)
+        if out.symbolic or has_symbols(start, limit):
+            return self.part(x, out, start, limit, steps)
         attributes = {
             "start_indices": self.i64_array(start),
             "limit_indices": self.i64_array(limit),
@@ -167,6 +183,10 @@ class StructuralBuilder(OperationBuilder):
         if self.physical_dimensions(out):
             raise TypeError("values of an extended dtype cannot be padded: no value fills the gap")
         values, whole = self._in_whole_bytes([x, padding_value], out)
+        if has_symbols(low, high):
+            between = (0,) * len(low) if interior is None else interior
+            padded = self.padded(*values, whole, (low, high, between))
+            return self.convert(padded, whole, out)
         padded = self.op(
             "stablehlo.pad",
             values,
@@ -189,6 +209,8 @@ class StructuralBuilder(OperationBuilder):
         dtype = dtypes.whole_bytes(out.dtype)
         if dtype == out.dtype:
             return values, out
+        if out.symbolic:
+            return values, out  # it is not known for which platform this is
         avals = [make_aval(tuple(v.type.shape), out.dtype) for v in values]
         wide = [
             self.convert(v, a, a.update(dtype=dtype)) for v, a in zip(values, avals, strict=True)
@@ -198,6 +220,8 @@ class StructuralBuilder(OperationBuilder):
     def dynamic_slice(self, x: Value, out: Any, starts: Sequence[Value]) -> Value:
         """A part of `x` of the shape of `out`; `starts` are scalars known at run time."""
         extra = self.physical_dimensions(out)
+        if out.symbolic:
+            return self.part_at(x, physical_aval(out), self._with_zeros(starts, len(extra)))
         return self.op(
             "stablehlo.dynamic_slice",
             [x, *self._with_zeros(starts, len(extra))],

@@ -12,6 +12,7 @@ import numpy as np
 from dovetail._core.base import dtypes
 from dovetail._core.hlo.mlir import Type, ir, stablehlo
 from dovetail._core.ir.avals import AbstractToken, ShapedArray, physical_aval
+from dovetail._core.ir.dimensions import SymbolicDimension
 
 __all__ = ["TypeTable", "physical_dimensions"]
 
@@ -115,8 +116,13 @@ class TypeTable(dict[Any, Any]):
     def __missing__(self, aval: Any) -> Any:
         if isinstance(aval, ShapedArray):
             physical = physical_aval(aval)
-            _check_size(physical)
-            mlir_type = ir.RankedTensorType.get(physical.shape, self.element(physical.dtype))
+            shape = physical.shape
+            if physical.symbolic:
+                unknown = ir.ShapedType.get_dynamic_size()
+                shape = [unknown if type(n) is SymbolicDimension else n for n in shape]
+            else:
+                _check_size(physical)
+            mlir_type = ir.RankedTensorType.get(shape, self.element(physical.dtype))
         elif isinstance(aval, AbstractToken):
             mlir_type = stablehlo.TokenType.get()
         elif isinstance(aval, ir.Type):

@@ -6,7 +6,6 @@ comparing them, which tracing does for every equation, runs no Python.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Hashable, Iterable
 from math import prod
 from typing import Any, Final, NoReturn, cast
@@ -17,6 +16,7 @@ import numpy as np
 from dovetail._core.base import dtypes
 from dovetail._core.base.errors import NonArrayArgumentError, NoValueError
 from dovetail._core.ir.abstract_mesh import ManualAxisType
+from dovetail._core.ir.dimensions import SymbolicDimension, as_size
 from dovetail._core.ir.division import Division
 
 Shape = tuple[int, ...]
@@ -47,7 +47,7 @@ class ShapedArray(AbstractValue):
     """Shape, dtype and weak type of an array.
 
     Args:
-        shape: sizes of the dimensions, non-negative integers.
+        shape: sizes of the dimensions, non-negative integers or symbolic dimensions.
         dtype: a NumPy dtype (or what ``np.dtype`` accepts) or an extended dtype such as a PRNG
             key's.
         weak_type: whether the value came from a Python scalar and yields to other dtypes in
@@ -64,7 +64,17 @@ class ShapedArray(AbstractValue):
         True
     """
 
-    __slots__ = ("__weakref__", "division", "dtype", "ndim", "shape", "size", "vma", "weak_type")
+    __slots__ = (
+        "__weakref__",
+        "division",
+        "dtype",
+        "ndim",
+        "shape",
+        "size",
+        "symbolic",
+        "vma",
+        "weak_type",
+    )
 
     shape: Shape
     dtype: Any
@@ -73,6 +83,8 @@ class ShapedArray(AbstractValue):
     vma: frozenset[Hashable]
     ndim: int
     size: int
+    #: Whether a size depends on dimension variables: is a `SymbolicDimension`.
+    symbolic: bool
 
     def __new__(
         cls,
@@ -85,7 +97,7 @@ class ShapedArray(AbstractValue):
     ) -> ShapedArray:
         if not isinstance(dtype, dtypes.ExtendedDType):
             dtype = np.dtype(dtype)
-        shape = tuple(map(operator.index, shape))
+        shape = tuple(map(as_size, shape))
         divided = sharding if sharding is None else sharding._division(len(shape))
         return make_aval(shape, dtype, bool(weak_type), divided, frozenset(vma))
 
@@ -122,8 +134,8 @@ class ShapedArray(AbstractValue):
     def sharding(self) -> Any:
         """How the value is divided, as a `NamedSharding` over a mesh without devices.
 
-        None where neither the value is divided nor the current mesh has axes of the type
-        `Explicit`.
+        The mesh is the current one where the value is not divided, one without axes if there is
+        none.
         """
         return _shown_sharding(self)
 
@@ -168,6 +180,10 @@ class ShapedArray(AbstractValue):
         if isinstance(self.dtype, np.dtype) and dtypes.issubdtype(self.dtype, np.inexact):
             return self
         return make_aval(self.shape, dtypes.float0, False, None)
+
+    #: Names of the same in JAX.
+    strip_weak_type = strengthen
+    to_tangent_aval = at_least_vspace = tangent
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (make_aval, (self.shape, self.dtype, self.weak_type, self.division, self.vma))
@@ -220,6 +236,7 @@ def make_aval(
         candidate.vma = vma
         candidate.ndim = len(shape)
         candidate.size = prod(shape)
+        candidate.symbolic = any(type(n) is SymbolicDimension for n in shape)
         aval = _interned.setdefault(key, candidate)
     return aval
 

@@ -20,8 +20,10 @@ from dovetail._core.hlo.inspections import Inspection
 from dovetail._core.hlo.mlir import Module
 from dovetail._core.hlo.module import ModuleBuilder, fit_for_symbols
 from dovetail._core.hlo.partitioning import Partitioning
+from dovetail._core.hlo.portable import portable_artifact
 from dovetail._core.ir.avals import outer_aval, physical_aval
-from dovetail._core.ir.jaxpr import ClosedJaxpr, Effects, Jaxpr
+from dovetail._core.ir.dimension_solving import scope_of
+from dovetail._core.ir.jaxpr import ClosedJaxpr, Effects, Jaxpr, JaxprEqn
 from dovetail._core.ir.partition_spec import PartitionSpec
 from dovetail._core.ir.walk import call_depth, dce, inline_single_calls, jaxprs_in_params
 from dovetail._core.lower.donation import Donation, match_donations
@@ -68,6 +70,7 @@ class LoweredModule:
             computes; empty if all are.
         partitioned: calls whose division over devices the compiler asks for.
         divisible: targets of calls that the compiler divides along their batch dimensions.
+        custom_calls: targets of custom calls, with the equations that they stand for.
     """
 
     name: str
@@ -85,6 +88,7 @@ class LoweredModule:
     result_memories: tuple[str | None, ...] = ()
     partitioned: tuple[Any, ...] = ()
     divisible: frozenset[str] = frozenset()
+    custom_calls: tuple[tuple[str, JaxprEqn | None], ...] = ()
     _keys: list[bytes] = field(default_factory=list, repr=False)
 
     @property
@@ -124,6 +128,10 @@ class LoweredModule:
         """The module as MLIR bytecode with source locations."""
         return module_bytecode(self.module)
 
+    def portable(self) -> bytes:
+        """The module as a portable artifact, for other versions and frameworks."""
+        return portable_artifact(self.module)
+
     def key(self) -> bytes:
         """SHA-256 of the module without source locations: equal programs have equal keys.
 
@@ -161,6 +169,9 @@ def lower_jaxpr(
     num_partitions: int = 1,
     mesh: Any = None,
     manual: ManualAxes | None = None,
+    portable: bool = False,
+    asserts_sizes: bool = True,
+    failures: list[tuple[JaxprEqn, Exception]] | None = None,
 ) -> LoweredModule | EquationProgram:
     """Lower a jaxpr to a module with the jaxpr as its entry function.
 
@@ -192,6 +203,11 @@ def lower_jaxpr(
         num_partitions: the number of devices that share the program.
         mesh: these devices, with the names of their axes.
         manual: axes of a mesh, if the program handles the part of one device from the beginning.
+        portable: whether a primitive's own rule, which every platform runs, comes before those of
+            platforms.
+        asserts_sizes: whether the program checks that symbolic sizes of arguments fit.
+        failures: where to put equations that cannot be lowered, and why; by default the first one
+            is an error.
 
     Returns:
         The module.
@@ -201,6 +217,8 @@ def lower_jaxpr(
         ValueError: there are several platforms, and the backend of one reads equations.
         TypeError: a value of the program has a dtype that StableHLO lacks.
     """
+    # What is not used may still be the argument that a symbolic size is taken from.
+    keep_unused = keep_unused or scope_of(closed_jaxpr.in_avals) is not None
     jaxpr, used = dce(closed_jaxpr.jaxpr, instantiate=keep_unused)
     closed = ClosedJaxpr(jaxpr, closed_jaxpr.consts)
     depth = _control_depth(jaxpr)
@@ -250,7 +268,10 @@ def lower_jaxpr(
             for attributes, memory in zip((*arguments, *results), (*inside, *asked), strict=True):
                 if memory not in (None, "any"):
                     attributes["mhlo.memory_kind"] = memory
-        program = Program(built, closed, platforms, overrides or {}, constants_threshold)
+        program = Program(
+            built, closed, platforms, overrides or {}, constants_threshold, portable, failures
+        )
+        program.builder.asserts_sizes = asserts_sizes
         program.builder.manual = manual
         i32 = program.builder.i32
         donors = set(donation.donors)
@@ -316,6 +337,7 @@ def lower_jaxpr(
         result_memories=tuple(asked) if in_memories else (),
         partitioned=tuple(program.builder.partitioned),
         divisible=frozenset(program.builder.divisible),
+        custom_calls=tuple(program.builder.custom_calls),
     )
 
 

@@ -16,6 +16,8 @@ from dovetail._core.hlo.collectives import ManualAxes
 from dovetail._core.hlo.mlir import Value
 from dovetail._core.hlo.module import ModuleBuilder
 from dovetail._core.hlo.operations import Values, values_of
+from dovetail._core.hlo.portable import import_artifact, refined_artifact
+from dovetail._core.hlo.types import TypeTable
 from dovetail._core.ir.avals import (
     AbstractToken,
     ShapedArray,
@@ -27,9 +29,17 @@ from dovetail._core.ir.avals import (
     runtime_token,
 )
 from dovetail._core.ir.effects import host_effects
-from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, Literal, ordered_effects
+from dovetail._core.ir.jaxpr import (
+    ClosedJaxpr,
+    DebugInfo,
+    Jaxpr,
+    JaxprEqn,
+    Literal,
+    ordered_effects,
+)
 from dovetail._core.lower.constants import LargeConstants
 from dovetail._core.lower.rules import Rule, RuleTable, explain_failure
+from dovetail._core.lower.sizes import emit_sizes, entry_variables
 from dovetail._core.transform.stage import stage
 
 __all__ = ["Program"]
@@ -69,6 +79,9 @@ class Program:
         platforms: names of the platforms that it is for.
         overrides: lowering rules by primitive name that take precedence over all others.
         constants_threshold: size in bytes above which constants become arguments.
+        portable: whether a primitive's own rule comes before those of platforms.
+        failures: where to put equations that cannot be lowered, and why; by default the first one
+            is an error.
     """
 
     def __init__(
@@ -78,16 +91,23 @@ class Program:
         platforms: tuple[str, ...],
         overrides: Mapping[str, Rule],
         constants_threshold: int,
+        portable: bool = False,
+        failures: list[tuple[JaxprEqn, Exception]] | None = None,
     ) -> None:
         self.module = module
         self.all_platforms = platforms
-        self.rules = RuleTable(platforms, overrides)
+        self.rules = RuleTable(platforms, overrides, portable)
         self.builder = Builder(self, module.locations, platforms)
         self.large = LargeConstants(closed, constants_threshold)
+        #: The dimension variables that every other function gets as arguments.
+        self.variables = entry_variables(closed.in_avals)
         self.pending: deque[_Function] = deque()
         self.functions: dict[Hashable, _Function] = {}
         # Symbols of outlined functions by cache key and argument types.
         self.outlined: dict[Hashable, str] = {}
+        self.failures = failures
+        # Exported programs that are called: their symbols and types.
+        self.artifacts: dict[Hashable, tuple[str, Sequence[Any], Sequence[Any]]] = {}
         # Large constants among the arguments of the current function, by identity.
         self.constants: dict[int, Value] = {}
 
@@ -131,6 +151,7 @@ class Program:
             function.symbol,
             [
                 *([] if builder.platform_index is None else [builder.platform_index]),
+                *(builder.dimension_values[name] for name in self.variables),
                 *(self.constants[id(c)] for c in self.large.values(jaxpr)),
                 *(builder.token(effect) for effect in ordered),
                 *values,
@@ -142,6 +163,18 @@ class Program:
             builder.set_token(effect, token)
         return results[len(ordered) :]
 
+    def imported(
+        self, artifact: bytes, name: str, avals: Sequence[Any] | None
+    ) -> tuple[str, Sequence[Any], Sequence[Any]]:
+        key = (artifact, avals)
+        found = self.artifacts.get(key)
+        if found is None:
+            program = artifact
+            if avals is not None:
+                program = refined_artifact(artifact, lambda: [TypeTable()[a] for a in avals])
+            found = self.artifacts[key] = import_artifact(program, self.module, name)
+        return found
+
     def outline(
         self,
         builder: Builder,
@@ -152,6 +185,8 @@ class Program:
         cache_key: Hashable,
     ) -> list[Value]:
         types = builder.types
+        sizes = builder.dimension_values
+        values = [*(sizes[name] for name in self.variables), *values]
         arguments = [v.type for v in values]
         key = None if cache_key is None else (cache_key, *map(str, arguments))
         symbol = None if key is None else self.outlined.get(key)
@@ -159,7 +194,10 @@ class Program:
             symbol = self.module.unique_symbol(name)
             block, _ = self.module.function(symbol, arguments, [types[o] for o in outs])
             with self.module.inside(block):
-                builder.ops("func.return", values_of(body(*block.arguments)), ())
+                own = list(block.arguments)
+                builder.dimension_values = dict(zip(self.variables, own, strict=False))
+                builder.ops("func.return", values_of(body(*own[len(self.variables) :])), ())
+            builder.dimension_values = sizes
             if key is not None:
                 self.outlined[key] = symbol
         results = builder.call(symbol, values, outs)
@@ -205,7 +243,7 @@ class Program:
         """
         builder = self.builder
         types = builder.types
-        leading = self.leading_avals(closed)
+        leading = self.leading_avals(closed, entry=True)
         seen = host_effects(closed.effects)
         token_out = [runtime_token] if seen else []
         token_in = [runtime_token] if ordered_effects(frozenset(seen)) else []
@@ -225,7 +263,9 @@ class Program:
         if any(results):
             function.attributes["res_attrs"] = builder.array([*results, *({} for _ in token_out)])
         with self.module.inside(block):
-            values = self.bind_leading(closed, list(block.arguments))
+            values = self.bind_leading(closed, list(block.arguments), entry=True)
+            if self.variables:
+                builder.dimension_values = emit_sizes(builder, closed.in_avals, values, names)
             values = [
                 builder.create_token() if type(aval) is AbstractToken else value
                 for value, aval in zip(values, closed.in_avals, strict=False)
@@ -275,15 +315,23 @@ class Program:
                 results = self.body(closed, values[count:])
                 builder.ops("func.return", [*map(builder.token, ordered), *results], ())
 
-    def leading_avals(self, closed: ClosedJaxpr) -> list[Any]:
+    def leading_avals(self, closed: ClosedJaxpr, entry: bool = False) -> list[Any]:
         """Avals of the leading arguments of every function, before tokens and other arguments."""
         index = [_index_aval] if len(self.all_platforms) > 1 else []
+        if not entry:
+            index += [self.builder.size_aval] * len(self.variables)
         return [*index, *(outer_aval(aval_of(c)) for c in self.large.values(closed))]
 
-    def bind_leading(self, closed: ClosedJaxpr, values: list[Value]) -> list[Value]:
+    def bind_leading(
+        self, closed: ClosedJaxpr, values: list[Value], entry: bool = False
+    ) -> list[Value]:
         """Record the leading arguments of the current function and return the others."""
         if len(self.all_platforms) > 1:
             self.builder.platform_index = values.pop(0)
+        if self.variables and not entry:
+            count = len(self.variables)
+            self.builder.dimension_values = dict(zip(self.variables, values, strict=False))
+            values = values[count:]
         large = self.large.values(closed)
         self.constants = {id(c): v for c, v in zip(large, values, strict=False)}
         return values[len(large) :]
@@ -353,8 +401,14 @@ class Program:
                         if out.aval.division is not None:
                             env[out] = builder.typed(env[out], out.aval)
             except Exception as error:
-                explain_failure(error, eqn)
-                raise
+                if self.failures is None:
+                    explain_failure(error, eqn)
+                    raise
+                self.failures.append((eqn, error))
+                target = {"call_target_name": "not_lowered"}
+                outs = [v.aval for v in outvars]
+                made = builder.ops("stablehlo.custom_call", (), outs, target)
+                env.update(zip(outvars, made, strict=True))
 
 
 def _only(results: Sequence[Value]) -> Value:

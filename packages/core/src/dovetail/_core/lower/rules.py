@@ -32,12 +32,17 @@ class RuleTable(dict[Primitive, Rule]):
     Args:
         platforms: names of platforms.
         overrides: rules by name of primitive.
+        portable: whether a primitive's own rule, which every platform runs, comes before those of
+            platforms.
     """
 
-    __slots__ = ("_overrides", "_platforms", "_tables")
+    __slots__ = ("_overrides", "_platforms", "_portable", "_tables")
 
-    def __init__(self, platforms: Sequence[str], overrides: Mapping[str, Rule]) -> None:
+    def __init__(
+        self, platforms: Sequence[str], overrides: Mapping[str, Rule], portable: bool = False
+    ) -> None:
         super().__init__()
+        self._portable = portable
         self._platforms = tuple(platforms)
         self._overrides = overrides
         self._tables: dict[str, RuleTable] = {}
@@ -48,7 +53,7 @@ class RuleTable(dict[Primitive, Rule]):
             return self
         table = self._tables.get(platform)
         if table is None:
-            table = self._tables[platform] = RuleTable((platform,), self._overrides)
+            table = self._tables[platform] = RuleTable((platform,), self._overrides, self._portable)
         return table
 
     def __missing__(self, primitive: Primitive) -> Rule:
@@ -62,11 +67,14 @@ class RuleTable(dict[Primitive, Rule]):
 
     def _candidates(self, primitive: Primitive, platform: str) -> list[Rule]:
         rules = []
-        if primitive.name in self._overrides:
+        if primitive.is_registered and primitive.name in self._overrides:
             rules.append(self._overrides[primitive.name])
-        platform_rule = manager().lowerings(platform).get(primitive.name)
-        if platform_rule is not None:
-            rules.append(platform_rule)
+        if self._portable and primitive.has_rule("lower"):
+            return [*rules, primitive.lower]
+        if primitive.is_registered:
+            platform_rule = manager().lowerings(platform).get(primitive.name)
+            if platform_rule is not None:
+                rules.append(platform_rule)
         if primitive.has_rule("lower"):
             rules.append(primitive.lower)
         return rules

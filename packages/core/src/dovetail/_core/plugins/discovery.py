@@ -20,6 +20,7 @@ from typing import Final, TypeAlias
 from dovetail._core.plugins.failures import PluginFailure
 
 BACKENDS: Final = "dovetail.backends"
+EXPORTERS: Final = "dovetail.exporters"
 EXTENSIONS: Final = "dovetail.extensions"
 HANDLES: Final = "dovetail.handles"
 """By name of an entry point of `FOREIGN`: the platform whose backend brings that hardware."""
@@ -27,7 +28,7 @@ FOREIGN: Final = ("jax_plugins", "xla_plugins")
 """The groups in which PJRT plug-ins that were not written for dovetail announce themselves."""
 
 # Their plug-ins are tested to do no harm; those of anybody else are watched (`loading.py`).
-_OUR_PLATFORMS: Final = ("cpu", "cuda", "tpu")
+_OUR_NAMES: Final = ("cpu", "cuda", "onnx", "tpu")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class FoundPlugin:
     """A plug-in that is installed but not yet imported.
 
     Attributes:
-        name: the entry point's name: for a backend, the platform.
+        name: the entry point's name: for a backend, the platform; for an exporter, the format.
         value: the entry point's value: a module, optionally a colon and an object in it.
         distribution: name of the distribution that declares it.
         version: the distribution's version.
@@ -70,7 +71,7 @@ class FoundPlugin:
     def is_ours(self) -> bool:
         """Whether it says that it is a part of this project: by its module and distribution."""
         return self.module == "dovetail" or (
-            self.name in _OUR_PLATFORMS
+            self.name in _OUR_NAMES
             and self.module == f"dovetail_{self.name}"
             and normalized(self.distribution) == f"dovetail-{self.name}"
         )
@@ -113,7 +114,7 @@ class InstalledPlugins:
     def __call__(self, group: str) -> Iterable[FoundPlugin]:
         """The entry points of one group, as of the first call for any group."""
         if self._found is None:
-            self._found = _installed((BACKENDS, EXTENSIONS, HANDLES, *FOREIGN))
+            self._found = _installed((BACKENDS, EXPORTERS, EXTENSIONS, HANDLES, *FOREIGN))
         return self._found[group]
 
 

@@ -54,6 +54,27 @@ class BackendReport:
 
 
 @dataclass(frozen=True, slots=True)
+class ExporterReport:
+    """One exporter as the doctor found it.
+
+    Attributes:
+        format: the format's name.
+        state: `ready` or `broken`.
+        origin: distribution and version.
+        description: the exporter's one-line description of itself.
+        phase: the step that failed, when broken.
+        reason: why it is not ready.
+    """
+
+    format: str
+    state: Literal["ready", "broken"]
+    origin: str
+    description: str = ""
+    phase: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """Everything that the doctor found.
 
@@ -69,6 +90,7 @@ class Report:
         notes: what is odd and harms nobody: what plug-ins changed about the process, and was put
             back; distributions that are installed twice; names that the options leave out in vain.
         output: what plug-ins wrote, shortened, by plug-in and stream.
+        exporters: every installed exporter, by format.
     """
 
     versions: Mapping[str, str]
@@ -81,6 +103,7 @@ class Report:
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     output: Mapping[str, str] = field(default_factory=dict)
+    exporters: tuple[ExporterReport, ...] = ()
 
     @property
     def exit_code(self) -> int:
@@ -144,6 +167,7 @@ def examine(
         BackendReport(name, "left out", origin, reason=_disabled_text())
         for name, origin in disabled.items()
     )
+    exporters = tuple(_examine_exporter(manager, name) for name in manager.exporter_names())
     manager.array_methods()
     manager.primitives()
     installed = versions()
@@ -172,6 +196,7 @@ def examine(
         problems=tuple(problems),
         notes=(*notes, *manager.copies(), *manager.disabled_in_vain()),
         output=manager.output(),
+        exporters=exporters,
     )
 
 
@@ -218,6 +243,18 @@ def _examine_backend(
         return _changed(report, state="broken", phase="client", reason=reason)
 
 
+def _examine_exporter(manager: PluginManager, name: str) -> ExporterReport:
+    """Load one exporter."""
+    origin = manager.exporter_origin(name)
+    exporter = manager.load_exporter(name)
+    if exporter is not None:
+        return ExporterReport(name, "ready", origin, exporter.info.description)
+    failure = _failure(manager, name, origin)
+    assert failure is not None, "an exporter that did not load has said why"
+    error = " ".join(f"{type(failure.error).__name__}: {failure.error}".split())
+    return ExporterReport(name, "broken", origin, phase=failure.phase, reason=error)
+
+
 def _is_merely_found(manager: PluginManager, name: str) -> bool:
     """Whether a platform is a PJRT plug-in for other frameworks that nobody has requested."""
     plugin = manager.foreign().plugins.get(name)
@@ -246,6 +283,7 @@ def _version_problems(versions: Mapping[str, str], manager: PluginManager) -> li
     """First-party distributions whose version differs from core's: all are released together."""
     core = versions["dovetail-core"]
     origins = {manager.origin(name) for name in manager.backend_names()}
+    origins |= {manager.exporter_origin(name) for name in manager.exporter_names()}
     origins |= {plugin.origin for plugin in manager.extensions()}
     origins |= {f"{name} {versions[name]}" for name in _WHERE_INSTALLED if name in versions}
     return [
@@ -275,6 +313,16 @@ def as_text(report: Report) -> str:
         lines.append('Backends: none is installed. pip install "dovetail-core[cpu]"')
     lines += ["", "Extensions"]
     lines += _table(list(report.extensions.items())) or ["  none"]
+    lines += ["", "Exporters"]
+    shown = [(e.format, e.state, e.origin, e.description) for e in report.exporters]
+    lines += (
+        _table([("format", "state", "distribution", "description"), *shown])
+        if shown
+        else ["  none"]
+    )
+    for exporter in report.exporters:
+        if exporter.reason:
+            lines.append(f"    {exporter.format}: failed at {exporter.phase}: {exporter.reason}")
     if report.unused:
         lines += ["", "PJRT plug-ins that are not used", *_table(list(report.unused.items()))]
     lines += ["", f"Default platform: {report.default_platform or 'none'}"]

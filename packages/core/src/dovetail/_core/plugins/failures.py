@@ -28,7 +28,7 @@ class PluginFailure:
     """One failure of one plug-in. It is recorded and shown, and never affects other plug-ins.
 
     Attributes:
-        name: name of the plug-in: for a backend, the platform.
+        name: name of the plug-in: for a backend, the platform; for an exporter, the format.
         distribution: the installed distribution that provides it, with its version, or
             `"this process"` for a plug-in that was registered here.
         phase: the step that failed.

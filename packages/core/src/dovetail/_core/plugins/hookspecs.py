@@ -1,8 +1,9 @@
 """Every hook that a dovetail plug-in can implement, and the data that hooks exchange.
 
 A plug-in is a module (or any object) with functions marked by `hookimpl`. A backend has an entry
-point in the group `dovetail.backends`, named after its platform. Everything else (array methods,
-primitives, wrappers around compilation) has one in the group `dovetail.extensions`.
+point in the group `dovetail.backends`, named after its platform; an exporter has one in the group
+`dovetail.exporters`, named after its format. Everything else (array methods, primitives, wrappers
+around compilation) has one in the group `dovetail.extensions`.
 
     [project.entry-points."dovetail.backends"]
     acme = "dovetail_acme.plugin"
@@ -20,13 +21,14 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
 import pluggy
 
+from dovetail._core.plugins.exports import ExportedProgram, ExporterInfo, ExportRequest
 from dovetail._core.plugins.process_group import ProcessGroup
 from dovetail._core.plugins.protocols import Client, Device, Executable
 
 if TYPE_CHECKING:
     from dovetail._core.ir.jaxpr import ClosedJaxpr
 
-PLUGIN_API: Final[tuple[int, int]] = (1, 2)
+PLUGIN_API: Final[tuple[int, int]] = (1, 3)
 """Version of the hooks in this file: a change of the first number breaks plug-ins, one of the
 second only adds. A backend says in `BackendInfo.api` which version it was written for.
 
@@ -35,7 +37,9 @@ second only adds. A backend says in `BackendInfo.api` which version it was writt
 `dovetail.extend.lowering`.
 
 1.2 added the argument `processes` of `dovetail_make_client`, with `ProcessGroup` and the capability
-``"processes"``."""
+``"processes"``.
+
+1.3 added exporters: `ExporterInfo`, `ExportRequest`, `ExportedProgram` and their two hooks."""
 
 hookspec: Final = pluggy.HookspecMarker("dovetail")
 hookimpl: Final = pluggy.HookimplMarker("dovetail")
@@ -338,6 +342,38 @@ def dovetail_topology(
         ValueError: there is no hardware of that name, or an option has an invalid value; list the
             valid ones. The error reaches the user unchanged.
         TypeError: there is no such option. The error reaches the user unchanged.
+    """
+
+
+# ------------------------------------------------------------------------------------ exporters
+
+
+@hookspec(firstresult=True)
+def dovetail_exporter_info() -> ExporterInfo | None:
+    """Describe the exporter. Required of every exporter.
+
+    Must be cheap: import nothing but `dovetail.extend`, because every installed exporter is called
+    when formats are listed.
+
+    Returns:
+        The description. Its `format` must equal the name of the entry point.
+    """
+
+
+@hookspec(firstresult=True)
+def dovetail_export(request: ExportRequest) -> ExportedProgram | None:
+    """Write a program in the exporter's format. Required of every exporter.
+
+    Args:
+        request: the program.
+
+    Returns:
+        The program in that format.
+
+    Raises:
+        Exception: the program cannot be expressed, or an option has an invalid value. The error
+            reaches the user unchanged: name the equations, with the user's lines
+            (`dovetail.extend.programs.place_of`), and say what to write instead.
     """
 
 

@@ -25,6 +25,7 @@ from dovetail._core.base.source import warn
 from dovetail._core.plugins import hookspecs
 from dovetail._core.plugins.discovery import (
     BACKENDS,
+    EXPORTERS,
     EXTENSIONS,
     FoundPlugin,
     InstalledPlugins,
@@ -33,6 +34,7 @@ from dovetail._core.plugins.discovery import (
     find_plugins,
     normalized,
 )
+from dovetail._core.plugins.exports import ExporterInfo
 from dovetail._core.plugins.failures import Phase, PluginFailure
 from dovetail._core.plugins.foreign import ForeignPlugins, find_foreign
 from dovetail._core.plugins.hookspecs import PLUGIN_API, BackendInfo, CompileRequest, hookimpl
@@ -61,7 +63,8 @@ class LoadedPlugin:
     """A plug-in whose hooks are registered.
 
     Attributes:
-        name: for a backend the platform, otherwise the entry point's name.
+        name: for a backend the platform, for an exporter the format, otherwise the entry point's
+            name.
         plugin: the module or object that implements its hooks.
         hook_name: its name in the hook machinery.
         origin: distribution and version, or `"this process"`.
@@ -90,6 +93,17 @@ class LoadedBackend(LoadedPlugin):
     def platform(self) -> str:
         """Name of the platform."""
         return self.info.platform
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedExporter(LoadedPlugin):
+    """An exporter whose description has been read and accepted.
+
+    Attributes:
+        info: its description of itself.
+    """
+
+    info: ExporterInfo
 
 
 class _DefaultCompiler:
@@ -130,6 +144,7 @@ class PluginLoader:
         self._found: dict[str, FoundPlugin] | None = None
         self._foreign = ForeignPlugins({}, {}, {}, ())
         self._backends: dict[str, LoadedBackend] = {}
+        self._exporters: dict[str, LoadedExporter] = {}
         self._extensions: dict[str, LoadedPlugin] = {}
         self._extensions_loaded = False
         self._extensions_loading = False
@@ -188,7 +203,9 @@ class PluginLoader:
 
     def disabled_in_vain(self) -> list[str]:
         """What to say of names in the option `disabled_plugins` that no plug-in has."""
-        found = [*self._entries().values(), *find_plugins(EXTENSIONS, self._source)[0].values()]
+        found = [*self._entries().values()]
+        for group in (EXPORTERS, EXTENSIONS):
+            found += find_plugins(group, self._source)[0].values()
         names = {normalized(n) for plugin in found for n in (plugin.name, plugin.distribution)}
         listed = (disabled_plugins.value or "").split(",")
         return [
@@ -199,7 +216,11 @@ class PluginLoader:
 
     def copies(self) -> list[str]:
         """What to say of plug-ins whose distribution is installed more than once."""
-        return [text for group in (BACKENDS, EXTENSIONS) for text in copies(group, self._source)]
+        return [
+            text
+            for group in (BACKENDS, EXPORTERS, EXTENSIONS)
+            for text in copies(group, self._source)
+        ]
 
     def _entries(self) -> dict[str, FoundPlugin]:
         if self._found is None:
@@ -244,7 +265,7 @@ class PluginLoader:
                 info = _checked_info(self._call(loaded, "dovetail_backend_info"), found.name)
             if info is not None:
                 with self._isolated(found, "version"):
-                    _check_version(info)
+                    _check_version(info.api, "the backend")
                     self._backends[found.name] = LoadedBackend(
                         loaded.name,
                         loaded.plugin,
@@ -265,6 +286,75 @@ class PluginLoader:
             loaded = [backend for name in self.backend_names() if (backend := self.load(name))]
             return tuple(sorted(loaded, key=lambda b: (-b.info.priority, b.platform)))
 
+    def exporter_names(self) -> tuple[str, ...]:
+        """Formats of the installed and registered exporters, sorted; imports none of them."""
+        with self._lock:
+            own = {name for name, e in self._exporters.items() if e.origin == IN_PROCESS}
+            return tuple(sorted({*self._exporter_entries(), *own}))
+
+    def _exporter_entries(self) -> dict[str, FoundPlugin]:
+        """The installed exporters, but those that the option `disabled_plugins` leaves out."""
+        return self._installed_in(EXPORTERS)
+
+    def exporter_origin(self, name: str) -> str:
+        """The distribution and version that provide an exporter, loaded or not; empty for none."""
+        with self._lock:
+            plugin = self._exporters.get(name) or self._exporter_entries().get(name)
+            return plugin.origin if plugin else ""
+
+    def load_exporter(self, name: str) -> LoadedExporter | None:
+        """Import one exporter and read its description.
+
+        Args:
+            name: the format.
+
+        Returns:
+            The exporter; None when it is not installed or failed. `failures` has the reason.
+        """
+        with self._lock:
+            found = self._exporter_entries().get(name)
+            if name not in self._exporters and found and not self._failure(found):
+                self._load_exporter(found)
+            return self._exporters.get(name) if name in self.exporter_names() else None
+
+    def _load_exporter(self, found: FoundPlugin) -> None:
+        loaded = self._import(found, f"exporter {found.name}")
+        if loaded is None:
+            return
+        info: ExporterInfo | None = None
+        with self._isolated(found, "info"):
+            info = self._described_exporter(loaded, found.name)
+        if info is not None:
+            with self._isolated(found, "version"):
+                _check_version(info.api, "the exporter")
+                self._exporters[found.name] = LoadedExporter(
+                    found.name,
+                    loaded.plugin,
+                    loaded.hook_name,
+                    loaded.origin,
+                    info,
+                    watched=loaded.watched,
+                )
+                return
+        self._forget(loaded.hook_name)
+
+    def _described_exporter(self, loaded: LoadedPlugin, name: str | None) -> ExporterInfo:
+        """An exporter's description, if it is complete and has the right name."""
+        info = self._call(loaded, "dovetail_exporter_info")
+        if info is None:
+            raise TypeError("it implements no dovetail_exporter_info, which every exporter needs")
+        if not isinstance(info, ExporterInfo):
+            raise TypeError(f"dovetail_exporter_info returned {info!r}: return an ExporterInfo")
+        if name is not None and info.format != name:
+            raise ValueError(
+                f"the entry point is named {name!r} but the exporter says its format is "
+                f"{info.format!r}: make them equal"
+            )
+        if not self._implements(loaded.plugin, "dovetail_export"):
+            raise TypeError("it implements no dovetail_export, which every exporter needs")
+        _check_api(info.api, "ExporterInfo")
+        return info
+
     def load_extensions(self) -> tuple[LoadedPlugin, ...]:
         """Import every extension once, in the order of their names.
 
@@ -282,7 +372,11 @@ class PluginLoader:
 
     def _extension_entries(self) -> dict[str, FoundPlugin]:
         """The installed extensions, but those that the option `disabled_plugins` leaves out."""
-        installed, duplicates = find_plugins(EXTENSIONS, self._source)
+        return self._installed_in(EXTENSIONS)
+
+    def _installed_in(self, group: str) -> dict[str, FoundPlugin]:
+        """The installed plug-ins of a group, but those that the options leave out."""
+        installed, duplicates = find_plugins(group, self._source)
         for failure in duplicates:
             self._keep(failure)
         return {n: p for n, p in installed.items() if not is_disabled(n, p.distribution)}
@@ -336,11 +430,12 @@ class PluginLoader:
 
         Args:
             plugin: an object or module with functions marked by `hookimpl`. If it implements
-                `dovetail_backend_info`, it is a backend, otherwise an extension.
+                `dovetail_backend_info`, it is a backend; if `dovetail_exporter_info`, an exporter;
+                otherwise an extension.
             name: name of the plug-in, for messages and `unregister`.
 
         Raises:
-            ValueError: the name, or the backend's platform, is taken.
+            ValueError: the name, or the backend's platform or exporter's format, is taken.
             TypeError: it implements no hook, an unknown one, or one with wrong arguments.
             BackendUnavailableError: it needs another version of the plug-in API.
         """
@@ -353,10 +448,9 @@ class PluginLoader:
                 raise TypeError(f"plug-in {name!r}: {error}") from error
             loaded = LoadedPlugin(name, plugin, name, IN_PROCESS)
             try:
-                described = self._hooks.hook.dovetail_backend_info.get_hookimpls()
-                if any(implementation.plugin is plugin for implementation in described):
+                if self._implements(plugin, "dovetail_backend_info"):
                     info = _checked_info(self._call(loaded, "dovetail_backend_info"), None)
-                    _check_version(info)
+                    _check_version(info.api, "the backend")
                     if info.platform in self.backend_names():
                         raise ValueError(
                             f"plug-in {name!r}: the platform {info.platform!r} is there already, "
@@ -364,6 +458,18 @@ class PluginLoader:
                         )
                     self._backends[info.platform] = LoadedBackend(
                         info.platform, plugin, name, IN_PROCESS, info
+                    )
+                elif self._implements(plugin, "dovetail_exporter_info"):
+                    described = self._described_exporter(loaded, None)
+                    _check_version(described.api, "the exporter")
+                    if described.format in self.exporter_names():
+                        raise ValueError(
+                            f"plug-in {name!r}: there is an exporter of {described.format!r} "
+                            f"already, from {self.exporter_origin(described.format)}; give the "
+                            "format another name"
+                        )
+                    self._exporters[described.format] = LoadedExporter(
+                        described.format, plugin, name, IN_PROCESS, described
                     )
                 else:
                     self._extensions[name] = loaded
@@ -382,7 +488,7 @@ class PluginLoader:
             KeyError: no plug-in of this name was registered in this process.
         """
         with self._lock:
-            for table in (self._backends, self._extensions):
+            for table in (self._backends, self._exporters, self._extensions):
                 for key, loaded in list(table.items()):
                     if loaded.origin == IN_PROCESS and loaded.hook_name == name:
                         del table[key]
@@ -392,6 +498,11 @@ class PluginLoader:
             raise KeyError(f"no plug-in named {name!r} was registered in this process")
 
     # --------------------------------------------------------------------------------- plumbing
+
+    def _implements(self, plugin: object, hook: str) -> bool:
+        """Whether a registered plug-in implements a hook."""
+        found = getattr(self._hooks.hook, hook).get_hookimpls()
+        return any(implementation.plugin is plugin for implementation in found)
 
     def _call(self, plugin: LoadedPlugin, hook: str, **arguments: object) -> Any:
         """Call a hook on one plug-in only: pluggy stops at the first exception."""
@@ -539,18 +650,22 @@ def _checked_info(info: object, platform: str | None) -> BackendInfo:
             f"the entry point is named {platform!r} but the backend says its platform is "
             f"{info.platform!r}: make them equal"
         )
-    api: object = info.api
-    if not (isinstance(api, tuple) and len(api) == 2 and all(type(n) is int for n in api)):
-        raise TypeError(f"BackendInfo.api is {api!r}: write two numbers, such as {PLUGIN_API}")
+    _check_api(info.api, "BackendInfo")
     return info
 
 
-def _check_version(info: BackendInfo) -> None:
-    """Raise unless this dovetail has the hooks that the backend was written for."""
-    if info.api[0] == PLUGIN_API[0] and info.api[1] <= PLUGIN_API[1]:
+def _check_api(api: object, kind: str) -> None:
+    """Raise unless the version in a description is one."""
+    if not (isinstance(api, tuple) and len(api) == 2 and all(type(n) is int for n in api)):
+        raise TypeError(f"{kind}.api is {api!r}: write two numbers, such as {PLUGIN_API}")
+
+
+def _check_version(api: tuple[int, int], kind: str) -> None:
+    """Raise unless this dovetail has the hooks that a plug-in was written for."""
+    if api[0] == PLUGIN_API[0] and api[1] <= PLUGIN_API[1]:
         return
-    theirs, ours = (".".join(map(str, version)) for version in (info.api, PLUGIN_API))
-    older = "dovetail" if info.api > PLUGIN_API else "the backend"
+    theirs, ours = (".".join(map(str, version)) for version in (api, PLUGIN_API))
+    older = "dovetail" if api > PLUGIN_API else kind
     raise BackendUnavailableError(
         f"it was written for plug-in API {theirs} and this dovetail has {ours}: update {older}"
     )

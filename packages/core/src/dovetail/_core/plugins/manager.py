@@ -11,11 +11,16 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from dovetail._core.base.config import disabled_plugins, platform_name, platforms
-from dovetail._core.base.errors import BackendUnavailableError, close_matches
+from dovetail._core.base.errors import (
+    BackendUnavailableError,
+    ExporterUnavailableError,
+    close_matches,
+)
 from dovetail._core.base.interrupts import is_interrupt
 from dovetail._core.base.locks import shared_lock
 from dovetail._core.base.source import warn
-from dovetail._core.plugins.discovery import PluginSource
+from dovetail._core.plugins.discovery import EXPORTERS, PluginSource, find_plugins
+from dovetail._core.plugins.exports import ExportedProgram, ExportRequest
 from dovetail._core.plugins.failures import Phase, PluginFailure
 from dovetail._core.plugins.foreign import VARIABLE
 from dovetail._core.plugins.hookspecs import (
@@ -24,7 +29,13 @@ from dovetail._core.plugins.hookspecs import (
     LoweringRule,
     OptionValue,
 )
-from dovetail._core.plugins.loading import IN_PROCESS, LoadedBackend, LoadedPlugin, PluginLoader
+from dovetail._core.plugins.loading import (
+    IN_PROCESS,
+    LoadedBackend,
+    LoadedExporter,
+    LoadedPlugin,
+    PluginLoader,
+)
 from dovetail._core.plugins.platforms import (
     PlatformChoice,
     PlatformRequest,
@@ -474,6 +485,69 @@ class PluginManager(PluginLoader):
         caller = self._hooks.subset_hook_caller("dovetail_compile", remove_plugins=others)
         executable: Executable = caller(request=request)
         return executable
+
+    # -------------------------------------------------------------------------------- exporters
+
+    def require_exporter(self, name: str) -> LoadedExporter:
+        """The exporter of a format requested by name.
+
+        Args:
+            name: the format.
+
+        Raises:
+            ExporterUnavailableError: it is not installed, or failed; the message says what to do.
+        """
+        with self._lock:
+            exporter = self.load_exporter(name)
+            if exporter is not None:
+                return exporter
+            origin = self.exporter_origin(name)
+            names = self.exporter_names()
+            listed = ", ".join(f"{known} ({self.exporter_origin(known)})" for known in names)
+            installed = f"Installed exporters: {listed or 'none'}."
+            failures = [
+                f for f in self._failures.values() if (f.name, f.distribution) == (name, origin)
+            ]
+            if not failures and name in find_plugins(EXPORTERS, self._source)[0]:
+                raise ExporterUnavailableError(
+                    f"the exporter of {name!r} is left out by the option disabled_plugins="
+                    f"{disabled_plugins.value!r}, which DOVETAIL_DISABLED_PLUGINS sets: remove it "
+                    "there"
+                )
+            if not failures:
+                near = close_matches(name.lower(), names)
+                suggestion = f" Did you mean {near[0]!r}?" if near else ""
+                hint = "\nTo install it: pip install dovetail-onnx" if name == "onnx" else ""
+                raise ExporterUnavailableError(
+                    f"unknown format {name!r}: no exporter of that name is installed.{suggestion}\n"
+                    f"{installed}{hint}"
+                )
+            error = ExporterUnavailableError(
+                f"the format {name!r} cannot be used: {failures[-1]}\n{installed}\nUpdate or "
+                f"reinstall {origin.split()[0]}; `python -m dovetail doctor` shows every plug-in."
+            )
+            raise error from failures[-1].error
+
+    def export(self, exporter: LoadedExporter, request: ExportRequest) -> ExportedProgram:
+        """Have an exporter write a program.
+
+        Exceptions reach the caller: they are the exporter's verdict on the user's program.
+
+        Args:
+            exporter: the exporter.
+            request: the program.
+
+        Raises:
+            TypeError: what it returned is no `ExportedProgram`.
+        """
+        # Without the lock, as for `compile`.
+        exported = self._call(exporter, "dovetail_export", request=request)
+        if not isinstance(exported, ExportedProgram):
+            raise TypeError(
+                f"dovetail_export of {exporter.name} (from {exporter.origin}) returned "
+                f"{exported!r:.80}, which is no ExportedProgram"
+            )
+        return exported
 
     # ------------------------------------------------------------------------------- extensions
 

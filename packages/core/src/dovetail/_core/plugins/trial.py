@@ -15,7 +15,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from dovetail._core.base.errors import BackendUnavailableError
-from dovetail._core.plugins.discovery import BACKENDS, FoundPlugin
+from dovetail._core.plugins.discovery import BACKENDS, EXPORTERS, EXTENSIONS, FoundPlugin
 from dovetail._core.plugins.failures import Phase
 from dovetail._core.plugins.loading import LoadedPlugin
 from dovetail._core.plugins.manager import PluginManager
@@ -70,11 +70,14 @@ class TrialManager(PluginManager):
     def _entries(self) -> dict[str, FoundPlugin]:
         return self._only(BACKENDS, super()._entries())
 
+    def _exporter_entries(self) -> dict[str, FoundPlugin]:
+        return self._only(EXPORTERS, super()._exporter_entries())
+
     def _extension_entries(self) -> dict[str, FoundPlugin]:
-        return self._only("", super()._extension_entries())
+        return self._only(EXTENSIONS, super()._extension_entries())
 
     def _only(self, group: str, entries: dict[str, FoundPlugin]) -> dict[str, FoundPlugin]:
-        wanted = (group == BACKENDS) == (self._group == BACKENDS)
+        wanted = group == self._group
         return {name: p for name, p in entries.items() if wanted and name == self._name}
 
     @contextmanager
@@ -107,6 +110,10 @@ def try_plugin(
     """
     if manager._group == BACKENDS:
         _try_backend(manager, manager._name, report, connect)
+    elif manager._group == EXPORTERS:
+        exporter = manager.load_exporter(manager._name)
+        if exporter is not None:
+            report(exporter=asdict(exporter.info))
     else:
         _try_extension(manager, report)
     report(

@@ -20,7 +20,14 @@ from types import SimpleNamespace
 from typing import Any, Final, TypeAlias, cast
 
 from dovetail._core.base.errors import BackendUnavailableError
-from dovetail._core.plugins.discovery import BACKENDS, EXTENSIONS, FoundPlugin, PluginSource
+from dovetail._core.plugins.discovery import (
+    BACKENDS,
+    EXPORTERS,
+    EXTENSIONS,
+    FoundPlugin,
+    PluginSource,
+)
+from dovetail._core.plugins.exports import ExporterInfo
 from dovetail._core.plugins.failures import Phase, PluginFailure
 from dovetail._core.plugins.hookspecs import (
     ArrayMethods,
@@ -28,7 +35,7 @@ from dovetail._core.plugins.hookspecs import (
     LoweringRule,
     OptionValue,
 )
-from dovetail._core.plugins.loading import LoadedBackend, LoadedPlugin
+from dovetail._core.plugins.loading import LoadedBackend, LoadedExporter, LoadedPlugin
 from dovetail._core.plugins.manager import PluginManager, add_new, merged_methods
 from dovetail._core.plugins.platforms import configured_request
 from dovetail._core.plugins.process_group import ProcessGroup
@@ -395,6 +402,7 @@ class TriedPlugins(PluginManager):
         backends = self._entries()
         chosen = names if names and set(names) <= set(backends) else self.backend_names()
         wanted = {(BACKENDS, name): backends[name] for name in chosen if name in backends}
+        wanted |= {(EXPORTERS, n): plugin for n, plugin in self._exporter_entries().items()}
         wanted |= {(EXTENSIONS, n): plugin for n, plugin in self._extension_entries().items()}
         left = {key: plugin for key, plugin in wanted.items() if key not in self._trials}
         own = [
@@ -411,6 +419,15 @@ class TriedPlugins(PluginManager):
             return
         name = f"backend {found.name}"
         self._backends[found.name] = LoadedBackend(found.name, object(), name, found.origin, info)
+
+    def _load_exporter(self, found: FoundPlugin) -> None:
+        fields = self._trial(EXPORTERS, found).known.get("exporter")
+        if fields is not None:
+            info = ExporterInfo(**{**fields, "api": tuple(fields["api"])})
+            name = f"exporter {found.name}"
+            self._exporters[found.name] = LoadedExporter(
+                found.name, object(), name, found.origin, info
+            )
 
     def _import_extensions(self) -> None:
         for name, found in self._extension_entries().items():

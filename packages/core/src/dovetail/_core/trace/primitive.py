@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, ClassVar, Final, Literal, NoReturn, TypeVar, final
+from weakref import WeakSet
 
 from dovetail._core.base import caches
 from dovetail._core.base.errors import MissingRuleError
 from dovetail._core.base.registrations import importing, is_imported_again
 from dovetail._core.base.source import describe
+from dovetail._core.base.strictness import strictness
 from dovetail._core.ir.avals import ShapedArray
 from dovetail._core.ir.jaxpr import Effects, JaxprEqn, no_effects
 from dovetail._core.ir.shown_params import ShownParams
@@ -21,7 +23,7 @@ from dovetail._core.trace.divisions import (
     refuse_unruled,
     settled,
 )
-from dovetail._core.trace.state import state
+from dovetail._core.trace.state import evaluation_trace, state, use_trace
 
 #: The rules that any primitive may have, in the order in which its class defines them.
 RULES: Final = ("abstract", "reference", "jvp", "transpose", "batch", "lower")
@@ -42,6 +44,8 @@ KeyUse = Literal["moves", "derives", "consumes"]
 F = TypeVar("F", bound=Callable[..., Any])
 
 _registry: Final[dict[str, Primitive]] = {}
+# Primitives with the name of another one, which is found by it.
+_namesakes: Final[WeakSet[Primitive]] = WeakSet()
 # The namespace of the module that has defined each of them.
 _origins: Final[dict[str, Any]] = {}
 
@@ -112,15 +116,18 @@ class Primitive:
     def __init__(self) -> None:
         if not self.name:
             raise ValueError(f"{type(self).__name__} needs a name")
+        self._abstract_cache: dict[Any, Any] = {}
+        self._note_rules()
         existing, origin = _registry.get(self.name), importing()
         if existing is not None and not is_imported_again(_origins[self.name], origin):
+            if not strictness().primitives_have_names_of_their_own:
+                _namesakes.add(self)
+                return
             raise ValueError(
                 f"primitive {self.name!r} is defined twice: by "
                 f"{type(existing).__module__}.{type(existing).__name__} and by "
                 f"{type(self).__module__}.{type(self).__name__}"
             )
-        self._abstract_cache: dict[Any, Any] = {}
-        self._note_rules()
         _origins[self.name] = origin
         _registry[self.name] = self
 
@@ -136,10 +143,22 @@ class Primitive:
         #: Whether its equations can lose results or operands.
         self.has_dce = self.has_rule("dce")
 
-    @final
     def bind(self, *args: Any, **params: Any) -> Any:
         """Apply the primitive in the current trace."""
         return state.trace.process(self, args, params)
+
+    def get_bind_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """The parameters with which `bind` repeats an equation.
+
+        Args:
+            params: those of the equation.
+        """
+        return dict(params)
+
+    def impl(self, *args: Any, **params: Any) -> Any:
+        """The result on arrays, whatever is being traced."""
+        with use_trace(evaluation_trace):
+            return evaluation_trace.process(self, args, params)
 
     @final
     def rules(self) -> frozenset[str]:
@@ -153,7 +172,17 @@ class Primitive:
     def __repr__(self) -> str:
         return self.name
 
+    @property
+    def is_registered(self) -> bool:
+        """Whether it is the primitive that is known by its name."""
+        return _registry.get(self.name) is self
+
     def __reduce__(self) -> tuple[Any, ...]:
+        if not self.is_registered:
+            raise TypeError(
+                f"the primitive {self.name!r} is one of several of that name and has no other by "
+                "which another process could find it: give it a name of its own"
+            )
         return (primitive, (self.name,))
 
     def _missing(self, rule: str) -> NoReturn:
@@ -511,6 +540,12 @@ class RuntimePrimitive(Primitive):
     def has_rule(self, rule: str) -> bool:
         return rule in self._rules
 
+    def impl(self, *args: Any, **params: Any) -> Any:
+        """The result on arrays; by what evaluates it, which may take tracers too."""
+        if self.evaluate is None:
+            return super().impl(*args, **params)
+        return self.evaluate(*args, **params)
+
     def def_impl(self, function: F) -> F:
         """Set what evaluates the primitive on arrays; without it, its lowering is compiled.
 
@@ -547,7 +582,7 @@ def primitive(name: str) -> Primitive:
 
 
 def _forget_inferred() -> None:
-    for registered in _registry.values():
+    for registered in (*_registry.values(), *_namesakes):
         registered._abstract_cache.clear()
 
 

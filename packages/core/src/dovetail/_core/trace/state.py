@@ -52,6 +52,11 @@ class Trace:
 
             remember_places(self)
 
+    @property
+    def main(self) -> Trace:
+        """Itself: JAX's name for what tells one transformation from another."""
+        return self
+
     def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Apply `primitive`, or record its application."""
         raise TypeError(f"{type(self).__name__} does not say how it processes a primitive")
@@ -84,10 +89,7 @@ class Trace:
 
     def is_inside(self, trace: Trace) -> bool:
         """Whether this trace is `trace`, or began, directly or not, while that was current."""
-        outer: Trace | None = self
-        while outer is not None and outer is not trace:
-            outer = outer.parent
-        return outer is trace
+        return self is trace or (self.parent is not None and self.parent.is_inside(trace))
 
     def describe(self, tracer: Any) -> str:
         """Where one of this trace's tracers came from, for messages."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dovetail._core.base import config
+from dovetail._core.base.strictness import strictness
 from dovetail._core.basis.structural import instantiate_zeros
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.trace.state import Trace, set_jit_key, state, use_trace
@@ -29,6 +31,18 @@ class PrimalTracer(Tracer):
 
     def concrete(self) -> Any:
         return self.primal.concrete() if isinstance(self.primal, Tracer) else self.primal
+
+    def __int__(self) -> int:
+        constant = self._constant()
+        return super().__int__() if constant is None else int(constant)
+
+    def __index__(self) -> int:
+        constant = self._constant()
+        return super().__index__() if constant is None else operator.index(constant)
+
+    def _constant(self) -> Any:
+        """The value where the policy lets it be taken for a constant; otherwise None."""
+        return None if strictness().varying_values_are_unknown else self.concrete()
 
 
 class JVPTracer(PrimalTracer):

@@ -67,6 +67,9 @@ class SplitTrace(Trace):
             state.trace = self
             set_jit_key(self.key)
 
+    def is_inside(self, trace: Trace) -> bool:
+        return trace is self.recording or super().is_inside(trace)
+
     def _divide(
         self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
     ) -> list[Any]:

@@ -3,6 +3,7 @@
 `dovetail.extend` has what backends and APIs are written with.
 """
 
+from dovetail._core.api.jaxprs import Primitive as Primitive
 from dovetail._core.api.jaxprs import Token as Token
 from dovetail._core.api.jaxprs import TraceTag as TraceTag
 from dovetail._core.api.jaxprs import array_types as array_types
@@ -40,7 +41,6 @@ from dovetail._core.ir.jaxpr import Literal as Literal
 from dovetail._core.ir.jaxpr import Var as Var
 from dovetail._core.ir.jaxpr import no_effects as no_effects
 from dovetail._core.ir.walk import jaxpr_as_fun as jaxpr_as_fun
-from dovetail._core.trace.primitive import RuntimePrimitive as Primitive
 from dovetail.errors import InconclusiveDimensionOperation as InconclusiveDimensionOperation
 from dovetail.errors import JaxprTypeError as JaxprTypeError
 from dovetail.extend.core import primitives as primitives

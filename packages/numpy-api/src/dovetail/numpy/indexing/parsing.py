@@ -12,6 +12,7 @@ from dovetail import enable_x64
 from dovetail.errors import NonConcreteBooleanIndexError, NoValueError
 from dovetail.extend import dtypes
 from dovetail.extend.avals import ArrayClass, Tracer, array_conversion, as_array
+from dovetail.extend.dimensions import as_size, is_symbolic_dim, max_dim, min_dim
 from dovetail.extend.dtypes import dtype_name
 from dovetail.extend.unchecked import convert_element_type
 from dovetail.lax import stack
@@ -217,6 +218,8 @@ def _entry(entry: Any, number: int) -> Any:
                 f"an array cannot be indexed with a string, got {entry!r} at position {number} of "
                 "the index"
             )
+        if is_symbolic_dim(entry):
+            return as_array(entry)
         if hasattr(entry, "__index__"):
             return operator.index(entry)
         if not (hasattr(entry, "__array__") or array_conversion(entry) is not None):
@@ -294,6 +297,8 @@ def span_of(entry: slice, size: int, number: int) -> Span:
     """The positions that a slice selects in a dimension."""
     if type(entry.step) is int and not entry.step:
         raise ValueError(f"the step of a slice cannot be zero, got {entry} at position {number}")
+    if any(map(is_symbolic_dim, (size, entry.start, entry.stop, entry.step))):
+        return _symbolic_span(entry, size)
     try:
         start, stop, step = entry.indices(size)
     except TypeError:
@@ -315,6 +320,28 @@ def span_of(entry: slice, size: int, number: int) -> Span:
     if step < 0:
         return Span(start + (count - 1) * step, count, -step, count > 1)
     return Span(start, count, step if count > 1 else 1)
+
+
+def _symbolic_span(entry: slice, size: Any) -> Span:
+    """The positions that a slice selects, where its bounds or the size are symbolic."""
+    step = 1 if entry.step is None else operator.index(entry.step)
+    lowest, highest = (0, size) if step > 0 else (-1, size - 1)
+
+    def bound(given: Any, default: Any) -> Any:
+        if given is None:
+            return default
+        given = as_size(given)
+        if given < 0:
+            return max_dim(size + given, lowest)
+        return min_dim(given, highest)
+
+    start = bound(entry.start, lowest if step > 0 else highest)
+    stop = bound(entry.stop, highest if step > 0 else lowest)
+    width = stop - start if step > 0 else start - stop
+    count: Any = max_dim(-(-width // abs(step)), 0)
+    if step < 0:
+        return Span(start + (count - 1) * step, count, -step, True)
+    return Span(start, count, step)
 
 
 def _mask(mask: Any, shape: Shape, axis: int, number: int) -> list[Along]:

@@ -12,6 +12,7 @@ from dovetail.errors import IndexShapeError
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import Literal
 from dovetail.extend.avals import aval_of, make_aval, shape_of
+from dovetail.extend.dimensions import largest_known
 from dovetail.extend.unchecked import (
     broadcast_in_dim,
     convert_element_type,
@@ -214,7 +215,7 @@ def _of_host(value: Any) -> bool:
 
 def index_dtype(shape: Shape, values: Sequence[Any]) -> Any:
     """The dtype for computations with positions."""
-    if max(shape, default=0) > HIGHEST:
+    if largest_known(shape) > HIGHEST:
         return INT64
     for value in values:
         if type(value) is Span:

@@ -14,6 +14,7 @@ import numpy as np
 from dovetail import index_mode
 from dovetail.extend import dtypes
 from dovetail.extend.avals import ArrayClass, Tracer, aval_of, shape_of
+from dovetail.extend.dimensions import is_symbolic_dim
 from dovetail.extend.eager import compile_eager, evaluation_trace, lru_cache, trace_state
 from dovetail.extend.indexing import canonical_fill, gather_slices
 from dovetail.extend.unchecked import (
@@ -139,7 +140,7 @@ def _take_basic(x: Any, index: Index, shape: Shape) -> Any:
         else:
             assert type(item) is Span
             start = item.start
-            static = static and type(start) is int
+            static = static and (type(start) is int or is_symbolic_dim(start))
             limits.append((item.size - 1) * item.step + 1 if item.size else 0)
             steps.append(item.step)
             if item.flip:

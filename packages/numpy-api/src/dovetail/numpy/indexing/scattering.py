@@ -244,7 +244,7 @@ def update(
     if type(values) not in _SCALARS:
         values = _checked_values(values, method)
     if type(values) is int and dtypes.kind_of(x.aval.dtype) in ("i", "u"):
-        dtypes.check_fits(values, x.aval.dtype, f"x.at[...].{method}")
+        values = dtypes.fitted(values, x.aval.dtype, f"x.at[...].{method}")
         if not fits(values, dtypes.default_dtype("i")):
             values = np.asarray(values, x.aval.dtype)
     if method in _FAMILY or dtypes.kind_of(x.aval.dtype) in ("f", "c"):

@@ -228,6 +228,7 @@ def call_in_program(
     *,
     sharding: Any = None,
     partitioned: bool = False,
+    avals: tuple[Sequence[Any], Sequence[Any]] | None = None,
 ) -> list[Any]:
     """The operation that calls a callback when the program runs.
 
@@ -241,6 +242,7 @@ def call_in_program(
         effect: the side effect, None for a pure function.
         sharding: that of the device that makes the call, None for the first one.
         partitioned: whether each device makes the call, with its parts.
+        avals: types of the operands and of the results; by default those of the equation.
 
     Raises:
         NotImplementedError: the platform cannot call Python, or each device handles its part.
@@ -255,7 +257,7 @@ def call_in_program(
             f"(used at {where}); a backend or an extension can give {caller!r} a lowering"
         )
     ordered = effect is not None and effect.ordered
-    avals_in, avals_out = tuple(context.avals_in), tuple(context.avals_out)
+    avals_in, avals_out = map(tuple, avals or (context.avals_in, context.avals_out))
     device = _device_of(sharding)
     failures = None if context.partitioning is None else Failures()
     call = HostCall(caller, callback, avals_in, avals_out, ordered, where, device, failures)

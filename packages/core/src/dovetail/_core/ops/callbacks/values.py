@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
 import numpy as np
 
 from dovetail._core.base import dtypes, pytree
+from dovetail._core.base.runtime_errors import raised_by_callback
 from dovetail._core.base.source import describe
 from dovetail._core.base.typing import PyTree, Sharding
 from dovetail._core.basis.operands import as_operand
@@ -75,7 +76,13 @@ class ReturningCallback(ValueCallback):
     def evaluate(self, *args: Any, callback: FlatCallback, result_avals: Any, **params: Any) -> Any:
         """Call the function directly, outside compiled programs."""
         ordered = params.get("ordered", False)
-        return call_now(self.name, callback, args, result_avals, ordered, params["sharding"])
+        try:
+            return call_now(self.name, callback, args, result_avals, ordered, params["sharding"])
+        except Exception as error:
+            failure = raised_by_callback(error)
+            if failure is error:
+                raise
+            raise failure from None
 
     def reference(self, *args: Any, callback: FlatCallback, **params: Any) -> Any:
         return callback.called_on(args)

@@ -164,8 +164,10 @@ def constrain(x: PyTree, shardings: PyTree, argument: str, value: str) -> PyTree
             place.shard_shape(aval_of(operand).shape)
         except ShapeError as error:
             raise ShapeError(f"{value}{pytree.keystr(path)}: {error}") from None
-        if isinstance(operand, Tracer) and not hasattr(place, "spec"):
-            results.append(operand)  # a program runs on one device as a whole
+        mesh = getattr(place, "mesh", None)
+        if mesh.empty if mesh is not None else isinstance(operand, Tracer):
+            # There is nothing to divide over, or a program that runs on one device as a whole.
+            results.append(operand)
             continue
         results.append(sharding_constraint_p.bind(operand, sharding=place))
     return tree.unflatten(results)

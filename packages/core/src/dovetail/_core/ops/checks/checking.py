@@ -258,7 +258,7 @@ def error_of_user(
 
     Raises:
         TypeError: `pred` is not a scalar bool, `message` not a string, or a value not an array of
-            numbers.
+            numbers or keys.
         ValueError: the message is not a format string, or has a field without a value.
     """
     pred = as_operand(pred, caller, "pred")
@@ -273,10 +273,11 @@ def error_of_user(
     names = [f"the value{pytree.keystr(path[1:])}" for path, _ in pairs]
     values = [as_operand(v, caller, name) for (_, v), name in zip(pairs, names, strict=True)]
     for name, value in zip(names, values, strict=True):
-        if not dtypes.kind_of(aval_of(value).dtype):
+        dtype = aval_of(value).dtype
+        if not dtypes.kind_of(dtype) and not dtypes.is_extended(dtype):
             raise TypeError(
-                f"{caller}: values for the message must be arrays of numbers, and {name} is "
-                f"{aval_of(value).short_name()}"
+                f"{caller}: values for the message must be arrays of numbers or of keys, and "
+                f"{name} is {aval_of(value).short_name()}"
             )
     avals = strong_avals(values)
     failure = Failure(FailedCheckError, message, describe(), tree, avals, None, raises)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final, NoReturn
 
 import numpy as np
 
-from dovetail._core.base import pytree
+from dovetail._core.base import dtypes, pytree
 from dovetail._core.base.node_types import register_pytree_node_class
 from dovetail._core.basis.operands import make_literal
 from dovetail._core.basis.structural import batch_size, full, to_front
@@ -27,6 +27,7 @@ from dovetail._core.ops.elementwise.conversion import stop_gradient
 from dovetail._core.ops.elementwise.selection import select_n_p
 from dovetail._core.ops.indexing.dynamic_slicing import dynamic_index_in_dim
 from dovetail._core.ops.reduction.reductions import argmax
+from dovetail._core.ops.shape import creation
 from dovetail._core.trace.divisions import Labels, gathered_labels
 from dovetail._core.trace.primitive import Primitive, primitive
 from dovetail._core.trace.tracer import Tracer
@@ -104,7 +105,10 @@ class Error:
             return None
         codes = np.asarray(self._code)
         payload = {
-            slot: [np.asarray(value) for value in values] for slot, values in self._payload.items()
+            slot: [
+                value if dtypes.is_extended(value.dtype) else np.asarray(value) for value in values
+            ]
+            for slot, values in self._payload.items()
         }
         errors = {}
         for index in map(tuple, np.argwhere(failed).tolist()):
@@ -249,8 +253,14 @@ def settled(error: Error, tree: Any) -> list[Any]:
     ]
     for slot in template._payload:
         recorded = error._payload.get(slot)
-        leaves += [full(shape, 0, dtype) for shape, dtype in slot] if recorded is None else recorded
+        leaves += [_zeros(*part) for part in slot] if recorded is None else recorded
     return leaves
+
+
+def _zeros(shape: tuple[int, ...], dtype: Any) -> Any:
+    if dtypes.is_extended(dtype):
+        return creation.full(shape, np.zeros((), dtype.physical(())[1]), dtype)
+    return full(shape, 0, dtype)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dovetail._core.base import caches, pytree
+from dovetail._core.base import caches, dtypes, pytree
 
 
 class JaxRuntimeError(ValueError):
@@ -108,11 +108,13 @@ class _Shown:
     __slots__ = ("value",)
 
     def __init__(self, value: Any) -> None:
-        self.value = np.asarray(value)
+        self.value = value if dtypes.is_extended(value.dtype) else np.asarray(value)
 
     def __format__(self, specification: str) -> str:
         if not specification:
             return str(self.value)
+        if dtypes.is_extended(self.value.dtype):
+            return format(self.value, specification)
         if not self.value.ndim:
             return format(self.value.item(), specification)
 
@@ -125,7 +127,10 @@ class _Shown:
         return str(self.value)
 
     def __repr__(self) -> str:
-        return repr(self.value)
+        if dtypes.is_extended(self.value.dtype):
+            return repr(self.value)
+        text = np.array2string(self.value, separator=", ", prefix="Array(")
+        return f"Array({text}, dtype={self.value.dtype.name})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import as_operand, literal_like, make_literal
 from dovetail._core.basis.structural import reshape
 from dovetail._core.ir.avals import aval_of, shape_of
+from dovetail._core.ir.dimensions import as_size, max_dim
 from dovetail._core.ir.jaxpr import DebugInfo
 from dovetail._core.ops.control.bodies import (
     Body,
@@ -238,7 +239,7 @@ def _parts_of_pair(f: Callable[..., Any], out_tree: Any) -> list[Any]:
 def _length(xs: Operands, caller: str, length: Any = None) -> int:
     if length is not None:
         try:
-            length = operator.index(length)
+            length = as_size(length)
         except TypeError:
             if isinstance(length, Tracer):
                 raise ConcretizationTypeError(
@@ -270,7 +271,7 @@ def _length(xs: Operands, caller: str, length: Any = None) -> int:
         length = shape[0]
     if length is None:
         raise ValueError(f"{caller}: xs has no array, so length must be given")
-    return int(length)
+    return as_size(length)  # type: ignore[no-any-return]
 
 
 def _unroll(unroll: Any, length: int) -> int:
@@ -445,7 +446,7 @@ def fori_loop(
         def step(i: Any, *value: Any) -> list[Any]:
             return [add(i, literal_like(1, i)), *flat(i, *value)]
 
-        count = max(stop - start, 0)
+        count = max_dim(stop - start, 0)
         turns = 1 if unroll is None else _unroll(unroll, count)
         carry, body = stage_loop("lax.fori_loop", flat, names, carry, own=[index], turn=step)
         nothing = Operands([], None, [])
@@ -481,7 +482,7 @@ def _known(bound: Any, name: str) -> int | None:
         ValueError: it is a number that is not whole.
     """
     try:
-        return operator.index(bound)
+        return as_size(bound)  # type: ignore[no-any-return]
     except TypeError:
         try:
             number = float(bound)

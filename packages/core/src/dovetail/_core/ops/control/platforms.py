@@ -10,7 +10,8 @@ import numpy as np
 from dovetail._core.base.typing import PyTree
 from dovetail._core.hlo.platform_choice import by_platform
 from dovetail._core.ir.avals import make_aval
-from dovetail._core.ops.control.branches import Platforms, branch_of, choose
+from dovetail._core.ops.control.branches import Platforms, branch_of
+from dovetail._core.ops.control.conditionals import choose
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.transform.derived import evaluation_platform
 

@@ -20,6 +20,7 @@ from dovetail._core.basis.structural import (
     to_front,
 )
 from dovetail._core.ir.avals import ShapedArray, make_aval
+from dovetail._core.ir.dimensions import is_symbolic_dim
 from dovetail._core.ir.jaxpr import (
     ClosedJaxpr,
     Effects,
@@ -370,9 +371,10 @@ class Scan(Primitive):
             return results[: loop.num_carry], written
 
         ys = [context.constant(0, a) for a in ys_avals]
-        unroll = min(loop.unroll, loop.length)
+        symbolic = is_symbolic_dim(loop.length)
+        unroll = 1 if symbolic else min(loop.unroll, loop.length)
         turns = loop.length // unroll if unroll else 0
-        several = turns > 1
+        several = symbolic or turns > 1
 
         def position(number: Any, offset: int) -> Any:
             """The array position of a step of an iteration."""
@@ -382,7 +384,7 @@ class Scan(Primitive):
             if unroll > 1:
                 number = context.mul(number, context.constant(unroll, place), place)
             if loop.reverse:
-                last = context.constant(loop.length - 1 - offset, place)
+                last = context.integer(loop.length - 1 - offset, place)
                 return context.sub(last, number, place)
             if offset:
                 return context.add(number, context.constant(offset, place), place)
@@ -390,7 +392,7 @@ class Scan(Primitive):
 
         if several:
             count = len(carry)
-            end = context.constant(turns, place)
+            end = context.integer(turns, place)
 
             def turn(number: Any, *carried: Any) -> list[Any]:
                 state, written = list(carried[:count]), list(carried[count:])
@@ -407,7 +409,8 @@ class Scan(Primitive):
                 effects=ordered_effects(loop.jaxpr.effects),
             )
             carry, ys = carried[:count], carried[count:]
-        for done in range(turns * unroll if several else 0, loop.length):
+        left = range(0) if symbolic else range(turns * unroll if several else 0, loop.length)
+        for done in left:
             carry, ys = step(position(done // max(unroll, 1), done % max(unroll, 1)), carry, ys)
         return [*carry, *ys]
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
 from typing import Any, ParamSpec, TypeVar, overload
 
 from dovetail._core.base import dtypes, pytree
 from dovetail._core.base.flags import merge, partition
 from dovetail._core.base.typing import Array, PyTree
+from dovetail._core.base.wrapping import wraps
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr
 from dovetail._core.ir.walk import eval_jaxpr

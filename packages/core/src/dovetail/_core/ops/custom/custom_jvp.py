@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial, update_wrapper
+from functools import partial
 from typing import Any, ClassVar, Final, Generic, ParamSpec, TypeVar
 
 from dovetail._core.base import dtypes, pytree
 from dovetail._core.base.caches import Memory
 from dovetail._core.base.errors import UnexpectedTracerError
 from dovetail._core.base.flags import merge, partition
+from dovetail._core.base.wrapping import update_wrapper
 from dovetail._core.basis.elementwise import add_tangents
 from dovetail._core.basis.operands import as_result, typed_like
 from dovetail._core.basis.structural import batch_size, instantiate_zeros
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo
 from dovetail._core.ir.shown_params import ShownParams, never
+from dovetail._core.ir.walk import jaxpr_as_fun
 from dovetail._core.ops.calls.jit import RuleCall
 from dovetail._core.ops.custom.arguments import (
     HasRules,
@@ -67,6 +69,9 @@ class NamedRule:
 
     def __call__(self, *args: Any) -> Any:
         return self.rule(*args)
+
+    #: The name under which those who interpret jaxprs call functions in parameters.
+    call_wrapped = __call__
 
     def __eq__(self, other: object) -> bool:
         return self is other
@@ -171,6 +176,21 @@ class CustomJVPCall(CustomCall):
     name = "custom_jvp_call"
     primal_rule = "jvp"
     generates_nan = False
+
+    def bind(self, *args: Any, subfuns: Sequence[Any] = (), **params: Any) -> Any:
+        """Apply the primitive in the current trace.
+
+        Args:
+            *args: the operands.
+            subfuns: what `get_bind_params` has added, which says nothing new.
+            **params: the parameters.
+        """
+        return super().bind(*args, **params)
+
+    def get_bind_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """The parameters, and as `subfuns` the function and its rule, for those who inline it."""
+        function = NamedRule(params["name"], jaxpr_as_fun(params["call_jaxpr"]))
+        return {**params, "subfuns": (function, params[self.primal_rule])}
 
     def jvp(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial, update_wrapper
+from functools import partial
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -18,6 +18,7 @@ from dovetail._core.base import dtypes, pytree
 from dovetail._core.base.caches import Memory
 from dovetail._core.base.errors import UnexpectedTracerError
 from dovetail._core.base.flags import merge, partition
+from dovetail._core.base.wrapping import update_wrapper
 from dovetail._core.basis.manual_axes import match_axes
 from dovetail._core.basis.operands import as_operand, as_result
 from dovetail._core.basis.structural import batch_size, is_linear

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from functools import partial, update_wrapper
+from functools import partial
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar
 
@@ -13,6 +13,7 @@ import numpy as np
 from dovetail._core.base import config, dtypes, pytree
 from dovetail._core.base.caches import Memory
 from dovetail._core.base.flags import Flags, merge, partition
+from dovetail._core.base.wrapping import update_wrapper
 from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import batch_size, instantiate_zeros, is_linear, to_front

@@ -26,6 +26,7 @@ from dovetail._core.basis.structural import (
 )
 from dovetail._core.hlo.expressions import Expression
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
+from dovetail._core.ir.dimensions import largest_known, max_dim, min_dim
 from dovetail._core.ir.jaxpr import Literal
 from dovetail._core.ops.elementwise.arithmetic import add_p, rem_p
 from dovetail._core.ops.elementwise.comparison import lt_p
@@ -146,7 +147,7 @@ class DynamicSlice(Linear):
             x = move_dimension(x, d, 0)
             numbers = GatherDimensionNumbers(window, (), window, (0,), (0,))
             # An empty batch has no slice of size 1 to take.
-            slice_sizes = (min(shape_of(x)[0], 1), *slice_sizes)
+            slice_sizes = (min_dim(shape_of(x)[0], 1), *slice_sizes)
         return gather_slices(x, vectors, numbers, slice_sizes, mode=GatherScatterMode.CLIP), 0
 
     def lower(self, context: Builder, x: Any, *indices: Any, slice_sizes: Shape) -> Any:
@@ -329,11 +330,11 @@ def _start_indices(
                 f"lax.{function}: the start index {value} of dimension {dim} is below zero, which "
                 "allow_negative_indices=False rules out"
             )
-    default = position_dtype(max(shape, default=0))
+    default = position_dtype(largest_known(shape))
     dtype = next((v.dtype for v in values if not isinstance(v, int)), default)
     return [
         # Starts are moved into bounds in the end; these then fit every dtype.
-        make_literal(min(max(v + n if v < 0 and w else v, 0), n), dtype)
+        make_literal(min_dim(max_dim(v + n if v < 0 and w else v, 0), n), dtype)
         if isinstance(v, int)
         else _from_end(v, n, dtype)
         if w and dtypes.kind_of(dtype) == "i"

@@ -27,6 +27,7 @@ from dovetail._core.basis.structural import (
     move_dimension,
 )
 from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval, shape_of
+from dovetail._core.ir.dimensions import is_symbolic_dim, largest_known, min_dim
 from dovetail._core.ops.indexing.divisions import gather_labels
 from dovetail._core.ops.shape.dimensions import integers
 from dovetail._core.trace.divisions import Labels
@@ -232,7 +233,7 @@ def signed_indices(
     Unsigned ones too large for it become its maximum, which is out of bounds as well.
     """
     dtype = aval.dtype
-    wide = max(sizes, default=0) > np.iinfo(np.int32).max
+    wide = largest_known(sizes) > np.iinfo(np.int32).max
     target = _INT64 if wide or dtype.itemsize == 8 else _INT32
     if dtype == target:
         return indices, aval
@@ -247,7 +248,13 @@ def index_limits(
     context: Builder, aval: ShapedArray, sizes: Sequence[int], windows: Sequence[int]
 ) -> Any:
     """For each component of each index vector, the largest value in bounds."""
-    limits = np.asarray([n - w for n, w in zip(sizes, windows, strict=True)], aval.dtype)
+    most = [n - w for n, w in zip(sizes, windows, strict=True)]
+    if any(map(is_symbolic_dim, most)):
+        given = make_aval((len(most),), context.size_aval.dtype)
+        wanted = given.update(dtype=aval.dtype)
+        vector = context.convert(context.sizes(most), given, wanted)
+        return context.broadcast_in_dim(vector, aval, (aval.ndim - 1,))
+    limits = np.asarray(most, aval.dtype)
     if len(set(limits.tolist())) == 1:
         return context.constant(limits[0], aval)
     vector = context.constant(limits, make_aval(limits.shape, aval.dtype))
@@ -510,7 +517,7 @@ class Gather(Linear):
                     indices_batching,
                 )
                 # An empty batch has no slice of size 1 to take.
-                sizes = (*slice_sizes[:at], min(size, 1), *slice_sizes[at:])
+                sizes = (*slice_sizes[:at], min_dim(size, 1), *slice_sizes[at:])
         out = gather_slices(
             operand,
             indices,
@@ -543,9 +550,14 @@ class Gather(Linear):
         windows = [slice_sizes[d] for d in numbers.start_index_map]
         indices, aval = signed_indices(context, indices, aval, sizes)
         extra = context.physical_dimensions(out)
+        windows_and_data = (*slice_sizes, *extra)
+        dynamic = any(map(is_symbolic_dim, windows_and_data))
+        sizes_of_slices = (
+            {} if dynamic else {"slice_sizes": context.i64_array(windows_and_data)}
+        )
         result = context.op(
-            "stablehlo.gather",
-            [operand, indices],
+            "stablehlo.dynamic_gather" if dynamic else "stablehlo.gather",
+            [operand, indices, *([context.sizes(windows_and_data)] if dynamic else [])],
             out,
             {
                 "dimension_numbers": context.gather_dimension_numbers(
@@ -559,7 +571,7 @@ class Gather(Linear):
                     operand_batching_dims=numbers.operand_batching_dims,
                     start_indices_batching_dims=numbers.start_indices_batching_dims,
                 ),
-                "slice_sizes": context.i64_array((*slice_sizes, *extra)),
+                **sizes_of_slices,
                 "indices_are_sorted": indices_are_sorted,
             },
         )

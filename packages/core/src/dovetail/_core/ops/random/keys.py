@@ -152,6 +152,11 @@ def implementation_of(spec: Any) -> KeyImplementation:
     raise TypeError(f"a random key implementation is given by its name, got {spec!r}")
 
 
+def implementation_names() -> frozenset[str]:
+    """The names of all key implementations."""
+    return frozenset(_implementations)
+
+
 def key_dtype(spec: Any) -> KeyDType:
     """The dtype of keys of an implementation."""
     return _dtypes[implementation_of(spec).name]

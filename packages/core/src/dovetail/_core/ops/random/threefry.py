@@ -209,7 +209,7 @@ def random_bits(key: Any, bit_width: int, shape: Shape) -> Any:
     if not config.threefry_partitionable.value:
         return _bits_in_sequence(key, bit_width, shape, dtype)
     size = prod(shape)
-    if size % 2 and _DIVIDED < size <= _COUNTERS:
+    if type(size) is int and size % 2 and _DIVIDED < size <= _COUNTERS:
         # XLA:CPU is ten times slower in a loop with so much in it over an odd number of elements.
         parts = [(size - 1, 0), (1, size - 1)]
         return reshape(_join([_bits(key, dtype, (n,), start) for n, start in parts], 0), shape)

@@ -19,7 +19,8 @@ from dovetail._core.basis import structural
 from dovetail._core.basis.elementwise import add_tangents, convert_element_type, dtype_name, mul
 from dovetail._core.basis.operands import as_operand, make_literal
 from dovetail._core.basis.structural import Linear, is_linear, to_front
-from dovetail._core.ir.avals import aval_of, shape_of
+from dovetail._core.ir.avals import aval_of, make_aval, shape_of
+from dovetail._core.ir.dimensions import is_symbolic_dim
 from dovetail._core.ops.elementwise.arithmetic import add_p, div_p, sub_p
 from dovetail._core.ops.elementwise.comparison import eq_p
 from dovetail._core.ops.elementwise.complex import real
@@ -359,6 +360,8 @@ def _scan(
 ) -> list[Any]:
     shape = avals[0].shape
     size = shape[axis]
+    if is_symbolic_dim(size):
+        return _scan_by_doubling(context, values, avals, axis, combine)
     if size < 2:
         return list(values)
 
@@ -388,6 +391,47 @@ def _scan(
             for e, n, out in zip(even, later, sized(rest + 1), strict=True)
         ]
     return _interleave(context, even, odd, avals, axis)
+
+
+def _scan_by_doubling(
+    context: Builder, values: Sequence[Any], avals: Sequence[Any], axis: int, combine: Combine
+) -> list[Any]:
+    """An inclusive scan along a symbolic dimension: each element with the one 1, 2, 4, ... before.
+
+    O(n log n) applications in log2(n) steps.
+    """
+    shape = avals[0].shape
+    size = shape[axis]
+    number = context.size_aval
+    position = make_aval(shape, number.dtype)
+    places = context.iota(position, axis)
+    count, zero = context.integer(size, number), context.constant(0, number)
+
+    def turn(distance: Any, *xs: Any) -> list[Any]:
+        starts = [zero] * len(shape)
+        starts[axis] = context.sub(count, distance, number)
+        earlier = []
+        for x, aval in zip(xs, avals, strict=True):
+            twice = context.concatenate([x, x], aval.update(shape=replaced(shape, axis, 2 * size)), axis)
+            earlier.append(context.dynamic_slice(twice, aval, starts))
+        combined = combine(earlier, xs, avals)
+        wide = context.broadcast_in_dim(distance, position, ())
+        inside = context.compare(places, wide, "GE", position)
+        return [
+            context.add(distance, distance, number),
+            *(
+                context.select(inside, new, old, aval)
+                for new, old, aval in zip(combined, xs, avals, strict=True)
+            ),
+        ]
+
+    _, *results = context.while_loop(
+        [context.constant(1, number), *values],
+        [number, *avals],
+        lambda distance, *_: context.compare(distance, count, "LT", number),
+        turn,
+    )
+    return results
 
 
 def _interleave(

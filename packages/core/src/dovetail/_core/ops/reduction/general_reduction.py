@@ -280,7 +280,12 @@ def known_monoid(closed: ClosedJaxpr, start: Any, dtype: Any) -> Monoid | None:
     if monoid is None or isinstance(start, Tracer) or start.ndim:
         return None
     value = np.asarray(start.val if type(start) is Literal else start)
-    return monoid if value == monoid.neutral(dtype) else None
+    neutral = monoid.neutral(dtype)
+    if value == neutral:
+        return monoid
+    # An infinity bounds the integers and booleans as it does the floats.
+    unbounded = np.isinf(value) if value.dtype.kind == "f" else False
+    return monoid if unbounded and value == monoid.neutral(value.dtype) else None
 
 
 @overload

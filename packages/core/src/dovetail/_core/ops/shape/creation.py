@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 
 from dovetail._core.base import dtypes
+from dovetail._core.base.strictness import strictness
 from dovetail._core.base.typing import Array, ArrayLike, DTypeLike, IntLike, ShapeLike, Sharding
 from dovetail._core.basis.elementwise import convert_element_type, dtype_name
 from dovetail._core.basis.families import NoGradient
 from dovetail._core.basis.operands import as_operand, make_literal
 from dovetail._core.basis.structural import broadcast_in_dim_p
 from dovetail._core.ir.avals import aval_of, make_aval
+from dovetail._core.ir.dimensions import SymbolicDimension, set_dimension_value
 from dovetail._core.ir.jaxpr import Literal
 from dovetail._core.ops.calls.out_sharding import asked_division, placed
 from dovetail._core.ops.calls.sharding_constraint import constrain
@@ -43,7 +45,7 @@ class Iota(NoGradient):
             )
         if not 0 <= dimension < len(shape):
             raise ValueError(f"iota: there is no dimension {dimension} in the shape {shape}")
-        if dtypes.kind_of(dtype) in ("i", "u"):
+        if dtypes.kind_of(dtype) in ("i", "u") and type(shape[dimension]) is int:
             dtypes.check_holds(shape[dimension] - 1, dtype, "iota")
         return make_aval(shape, dtype)
 
@@ -65,6 +67,36 @@ class Iota(NoGradient):
 
 
 iota_p: Final = Iota()
+
+
+class DimensionAsValue(NoGradient):
+    """The value that a size has when the program is called."""
+
+    name = "dim_as_value"
+    generates_nan = False
+    no_derivative = "it has no operands"
+
+    def abstract(self, *, dim: SymbolicDimension) -> Any:
+        return make_aval((), dtypes.default_dtype("i"), True)
+
+    def batch(
+        self, args: Sequence[Any], dims: Sequence[int | None], **params: Any
+    ) -> tuple[Any, Any]:
+        return self.bind(**params), None
+
+    def lower(self, context: Builder, *, dim: SymbolicDimension) -> Any:
+        (out,) = context.avals_out
+        return context.convert(context.size(dim), context.size_aval, out)
+
+
+dim_as_value_p: Final = DimensionAsValue()
+
+
+def _value_of(dim: SymbolicDimension) -> Array:
+    return dim_as_value_p.bind(dim=dim)  # type: ignore[no-any-return]
+
+
+set_dimension_value(_value_of)
 
 
 def iota_like(dtype: Any, shape: Shape, dimension: int) -> Any:
@@ -146,8 +178,12 @@ def _converted(function: str, value: Any, dtype: Any, weak_type: bool = False) -
     """A scalar of a dtype; a host scalar stays on the host."""
     if type(value) is not Literal:
         return convert_element_type(value, dtype, weak_type)
+    number = value.val
+    is_cut = dtypes.kind_of(dtype) in ("i", "u") and not strictness().integers_fit
+    if type(number) is int and is_cut:
+        number = dtypes.fitted(number, dtype, function)
     try:
-        return make_literal(value.val, dtype, weak_type)
+        return make_literal(number, dtype, weak_type)
     except (TypeError, ValueError, OverflowError) as error:
         raise type(error)(
             f"{function}: dtype {dtype_name(dtype)} cannot hold the fill_value {value.val}"

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dovetail._core.base.errors import IndexShapeError, ShapeError, TracerIntegerConversionError
+from dovetail._core.ir.dimensions import as_size
 from dovetail._core.trace.tracer import Tracer
 
 Shape = tuple[int, ...]
@@ -28,7 +29,7 @@ def integers(values: Any, function: str, argument: str) -> tuple[int, ...]:
         ConcretizationTypeError: it holds a tracer (raised as TracerIntegerConversionError).
     """
     try:
-        return tuple(map(operator.index, values))
+        return tuple(map(as_size, values))
     except TypeError:
         if isinstance(values, Tracer):
             raise TracerIntegerConversionError(values) from None
@@ -48,7 +49,7 @@ def integer(value: Any, function: str, argument: str) -> int:
         TypeError: it is not an integer (TracerIntegerConversionError if it is a tracer).
     """
     try:
-        return operator.index(value)
+        return as_size(value)  # type: ignore[no-any-return]
     except TypeError:
         if isinstance(value, Tracer):
             raise

@@ -16,6 +16,7 @@ from dovetail._core.basis.elementwise import dtype_name
 from dovetail._core.basis.operands import as_operand, make_literal, number_of
 from dovetail._core.basis.structural import Linear, is_linear, reduce_sum, to_front
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
+from dovetail._core.ir.dimensions import as_size
 from dovetail._core.ir.jaxpr import Literal
 from dovetail._core.ops.elementwise.selection import select_n_p
 from dovetail._core.ops.shape.dimensions import canonical_dimension, integer, integers
@@ -443,7 +444,7 @@ def slice_in_dim(
 
 def _position(index: Any, size: int, argument: str) -> int:
     try:
-        i = operator.index(index)
+        i = as_size(index)
     except TypeError:
         if isinstance(index, Tracer):
             raise

@@ -12,6 +12,7 @@ from dovetail._core.basis import structural
 from dovetail._core.basis.elementwise import add_tangents, convert_element_type, dtype_name
 from dovetail._core.basis.structural import batch_size, is_linear, move_dimension, reshape
 from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval, shape_of
+from dovetail._core.ir.dimensions import is_symbolic_dim
 from dovetail._core.ops.elementwise.operands import real_dtype
 from dovetail._core.ops.shape.dimensions import without
 from dovetail._core.ops.shape.padding import Pads, dilated_size
@@ -429,13 +430,21 @@ class ConvGeneralDilated(Primitive):
             )
         numbers = params["dimension_numbers"]
         rank = len(params["window_strides"])
+        widths = [n for pair in params["padding"] for n in pair]
+        dynamic = any(map(is_symbolic_dim, widths))
+        operands, padding = [lhs, rhs], {}
+        if dynamic:
+            table = make_aval((rank, 2), context.size_aval.dtype)
+            operands.append(context.reshape(context.sizes(widths), table))
+        else:
+            padding = {"padding": context.i64_elements(np.reshape(widths, (rank, 2)))}
         return context.op(
-            "convolution",
-            [lhs, rhs],
+            "dynamic_conv" if dynamic else "convolution",
+            operands,
             out,
             {
                 "window_strides": context.i64_array(params["window_strides"]),
-                "padding": context.i64_elements(np.reshape(params["padding"], (rank, 2))),
+                **padding,
                 "lhs_dilation": context.i64_array(params["lhs_dilation"]),
                 "rhs_dilation": context.i64_array(params["rhs_dilation"]),
                 "dimension_numbers": context.conv_dimension_numbers(*numbers),

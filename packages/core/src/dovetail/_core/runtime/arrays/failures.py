@@ -11,6 +11,7 @@ from collections import OrderedDict
 from typing import Final
 
 from dovetail._core.base.locks import shared_lock
+from dovetail._core.base.runtime_errors import raised_by_callback
 
 __all__ = ["CallbackFailure", "keep", "original", "was_raised"]
 
@@ -47,7 +48,7 @@ def keep(error: BaseException) -> CallbackFailure:
 
 
 def original(error: BaseException) -> BaseException:
-    """The callback's exception if it made a program fail, else the error itself.
+    """What is raised if the exception of a callback made a program fail, else the error itself.
 
     Marks the exception as raised, since the caller is about to raise it.
     """
@@ -58,7 +59,8 @@ def original(error: BaseException) -> BaseException:
     with _lock:
         if number in _kept:
             _raised.add(number)
-        return _kept.get(number, error)
+        kept = _kept.get(number)
+    return error if kept is None else raised_by_callback(kept)
 
 
 def was_raised(error: BaseException) -> bool:

@@ -8,6 +8,7 @@ import numpy as np
 
 from dovetail._core.base import dtypes
 from dovetail._core.base.errors import NonArrayArgumentError
+from dovetail._core.base.strictness import strictness
 from dovetail._core.ir.avals import ShapedArray, as_array, make_aval, numpy_refusal
 from dovetail._core.runtime.arrays.memory import placing
 
@@ -64,7 +65,9 @@ def checked_ndarray(value: Any, what: str = "the value") -> np.ndarray[Any, Any]
         return array if array.dtype.isnative else array.astype(canonical)
     try:
         narrow: np.ndarray[Any, Any] = array.astype(canonical)
-        overflows = canonical.kind in "iu" and bool((narrow != array).any())
+        overflows = (
+            canonical.kind in "iu" and strictness().integers_fit and bool((narrow != array).any())
+        )
     except MemoryError as error:
         aval = numpy_aval(array)
         raise placing(error, f"converting {what} from {array.dtype} to", aval) from None

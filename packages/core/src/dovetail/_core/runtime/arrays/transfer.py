@@ -8,7 +8,7 @@ import numpy as np
 
 from dovetail._core.base import bindings, dtypes, pytree
 from dovetail._core.base.errors import NonArrayArgumentError
-from dovetail._core.base.memory_errors import OutOfMemoryError
+from dovetail._core.base.runtime_errors import OutOfMemoryError
 from dovetail._core.base.typing import ArrayLike, DeviceLike, PyTree
 from dovetail._core.ir.avals import (
     ShapedArray,

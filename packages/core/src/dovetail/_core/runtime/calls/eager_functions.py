@@ -160,7 +160,7 @@ class EagerFunction:
             staged.narrowed = _narrowed(staged.closed.jaxpr)
         integers = [(n, d) for n, d in staged.narrowed if type(arguments.leaves[n]) is int]
         for number, dtype in integers:
-            dtypes.check_fits(arguments.leaves[number], dtype, self.options.name)
+            dtypes.fitted(arguments.leaves[number], dtype, self.options.name)
         kinds = None if not staged.narrowed or arguments.kwargs else self._kinds(arguments.args)
         if kinds is not None:  # each positional argument is one leaf then
             self._unchecked = self._unchecked or EagerFunction(

@@ -18,12 +18,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from functools import update_wrapper
 from typing import Any, Final, NamedTuple
 
 from dovetail._core.base import caches, config, pytree
 from dovetail._core.base.bindings import JaxRuntimeError
 from dovetail._core.base.monitoring import timed
+from dovetail._core.base.wrapping import update_wrapper
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import DebugInfo
 from dovetail._core.ops.calls.jit import call

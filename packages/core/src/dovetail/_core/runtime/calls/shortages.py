@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from dovetail._core.base.bindings import get_traceback
-from dovetail._core.base.memory_errors import OutOfMemoryError
+from dovetail._core.base.runtime_errors import OutOfMemoryError
 from dovetail._core.base.source import describe
 from dovetail._core.ir.avals import outer_aval, physical_aval
 from dovetail._core.ir.jaxpr import Jaxpr

@@ -12,7 +12,7 @@ import mmap
 import os
 from typing import Final
 
-from dovetail._core.base.memory_errors import OutOfMemoryError
+from dovetail._core.base.runtime_errors import OutOfMemoryError
 from dovetail._core.base.source import describe
 
 __all__ = ["compiler_is_loaded", "reserve_for_client", "reserve_for_compiler"]

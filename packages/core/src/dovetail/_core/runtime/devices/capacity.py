@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from dovetail._core.base.bindings import JaxRuntimeError
-from dovetail._core.base.memory_errors import OutOfMemoryError
+from dovetail._core.base.runtime_errors import OutOfMemoryError
 from dovetail._core.base.source import describe
 from dovetail._core.plugins.protocols import is_pjrt
 from dovetail._core.runtime.devices import clients

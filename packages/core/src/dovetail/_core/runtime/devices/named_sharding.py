@@ -200,10 +200,7 @@ def _shown(aval: Any) -> Any:
     divided = aval.division
     if divided is not None:
         return NamedSharding(divided.mesh, divided.spec)
-    mesh = get_abstract_mesh()
-    if not mesh.explicit_axes:
-        return None
-    return NamedSharding(mesh, PartitionSpec(*[None] * aval.ndim))
+    return NamedSharding(get_abstract_mesh(), PartitionSpec(*[None] * aval.ndim))
 
 
 set_shown_sharding(_shown)

@@ -9,7 +9,7 @@ import numpy as np
 
 from dovetail._core.base import caches, dtypes
 from dovetail._core.base.errors import DeviceMismatchError, ShapeError
-from dovetail._core.base.memory_errors import OutOfMemoryError
+from dovetail._core.base.runtime_errors import OutOfMemoryError
 from dovetail._core.ir.abstract_mesh import AbstractMesh
 from dovetail._core.ir.avals import aval_of, make_aval
 from dovetail._core.ir.jaxpr import JaxprEqn, Literal

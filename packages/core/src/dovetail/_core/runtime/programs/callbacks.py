@@ -186,7 +186,7 @@ def _argument(value: Any, aval: Any, place: SingleDeviceSharding | None) -> Any:
     if place is None:
         return value
     key_dtype = aval.dtype if isinstance(aval.dtype, dtypes.ExtendedDType) else None
-    own = physical_aval(aval).update(shape=value.shape)
+    own = physical_aval(aval).update(shape=value.shape, weak_type=False)
     return wrap_value(key_dtype, buffers.put(value, own, place))
 
 

@@ -21,6 +21,8 @@ from dovetail._core.base import caches, config, monitoring
 from dovetail._core.base.bindings import JaxRuntimeError, xla_client
 from dovetail._core.base.interrupts import is_interrupt
 from dovetail._core.base.locks import shared_lock
+from dovetail._core.base.option_kinds import CompilerEffortLevel
+from dovetail._core.base.runtime_errors import CompilerOptionError
 from dovetail._core.ir.effects import host_effects
 from dovetail._core.plugins.hookspecs import CompileRequest, OptionValue
 from dovetail._core.plugins.manager import manager
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Statistics",
+    "backend_compile_and_load",
     "check_options",
     "clear",
     "compile_executable",
@@ -109,8 +112,7 @@ def log_duration(step: str, name: str, seconds: float) -> None:
 # options
 
 
-# The values of XLA's enum `EffortLevel` in xla.proto.
-_EFFORTS: Final = {"UNKNOWN": 0, "O0": 9, "O1": 19, "O2": 29, "O3": 39}
+_EFFORTS: Final = {level.name: level.value for level in CompilerEffortLevel}
 
 
 @caches.lru_cache(maxsize=256)
@@ -420,12 +422,12 @@ def _compile(
     )
     reserve_for_compiler(lowered.name)
     try:
-        executable = manager().compile(request)
+        executable = backend_compile_and_load(client, request)
         compiler_is_loaded()
         return executable if not load else _callable(executable, lowered, platform, client)
     except JaxRuntimeError as error:
         if "No such compile option" in str(error) or "compile option" in str(error).lower():
-            raise ValueError(
+            raise CompilerOptionError(
                 f"compiler_options={dict(compiler_options or {})!r}: {error}"
             ) from error
         if "RESOURCE_EXHAUSTED" in str(error):
@@ -433,6 +435,19 @@ def _compile(
                 f"The program {lowered.name} needs more memory than {device_list[0]!r} has"
             )
         raise
+
+
+def backend_compile_and_load(backend: Any, request: CompileRequest) -> Any:
+    """Have a backend compile a program.
+
+    Every program passes here but those of its pieces that the compiler asks for. The name and the
+    first argument are JAX's: tools that watch or forbid compilation replace the function.
+
+    Args:
+        backend: the client.
+        request: the program.
+    """
+    return manager().compile(request)
 
 
 def _callable(executable: Any, lowered: Any, platform: str, client: Any) -> Any:

@@ -1,0 +1,63 @@
+"""What is an error here and passes in JAX: one policy, which the alias `dovetail.as_jax` relaxes.
+
+Everything that asks the policy is listed as an attribute of it, so that this is the whole of what
+the alias changes in behaviour.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = ["Strictness", "relax", "strictness"]
+
+
+@dataclass(frozen=True, slots=True)
+class Strictness:
+    """Which mistakes are errors.
+
+    Attributes:
+        integers_fit: an integer of Python that the dtype of the array does not hold with which it
+            is combined; a number of the host that does not fit 32 bits while 64-bit types are off;
+            positions and counts that a dtype does not hold. Otherwise the upper bits are dropped.
+        comparisons_by_value: integers of Python are compared by value with arrays whose dtype does
+            not hold them. Otherwise the upper bits are dropped first.
+        varying_values_are_unknown: ``int(x)`` and the like of a value that is being differentiated.
+            Otherwise it is a constant there, without a derivative.
+        callbacks_raise_their_own: a callback that raises makes its program raise that exception.
+            Otherwise it is a `JaxRuntimeError` with its text, as it is in JAX.
+        primitives_have_names_of_their_own: a primitive under the name of another one.
+        fractions_matter: floats as the data of `fold_in`. Otherwise their fractions are dropped.
+        stricter_in_tests: what options turn on in tests that pytest runs.
+    """
+
+    integers_fit: bool = True
+    comparisons_by_value: bool = True
+    varying_values_are_unknown: bool = True
+    callbacks_raise_their_own: bool = True
+    primitives_have_names_of_their_own: bool = True
+    fractions_matter: bool = True
+    stricter_in_tests: bool = True
+
+
+_AS_JAX: Final = Strictness(
+    integers_fit=False,
+    comparisons_by_value=False,
+    varying_values_are_unknown=False,
+    callbacks_raise_their_own=False,
+    primitives_have_names_of_their_own=False,
+    fractions_matter=False,
+    stricter_in_tests=False,
+)
+_current = Strictness()
+
+
+def strictness() -> Strictness:
+    """The policy of this process."""
+    return _current
+
+
+def relax() -> None:
+    """Let pass what JAX lets pass, from here on."""
+    global _current
+    _current = _AS_JAX

@@ -1,0 +1,94 @@
+"""Calls of exported programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from dovetail._core.hlo.platform_choice import by_platform
+from dovetail._core.ir.dimension_solving import Solution, sizes_of, solve
+from dovetail._core.trace.primitive import Primitive
+
+if TYPE_CHECKING:
+    from dovetail._core.hlo.builder import Builder
+
+
+class ExportedProgram(Protocol):
+    """The parts of an exported program that calls of it need."""
+
+    fun_name: str
+    in_avals: tuple[Any, ...]
+    out_avals: tuple[Any, ...]
+    platforms: tuple[str, ...]
+    mlir_module_serialized: bytes
+    module_kept_var_idx: tuple[int, ...]
+
+    def argument_names(self) -> Sequence[str]:
+        """Names of the flat arguments, for messages."""
+
+    def platform_index(self, platform: str) -> int:
+        """The number of the platform among those of the program; a ValueError if it has none."""
+
+
+class CallExported(Primitive):
+    """The results of an exported program."""
+
+    name = "call_exported"
+    multiple_results = True
+    no_derivative = "exported programs have derivatives in reverse mode alone, by grad and vjp"
+
+    def abstract(self, *avals: Any, exported: ExportedProgram) -> Any:
+        values = solution_for(exported, avals).values
+        return [
+            out.update(shape=tuple(n if type(n) is int else n.evaluate(values) for n in out.shape))
+            if out.symbolic
+            else out
+            for out in exported.out_avals
+        ]
+
+    def lower(self, context: Builder, *values: Any, exported: ExportedProgram) -> Any:
+        kept = exported.module_kept_var_idx
+        operands = [values[i] for i in kept]
+        avals = [context.avals_in[i] for i in kept]
+        symbolic = any(aval.symbolic for aval in exported.in_avals)
+
+        def called(platform: str) -> list[Any]:
+            index = exported.platform_index(platform)
+            return context.call_artifact(
+                exported.mlir_module_serialized,
+                exported.fun_name,
+                index if len(exported.platforms) > 1 else None,
+                operands,
+                avals,
+                symbolic,
+            )
+
+        return by_platform(context, called, context.avals_out)
+
+
+call_exported_p: Final = CallExported()
+
+
+def solution_for(exported: ExportedProgram, avals: Sequence[Any]) -> Solution:
+    """The dimension variables of a program, for arguments of these avals.
+
+    Raises:
+        ValueError: the arguments do not fit.
+    """
+    names = exported.argument_names()
+    for name, expected, aval in zip(names, exported.in_avals, avals, strict=True):
+        if expected.dtype != aval.dtype:
+            raise ValueError(
+                f"{exported.fun_name} was exported for {name} of dtype {expected.dtype}, and is "
+                f"called with {aval.dtype}"
+            )
+        if expected.ndim != aval.ndim:
+            raise ValueError(
+                f"{exported.fun_name} was exported for {name} of shape {expected.shape}, and is "
+                f"called with {aval.shape}, which has another number of dimensions"
+            )
+    solution = solve(sizes_of(exported.in_avals, names, [aval.shape for aval in avals]))
+    for check in solution.checks:
+        if check.holds() is False:
+            raise ValueError(f"{exported.fun_name}: {solution.message(check)}")
+    return solution

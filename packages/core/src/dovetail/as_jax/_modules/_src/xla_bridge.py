@@ -1,0 +1,4 @@
+"""The module `jax._src.xla_bridge`."""
+
+from dovetail._core.runtime.devices.clients import _clients as _backends
+from dovetail._core.runtime.devices.clients import backend as get_backend

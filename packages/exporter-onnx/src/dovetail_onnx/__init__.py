@@ -1,0 +1,1 @@
+"""The exporter of dovetail for ONNX: `plugin` has the hooks, `converters` a rule per primitive."""

@@ -1,0 +1,208 @@
+"""The model of a program: names, declarations, and what becomes of sizes that may vary."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from typing import Any, Final
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from dovetail.extend import ExportedProgram, ExportRequest
+from dovetail_onnx.conversion import Conversion
+from dovetail_onnx.converters import CONVERTERS
+from dovetail_onnx.errors import ExportError, Refusal
+from dovetail_onnx.graph import Graph, Value, info
+from dovetail_onnx.sizes import dynamic_sizes, probes, with_dynamic_sizes
+from dovetail_onnx.types import onnx_type
+
+__all__ = ["Draft", "OnnxProgram", "drafted", "exported"]
+
+_DEFAULT_OPSET: Final = 21
+_OLDEST_OPSET: Final = 18
+_LIMIT: Final = 2**31 - 2**16
+
+
+@dataclass(frozen=True)
+class OnnxProgram(ExportedProgram):
+    """A program as an ONNX model.
+
+    Attributes:
+        model: the model, as the package onnx represents it.
+    """
+
+    model: onnx.ModelProto = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A graph with the names of what goes in and comes out.
+
+    Attributes:
+        graph: the graph.
+        inputs: values of the arguments.
+        outputs: values of the results.
+    """
+
+    graph: Graph
+    inputs: list[Value]
+    outputs: list[Value]
+
+
+def exported(request: ExportRequest) -> OnnxProgram:
+    """The program as a model.
+
+    Args:
+        request: the program.
+
+    Raises:
+        ExportError: ONNX cannot express it.
+        TypeError: an option has a value of the wrong type.
+        ValueError: an option has a wrong value.
+    """
+    opset = _opset(request.options.get("opset", _DEFAULT_OPSET))
+    inputs = _names(request, "input_names", request.input_names)
+    outputs = _names(request, "output_names", request.output_names)
+    if twice := sorted(set(inputs) & set(outputs)):
+        raise ValueError(f"an input and an output have one name: {', '.join(twice)}")
+    dynamic = dynamic_sizes(request, inputs)
+    draft = drafted(request, opset, inputs, outputs)
+    model = _model(request, draft, outputs)
+    if dynamic:
+        probed = {
+            sizes: _model(again, drafted(again, opset, inputs, outputs), outputs)
+            for sizes, again in probes(request, dynamic)
+        }
+        model = with_dynamic_sizes(request.name, dynamic, probed)
+    onnx.checker.check_model(model)
+    return OnnxProgram("onnx", model.SerializeToString(), inputs, outputs, model)
+
+
+def drafted(
+    request: ExportRequest, opset: int, inputs: Sequence[str], outputs: Sequence[str]
+) -> Draft:
+    """Convert a program.
+
+    Args:
+        request: the program.
+        opset: the version of the operators.
+        inputs: names of the inputs.
+        outputs: names of the outputs.
+
+    Raises:
+        ExportError: ONNX cannot express it.
+    """
+    graph = Graph(opset, {*inputs, *outputs})
+    avals = request.jaxpr.in_avals
+    for name, aval in zip(request.input_names, avals, strict=True):
+        try:
+            onnx_type(aval.dtype)
+        except Refusal as refusal:
+            raise ExportError(
+                f"{request.name} cannot be written as an ONNX model: its argument {name}: {refusal}"
+            ) from None
+    values = [Value(n, a.dtype, tuple(a.shape)) for n, a in zip(inputs, avals, strict=True)]
+    conversion = Conversion(graph, CONVERTERS)
+    results = conversion.convert(request.jaxpr, values)
+    conversion.check(request.name)
+    return Draft(graph, values, results)
+
+
+def _model(request: ExportRequest, draft: Draft, names: Sequence[str]) -> onnx.ModelProto:
+    graph = draft.graph
+    for value, name in zip(draft.outputs, names, strict=True):
+        graph.block.nodes.append(helper.make_node("Identity", [value.name], [name]))
+    outputs = [
+        Value(name, value.dtype, value.shape)
+        for name, value in zip(names, draft.outputs, strict=True)
+    ]
+    nodes = _needed(graph.block.nodes, names)
+    used = {name for node in nodes for name in _read(node)}
+    size = sum(array.nbytes for name, array in graph.initializers.items() if name in used)
+    if size > _LIMIT:
+        raise ExportError(
+            f"{request.name} has constants of {size / 2**30:.1f} GiB, and an ONNX model holds 2 "
+            "GiB: pass parameters as arguments, and they become inputs of the model"
+        )
+    made = helper.make_graph(
+        nodes,
+        re.sub(r"\W", "_", request.name) or "program",
+        list(map(info, draft.inputs)),
+        list(map(info, outputs)),
+        graph.tensors(used),
+    )
+    opsets = [helper.make_opsetid("", graph.opset)]
+    return helper.make_model(
+        made,
+        opset_imports=opsets,
+        ir_version=helper.find_min_ir_version_for(opsets),
+        producer_name="dovetail",
+        producer_version=version("dovetail-onnx"),
+    )
+
+
+def _needed(nodes: Sequence[onnx.NodeProto], results: Iterable[str]) -> list[onnx.NodeProto]:
+    """The operators on which results depend."""
+    wanted, kept = set(results), []
+    for node in reversed(nodes):
+        if not wanted.isdisjoint(node.output):
+            kept.append(node)
+            wanted.update(_read(node))
+    return kept[::-1]
+
+
+def _read(node: onnx.NodeProto) -> Iterable[str]:
+    """The names of the values that an operator reads, those in its bodies too."""
+    yield from node.input
+    for attribute in node.attribute:
+        for inner in attribute.g.node:
+            yield from _read(inner)
+        if attribute.type == onnx.AttributeProto.GRAPH:
+            yield from (output.name for output in attribute.g.output)
+
+
+# ------------------------------------------------------------------------------------- options
+
+
+def _opset(opset: Any) -> int:
+    newest = onnx.defs.onnx_opset_version()
+    if isinstance(opset, bool) or not isinstance(opset, (int, np.integer)):
+        raise TypeError(f"opset must be an integer, got {opset!r:.80}")
+    if not _OLDEST_OPSET <= opset <= newest:
+        raise ValueError(
+            f"opset={opset}: from {_OLDEST_OPSET} to {newest}, the newest that the installed onnx "
+            "knows"
+        )
+    return int(opset)
+
+
+def _names(request: ExportRequest, option: str, defaults: Sequence[str]) -> tuple[str, ...]:
+    """Names of inputs or outputs: the user's, or such as ``params.w`` for ``params['w']``."""
+    given = request.options.get(option)
+    if given is None:
+        return _distinct([re.sub(r"\['?(.*?)'?\]", r".\1", name) for name in defaults])
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise TypeError(f"{option} must be a list of names, got {given!r:.80}")
+    if not all(isinstance(name, str) and name for name in given):
+        raise TypeError(f"{option} must be names, got {list(given)!r:.200}")
+    if len(given) != len(defaults):
+        raise ValueError(
+            f"{option} has {len(given)} names for {len(defaults)}: {', '.join(defaults)}"
+        )
+    if len(set(given)) != len(given):
+        raise ValueError(f"{option} has a name twice: {', '.join(given)}")
+    return tuple(given)
+
+
+def _distinct(names: Sequence[str]) -> tuple[str, ...]:
+    """Names, with a number behind those that another one is equal to."""
+    made: dict[str, None] = {}
+    for name in names:
+        candidates = (f"{name}.{number}" if number else name for number in itertools.count())
+        made[next(candidate for candidate in candidates if candidate not in made)] = None
+    return tuple(made)

@@ -1,0 +1,9 @@
+"""Sparse arrays: what is not stored is zero.
+
+Every name is loaded on first use.
+"""
+
+from dovetail.extend import lazy_names
+
+__getattr__, __dir__ = lazy_names(__name__)
+del lazy_names

@@ -1,0 +1,160 @@
+"""Every primitive that has a converter, run by onnxruntime, against its reference in NumPy.
+
+The samples are those of the conformance kit, with its tolerances: special values among them, empty
+arrays, numbers that overflow.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+import numpy as np
+import onnxruntime
+import pytest
+
+import dovetail as dt
+from dovetail import exporters, lax
+from dovetail.testing.numerics import difference
+from dovetail.testing.sample import Sample
+from dovetail.testing.samples import all_samples, defined_primitives
+from dovetail_onnx.converters import CONVERTERS
+from dovetail_onnx.errors import ExportError
+
+pytestmark = pytest.mark.tables
+
+REFUSED: Final[Mapping[str, str]] = {
+    "bitcast_convert_type": "pass opset=26|of another size",
+    "erf_inv": "in 32 bits",
+    "erf_inv_fast": "in 32 bits",
+    "erfc": "in 32 bits",
+    "mulhi": "no integers of 128 bits",
+    "nextafter": "no next floating-point number",
+    "philox4x32": "no random keys",
+    "reduce_precision": "no type of . and . bits",
+    "rng_bit_generator": "no random keys",
+}
+"""What a refusal says, by primitive; any primitive may refuse complex numbers and keys."""
+
+NO_KERNEL: Final = frozenset(
+    {
+        *("acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cosh", "erf", "sinh"),
+        "tan",
+    }
+)
+"""Operators that ONNX has in 64 bits, and onnxruntime on a CPU has not."""
+
+OF_SIGNED_NAN: Final = frozenset({"eq_to", "le_to", "lt_to", "top_k"})
+"""In their order a NaN with a sign comes first; models take it for one without."""
+
+TOLERANCE: Final[Mapping[str, float]] = {"erfc": 16, "sin": 8}
+"""Errors of a formula or of onnxruntime's approximations, in units in the last place."""
+
+ABSOLUTE: Final[Mapping[str, float]] = {"logistic": 2}
+"""The same in units of the dtype's epsilon."""
+
+NAMES: Final = sorted(set(all_samples()) & set(CONVERTERS) - {"dce_sink"})
+
+
+def taken(name: str) -> Iterator[Sample]:
+    """The samples of a primitive whose arguments NumPy can hand to onnxruntime."""
+    for sample in all_samples()[name]:
+        dtypes = [x.dtype for x in sample.arrays()]
+        odd = any((d.kind == "V" and d.name != "bfloat16") or d.kind == "c" for d in dtypes)
+        narrow = any(re.match(r"float8|u?int[24]$", d.name) for d in dtypes)
+        if sample.raises is None and not odd and not narrow:
+            yield sample
+
+
+def wide(x: Any) -> Any:
+    """A value as NumPy knows it: bfloat16 in 32 bits."""
+    return lax.convert_element_type(x, np.float32) if x.dtype.name == "bfloat16" else x
+
+
+def program_of(name: str, sample: Sample) -> Any:
+    """The model of one sample."""
+    primitive = defined_primitives()[name]
+    dtypes = [x.dtype for x in sample.arrays()]
+
+    def apply(*args: Any) -> list[Any]:
+        given = [
+            lax.convert_element_type(x, d) if d.name == "bfloat16" else x
+            for x, d in zip(args, dtypes, strict=True)
+        ]
+        found = primitive.bind(*given, **sample.params)
+        return list(map(wide, found if primitive.multiple_results else [found]))
+
+    return exporters.export("onnx", apply, *map(numpy_of, sample.arrays()))
+
+
+def numpy_of(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """An argument as NumPy knows it."""
+    return x.astype(np.float32) if x.dtype.name == "bfloat16" else x
+
+
+def has_signed_nan(sample: Sample) -> bool:
+    """Whether an argument has a NaN with a sign."""
+    floats = [x.astype(np.float64) for x in sample.arrays() if x.dtype.kind in "fV"]
+    return any((np.isnan(x) & np.signbit(x)).any() for x in floats)
+
+
+def wrong(name: str, sample: Sample, outputs: Callable[..., list[Any]]) -> str:
+    """What is wrong with one sample, in words; an empty string if nothing is."""
+    primitive = defined_primitives()[name]
+    try:
+        program = program_of(name, sample)
+    except ExportError as error:
+        text = str(error)
+        expected = REFUSED.get(name, "$^")
+        return "" if re.search(f"{expected}|complex|random keys", text) else text
+    try:
+        got = outputs(program, [numpy_of(x) for x in sample.arrays()])
+    except onnxruntime.capi.onnxruntime_pybind11_state.NotImplemented as error:
+        wide_floats = any(x.dtype == np.float64 for x in sample.arrays())
+        return "" if name in NO_KERNEL and wide_floats else str(error)
+    if name in OF_SIGNED_NAN and has_signed_nan(sample):
+        return ""
+    with np.errstate(all="ignore"):
+        found = primitive.reference(*sample.arrays(), **sample.params)
+    want = [np.asarray(x) for x in (found if primitive.multiple_results else [found])]
+    got = [np.asarray(x).astype(w.dtype) for x, w in zip(got, want, strict=True)]
+    # onnxruntime's `Where` adds what it chooses to zeros, so that -0.0 becomes 0.0.
+    signed = sample.signed_zeros and all(n.op_type != "Where" for n in program.model.graph.node)
+    tolerance = max(sample.tolerance, TOLERANCE.get(name, 0))
+    absolute = max(sample.absolute, ABSOLUTE.get(name, 0))
+    words = [
+        difference(x, y, tolerance, absolute, signed)
+        for x, y in zip(sample.observed(got), sample.observed(want), strict=True)
+    ]
+    return "; ".join(filter(None, words))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_primitive(name: str, outputs: Callable[..., list[Any]]) -> None:
+    with dt.enable_x64(True), np.errstate(all="ignore"):
+        samples = list(taken(name))
+        failures = [f"{s}: {text}" for s in samples if (text := wrong(name, s, outputs))]
+    assert not failures, "\n".join(failures)
+
+
+def test_most_primitives_with_samples_have_a_converter() -> None:
+    """All that networks are made of: what is left are special functions, matrices and keys."""
+    without = set(all_samples()) - set(CONVERTERS)
+    families = re.compile(
+        r"bessel|beta|cholesky|eig|gamma|geq|hessenberg|householder|igamma|lu|ormqr|qdwh|qr|"
+        r"ragged_dot|random_|regularized|scaled_dot|schur|select_and_|svd|tri|digamma|zeta"
+    )
+    assert not {name for name in without if not families.search(name)}
+
+
+@pytest.mark.parametrize("name", sorted(REFUSED))
+def test_every_expected_refusal_happens(name: str) -> None:
+    with dt.enable_x64(True):
+        texts = []
+        for sample in taken(name):
+            try:
+                program_of(name, sample)
+            except ExportError as error:
+                texts.append(str(error))
+    assert any(re.search(REFUSED[name], text) for text in texts)
