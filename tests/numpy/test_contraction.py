@@ -235,6 +235,21 @@ def test_dots_that_are_summed_over(
         np.testing.assert_allclose(jnp.einsum(subscripts, *values, **options), expected, 1e-5)
 
 
+def test_einsum_multiplies_with_a_given_function() -> None:
+    calls = []
+
+    def doubled(x: Any, y: Any, numbers: Any, precision: Any, **options: Any) -> Any:
+        calls.append((numbers, precision, options))
+        return 2 * dt.lax.dot_general(x, y, numbers, precision, **options)
+
+    x, y, z = rand(2, 3), rand(3, 4), rand(4, 5)
+    result = jnp.einsum("ij,jk,kl", x, y, z, precision="highest", _dot_general=doubled)
+    np.testing.assert_allclose(np.asarray(result), 4 * (x @ y @ z), rtol=1e-5)
+    pairs, batch = (((1,), (0,)), ((), ()))
+    options = {"preferred_element_type": np.dtype("float32")}
+    assert calls == [((pairs, batch), "highest", options)] * 2
+
+
 def test_einsum_details() -> None:
     x, y = rand(2, 3), rand(3, 4)
     np.testing.assert_allclose(np.asarray(jnp.einsum(x, [0, 1], y, [1, 2])), x @ y, rtol=1e-5)

@@ -156,6 +156,21 @@ class TestCotangents:
         assert tuple(float(g) for g in found) == expected
         assert all(g.dtype == np.float32 for g in found)
 
+    @pytest.mark.parametrize("wrap", [lambda f: f, dt.jit])
+    @pytest.mark.parametrize("zeros", [None, 0.0])
+    def test_a_rule_runs_though_the_next_one_says_zeros(self, zeros: Any, wrap: Any) -> None:
+        # Rules that hand on what is no derivative, such as statistics for the next step.
+        scaled = make(
+            lambda x, state: 2.0 * x, lambda x, state: (2.0 * x, x), lambda x, ct: (2.0 * ct, x)
+        )
+        first = make(lambda x, y: x + y, lambda x, y: (x + y, None), lambda kept, ct: (ct, zeros))
+        loss = lambda x, state: first(x, jnp.sin(scaled(x, state)))
+        found = wrap(dt.grad(loss, (0, 1)))(3.0, 0.0)
+        assert tuple(map(float, found)) == (1.0, 3.0)
+        # A rule is not run for results that nothing uses.
+        unused = lambda x, state: (scaled(x, state), x)[1]
+        assert tuple(map(float, wrap(dt.grad(unused, (0, 1)))(3.0, 0.0))) == (1.0, 0.0)
+
     @pytest.mark.parametrize("ct", [None, np.zeros((), dt.float0), 5, 5.0, jnp.ones(7)])
     def test_those_of_integers_say_nothing(self, ct: Any) -> None:
         f = make(lambda x, n: x * n, lambda x, n: (x * n, n), lambda n, c: (c * n, ct))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from dovetail.numpy.shapes import permuted, reshaped
 from dovetail.typing import Array, ArrayLike, DTypeLike, Sharding
 
 Steps = tuple[tuple[tuple[int, ...], str], ...]
+Multiply = Callable[..., Any]
 
 
 def einsum(
@@ -39,6 +40,7 @@ def einsum(
     optimize: bool | str | Sequence[Any] = "auto",
     precision: lax.PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
+    _dot_general: Callable[..., Array] = lax.dot_general,
     out_sharding: Sharding | None = None,
 ) -> Array:
     """Evaluate a sum of products of arrays in Einstein notation.
@@ -57,6 +59,7 @@ def einsum(
             "greedy", or a path; False or None multiplies from left to right.
         precision: accuracy of the products: None, "default", "high", "highest", or a pair of them.
         preferred_element_type: dtype of the result, in which the products are summed.
+        _dot_general: what multiplies two operands, called as `lax.dot_general` is.
         out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
             mesh, or a `NamedSharding`.
 
@@ -80,7 +83,20 @@ def einsum(
     target = requested_dtype("einsum", preferred_element_type)
     inputs, output = _terms(text, shapes)
     steps = _plan(inputs, output, shapes, path)
-    return _einsum(tuple(values), inputs, output, steps, precision, target, out_sharding)
+    if _dot_general is lax.dot_general:
+        return _einsum(tuple(values), inputs, output, steps, precision, target, out_sharding)
+
+    def multiply(
+        x: Any, y: Any, contracting: Any, batch: Any, precision: Any, out: Any, wanted: Any
+    ) -> Any:
+        dtype = aval_of(x).dtype if out is None else out
+        options = {} if wanted is None else {"out_sharding": wanted}
+        numbers = (contracting, batch)
+        return _dot_general(x, y, numbers, precision, preferred_element_type=dtype, **options)
+
+    return _evaluated(
+        tuple(values), inputs, output, steps, precision, target, out_sharding, multiply
+    )
 
 
 def einsum_path(
@@ -254,11 +270,24 @@ def _einsum(
     target: Any,
     out_sharding: Any,
 ) -> Any:
+    return _evaluated(operands, inputs, output, steps, precision, target, out_sharding, contracted)
+
+
+def _evaluated(
+    operands: Sequence[Any],
+    inputs: tuple[str, ...],
+    output: str,
+    steps: Steps,
+    precision: Any,
+    target: Any,
+    out_sharding: Any,
+    multiply: Multiply,
+) -> Any:
     wanted = asked_division("einsum", out_sharding, len(output))
     return divided(
         "einsum",
         out_sharding,
-        lambda: _summed(operands, inputs, output, steps, precision, target, wanted),
+        lambda: _summed(operands, inputs, output, steps, precision, target, wanted, multiply),
     )
 
 
@@ -270,6 +299,7 @@ def _summed(
     precision: Any,
     target: Any,
     wanted: Any,
+    multiply: Multiply,
 ) -> Any:
     """The products and sums of all steps; the last product is divided over devices as wanted."""
     values = [value(v) for v in (same_dtype if target is None else combined)(operands)]
@@ -297,6 +327,7 @@ def _summed(
                 precision,
                 target,
                 wanted if last and not values else None,
+                multiply,
             )
         if len(chosen) == 1:
             x, term = _alone(x, term, set(result), sizes)
@@ -350,6 +381,7 @@ def _product(
     precision: Any,
     target: Any,
     wanted: Any,
+    multiply: Multiply,
 ) -> tuple[Any, str]:
     """The product of two operands, summed over the letters missing from the result."""
     needed = set(result)
@@ -369,7 +401,7 @@ def _product(
     ]
     free = [c for c in left if c not in shared] + [c for c in right if c not in shared]
     letters = "".join(batch + free)
-    out = contracted(
+    out = multiply(
         x,
         y,
         (numbers[0][0], numbers[1][0]),

@@ -111,7 +111,9 @@ async def async_deserialize(
     wanted_shape = global_shape if global_shape is not None else getattr(in_type, "shape", None)
     shape = tuple(store.shape if wanted_shape is None else wanted_shape)
     wanted_dtype = dtype if dtype is not None else getattr(in_type, "dtype", None)
-    kept = dtypes.canonicalize_dtype(store.dtype.numpy_dtype if wanted_dtype is None else wanted_dtype)
+    kept = dtypes.canonicalize_dtype(
+        store.dtype.numpy_dtype if wanted_dtype is None else wanted_dtype
+    )
 
     def read(index: tuple[slice, ...]) -> Any:
         bounds = [part.indices(size)[:2] for part, size in zip(index, shape, strict=True)]

@@ -42,13 +42,13 @@ class HiPspec:
     """How a value that is not an array is divided over a mesh."""
 
 
-class aval_method(NamedTuple):  # noqa: N801: JAX's name
+class aval_method(NamedTuple):  # JAX writes it so
     """Marks a function in a type's class as a method of its tracers."""
 
     fun: Callable[..., Any]
 
 
-class aval_property(NamedTuple):  # noqa: N801: JAX's name
+class aval_property(NamedTuple):  # JAX writes it so
     """Marks a function in a type's class as a property of its tracers."""
 
     fget: Callable[..., Any]
@@ -95,9 +95,7 @@ def register_hitype(val_cls: type, typeof_fn: Callable[[Any], HiType]) -> None:
         typeof_fn: maps a value to its type.
     """
     _types[val_cls] = typeof_fn
-    forbid_as_array(
-        val_cls, lambda value: f"a {val_cls.__name__}, and {_WHY}", convertible=True
-    )
+    forbid_as_array(val_cls, lambda value: f"a {val_cls.__name__}, and {_WHY}", convertible=True)
 
 
 def typeof(x: Any) -> Any:

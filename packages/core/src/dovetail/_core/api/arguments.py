@@ -195,11 +195,9 @@ def promoted_pair(function: str, x: Any, y: Any) -> tuple[Array, Array]:
 
     This runs for every traced operation, so the common cases come first.
     """
-    try:
-        a, b = x.aval, y.aval
-    except AttributeError:
-        a = getattr(x, "aval", None)
-        b = getattr(y, "aval", None)
+    a: Any = x.aval if isinstance(x, ArrayClass) else None
+    b: Any = y.aval if isinstance(y, ArrayClass) else None
+    if a is None or b is None:
         kind = _SCALAR_KINDS.get(type(y))
         if kind is not None and a is not None and not a.weak_type:
             mine = dtypes.kind_of(a.dtype)

@@ -401,8 +401,8 @@ def is_array_like(x: Any) -> bool:
         return not numpy_refusal(x, "")
     if type(x) in _of_type:
         return type(x) not in _foreign
-    aval = getattr(x, "aval", None)
-    if isinstance(aval, AbstractValue):
+    # An object that hands on the attributes of an array that it wraps converts itself.
+    if hasattr(type(x), "aval") and isinstance(x.aval, AbstractValue):
         return not isinstance(x, AbstractValue) and type(x) not in _foreign
     return isinstance(x, (bool, int, float, complex))
 

@@ -63,6 +63,8 @@ class Primitive:
             instantiated.
         transposes_partly: whether `transpose` gets `Unwanted` for operands whose cotangents are not
             needed, to save the work for them.
+        transposes_zeros: whether `transpose` is called, too, where all cotangents are zeros that
+            such a rule has said.
         has_effects: whether `effects` must be called.
         calls_host: whether it calls Python; its method `evaluate` does so where a program is
             evaluated equation by equation.
@@ -97,6 +99,7 @@ class Primitive:
     multiple_results: ClassVar[bool] = False
     accepts_zeros: ClassVar[bool] = False
     transposes_partly: ClassVar[bool] = False
+    transposes_zeros: ClassVar[bool] = False
     has_effects: ClassVar[bool] = False
     calls_host: ClassVar[bool] = False
     no_derivative: ClassVar[str] = ""

@@ -98,6 +98,7 @@ def _transpose_jaxpr(
         backward.append(eqn)
 
     accumulated: dict[Var, Any] = {}
+    zeros: set[Var] = set()  # variables for which a rule has said so
 
     def accumulate(var: Any, cotangent: Any) -> None:
         if cotangent is None or type(cotangent) is Zero:
@@ -115,7 +116,11 @@ def _transpose_jaxpr(
         primitive = eqn.primitive
         out_cotangents = [accumulated.pop(v, None) for v in eqn.outvars]
         if all(ct is None for ct in out_cotangents):
-            continue
+            if zeros.isdisjoint(eqn.outvars):
+                continue
+            if not primitive.transposes_zeros:
+                zeros.update(v for v in eqn.invars if type(v) is not Literal and v in wanted_vars)
+                continue
         args = [
             v if type(v) is Literal else v.aval if v in linear_vars else values[v]  # type: ignore[index]
             for v in eqn.invars
@@ -148,6 +153,8 @@ def _transpose_jaxpr(
         for var, result in zip(eqn.invars, results, strict=True):
             if type(var) is not Literal and var in wanted_vars:
                 accumulate(var, result)
+                if primitive.transposes_zeros and type(result) is Zero:
+                    zeros.add(var)
 
     return [accumulated[v] if v in accumulated else Zero(aval_of(v)) for v in parameters]
 

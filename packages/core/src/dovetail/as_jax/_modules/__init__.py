@@ -2,6 +2,7 @@
 
 from dovetail._core.alias.activation import version as _version
 from dovetail._core.alias.high_level_types import typeof as typeof
+from dovetail._core.alias.unmapped_types import vmap as vmap
 
 __version__ = _version()
 __version_info__ = tuple(int(part) for part in __version__.split(".") if part.isdigit())

@@ -37,7 +37,7 @@ from dovetail.numpy.compiled import plain
 
 _KINDS: Final = "biufc"
 _SCALAR_RANK: Final[dict[Any, int]] = {bool: 0, int: 1, float: 3, complex: 4}
-_HOST: Final = (bool, int, float, complex, np.ndarray, np.generic)
+_HOST: Final = (ArrayClass, bool, int, float, complex, np.ndarray, np.generic)
 
 
 def _rank(dtype: Any) -> int:
@@ -104,9 +104,9 @@ def _binary(
             if _is_operand(other):
                 return function(self, other)
             return unsupported_operands(name, (other,))
-        if a is b and direct(a.dtype):
+        if a is b and isinstance(other, ArrayClass) and direct(a.dtype):
             return bind(self, other)  # type: ignore[misc]
-        return function(self, other)
+        return function(self, other) if _is_operand(other) else unsupported_operands(name, (other,))
 
     def reflected(self: Any, other: Any) -> Any:
         if type(other) in _SCALAR_RANK:
@@ -115,7 +115,7 @@ def _binary(
                 if number is not None:
                     return bind(number, self)  # type: ignore[misc]
             return function(other, self)
-        if isinstance(other, ArrayClass) or _is_operand(other):
+        if _is_operand(other):
             return function(other, self)
         return unsupported_operands(f"r{name}", (other,))
 
@@ -127,7 +127,13 @@ def _binary(
 
 
 def _is_operand(other: Any) -> bool:
-    return isinstance(other, _HOST) or hasattr(other, "aval") or array_conversion(other) is not None
+    # Objects that hand on the attributes of an array that they wrap have an aval, and their types
+    # have none.
+    return (
+        isinstance(other, _HOST)
+        or hasattr(type(other), "aval")
+        or array_conversion(other) is not None
+    )
 
 
 def _power(x: Any, y: Any) -> Any:

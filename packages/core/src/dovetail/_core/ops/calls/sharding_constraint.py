@@ -10,6 +10,7 @@ from dovetail._core.base.errors import ShapeError
 from dovetail._core.base.typing import PyTree
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import Same
+from dovetail._core.ir.abstract_mesh import AbstractMesh
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.partition_spec import PartitionSpec, axes_of
 from dovetail._core.ops.calls import placement
@@ -169,8 +170,21 @@ def constrain(x: PyTree, shardings: PyTree, argument: str, value: str) -> PyTree
             # There is nothing to divide over, or a program that runs on one device as a whole.
             results.append(operand)
             continue
+        if isinstance(mesh, AbstractMesh) and not isinstance(operand, Tracer):
+            place = _with_devices_of(operand, place, argument)
         results.append(sharding_constraint_p.bind(operand, sharding=place))
     return tree.unflatten(results)
+
+
+def _with_devices_of(array: Any, sharding: Any, argument: str) -> Any:
+    """A sharding over a mesh without devices, over those of an array."""
+    mesh = getattr(getattr(array, "sharding", None), "mesh", None)
+    if mesh is None or mesh.abstract_mesh != sharding.mesh:
+        raise ValueError(
+            f"{argument} is {sharding}, whose mesh has no devices, and neither the current mesh "
+            "nor that of the array has these axes: set one with dovetail.set_mesh(mesh)"
+        )
+    return sharding.update(mesh=mesh)
 
 
 def _check_axes(sharding: Any, argument: str) -> None:

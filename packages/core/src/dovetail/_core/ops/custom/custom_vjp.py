@@ -78,6 +78,8 @@ class CustomLinear(Primitive):
     name = "custom_lin"
     multiple_results = True
     accepts_zeros = True
+    # A rule may say more than what is proportional to cotangents: maxima for the next step, say.
+    transposes_zeros = True
     generates_nan = False
     # Tangents vary as the results do, and are divided as they are.
     types_axes = True

@@ -210,12 +210,19 @@ def over_current_mesh(place: Any, what: str) -> Any:
     """The sharding over the current mesh that a bare specification stands for.
 
     Args:
-        place: the specification; anything else is returned unchanged.
+        place: the specification, or a sharding over the axes of the current mesh without its
+            devices; anything else is returned unchanged.
         what: a phrase for it, for messages.
 
     Raises:
         ValueError: there is no current mesh, or it lacks an axis.
     """
+    if isinstance(place, NamedSharding):
+        current = current_mesh()
+        without_devices = isinstance(place.mesh, AbstractMesh)
+        if without_devices and isinstance(current, Mesh) and current.abstract_mesh == place.mesh:
+            return NamedSharding(current, place.spec, memory_kind=place.memory_kind)
+        return place
     if not isinstance(place, PartitionSpec):
         return place
     mesh = current_mesh()

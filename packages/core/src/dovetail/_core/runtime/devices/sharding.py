@@ -30,6 +30,8 @@ class Sharding(ABC):
     device_set: frozenset[Any]
     """The devices that hold a part of the array."""
 
+    _internal_device_list: Any
+
     @property
     def num_devices(self) -> int:
         """The number of devices that hold a part of the array."""
@@ -74,6 +76,16 @@ class Sharding(ABC):
     def _division(self, ndim: int) -> Division | None:
         """What the type of an array of the given rank says of it."""
         return None
+
+    # Names that libraries for checkpoints read.
+
+    @property
+    def _device_assignment(self) -> tuple[Any, ...]:
+        return tuple(self._internal_device_list)
+
+    @property
+    def _addressable_device_assignment(self) -> tuple[Any, ...]:
+        return tuple(filter(clients.is_addressable, self._device_assignment))
 
     # What a program asks of the place where it runs: see `Placement`.
 
