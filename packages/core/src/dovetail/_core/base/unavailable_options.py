@@ -5,13 +5,20 @@ Their defaults can be read and set, since programs for JAX do that; every other 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
 from dovetail._core.base.option_kinds import Bool
 
-__all__ = ["UNAVAILABLE", "Unavailable"]
+__all__ = [
+    "UNAVAILABLE",
+    "FixedOption",
+    "Unavailable",
+    "jax2tf_associative_scan_reductions",
+    "remove_size_one_mesh_axis_from_type",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,3 +233,49 @@ _JAX2TF: Final[Mapping[str, Any]] = {
 
 UNAVAILABLE: Final[Mapping[str, Unavailable]] = _table()
 """The options by name, without a prefix."""
+
+
+class FixedOption:
+    """An option that there is not, as an object whose scope JAX's programs may enter.
+
+    Args:
+        name: its name.
+    """
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @property
+    def value(self) -> Any:
+        """The value that it always has."""
+        return UNAVAILABLE[self.name].default
+
+    def __call__(self, new_val: Any = True) -> AbstractContextManager[None]:
+        """A scope, in which the option has the value that it always has; also a decorator.
+
+        Args:
+            new_val: the value.
+
+        Raises:
+            NotImplementedError: it is another one.
+        """
+        option = UNAVAILABLE[self.name]
+        if not option.accepts(new_val):
+            raise NotImplementedError(
+                f"the option {self.name!r} cannot be set to {new_val!r}: {option.reason}"
+            )
+        return _unchanged()
+
+    def __repr__(self) -> str:
+        return f"<option {self.name} = {self.value!r}>"
+
+
+@contextmanager
+def _unchanged() -> Iterator[None]:
+    yield
+
+
+jax2tf_associative_scan_reductions: Final = FixedOption("jax2tf_associative_scan_reductions")
+remove_size_one_mesh_axis_from_type: Final = FixedOption("remove_size_one_mesh_axis_from_type")
