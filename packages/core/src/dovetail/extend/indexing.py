@@ -1,5 +1,6 @@
 """Helpers for gathers and scatters, for operands that have been checked."""
 
+from dovetail._core.base.config import check_static_indices as check_static_indices
 from dovetail._core.ir.index_slices import Slice as Slice
 from dovetail._core.ops.indexing.gather import canonical_fill as canonical_fill
 from dovetail._core.ops.indexing.gather import gather_slices as gather_slices
@@ -13,6 +14,7 @@ __all__ = [
     "Slice",
     "bind_scatter",
     "canonical_fill",
+    "check_static_indices",
     "gather_slices",
     "scatter_numbers",
     "take_along",

@@ -81,7 +81,6 @@ def _table() -> dict[str, Unavailable]:
         "shard_map, say what differs",
         check_vma=False,
         disable_vmap_shmap_error=False,
-        disallow_mesh_context_manager=False,
         raise_on_ppermute_sort_diff=True,
         remove_custom_partitioning_ptr_from_cache_key=False,
         remove_size_one_mesh_axis_from_type=False,
@@ -110,7 +109,6 @@ def _table() -> dict[str, Unavailable]:
     refuse(
         "use dovetail.experimental.checkify, whose errors name the operation and its line, or the "
         'options debug_nans and index_mode="raise"',
-        check_static_indices=False,
         error_checking_behavior_divide="ignore",
         error_checking_behavior_nan="ignore",
         error_checking_behavior_oob="ignore",
@@ -130,10 +128,6 @@ def _table() -> dict[str, Unavailable]:
         use_direct_linearize=True,
         use_emit_pipeline_primitive=False,
         use_simplified_jaxpr_constants=False,
-    )
-    refuse(
-        "pass the mode to the function: random.gumbel(key, shape, mode='high')",
-        high_dynamic_range_gumbel=False,
     )
     refuse(
         "give XLA's options to one program, jit(f, compiler_options={...}), or to all in XLA_FLAGS",
@@ -163,7 +157,6 @@ def _table() -> dict[str, Unavailable]:
     refuse(
         "entries of the cache on disk are keyed by the program, the options and the backend",
         compilation_cache_check_contents=False,
-        compilation_cache_include_metadata_in_key=False,
     )
     refuse(
         "64-bit types are kept where enable_x64 is on, and nowhere else",
@@ -195,10 +188,6 @@ def _table() -> dict[str, Unavailable]:
         mock_num_gpu_processes=0,
     )
     refuse("proxies matter to TPUs on other hosts alone", check_proxy_envs=True)
-    refuse(
-        "constants of more than 4096 bytes are arguments of programs, others are part of them",
-        embedded_constants_max_bytes=32,
-    )
     table["persistent_cache_enable_xla_caches"] = Unavailable(
         "none",
         "XLA's caches are chosen by its own options, such as "
