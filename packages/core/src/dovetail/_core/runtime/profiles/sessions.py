@@ -28,6 +28,7 @@ __all__ = [
     "ProfilePlane",
     "ProfileSession",
     "export_profile_data",
+    "get_profiled_instructions_proto",
     "register_subprocess",
     "start_server",
     "start_trace",
@@ -424,3 +425,19 @@ def register_subprocess(pid: int, port: int) -> Any:
     if pid == os.getpid():
         raise ValueError("register_subprocess: pid is that of this process; give that of another")
     return _profiler.register_subprocess(pid, port)
+
+
+def get_profiled_instructions_proto(tensorboard_dir: str) -> bytes:
+    """How long each operation of the programs in a profile took, in the form that XLA reads.
+
+    Args:
+        tensorboard_dir: the folder of the profile, ``log_dir/plugins/profile/TIME``.
+
+    Returns:
+        A protocol buffer `ProfiledInstructionsProto`, for XLA's options that take one.
+
+    Raises:
+        JaxRuntimeError: there is no profile.
+    """
+    proto: bytes = _profiler.get_profiled_instructions_proto(os.fspath(tensorboard_dir))
+    return proto
