@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
 import pkgutil
 import re
 import textwrap
@@ -30,6 +31,7 @@ from dovetail import lax
 
 ROOT = Path(__file__).parents[1]
 OUTPUT = ROOT / "docs" / "differences-from-jax.md"
+LEFT_OUT = ROOT / "docs" / "left_out.json"
 IMPORTS = {"dt": dt, "jnp": jnp, "lax": lax, "np": np}
 
 HEAD = """# Differences from JAX
@@ -45,6 +47,17 @@ import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax
 ```
+"""
+
+LEFT_OUT_HEAD = """
+## Names that there are not
+
+A test compares the names and arguments of JAX's documented API with those here. These are left out
+on purpose, and stand in [`left_out.json`](left_out.json); what JAX's options do that there are not
+stands in [options.md](options.md).
+
+| names | reason |
+|---|---|
 """
 
 # The order of the first modules; the others follow by name.
@@ -245,7 +258,17 @@ def written() -> str:
                 statement = item.statement.replace("``", "`")
                 parts.append("\n" + textwrap.fill(statement, 120, break_on_hyphens=False) + "\n")
                 parts.append(f"\n```python\n{item.example}\n```\n")
-    return "".join(parts)
+    return "".join(parts) + left_out()
+
+
+def left_out() -> str:
+    """The names of JAX's that there are not, by their reasons."""
+    by_reason: dict[str, list[str]] = defaultdict(list)
+    for place, reasons in json.loads(LEFT_OUT.read_text(encoding="utf-8")).items():
+        for name, reason in reasons.items():
+            by_reason[reason].append(f"`{place}.{name}`")
+    rows = [f"| {', '.join(names)} | {reason} |\n" for reason, names in by_reason.items()]
+    return f"{LEFT_OUT_HEAD}{''.join(rows)}"
 
 
 if __name__ == "__main__":

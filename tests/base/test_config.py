@@ -64,6 +64,11 @@ OFF = Row(True, False, "no")
 OPTIONS: dict[str, Row] = {
     "allow_f16_reductions": OFF,
     "array_garbage_collection_guard": Row(None, "log", "log"),
+    "check_static_indices": ON,
+    "compilation_cache_include_metadata_in_key": ON,
+    "disallow_mesh_context_manager": ON,
+    "embedded_constants_max_bytes": Row(4096, 32, "32"),
+    "high_dynamic_range_gumbel": ON,
     "captured_constants_warn_bytes": Row(2_000_000_000, -1, "-1"),
     "check_tracer_leaks": ON,
     "compilation_cache_dir": Row(None, "/elsewhere", "/elsewhere"),
@@ -135,6 +140,9 @@ OURS = {
     "slow_plugin_seconds",
 }
 AFFECTING = {
+    "check_static_indices",
+    "embedded_constants_max_bytes",
+    "high_dynamic_range_gumbel",
     "allow_f16_reductions",
     "auto_pcast",
     "check_tracer_leaks",

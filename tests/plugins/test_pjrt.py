@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from dovetail import ffi
 from dovetail._core.base.bindings import OLDEST_PJRT, pjrt_struct_size
 from dovetail._core.runtime.devices.pjrt_api import capsule_address, open_library
 
@@ -221,6 +222,28 @@ def test_custom_calls_reach_the_plugin(answer_of, compiler, xla_cpu):
     refused, result = answer_of(FFI, str(xla_cpu), str(handler))
     assert "takes no handlers of custom calls with the stages execute, prepare" in refused
     assert result == [0.0, 3.0, 6.0]
+
+
+FFI_CALLS = """
+import ctypes, json, sys
+import numpy as np
+import dovetail as dt
+
+library = ctypes.CDLL(sys.argv[2])
+said = []
+for name in ("before", "after"):  # the platform has started
+    dt.ffi.register_ffi_target(name, dt.ffi.pycapsule(library.scale), platform="xla_cpu_pjrt")
+    device = dt.devices("xla_cpu_pjrt")[0]
+    call = dt.ffi.ffi_call(name, dt.ShapeDtypeStruct((3,), np.float32))
+    said.append(np.asarray(dt.jit(call, device=device)(np.arange(3, dtype=np.float32))).tolist())
+print(json.dumps(said))
+"""
+
+
+def test_native_calls_of_users_reach_the_plugin(answer_of, compiler, xla_cpu):
+    handler = compiler("scale", "scale.c", "-DFFI_MINOR=2", include=Path(ffi.include_dir()))
+    said = answer_of(FFI_CALLS, str(xla_cpu), str(handler))
+    assert said == [[0.0, 3.0, 6.0]] * 2
 
 
 OPTIONS = """

@@ -59,6 +59,7 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "shard_map": "tests/ops/parallel/test_shard_map.py",
     "sharding_constraint": "tests/runtime/devices/test_programs_over_meshes.py",
     "while": "tests/ops/control/test_while_loop.py",  # its samples have no derivatives
+    "xla_metadata_call": "tests/ops/calls/test_xla_metadata.py",
     "mesh_cast": "tests/ops/parallel/test_axis_modes.py",
     "reshard": "tests/ops/parallel/test_explicit_types.py",
     "offload": "tests/ops/checkpoint/test_remat.py",

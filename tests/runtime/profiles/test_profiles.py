@@ -14,6 +14,7 @@ import threading
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import profiler
 from dovetail._core.base.bindings import JAXLIB_VERSION
-from dovetail._core.runtime.profiles import perfetto
+from dovetail._core.runtime.profiles import perfetto, sessions
 
 
 @pytest.fixture(autouse=True)
@@ -286,3 +287,19 @@ def test_links_to_perfetto(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 def test_mistakes(call: Any, error: Any, match: str) -> None:
     with pytest.raises(error, match=match):
         call()
+
+
+@pytest.mark.parametrize("records", [False, True])
+def test_libraries_are_asked_for_what_their_devices_do(
+    records: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once, if they have the extension for it."""
+    plugin = SimpleNamespace(name="acme", records_profiles=records, capsule="the capsule")
+    asked: list[Any] = []
+    monkeypatch.setattr(sessions, "loaded_plugins", lambda: [plugin])
+    monkeypatch.setattr(sessions, "_recording", set())
+    monkeypatch.setattr(sessions._profiler, "register_plugin_profiler", asked.append)
+    for _ in range(2):
+        with profiler.trace():
+            work()
+    assert asked == ["the capsule"] * records

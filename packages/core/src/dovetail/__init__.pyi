@@ -112,7 +112,14 @@ from dovetail._core.base.config import (
 from dovetail._core.base.dtypes import float0 as float0
 from dovetail._core.base.option_kinds import CompilerEffortLevel as CompilerEffortLevel
 from dovetail._core.base.typing import Device as Device
+from dovetail._core.base.unavailable_options import (
+    jax2tf_associative_scan_reductions as jax2tf_associative_scan_reductions,
+)
+from dovetail._core.base.unavailable_options import (
+    remove_size_one_mesh_axis_from_type as remove_size_one_mesh_axis_from_type,
+)
 from dovetail._core.base.user_contexts import make_user_context as make_user_context
+from dovetail._core.ir.index_slices import ds as ds
 from dovetail._core.ir.partition_spec import PartitionSpec as _PartitionSpec
 from dovetail._core.ops.callbacks.values import pure_callback as pure_callback
 from dovetail._core.ops.calls.sharding_constraint import reshard as reshard

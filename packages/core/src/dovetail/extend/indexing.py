@@ -1,5 +1,7 @@
 """Helpers for gathers and scatters, for operands that have been checked."""
 
+from dovetail._core.base.config import check_static_indices as check_static_indices
+from dovetail._core.ir.index_slices import Slice as Slice
 from dovetail._core.ops.indexing.gather import canonical_fill as canonical_fill
 from dovetail._core.ops.indexing.gather import gather_slices as gather_slices
 from dovetail._core.ops.indexing.scatter import ScatterFamily as ScatterFamily
@@ -9,8 +11,10 @@ from dovetail._core.ops.indexing.sorting import take_along as take_along
 
 __all__ = [
     "ScatterFamily",
+    "Slice",
     "bind_scatter",
     "canonical_fill",
+    "check_static_indices",
     "gather_slices",
     "scatter_numbers",
     "take_along",

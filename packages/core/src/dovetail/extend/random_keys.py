@@ -1,5 +1,6 @@
 """Random keys and the bits that are drawn with them, for authors of an API."""
 
+from dovetail._core.base.config import high_dynamic_range_gumbel as high_dynamic_range_gumbel
 from dovetail._core.base.config import random_seed_offset as random_seed_offset
 from dovetail._core.ops.random.keys import BIT_WIDTHS as BIT_WIDTHS
 from dovetail._core.ops.random.keys import KeyDType as KeyDType
@@ -23,6 +24,7 @@ __all__ = [
     "clone",
     "erf_inv_fast_p",
     "fold_in",
+    "high_dynamic_range_gumbel",
     "implementation_of",
     "is_key",
     "key_dtype",

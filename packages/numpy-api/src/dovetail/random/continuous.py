@@ -9,7 +9,7 @@ import numpy as np
 
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import Literal, array_like
-from dovetail.extend.random_keys import erf_inv_fast_p
+from dovetail.extend.random_keys import erf_inv_fast_p, high_dynamic_range_gumbel
 from dovetail.extend.unchecked import convert_element_type, make_literal, mul, neg
 from dovetail.lax import (
     abs_p,
@@ -188,7 +188,8 @@ def gumbel(
         key: a key, typed or raw.
         shape: shape of the result.
         dtype: a float dtype; the default one if None.
-        mode: "low" (the default), or "high" for a finer resolution of large results.
+        mode: "low", or "high" for a finer resolution of large results; the option
+            `high_dynamic_range_gumbel` chooses by default.
         out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
             mesh, or a `NamedSharding`.
 
@@ -219,7 +220,7 @@ def gumbel_mode(function: str, mode: Any) -> str:
         ValueError: there is no such mode.
     """
     if mode is None:
-        return "low"
+        return "high" if high_dynamic_range_gumbel.value else "low"
     if mode not in ("low", "high"):
         raise ValueError(f"random.{function}: mode must be 'low', 'high' or None, got {mode!r}")
     return str(mode)

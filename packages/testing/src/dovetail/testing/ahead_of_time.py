@@ -17,7 +17,7 @@ import dovetail as dt
 from dovetail import lax
 from dovetail._core.base.config import enable_x64
 from dovetail._core.ir.walk import jaxprs_in_params
-from dovetail.experimental import buffer_callback, io_callback
+from dovetail.experimental import buffer_callback, io_callback, xla_metadata
 from dovetail.testing.keys import aval_of_sample
 from dovetail.testing.sample import Sample, supported
 from dovetail.testing.samples import all_samples, defined_primitives
@@ -150,6 +150,7 @@ PROGRAMS: Final[Mapping[str, Program]] = {
     "reduce": (lambda x: lax.reduce(x, np.float32(0), lambda a, b: a * b + a + b, (0,)), (X,)),
     "remat2": (dt.grad(dt.checkpoint(lax.sin)), (dt.ShapeDtypeStruct((), "f4"),)),
     "rng_uniform": (lambda x: lax.rng_uniform(np.float32(0), np.float32(1), (4,)) + x, (X,)),
+    "xla_metadata_call": (xla_metadata.xla_metadata_call(lax.sin, color="red"), (X,)),
 }
 
 #: Primitives of which nothing is compiled ahead of time, with the reason.

@@ -52,4 +52,5 @@ TESTED_BY: Final = {
     "rng_uniform": "device::test_numbers_of_the_platforms_generator",
     "shard_map": "collectives::test_collective_operations",
     "sharding_constraint": "collectives::test_programs_over_a_mesh",
+    "xla_metadata_call": "transformations::test_calls_of_every_kind",
 }

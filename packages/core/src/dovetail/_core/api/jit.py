@@ -353,6 +353,60 @@ def _strings(value: Any, option: str, function: str) -> tuple[str, ...]:
     return values
 
 
+def pjit(
+    fun: Callable[P, R],
+    in_shardings: PyTree = UNSPECIFIED,
+    out_shardings: PyTree = UNSPECIFIED,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Iterable[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Iterable[str] | None = None,
+    keep_unused: bool = False,
+    device: Device | None = None,
+    backend: str | None = None,
+    inline: bool | Inline = False,
+    compiler_options: Mapping[str, Any] | None = None,
+) -> Wrapped[P, R]:
+    """`dovetail.jit` by its older name, with arguments that may be given by position.
+
+    Args:
+        fun: as for `dovetail.jit`.
+        in_shardings: the same.
+        out_shardings: the same.
+        static_argnums: the same.
+        static_argnames: the same.
+        donate_argnums: the same.
+        donate_argnames: the same.
+        keep_unused: the same.
+        device: the same.
+        backend: the same.
+        inline: the same.
+        compiler_options: the same.
+
+    Returns:
+        What `dovetail.jit` returns.
+
+    Example:
+        >>> from dovetail.experimental.pjit import pjit
+        >>> print(pjit(lambda x: x + 1)(1))
+        2
+    """
+    return jit(
+        fun,
+        in_shardings=in_shardings,
+        out_shardings=out_shardings,
+        static_argnums=static_argnums,
+        static_argnames=static_argnames,
+        donate_argnums=donate_argnums,
+        donate_argnames=donate_argnames,
+        keep_unused=keep_unused,
+        device=device,
+        backend=backend,
+        inline=inline,
+        compiler_options=compiler_options,
+    )
+
+
 def clear_caches() -> None:
     """Drop everything traced or compiled in this process; the cache on disk stays.
 

@@ -450,3 +450,43 @@ def axis_spec(dimension: int | None, axis: AxisName) -> PartitionSpec:
             f"smap: a dimension is counted from the front, got {dimension}: the rank is not known"
         )
     return PartitionSpec(*[None] * dimension, axis)
+
+
+def experimental_shard_map(
+    f: Callable[P, R],
+    mesh: Mesh | AbstractMesh,
+    in_specs: PyTree,
+    out_specs: PyTree,
+    check_rep: bool = True,
+    auto: Set[AxisName] = frozenset(),
+) -> Callable[P, R]:
+    """`dovetail.shard_map` with the arguments that it had at first.
+
+    Args:
+        f: as for `dovetail.shard_map`.
+        mesh: the same.
+        in_specs: the same.
+        out_specs: the same.
+        check_rep: its argument `check_vma`.
+        auto: the axes that are not among its `axis_names`.
+
+    Returns:
+        A function like `f`.
+
+    Example:
+        >>> import dovetail as dt
+        >>> from dovetail import lax
+        >>> from dovetail.experimental.shard_map import shard_map
+        >>> mesh = dt.make_mesh((1,), ("i",), devices=dt.devices()[:1])
+        >>> print(shard_map(lambda x: lax.psum(x, "i"), mesh, dt.P("i"), dt.P())(dt.numpy.ones(1)))
+        [1.]
+    """
+    names = frozenset(mesh.axis_names) - frozenset(auto)
+    return shard_map(
+        f,
+        mesh=mesh,
+        in_specs=in_specs,
+        out_specs=out_specs,
+        check_vma=check_rep,
+        axis_names=names,
+    )

@@ -106,7 +106,7 @@ def get_mesh() -> Mesh:
 
 
 def make_mesh(
-    axis_shapes: Sequence[int],
+    axis_sizes: Sequence[int],
     axis_names: Sequence[str],
     axis_types: Sequence[AxisType] | None = None,
     *,
@@ -115,7 +115,7 @@ def make_mesh(
     """A mesh of the devices that there are, in an order that suits their connections.
 
     Args:
-        axis_shapes: the number of devices along each axis.
+        axis_sizes: the number of devices along each axis.
         axis_names: the names of the axes.
         axis_types: who decides how arrays are divided along each axis; `Explicit` by default.
         devices: the devices; the first of `dovetail.devices` that are needed by default.
@@ -131,9 +131,7 @@ def make_mesh(
         >>> dt.make_mesh((1, 1), ("data", "model"))
         Mesh('data': 1, 'model': 1, axis_types=(Explicit, Explicit))
     """
-    wanted = AbstractMesh(
-        axis_shapes, axis_names, None if axis_types is None else tuple(axis_types)
-    )
+    wanted = AbstractMesh(axis_sizes, axis_names, None if axis_types is None else tuple(axis_types))
     count = math.prod(wanted.axis_sizes)
     known = list(clients.devices() if devices is None else devices)
     if len(known) < count or (devices is not None and len(known) != count):

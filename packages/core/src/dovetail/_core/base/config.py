@@ -115,6 +115,14 @@ numpy_rank_promotion = Option(
     "What to do when arguments of different ranks are broadcast without saying so.",
     affects_tracing=True,
 )
+check_static_indices = Option(
+    "check_static_indices",
+    BOOL,
+    False,
+    "Raise an IndexError where an integer in x[...] that is known when it is traced is out of "
+    "bounds.",
+    affects_tracing=True,
+)
 index_mode = Option(
     "index_mode",
     Choice("allow", "raise"),
@@ -175,6 +183,14 @@ threefry_partitionable = Option(
     BOOL,
     True,
     "Generate threefry bits so that each device can compute its part alone.",
+    affects_tracing=True,
+)
+high_dynamic_range_gumbel = Option(
+    "high_dynamic_range_gumbel",
+    BOOL,
+    False,
+    "Draw random.gumbel and random.categorical with a finer resolution of large results, where no "
+    "mode is given.",
     affects_tracing=True,
 )
 threefry_gpu_kernel_lowering = Option(
@@ -611,6 +627,13 @@ no_execution = Option(
     "Refuse to run programs; they are traced and compiled, and data may be moved.",
     affects_calls=True,
 )
+embedded_constants_max_bytes = Option(
+    "embedded_constants_max_bytes",
+    Int("a number of bytes", minimum=0),
+    4096,
+    "Constants of more bytes are arguments of programs; others are part of them.",
+    affects_tracing=True,
+)
 captured_constants_warn_bytes = Option(
     "captured_constants_warn_bytes",
     Int("a number of bytes, or -1 for no warning", minimum=-1),
@@ -655,6 +678,13 @@ enable_compilation_cache = Option(
     >>> print(dt.config.option("enable_compilation_cache").default)
     True
 """
+compilation_cache_include_metadata_in_key = Option(
+    "compilation_cache_include_metadata_in_key",
+    BOOL,
+    False,
+    "Keep programs on disk apart that differ in names and lines of code alone, so that profiles "
+    "show their own.",
+)
 compilation_cache_max_size = Option(
     "compilation_cache_max_size",
     Int("a number of bytes, or -1 for no limit", minimum=-1),
@@ -686,6 +716,12 @@ trace_state: Cell[Any] = Cell("dovetail_trace_state", None, include_in_jit_key=T
 named_axes: Cell[tuple[Any, ...]] = Cell("dovetail_named_axes", (), include_in_trace_context=True)
 """The axes that collective operations can name: see `trace/named_axes.py`."""
 
+disallow_mesh_context_manager = Option(
+    "disallow_mesh_context_manager",
+    BOOL,
+    False,
+    "Refuse `with mesh:`, so that dovetail.set_mesh sets the mesh everywhere.",
+)
 current_mesh: Cell[Any] = Cell(
     "dovetail_mesh", None, include_in_jit_key=True, include_in_trace_context=True
 )

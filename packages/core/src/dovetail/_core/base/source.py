@@ -63,6 +63,22 @@ class Transformation(str):
     __slots__ = ()
 
 
+class Metadata(str):
+    """What the compiler is told of operations, in the place of the name of a scope.
+
+    Args:
+        pairs: names and values.
+    """
+
+    __slots__ = ("pairs",)
+    pairs: tuple[tuple[str, str], ...]
+
+    def __new__(cls, pairs: tuple[tuple[str, str], ...]) -> Metadata:
+        self = super().__new__(cls, repr(pairs))
+        self.pairs = pairs
+        return self
+
+
 class SourceLocation:
     """A captured stack together with named scopes; usable in place of the stack.
 
@@ -86,12 +102,19 @@ class SourceLocation:
         """The prefix of operation names, such as ``model/vmap(jvp(layer))/``."""
         written, around = "", ""
         for name in self.scopes:
+            if type(name) is Metadata:
+                continue
             if type(name) is Transformation:
                 around += f"{name}("
             else:
                 written += f"{around}{name}{')' * around.count('(')}/"
                 around = ""
         return written
+
+    @property
+    def metadata(self) -> tuple[tuple[str, str], ...]:
+        """What the compiler is told of the operation; inner scopes come last."""
+        return tuple([p for name in self.scopes if type(name) is Metadata for p in name.pairs])
 
 
 def location_within(around: Any, place: Any) -> Any:

@@ -5,13 +5,20 @@ Their defaults can be read and set, since programs for JAX do that; every other 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
 from dovetail._core.base.option_kinds import Bool
 
-__all__ = ["UNAVAILABLE", "Unavailable"]
+__all__ = [
+    "UNAVAILABLE",
+    "FixedOption",
+    "Unavailable",
+    "jax2tf_associative_scan_reductions",
+    "remove_size_one_mesh_axis_from_type",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +81,6 @@ def _table() -> dict[str, Unavailable]:
         "shard_map, say what differs",
         check_vma=False,
         disable_vmap_shmap_error=False,
-        disallow_mesh_context_manager=False,
         raise_on_ppermute_sort_diff=True,
         remove_custom_partitioning_ptr_from_cache_key=False,
         remove_size_one_mesh_axis_from_type=False,
@@ -103,7 +109,6 @@ def _table() -> dict[str, Unavailable]:
     refuse(
         "use dovetail.experimental.checkify, whose errors name the operation and its line, or the "
         'options debug_nans and index_mode="raise"',
-        check_static_indices=False,
         error_checking_behavior_divide="ignore",
         error_checking_behavior_nan="ignore",
         error_checking_behavior_oob="ignore",
@@ -123,10 +128,6 @@ def _table() -> dict[str, Unavailable]:
         use_direct_linearize=True,
         use_emit_pipeline_primitive=False,
         use_simplified_jaxpr_constants=False,
-    )
-    refuse(
-        "pass the mode to the function: random.gumbel(key, shape, mode='high')",
-        high_dynamic_range_gumbel=False,
     )
     refuse(
         "give XLA's options to one program, jit(f, compiler_options={...}), or to all in XLA_FLAGS",
@@ -156,7 +157,6 @@ def _table() -> dict[str, Unavailable]:
     refuse(
         "entries of the cache on disk are keyed by the program, the options and the backend",
         compilation_cache_check_contents=False,
-        compilation_cache_include_metadata_in_key=False,
     )
     refuse(
         "64-bit types are kept where enable_x64 is on, and nowhere else",
@@ -188,10 +188,6 @@ def _table() -> dict[str, Unavailable]:
         mock_num_gpu_processes=0,
     )
     refuse("proxies matter to TPUs on other hosts alone", check_proxy_envs=True)
-    refuse(
-        "constants of more than 4096 bytes are arguments of programs, others are part of them",
-        embedded_constants_max_bytes=32,
-    )
     table["persistent_cache_enable_xla_caches"] = Unavailable(
         "none",
         "XLA's caches are chosen by its own options, such as "
@@ -226,3 +222,49 @@ _JAX2TF: Final[Mapping[str, Any]] = {
 
 UNAVAILABLE: Final[Mapping[str, Unavailable]] = _table()
 """The options by name, without a prefix."""
+
+
+class FixedOption:
+    """An option that there is not, as an object whose scope JAX's programs may enter.
+
+    Args:
+        name: its name.
+    """
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @property
+    def value(self) -> Any:
+        """The value that it always has."""
+        return UNAVAILABLE[self.name].default
+
+    def __call__(self, new_val: Any = True) -> AbstractContextManager[None]:
+        """A scope, in which the option has the value that it always has; also a decorator.
+
+        Args:
+            new_val: the value.
+
+        Raises:
+            NotImplementedError: it is another one.
+        """
+        option = UNAVAILABLE[self.name]
+        if not option.accepts(new_val):
+            raise NotImplementedError(
+                f"the option {self.name!r} cannot be set to {new_val!r}: {option.reason}"
+            )
+        return _unchanged()
+
+    def __repr__(self) -> str:
+        return f"<option {self.name} = {self.value!r}>"
+
+
+@contextmanager
+def _unchanged() -> Iterator[None]:
+    yield
+
+
+jax2tf_associative_scan_reductions: Final = FixedOption("jax2tf_associative_scan_reductions")
+remove_size_one_mesh_axis_from_type: Final = FixedOption("remove_size_one_mesh_axis_from_type")

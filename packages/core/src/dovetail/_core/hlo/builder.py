@@ -91,6 +91,8 @@ class Builder(CollectiveBuilder):
         #: The prefix of operation names in profiles; rules append to it through `scope`.
         self.name_stack = ""
         self.scope = ""
+        #: What the compiler is told of the operations of the jaxpr that is being lowered.
+        self.told: tuple[tuple[str, str], ...] = ()
         #: The index of the platform that the program runs on, if there are several.
         self.platform_index: Value | None = None
         self.host_callbacks: list[Any] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,23 @@ class CallBuilder(RegionBuilder):
         self.divisible: set[str] = set()
         #: Targets of custom calls, with the equations that they stand for.
         self.custom_calls: list[tuple[str, JaxprEqn | None]] = []
+
+    def tell(self, values: Iterable[Value], pairs: Iterable[tuple[str, str]]) -> None:
+        """Tell XLA something of the operations that values come from, unless they are constants.
+
+        Args:
+            values: the values; what are arguments of a function comes from no operation.
+            pairs: names and values.
+        """
+        told = dict(pairs)
+        for value in values if told else ():
+            operation = getattr(value.owner, "attributes", None)
+            if operation is None or value.owner.name == "stablehlo.constant":
+                continue
+            known = {}
+            if "mhlo.frontend_attributes" in operation:
+                known = {entry.name: entry.attr for entry in operation["mhlo.frontend_attributes"]}
+            operation["mhlo.frontend_attributes"] = self.dictionary({**known, **told})
 
     def call(self, symbol: str, values: Sequence[Value], outs: Sequence[Any]) -> list[Value]:
         """Call a function of the module."""

@@ -157,7 +157,7 @@ def lower_jaxpr(
     keep_unused: bool = False,
     arg_names: Sequence[str | None] | None = None,
     result_names: Sequence[str | None] | None = None,
-    constants_threshold: int = 4096,
+    constants_threshold: int | None = None,
     overrides: Mapping[str, Rule] | None = None,
     arg_shardings: Sequence[Any] | None = None,
     result_shardings: Sequence[Any] | None = None,
@@ -268,6 +268,8 @@ def lower_jaxpr(
             for attributes, memory in zip((*arguments, *results), (*inside, *asked), strict=True):
                 if memory not in (None, "any"):
                     attributes["mhlo.memory_kind"] = memory
+        if constants_threshold is None:
+            constants_threshold = config.embedded_constants_max_bytes.value
         program = Program(
             built, closed, platforms, overrides or {}, constants_threshold, portable, failures
         )

@@ -59,7 +59,7 @@ class _Function:
 
 def _state(builder: Builder) -> dict[str, Any]:
     """The builder's state, to restore after a rule has lowered a nested jaxpr."""
-    names = ("equation", "location", "name_stack", "scope", "literals")
+    names = ("equation", "location", "name_stack", "scope", "told", "literals")
     return {name: getattr(builder, name) for name in names}
 
 
@@ -68,6 +68,11 @@ def _names(builder: Builder) -> str:
     place = None if builder.equation is None else builder.equation.traceback
     stack: str = builder.name_stack
     return stack + place.prefix if type(place) is SourceLocation else stack
+
+
+def _told(builder: Builder, place: Any) -> tuple[tuple[str, str], ...]:
+    """What the compiler is told of the operations of an equation."""
+    return builder.told + place.metadata if type(place) is SourceLocation else builder.told
 
 
 class Program:
@@ -120,6 +125,7 @@ class Program:
                 f"{_names(builder)}{builder.equation.primitive.name}/{builder.scope}"
             )
             builder.scope = ""
+            builder.told = _told(builder, builder.equation.traceback)
         with deeper():
             results = self.body(jaxpr, values)
         for name, value in before.items():
@@ -299,6 +305,7 @@ class Program:
             builder.location = builder.locations.unknown
             # The compiler prefixes the names inside the function with the name of the call.
             builder.name_stack = builder.scope = ""
+            builder.told = ()
             builder.platforms, builder.manual = function.platforms, function.manual
             ordered = ordered_effects(closed.effects)
             tokens = [abstract_token for _ in ordered]
@@ -382,7 +389,9 @@ class Program:
             invars, outvars = eqn.invars, eqn.outvars
             builder.equation = eqn
             place, name = eqn.traceback, prefix + primitive.name
+            metadata = builder.told
             if type(place) is SourceLocation:
+                metadata = _told(builder, place)
                 place, name = place.traceback, prefix + place.prefix + primitive.name
             builder.location = named(name, unknown if place is None else of_traceback(place))
             try:
@@ -396,6 +405,10 @@ class Program:
                     env[outvars[0]] = _only(result) if kind is list or kind is tuple else result
                 else:
                     env.update(zip(outvars, result, strict=True))
+                if metadata:
+                    operands = [env[v] for v in invars if type(v) is not Literal]
+                    made = [env[v] for v in outvars if env[v] not in operands]
+                    builder.tell(made, metadata)
                 if partitioned:
                     for out in outvars:
                         if out.aval.division is not None:

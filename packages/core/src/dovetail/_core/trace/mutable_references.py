@@ -18,6 +18,7 @@ from dovetail._core.base.errors import DTypeError
 from dovetail._core.base.restoring import Restoring
 from dovetail._core.base.source import describe
 from dovetail._core.ir.avals import ShapedArray, aval_of, forbid_as_array
+from dovetail._core.ir.index_slices import Slice
 from dovetail._core.trace.state import Trace, state
 from dovetail._core.trace.tracer import OPERATORS, Tracer
 
@@ -415,6 +416,9 @@ def _flatten_index(index: Index) -> tuple[list[Any], tuple[Any, ...]]:
         if type(part) is slice:
             bounds = (part.start, part.stop, part.step)
             return (slice, *(key(bound, in_slice=True) for bound in bounds))
+        if type(part) is Slice:
+            children.append(part.start)
+            return (Slice, part.size, part.stride)
         if part is None or part is ... or type(part) is bool or (in_slice and type(part) is int):
             return (part,)
         children.append(part)
@@ -431,6 +435,8 @@ def _unflatten_index(key: tuple[Any, ...], children: Sequence[Any]) -> Index:
     def part(key: Any) -> Any:
         if not key:
             return next(remaining)
+        if key[0] is Slice:
+            return Slice(next(remaining), *key[1:])
         return key[0] if len(key) == 1 else slice(*map(part, key[1:]))
 
     items = tuple(map(part, key[1:]))

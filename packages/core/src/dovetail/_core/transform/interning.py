@@ -34,7 +34,7 @@ def _parts(jaxpr: Jaxpr, known: dict[Jaxpr, int]) -> tuple[Any, ...]:
             number[var] = len(number)
         params, place = eqn.params, eqn.traceback
         if type(place) is SourceLocation:
-            place = (place.traceback, place.prefix)
+            place = (place.traceback, place.prefix, place.metadata)
         equations.append(
             (
                 eqn.primitive,

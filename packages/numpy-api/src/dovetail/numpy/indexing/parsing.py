@@ -14,8 +14,9 @@ from dovetail.extend import dtypes
 from dovetail.extend.avals import ArrayClass, Tracer, array_conversion, as_array
 from dovetail.extend.dimensions import as_size, is_symbolic_dim, max_dim, min_dim
 from dovetail.extend.dtypes import dtype_name
+from dovetail.extend.indexing import Slice
 from dovetail.extend.unchecked import convert_element_type
-from dovetail.lax import stack
+from dovetail.lax import clamp, stack
 
 Shape = tuple[int, ...]
 
@@ -119,7 +120,7 @@ def parse(index: Any, shape: Shape, wrap: bool = True) -> Index:
     ellipsis: int | None = None
     for number, entry in enumerate(entries):
         kind = type(entry)
-        if kind is int or kind is slice:
+        if kind is int or kind is slice or kind is Slice:
             used += 1
         elif entry is Ellipsis:
             if ellipsis is not None:
@@ -152,6 +153,9 @@ def parse(index: Any, shape: Shape, wrap: bool = True) -> Index:
             axis += 1
         elif kind is slice:
             items.append(span_of(entry, shape[axis], number))
+            axis += 1
+        elif kind is Slice:
+            items.append(_inside(entry, axis, shape, number))
             axis += 1
         elif entry is None:
             items.append(None)
@@ -197,6 +201,33 @@ def _wrapped(value: int, axis: int, shape: Shape, wrap: bool) -> int:
     if not size:
         raise empty_dimension(axis, shape)
     return value + size if value < 0 and wrap else value
+
+
+def _inside(entry: Slice, axis: int, shape: Shape, number: int) -> Span:
+    """The positions of a slice made by `ds`, moved into bounds."""
+    last = shape[axis] - entry.extent
+    if last < 0:
+        raise IndexError(
+            f"{entry!r:.80} at position {number} of the index takes {entry.extent} positions, and "
+            f"axis {axis} has {shape[axis]} (the shape of the array is {shape})"
+        )
+    start: Any = entry.start
+    if type(start) is not int:
+        start = _entry(start, number)
+    if type(start) is int:
+        return Span(min(max(start, 0), last), entry.size, entry.stride)
+    if type(start) is bool or start.ndim:
+        raise TypeError(
+            f"the start of a slice is an integer, got {entry.start!r:.80} at position {number} of "
+            "the index"
+        )
+    if start.dtype.itemsize < INT32.itemsize:
+        start = convert_element_type(start, INT32)
+    least, greatest = np.asarray(0, start.dtype), np.asarray(last, start.dtype)
+    start = clamp(least, start, greatest)
+    if last <= HIGHEST:
+        start = convert_element_type(start, INT32)
+    return Span(start, entry.size, entry.stride)
 
 
 def _entry(entry: Any, number: int) -> Any:

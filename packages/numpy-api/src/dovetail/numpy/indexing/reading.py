@@ -16,7 +16,7 @@ from dovetail.extend import dtypes
 from dovetail.extend.avals import ArrayClass, Tracer, aval_of, shape_of
 from dovetail.extend.dimensions import is_symbolic_dim
 from dovetail.extend.eager import compile_eager, evaluation_trace, lru_cache, trace_state
-from dovetail.extend.indexing import canonical_fill, gather_slices
+from dovetail.extend.indexing import canonical_fill, check_static_indices, gather_slices
 from dovetail.extend.unchecked import (
     add_dimensions,
     convert_element_type,
@@ -30,6 +30,7 @@ from dovetail.numpy.indexing.codec import IndexCode, decode, encode
 from dovetail.numpy.indexing.parsing import (
     HIGHEST,
     LOWEST,
+    Along,
     At,
     Index,
     Span,
@@ -250,6 +251,8 @@ def getitem(x: Any, index: Any) -> Any:
     """
     if index_mode.value == "raise":
         return _checked(x, index)
+    if check_static_indices.value:
+        _check_known(index, shape_of(x))
     if trace_state.trace is evaluation_trace and not isinstance(x, Tracer):
         kind = type(index)
         if kind is int:
@@ -273,6 +276,21 @@ def getitem(x: Any, index: Any) -> Any:
             return getitem(x, int(index))
         return _eager_get(x, index, True)
     return take(x, parse(index, shape_of(x)))
+
+
+def _check_known(index: Any, shape: Any) -> None:
+    """Raise IndexError if an integer of an index is out of bounds, as `check_static_indices` asks.
+
+    Arrays of integers and slices are left alone.
+    """
+    axis = 0
+    for item in parse(index, shape).items:
+        if isinstance(item, At) and type(item.value) is int and not 0 <= item.value < shape[axis]:
+            raise IndexError(
+                f"an index is out of bounds for axis {axis} with size {shape[axis]} (the shape of "
+                f"the array is {shape}): {index!r:.80}, where the option check_static_indices is on"
+            )
+        axis += item is not None and not (isinstance(item, Along) and item.fresh)
 
 
 def _checked(x: Any, index: Any) -> Any:

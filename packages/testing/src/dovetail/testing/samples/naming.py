@@ -14,6 +14,13 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample((numbers(2, 3),), {"name": "a"}, linear=(0,)),
         key_samples(keys(3), name="a"),
     ],
+    "xla_metadata_value": [
+        *across_dtypes(
+            Sample((np.ones((2, 0)),), {"xla_metadata_kvs": (("a", "b"),)}, batched=()), ALL_DTYPES
+        ),
+        Sample((numbers(2, 3),), {"xla_metadata_kvs": (("a", "1"), ("b", ""))}, linear=(0,)),
+        key_samples(keys(3), xla_metadata_kvs=(("a", "b"),)),
+    ],
     "layout_constraint": [
         *across_dtypes(
             Sample((np.ones((2, 0)),), {"major_to_minor": (1, 0)}, batched=()), ALL_DTYPES

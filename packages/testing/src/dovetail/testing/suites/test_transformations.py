@@ -20,6 +20,7 @@ from dovetail._core.transform.derived import reference_of
 from dovetail.custom_batching import custom_vmap
 from dovetail.custom_derivatives import linear_call
 from dovetail.experimental import checkify
+from dovetail.experimental.xla_metadata import xla_metadata_call
 from dovetail.testing.backend import BackendUnderTest, read
 from dovetail.testing.capabilities import missing_text
 from dovetail.testing.numerics import directional_derivative, far
@@ -376,10 +377,14 @@ def _saved_by_hand() -> Function:
     return f
 
 
-@pytest.mark.parametrize("kind", [_composite, _linear, _batched_by_hand, _saved_by_hand])
+def _told() -> Function:
+    return xla_metadata_call(lambda x: lax.mul(lax.sin(x), 2.0), color="red")
+
+
+@pytest.mark.parametrize("kind", [_composite, _linear, _batched_by_hand, _saved_by_hand, _told])
 def test_calls_of_every_kind(dovetail_backend: Backend, kind: Callable[[], Function]) -> None:
     """Calls with a program and rules for it: named ones, linear ones, ones with a batching rule,
-    and ones with an optional forward pass."""
+    ones with an optional forward pass, and ones of which the compiler is told something."""
     function = kind()
     x = np.array([0.25, -1.5, 3.0], np.float32)
     for name, transformed, want in (

@@ -184,6 +184,10 @@ class OperationPrimitive(ProgramPrimitive):
 class CallPrimitive(ProgramPrimitive):
     """A primitive whose transformation is the same call of the transformed program."""
 
+    def for_derivatives(self, params: dict[str, Any]) -> dict[str, Any]:
+        """The parameters of calls that compute tangents or cotangents alone."""
+        return params
+
     def forwarding(self, **params: Any) -> Sequence[int | None]:
         return forwarding_of(params[self.program])
 
@@ -206,7 +210,9 @@ class CallPrimitive(ProgramPrimitive):
 
         def tangent(*tangents: Any) -> list[Any]:
             nonzero_tangents, _ = partition(nonzero, tangents)
-            out_tangents = self.rebind(split.linear, [*residuals, *nonzero_tangents], params, ())
+            out_tangents = self.rebind(
+                split.linear, [*residuals, *nonzero_tangents], self.for_derivatives(params), ()
+            )
             return with_zeros(split.nonzero_out, out_tangents, outs)
 
         return outs, tangent
@@ -219,7 +225,8 @@ class CallPrimitive(ProgramPrimitive):
         )
         nonlinear = [i for i, is_lin in enumerate(linear) if not is_lin]
         operands = [args[i] for i in nonlinear]
-        results = self.rebind(derived.jaxpr, [*operands, *cts], params, nonlinear)
+        derivatives = self.for_derivatives(params)
+        results = self.rebind(derived.jaxpr, [*operands, *cts], derivatives, nonlinear)
         return derived.cotangents(linear, results)
 
     def batch(

@@ -150,6 +150,11 @@ class Mesh(MeshAxes):
 
     def __enter__(self) -> Mesh:
         """Make it the current mesh, as `dovetail.set_mesh` does."""
+        if config.disallow_mesh_context_manager.value:
+            raise RuntimeError(
+                "with mesh: is refused by the option disallow_mesh_context_manager; write "
+                "with dovetail.set_mesh(mesh):"
+            )
         _around.meshes.append(config.current_mesh.get_local())
         config.current_mesh.set_local(None if self.empty else self)
         return self

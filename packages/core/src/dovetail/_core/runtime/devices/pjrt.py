@@ -17,6 +17,8 @@ from dovetail._core.base.locks import shared_lock
 from dovetail._core.ops.callbacks.native_targets import NativeTarget, targets_for
 from dovetail._core.runtime.devices.client_libraries import note_library
 from dovetail._core.runtime.devices.pjrt_api import (
+    GPU_EXTENSION,
+    PROFILER_EXTENSION,
     STAGES,
     Api,
     PjrtError,
@@ -153,10 +155,22 @@ class PjrtPlugin:
         register_handler(self._api, name, addresses, platform, traits)
 
     def take(self, target: NativeTarget) -> None:
-        """`register_ffi_target` of what a user has registered for the platform."""
-        self.register_ffi_target(
-            target.name, target.handler, platform=target.platform.upper(), traits=target.traits
-        )
+        """`register_ffi_target` of what a user has registered for the platform.
+
+        A library that does not compute on GPUs may compute on the host, as its compiler calls it.
+        """
+        names = [target.platform.upper()]
+        if GPU_EXTENSION not in self._api.extensions():
+            names.append("Host")
+        for name in names:
+            self.register_ffi_target(
+                target.name, target.handler, platform=name, traits=target.traits
+            )
+
+    @property
+    def records_profiles(self) -> bool:
+        """Whether the library records what its devices do, for profiles."""
+        return PROFILER_EXTENSION in self._api.extensions()
 
     def topology_devices(self, name: str = "", /, **options: object) -> list[Any]:
         """Compile-only devices of hardware that need not be on this machine.

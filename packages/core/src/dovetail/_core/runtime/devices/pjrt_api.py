@@ -15,7 +15,15 @@ from typing import Any, Final
 
 from dovetail._core.base.bindings import OLDEST_PJRT, pjrt_struct_size
 
-__all__ = ["Api", "PjrtError", "capsule_address", "open_library", "register_handler"]
+__all__ = [
+    "GPU_EXTENSION",
+    "PROFILER_EXTENSION",
+    "Api",
+    "PjrtError",
+    "capsule_address",
+    "open_library",
+    "register_handler",
+]
 
 _MAGIC: Final = (
     b"\x7fELF",
@@ -27,7 +35,8 @@ _ELF_64: Final = b"\x7fELF\x02\x01"
 _LOADED: Final = 1  # ELF's type for a segment that is mapped into memory
 _HEADER_SIZE: Final = 40  # up to and including the version, where the functions begin
 _FFI_EXTENSION: Final = 5
-_GPU_EXTENSION: Final = 0
+GPU_EXTENSION: Final = 0
+PROFILER_EXTENSION: Final = 1
 
 
 class PjrtError(RuntimeError):
@@ -304,8 +313,8 @@ def register_handler(
             len(platform.encode()),
             traits,
         )
-    elif _GPU_EXTENSION in extensions:
-        function = ctypes.c_void_p.from_address(extensions[_GPU_EXTENSION] + 24).value
+    elif GPU_EXTENSION in extensions:
+        function = ctypes.c_void_p.from_address(extensions[GPU_EXTENSION] + 24).value
         arguments = _GpuHandler(
             _GpuHandler.traits.offset + 4,
             name.encode(),

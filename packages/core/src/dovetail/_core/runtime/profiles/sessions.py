@@ -17,6 +17,7 @@ from jaxlib._profiler import ProfileOptions
 
 from dovetail._core.base.bindings import export_profile
 from dovetail._core.runtime.devices import clients
+from dovetail._core.runtime.devices.pjrt import loaded_plugins
 from dovetail._core.runtime.profiles.perfetto import serve_to_perfetto, write_perfetto_trace
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "ProfilePlane",
     "ProfileSession",
     "export_profile_data",
+    "get_profiled_instructions_proto",
     "register_subprocess",
     "start_server",
     "start_trace",
@@ -114,7 +116,7 @@ class ProfileSession:
                     "Profile has already been started. Only one profile may be run at a time: "
                     "dovetail.profiler.stop_trace() ends it"
                 )
-            clients.devices()  # what runs on devices is recorded by their backends
+            _start_backends()
             options = self.profiler_options
             self._native = (
                 _profiler.ProfilerSession()
@@ -183,6 +185,19 @@ class ProfileSession:
 
     def __exit__(self, *exception: object) -> None:
         self.stop()
+
+
+#: The PJRT libraries that are asked for what their devices do.
+_recording: Final[set[str]] = set()
+
+
+def _start_backends() -> None:
+    """Start what records what runs on devices."""
+    clients.devices()
+    for plugin in loaded_plugins():
+        if plugin.records_profiles and plugin.name not in _recording:
+            _profiler.register_plugin_profiler(plugin.capsule)
+            _recording.add(plugin.name)
 
 
 def _folder(log_dir: Any) -> str:
@@ -376,7 +391,7 @@ def start_server(port: int, requires_backend: bool = True) -> Any:
         if isinstance(port, bool) or not isinstance(port, int) or not 0 < port < 65536:
             raise ValueError(f"port is a number from 1 to 65535, got {port!r:.80}")
         if requires_backend:
-            clients.devices()
+            _start_backends()
         _running.server = _profiler.start_server(port)
         return _running.server
 
@@ -410,3 +425,19 @@ def register_subprocess(pid: int, port: int) -> Any:
     if pid == os.getpid():
         raise ValueError("register_subprocess: pid is that of this process; give that of another")
     return _profiler.register_subprocess(pid, port)
+
+
+def get_profiled_instructions_proto(tensorboard_dir: str) -> bytes:
+    """How long each operation of the programs in a profile took, in the form that XLA reads.
+
+    Args:
+        tensorboard_dir: the folder of the profile, ``log_dir/plugins/profile/TIME``.
+
+    Returns:
+        A protocol buffer `ProfiledInstructionsProto`, for XLA's options that take one.
+
+    Raises:
+        JaxRuntimeError: there is no profile.
+    """
+    proto: bytes = _profiler.get_profiled_instructions_proto(os.fspath(tensorboard_dir))
+    return proto

@@ -378,7 +378,9 @@ def _load_or_compile(
     cache = disk_cache.current() if load and lowered.cacheable and is_pjrt(client) else None
     key = ""
     if cache is not None:
-        key = disk_cache.entry_key(lowered.key(), option_bytes, platform, client, device_list)
+        named = config.compilation_cache_include_metadata_in_key.value
+        module_key = lowered.names_key() if named else lowered.key()
+        key = disk_cache.entry_key(module_key, option_bytes, platform, client, device_list)
         monitoring.record_event(f"{_CACHE_EVENTS}/compile_requests_use_cache")
         executable = _load(cache, key, lowered.name, client, device_list, options)
         if executable is not None:

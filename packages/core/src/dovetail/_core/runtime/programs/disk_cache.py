@@ -388,3 +388,30 @@ def current() -> DiskCache | None:
             return None  # a user without a home folder
         cache = _caches.setdefault(key, DiskCache(folder.absolute(), key[1]))
     return cache
+
+
+def set_cache_dir(path: str | os.PathLike[str]) -> None:
+    """Set the folder for compiled programs: the option `compilation_cache_dir`.
+
+    Args:
+        path: the folder, which is made when the first program is stored.
+
+    Example:
+        >>> import dovetail as dt
+        >>> from dovetail.experimental.compilation_cache import compilation_cache
+        >>> before = dt.config.compilation_cache_dir
+        >>> compilation_cache.set_cache_dir("/tmp/programs")
+        >>> dt.config.compilation_cache_dir
+        '/tmp/programs'
+        >>> dt.config.update("compilation_cache_dir", before)
+    """
+    config.config.update("compilation_cache_dir", os.fspath(path))
+
+
+def reset_cache() -> None:
+    """Look at the folder for compiled programs anew, as if the process had just started.
+
+    A folder that could not be used, of which a warning said so, is tried again. Programs in memory
+    and on disk stay.
+    """
+    _caches.clear()

@@ -1,0 +1,5 @@
+"""Parts of programs that run elsewhere on a device."""
+
+from dovetail._core.api.compute_on import compute_on as compute_on
+
+__all__ = ["compute_on"]

@@ -1,0 +1,5 @@
+"""The older form of `dovetail.shard_map`."""
+
+from dovetail._core.api.mapping import experimental_shard_map as shard_map
+
+__all__ = ["shard_map"]

@@ -1,0 +1,122 @@
+"""Options of JAX's that change what programs are, or what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dovetail as dt
+import dovetail.numpy as jnp
+from dovetail import random
+from dovetail.sharding import AxisType
+
+X = np.arange(20).reshape(4, 5)
+
+
+def option(name: str, value: Any) -> Any:
+    return dt.config.option(name)(value)
+
+
+@pytest.mark.parametrize("traced", [False, True])
+@pytest.mark.parametrize(
+    ("index", "wrong"),
+    [
+        (4, True),
+        (-5, True),
+        (3, False),
+        (-4, False),
+        ((0, 5), True),
+        ((..., -6), True),
+        ((None, slice(1, 9), 4), False),
+        ((np.array([0, 9]), 4), False),
+        ((np.array([0, 9]), 5), True),
+        (slice(2, 10), False),
+        (np.int64(7), True),
+    ],
+)
+def test_check_static_indices(index: Any, wrong: bool, traced: bool) -> None:
+    def read(x: Any) -> Any:
+        return x[index]
+
+    function = dt.jit(read) if traced else read
+    expected = np.asarray(function(X if traced else jnp.asarray(X)))
+    with option("check_static_indices", True):
+        if wrong:
+            with pytest.raises(IndexError, match=r"out of bounds for axis \d.*check_static"):
+                function(jnp.asarray(X))
+        else:
+            np.testing.assert_array_equal(function(jnp.asarray(X)), expected)
+
+
+def test_unknown_indices_are_not_checked() -> None:
+    with option("check_static_indices", True):
+        assert int(dt.jit(lambda i: jnp.arange(5)[i])(9)) == 4
+        assert int(jnp.arange(5).at[9].get(mode="fill", fill_value=-1)) == -1
+        np.testing.assert_array_equal(jnp.arange(3).at[9].set(1), [0, 1, 2])
+
+
+@pytest.mark.parametrize("draw", ["gumbel", "categorical"])
+def test_high_dynamic_range_gumbel(draw: str) -> None:
+    def drawn(mode: str | None) -> Any:
+        if draw == "gumbel":
+            return random.gumbel(random.key(0), (50,), mode=mode)
+        return random.categorical(random.key(0), jnp.zeros((50, 20)), mode=mode)
+
+    low, high = drawn("low"), drawn("high")
+    assert (low != high).any()
+    np.testing.assert_array_equal(drawn(None), low)
+    with option("high_dynamic_range_gumbel", True):
+        np.testing.assert_array_equal(drawn(None), high)
+        np.testing.assert_array_equal(drawn("low"), low)
+
+
+@pytest.mark.parametrize(("most", "arguments"), [(4096, 1), (39, 2), (40, 1), (0, 2)])
+def test_embedded_constants(most: int, arguments: int) -> None:
+    table = np.arange(10, dtype=np.float32)  # 40 bytes
+    with option("embedded_constants_max_bytes", most):
+        lowered = dt.jit(lambda x: x + jnp.asarray(table)).lower(1.0)
+        signature = next(line for line in lowered.as_text().splitlines() if "@main" in line)
+        assert signature.count("%arg") == arguments
+        np.testing.assert_array_equal(lowered.compile()(1.0), table + 1)
+
+
+def test_meshes_as_context_managers() -> None:
+    mesh = dt.make_mesh((1,), ("i",), (AxisType.Auto,), devices=dt.devices()[:1])
+    with mesh:
+        assert dt.get_abstract_mesh().axis_names == ("i",)
+    with option("disallow_mesh_context_manager", True):
+        with pytest.raises(RuntimeError, match=r"set_mesh\(mesh\)"), mesh:
+            pass
+        with dt.set_mesh(mesh):
+            assert dt.get_abstract_mesh().axis_names == ("i",)
+    assert dt.get_abstract_mesh().axis_names == ()
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_names_in_the_keys_of_the_disk_cache(apart: bool, tmp_path: Path) -> None:
+    with (
+        option("compilation_cache_dir", str(tmp_path)),
+        option("enable_compilation_cache", True),
+        option("compilation_cache_include_metadata_in_key", apart),
+    ):
+        for function in (lambda x: x * 59 - 3, lambda x: x * 59 - 3):
+            dt.jit(function)(2.0)
+            dt.clear_caches()
+    assert len(list(tmp_path.iterdir())) == 1 + apart
+
+
+@pytest.mark.parametrize(
+    "name", ["jax2tf_associative_scan_reductions", "remove_size_one_mesh_axis_from_type"]
+)
+def test_scopes_of_options_that_there_are_not(name: str) -> None:
+    scope = getattr(dt, name)
+    assert scope.value is False
+    with scope(False):
+        assert dt.config.read(name) is False
+    assert scope(False)(lambda: 3)() == 3
+    for call in (lambda: scope(True), scope):
+        with pytest.raises(NotImplementedError, match=name):
+            call()
