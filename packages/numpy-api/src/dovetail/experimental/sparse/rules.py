@@ -35,6 +35,7 @@ from dovetail.experimental.sparse.bcoo_shapes import (
     summed_over,
 )
 from dovetail.experimental.sparse.bcoo_slices import dynamic_part, sliced, taken
+from dovetail.experimental.sparse.conversion import todense_p
 from dovetail.experimental.sparse.coordinates import Coordinates
 from dovetail.extend import dtypes
 from dovetail.extend.avals import shape_of
@@ -271,6 +272,11 @@ def reduce_sum(x: Any, *, axes: tuple[int, ...], **params: Any) -> Any:
     """The sum over some dimensions, dense if it is over all."""
     result = summed_over(x, tuple(axes))
     return result if result.ndim else todense(result)
+
+
+@rule(todense_p)
+def _todense(x: Any, *, tree: Any) -> Any:
+    return todense(x)
 
 
 # ----------------------------------------------------------------------------- products
