@@ -16,6 +16,7 @@ from dovetail_cpu.lowerings import (
     reduction,
     remat,
     sorting,
+    sparse,
     windows,
 )
 
@@ -33,6 +34,7 @@ LOWERINGS: Final = LoweringTable(
         reduction.TABLE,
         remat.TABLE,
         sorting.TABLE,
+        sparse.TABLE,
         windows.TABLE,
     ]
 )

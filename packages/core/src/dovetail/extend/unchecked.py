@@ -2,9 +2,10 @@
 
 They bind a primitive without checking for mistakes, or return the operand if the result would equal
 it. Shapes are tuples of `int`, dimensions count from zero, dtypes are NumPy's.
-`AnyPrimitive` is the class of all primitives, for annotations.
+`AnyPrimitive` is the class of all primitives, for annotations; `add_any_p` adds cotangents.
 """
 
+from dovetail._core.basis.elementwise import add_any_p as add_any_p
 from dovetail._core.basis.elementwise import broadcast_scalar as broadcast_scalar
 from dovetail._core.basis.elementwise import convert_element_type as convert_element_type
 from dovetail._core.basis.elementwise import mul as mul
@@ -26,6 +27,7 @@ from dovetail._core.trace.primitive import Primitive as AnyPrimitive
 
 __all__ = [
     "AnyPrimitive",
+    "add_any_p",
     "add_dimensions",
     "broadcast_in_dim",
     "broadcast_scalar",

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from dovetail import numpy as jnp
+from dovetail.experimental.sparse import control as control  # the rules of branches and loops
 from dovetail.experimental.sparse import rules
 from dovetail.experimental.sparse.bcoo_arithmetic import merged_if_repeated, refuse_dense
 from dovetail.experimental.sparse.bcoo_elements import (

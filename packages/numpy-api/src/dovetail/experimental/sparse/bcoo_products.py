@@ -42,8 +42,10 @@ from dovetail.experimental.sparse.products import (
     DotNumbers,
     checked_numbers,
     free_dims,
+    is_by_rows,
     sparse_times_dense,
 )
+from dovetail.experimental.sparse.rows import rows_times_dense, sorted_indptr
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import array_like, value
 from dovetail.extend.avals import aval_of, make_aval
@@ -91,6 +93,11 @@ class _DotGeneral(Rules):
     ) -> Any:
         dtype = result_dtype(self.name, data.dtype, rhs.dtype, preferred_element_type)
         layout = bcoo_layout(self.name, aval_of(data), aval_of(indices), lhs_spinfo.shape)
+        if lhs_spinfo.indices_sorted and is_by_rows(layout, rhs, dimension_numbers, dtype):
+            n_rows, n_columns = layout.shape
+            indptr = sorted_indptr(indices[:, 0].astype(np.int32), n_rows)
+            parts = (data.astype(dtype), indices[:, 1], indptr)
+            return rows_times_dense(*parts, n_columns, rhs.astype(dtype))
         return sparse_times_dense(layout, data, indices, rhs, dimension_numbers, dtype)
 
     def abstract(

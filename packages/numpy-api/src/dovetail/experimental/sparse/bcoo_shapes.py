@@ -517,6 +517,33 @@ def _stacked(mats: Sequence[C], shape: Shape, d: int) -> C:
     )
 
 
+def padded(mat: C, config: Sequence[tuple[int, int, int]]) -> C:
+    """The array with zeros before, behind and between its elements, as `lax.pad` puts them."""
+    layout = mat.layout
+    n_batch, n_sparse = layout.n_batch, layout.n_sparse
+    batch, sparse = config[:n_batch], config[n_batch : n_batch + n_sparse]
+    if any(c != (0, 0, 0) for c in batch):
+        return padded(relaid(mat, 0, layout.n_dense), config)
+    dense = config[n_batch + n_sparse :]
+    if any(c != (0, 0, 0) for c in dense):
+        zero = np.zeros((), mat.data.dtype)
+        whole = [(0, 0, 0)] * (n_batch + 1)
+        mat = mat.with_data(lax.pad(mat.data, zero, [*whole, *dense]))
+    shape = tuple(
+        low + high + n + max(n - 1, 0) * between
+        for n, (low, high, between) in zip(layout.shape, config, strict=True)
+    )
+    sizes = shape[n_batch : n_batch + n_sparse]
+    used, columns = mat.used, []
+    dtype = position_dtype(mat.indices.dtype, sizes)
+    for i, (low, _, between) in enumerate(sparse):
+        column = mat.indices[..., i].astype(dtype) * np.array(between + 1, dtype)
+        column = column + np.array(low, dtype)
+        used &= (column >= 0) & (column < sizes[i])
+        columns.append(column)
+    return with_columns(mat, columns, sizes, shape, used, unique_indices=mat.unique_indices)
+
+
 # ----------------------------------------------------------------------------- sums
 
 

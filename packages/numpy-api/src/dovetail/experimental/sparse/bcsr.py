@@ -44,9 +44,15 @@ from dovetail.experimental.sparse.primitives import BatchedRules, Rules, made
 from dovetail.experimental.sparse.products import (
     DotNumbers,
     checked_numbers,
+    is_by_rows,
     sparse_times_dense,
 )
-from dovetail.experimental.sparse.rows import coordinates_of, indptr_of, numpy_coordinates_of
+from dovetail.experimental.sparse.rows import (
+    coordinates_of,
+    indptr_of,
+    numpy_coordinates_of,
+    rows_times_dense,
+)
 from dovetail.extend.arguments import array_like, integer, value
 from dovetail.extend.avals import Zero, aval_of, make_aval
 from dovetail.typing import Array, ArrayLike, DTypeLike, Sharding
@@ -180,6 +186,9 @@ class _DotGeneral(Rules):
         positions = coordinates_of(indices, indptr)
         layout = bcoo_layout(self.name, aval_of(data), aval_of(positions), lhs_spinfo.shape)
         dtype = result_dtype(self.name, data.dtype, rhs.dtype, preferred_element_type)
+        if is_by_rows(layout, rhs, dimension_numbers, dtype):
+            parts = (data.astype(dtype), indices, indptr)
+            return rows_times_dense(*parts, layout.shape[1], rhs.astype(dtype))
         return sparse_times_dense(layout, data, positions, rhs, dimension_numbers, dtype)
 
     def abstract(

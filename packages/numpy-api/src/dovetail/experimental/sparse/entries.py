@@ -78,9 +78,11 @@ def gathered(operand: Any, indices: Any, n_batch: int, dims: Sequence[int]) -> A
     shape, nse = aval_of(operand).shape, aval_of(indices).shape[-2]
     taken = {*range(n_batch), *dims}
     others = [d for d in range(len(shape)) if d not in taken]
+    result = (*shape[:n_batch], nse, *(shape[d] for d in others))
     if not dims:
-        result = (*shape[:n_batch], nse, *(shape[d] for d in others))
         return jnp.broadcast_to(jnp.expand_dims(operand, n_batch), result)
+    if any(shape[d] == 0 for d in dims):
+        return jnp.zeros(result, operand.dtype)  # there is no position
     batch = tuple(range(n_batch))
     numbers = lax.GatherDimensionNumbers(
         offset_dims=tuple(range(n_batch + 1, n_batch + 1 + len(others))),

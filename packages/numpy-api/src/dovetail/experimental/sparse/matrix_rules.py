@@ -24,8 +24,13 @@ from dovetail.experimental.sparse.layouts import (
     require_positions,
 )
 from dovetail.experimental.sparse.primitives import Rules, made
-from dovetail.experimental.sparse.products import sparse_times_dense
-from dovetail.experimental.sparse.rows import coordinates_of, indptr_of, numpy_coordinates_of
+from dovetail.experimental.sparse.products import is_by_rows, sparse_times_dense
+from dovetail.experimental.sparse.rows import (
+    coordinates_of,
+    indptr_of,
+    numpy_coordinates_of,
+    rows_times_dense,
+)
 from dovetail.extend.avals import Zero, aval_of, make_aval
 
 Shape = tuple[int, ...]
@@ -254,6 +259,9 @@ class _Product(_MatrixRules):
         layout = bcoo_layout(self.name, aval_of(data), aval_of(positions), self.shape_of(params))
         dtype = result_dtype(self.name, data.dtype, rhs.dtype, None)
         numbers = (((0 if transpose else 1,), (0,)), ((), ()))
+        if isinstance(self, _Csr) and is_by_rows(layout, rhs, numbers, dtype):
+            parts = (data.astype(dtype), first, second)
+            return rows_times_dense(*parts, layout.shape[1], rhs.astype(dtype))
         return sparse_times_dense(layout, data, positions, rhs, numbers, dtype)
 
     def abstract(

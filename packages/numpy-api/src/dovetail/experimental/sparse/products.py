@@ -75,6 +75,16 @@ def free_dims(ndim: int, *taken: Shape) -> Shape:
     return tuple(d for d in range(ndim) if d not in gone)
 
 
+def is_by_rows(layout: Layout, rhs: Any, numbers: DotNumbers, dtype: Any) -> bool:
+    """Whether a product is one of a matrix and a dense matrix, row by row."""
+    return (
+        (layout.n_batch, layout.n_sparse, layout.n_dense) == (0, 2, 0)
+        and aval_of(rhs).ndim == 2
+        and numbers == (((1,), (0,)), ((), ()))
+        and wide_dtype(dtype) == dtype
+    )
+
+
 def sparse_times_dense(
     layout: Layout, data: Any, indices: Any, rhs: Any, numbers: DotNumbers, dtype: Any
 ) -> Any:

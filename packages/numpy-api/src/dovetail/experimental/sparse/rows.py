@@ -1,14 +1,16 @@
-"""Compressed rows: for each row where its elements begin, and the row of each element."""
+"""Compressed rows: where each row begins, the row of each element, and products by rows."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
+from dovetail import lax
 from dovetail import numpy as jnp
-from dovetail.experimental.sparse.entries import scattered
-from dovetail.extend.avals import aval_of
+from dovetail.experimental.sparse.entries import gathered, inside, masked, scattered
+from dovetail.experimental.sparse.primitives import Rules, made
+from dovetail.extend.avals import aval_of, make_aval
 
 
 def rows_of(indptr: Any, nse: int) -> Any:
@@ -59,3 +61,52 @@ def numpy_coordinates_of(indices: Any, indptr: Any) -> Any:
         for row in range(n_rows):
             result[(*at, slice(indptr[(*at, row)], indptr[(*at, row + 1)]), 0)] = row
     return result
+
+
+class _CsrDot(Rules):
+    """A matrix by compressed rows times a dense one, of one dtype.
+
+    All columns are in bounds, and `indptr` goes from somewhere not below 0 to somewhere not above
+    the number of elements without falling. A backend may rely on it.
+    """
+
+    name = "csr_dot"
+    linear = (0, 3)
+    generates_nan = True
+
+    def formula(self, data: Any, indices: Any, indptr: Any, rhs: Any) -> Any:
+        rows = rows_of(indptr, aval_of(indices).shape[0])
+        products = data[:, None] * gathered(rhs, indices[:, None], 0, (0,))
+        n_rows = aval_of(indptr).shape[0] - 1
+        # Elements before the first row are those of none.
+        rows = jnp.where(jnp.arange(rows.shape[0]) < indptr[0], n_rows, rows)
+        return scattered(products, rows[:, None], (n_rows, rhs.shape[1]), 0)
+
+    def abstract(self, data: Any, indices: Any, indptr: Any, rhs: Any) -> Any:
+        return make_aval((indptr.shape[0] - 1, rhs.shape[1]), data.dtype)
+
+    def reference(self, data: Any, indices: Any, indptr: Any, rhs: Any) -> Any:
+        result = np.zeros((len(indptr) - 1, np.shape(rhs)[1]), np.asarray(data).dtype)
+        for row in range(len(indptr) - 1):
+            for k in range(indptr[row], indptr[row + 1]):
+                result[row] += data[k] * rhs[indices[k]]
+        return result
+
+
+csr_dot_p: Final = made(_CsrDot())
+
+
+def rows_times_dense(data: Any, indices: Any, indptr: Any, n_columns: int, rhs: Any) -> Any:
+    """The product of compressed rows and a dense matrix, whatever positions there are."""
+    used = inside(indices[:, None], (n_columns,))
+    nse = aval_of(indices).shape[0]
+    begins = lax.cummax(jnp.clip(indptr, 0, nse))
+    columns = jnp.where(used, indices, 0)
+    return csr_dot_p.bind(masked(data, used), columns, begins, rhs)
+
+
+def sorted_indptr(rows: Any, n_rows: int) -> Any:
+    """Where rows begin in sorted positions, of which some may be of no row, at either end."""
+    bins = jnp.clip(rows, -1, n_rows) + 1
+    counts = scattered(jnp.ones(rows.shape, np.int32), bins[:, None], (n_rows + 1,), 0)
+    return jnp.cumsum(counts, dtype=np.dtype(np.int32))

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+import dovetail as dt
 from dovetail import lax
 from dovetail import numpy as jnp
 from dovetail.experimental.sparse.bcoo_arithmetic import (
@@ -31,14 +32,17 @@ from dovetail.experimental.sparse.bcoo_shapes import (
     bcoo_concatenate,
     bcoo_reshape,
     bcoo_rev,
+    padded,
     squeezed,
     summed_over,
 )
 from dovetail.experimental.sparse.bcoo_slices import dynamic_part, sliced, taken
+from dovetail.experimental.sparse.conversion import todense_p
 from dovetail.experimental.sparse.coordinates import Coordinates
 from dovetail.extend import dtypes
-from dovetail.extend.avals import shape_of
-from dovetail.extend.unchecked import AnyPrimitive
+from dovetail.extend.arguments import Literal
+from dovetail.extend.avals import Tracer, shape_of
+from dovetail.extend.unchecked import AnyPrimitive, add_any_p
 
 Rule = Callable[..., Any]
 
@@ -108,7 +112,7 @@ def _integer_pow(x: Any, *, y: int) -> Any:
 # ----------------------------------------------------------------------------- two operands
 
 
-@rule(lax.add_p)
+@rule(lax.add_p, add_any_p)
 def add(x: Any, y: Any) -> Any:
     """`x + y`, of which one or both are sparse."""
     if is_sparse(x) and is_sparse(y):
@@ -165,7 +169,8 @@ def _keeps_zero(primitive: AnyPrimitive) -> None:
         mat = merged_if_repeated(operands[place])
         zero = [*operands]
         zero[place] = np.zeros((), mat.dtype)
-        at_zero = _known_number(primitive.bind(*zero, **params))
+        with dt.ensure_compile_time_eval():
+            at_zero = _known_number(primitive.bind(*zero, **params))
         if at_zero is None or at_zero != 0:
             refuse_dense(f"{primitive.name}, which is not known to be 0 where the array is,")
         given = [*operands]
@@ -177,8 +182,9 @@ def _keeps_zero(primitive: AnyPrimitive) -> None:
 
 def _known_number(x: Any) -> Any:
     """A number, None if it is traced."""
-    known = x.concrete() if hasattr(x, "concrete") else x
-    return None if known is None or hasattr(known, "concrete") else np.asarray(known)[()]
+    known = x.val if isinstance(x, Literal) else x
+    known = known.concrete() if isinstance(known, Tracer) else known
+    return None if known is None or isinstance(known, Tracer) else np.asarray(known)[()]
 
 
 for _binary in (lax.max_p, lax.min_p, lax.pow_p, lax.rem_p, lax.clamp_p, lax.atan2_p):
@@ -234,6 +240,25 @@ def _concatenate(*operands: Any, dimension: int) -> Any:
     return bcoo_concatenate(operands, dimension=dimension)
 
 
+@rule(lax.stack_p)
+def _stack(*operands: Any, axis: int) -> Any:
+    shape = sizes_of(operands[0])
+    wider = (*shape[:axis], 1, *shape[axis:])
+    dims = tuple(d + (d >= axis) for d in range(len(shape)))
+    parts = [
+        bcoo_broadcast_in_dim(x, shape=wider, broadcast_dimensions=dims) if is_sparse(x) else x
+        for x in operands
+    ]
+    return _concatenate(*parts, dimension=axis)
+
+
+@rule(lax.pad_p)
+def _pad(x: Any, value: Any, *, padding_config: Any) -> Any:
+    if not is_sparse(x) or _known_number(value) != 0:
+        refuse_dense("a sparse array that is padded with anything but 0")
+    return padded(x, tuple(padding_config))
+
+
 @rule(lax.split_p)
 def _split(x: Any, *, sizes: tuple[int, ...], axis: int) -> list[Any]:
     parts, begin = [], 0
@@ -271,6 +296,11 @@ def reduce_sum(x: Any, *, axes: tuple[int, ...], **params: Any) -> Any:
     """The sum over some dimensions, dense if it is over all."""
     result = summed_over(x, tuple(axes))
     return result if result.ndim else todense(result)
+
+
+@rule(todense_p)
+def _todense(x: Any, *, tree: Any) -> Any:
+    return todense(x)
 
 
 # ----------------------------------------------------------------------------- products

@@ -14,7 +14,7 @@ from dovetail import core
 from dovetail.experimental.sparse.coordinates import Coordinates
 from dovetail.experimental.sparse.formats import JAXSparse
 from dovetail.experimental.sparse.rules import is_sparse, rule_of
-from dovetail.extend import ShapedArray
+from dovetail.extend import ClosedJaxpr, ShapedArray
 from dovetail.extend.arguments import require_callable
 from dovetail.extend.avals import aval_of
 from dovetail.extend.eager import trace_state, use_trace
@@ -55,6 +55,11 @@ class SparseTrace(core.Trace):
             if not any(map(is_sparse, operands)):
                 return parent.process(primitive, operands, params)
             rule = rule_of(primitive)
+            body = params.get("call_jaxpr", params.get("jaxpr"))
+            if rule is None and isinstance(body, ClosedJaxpr):
+                # A call, perhaps with derivatives of its own, which are not needed: what
+                # differentiates sees what the function does.
+                return [self.wrapped(r) for r in called(body)(*operands)]
             if rule is None:
                 shapes = ", ".join(
                     repr(x) if is_sparse(x) else aval_of(x).short_name() for x in operands
@@ -74,7 +79,6 @@ class SparseTrace(core.Trace):
             assert parent is not None
             with use_trace(parent):
                 return list(parent.process_custom_rule(call, args))
-        # Its own derivative is not needed: what differentiates sees what the function does.
         return list(call.evaluate(args))
 
     def value_of(self, x: Any) -> Any:

@@ -57,7 +57,7 @@ class _Solve(Rules):
             return _solved(data, indices, indptr, b, reorder)
 
         operands = (data, indices, indptr, b)
-        return dt.pure_callback(on_host, struct, *operands, vmap_method="sequential")
+        return dt.pure_callback(on_host, struct, *operands)
 
     def abstract(
         self, data: Any, indices: Any, indptr: Any, b: Any, *, tol: float, reorder: int
@@ -107,6 +107,20 @@ class _Solve(Rules):
         if change is None:
             return x, Zero.of(x)
         return x, spsolve_p.bind(data, indices, indptr, change, **params)
+
+    def batch(
+        self, operands: Sequence[Any], dims: Sequence[int | None], **params: Any
+    ) -> tuple[Any, Any]:
+        batched = [i for i, d in enumerate(dims) if d is not None]
+        moved = [jnp.moveaxis(operands[i], dims[i], 0) for i in batched]
+
+        def solved(parts: list[Any]) -> Any:
+            given = list(operands)
+            for i, part in zip(batched, parts, strict=True):
+                given[i] = part
+            return spsolve_p.bind(*given, **params)
+
+        return lax.map(solved, moved), 0
 
     def transpose(self, cotangent: Any, *operands: Any, **params: Any) -> Sequence[Any]:
         data, indices, indptr, b = operands
