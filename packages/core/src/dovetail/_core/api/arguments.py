@@ -23,8 +23,8 @@ from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.resharding import reshard_p
 from dovetail._core.basis.structural import broadcast_in_dim
-from dovetail._core.ir.dimensions import SymbolicDimension, as_size, dimension_value
 from dovetail._core.ir.avals import aval_of, make_aval
+from dovetail._core.ir.dimensions import SymbolicDimension, as_size, dimension_value
 from dovetail._core.ir.jaxpr import Literal
 from dovetail._core.runtime.arrays import buffers
 from dovetail._core.runtime.arrays.array import array_from_buffer
@@ -438,7 +438,7 @@ def integer(function: str, argument: str, value: Any) -> int:
     if isinstance(value, Tracer) and value.concrete() is None:
         raise ConcretizationTypeError(value, f"the argument {argument} of {function}")
     try:
-        return as_size(value)  # type: ignore[no-any-return]
+        return as_size(value)
     except TypeError:
         raise TypeError(
             f"{function} requires {argument} to be an integer, got {type(value).__name__}"

@@ -19,8 +19,8 @@ from dovetail._core.hlo.context import (
 from dovetail._core.hlo.inspections import Inspection
 from dovetail._core.hlo.mlir import Module
 from dovetail._core.hlo.module import ModuleBuilder, fit_for_symbols
-from dovetail._core.hlo.portable import portable_artifact
 from dovetail._core.hlo.partitioning import Partitioning
+from dovetail._core.hlo.portable import portable_artifact
 from dovetail._core.ir.avals import outer_aval, physical_aval
 from dovetail._core.ir.dimension_solving import scope_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, Effects, Jaxpr, JaxprEqn

@@ -29,10 +29,17 @@ from dovetail._core.ir.avals import (
     runtime_token,
 )
 from dovetail._core.ir.effects import host_effects
-from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, ordered_effects
+from dovetail._core.ir.jaxpr import (
+    ClosedJaxpr,
+    DebugInfo,
+    Jaxpr,
+    JaxprEqn,
+    Literal,
+    ordered_effects,
+)
 from dovetail._core.lower.constants import LargeConstants
-from dovetail._core.lower.sizes import emit_sizes, entry_variables
 from dovetail._core.lower.rules import Rule, RuleTable, explain_failure
+from dovetail._core.lower.sizes import emit_sizes, entry_variables
 from dovetail._core.transform.stage import stage
 
 __all__ = ["Program"]
@@ -258,7 +265,9 @@ class Program:
         with self.module.inside(block):
             values = self.bind_leading(closed, list(block.arguments), entry=True)
             if self.variables:
-                builder.dimension_values = emit_sizes(builder, closed.in_avals, values, names)
+                builder.dimension_values = emit_sizes(
+                    builder, closed.in_avals, values, [name or "an argument" for name in names]
+                )
             values = [
                 builder.create_token() if type(aval) is AbstractToken else value
                 for value, aval in zip(values, closed.in_avals, strict=False)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from dovetail._core.ir.dimension_solving import Solution, sizes_of, solve
 from dovetail._core.hlo.platform_choice import by_platform
+from dovetail._core.ir.dimension_solving import Solution, sizes_of, solve
 from dovetail._core.trace.primitive import Primitive
 
 if TYPE_CHECKING:
@@ -16,12 +16,29 @@ if TYPE_CHECKING:
 class ExportedProgram(Protocol):
     """The parts of an exported program that calls of it need."""
 
-    fun_name: str
-    in_avals: tuple[Any, ...]
-    out_avals: tuple[Any, ...]
-    platforms: tuple[str, ...]
-    mlir_module_serialized: bytes
-    module_kept_var_idx: tuple[int, ...]
+    @property
+    def fun_name(self) -> str:
+        """The name of the function."""
+
+    @property
+    def in_avals(self) -> tuple[Any, ...]:
+        """Avals of the flat arguments."""
+
+    @property
+    def out_avals(self) -> tuple[Any, ...]:
+        """Avals of the flat results."""
+
+    @property
+    def platforms(self) -> tuple[str, ...]:
+        """The platforms that it is for."""
+
+    @property
+    def mlir_module_serialized(self) -> bytes:
+        """The program."""
+
+    @property
+    def module_kept_var_idx(self) -> tuple[int, ...]:
+        """The indices of the arguments that the program takes."""
 
     def argument_names(self) -> Sequence[str]:
         """Names of the flat arguments, for messages."""
