@@ -187,12 +187,11 @@ class SymbolicDimension:
     def __float__(self) -> float:
         raise self._no_number("float()")
 
-    def __dovetail_array__(self) -> Any:
-        return dimension_value(self)
-
     def dimension_as_value(self) -> Any:
         """The size as a scalar array, inside of a function that is traced."""
         return dimension_value(self)
+
+    __dovetail_array__ = dimension_as_value
 
     def __repr__(self) -> str:
         return "".join(shown_terms(self.terms))
@@ -200,14 +199,11 @@ class SymbolicDimension:
     def __format__(self, spec: str) -> str:
         return format(str(self), spec)
 
-    def __copy__(self) -> Self:
-        return self
-
     def __deepcopy__(self, memo: Any) -> Self:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_unpickled, (self.terms, self.scope))
+        return (SymbolicDimension, (self.terms, self.scope))
 
     # Arithmetic
 
@@ -309,10 +305,6 @@ class SymbolicDimension:
 
 
 Size: TypeAlias = int | SymbolicDimension
-
-
-def _unpickled(terms: Terms, scope: Scope) -> SymbolicDimension:
-    return SymbolicDimension(terms, scope)
 
 
 def _by_python(name: str, left: Any, right: Any) -> Any:

@@ -219,7 +219,7 @@ def deserialize(blob: bytes | bytearray) -> Exported:
     """
     if not isinstance(blob, (bytes, bytearray, memoryview)):
         raise TypeError(f"deserialize takes bytes, got {type(blob).__name__}")
-    return read(bytes(blob), Exported)  # type: ignore[no-any-return]
+    return read(bytes(blob), Exported)
 
 
 def default_export_platform() -> str:
