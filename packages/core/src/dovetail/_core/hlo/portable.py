@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from dovetail._core.base import config
 from dovetail._core.base.bindings import _jax
 from dovetail._core.hlo.context import load_dialect, module_bytecode
 from dovetail._core.hlo.mlir import Module, Operation, Value, ir, stablehlo
@@ -16,6 +17,7 @@ __all__ = [
     "deserialize_portable_artifact",
     "hlo_to_stablehlo",
     "import_artifact",
+    "lower_with_sharding_in_types",
     "portable_artifact",
     "refine_polymorphic_shapes",
     "refined_artifact",
@@ -27,16 +29,19 @@ _ENTRY: Final = "main"
 _MARK: Final = b"StableHLO_v"
 
 
-def oldest_reader() -> str:
-    """The version of StableHLO to write: programs twelve weeks old read it."""
+def written_version() -> str:
+    """The version of StableHLO to write: one that programs twelve weeks old read."""
+    if config.export_ignore_forward_compatibility.value:
+        current: str = stablehlo.get_current_version()
+        return current
     requirement = stablehlo.StablehloCompatibilityRequirement.WEEK_12
     version: str = stablehlo.get_version_from_compatibility_requirement(requirement)
     return version
 
 
 def portable_artifact(module: Module) -> bytes:
-    """A module as a portable artifact, of a version that is twelve weeks old."""
-    artifact: bytes = stablehlo.serialize_portable_artifact(module, oldest_reader(), True)
+    """A module as a portable artifact, which older versions of StableHLO read."""
+    artifact: bytes = stablehlo.serialize_portable_artifact(module, written_version(), True)
     return artifact
 
 
@@ -180,7 +185,12 @@ def import_artifact(
     for operation in _functions(module):
         copy = operation.clone(ip=ir.InsertionPoint(into.module.body))
         if copy.operation.name == "func.func":
-            copy.operation.attributes["sym_visibility"] = ir.StringAttr.get("private")
+            attributes = copy.operation.attributes
+            attributes["sym_visibility"] = ir.StringAttr.get("private")
+            # How arguments are divided is said where the function is called.
+            for name in ("arg_attrs", "res_attrs"):
+                if name in attributes:
+                    del attributes[name]
     kind = ir.TypeAttr(entry.attributes["function_type"]).value
     return entry.attributes["sym_name"].value, list(kind.inputs), list(kind.results)
 
@@ -251,3 +261,19 @@ def hlo_to_stablehlo(computation: bytes) -> bytes:
     """
     module: bytes = _jax.mlir.hlo_to_stablehlo(computation)
     return module
+
+
+def lower_with_sharding_in_types(ctx: Any, op: Value, aval: Any) -> Value:
+    """A value of a program, divided over the axes of a mesh as its type says.
+
+    For rules of primitives whose results are divided, which otherwise need not say so.
+
+    Args:
+        ctx: the `context` of a lowering rule.
+        op: the value.
+        aval: its aval.
+
+    Returns:
+        The value; `op` itself where the aval is not divided.
+    """
+    return op if aval.division is None else ctx.typed(op, aval)

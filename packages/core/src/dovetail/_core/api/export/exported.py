@@ -172,6 +172,10 @@ class Exported:
 
     # What calls of the program need.
 
+    def places(self) -> tuple[Sequence[Any], Sequence[Any]]:
+        """For each argument and each result its sharding, or None."""
+        return self._in_named_shardings, self._out_named_shardings
+
     def argument_names(self) -> Sequence[str]:
         """Names of the flat arguments, for messages."""
         tree = self.in_tree.unflatten(range(self.in_tree.num_leaves))
