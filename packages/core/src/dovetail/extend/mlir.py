@@ -1,8 +1,8 @@
 """Programs as MLIR modules: portable artifacts, and shapes made static.
 
-    from dovetail.extend import mlir
+from dovetail.extend import mlir
 
-    artifact = mlir.serialize_portable_artifact(module, "1.16.0")
+artifact = mlir.serialize_portable_artifact(module, "1.16.0")
 """
 
 from dovetail._core.hlo.portable import (

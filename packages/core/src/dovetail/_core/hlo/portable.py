@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -223,7 +224,8 @@ def refine_polymorphic_shapes(
             mlir_module, enable_shape_assertions, validate_static_shapes, enable_shardy
         )
     except (_jax.JaxRuntimeError, ValueError) as error:
-        raise ValueError(f"the shapes do not fit the program: {error}") from None
+        found = re.search(r"error: (.*)", str(error))
+        raise ValueError(found.group(1) if found else str(error)) from None
     return refined
 
 

@@ -130,7 +130,12 @@ def solve(sizes: Sequence[SizeOf]) -> Solution:
     first = symbolic[0].expected if symbolic else 0
     constraints = [] if isinstance(first, int) else first.scope.constraints
     checks += [
-        Check(constraint.evaluate(values), ">=", 0, f"{constraint} is at least 0")
+        Check(
+            constraint.evaluate(values),
+            ">=",
+            0,
+            constraint.scope.written.get(constraint, f"{constraint} >= 0"),
+        )
         for constraint in constraints
         if constraint.variables() <= values.keys()
     ]

@@ -68,6 +68,7 @@ class SymbolicScope(Scope):
             raise ValueError(f"the constraint {text!r} cannot hold{self._together()}")
         if type(difference) is SymbolicDimension:
             self.constraints.append(difference)
+            self.written[difference] = text
 
     def _add_equality(self, text: str, left: Size, right: Size) -> None:
         difference = left - right
@@ -88,6 +89,7 @@ class SymbolicScope(Scope):
                 "one; write it with what is replaced on the left alone"
             )
         self.constraints += [difference, -difference]
+        self.written[difference] = self.written[-difference] = text
         self.rules.append((monomial, coefficient, right))
         ((factor, power), *others) = monomial
         if others or power > 1 or coefficient > 1 or type(factor) is not Operation:

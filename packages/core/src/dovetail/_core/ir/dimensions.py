@@ -69,6 +69,8 @@ class Scope:
         self.place = "" if where is None else f" made at {where.file}:{where.line}"
         #: Sizes that are never negative.
         self.constraints: list[SymbolicDimension] = []
+        #: What these have been written as.
+        self.written: dict[SymbolicDimension, str] = {}
         #: Multiples of monomials, and what they are replaced by.
         self.rules: list[tuple[Monomial, int, Size]] = []
         #: Where to note comparisons that are not decided, by line, and to go on as if each variable

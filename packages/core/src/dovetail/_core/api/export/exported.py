@@ -162,7 +162,7 @@ class Exported:
         function = custom_vjp(flat)
 
         def forward(*args: Any) -> tuple[list[Any], tuple[Any, ...]]:
-            return flat(*args), args
+            return function(*args), args
 
         def backward(args: tuple[Any, ...], cotangents: Sequence[Any]) -> tuple[Any, ...]:
             return tuple(self.vjp().call(*args, *cotangents))

@@ -23,7 +23,7 @@ _CODES: Final = {"u8": "<B", "u16": "<H", "u32": "<I"}
 
 def _flatbuffers() -> Any:
     try:
-        import flatbuffers  # type: ignore[import-untyped]  # deferred: an optional dependency
+        import flatbuffers  # deferred: an optional dependency
     except ImportError:
         raise ImportError(
             "exported programs are written and read by the distribution flatbuffers, which is not "

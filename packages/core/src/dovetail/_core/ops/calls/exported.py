@@ -121,9 +121,7 @@ def _divided(
 ) -> list[Any]:
     """Values, divided over devices as the program has been exported for."""
     return [
-        value
-        if place is None
-        else context.divided(value, aval, place.mesh.shape_tuple, place.spec)
+        value if place is None else context.divided(value, aval, place.mesh.shape_tuple, place.spec)
         for value, aval, place in zip(values, avals, places, strict=True)
     ]
 
