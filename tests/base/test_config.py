@@ -97,6 +97,7 @@ OPTIONS: dict[str, Row] = {
     "enable_custom_prng": ON,
     "enable_x64": ON,
     "explain_cache_misses": ON,
+    "export_ignore_forward_compatibility": ON,
     "include_debug_info_in_dumps": OFF,
     "include_full_tracebacks_in_locations": OFF,
     "index_mode": Row("allow", "raise", "raise"),

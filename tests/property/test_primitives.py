@@ -32,6 +32,8 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "remat_opt": "tests/ops/custom/test_custom_vjp.py",
     "check": "tests/api/test_checkify.py",
     "debug_check": "tests/ops/callbacks/test_debug_check.py",
+    "call_exported": "tests/api/export/test_exporting.py",
+    "dim_as_value": "tests/api/export/test_symbolic_functions.py",
     "jit": "tests/api/test_jit.py",
     "platform_index": "tests/ops/control/test_platform_dependent.py",
     "buffer_callback": "tests/ops/callbacks/test_buffer_callback.py",
@@ -73,6 +75,9 @@ ABSENT_RULES: dict[tuple[str, str], str] = {
     if file.endswith(("parallel/test_collectives.py", "parallel/test_ragged.py"))
     and name != "pvary"
 } | {
+    ("call_exported", "batch"): "the program is for arguments of that shape; export vmap of it",
+    ("call_exported", "reference"): "it is a program in StableHLO",
+    ("dim_as_value", "reference"): "sizes have values in programs alone",
     ("after_all", "batch"): "its operands are tokens, which cannot be batched",
     ("create_token", "batch"): "it has no operand that could be batched",
     ("ffi_call", "reference"): "what it computes is known to the native code alone",

@@ -5,17 +5,17 @@ as bytes, which JAX reads and writes too, and `Exported.call` calls it. `symboli
 shapes whose sizes are known only when it is called. `report` lists what cannot be exported.
 """
 
-from dovetail._core.api.export.artifacts import deserialize as deserialize
+from dovetail._core.api.export.artifacts import (
+    maximum_supported_calling_convention_version as maximum_supported_calling_convention_version,
+)
+from dovetail._core.api.export.artifacts import (
+    minimum_supported_calling_convention_version as minimum_supported_calling_convention_version,
+)
 from dovetail._core.api.export.checks import DisabledSafetyCheck as DisabledSafetyCheck
 from dovetail._core.api.export.exported import Exported as Exported
 from dovetail._core.api.export.exported import default_export_platform as default_export_platform
+from dovetail._core.api.export.exported import deserialize as deserialize
 from dovetail._core.api.export.exported import export as export
-from dovetail._core.api.export.exported import (
-    maximum_supported_calling_convention_version as maximum_supported_calling_convention_version,
-)
-from dovetail._core.api.export.exported import (
-    minimum_supported_calling_convention_version as minimum_supported_calling_convention_version,
-)
 from dovetail._core.api.export.exported import report as report
 from dovetail._core.api.export.nodes import (
     register_namedtuple_serialization as register_namedtuple_serialization,

@@ -47,6 +47,7 @@ from dovetail.extend import eager as eager
 from dovetail.extend import indexing as indexing
 from dovetail.extend import lowering as lowering
 from dovetail.extend import matrices as matrices
+from dovetail.extend import mlir as mlir
 from dovetail.extend import pjrt as pjrt
 from dovetail.extend import programs as programs
 from dovetail.extend import random as random

@@ -15,6 +15,7 @@ from dovetail._core.ir.dimensions import known_at_most as known_at_most
 from dovetail._core.ir.dimensions import largest_known as largest_known
 from dovetail._core.ir.dimensions import max_dim as max_dim
 from dovetail._core.ir.dimensions import min_dim as min_dim
+from dovetail._core.ir.dimensions import surely_less as surely_less
 
 __all__ = [
     "SymbolicDimension",
@@ -24,4 +25,5 @@ __all__ = [
     "largest_known",
     "max_dim",
     "min_dim",
+    "surely_less",
 ]

@@ -179,8 +179,11 @@ def _shuffled_by_size(key: Any, x: Any, axis: int) -> Any:
     size = value(literal(aval_of(x).size, dtypes.default_dtype("i")))
     most = [math.floor(math.exp(n * math.log(_LARGEST_WORD) / 3)) for n in range(3)]
     rounds = sum(convert(gt(size, literal(n, size.dtype)), size.dtype) for n in most)
-    _, x = fori_loop(0, rounds, lambda _, carry: _sorted_by_words(*carry, axis), (key, x))
-    return x
+
+    def turn(_: Any, carry: tuple[Any, Any]) -> tuple[Any, Any]:
+        return _sorted_by_words(carry[0], carry[1], axis)
+
+    return fori_loop(0, rounds, turn, (key, x))[1]
 
 
 # ------------------------------------------------------------------------------------- categories

@@ -436,7 +436,7 @@ def integer(function: str, argument: str, value: Any) -> int:
     if isinstance(value, Tracer) and value.concrete() is None:
         raise ConcretizationTypeError(value, f"the argument {argument} of {function}")
     try:
-        return as_size(value)  # type: ignore[no-any-return]
+        return as_size(value)
     except TypeError:
         raise TypeError(
             f"{function} requires {argument} to be an integer, got {type(value).__name__}"

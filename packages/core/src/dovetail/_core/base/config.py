@@ -222,6 +222,13 @@ random_seed_offset = Option(
     affects_tracing=True,
 )
 
+export_ignore_forward_compatibility = Option(
+    "export_ignore_forward_compatibility",
+    BOOL,
+    False,
+    "Let dovetail.export write the newest version of StableHLO, which older programs may not read.",
+)
+
 # Where programs run.
 platforms = Option(
     "platforms",

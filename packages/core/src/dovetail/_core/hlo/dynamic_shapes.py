@@ -70,8 +70,8 @@ class DynamicShapeBuilder(OperationBuilder):
             # Of operations that the refinement of shapes computes.
             remainder = self.op("remainder", [x, y], aval)
             uneven = self._differs(remainder, constant(0), aval)
-            signs = [self.op("sign", [v], aval) for v in (remainder, y)]
-            wrong = self.op("and", [uneven, self._differs(*signs, aval)], _scalar)
+            sign, other = (self.op("sign", [v], aval) for v in (remainder, y))
+            wrong = self.op("and", [uneven, self._differs(sign, other, aval)], _scalar)
             if name == "mod":
                 return self.op(
                     "select", [wrong, self.op("add", [remainder, y], aval), remainder], aval
@@ -151,27 +151,29 @@ class DynamicShapeBuilder(OperationBuilder):
             starts: scalars; the slice is moved into the operand.
         """
         aval = self.size_aval
-        zero = super().constant(0, aval)
-        first, last = [], []
-        for dimension, (start, n) in enumerate(zip(starts, out.shape, strict=True)):
-            start = start if start.type == self.type(aval) else self.op("convert", [start], aval)
-            length = self.size(n)
-            most = self.op("subtract", [self.size_along(x, dimension), length], aval)
-            at = self.op("clamp", [zero, start, most], aval)
-            first.append(at)
-            last.append(self.op("add", [at, length], aval))
-        bounds = [self.tensor_of(first), self.tensor_of(last), self.sizes((1,) * len(starts))]
-        return self.op("real_dynamic_slice", [x, *bounds], out)
+        rank = len(starts)
+        vector = make_aval((rank,), aval.dtype)
+        wide = [
+            start if start.type == self.type(aval) else self.op("convert", [start], aval)
+            for start in starts
+        ]
+        # In this form, of vectors, it is known for a dynamic slice once sizes are.
+        have = self.tensor_of([self.size_along(x, dimension) for dimension in range(rank)])
+        lengths = self.sizes(out.shape)
+        most = self.op("subtract", [have, lengths], vector)
+        first = self.op("clamp", [self.sizes((0,) * rank), self.tensor_of(wide), most], vector)
+        last = self.op("add", [first, lengths], vector)
+        return self.op("real_dynamic_slice", [x, first, last, self.sizes((1,) * rank)], out)
 
-    def padded(
-        self,
-        x: Value,
-        padding_value: Value,
-        out: Any,
-        edges: Sequence[Sequence[Size]],
-    ) -> Value:
-        """`pad` with symbolic widths: before, after and between the elements."""
-        return self.op("dynamic_pad", [x, padding_value, *map(self.sizes, edges)], out)
+    def padded(self, values: Sequence[Value], out: Any, edges: Sequence[Sequence[Size]]) -> Value:
+        """`pad` with symbolic widths: before, after and between the elements.
+
+        Args:
+            values: the operand, and what to fill with.
+            out: the aval of the result.
+            edges: the three kinds of widths.
+        """
+        return self.op("dynamic_pad", [*values, *map(self.sizes, edges)], out)
 
 
 _scalar: Final = make_aval((), _BOOL)

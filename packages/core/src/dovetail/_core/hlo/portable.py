@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from dovetail._core.base import config
 from dovetail._core.base.bindings import _jax
 from dovetail._core.hlo.context import load_dialect, module_bytecode
 from dovetail._core.hlo.mlir import Module, Operation, Value, ir, stablehlo
@@ -16,6 +18,7 @@ __all__ = [
     "deserialize_portable_artifact",
     "hlo_to_stablehlo",
     "import_artifact",
+    "lower_with_sharding_in_types",
     "portable_artifact",
     "refine_polymorphic_shapes",
     "refined_artifact",
@@ -27,16 +30,19 @@ _ENTRY: Final = "main"
 _MARK: Final = b"StableHLO_v"
 
 
-def oldest_reader() -> str:
-    """The version of StableHLO to write: programs twelve weeks old read it."""
+def written_version() -> str:
+    """The version of StableHLO to write: one that programs twelve weeks old read."""
+    if config.export_ignore_forward_compatibility.value:
+        current: str = stablehlo.get_current_version()
+        return current
     requirement = stablehlo.StablehloCompatibilityRequirement.WEEK_12
     version: str = stablehlo.get_version_from_compatibility_requirement(requirement)
     return version
 
 
 def portable_artifact(module: Module) -> bytes:
-    """A module as a portable artifact, of a version that is twelve weeks old."""
-    artifact: bytes = stablehlo.serialize_portable_artifact(module, oldest_reader(), True)
+    """A module as a portable artifact, which older versions of StableHLO read."""
+    artifact: bytes = stablehlo.serialize_portable_artifact(module, written_version(), True)
     return artifact
 
 
@@ -118,7 +124,9 @@ def refined_artifact(artifact: bytes, types: Callable[[], Sequence[Any]]) -> byt
             regions=1,
             ip=ir.InsertionPoint(module.body),
         )
-        block = function.regions[0].blocks.append(*given, arg_locs=[ir.Location.unknown()] * len(given))
+        block = function.regions[0].blocks.append(
+            *given, arg_locs=[ir.Location.unknown()] * len(given)
+        )
         with built.inside(block):
             operands = converted(list(block.arguments), kind.inputs)
             results = call(inner, operands, kind.results)
@@ -178,7 +186,12 @@ def import_artifact(
     for operation in _functions(module):
         copy = operation.clone(ip=ir.InsertionPoint(into.module.body))
         if copy.operation.name == "func.func":
-            copy.operation.attributes["sym_visibility"] = ir.StringAttr.get("private")
+            attributes = copy.operation.attributes
+            attributes["sym_visibility"] = ir.StringAttr.get("private")
+            # How arguments are divided is said where the function is called.
+            for name in ("arg_attrs", "res_attrs"):
+                if name in attributes:
+                    del attributes[name]
     kind = ir.TypeAttr(entry.attributes["function_type"]).value
     return entry.attributes["sym_name"].value, list(kind.inputs), list(kind.results)
 
@@ -211,7 +224,8 @@ def refine_polymorphic_shapes(
             mlir_module, enable_shape_assertions, validate_static_shapes, enable_shardy
         )
     except (_jax.JaxRuntimeError, ValueError) as error:
-        raise ValueError(f"the shapes do not fit the program: {error}") from None
+        found = re.search(r"error: (.*)", str(error))
+        raise ValueError(found.group(1) if found else str(error)) from None
     return refined
 
 
@@ -249,3 +263,19 @@ def hlo_to_stablehlo(computation: bytes) -> bytes:
     """
     module: bytes = _jax.mlir.hlo_to_stablehlo(computation)
     return module
+
+
+def lower_with_sharding_in_types(ctx: Any, op: Value, aval: Any) -> Value:
+    """A value of a program, divided over the axes of a mesh as its type says.
+
+    For rules of primitives whose results are divided, which otherwise need not say so.
+
+    Args:
+        ctx: the `context` of a lowering rule.
+        op: the value.
+        aval: its aval.
+
+    Returns:
+        The value; `op` itself where the aval is not divided.
+    """
+    return op if aval.division is None else ctx.typed(op, aval)

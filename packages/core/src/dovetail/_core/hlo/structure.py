@@ -185,7 +185,7 @@ class StructuralBuilder(DynamicShapeBuilder):
         values, whole = self._in_whole_bytes([x, padding_value], out)
         if has_symbols(low, high):
             between = (0,) * len(low) if interior is None else interior
-            padded = self.padded(*values, whole, (low, high, between))
+            padded = self.padded(values, whole, (low, high, between))
             return self.convert(padded, whole, out)
         padded = self.op(
             "stablehlo.pad",

@@ -16,7 +16,7 @@ import numpy as np
 from dovetail._core.base import dtypes
 from dovetail._core.base.errors import NonArrayArgumentError, NoValueError
 from dovetail._core.ir.abstract_mesh import ManualAxisType
-from dovetail._core.ir.dimensions import SymbolicDimension, as_size
+from dovetail._core.ir.dimensions import as_size, is_symbolic_dim
 from dovetail._core.ir.division import Division
 
 Shape = tuple[int, ...]
@@ -236,7 +236,7 @@ def make_aval(
         candidate.vma = vma
         candidate.ndim = len(shape)
         candidate.size = prod(shape)
-        candidate.symbolic = any(type(n) is SymbolicDimension for n in shape)
+        candidate.symbolic = any(map(is_symbolic_dim, shape))
         aval = _interned.setdefault(key, candidate)
     return aval
 

@@ -119,9 +119,7 @@ def solve(sizes: Sequence[SizeOf]) -> Solution:
             f"{', '.join(f'{s.place} = {s.expected}' for s in pending)}: give each variable a "
             "dimension that is linear in it, such as 'a' or '2*a + 1', where all others are known"
         )
-    checks = [
-        Check(values[n], ">=", 1, f"the dimension variable {n} is at least 1") for n in names
-    ]
+    checks = [Check(values[n], ">=", 1, f"the dimension variable {n} is at least 1") for n in names]
     for s in sizes:
         expected = s.expected
         if type(expected) is SymbolicDimension:
@@ -129,11 +127,18 @@ def solve(sizes: Sequence[SizeOf]) -> Solution:
         if type(expected) is SymbolicDimension and expected == s.actual:
             continue
         checks.append(Check(s.actual, "==", expected, f"{s.place} is {s.expected}"))
-    for constraint in [] if not symbolic else symbolic[0].expected.scope.constraints:  # type: ignore[union-attr]
-        if constraint.variables() <= values.keys():
-            checks.append(
-                Check(constraint.evaluate(values), ">=", 0, f"{constraint} is at least 0")
-            )
+    first = symbolic[0].expected if symbolic else 0
+    constraints = [] if isinstance(first, int) else first.scope.constraints
+    checks += [
+        Check(
+            constraint.evaluate(values),
+            ">=",
+            0,
+            constraint.scope.written.get(constraint, f"{constraint} >= 0"),
+        )
+        for constraint in constraints
+        if constraint.variables() <= values.keys()
+    ]
     listed = [f"{s.place} = {s.expected}" for s in sizes]
     return Solution(values, tuple(checks), ", ".join(listed))
 

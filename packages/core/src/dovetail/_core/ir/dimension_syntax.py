@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any, Final, NoReturn
 
 from dovetail._core.ir.dimensions import (
-    Operation,
     Scope,
     Size,
     SymbolicDimension,
@@ -17,9 +16,9 @@ from dovetail._core.ir.dimensions import (
     min_dim,
     of_factor,
     of_variable,
-    quotient_of,
     terms_of,
 )
+from dovetail._core.ir.monomials import Operation, quotient_of
 
 __all__ = ["SymbolicScope", "symbolic_shape"]
 
@@ -69,6 +68,7 @@ class SymbolicScope(Scope):
             raise ValueError(f"the constraint {text!r} cannot hold{self._together()}")
         if type(difference) is SymbolicDimension:
             self.constraints.append(difference)
+            self.written[difference] = text
 
     def _add_equality(self, text: str, left: Size, right: Size) -> None:
         difference = left - right
@@ -89,6 +89,7 @@ class SymbolicScope(Scope):
                 "one; write it with what is replaced on the left alone"
             )
         self.constraints += [difference, -difference]
+        self.written[difference] = self.written[-difference] = text
         self.rules.append((monomial, coefficient, right))
         ((factor, power), *others) = monomial
         if others or power > 1 or coefficient > 1 or type(factor) is not Operation:
@@ -210,7 +211,7 @@ class _Parser:
                 f"dimension {number} of the symbolic shape {self.text!r} is the size of an array, "
                 "which is not known: give it as `like`, or name a variable"
             )
-        return as_size(size)  # type: ignore[no-any-return]
+        return as_size(size)
 
     def _dimension(self, number: int) -> Size:
         if self.take("_"):
@@ -277,7 +278,7 @@ def symbolic_shape(
     constraints: Sequence[str] = (),
     scope: SymbolicScope | None = None,
     like: Sequence[int | None] | None = None,
-) -> tuple[Size, ...]:
+) -> tuple[int, ...]:
     """A shape in which some sizes are expressions of dimension variables.
 
     Args:
@@ -314,4 +315,4 @@ def symbolic_shape(
             "a symbolic shape is a string, such as 'a, 2*b, 3', or None; got "
             f"{type(shape_spec).__name__}: {shape_spec!r:.80}"
         )
-    return _Parser(shape_spec, scope, "shape", like).shape()
+    return _Parser(shape_spec, scope, "shape", like).shape()  # type: ignore[return-value]

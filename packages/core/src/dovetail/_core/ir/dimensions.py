@@ -4,6 +4,9 @@ A size is a Python int or a `SymbolicDimension`, a polynomial in dimension varia
 coefficients, whose factors may also be ``floordiv``, ``mod``, ``max`` and ``min`` of such sizes.
 Expressions are kept in a normal form, so that equal ones hash alike; one without variables is an
 int. What is known of the variables stands in their `Scope`.
+
+Type checkers take all sizes for ints: they stand where ints do, and code that treats symbolic ones
+in another way asks `is_symbolic_dim`.
 """
 
 from __future__ import annotations
@@ -11,10 +14,21 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
-from typing import Any, Final, NamedTuple, Self, TypeAlias, TypeGuard
+from typing import Any, Final, Self, TypeAlias
 
 from dovetail._core.base import source
 from dovetail._core.base.errors import InconclusiveDimensionOperation
+from dovetail._core.ir.monomials import (
+    Factor,
+    Monomial,
+    Operation,
+    Terms,
+    monomial_key,
+    product_of,
+    quotient_of,
+    shown_terms,
+    size_key,
+)
 
 __all__ = [
     "Scope",
@@ -26,24 +40,9 @@ __all__ = [
     "largest_known",
     "max_dim",
     "min_dim",
+    "surely_less",
 ]
 
-
-class Operation(NamedTuple):
-    """A factor that is no variable: ``floordiv``, ``mod``, ``max`` or ``min`` of two sizes."""
-
-    name: str
-    operands: tuple[Size, Size]
-
-    def __str__(self) -> str:
-        return f"{self.name}({self.operands[0]}, {self.operands[1]})"
-
-
-Factor: TypeAlias = str | Operation
-#: Factors with their powers, sorted; empty for the constant.
-Monomial: TypeAlias = tuple[tuple[Factor, int], ...]
-#: Monomials with their coefficients, the leading one first.
-Terms: TypeAlias = tuple[tuple[Monomial, int], ...]
 
 _python: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "floordiv": operator.floordiv,
@@ -51,27 +50,6 @@ _python: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "max": max,
     "min": min,
 }
-
-
-def _factor_key(factor: Factor) -> tuple[Any, ...]:
-    if type(factor) is str:
-        return (0, factor)
-    assert isinstance(factor, Operation)
-    return (1, factor.name, *map(_size_key, factor.operands))
-
-
-def _size_key(size: Size) -> tuple[Any, ...]:
-    if type(size) is SymbolicDimension:
-        return (1, tuple((monomial_key(m), k) for m, k in size.terms))
-    return (0, size)
-
-
-def monomial_key(monomial: Monomial) -> tuple[Any, ...]:
-    """What monomials are ordered by: operations lead, then the degree, then the letters."""
-    operations = sum(power for factor, power in monomial if type(factor) is not str)
-    degree = sum(power for _, power in monomial)
-    letters = [_factor_key(factor) for factor, power in reversed(monomial) for _ in range(power)]
-    return operations, degree, letters
 
 
 class Scope:
@@ -91,6 +69,8 @@ class Scope:
         self.place = "" if where is None else f" made at {where.file}:{where.line}"
         #: Sizes that are never negative.
         self.constraints: list[SymbolicDimension] = []
+        #: What these have been written as.
+        self.written: dict[SymbolicDimension, str] = {}
         #: Multiples of monomials, and what they are replaced by.
         self.rules: list[tuple[Monomial, int, Size]] = []
         #: Where to note comparisons that are not decided, by line, and to go on as if each variable
@@ -115,6 +95,8 @@ class SymbolicDimension:
     """
 
     __slots__ = ("_hash", "scope", "terms")
+
+    _hash: int
 
     #: NumPy leaves operators to this class.
     __array_ufunc__ = None
@@ -207,27 +189,23 @@ class SymbolicDimension:
     def __float__(self) -> float:
         raise self._no_number("float()")
 
-    def __dovetail_array__(self) -> Any:
-        return dimension_value(self)
-
     def dimension_as_value(self) -> Any:
         """The size as a scalar array, inside of a function that is traced."""
         return dimension_value(self)
 
+    __dovetail_array__ = dimension_as_value
+
     def __repr__(self) -> str:
-        return "".join(_shown_terms(self.terms))
+        return "".join(shown_terms(self.terms))
 
     def __format__(self, spec: str) -> str:
         return format(str(self), spec)
-
-    def __copy__(self) -> Self:
-        return self
 
     def __deepcopy__(self, memo: Any) -> Self:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_unpickled, (self.terms, self.scope))
+        return (SymbolicDimension, (self.terms, self.scope))
 
     # Arithmetic
 
@@ -263,7 +241,7 @@ class SymbolicDimension:
         products: dict[Monomial, int] = {}
         for m, k in self.terms:
             for n, j in terms_of(size):
-                product = _times(m, n)
+                product = product_of(m, n)
                 products[product] = products.get(product, 0) + k * j
         return _normal(products, scope)
 
@@ -329,10 +307,6 @@ class SymbolicDimension:
 
 
 Size: TypeAlias = int | SymbolicDimension
-
-
-def _unpickled(terms: Terms, scope: Scope) -> SymbolicDimension:
-    return SymbolicDimension(terms, scope)
 
 
 def _by_python(name: str, left: Any, right: Any) -> Any:
@@ -403,15 +377,6 @@ def _inconclusive(what: str, advice: str) -> InconclusiveDimensionOperation:
     return error
 
 
-def _shown_terms(terms: Terms) -> Iterator[str]:
-    for number, (monomial, coefficient) in enumerate(terms):
-        sign = "- " if coefficient < 0 else ""
-        yield (f" {sign or '+ '}" if number else sign)
-        size = abs(coefficient)
-        factors = [f"{f}^{p}" if p > 1 else str(f) for f, p in monomial]
-        yield "*".join([str(size), *factors] if size != 1 or not factors else factors)
-
-
 # Values in programs. The primitive is made by a later layer.
 
 _value_maker: Callable[[SymbolicDimension], Any]
@@ -448,7 +413,7 @@ def _reflected(operation: Callable[[Any, Any], Any], left: Any, right: SymbolicD
     return operation(right, size)
 
 
-def is_symbolic_dim(p: Any) -> TypeGuard[SymbolicDimension]:
+def is_symbolic_dim(p: Any) -> bool:
     """Whether a size is an expression of dimension variables.
 
     Args:
@@ -462,13 +427,13 @@ def is_symbolic_dim(p: Any) -> TypeGuard[SymbolicDimension]:
     return type(p) is SymbolicDimension
 
 
-def as_size(value: Any) -> Any:
+def as_size(value: Any) -> int:
     """A size as it stands in shapes: a Python int, or a symbolic dimension.
 
     Raises:
         TypeError: it is neither, nor an integer of another kind.
     """
-    return value if type(value) is SymbolicDimension else operator.index(value)
+    return value if type(value) is SymbolicDimension else operator.index(value)  # type: ignore[return-value]
 
 
 def largest_known(sizes: Iterable[Any]) -> int:
@@ -482,6 +447,11 @@ def largest_known(sizes: Iterable[Any]) -> int:
 def known_at_most(size: Any, limit: int) -> bool:
     """Whether a size is known, and not larger than a limit: for the choice of a method."""
     return type(size) is not SymbolicDimension and size <= limit
+
+
+def surely_less(x: Any, y: Any) -> bool:
+    """Whether a size is less than another for all values of the variables."""
+    return bounds_of(y - x)[0] >= 1
 
 
 def _operand(value: Any) -> Any:
@@ -507,29 +477,10 @@ def _common_scope(x: SymbolicDimension, y: Size) -> Scope:
 
 
 def terms_of(size: Size) -> Terms:
+    """The terms of a size; none for zero."""
     if type(size) is SymbolicDimension:
         return size.terms
     return (((), operator.index(size)),) if size else ()
-
-
-def _times(m: Monomial, n: Monomial) -> Monomial:
-    if not m or not n:
-        return m or n
-    powers = dict(m)
-    for factor, power in n:
-        powers[factor] = powers.get(factor, 0) + power
-    return tuple(sorted(powers.items(), key=lambda item: _factor_key(item[0])))
-
-
-def quotient_of(m: Monomial, n: Monomial) -> Monomial | None:
-    """The monomial `m` divided by `n`; None if `n` is no part of it."""
-    powers = dict(m)
-    for factor, power in n:
-        left = powers.get(factor, 0) - power
-        if left < 0:
-            return None
-        powers[factor] = left
-    return tuple((factor, power) for factor, power in powers.items() if power)
 
 
 def _sum(parts: Sequence[tuple[Size, int]], scope: Scope) -> Size:
@@ -568,6 +519,7 @@ def of_variable(name: str, scope: Scope) -> Size:
 
 
 def of_factor(factor: Factor, scope: Scope) -> Size:
+    """The size that a variable or an operation stands for."""
     return _normal({((factor, 1),): 1}, scope)
 
 
@@ -581,14 +533,11 @@ def _divided(dividend: Size, divisor: Size, scope: Scope) -> tuple[Size, Size]:
     if type(rest) is int and type(divisor) is int:
         return whole + rest // divisor, rest % divisor
     lowest, highest = bounds_of(rest)
-    if type(divisor) is int:
-        if lowest > -_LARGE and highest < _LARGE and lowest // divisor == highest // divisor:
-            quotient = int(lowest // divisor)
-            return whole + quotient, rest - quotient * divisor
-        least = divisor
-    else:
-        least = int(min(max(bounds_of(divisor)[0], -_LARGE), _LARGE))
-    if least > 0 and lowest >= 0 and bounds_of(divisor - rest)[0] >= 1:
+    bounded = type(divisor) is int and lowest > -_LARGE and highest < _LARGE
+    if bounded and lowest // divisor == highest // divisor:
+        known = int(lowest // divisor)
+        return whole + known, rest - known * divisor
+    if bounds_of(divisor)[0] > 0 and lowest >= 0 and bounds_of(divisor - rest)[0] >= 1:
         return whole, rest
     operands = (rest, divisor)
     quotient = of_factor(Operation("floordiv", operands), scope)
@@ -631,29 +580,27 @@ def _split(dividend: Size, divisor: Size, scope: Scope) -> tuple[Size, Size]:
     return 0, dividend
 
 
-def _extreme(name: str, x: Any, y: Any) -> Size:
-    left, right = as_size(x), as_size(y)
+def _extreme(name: str, x: Any, y: Any) -> Any:
+    left: Any = as_size(x)
+    right: Any = as_size(y)
     if type(left) is int and type(right) is int:
         return max(left, right) if name == "max" else min(left, right)
     symbolic = left if type(left) is SymbolicDimension else right
     other = right if symbolic is left else left
     scope = _common_scope(symbolic, other)
     difference = left - right
-    if type(difference) is int:
-        lower = upper = difference
-    else:
-        lower, upper = bounds_of(difference)  # type: ignore[assignment]
+    lower, upper = bounds_of(difference)
     if lower >= 0:
         return left if name == "max" else right
     if upper <= 0:
         return right if name == "max" else left
-    first, second = sorted((left, right), key=_size_key, reverse=True)
+    first, second = sorted((left, right), key=size_key, reverse=True)
     if type(first) is SymbolicDimension and type(second) is SymbolicDimension:
         first, second = second, first
     return of_factor(Operation(name, (first, second)), scope)
 
 
-def max_dim(d1: Any, d2: Any) -> Size:
+def max_dim(d1: Any, d2: Any) -> int:
     """The larger of two sizes, which may be symbolic.
 
     Args:
@@ -666,10 +613,10 @@ def max_dim(d1: Any, d2: Any) -> Size:
         >>> core.max_dim(a, b), core.max_dim(a, 1), core.max_dim(2, 3)
         (max(a, b), a, 3)
     """
-    return _extreme("max", d1, d2)
+    return as_size(_extreme("max", d1, d2))
 
 
-def min_dim(d1: Any, d2: Any) -> Size:
+def min_dim(d1: Any, d2: Any) -> int:
     """The smaller of two sizes, which may be symbolic.
 
     Args:
@@ -682,12 +629,12 @@ def min_dim(d1: Any, d2: Any) -> Size:
         >>> core.min_dim(a, 4), core.min_dim(a, 1)
         (min(a, 4), 1)
     """
-    return _extreme("min", d1, d2)
+    return as_size(_extreme("min", d1, d2))
 
 
 def bounds_of(size: Size) -> tuple[float, float]:
     """The least and the greatest value that a size may have, as far as they are found."""
-    if type(size) is not SymbolicDimension:
+    if not isinstance(size, SymbolicDimension):
         return size, size
     known = size.scope.bounds.get(size)
     if known is None:
@@ -708,25 +655,23 @@ def _lower_bound(size: Size, depth: int) -> float:
     A monomial is replaced by each size that bounds it on the side that counts, and what comes of
     that is bounded in the same way: so do the bounds of ``a - b`` follow from ``a >= b``.
     """
-    if type(size) is not SymbolicDimension:
+    if not isinstance(size, SymbolicDimension):
         return size
     scope = size.scope
-    best: float = sum(
-        k * _interval(m, scope)[0 if k > 0 else 1] if m else k for m, k in size.terms
-    )
+    best: float = sum(k * _interval(m, scope)[0 if k > 0 else 1] if m else k for m, k in size.terms)
     if not depth:
         return best
+    unknown = {False: "max", True: "min"}
     for m, k in size.terms:
         if not m:
             continue
         rest = size - _made({m: k}, scope)
         for factor, power in m:
             # One of two sizes, it is not known which: the bound holds for both.
-            if power == 1 and type(factor) is Operation and factor.name in ("max", "min"):
-                if (factor.name == "max") == (k < 0):
-                    others = _without(m, factor, scope) * k
-                    both = [rest + others * operand for operand in factor.operands]
-                    return max(best, min(_lower_bound(case, depth - 1) for case in both))
+            if power == 1 and type(factor) is Operation and factor.name == unknown[k > 0]:
+                others = _without(m, factor, scope) * k
+                both = [rest + others * operand for operand in factor.operands]
+                return max(best, min(_lower_bound(case, depth - 1) for case in both))
         replacements = list(_bounding(m, k > 0, scope))
         if not replacements:
             continue

@@ -271,7 +271,9 @@ class Program:
         with self.module.inside(block):
             values = self.bind_leading(closed, list(block.arguments), entry=True)
             if self.variables:
-                builder.dimension_values = emit_sizes(builder, closed.in_avals, values, names)
+                builder.dimension_values = emit_sizes(
+                    builder, closed.in_avals, values, [name or "an argument" for name in names]
+                )
             values = [
                 builder.create_token() if type(aval) is AbstractToken else value
                 for value, aval in zip(values, closed.in_avals, strict=False)

@@ -11,7 +11,7 @@ from dovetail._core.hlo.builder import Builder
 from dovetail._core.hlo.mlir import Value
 from dovetail._core.ir.avals import make_aval
 from dovetail._core.ir.dimension_solving import Check, Solution, scope_of, sizes_of, solve
-from dovetail._core.ir.dimensions import Scope, of_variable
+from dovetail._core.ir.dimensions import Scope, Size, of_variable
 
 __all__ = ["check_sizes", "emit_sizes", "entry_variables"]
 
@@ -42,7 +42,7 @@ def emit_sizes(
     measured: dict[str, Value] = {}
     shapes = []
     for number, (aval, value) in enumerate(zip(avals, values, strict=False)):
-        shape = []
+        shape: list[Size] = []
         for d, expected in enumerate(aval.shape):
             if type(expected) is int:
                 shape.append(expected)

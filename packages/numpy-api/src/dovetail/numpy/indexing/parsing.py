@@ -250,7 +250,7 @@ def _entry(entry: Any, number: int) -> Any:
                 "the index"
             )
         if is_symbolic_dim(entry):
-            return as_array(entry)
+            return entry.dimension_as_value()
         if hasattr(entry, "__index__"):
             return operator.index(entry)
         if not (hasattr(entry, "__array__") or array_conversion(entry) is not None):

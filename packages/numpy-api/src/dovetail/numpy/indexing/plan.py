@@ -12,7 +12,7 @@ from dovetail.errors import IndexShapeError
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import Literal
 from dovetail.extend.avals import aval_of, make_aval, shape_of
-from dovetail.extend.dimensions import largest_known
+from dovetail.extend.dimensions import is_symbolic_dim, known_at_most, largest_known
 from dovetail.extend.unchecked import (
     broadcast_in_dim,
     convert_element_type,
@@ -171,7 +171,7 @@ class Plan:
             return np.zeros((*batch, 0), dtype)
         # Host arrays are narrowed if 64-bit types are off.
         narrow = dtype is INT64 and not enable_x64.value
-        small = count > 1 and count * prod(batch) <= _SMALL and not narrow
+        small = count > 1 and known_at_most(count * prod(batch), _SMALL) and not narrow
         if small and all(_of_host(c[1]) for c in parts):
             host = np.empty((*batch, count), dtype)
             for number, (_, value, _, dims) in enumerate(parts):
@@ -185,6 +185,8 @@ class Plan:
         for axis, value, wrapped, dims in parts:
             if type(value) is int:
                 value = Literal(clipped(value, dtype)[()], make_aval((), dtype))
+            elif is_symbolic_dim(value):
+                value = make_literal(value, dtype)
             elif type(value) is np.ndarray:
                 value = clipped(value, INT32 if narrow else dtype)
                 if narrow:
@@ -202,7 +204,9 @@ class Plan:
 
 def _last_dims(value: Any, end: int) -> tuple[int, ...]:
     """The dimensions before `end` that positions run over, among those of all index arrays."""
-    return () if type(value) is int else tuple(range(end - value.ndim, end))
+    return (
+        () if type(value) is int or is_symbolic_dim(value) else tuple(range(end - value.ndim, end))
+    )
 
 
 #: Up to this size, static positions are a constant of the program.
@@ -220,7 +224,8 @@ def index_dtype(shape: Shape, values: Sequence[Any]) -> Any:
     for value in values:
         if type(value) is Span:
             value = value.start
-        if type(value) is not int and type(value) is not np.ndarray and value.dtype.itemsize == 8:
+        known = type(value) in (int, np.ndarray) or is_symbolic_dim(value)
+        if not known and value.dtype.itemsize == 8:
             return INT64
     return INT32
 

@@ -14,7 +14,7 @@ import numpy as np
 from dovetail import index_mode
 from dovetail.extend import dtypes
 from dovetail.extend.avals import ArrayClass, Tracer, aval_of, shape_of
-from dovetail.extend.dimensions import is_symbolic_dim
+from dovetail.extend.dimensions import is_symbolic_dim, largest_known, surely_less
 from dovetail.extend.eager import compile_eager, evaluation_trace, lru_cache, trace_state
 from dovetail.extend.indexing import canonical_fill, check_static_indices, gather_slices
 from dovetail.extend.unchecked import (
@@ -104,10 +104,15 @@ def _may_leave(index: Index, shape: Shape) -> bool:
     for item in index.items:
         if item is None:
             continue
-        if type(item) is At and not (type(item.value) is int and 0 <= item.value < shape[axis]):
+        if type(item) is At and not _is_inside(item.value, shape[axis]):
             return True
         axis += 1
     return False
+
+
+def _is_inside(position: Any, size: int) -> bool:
+    known = type(position) is int or is_symbolic_dim(position)
+    return known and surely_less(-1, position) and surely_less(position, size)
 
 
 def _take_basic(x: Any, index: Index, shape: Shape) -> Any:
@@ -130,8 +135,10 @@ def _take_basic(x: Any, index: Index, shape: Shape) -> Any:
             if type(start) is int:
                 # A position out of bounds is left to run time, where checkify can find it.
                 size = shape[axis]
-                static = static and 0 <= start < size
-                start = max(LOWEST, min(start, max(HIGHEST, size)))
+                static = static and start >= 0 and surely_less(start, size)
+                start = max(LOWEST, min(start, max(HIGHEST, largest_known([size]))))
+            elif is_symbolic_dim(start):
+                static = static and surely_less(-1, start) and surely_less(start, shape[axis])
             else:
                 static = False
                 start = normalized(start, shape[axis], item.wrapped, index_dtype(shape, (start,)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import ml_dtypes
@@ -10,11 +10,6 @@ import numpy as np
 
 from dovetail import __version__
 from dovetail._core.api.export.checks import DisabledSafetyCheck
-from dovetail._core.api.export.exported import (
-    Exported,
-    maximum_supported_calling_convention_version,
-    minimum_supported_calling_convention_version,
-)
 from dovetail._core.api.export.nodes import read_tree, tree_record
 from dovetail._core.api.export.records import Record, Table, decode, encode
 from dovetail._core.base import dtypes
@@ -25,7 +20,10 @@ from dovetail._core.ir.partition_spec import PartitionSpec
 from dovetail._core.ops.random.keys import key_dtype
 from dovetail._core.runtime.devices.named_sharding import NamedSharding
 
-__all__ = ["deserialize", "serialize"]
+__all__ = ["read", "write"]
+
+minimum_supported_calling_convention_version: Final = 9
+maximum_supported_calling_convention_version: Final = 10
 
 #: The version of the format that is written.
 _VERSION: Final = 3
@@ -80,14 +78,14 @@ def _number_of(dtype: Any) -> int:
     raise ValueError(f"arrays of dtype {dtype} have no form in serialized programs")
 
 
-def serialize(exported: Exported, vjp_order: int) -> bytearray:
+def write(exported: Any, vjp_order: int) -> bytearray:
     """An exported program as bytes, with derivatives up to an order."""
     if isinstance(vjp_order, bool) or not isinstance(vjp_order, int) or vjp_order < 0:
         raise ValueError(f"vjp_order is a number of derivatives, 0 or more; got {vjp_order!r}")
     return encode(_record(exported, vjp_order))
 
 
-def _record(exported: Exported, vjp_order: int) -> Record:
+def _record(exported: Any, vjp_order: int) -> Record:
     if exported.ordered_effects or exported.unordered_effects:
         raise ValueError(f"{exported.fun_name} has side effects, which are not written")
     avals = _Pool()
@@ -209,33 +207,16 @@ def _sharding_record(place: Any) -> Record:
     return [] if place is None else [(2, "table", _named_record(place))]
 
 
-def deserialize(blob: bytes | bytearray) -> Exported:
-    """An exported program from bytes, which `Exported.serialize` or JAX's has written.
-
-    Args:
-        blob: the bytes.
-
-    Returns:
-        The exported program. Weak types are not kept.
+def read(blob: bytes, build: Callable[..., Any]) -> Any:
+    """What `build` makes of the fields of an exported program.
 
     Raises:
-        TypeError: `blob` is not bytes.
-        ValueError: it is damaged, or of a version that is not supported.
-
-    Example:
-        >>> import dovetail as dt
-        >>> import dovetail.numpy as jnp
-        >>> from dovetail import export
-        >>> blob = export.export(dt.jit(jnp.sin))(0.0).serialize()
-        >>> float(export.deserialize(blob).call(jnp.float32(0)))
-        0.0
+        ValueError: the bytes are damaged, or of a version that is not supported.
     """
-    if not isinstance(blob, (bytes, bytearray, memoryview)):
-        raise TypeError(f"deserialize takes bytes, got {type(blob).__name__}")
-    return decode(bytes(blob), lambda table: _read(table, SymbolicScope()))
+    return decode(blob, lambda table: _read(table, SymbolicScope(), build))
 
 
-def _read(table: Table, scope: SymbolicScope) -> Exported:
+def _read(table: Table, scope: SymbolicScope, build: Callable[..., Any]) -> Any:
     version = table.number(14, "u16")
     least = minimum_supported_calling_convention_version
     most = maximum_supported_calling_convention_version
@@ -266,8 +247,8 @@ def _read(table: Table, scope: SymbolicScope) -> Exported:
     )
     derivative = table.table(17)
     # The derivative has the dimension variables of the program.
-    vjp = None if derivative is None else _read(derivative, scope)
-    return Exported(
+    vjp = None if derivative is None else _read(derivative, scope, build)
+    return build(
         fun_name=table.text(1),
         in_tree=read_tree(table.table(2)),
         in_avals=taken,

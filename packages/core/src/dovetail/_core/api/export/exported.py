@@ -11,6 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dovetail._core.api.backward_passes import vjp
+from dovetail._core.api.export.artifacts import (
+    maximum_supported_calling_convention_version,
+    read,
+    write,
+)
 from dovetail._core.api.export.checks import DisabledSafetyCheck
 from dovetail._core.api.export.obstacles import Obstacle, Report, as_text, obstacles_in
 from dovetail._core.api.inspection import ShapeDtypeStruct, struct_of
@@ -22,7 +27,7 @@ from dovetail._core.base.tree_difference import structure_difference
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.dimension_solving import scope_of
 from dovetail._core.ir.dimension_syntax import SymbolicScope
-from dovetail._core.ir.dimensions import is_symbolic_dim, of_variable
+from dovetail._core.ir.dimensions import SymbolicDimension, of_variable
 from dovetail._core.ir.jaxpr import ClosedJaxpr, JaxprEqn
 from dovetail._core.ir.walk import eval_jaxpr
 from dovetail._core.ops.calls.exported import call_exported_p, solution_for
@@ -31,6 +36,7 @@ from dovetail._core.ops.random.keys import random_unwrap_p
 from dovetail._core.plugins.manager import manager
 from dovetail._core.runtime.calls.staged_program import StagedProgram
 from dovetail._core.runtime.devices import clients
+from dovetail._core.runtime.devices.named_sharding import NamedSharding
 from dovetail._core.runtime.devices.sharding import default_sharding
 from dovetail._core.runtime.programs.arguments import partitioning
 from dovetail._core.transform.derived import derived_info, function_of
@@ -39,10 +45,7 @@ from dovetail._core.transform.stage import stage
 if TYPE_CHECKING:
     from dovetail._core.lower.lowering import LoweredModule
 
-__all__ = ["Exported", "default_export_platform", "export", "report"]
-
-minimum_supported_calling_convention_version: Final = 9
-maximum_supported_calling_convention_version: Final = 10
+__all__ = ["Exported", "default_export_platform", "deserialize", "export", "report"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -125,9 +128,7 @@ class Exported:
             ImportError: the distribution flatbuffers is not installed.
             ValueError: a type of tree node has no name for serialization.
         """
-        from dovetail._core.api.export.artifacts import serialize  # deferred: a cycle
-
-        return serialize(self, vjp_order)
+        return write(self, vjp_order)
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """Call the program; under `jit` it becomes part of the program around it.
@@ -155,13 +156,13 @@ class Exported:
         """The program as a function of flat arguments, with a derivative."""
 
         def flat(*args: Any) -> list[Any]:
-            return call_exported_p.bind(*args, exported=self)  # type: ignore[no-any-return]
+            return call_exported_p.bind(*args, exported=self)
 
         flat.__name__ = flat.__qualname__ = self.fun_name
         function = custom_vjp(flat)
 
         def forward(*args: Any) -> tuple[list[Any], tuple[Any, ...]]:
-            return flat(*args), args
+            return function(*args), args
 
         def backward(args: tuple[Any, ...], cotangents: Sequence[Any]) -> tuple[Any, ...]:
             return tuple(self.vjp().call(*args, *cotangents))
@@ -170,6 +171,10 @@ class Exported:
         return jit(function)
 
     # What calls of the program need.
+
+    def places(self) -> tuple[Sequence[Any], Sequence[Any]]:
+        """For each argument and each result its sharding, or None."""
+        return self._in_named_shardings, self._out_named_shardings
 
     def argument_names(self) -> Sequence[str]:
         """Names of the flat arguments, for messages."""
@@ -193,6 +198,32 @@ class Exported:
             f"{self.fun_name} was exported for {', '.join(self.platforms)}, and is called on "
             f"{platform}: export it with platforms=[..., {platform!r}]"
         )
+
+
+def deserialize(blob: bytes | bytearray) -> Exported:
+    """An exported program from bytes, which `Exported.serialize` or JAX's has written.
+
+    Args:
+        blob: the bytes.
+
+    Returns:
+        The exported program. Weak types are not kept.
+
+    Raises:
+        TypeError: `blob` is not bytes.
+        ValueError: it is damaged, or of a version that is not supported.
+
+    Example:
+        >>> import dovetail as dt
+        >>> import dovetail.numpy as jnp
+        >>> from dovetail import export
+        >>> blob = export.export(dt.jit(jnp.sin))(0.0).serialize()
+        >>> float(export.deserialize(blob).call(jnp.float32(0)))
+        0.0
+    """
+    if not isinstance(blob, (bytes, bytearray, memoryview)):
+        raise TypeError(f"deserialize takes bytes, got {type(blob).__name__}")
+    return read(bytes(blob), Exported)
 
 
 def default_export_platform() -> str:
@@ -312,17 +343,17 @@ def export_traced(
     closed = staged.closed
     devices = 1 if place is None else len(place._device_list)
     nothing = (None,) * len(staged.in_avals), (None,) * len(staged.out_avals)
-    in_hlo, out_hlo = shardings_of(lowered.module) if devices > 1 else nothing
+    places = nothing if devices == 1 else _named(place, staged)
     return Exported(
         fun_name=staged.options.name,
         in_tree=traced.in_tree,
         in_avals=tuple(staged.in_avals),
         out_tree=traced.out_tree,
         out_avals=tuple(staged.out_avals),
-        _in_named_shardings=nothing[0],
-        _out_named_shardings=nothing[1],
-        in_shardings_hlo=in_hlo,
-        out_shardings_hlo=out_hlo,
+        _in_named_shardings=places[0],
+        _out_named_shardings=places[1],
+        in_shardings_hlo=nothing[0],
+        out_shardings_hlo=nothing[1],
         nr_devices=devices,
         platforms=platforms,
         ordered_effects=(),
@@ -334,6 +365,17 @@ def export_traced(
         uses_global_constants=scope_of(staged.in_avals) is not None or len(platforms) > 1,
         _get_vjp=lambda exported: _derivative(closed, exported),
     )
+
+
+def _named(place: Any, staged: StagedProgram) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """The shardings of arguments and results, over a mesh without devices."""
+
+    def abstract(own: Any) -> Any:
+        return None if own is None else NamedSharding(own.mesh.abstract_mesh, own.spec)
+
+    asked = staged.asked
+    results = [None] * len(staged.out_avals) if asked is None else asked.results
+    return tuple(map(abstract, place._shardings)), tuple(map(abstract, results))
 
 
 def lower_for_export(
@@ -349,7 +391,7 @@ def lower_for_export(
     failures: list[tuple[JaxprEqn, Exception]] = []
     if place is not None:
         place = place._typing(closed.out_avals)
-    lowered = lower_jaxpr(
+    lowered: Any = lower_jaxpr(
         closed,
         name=staged.options.name,
         platforms=platforms,
@@ -378,13 +420,15 @@ def _with_plain_constants(closed: ClosedJaxpr) -> ClosedJaxpr:
     if not any(dtypes.is_extended(aval_of(c).dtype) for c in closed.consts):
         return closed
     keys = [dtypes.is_extended(aval_of(c).dtype) for c in closed.consts]
-    numbers = [np.asarray(random_unwrap_p.bind(c)) if k else c for c, k in zip(closed.consts, keys, strict=True)]
+    numbers = [
+        np.asarray(random_unwrap_p.bind(c)) if k else c
+        for c, k in zip(closed.consts, keys, strict=True)
+    ]
     kinds = [aval_of(c).dtype for c in closed.consts]
 
     def function(*args: Any) -> list[Any]:
         consts = [
-            kind.of_physical(c) if k else c
-            for c, k, kind in zip(numbers, keys, kinds, strict=True)
+            kind.of_physical(c) if k else c for c, k, kind in zip(numbers, keys, kinds, strict=True)
         ]
         return eval_jaxpr(closed.jaxpr, consts, *args)
 
@@ -474,7 +518,7 @@ def _noting_comparisons(leaves: Sequence[Any]) -> tuple[list[Any], list[tuple[st
             return leaf
         shape = [
             n.evaluate({v: of_variable(v, noting) for v in n.variables()})
-            if is_symbolic_dim(n)
+            if isinstance(n, SymbolicDimension)
             else n
             for n in leaf.shape
         ]

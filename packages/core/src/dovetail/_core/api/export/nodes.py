@@ -132,7 +132,7 @@ def register_namedtuple_serialization(nodetype: type[T], *, serialized_name: str
             f"{nodetype!r} is no named tuple; register_pytree_node_serialization takes other types "
             "of tree nodes"
         )
-    fields: tuple[str, ...] = nodetype._fields
+    fields: tuple[str, ...] = nodetype._fields  # type: ignore[attr-defined]
 
     def read(data: bytes) -> Any:
         written = json.loads(data)
@@ -241,8 +241,8 @@ def _example(table: Table | None) -> Any:
     node = _by_name.get(name)
     if node is None:
         raise ValueError(
-            f"the arguments or results of this program have nodes of a type that was named {name!r} "
-            "when it was exported: register it by that name, with "
+            f"the arguments or results of this program have nodes of a type that was named "
+            f"{name!r} when it was exported: register it by that name, with "
             "dovetail.export.register_pytree_node_serialization or "
             "register_namedtuple_serialization"
         )

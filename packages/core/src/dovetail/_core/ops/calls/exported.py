@@ -16,12 +16,36 @@ if TYPE_CHECKING:
 class ExportedProgram(Protocol):
     """The parts of an exported program that calls of it need."""
 
-    fun_name: str
-    in_avals: tuple[Any, ...]
-    out_avals: tuple[Any, ...]
-    platforms: tuple[str, ...]
-    mlir_module_serialized: bytes
-    module_kept_var_idx: tuple[int, ...]
+    @property
+    def fun_name(self) -> str:
+        """The name of the function."""
+
+    @property
+    def in_avals(self) -> tuple[Any, ...]:
+        """Avals of the flat arguments."""
+
+    @property
+    def out_avals(self) -> tuple[Any, ...]:
+        """Avals of the flat results."""
+
+    @property
+    def platforms(self) -> tuple[str, ...]:
+        """The platforms that it is for."""
+
+    @property
+    def mlir_module_serialized(self) -> bytes:
+        """The program."""
+
+    @property
+    def module_kept_var_idx(self) -> tuple[int, ...]:
+        """The indices of the arguments that the program takes."""
+
+    @property
+    def nr_devices(self) -> int:
+        """The number of devices that the program runs on."""
+
+    def places(self) -> tuple[Sequence[Any], Sequence[Any]]:
+        """For each argument and each result its sharding, or None."""
 
     def argument_names(self) -> Sequence[str]:
         """Names of the flat arguments, for messages."""
@@ -46,7 +70,17 @@ class CallExported(Primitive):
             for out in exported.out_avals
         ]
 
+    def divisions(
+        self, avals: Sequence[Any], results: Sequence[Any], *, exported: ExportedProgram
+    ) -> Sequence[Any]:
+        # The program says how its values are divided; types say that results are whole.
+        return [None] * len(results)
+
     def lower(self, context: Builder, *values: Any, exported: ExportedProgram) -> Any:
+        places, given = exported.places()
+        if exported.nr_devices > 1:
+            _check_devices(context, exported)
+            values = _divided(context, values, context.avals_in, places)
         kept = exported.module_kept_var_idx
         operands = [values[i] for i in kept]
         avals = [context.avals_in[i] for i in kept]
@@ -63,10 +97,33 @@ class CallExported(Primitive):
                 symbolic,
             )
 
-        return by_platform(context, called, context.avals_out)
+        results = by_platform(context, called, context.avals_out)
+        if exported.nr_devices > 1:
+            return _divided(context, results, context.avals_out, given)
+        return results
 
 
 call_exported_p: Final = CallExported()
+
+
+def _check_devices(context: Builder, exported: ExportedProgram) -> None:
+    there = 1 if context.partitioning is None else context.partitioning.mesh.size
+    if there != exported.nr_devices:
+        raise ValueError(
+            f"{exported.fun_name} was exported for {exported.nr_devices} devices, and is called in "
+            f"a program for {there}: place its arguments on {exported.nr_devices} devices, with "
+            "dovetail.device_put and a NamedSharding"
+        )
+
+
+def _divided(
+    context: Builder, values: Sequence[Any], avals: Sequence[Any], places: Sequence[Any]
+) -> list[Any]:
+    """Values, divided over devices as the program has been exported for."""
+    return [
+        value if place is None else context.divided(value, aval, place.mesh.shape_tuple, place.spec)
+        for value, aval, place in zip(values, avals, places, strict=True)
+    ]
 
 
 def solution_for(exported: ExportedProgram, avals: Sequence[Any]) -> Solution:

@@ -271,7 +271,7 @@ def _length(xs: Operands, caller: str, length: Any = None) -> int:
         length = shape[0]
     if length is None:
         raise ValueError(f"{caller}: xs has no array, so length must be given")
-    return as_size(length)  # type: ignore[no-any-return]
+    return as_size(length)
 
 
 def _unroll(unroll: Any, length: int) -> int:
@@ -482,7 +482,7 @@ def _known(bound: Any, name: str) -> int | None:
         ValueError: it is a number that is not whole.
     """
     try:
-        return as_size(bound)  # type: ignore[no-any-return]
+        return as_size(bound)
     except TypeError:
         try:
             number = float(bound)

@@ -170,7 +170,8 @@ class Rem(Division):
 
     def lower(self, context: Builder, *values: Any, **params: Any) -> Any:
         x, y = context.avals_in
-        if x.dtype == np.uint32 and not y.shape and x.size >= invariant_division.WORTHWHILE:
+        large = not x.symbolic and x.size >= invariant_division.WORTHWHILE
+        if x.dtype == np.uint32 and not y.shape and large:
             remainder = invariant_division.remainder_by_scalar
             return context.lower_function(remainder, context.avals_in)(*values)
         return super().lower(context, *values, **params)

@@ -6,10 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from dovetail._core.base import config, pytree
+from dovetail._core.base.errors import InconclusiveDimensionOperation
 from dovetail._core.basis import structural
 from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.ir.avals import aval_of, shape_of
+from dovetail._core.ir.dimensions import is_symbolic_dim
 from dovetail._core.ops.calls.jit import call
 from dovetail._core.ops.shape.dimensions import canonical_dimension, inserted, replaced
 from dovetail._core.ops.shape.joining import concatenate_p
@@ -129,6 +131,11 @@ def associative_scan(fn: Callable[[T, T], T], elems: T, reverse: bool = False, a
 
 def _scan(xs: Sequence[Any], combine: Combine, axis: int) -> list[Any]:
     size = shape_of(xs[0])[axis]
+    if is_symbolic_dim(size):
+        raise InconclusiveDimensionOperation(
+            f"lax.associative_scan goes along a dimension of the symbolic size {size}, and the "
+            "program that it becomes depends on the size; use lax.scan, or lax.cumsum and the like"
+        )
     if size < 2:
         return list(xs)
 

@@ -407,18 +407,25 @@ def _scan_by_doubling(
     places = context.iota(position, axis)
     count, zero = context.integer(size, number), context.constant(0, number)
 
-    def turn(distance: Any, *xs: Any) -> list[Any]:
+    def distance_of(step: Any) -> Any:
+        # Counted by ones: XLA before jaxlib 0.12 ends the process over a number that is doubled.
+        return context.op("shift_left", [context.constant(1, number), step], number)
+
+    def turn(step: Any, *xs: Any) -> list[Any]:
+        distance = distance_of(step)
         starts = [zero] * len(shape)
         starts[axis] = context.sub(count, distance, number)
         earlier = []
         for x, aval in zip(xs, avals, strict=True):
-            twice = context.concatenate([x, x], aval.update(shape=replaced(shape, axis, 2 * size)), axis)
+            twice = context.concatenate(
+                [x, x], aval.update(shape=replaced(shape, axis, 2 * size)), axis
+            )
             earlier.append(context.dynamic_slice(twice, aval, starts))
         combined = combine(earlier, xs, avals)
         wide = context.broadcast_in_dim(distance, position, ())
         inside = context.compare(places, wide, "GE", position)
         return [
-            context.add(distance, distance, number),
+            context.add(step, context.constant(1, number), number),
             *(
                 context.select(inside, new, old, aval)
                 for new, old, aval in zip(combined, xs, avals, strict=True)
@@ -426,9 +433,9 @@ def _scan_by_doubling(
         ]
 
     _, *results = context.while_loop(
-        [context.constant(1, number), *values],
+        [zero, *values],
         [number, *avals],
-        lambda distance, *_: context.compare(distance, count, "LT", number),
+        lambda step, *_: context.compare(distance_of(step), count, "LT", number),
         turn,
     )
     return results

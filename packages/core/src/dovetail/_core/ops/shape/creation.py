@@ -93,7 +93,7 @@ dim_as_value_p: Final = DimensionAsValue()
 
 
 def _value_of(dim: SymbolicDimension) -> Array:
-    return dim_as_value_p.bind(dim=dim)  # type: ignore[no-any-return]
+    return dim_as_value_p.bind(dim=dim)
 
 
 set_dimension_value(_value_of)

@@ -49,7 +49,7 @@ def integer(value: Any, function: str, argument: str) -> int:
         TypeError: it is not an integer (TracerIntegerConversionError if it is a tracer).
     """
     try:
-        return as_size(value)  # type: ignore[no-any-return]
+        return as_size(value)
     except TypeError:
         if isinstance(value, Tracer):
             raise
