@@ -381,6 +381,16 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         NotImplementedError,
         "debug_print: a model calls no Python",
     ),
+    "a mutable reference": (
+        lambda: exporters.export("onnx", lambda r: r[...], dt.new_ref(jnp.ones(3))),
+        TypeError,
+        "Argument r of export of <lambda> must be an array, got the mutable reference",
+    ),
+    "no result": (
+        lambda: exporters.export("onnx", lambda x: None, X),
+        NotImplementedError,
+        "<lambda> returns no array",
+    ),
     "not an array": (
         lambda: exporters.export("onnx", lambda x: x, "text"),
         TypeError,

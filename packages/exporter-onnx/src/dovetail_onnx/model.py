@@ -68,6 +68,10 @@ def exported(request: ExportRequest) -> OnnxProgram:
     opset = _opset(request.options.get("opset", _DEFAULT_OPSET))
     inputs = _names(request, "input_names", request.input_names)
     outputs = _names(request, "output_names", request.output_names)
+    if not outputs:
+        raise ExportError(
+            f"{request.name} returns no array, and an ONNX model has at least one output"
+        )
     if twice := sorted(set(inputs) & set(outputs)):
         raise ValueError(f"an input and an output have one name: {', '.join(twice)}")
     dynamic = dynamic_sizes(request, inputs)

@@ -103,13 +103,12 @@ def _inputs_of(request: ExportRequest, inputs: Sequence[str], key: Any) -> list[
         if key not in inputs:
             raise ValueError(f"dynamic_axes names the input {key!r}; there are {', '.join(inputs)}")
         return [inputs.index(key)]
-    arguments = request.in_tree.unflatten(range(len(inputs)))
-    if not isinstance(key, int) or not 0 <= key < len(arguments):
+    children = request.in_tree.children()
+    if not isinstance(key, int) or not 0 <= key < len(children):
         raise ValueError(
             f"dynamic_axes has the key {key!r:.80}: the number of an argument, below "
-            f"{len(arguments)}, or the name of an input"
+            f"{len(children)}, or the name of an input"
         )
-    children = request.in_tree.children()
     first = sum(child.num_leaves for child in children[:key])
     return list(range(first, first + children[key].num_leaves))
 

@@ -6,16 +6,23 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dovetail._core.base import pytree
-from dovetail._core.base.errors import ConcretizationTypeError, ShapeError, close_matches
+from dovetail._core.base.errors import (
+    ConcretizationTypeError,
+    NonArrayArgumentError,
+    ShapeError,
+    close_matches,
+)
 from dovetail._core.base.source import user_frame
 from dovetail._core.ir.jaxpr import ClosedJaxpr, JaxprEqn
 from dovetail._core.ir.walk import dce, jaxprs_and_closed_jaxprs
 from dovetail._core.plugins.exports import ExportedProgram, ExporterInfo, ExportRequest
 from dovetail._core.plugins.manager import manager
+from dovetail._core.trace.mutable_references import AbstractRef
 from dovetail._core.trace.tracer import Tracer
 from dovetail._core.transform.flattening import (
     FlatFunction,
-    abstract_leaves,
+    abstract,
+    check_array_leaves,
     check_callable,
     debug_info,
 )
@@ -98,7 +105,14 @@ def _request(
     leaves, tree = pytree.flatten(args)
     info = debug_info("export", fun, args)
     names = info.argument_names or ()
-    avals = abstract_leaves(leaves, info)
+    check_array_leaves(leaves, lambda: names, f"export of {info.function}", shapes=True)
+    avals = [abstract(x) for x in leaves]
+    for name, aval in zip(names, avals, strict=True):
+        if type(aval) is AbstractRef:
+            raise NonArrayArgumentError(
+                f"Argument {name} of export of {info.function} describes a mutable reference: "
+                "describe its value, and return what is written to it"
+            )
 
     def traced(avals: Sequence[Any]) -> ExportRequest:
         flat = FlatFunction(fun, tree)
