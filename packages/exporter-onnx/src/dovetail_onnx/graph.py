@@ -258,6 +258,12 @@ class Graph:
         value = x if isinstance(x, Value) else self.constant(x, dtype)
         if value.shape == tuple(shape):
             return value
+        if 0 in shape:  # `Expand` is taken to make 1 of 1 and 0
+            nothing = numpy_helper.from_array(np.zeros(1, value.dtype))
+            (empty,) = self.emit(
+                "ConstantOfShape", [self.sizes(shape)], [value.dtype], [shape], value=nothing
+            )
+            return empty
         return self.op("Expand", value, self.sizes(shape), shape=shape)
 
     def squeeze(self, x: Value, dims: Sequence[int]) -> Value:

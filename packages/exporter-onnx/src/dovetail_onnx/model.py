@@ -19,7 +19,7 @@ from dovetail_onnx.converters import CONVERTERS
 from dovetail_onnx.errors import ExportError, Refusal
 from dovetail_onnx.graph import Graph, Value, info
 from dovetail_onnx.sizes import dynamic_sizes, probes, with_dynamic_sizes
-from dovetail_onnx.types import onnx_type
+from dovetail_onnx.types import numeric, onnx_type
 
 __all__ = ["Draft", "OnnxProgram", "drafted", "exported"]
 
@@ -105,12 +105,13 @@ def drafted(
     avals = request.jaxpr.in_avals
     for name, aval in zip(request.input_names, avals, strict=True):
         try:
-            onnx_type(aval.dtype)
+            onnx_type(numeric(aval).dtype)
         except Refusal as refusal:
             raise ExportError(
                 f"{request.name} cannot be written as an ONNX model: its argument {name}: {refusal}"
             ) from None
-    values = [Value(n, a.dtype, tuple(a.shape)) for n, a in zip(inputs, avals, strict=True)]
+    types = map(numeric, avals)
+    values = [Value(name, a.dtype, a.shape) for name, a in zip(inputs, types, strict=True)]
     conversion = Conversion(graph, CONVERTERS)
     results = conversion.convert(request.jaxpr, values)
     conversion.check(request.name)

@@ -14,6 +14,8 @@ import ml_dtypes
 import numpy as np
 import onnx
 
+from dovetail.extend import ShapedArray
+from dovetail.extend.random_keys import KeyDType
 from dovetail_onnx.errors import Refusal
 
 __all__ = [
@@ -26,6 +28,7 @@ __all__ = [
     "digits_and_smallest",
     "is_float",
     "is_narrow",
+    "numeric",
     "onnx_type",
     "stand_in",
 ]
@@ -97,6 +100,22 @@ COMPUTED_IN: Final[Mapping[str, frozenset[DType]]] = {
 """Types in which an operator is computed; every other float operator is, in 32 and 64 bits."""
 
 
+def numeric(aval: Any) -> ShapedArray:
+    """The type of a value in a model: random keys are arrays of their numbers.
+
+    Args:
+        aval: the aval of a variable.
+
+    Raises:
+        Refusal: it is no array.
+    """
+    if not isinstance(aval, ShapedArray):
+        raise Refusal("ONNX has arrays alone")
+    if isinstance(aval.dtype, KeyDType):
+        return ShapedArray(*aval.dtype.physical(aval.shape))
+    return aval
+
+
 def onnx_type(dtype: Any) -> int:
     """ONNX's number of a dtype.
 
@@ -106,13 +125,8 @@ def onnx_type(dtype: Any) -> int:
     Raises:
         Refusal: ONNX has no such type, or no operators on it.
     """
-    code = _CODES.get(dtype) if isinstance(dtype, np.dtype) else None
+    code = _CODES.get(dtype)
     if code is None:
-        if not isinstance(dtype, np.dtype):
-            raise Refusal(
-                f"ONNX has no type for random keys ({dtype}): draw random numbers outside of the "
-                "exported function, and pass them"
-            )
         if dtype.kind == "c":
             raise Refusal(
                 f"ONNX has no operators on {dtype.name}: compute with real and imaginary parts"
