@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 import numpy as np
+import onnx
 import onnxruntime
 import pytest
 
@@ -131,6 +132,7 @@ def wrong(name: str, sample: Sample, outputs: Callable[..., list[Any]]) -> str:
         text = str(error)
         expected = REFUSED.get(name, "$^")
         return "" if re.search(f"{expected}|complex|no such random bits", text) else text
+    onnx.checker.check_model(program.model, full_check=True)
     try:
         got = outputs(program, [numpy_of(x) for x in sample.arrays()])
     except onnxruntime.capi.onnxruntime_pybind11_state.NotImplemented as error:

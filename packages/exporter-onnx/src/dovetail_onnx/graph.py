@@ -301,11 +301,11 @@ class Graph:
         words = [self.sizes(numbers) for numbers in (*given, dims, [strides[d] for d in dims])]
         return self.op("Slice", x, *words, shape=shape)
 
-    def part(self, x: Value, dim: int, start: int, limit: int) -> Value:
+    def part(self, x: Value, dim: int, start: int, limit: int, stride: int = 1) -> Value:
         """Elements from one to before another along one dimension."""
-        starts, limits = [0] * x.rank, list(x.shape)
-        starts[dim], limits[dim] = start, limit
-        return self.slice(x, starts, limits)
+        starts, limits, strides = [0] * x.rank, list(x.shape), [1] * x.rank
+        starts[dim], limits[dim], strides[dim] = start, limit, stride
+        return self.slice(x, starts, limits, strides)
 
     def reverse(self, x: Value, dims: Sequence[int]) -> Value:
         """The elements in the opposite order along some dimensions."""
