@@ -427,6 +427,20 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         NotImplementedError,
         "rng_bit_generator: ONNX has no such random bits: use keys of threefry2x32\n",
     ),
+    "several devices": (
+        lambda: exporters.export(
+            "onnx",
+            dt.shard_map(
+                lambda x: x * 2,
+                mesh=dt.make_mesh((1,), ("a",)),
+                in_specs=dt.sharding.PartitionSpec(),
+                out_specs=dt.sharding.PartitionSpec(),
+            ),
+            X,
+        ),
+        NotImplementedError,
+        "shard_map: a model runs on one device",
+    ),
     "a callback": (
         lambda: exporters.export("onnx", lambda x: dt.debug.print("{}", x) or x, X),
         NotImplementedError,

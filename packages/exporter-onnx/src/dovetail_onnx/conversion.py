@@ -154,21 +154,16 @@ class Conversion:
             return self._within(eqn, of_keys, operands)
         rule = self._rules.get(name)
         if rule is None:
-            self._keep(
-                name, "there is no converter for this primitive", self._place or place_of(eqn)
-            )
-            self._look_inside(eqn)
-            return [self._guess(v.aval) for v in eqn.outvars]
-        around, self.graph.place = self.graph.place, self._place or place_of(eqn)
+            return self._refused(eqn, "there is no converter for this primitive")
         try:
             self._check_results(eqn)
+        except Refusal as refusal:
+            return self._refused(eqn, str(refusal), unless_inside=True)
+        around, self.graph.place = self.graph.place, self._place or place_of(eqn)
+        try:
             found = rule(Context(self.graph, eqn, self), *operands, **eqn.params)
         except Refusal as refusal:
-            if bodies(eqn):
-                self._look_inside(eqn)
-            else:
-                self._keep(name, str(refusal), self._place or place_of(eqn))
-            return [self._guess(v.aval) for v in eqn.outvars]
+            return self._refused(eqn, str(refusal))
         finally:
             self.graph.place = around
         results = list(found) if eqn.primitive.multiple_results else [found]
@@ -191,6 +186,23 @@ class Conversion:
         """Raise unless ONNX has the types of an equation's results."""
         for v in eqn.outvars:
             onnx_type(numeric(v.aval).dtype)
+
+    def _refused(self, eqn: JaxprEqn, reason: str, *, unless_inside: bool = False) -> list[Value]:
+        """Keep that an equation is in the way, and what is inside of it; results in its place.
+
+        Args:
+            eqn: the equation.
+            reason: why it is in the way.
+            unless_inside: whether it is only in the way if nothing inside is.
+        """
+        before = self._count()
+        self._look_inside(eqn)
+        if not unless_inside or self._count() == before:
+            self._keep(eqn.primitive.name, reason, self._place or place_of(eqn))
+        return [self._guess(v.aval) for v in eqn.outvars]
+
+    def _count(self) -> int:
+        return sum(map(len, self._problems.values()))
 
     def _look_inside(self, eqn: JaxprEqn) -> None:
         """Keep what is in the way inside an equation that is itself in the way."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Any, Final
 
 import numpy as np
 import onnx
-from onnx import helper
+from onnx import helper, numpy_helper
 
 from dovetail.extend import ExportedProgram, ExportRequest
 from dovetail_onnx.conversion import Conversion
@@ -75,14 +75,16 @@ def exported(request: ExportRequest) -> OnnxProgram:
     if twice := sorted(set(inputs) & set(outputs)):
         raise ValueError(f"an input and an output have one name: {', '.join(twice)}")
     dynamic = dynamic_sizes(request, inputs)
-    draft = drafted(request, opset, inputs, outputs)
-    model = _model(request, draft, outputs)
+
+    def drawn(request: ExportRequest) -> tuple[onnx.GraphProto, Mapping[str, np.ndarray[Any, Any]]]:
+        draft = drafted(request, opset, inputs, outputs)
+        return _graph(request, draft, outputs), draft.graph.initializers
+
     if dynamic:
-        probed = {
-            sizes: _model(again, drafted(again, opset, inputs, outputs), outputs)
-            for sizes, again in probes(request, dynamic)
-        }
-        model = with_dynamic_sizes(request.name, dynamic, probed)
+        probed = {sizes: drawn(again) for sizes, again in probes(request, dynamic)}
+        model = _model(request, opset, *with_dynamic_sizes(request.name, dynamic, probed))
+    else:
+        model = _model(request, opset, *drawn(request))
     onnx.checker.check_model(model)
     return OnnxProgram("onnx", model.SerializeToString(), inputs, outputs, model)
 
@@ -118,32 +120,42 @@ def drafted(
     return Draft(graph, values, results)
 
 
-def _model(request: ExportRequest, draft: Draft, names: Sequence[str]) -> onnx.ModelProto:
-    graph = draft.graph
+def _graph(request: ExportRequest, draft: Draft, names: Sequence[str]) -> onnx.GraphProto:
+    """The operators that are needed for the outputs, without constants."""
+    block = draft.graph.block
     for value, name in zip(draft.outputs, names, strict=True):
-        graph.block.nodes.append(helper.make_node("Identity", [value.name], [name]))
+        block.append(helper.make_node("Identity", [value.name], [name]))
     outputs = [
         Value(name, value.dtype, value.shape)
         for name, value in zip(names, draft.outputs, strict=True)
     ]
-    nodes = _needed(graph.block.nodes, names)
-    used = {name for node in nodes for name in _read(node)}
-    size = sum(array.nbytes for name, array in graph.initializers.items() if name in used)
+    return helper.make_graph(
+        _needed(block, names),
+        re.sub(r"\W", "_", request.name) or "program",
+        list(map(info, draft.inputs)),
+        list(map(info, outputs)),
+    )
+
+
+def _model(
+    request: ExportRequest,
+    opset: int,
+    graph: onnx.GraphProto,
+    constants: Mapping[str, np.ndarray[Any, Any]],
+) -> onnx.ModelProto:
+    """The model of a graph, with those constants that it uses."""
+    used = {name for node in graph.node for name in _read(node)}
+    kept = {name: array for name, array in constants.items() if name in used}
+    size = sum(array.nbytes for array in kept.values())
     if size > _LIMIT:
         raise ExportError(
             f"{request.name} has constants of {size / 2**30:.1f} GiB, and an ONNX model holds 2 "
             "GiB: pass parameters as arguments, and they become inputs of the model"
         )
-    made = helper.make_graph(
-        nodes,
-        re.sub(r"\W", "_", request.name) or "program",
-        list(map(info, draft.inputs)),
-        list(map(info, outputs)),
-        graph.tensors(used),
-    )
-    opsets = [helper.make_opsetid("", graph.opset)]
+    graph.initializer.extend(numpy_helper.from_array(x, name) for name, x in kept.items())
+    opsets = [helper.make_opsetid("", opset)]
     return helper.make_model(
-        made,
+        graph,
         opset_imports=opsets,
         ir_version=helper.find_min_ir_version_for(opsets),
         producer_name="dovetail",

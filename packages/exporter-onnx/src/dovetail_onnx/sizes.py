@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 import onnx
-from onnx import helper, numpy_helper
+from onnx import helper
 
 from dovetail.extend import ExportRequest
 from dovetail_onnx.errors import ExportError
@@ -32,6 +32,7 @@ _LONGEST: Final = 64
 """Elements of a constant that may depend on sizes."""
 
 Sizes = tuple[int, ...]
+Probed = tuple[onnx.GraphProto, Mapping[str, np.ndarray[Any, Any]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,56 +143,48 @@ def probes(
 
 
 def with_dynamic_sizes(
-    program: str, dynamic: Sequence[DynamicSize], probed: Mapping[Sizes, onnx.ModelProto]
-) -> onnx.ModelProto:
-    """A model whose sizes are computed from the shapes of its inputs.
+    program: str, dynamic: Sequence[DynamicSize], probed: Mapping[Sizes, Probed]
+) -> Probed:
+    """A graph whose sizes are computed from the shapes of its inputs, and its constants.
 
     Args:
         program: the name of the program, for messages.
         dynamic: the sizes that vary.
-        probed: models for other sizes, the last of them to confirm the others.
+        probed: graphs and their constants for several sizes, the last to confirm the others.
 
     Raises:
-        ExportError: the models are not alike, or differ in what is no polynomial of the sizes.
+        ExportError: the graphs are not alike, or differ in what is no polynomial of the sizes.
     """
     return _Alignment(program, dynamic, probed).result()
 
 
 class _Alignment:
-    """Models for several sizes, side by side."""
+    """Graphs for several sizes, side by side."""
 
     def __init__(
-        self,
-        program: str,
-        dynamic: Sequence[DynamicSize],
-        probed: Mapping[Sizes, onnx.ModelProto],
+        self, program: str, dynamic: Sequence[DynamicSize], probed: Mapping[Sizes, Probed]
     ) -> None:
         self.program = program
         self.dynamic = dynamic
         self.sizes = list(probed)
-        self.models = list(probed.values())
-        self.arrays = [
-            {tensor.name: tensor for tensor in model.graph.initializer} for model in self.models
-        ]
-        self.names: list[dict[str, str]] = [{} for _ in self.models]
-        self.model = onnx.ModelProto()
-        self.model.CopyFrom(self.models[0])
+        self.graphs = [graph for graph, _ in probed.values()]
+        self.arrays = [constants for _, constants in probed.values()]
+        self.names: list[dict[str, str]] = [{} for _ in self.graphs]
+        self.graph = onnx.GraphProto()
+        self.graph.CopyFrom(self.graphs[0])
+        self.added: dict[str, np.ndarray[Any, Any]] = {}
         self.computed: list[onnx.NodeProto] = []
         self.constants: dict[Any, str] = {}
         self.applied: dict[Any, str] = {}
 
-    def result(self) -> onnx.ModelProto:
-        """The model with computed sizes."""
-        graph = self.model.graph
+    def result(self) -> Probed:
+        """The graph with computed sizes, and constants."""
         self._size_nodes()
-        self._align(graph, [model.graph for model in self.models])
-        nodes = [*self.computed, *graph.node]
-        used = {name for node in nodes for name in _names_in(node)}
-        tensors = [tensor for tensor in graph.initializer if tensor.name in used]
-        del graph.node[:], graph.initializer[:]
-        graph.node.extend(nodes)
-        graph.initializer.extend(tensors)
-        return self.model
+        self._align(self.graph, self.graphs)
+        nodes = [*self.computed, *self.graph.node]
+        del self.graph.node[:]
+        self.graph.node.extend(nodes)
+        return self.graph, {**self.arrays[0], **self.added}
 
     def _refuse(self, what: str, place: str) -> ExportError:
         names = ", ".join(d.name for d in self.dynamic)
@@ -205,7 +198,7 @@ class _Alignment:
         """Operators that read the sizes of the inputs."""
         for which in self.dynamic:
             number, dim = which.places[0]
-            source = self.model.graph.input[number].name
+            source = self.graph.input[number].name
             shape, size = f"{which.name}.shape", f"{which.name}.size"
             self.computed += [
                 helper.make_node("Shape", [source], [shape], start=dim, end=dim + 1),
@@ -216,7 +209,7 @@ class _Alignment:
         key = (array.dtype, array.shape, array.tobytes())
         if key not in self.constants:
             name = self.constants[key] = f"size.constant_{len(self.constants)}"
-            self.model.graph.initializer.append(numpy_helper.from_array(array, name))
+            self.added[name] = array
         return self.constants[key]
 
     def _align(self, own: onnx.GraphProto, others: Sequence[onnx.GraphProto]) -> None:
@@ -270,16 +263,15 @@ class _Alignment:
 
     def _operand(self, names: Sequence[str], place: str) -> str:
         """The name of an operand that has these names in the models."""
-        tensors = [table.get(name) for table, name in zip(self.arrays, names, strict=True)]
-        if any(tensor is None for tensor in tensors):
+        found = [table.get(name) for table, name in zip(self.arrays, names, strict=True)]
+        arrays = [array for array in found if array is not None]
+        if len(arrays) < len(found):
             known = {table.get(name, name) for table, name in zip(self.names, names, strict=True)}
-            if len(known) > 1:
+            if len(known) > 1 or arrays:
                 raise self._refuse("what the program does", place)
             return names[0]
-        raw = [tensor.SerializeToString() for tensor in _nameless(tensors)]
-        if len(set(raw)) == 1:
+        if all(_is_same(array, arrays[0]) for array in arrays[1:]):
             return names[0]
-        arrays = [numpy_helper.to_array(tensor) for tensor in tensors if tensor is not None]
         is_number = arrays[0].dtype.kind in "iuf"
         if len({a.shape for a in arrays}) > 1 or arrays[0].size > _LONGEST or not is_number:
             raise self._refuse("an array that is known while tracing", place)
@@ -365,13 +357,11 @@ class _Alignment:
         return self.applied[key]
 
 
-def _nameless(tensors: Sequence[onnx.TensorProto | None]) -> Iterator[onnx.TensorProto]:
-    for tensor in tensors:
-        copy = onnx.TensorProto()
-        if tensor is not None:
-            copy.CopyFrom(tensor)
-            copy.ClearField("name")
-        yield copy
+def _is_same(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> bool:
+    """Whether two constants are equal, bit for bit."""
+    if x is y:
+        return True
+    return x.dtype == y.dtype and x.shape == y.shape and x.tobytes() == y.tobytes()
 
 
 def _first_difference(graphs: Sequence[onnx.GraphProto]) -> str:
@@ -380,13 +370,6 @@ def _first_difference(graphs: Sequence[onnx.GraphProto]) -> str:
         if len({row.op_type for row in rows}) > 1:
             return str(rows[0].doc_string)
     return ""
-
-
-def _names_in(node: onnx.NodeProto) -> Iterator[str]:
-    yield from node.input
-    for attribute in node.attribute:
-        for inner in attribute.g.node:
-            yield from _names_in(inner)
 
 
 def _monomial(sizes: Sizes, powers: Sizes) -> int:
