@@ -18,10 +18,10 @@ from dovetail_onnx.conversion import Conversion
 from dovetail_onnx.converters import CONVERTERS
 from dovetail_onnx.errors import ExportError, Refusal
 from dovetail_onnx.graph import Graph, Value, info
-from dovetail_onnx.sizes import dynamic_sizes, probes, with_dynamic_sizes
+from dovetail_onnx.sizes import Drawing, dynamic_sizes, probes, with_dynamic_sizes
 from dovetail_onnx.types import numeric, onnx_type
 
-__all__ = ["Draft", "OnnxProgram", "drafted", "exported"]
+__all__ = ["OnnxProgram", "exported"]
 
 _DEFAULT_OPSET: Final = 21
 _OLDEST_OPSET: Final = 18
@@ -37,21 +37,6 @@ class OnnxProgram(ExportedProgram):
     """
 
     model: onnx.ModelProto = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """A graph with the names of what goes in and comes out.
-
-    Attributes:
-        graph: the graph.
-        inputs: values of the arguments.
-        outputs: values of the results.
-    """
-
-    graph: Graph
-    inputs: list[Value]
-    outputs: list[Value]
 
 
 def exported(request: ExportRequest) -> OnnxProgram:
@@ -75,24 +60,23 @@ def exported(request: ExportRequest) -> OnnxProgram:
     if twice := sorted(set(inputs) & set(outputs)):
         raise ValueError(f"an input and an output have one name: {', '.join(twice)}")
     dynamic = dynamic_sizes(request, inputs)
-
-    def drawn(request: ExportRequest) -> tuple[onnx.GraphProto, Mapping[str, np.ndarray[Any, Any]]]:
-        draft = drafted(request, opset, inputs, outputs)
-        return _graph(request, draft, outputs), draft.graph.initializers
-
     if dynamic:
-        probed = {sizes: drawn(again) for sizes, again in probes(request, dynamic)}
-        model = _model(request, opset, *with_dynamic_sizes(request.name, dynamic, probed))
+        probed = {
+            sizes: _drawn(again, opset, inputs, outputs)
+            for sizes, again in probes(request, dynamic)
+        }
+        drawing = with_dynamic_sizes(request.name, dynamic, probed)
     else:
-        model = _model(request, opset, *drawn(request))
+        drawing = _drawn(request, opset, inputs, outputs)
+    model = _model(request, opset, *drawing)
     onnx.checker.check_model(model)
     return OnnxProgram("onnx", model.SerializeToString(), inputs, outputs, model)
 
 
-def drafted(
+def _drawn(
     request: ExportRequest, opset: int, inputs: Sequence[str], outputs: Sequence[str]
-) -> Draft:
-    """Convert a program.
+) -> Drawing:
+    """The graph of a program, and its constants.
 
     Args:
         request: the program.
@@ -117,24 +101,17 @@ def drafted(
     conversion = Conversion(graph, CONVERTERS)
     results = conversion.convert(request.jaxpr, values)
     conversion.check(request.name)
-    return Draft(graph, values, results)
-
-
-def _graph(request: ExportRequest, draft: Draft, names: Sequence[str]) -> onnx.GraphProto:
-    """The operators that are needed for the outputs, without constants."""
-    block = draft.graph.block
-    for value, name in zip(draft.outputs, names, strict=True):
-        block.append(helper.make_node("Identity", [value.name], [name]))
-    outputs = [
-        Value(name, value.dtype, value.shape)
-        for name, value in zip(names, draft.outputs, strict=True)
-    ]
-    return helper.make_graph(
-        _needed(block, names),
+    named = []
+    for value, name in zip(results, outputs, strict=True):
+        graph.block.append(helper.make_node("Identity", [value.name], [name]))
+        named.append(Value(name, value.dtype, value.shape))
+    drawn = helper.make_graph(
+        _needed(graph.block, outputs),
         re.sub(r"\W", "_", request.name) or "program",
-        list(map(info, draft.inputs)),
-        list(map(info, outputs)),
+        list(map(info, values)),
+        list(map(info, named)),
     )
+    return drawn, graph.initializers
 
 
 def _model(

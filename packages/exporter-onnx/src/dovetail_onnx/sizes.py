@@ -22,7 +22,7 @@ from onnx import helper
 from dovetail.extend import ExportRequest
 from dovetail_onnx.errors import ExportError
 
-__all__ = ["DynamicSize", "dynamic_sizes", "probes", "with_dynamic_sizes"]
+__all__ = ["Drawing", "DynamicSize", "dynamic_sizes", "probes", "with_dynamic_sizes"]
 
 _PROBES: Final = ((67, 71, 73, 79), (83, 89, 97, 101), (103, 107, 109, 113))
 """Sizes to trace for: three determine a polynomial of degree two, the fourth confirms it. They are
@@ -32,7 +32,8 @@ _LONGEST: Final = 64
 """Elements of a constant that may depend on sizes."""
 
 Sizes = tuple[int, ...]
-Probed = tuple[onnx.GraphProto, Mapping[str, np.ndarray[Any, Any]]]
+Drawing = tuple[onnx.GraphProto, Mapping[str, np.ndarray[Any, Any]]]
+"""A graph, and its constants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +144,8 @@ def probes(
 
 
 def with_dynamic_sizes(
-    program: str, dynamic: Sequence[DynamicSize], probed: Mapping[Sizes, Probed]
-) -> Probed:
+    program: str, dynamic: Sequence[DynamicSize], probed: Mapping[Sizes, Drawing]
+) -> Drawing:
     """A graph whose sizes are computed from the shapes of its inputs, and its constants.
 
     Args:
@@ -162,7 +163,7 @@ class _Alignment:
     """Graphs for several sizes, side by side."""
 
     def __init__(
-        self, program: str, dynamic: Sequence[DynamicSize], probed: Mapping[Sizes, Probed]
+        self, program: str, dynamic: Sequence[DynamicSize], probed: Mapping[Sizes, Drawing]
     ) -> None:
         self.program = program
         self.dynamic = dynamic
@@ -177,7 +178,7 @@ class _Alignment:
         self.constants: dict[Any, str] = {}
         self.applied: dict[Any, str] = {}
 
-    def result(self) -> Probed:
+    def result(self) -> Drawing:
         """The graph with computed sizes, and constants."""
         self._size_nodes()
         self._align(self.graph, self.graphs)
@@ -199,7 +200,7 @@ class _Alignment:
         for which in self.dynamic:
             number, dim = which.places[0]
             source = self.graph.input[number].name
-            shape, size = f"{which.name}.shape", f"{which.name}.size"
+            shape, size = f"{which.name}#shape", f"{which.name}#size"
             self.computed += [
                 helper.make_node("Shape", [source], [shape], start=dim, end=dim + 1),
                 helper.make_node("Reshape", [shape, self._constant(np.zeros(0, np.int64))], [size]),
@@ -208,7 +209,7 @@ class _Alignment:
     def _constant(self, array: np.ndarray[Any, Any]) -> str:
         key = (array.dtype, array.shape, array.tobytes())
         if key not in self.constants:
-            name = self.constants[key] = f"size.constant_{len(self.constants)}"
+            name = self.constants[key] = f"#constant_{len(self.constants)}"
             self.added[name] = array
         return self.constants[key]
 
@@ -340,7 +341,7 @@ class _Alignment:
             term = None if coefficient == 1 and any(powers) else self._number(coefficient)
             for which, power in zip(self.dynamic, powers, strict=True):
                 for _ in range(power):
-                    size = f"{which.name}.size"
+                    size = f"{which.name}#size"
                     term = size if term is None else self._apply("Mul", term, size)
             assert term is not None
             total = term if total is None else self._apply("Add", total, term)
@@ -352,7 +353,7 @@ class _Alignment:
     def _apply(self, operator: str, *operands: str, **attributes: Any) -> str:
         key = (operator, *operands, *attributes.items())
         if key not in self.applied:
-            name = self.applied[key] = f"size.{operator.lower()}_{len(self.computed)}"
+            name = self.applied[key] = f"#{operator.lower()}_{len(self.computed)}"
             self.computed.append(helper.make_node(operator, operands, [name], **attributes))
         return self.applied[key]
 
