@@ -268,6 +268,11 @@ def test_names_are_distinct_from_those_of_values_inside(same) -> None:
     same(lambda sin_0, constant_1: jnp.sin(sin_0) * 2 + constant_1, X, X)
 
 
+def test_an_argument_called_as_a_result(same) -> None:
+    program = same(lambda result: result + 1, X)
+    assert (program.input_names, program.output_names) == (("result",), ("result.1",))
+
+
 def test_save(tmp_path: Path) -> None:
     program = exporters.export("onnx", jnp.sin, X)
     program.save(tmp_path / "sin.onnx")

@@ -52,7 +52,7 @@ def exported(request: ExportRequest) -> OnnxProgram:
     """
     opset = _opset(request.options.get("opset", _DEFAULT_OPSET))
     inputs = _names(request, "input_names", request.input_names)
-    outputs = _names(request, "output_names", request.output_names)
+    outputs = _names(request, "output_names", request.output_names, inputs)
     if not outputs:
         raise ExportError(
             f"{request.name} returns no array, and an ONNX model has at least one output"
@@ -175,11 +175,21 @@ def _opset(opset: Any) -> int:
     return int(opset)
 
 
-def _names(request: ExportRequest, option: str, defaults: Sequence[str]) -> tuple[str, ...]:
-    """Names of inputs or outputs: the user's, or such as ``params.w`` for ``params['w']``."""
+def _names(
+    request: ExportRequest, option: str, defaults: Sequence[str], taken: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """Names of inputs or outputs: the user's, or such as ``params.w`` for ``params['w']``.
+
+    Args:
+        request: the program.
+        option: the option with the user's names.
+        defaults: the names as core gives them.
+        taken: other names, from which these differ unless they are the user's.
+    """
     given = request.options.get(option)
     if given is None:
-        return _distinct([re.sub(r"\['?(.*?)'?\]", r".\1", name) for name in defaults])
+        short = [re.sub(r"\['?(.*?)'?\]", r".\1", name) for name in defaults]
+        return _distinct([*taken, *short])[len(taken) :]
     if isinstance(given, str) or not isinstance(given, Sequence):
         raise TypeError(f"{option} must be a list of names, got {given!r:.80}")
     if not all(isinstance(name, str) and name for name in given):

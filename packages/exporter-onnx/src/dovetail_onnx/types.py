@@ -70,6 +70,10 @@ _NUMBERS: Final = _FLOATS | _INTEGERS
 _ORDERED: Final = _WIDE | {np.dtype(np.int8), U8}
 _MOVED: Final = _NUMBERS | {BOOL, F16}
 
+_WITHOUT_HALF: Final = frozenset({"IsInf", "Range", "ScatterND reduced"})
+"""Operators that are not in float16: ONNX has the others, and runtimes that lack one convert by
+themselves."""
+
 COMPUTED_IN: Final[Mapping[str, frozenset[DType]]] = {
     **dict.fromkeys(("Add", "Sub", "Mul", "Div", "Mod", "Abs", "Equal"), _NUMBERS),
     **dict.fromkeys(("Less", "LessOrEqual", "Greater", "GreaterOrEqual"), _NUMBERS),
@@ -154,6 +158,8 @@ def stand_in(operator: str, dtype: DType) -> DType:
     """
     known = COMPUTED_IN.get(operator, _FLOATS)
     if dtype in known:
+        return dtype
+    if dtype == F16 and operator not in _WITHOUT_HALF:
         return dtype
     if is_narrow(dtype):
         return F32
