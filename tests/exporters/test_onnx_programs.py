@@ -14,6 +14,7 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import exporters, lax, nn, random
+from dovetail.extend.random_keys import is_key
 
 X = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
 TWO = np.int32(2)
@@ -139,6 +140,61 @@ def test_program(name: str, same) -> None:
     same(function, *arguments)
 
 
+KEY = random.key(1)
+RANDOM: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "uniform": (lambda key: random.uniform(key, (5,)), (KEY,)),
+    "a key of numbers": (lambda key: random.bits(key, (5,)), (random.PRNGKey(2),)),
+    "normal": (lambda key: random.normal(key, (3, 2)), (KEY,)),
+    "a key inside": (lambda x: x + random.normal(random.key(3), x.shape), (X,)),
+    "keys in order": (
+        lambda key: [random.randint(k, (4,), 0, 10) for k in random.split(key)],
+        (KEY,),
+    ),
+    "keys of an array": (lambda i: random.bits(random.split(KEY, 4)[i]), (TWO,)),
+    "a loop that carries a key": (
+        lambda key: lax.scan(
+            lambda k, _: (random.split(k)[0], random.uniform(k)), key, None, length=4
+        ),
+        (KEY,),
+    ),
+    "keys of a loop": (lambda key: lax.map(random.bits, random.split(key, 3)), (KEY,)),
+    "a choice of keys": (
+        lambda key, x: lax.cond(x[0, 0] > 0, lambda: random.split(key)[0], lambda: key),
+        (KEY, X),
+    ),
+    "keys compared": (lambda key: random.split(key, 2) == key, (KEY,)),
+}
+
+
+@pytest.mark.parametrize("name", RANDOM)
+def test_random_numbers_are_the_same(name: str, outputs) -> None:
+    """Keys are inputs and outputs by their numbers."""
+
+    def numbers(x: Any) -> Any:
+        return np.asarray(random.key_data(x) if is_key(x) else x)
+
+    function, arguments = RANDOM[name]
+    program = exporters.export("onnx", function, *arguments)
+    onnx.checker.check_model(program.model, full_check=True)
+    got = outputs(program, [numbers(x) for x in dt.tree.leaves(arguments)])
+    with dt.optimization_level("O0"):
+        want = dt.tree.leaves(dt.jit(function)(*arguments))
+    for mine, own in zip(got, map(numbers, want), strict=True):
+        assert mine.dtype == own.dtype
+        np.testing.assert_allclose(mine, own, rtol=1e-6)
+
+
+def test_dropout_of_a_batch(outputs) -> None:
+    def dropout(key: Any, x: Any) -> Any:
+        return jnp.where(random.bernoulli(key, 0.5, x.shape), x * 2, 0.0)
+
+    program = exporters.export("onnx", dropout, KEY, X, dynamic_axes={1: {0: "batch"}})
+    for size in (1, 5, 8):
+        x = np.ones((size, 3), np.float32)
+        (got,) = outputs(program, [np.asarray(random.key_data(KEY)), x])
+        np.testing.assert_array_equal(got, dropout(KEY, x))
+
+
 def test_what_is_captured_is_a_constant(same) -> None:
     weight = jnp.asarray(X[:3])
     program = same(lambda x: x @ weight, X)
@@ -210,6 +266,11 @@ def test_names() -> None:
 
 def test_names_are_distinct_from_those_of_values_inside(same) -> None:
     same(lambda sin_0, constant_1: jnp.sin(sin_0) * 2 + constant_1, X, X)
+
+
+def test_an_argument_called_as_a_result(same) -> None:
+    program = same(lambda result: result + 1, X)
+    assert (program.input_names, program.output_names) == (("result",), ("result.1",))
 
 
 def test_save(tmp_path: Path) -> None:
@@ -366,20 +427,39 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         NotImplementedError,
         "its argument z: ONNX has no operators on complex64",
     ),
-    "a random key": (
-        lambda: exporters.export("onnx", random.normal, random.key(0)),
+    "a key of another generator": (
+        lambda: exporters.export("onnx", random.bits, random.key(0, impl="rbg")),
         NotImplementedError,
-        "its argument key: ONNX has no type for random keys",
+        "rng_bit_generator: ONNX has no such random bits: use keys of threefry2x32\n",
     ),
-    "a key inside": (
-        lambda: exporters.export("onnx", lambda x: x + random.normal(random.key(0), x.shape), X),
+    "several devices": (
+        lambda: exporters.export(
+            "onnx",
+            dt.shard_map(
+                lambda x: x * 2,
+                mesh=dt.make_mesh((1,), ("a",)),
+                in_specs=dt.sharding.PartitionSpec(),
+                out_specs=dt.sharding.PartitionSpec(),
+            ),
+            X,
+        ),
         NotImplementedError,
-        "random_seed: ONNX has no type for random keys",
+        "shard_map: a model runs on one device",
     ),
     "a callback": (
         lambda: exporters.export("onnx", lambda x: dt.debug.print("{}", x) or x, X),
         NotImplementedError,
         "debug_print: a model calls no Python",
+    ),
+    "a mutable reference": (
+        lambda: exporters.export("onnx", lambda r: r[...], dt.new_ref(jnp.ones(3))),
+        TypeError,
+        "Argument r of export of <lambda> must be an array, got the mutable reference",
+    ),
+    "no result": (
+        lambda: exporters.export("onnx", lambda x: None, X),
+        NotImplementedError,
+        "<lambda> returns no array",
     ),
     "not an array": (
         lambda: exporters.export("onnx", lambda x: x, "text"),

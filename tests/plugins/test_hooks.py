@@ -44,6 +44,8 @@ def test_the_hooks_of_the_design_are_all_there():
         "dovetail_compile",
         "dovetail_compile_options",
         "dovetail_environment",
+        "dovetail_export",
+        "dovetail_exporter_info",
         "dovetail_lowerings",
         "dovetail_make_client",
         "dovetail_primitives",
@@ -56,12 +58,14 @@ def test_the_api_version_changes_with_the_hooks():
     """A hook or argument that is added raises the minor number; one that goes, the major."""
     arguments = {name: tuple(inspect.signature(hook).parameters) for name, hook in HOOKS.items()}
     assert (PLUGIN_API, arguments) == (
-        (1, 2),
+        (1, 3),
         {
             "dovetail_backend_info": (),
             "dovetail_probe": ("platform",),
             "dovetail_environment": ("platform",),
             "dovetail_make_client": ("platform", "options", "processes"),
+            "dovetail_export": ("request",),
+            "dovetail_exporter_info": (),
             "dovetail_lowerings": ("platform",),
             "dovetail_compile_options": ("platform", "options", "operations"),
             "dovetail_compile": ("request",),

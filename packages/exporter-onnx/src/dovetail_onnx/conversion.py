@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from dovetail.extend import ClosedJaxpr, JaxprEqn, Literal
-from dovetail.extend.programs import bodies, place_of
+from dovetail.extend import ClosedJaxpr, JaxprEqn, Literal, ShapedArray
+from dovetail.extend.programs import bodies, numbers_of, place_of
+from dovetail.extend.random_keys import is_key, unwrap
 from dovetail_onnx.errors import ExportError, Refusal
 from dovetail_onnx.graph import Graph, Operand, Value
-from dovetail_onnx.types import F32, DType, onnx_type
+from dovetail_onnx.types import F32, DType, numeric, onnx_type
 
 __all__ = ["Context", "Conversion"]
 
@@ -32,21 +33,20 @@ class Context:
     conversion: Conversion
 
     @property
-    def out(self) -> Any:
-        """The aval of the first result."""
-        return self.eqn.outvars[0].aval
+    def outs(self) -> list[ShapedArray]:
+        """The types of the results."""
+        return [numeric(v.aval) for v in self.eqn.outvars]
 
     @property
     def dtype(self) -> DType:
         """The element type of the first result."""
-        dtype: DType = self.out.dtype
+        dtype: DType = self.outs[0].dtype
         return dtype
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of the first result."""
-        shape: tuple[int, ...] = self.out.shape
-        return shape
+        return self.outs[0].shape
 
     def op(self, operator: str, *operands: Operand, **words: Any) -> Value:
         """Apply an operator: see `Graph.op`."""
@@ -74,6 +74,7 @@ class Conversion:
         self._rules = rules
         self._problems: dict[tuple[str, str], list[str]] = {}
         self._elementwise = False
+        self._place = ""
 
     def convert(self, closed: ClosedJaxpr, operands: Sequence[Value]) -> list[Value]:
         """Convert the equations of a jaxpr.
@@ -138,42 +139,70 @@ class Conversion:
 
     def _constant(self, constant: Any, aval: Any) -> Value:
         try:
-            onnx_type(aval.dtype)
+            dtype = numeric(aval).dtype
+            onnx_type(dtype)
         except Refusal as refusal:
             self._keep("a constant", str(refusal), "a captured value")
             return self._guess(aval)
-        return self.graph.constant(np.asarray(constant), aval.dtype)
+        numbers = unwrap(constant) if is_key(constant) else constant
+        return self.graph.constant(np.asarray(numbers), dtype)
 
     def _results(self, eqn: JaxprEqn, operands: Sequence[Value]) -> list[Value]:
         name = eqn.primitive.name
+        of_keys = numbers_of(eqn)
+        if of_keys is not None:
+            return self._within(eqn, of_keys, operands)
         rule = self._rules.get(name)
         if rule is None:
-            self._keep(name, "there is no converter for this primitive", place_of(eqn))
-            self._look_inside(eqn)
-            return [self._guess(v.aval) for v in eqn.outvars]
-        around, self.graph.place = self.graph.place, place_of(eqn)
+            return self._refused(eqn, "there is no converter for this primitive")
         try:
             self._check_results(eqn)
+        except Refusal as refusal:
+            return self._refused(eqn, str(refusal), unless_inside=True)
+        around, self.graph.place = self.graph.place, self._place or place_of(eqn)
+        try:
             found = rule(Context(self.graph, eqn, self), *operands, **eqn.params)
         except Refusal as refusal:
-            if bodies(eqn):
-                self._look_inside(eqn)
-            else:
-                self._keep(name, str(refusal), place_of(eqn))
-            return [self._guess(v.aval) for v in eqn.outvars]
+            return self._refused(eqn, str(refusal))
         finally:
             self.graph.place = around
         results = list(found) if eqn.primitive.multiple_results else [found]
         for value, var in zip(results, eqn.outvars, strict=True):
-            made, traced = (value.dtype, value.shape), (var.aval.dtype, var.aval.shape)
+            aval = numeric(var.aval)
+            made, traced = (value.dtype, value.shape), (aval.dtype, aval.shape)
             right = made == traced or (self._elementwise and made[0] == traced[0])
             assert right, f"the converter of {name} made {made} of {traced}"
         return results
 
+    def _within(self, eqn: JaxprEqn, closed: ClosedJaxpr, operands: Sequence[Value]) -> list[Value]:
+        """Convert a jaxpr in place of an equation, whose line its operators have."""
+        around, self._place = self._place, place_of(eqn)
+        try:
+            return self.convert(closed, operands)
+        finally:
+            self._place = around
+
     def _check_results(self, eqn: JaxprEqn) -> None:
         """Raise unless ONNX has the types of an equation's results."""
         for v in eqn.outvars:
-            onnx_type(v.aval.dtype)
+            onnx_type(numeric(v.aval).dtype)
+
+    def _refused(self, eqn: JaxprEqn, reason: str, *, unless_inside: bool = False) -> list[Value]:
+        """Keep that an equation is in the way, and what is inside of it; results in its place.
+
+        Args:
+            eqn: the equation.
+            reason: why it is in the way.
+            unless_inside: whether it is only in the way if nothing inside is.
+        """
+        before = self._count()
+        self._look_inside(eqn)
+        if not unless_inside or self._count() == before:
+            self._keep(eqn.primitive.name, reason, self._place or place_of(eqn))
+        return [self._guess(v.aval) for v in eqn.outvars]
+
+    def _count(self) -> int:
+        return sum(map(len, self._problems.values()))
 
     def _look_inside(self, eqn: JaxprEqn) -> None:
         """Keep what is in the way inside an equation that is itself in the way."""
@@ -188,8 +217,8 @@ class Conversion:
     def _guess(self, aval: Any) -> Value:
         """A value in place of one that could not be converted."""
         try:
-            onnx_type(aval.dtype)
-            dtype = aval.dtype
+            made = numeric(aval)
+            onnx_type(made.dtype)
         except Refusal:
-            dtype = F32
-        return Value(self.graph.name("missing"), dtype, tuple(aval.shape))
+            made = ShapedArray(getattr(aval, "shape", ()), F32)
+        return Value(self.graph.name("missing"), made.dtype, made.shape)

@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any, Final
 
 import numpy as np
@@ -18,7 +19,7 @@ from onnx import helper, numpy_helper
 
 from dovetail_onnx.types import BOOL, I64, U64, DType, is_narrow, onnx_type, stand_in
 
-__all__ = ["Block", "Graph", "Operand", "Value"]
+__all__ = ["Graph", "Operand", "Value", "info"]
 
 Shape = tuple[int, ...]
 
@@ -59,17 +60,6 @@ class Value:
 Operand = Value | int | float | bool | np.ndarray[Any, Any]
 
 
-@dataclass(slots=True)
-class Block:
-    """The operators of a graph, or of the body of a loop or a branch.
-
-    Attributes:
-        nodes: the operators, in order.
-    """
-
-    nodes: list[onnx.NodeProto]
-
-
 class Graph:
     """A model in the making.
 
@@ -79,13 +69,15 @@ class Graph:
 
     Attributes:
         place: the user's line that operators come from; it is written beside each.
+        block: the operators, or those of the body that is being made.
+        initializers: the constants, by name.
     """
 
     def __init__(self, opset: int, taken: Iterable[str] = ()) -> None:
         self.opset = opset
         self.place = ""
         self._taken = frozenset(taken)
-        self.block = Block([])
+        self.block: list[onnx.NodeProto] = []
         self.initializers: dict[str, np.ndarray[Any, Any]] = {}
         self._constants: dict[Any, Value] = {}
         self._numbers = itertools.count()
@@ -107,9 +99,10 @@ class Graph:
             dtype: the element type, the array's own by default.
         """
         array = np.asarray(array, order="C")
-        array = array if dtype is None else array.astype(dtype)
+        array = array if dtype is None else array.astype(dtype, copy=False)
         onnx_type(array.dtype)
-        key = (array.dtype, array.shape, array.tobytes())
+        data = array.tobytes()
+        key = (array.dtype, array.shape, data if len(data) < 64 else sha256(data).digest())
         if key not in self._constants:
             name = self.name("constant")
             self.initializers[name] = array
@@ -196,7 +189,7 @@ class Graph:
         outputs = [r.name for r in results]
         words = {"name": f"{outputs[0]}.op", "doc_string": self.place or None}
         node = helper.make_node(operator, names, outputs, **words, **given)
-        self.block.nodes.append(node)
+        self.block.append(node)
         return results
 
     def _of_unsigned(
@@ -258,6 +251,12 @@ class Graph:
         value = x if isinstance(x, Value) else self.constant(x, dtype)
         if value.shape == tuple(shape):
             return value
+        if 0 in shape:  # `Expand` is taken to make 1 of 1 and 0
+            nothing = numpy_helper.from_array(np.zeros(1, value.dtype))
+            (empty,) = self.emit(
+                "ConstantOfShape", [self.sizes(shape)], [value.dtype], [shape], value=nothing
+            )
+            return empty
         return self.op("Expand", value, self.sizes(shape), shape=shape)
 
     def squeeze(self, x: Value, dims: Sequence[int]) -> Value:
@@ -295,11 +294,11 @@ class Graph:
         words = [self.sizes(numbers) for numbers in (*given, dims, [strides[d] for d in dims])]
         return self.op("Slice", x, *words, shape=shape)
 
-    def part(self, x: Value, dim: int, start: int, limit: int) -> Value:
+    def part(self, x: Value, dim: int, start: int, limit: int, stride: int = 1) -> Value:
         """Elements from one to before another along one dimension."""
-        starts, limits = [0] * x.rank, list(x.shape)
-        starts[dim], limits[dim] = start, limit
-        return self.slice(x, starts, limits)
+        starts, limits, strides = [0] * x.rank, list(x.shape), [1] * x.rank
+        starts[dim], limits[dim], strides[dim] = start, limit, stride
+        return self.slice(x, starts, limits, strides)
 
     def reverse(self, x: Value, dims: Sequence[int]) -> Value:
         """The elements in the opposite order along some dimensions."""
@@ -337,26 +336,30 @@ class Graph:
         along = [n if d == dim else 1 for d, n in enumerate(shape)]
         return self.expand(self.reshape(numbers, along), shape)
 
-    def reduce(self, operator: str, x: Value, axes: Sequence[int], keep: bool = False) -> Value:
-        """A reduction along some dimensions."""
+    def reduce(self, operator: str, x: Value, axes: Sequence[int]) -> Value:
+        """A reduction along some dimensions, which the result lacks."""
         if not axes:
             return x
-        shape = [1 if d in axes else n for d, n in enumerate(x.shape) if keep or d not in axes]
-        return self.op(operator, x, self.sizes(axes), shape=shape, keepdims=int(keep))
+        shape = [n for d, n in enumerate(x.shape) if d not in axes]
+        return self.op(operator, x, self.sizes(axes), shape=shape, keepdims=0)
 
     # --------------------------------------------------------------------------------- bodies
 
     @contextmanager
-    def body(self) -> Iterator[Block]:
+    def body(self) -> Iterator[list[onnx.NodeProto]]:
         """Operators that are applied meanwhile belong to the body of a loop or a branch."""
-        outer, self.block = self.block, Block([])
+        outer, self.block = self.block, []
         try:
             yield self.block
         finally:
             self.block = outer
 
     def subgraph(
-        self, block: Block, name: str, inputs: Sequence[Value], outputs: Sequence[Value]
+        self,
+        block: list[onnx.NodeProto],
+        name: str,
+        inputs: Sequence[Value],
+        outputs: Sequence[Value],
     ) -> onnx.GraphProto:
         """The body of a loop or a branch.
 
@@ -366,7 +369,7 @@ class Graph:
             inputs: its parameters. Other values it takes from outside.
             outputs: its results, which become values of its own where they are not.
         """
-        own = {n for node in block.nodes for n in node.output}
+        own = {n for node in block for n in node.output}
         results, seen = [], set[str]()
         for value in outputs:
             result = value
@@ -376,26 +379,9 @@ class Graph:
                 self.block = outer
             seen.add(result.name)
             results.append(result)
-        return helper.make_graph(
-            block.nodes, name, list(map(info, inputs)), list(map(info, results))
-        )
-
-    def tensors(self, used: set[str]) -> list[onnx.TensorProto]:
-        """The constants with these names."""
-        return [
-            numpy_helper.from_array(array, name)
-            for name, array in self.initializers.items()
-            if name in used
-        ]
+        return helper.make_graph(block, name, list(map(info, inputs)), list(map(info, results)))
 
 
-def info(value: Value, dims: Sequence[int | str | None] | None = None) -> onnx.ValueInfoProto:
-    """The declaration of a value.
-
-    Args:
-        value: the value.
-        dims: its sizes, or names of sizes that are not known, or None; as traced by default.
-    """
-    return helper.make_tensor_value_info(
-        value.name, onnx_type(value.dtype), value.shape if dims is None else dims
-    )
+def info(value: Value) -> onnx.ValueInfoProto:
+    """The declaration of a value, with its type and its sizes as they were traced."""
+    return helper.make_tensor_value_info(value.name, onnx_type(value.dtype), value.shape)

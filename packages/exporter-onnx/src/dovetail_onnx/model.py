@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Any, Final
 
 import numpy as np
 import onnx
-from onnx import helper
+from onnx import helper, numpy_helper
 
 from dovetail.extend import ExportedProgram, ExportRequest
 from dovetail_onnx.conversion import Conversion
 from dovetail_onnx.converters import CONVERTERS
 from dovetail_onnx.errors import ExportError, Refusal
 from dovetail_onnx.graph import Graph, Value, info
-from dovetail_onnx.sizes import dynamic_sizes, probes, with_dynamic_sizes
-from dovetail_onnx.types import onnx_type
+from dovetail_onnx.sizes import Drawing, dynamic_sizes, probes, with_dynamic_sizes
+from dovetail_onnx.types import numeric, onnx_type
 
-__all__ = ["Draft", "OnnxProgram", "drafted", "exported"]
+__all__ = ["OnnxProgram", "exported"]
 
 _DEFAULT_OPSET: Final = 21
 _OLDEST_OPSET: Final = 18
@@ -39,21 +39,6 @@ class OnnxProgram(ExportedProgram):
     model: onnx.ModelProto = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """A graph with the names of what goes in and comes out.
-
-    Attributes:
-        graph: the graph.
-        inputs: values of the arguments.
-        outputs: values of the results.
-    """
-
-    graph: Graph
-    inputs: list[Value]
-    outputs: list[Value]
-
-
 def exported(request: ExportRequest) -> OnnxProgram:
     """The program as a model.
 
@@ -67,26 +52,31 @@ def exported(request: ExportRequest) -> OnnxProgram:
     """
     opset = _opset(request.options.get("opset", _DEFAULT_OPSET))
     inputs = _names(request, "input_names", request.input_names)
-    outputs = _names(request, "output_names", request.output_names)
+    outputs = _names(request, "output_names", request.output_names, inputs)
+    if not outputs:
+        raise ExportError(
+            f"{request.name} returns no array, and an ONNX model has at least one output"
+        )
     if twice := sorted(set(inputs) & set(outputs)):
         raise ValueError(f"an input and an output have one name: {', '.join(twice)}")
     dynamic = dynamic_sizes(request, inputs)
-    draft = drafted(request, opset, inputs, outputs)
-    model = _model(request, draft, outputs)
     if dynamic:
         probed = {
-            sizes: _model(again, drafted(again, opset, inputs, outputs), outputs)
+            sizes: _drawn(again, opset, inputs, outputs)
             for sizes, again in probes(request, dynamic)
         }
-        model = with_dynamic_sizes(request.name, dynamic, probed)
+        drawing = with_dynamic_sizes(request.name, dynamic, probed)
+    else:
+        drawing = _drawn(request, opset, inputs, outputs)
+    model = _model(request, opset, *drawing)
     onnx.checker.check_model(model)
     return OnnxProgram("onnx", model.SerializeToString(), inputs, outputs, model)
 
 
-def drafted(
+def _drawn(
     request: ExportRequest, opset: int, inputs: Sequence[str], outputs: Sequence[str]
-) -> Draft:
-    """Convert a program.
+) -> Drawing:
+    """The graph of a program, and its constants.
 
     Args:
         request: the program.
@@ -101,44 +91,48 @@ def drafted(
     avals = request.jaxpr.in_avals
     for name, aval in zip(request.input_names, avals, strict=True):
         try:
-            onnx_type(aval.dtype)
+            onnx_type(numeric(aval).dtype)
         except Refusal as refusal:
             raise ExportError(
                 f"{request.name} cannot be written as an ONNX model: its argument {name}: {refusal}"
             ) from None
-    values = [Value(n, a.dtype, tuple(a.shape)) for n, a in zip(inputs, avals, strict=True)]
+    types = map(numeric, avals)
+    values = [Value(name, a.dtype, a.shape) for name, a in zip(inputs, types, strict=True)]
     conversion = Conversion(graph, CONVERTERS)
     results = conversion.convert(request.jaxpr, values)
     conversion.check(request.name)
-    return Draft(graph, values, results)
+    named = []
+    for value, name in zip(results, outputs, strict=True):
+        graph.block.append(helper.make_node("Identity", [value.name], [name]))
+        named.append(Value(name, value.dtype, value.shape))
+    drawn = helper.make_graph(
+        _needed(graph.block, outputs),
+        re.sub(r"\W", "_", request.name) or "program",
+        list(map(info, values)),
+        list(map(info, named)),
+    )
+    return drawn, graph.initializers
 
 
-def _model(request: ExportRequest, draft: Draft, names: Sequence[str]) -> onnx.ModelProto:
-    graph = draft.graph
-    for value, name in zip(draft.outputs, names, strict=True):
-        graph.block.nodes.append(helper.make_node("Identity", [value.name], [name]))
-    outputs = [
-        Value(name, value.dtype, value.shape)
-        for name, value in zip(names, draft.outputs, strict=True)
-    ]
-    nodes = _needed(graph.block.nodes, names)
-    used = {name for node in nodes for name in _read(node)}
-    size = sum(array.nbytes for name, array in graph.initializers.items() if name in used)
+def _model(
+    request: ExportRequest,
+    opset: int,
+    graph: onnx.GraphProto,
+    constants: Mapping[str, np.ndarray[Any, Any]],
+) -> onnx.ModelProto:
+    """The model of a graph, with those constants that it uses."""
+    used = {name for node in graph.node for name in _read(node)}
+    kept = {name: array for name, array in constants.items() if name in used}
+    size = sum(array.nbytes for array in kept.values())
     if size > _LIMIT:
         raise ExportError(
             f"{request.name} has constants of {size / 2**30:.1f} GiB, and an ONNX model holds 2 "
             "GiB: pass parameters as arguments, and they become inputs of the model"
         )
-    made = helper.make_graph(
-        nodes,
-        re.sub(r"\W", "_", request.name) or "program",
-        list(map(info, draft.inputs)),
-        list(map(info, outputs)),
-        graph.tensors(used),
-    )
-    opsets = [helper.make_opsetid("", graph.opset)]
+    graph.initializer.extend(numpy_helper.from_array(x, name) for name, x in kept.items())
+    opsets = [helper.make_opsetid("", opset)]
     return helper.make_model(
-        made,
+        graph,
         opset_imports=opsets,
         ir_version=helper.find_min_ir_version_for(opsets),
         producer_name="dovetail",
@@ -181,11 +175,21 @@ def _opset(opset: Any) -> int:
     return int(opset)
 
 
-def _names(request: ExportRequest, option: str, defaults: Sequence[str]) -> tuple[str, ...]:
-    """Names of inputs or outputs: the user's, or such as ``params.w`` for ``params['w']``."""
+def _names(
+    request: ExportRequest, option: str, defaults: Sequence[str], taken: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """Names of inputs or outputs: the user's, or such as ``params.w`` for ``params['w']``.
+
+    Args:
+        request: the program.
+        option: the option with the user's names.
+        defaults: the names as core gives them.
+        taken: other names, from which these differ unless they are the user's.
+    """
     given = request.options.get(option)
     if given is None:
-        return _distinct([re.sub(r"\['?(.*?)'?\]", r".\1", name) for name in defaults])
+        short = [re.sub(r"\['?(.*?)'?\]", r".\1", name) for name in defaults]
+        return _distinct([*taken, *short])[len(taken) :]
     if isinstance(given, str) or not isinstance(given, Sequence):
         raise TypeError(f"{option} must be a list of names, got {given!r:.80}")
     if not all(isinstance(name, str) and name for name in given):

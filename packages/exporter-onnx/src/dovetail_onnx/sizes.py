@@ -17,12 +17,12 @@ from typing import Any, Final
 
 import numpy as np
 import onnx
-from onnx import helper, numpy_helper
+from onnx import helper
 
 from dovetail.extend import ExportRequest
 from dovetail_onnx.errors import ExportError
 
-__all__ = ["DynamicSize", "dynamic_sizes", "probes", "with_dynamic_sizes"]
+__all__ = ["Drawing", "DynamicSize", "dynamic_sizes", "probes", "with_dynamic_sizes"]
 
 _PROBES: Final = ((67, 71, 73, 79), (83, 89, 97, 101), (103, 107, 109, 113))
 """Sizes to trace for: three determine a polynomial of degree two, the fourth confirms it. They are
@@ -32,6 +32,8 @@ _LONGEST: Final = 64
 """Elements of a constant that may depend on sizes."""
 
 Sizes = tuple[int, ...]
+Drawing = tuple[onnx.GraphProto, Mapping[str, np.ndarray[Any, Any]]]
+"""A graph, and its constants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +105,12 @@ def _inputs_of(request: ExportRequest, inputs: Sequence[str], key: Any) -> list[
         if key not in inputs:
             raise ValueError(f"dynamic_axes names the input {key!r}; there are {', '.join(inputs)}")
         return [inputs.index(key)]
-    arguments = request.in_tree.unflatten(range(len(inputs)))
-    if not isinstance(key, int) or not 0 <= key < len(arguments):
+    children = request.in_tree.children()
+    if not isinstance(key, int) or not 0 <= key < len(children):
         raise ValueError(
             f"dynamic_axes has the key {key!r:.80}: the number of an argument, below "
-            f"{len(arguments)}, or the name of an input"
+            f"{len(children)}, or the name of an input"
         )
-    children = request.in_tree.children()
     first = sum(child.num_leaves for child in children[:key])
     return list(range(first, first + children[key].num_leaves))
 
@@ -143,56 +144,48 @@ def probes(
 
 
 def with_dynamic_sizes(
-    program: str, dynamic: Sequence[DynamicSize], probed: Mapping[Sizes, onnx.ModelProto]
-) -> onnx.ModelProto:
-    """A model whose sizes are computed from the shapes of its inputs.
+    program: str, dynamic: Sequence[DynamicSize], probed: Mapping[Sizes, Drawing]
+) -> Drawing:
+    """A graph whose sizes are computed from the shapes of its inputs, and its constants.
 
     Args:
         program: the name of the program, for messages.
         dynamic: the sizes that vary.
-        probed: models for other sizes, the last of them to confirm the others.
+        probed: graphs and their constants for several sizes, the last to confirm the others.
 
     Raises:
-        ExportError: the models are not alike, or differ in what is no polynomial of the sizes.
+        ExportError: the graphs are not alike, or differ in what is no polynomial of the sizes.
     """
     return _Alignment(program, dynamic, probed).result()
 
 
 class _Alignment:
-    """Models for several sizes, side by side."""
+    """Graphs for several sizes, side by side."""
 
     def __init__(
-        self,
-        program: str,
-        dynamic: Sequence[DynamicSize],
-        probed: Mapping[Sizes, onnx.ModelProto],
+        self, program: str, dynamic: Sequence[DynamicSize], probed: Mapping[Sizes, Drawing]
     ) -> None:
         self.program = program
         self.dynamic = dynamic
         self.sizes = list(probed)
-        self.models = list(probed.values())
-        self.arrays = [
-            {tensor.name: tensor for tensor in model.graph.initializer} for model in self.models
-        ]
-        self.names: list[dict[str, str]] = [{} for _ in self.models]
-        self.model = onnx.ModelProto()
-        self.model.CopyFrom(self.models[0])
+        self.graphs = [graph for graph, _ in probed.values()]
+        self.arrays = [constants for _, constants in probed.values()]
+        self.names: list[dict[str, str]] = [{} for _ in self.graphs]
+        self.graph = onnx.GraphProto()
+        self.graph.CopyFrom(self.graphs[0])
+        self.added: dict[str, np.ndarray[Any, Any]] = {}
         self.computed: list[onnx.NodeProto] = []
         self.constants: dict[Any, str] = {}
         self.applied: dict[Any, str] = {}
 
-    def result(self) -> onnx.ModelProto:
-        """The model with computed sizes."""
-        graph = self.model.graph
+    def result(self) -> Drawing:
+        """The graph with computed sizes, and constants."""
         self._size_nodes()
-        self._align(graph, [model.graph for model in self.models])
-        nodes = [*self.computed, *graph.node]
-        used = {name for node in nodes for name in _names_in(node)}
-        tensors = [tensor for tensor in graph.initializer if tensor.name in used]
-        del graph.node[:], graph.initializer[:]
-        graph.node.extend(nodes)
-        graph.initializer.extend(tensors)
-        return self.model
+        self._align(self.graph, self.graphs)
+        nodes = [*self.computed, *self.graph.node]
+        del self.graph.node[:]
+        self.graph.node.extend(nodes)
+        return self.graph, {**self.arrays[0], **self.added}
 
     def _refuse(self, what: str, place: str) -> ExportError:
         names = ", ".join(d.name for d in self.dynamic)
@@ -206,8 +199,8 @@ class _Alignment:
         """Operators that read the sizes of the inputs."""
         for which in self.dynamic:
             number, dim = which.places[0]
-            source = self.model.graph.input[number].name
-            shape, size = f"{which.name}.shape", f"{which.name}.size"
+            source = self.graph.input[number].name
+            shape, size = f"{which.name}#shape", f"{which.name}#size"
             self.computed += [
                 helper.make_node("Shape", [source], [shape], start=dim, end=dim + 1),
                 helper.make_node("Reshape", [shape, self._constant(np.zeros(0, np.int64))], [size]),
@@ -216,8 +209,8 @@ class _Alignment:
     def _constant(self, array: np.ndarray[Any, Any]) -> str:
         key = (array.dtype, array.shape, array.tobytes())
         if key not in self.constants:
-            name = self.constants[key] = f"size.constant_{len(self.constants)}"
-            self.model.graph.initializer.append(numpy_helper.from_array(array, name))
+            name = self.constants[key] = f"#constant_{len(self.constants)}"
+            self.added[name] = array
         return self.constants[key]
 
     def _align(self, own: onnx.GraphProto, others: Sequence[onnx.GraphProto]) -> None:
@@ -271,16 +264,15 @@ class _Alignment:
 
     def _operand(self, names: Sequence[str], place: str) -> str:
         """The name of an operand that has these names in the models."""
-        tensors = [table.get(name) for table, name in zip(self.arrays, names, strict=True)]
-        if any(tensor is None for tensor in tensors):
+        found = [table.get(name) for table, name in zip(self.arrays, names, strict=True)]
+        arrays = [array for array in found if array is not None]
+        if len(arrays) < len(found):
             known = {table.get(name, name) for table, name in zip(self.names, names, strict=True)}
-            if len(known) > 1:
+            if len(known) > 1 or arrays:
                 raise self._refuse("what the program does", place)
             return names[0]
-        raw = [tensor.SerializeToString() for tensor in _nameless(tensors)]
-        if len(set(raw)) == 1:
+        if all(_is_same(array, arrays[0]) for array in arrays[1:]):
             return names[0]
-        arrays = [numpy_helper.to_array(tensor) for tensor in tensors if tensor is not None]
         is_number = arrays[0].dtype.kind in "iuf"
         if len({a.shape for a in arrays}) > 1 or arrays[0].size > _LONGEST or not is_number:
             raise self._refuse("an array that is known while tracing", place)
@@ -349,7 +341,7 @@ class _Alignment:
             term = None if coefficient == 1 and any(powers) else self._number(coefficient)
             for which, power in zip(self.dynamic, powers, strict=True):
                 for _ in range(power):
-                    size = f"{which.name}.size"
+                    size = f"{which.name}#size"
                     term = size if term is None else self._apply("Mul", term, size)
             assert term is not None
             total = term if total is None else self._apply("Add", total, term)
@@ -361,18 +353,16 @@ class _Alignment:
     def _apply(self, operator: str, *operands: str, **attributes: Any) -> str:
         key = (operator, *operands, *attributes.items())
         if key not in self.applied:
-            name = self.applied[key] = f"size.{operator.lower()}_{len(self.computed)}"
+            name = self.applied[key] = f"#{operator.lower()}_{len(self.computed)}"
             self.computed.append(helper.make_node(operator, operands, [name], **attributes))
         return self.applied[key]
 
 
-def _nameless(tensors: Sequence[onnx.TensorProto | None]) -> Iterator[onnx.TensorProto]:
-    for tensor in tensors:
-        copy = onnx.TensorProto()
-        if tensor is not None:
-            copy.CopyFrom(tensor)
-            copy.ClearField("name")
-        yield copy
+def _is_same(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> bool:
+    """Whether two constants are equal, bit for bit."""
+    if x is y:
+        return True
+    return x.dtype == y.dtype and x.shape == y.shape and x.tobytes() == y.tobytes()
 
 
 def _first_difference(graphs: Sequence[onnx.GraphProto]) -> str:
@@ -381,13 +371,6 @@ def _first_difference(graphs: Sequence[onnx.GraphProto]) -> str:
         if len({row.op_type for row in rows}) > 1:
             return str(rows[0].doc_string)
     return ""
-
-
-def _names_in(node: onnx.NodeProto) -> Iterator[str]:
-    yield from node.input
-    for attribute in node.attribute:
-        for inner in attribute.g.node:
-            yield from _names_in(inner)
 
 
 def _monomial(sizes: Sizes, powers: Sizes) -> int:

@@ -14,6 +14,8 @@ import ml_dtypes
 import numpy as np
 import onnx
 
+from dovetail.extend import ShapedArray
+from dovetail.extend.random_keys import KeyDType
 from dovetail_onnx.errors import Refusal
 
 __all__ = [
@@ -26,6 +28,7 @@ __all__ = [
     "digits_and_smallest",
     "is_float",
     "is_narrow",
+    "numeric",
     "onnx_type",
     "stand_in",
 ]
@@ -67,6 +70,10 @@ _NUMBERS: Final = _FLOATS | _INTEGERS
 _ORDERED: Final = _WIDE | {np.dtype(np.int8), U8}
 _MOVED: Final = _NUMBERS | {BOOL, F16}
 
+_WITHOUT_HALF: Final = frozenset({"IsInf", "Range", "ScatterND reduced"})
+"""Operators that are not in float16: ONNX has the others, and runtimes that lack one convert by
+themselves."""
+
 COMPUTED_IN: Final[Mapping[str, frozenset[DType]]] = {
     **dict.fromkeys(("Add", "Sub", "Mul", "Div", "Mod", "Abs", "Equal"), _NUMBERS),
     **dict.fromkeys(("Less", "LessOrEqual", "Greater", "GreaterOrEqual"), _NUMBERS),
@@ -97,6 +104,22 @@ COMPUTED_IN: Final[Mapping[str, frozenset[DType]]] = {
 """Types in which an operator is computed; every other float operator is, in 32 and 64 bits."""
 
 
+def numeric(aval: Any) -> ShapedArray:
+    """The type of a value in a model: random keys are arrays of their numbers.
+
+    Args:
+        aval: the aval of a variable.
+
+    Raises:
+        Refusal: it is no array.
+    """
+    if not isinstance(aval, ShapedArray):
+        raise Refusal("ONNX has arrays alone")
+    if isinstance(aval.dtype, KeyDType):
+        return ShapedArray(*aval.dtype.physical(aval.shape))
+    return aval
+
+
 def onnx_type(dtype: Any) -> int:
     """ONNX's number of a dtype.
 
@@ -106,13 +129,8 @@ def onnx_type(dtype: Any) -> int:
     Raises:
         Refusal: ONNX has no such type, or no operators on it.
     """
-    code = _CODES.get(dtype) if isinstance(dtype, np.dtype) else None
+    code = _CODES.get(dtype)
     if code is None:
-        if not isinstance(dtype, np.dtype):
-            raise Refusal(
-                f"ONNX has no type for random keys ({dtype}): draw random numbers outside of the "
-                "exported function, and pass them"
-            )
         if dtype.kind == "c":
             raise Refusal(
                 f"ONNX has no operators on {dtype.name}: compute with real and imaginary parts"
@@ -140,6 +158,8 @@ def stand_in(operator: str, dtype: DType) -> DType:
     """
     known = COMPUTED_IN.get(operator, _FLOATS)
     if dtype in known:
+        return dtype
+    if dtype == F16 and operator not in _WITHOUT_HALF:
         return dtype
     if is_narrow(dtype):
         return F32

@@ -30,8 +30,11 @@ def dot_general(c: Context, x: Value, y: Value, *, dimension_numbers: Any, **par
     if not count or not prod(c.shape):
         return g.expand(0, c.shape, c.dtype)
     left = g.transpose(x, [*x_batch, *x_free, *x_summed])
-    left = g.reshape(left, [*batch, prod(rows), count])
     right = g.transpose(y, [*y_batch, *y_summed, *y_free])
+    if not batch and len(x_summed) == 1 and right.rank == 2:
+        product = g.op("MatMul", left, right, shape=[*rows, *columns])
+        return converted(g, product, c.dtype)
+    left = g.reshape(left, [*batch, prod(rows), count])
     right = g.reshape(right, [*batch, count, prod(columns)])
     product = matmul(g, left, right)
     return converted(g, g.reshape(product, [*batch, *rows, *columns]), c.dtype)

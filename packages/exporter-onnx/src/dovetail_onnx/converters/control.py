@@ -104,7 +104,7 @@ def scan(
     constants = operands[:num_consts]
     carried = operands[num_consts : num_consts + num_carry]
     arrays = operands[num_consts + num_carry :]
-    outs = [v.aval for v in c.eqn.outvars]
+    outs = c.outs
     if not length:
         empty = [g.expand(0, a.shape, a.dtype) for a in outs[num_carry:]]
         return [*carried, *empty]
@@ -137,7 +137,7 @@ def _counted(
 ) -> list[Value]:
     """A loop of so many turns, which reads no arrays."""
     g = c.graph
-    outs = [v.aval for v in c.eqn.outvars]
+    outs = c.outs
     with g.body() as block:
         turn, goes_on = Value(g.name("turn"), I64, ()), Value(g.name("goes_on"), BOOL, ())
         state = [_parameter(g, x, "state") for x in carried]

@@ -44,13 +44,10 @@ def converted(g: Graph, x: Value, dtype: DType) -> Value:
     if is_narrow(x.dtype):
         x = g.cast(x, F32)
     limits = np.iinfo(dtype)
-    low, high = float(limits.min), float(limits.max)
-    inside = g.op("And", g.op("Greater", x, low - 1), g.op("Less", x, high + 1))
-    if low - 1 == low or np.array(low - 1, x.dtype) == np.array(low, x.dtype):
-        inside = g.op("And", g.op("GreaterOrEqual", x, low), g.op("Less", x, high + 1))
-    whole = g.cast(where(g, inside, x, 0, x), dtype)
-    below = g.op("LessOrEqual", x, low)
-    above = g.op("GreaterOrEqual", x, high + 1 if float(np.array(high, x.dtype)) != high else high)
+    low, end = float(limits.min), float(limits.max) + 1  # powers of two or zero, and so exact
+    below, above = g.op("Less", x, low), g.op("GreaterOrEqual", x, end)
+    outside = g.op("Or", g.op("Or", below, above), g.op("IsNaN", x))
+    whole = g.cast(where(g, outside, 0, x, x), dtype)
     clipped = where(g, above, np.array(limits.max, dtype), whole, whole)
     return where(g, below, np.array(limits.min, dtype), clipped, whole)
 

@@ -21,10 +21,10 @@ _REASONS: Final[Mapping[str, Sequence[str]]] = {
         *("pmax", "pmin", "ppermute", "psum", "psum_invariant", "ragged_all_to_all"),
         *("reduce_scatter", "shard_map"),
     ),
-    "ONNX has no random keys: draw random numbers outside of the function, and pass them": (
-        *("random_bits", "random_clone", "random_fold_in", "random_seed", "random_split"),
-        *("random_unwrap", "random_wrap", "rng_bit_generator", "rng_uniform", "philox4x32"),
+    "ONNX has no such random bits: use keys of threefry2x32": (
+        *("philox4x32", "rng_bit_generator", "rng_uniform"),
     ),
+    "ONNX has arrays alone, no tokens": ("after_all", "create_token"),
     "ONNX has no next floating-point number": ("nextafter",),
     "ONNX has no operators on complex numbers: compute with real and imaginary parts": (
         *("complex", "conj", "fft", "imag", "real"),

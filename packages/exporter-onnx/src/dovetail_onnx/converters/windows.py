@@ -63,8 +63,9 @@ def windows(
     for d in reversed(range(len(window_dimensions))):
         size, step = window_dimensions[d], window_dilation[d]
         values = _along(g, values, d, size, step, combine)
-    limits = [(n - 1) * s + 1 for n, s in zip(c.shape, window_strides, strict=True)]
-    return [g.slice(x, [0] * x.rank, limits, window_strides) for x in values]
+        stride, count = window_strides[d], c.shape[d]
+        values = [g.part(x, d, 0, (count - 1) * stride + 1, stride) for x in values]
+    return values
 
 
 def _along(
@@ -154,19 +155,13 @@ def reduce(
         while (size := values[0].shape[d]) > 1:
             even = size // 2 * 2
             pairs = combine(
-                [_every_second(g, x, d, 0, even) for x in values],
-                [_every_second(g, x, d, 1, even) for x in values],
+                [g.part(x, d, 0, even, 2) for x in values],
+                [g.part(x, d, 1, even, 2) for x in values],
             )
             rest = [g.part(x, d, even, size) for x in values]
             joined = [g.concat([p, r], d) for p, r in zip(pairs, rest, strict=True)]
             values = joined if size % 2 else pairs
     return combine(initial, [g.squeeze(x, dimensions) for x in values])
-
-
-def _every_second(g: Graph, x: Value, dim: int, start: int, limit: int) -> Value:
-    starts, limits, strides = [0] * x.rank, list(x.shape), [1] * x.rank
-    starts[dim], limits[dim], strides[dim] = start, limit, 2
-    return g.slice(x, starts, limits, strides)
 
 
 @table.rule("select_and_scatter_add")

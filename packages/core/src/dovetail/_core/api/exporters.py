@@ -6,22 +6,28 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dovetail._core.base import pytree
-from dovetail._core.base.errors import ConcretizationTypeError, ShapeError, close_matches
-from dovetail._core.base.source import user_frame
-from dovetail._core.ir.jaxpr import ClosedJaxpr, JaxprEqn
-from dovetail._core.ir.walk import dce, jaxprs_and_closed_jaxprs
+from dovetail._core.base.errors import (
+    ConcretizationTypeError,
+    NonArrayArgumentError,
+    ShapeError,
+    close_matches,
+)
+from dovetail._core.ir.jaxpr import ClosedJaxpr
+from dovetail._core.ir.walk import dce
 from dovetail._core.plugins.exports import ExportedProgram, ExporterInfo, ExportRequest
 from dovetail._core.plugins.manager import manager
+from dovetail._core.trace.mutable_references import AbstractRef
 from dovetail._core.trace.tracer import Tracer
 from dovetail._core.transform.flattening import (
     FlatFunction,
-    abstract_leaves,
+    abstract,
+    check_array_leaves,
     check_callable,
     debug_info,
 )
 from dovetail._core.transform.stage import stage
 
-__all__ = ["bodies", "describe", "export", "formats", "place_of"]
+__all__ = ["describe", "export", "formats"]
 
 
 def export(format: str, fun: Callable[..., Any], *args: Any, **options: Any) -> ExportedProgram:
@@ -98,7 +104,14 @@ def _request(
     leaves, tree = pytree.flatten(args)
     info = debug_info("export", fun, args)
     names = info.argument_names or ()
-    avals = abstract_leaves(leaves, info)
+    check_array_leaves(leaves, lambda: names, f"export of {info.function}", shapes=True)
+    avals = [abstract(x) for x in leaves]
+    for name, aval in zip(names, avals, strict=True):
+        if type(aval) is AbstractRef:
+            raise NonArrayArgumentError(
+                f"Argument {name} of export of {info.function} describes a mutable reference: "
+                "describe its value, and return what is written to it"
+            )
 
     def traced(avals: Sequence[Any]) -> ExportRequest:
         flat = FlatFunction(fun, tree)
@@ -131,46 +144,3 @@ def _request(
         return traced(changed)
 
     return traced(avals)
-
-
-# For exporters
-
-
-def bodies(eqn: JaxprEqn) -> dict[str, list[ClosedJaxpr]]:
-    """The jaxprs in the parameters of an equation: bodies of loops, branches, called functions.
-
-    Args:
-        eqn: the equation.
-
-    Returns:
-        The jaxprs of each parameter that holds any, by the parameter's name.
-
-    Example:
-        >>> import dovetail as dt
-        >>> closed = dt.make_jaxpr(dt.jit(lambda x: x * 2.0))(1.0)
-        >>> list(bodies(closed.eqns[0]))
-        ['jaxpr']
-    """
-    found = {}
-    for name, value in eqn.params.items():
-        inner = jaxprs_and_closed_jaxprs({name: value})
-        if inner:
-            found[name] = [x if isinstance(x, ClosedJaxpr) else ClosedJaxpr(x, ()) for x in inner]
-    return found
-
-
-def place_of(eqn: JaxprEqn) -> str:
-    """The user's line that an equation comes from, such as ``model.py:12 (loss)``.
-
-    Args:
-        eqn: the equation.
-
-    Example:
-        >>> import dovetail as dt
-        >>> from dovetail import lax
-        >>> place_of(dt.make_jaxpr(lax.sin)(1.0).eqns[0]) != ""
-        True
-    """
-    traceback = eqn.source_info.traceback
-    frame = None if traceback is None else user_frame(traceback)
-    return "an unknown place" if frame is None else str(frame)
