@@ -84,15 +84,16 @@ class AliasFinder:
             return None
         file = _own_file(fullname)
         if file is not None:
-            loader = _OwnLoader(fullname, str(file))
             folder = [str(file.parent)] if file.name == "__init__.py" else None
+            own = _OwnLoader(fullname, str(file))
             return spec_from_file_location(
-                fullname, file, loader=loader, submodule_search_locations=folder
+                fullname, file, loader=own, submodule_search_locations=folder
             )
         original = _SAME.get(fullname) or _original(fullname)
         if original is None:
             raise ModuleNotFoundError(note_missing(fullname), name=fullname)
-        return ModuleSpec(fullname, _OriginalLoader(original), is_package=True)
+        loader: Any = _OriginalLoader(original)
+        return ModuleSpec(fullname, loader, is_package=True)
 
     def find_distributions(
         self, context: DistributionFinder.Context | None = None

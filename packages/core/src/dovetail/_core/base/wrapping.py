@@ -22,8 +22,8 @@ def update_wrapper(wrapper: F, wrapped: Callable[..., Any]) -> F:
             setattr(wrapper, name, getattr(wrapped, name))
         except (AttributeError, TypeError):
             continue
-    for name in WRAPPER_UPDATES:
-        getattr(wrapper, name).update(getattr(wrapped, name, {}))
+    for kept in WRAPPER_UPDATES:
+        getattr(wrapper, kept).update(getattr(wrapped, kept, {}))
     wrapper.__wrapped__ = wrapped  # type: ignore[attr-defined]
     return wrapper
 

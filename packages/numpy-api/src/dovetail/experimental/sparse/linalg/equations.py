@@ -112,7 +112,9 @@ class _Solve(Rules):
         self, operands: Sequence[Any], dims: Sequence[int | None], **params: Any
     ) -> tuple[Any, Any]:
         batched = [i for i, d in enumerate(dims) if d is not None]
-        moved = [jnp.moveaxis(operands[i], dims[i], 0) for i in batched]
+        moved = [
+            jnp.moveaxis(x, d, 0) for x, d in zip(operands, dims, strict=True) if d is not None
+        ]
 
         def solved(parts: list[Any]) -> Any:
             given = list(operands)
