@@ -277,6 +277,19 @@ def array_api(session: nox.Session) -> None:
     session.run(*pytest, *words, *strict, *left_out, *session.posargs, env=environment)
 
 
+@nox.session(python=find_python("3.12") or "3.12")
+def clients(session: nox.Session) -> None:
+    """Run the test suites of libraries that import jax on dovetail: `-- optax`, `-- --essential`.
+
+    `tests/clients/libraries.toml` says which, and where their tests come from.
+    """
+    install(session)
+    session.install("--no-deps", "-r", "tests/clients/requirements.txt")
+    folder = Path(session.create_tmp()).resolve() / "suites"
+    words = ("--folder", str(folder), *session.posargs)
+    session.run("python", "tests/clients/run_clients.py", *words)
+
+
 @nox.session(name="third-party")
 def third_party(session: nox.Session) -> None:
     """Run the conformance kit on a PJRT plug-in that others made: `-- --dovetail-level=full`.
@@ -459,6 +472,20 @@ for _version in PYTHONS:
         name=f"bench_processes-{_version}",
         python=find_python(_version) or _version,
     )
+
+
+@nox.session(python=find_python("3.12") or "3.12")
+def bench_ecosystem(session: nox.Session) -> None:
+    """Measure programs that use libraries of the ecosystem against JAX; `-- --rounds 1`."""
+    install(session)
+    requirements = ("--no-deps", "-r", "tests/clients/requirements.txt")
+    session.install(*requirements)
+    python = install_jax(session)
+    session.run(python, "-m", "pip", "install", "-q", *requirements, external=True)
+    words = session.posargs or ["--output", "docs/ecosystem.md"]
+    own = str(Path(session.bin) / "python")
+    pythons = ("--dovetail", own, "--jax", python)
+    session.run(own, "benchmarks/compare_ecosystem.py", *pythons, *words)
 
 
 @nox.session
