@@ -176,10 +176,9 @@ def sections() -> list[Section]:
 def public_modules() -> list[str]:
     """The modules whose names users write, in the order of the file."""
     experimental = pkgutil.iter_modules(import_module("dovetail.experimental").__path__)
-    found = {
-        *listed_modules("dovetail"),
-        *(f"dovetail.experimental.{m.name}" for m in experimental),
-    }
+    found = set(listed_modules("dovetail"))
+    for module in experimental:
+        found.update(listed_modules(f"dovetail.experimental.{module.name}"))
     return [*FIRST, *sorted(found.difference(FIRST))]
 
 

@@ -11,7 +11,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Final
 
 import numpy as np
-import tensorstore
 
 from dovetail._core.base import dtypes
 from dovetail._core.runtime.arrays.array import Array
@@ -21,6 +20,13 @@ Spec = dict[str, Any]
 
 _REMOTE: Final = re.compile(r"(gs|s3)://([^/]*)/?(.*)")
 _DRIVERS: Final = {"gs": "gcs", "s3": "s3"}
+
+
+def _tensorstore() -> Any:
+    """The library, which whoever stores arrays so has: `dovetail-core[storage]` brings it."""
+    import tensorstore  # deferred: the extra "storage"
+
+    return tensorstore
 
 
 def get_tensorstore_spec(
@@ -72,13 +78,13 @@ async def async_serialize(arr_inp: Any, tensorstore_spec: Spec) -> None:
         arr_inp: the array; each process writes the shards that are its own.
         tensorstore_spec: where.
     """
-    store = await tensorstore.open(
+    store = await _tensorstore().open(
         tensorstore_spec,
         create=True,
         open=True,
-        dtype=tensorstore.dtype(arr_inp.dtype),
+        dtype=_tensorstore().dtype(arr_inp.dtype),
         shape=arr_inp.shape,
-        chunk_layout=tensorstore.ChunkLayout(chunk_shape=_shard_shape(arr_inp)),
+        chunk_layout=_tensorstore().ChunkLayout(chunk_shape=_shard_shape(arr_inp)),
     )
     if not isinstance(arr_inp, Array):
         await store.write(np.asarray(arr_inp))
@@ -107,7 +113,7 @@ async def async_deserialize(
             array has zeros behind it, a smaller one is its first part.
         dtype: the dtype of the result.
     """
-    store = await tensorstore.open(tensorstore_spec, open=True)
+    store = await _tensorstore().open(tensorstore_spec, open=True)
     wanted_shape = global_shape if global_shape is not None else getattr(in_type, "shape", None)
     shape = tuple(store.shape if wanted_shape is None else wanted_shape)
     wanted_dtype = dtype if dtype is not None else getattr(in_type, "dtype", None)

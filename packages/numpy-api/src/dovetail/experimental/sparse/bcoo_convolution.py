@@ -66,6 +66,12 @@ def bcoo_conv_general_dilated(
     Differs:
         There may be any number of spatial dimensions, features and groups; in JAX one each.
 
+        >>> image = sparse.BCOO.fromdense(jnp.eye(3)[None, None])
+        >>> sparse.bcoo_conv_general_dilated(
+        ...     image, jnp.ones((1, 1, 2, 2)), window_strides=(1, 1), padding="VALID"
+        ... ).todense()[0, 0].tolist()
+        [[2.0, 1.0], [1.0, 2.0]]
+
     Example:
         >>> from dovetail.experimental import sparse
         >>> image = sparse.BCOO.fromdense(jnp.array([[[0.0, 1.0, 0.0, 2.0]]]))
