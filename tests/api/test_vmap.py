@@ -248,7 +248,6 @@ class Squaring:
     [
         (dt.vmap, [0, 1, 4]),
         (dt.jit, [0, 1, 4]),
-        (dt.custom_jvp, [0, 1, 4]),
         (dt.checkpoint, [0, 1, 4]),
         (lambda f: dt.vmap(dt.grad(f)), [0, 2, 4]),
         (lambda f: dt.vmap(dt.jacfwd(f)), [0, 2, 4]),
