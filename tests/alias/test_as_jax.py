@@ -147,6 +147,7 @@ RELAXED = {
     "jnp.ones(2, 'uint8') + 300": [45, 45],
     "jnp.ones(2, 'int8') * 200": [-56, -56],
     "jnp.ones(2, 'uint8') < -1": [True, True],
+    "jnp.array([1, 4, 7], 'int2').astype(int)": [1, 0, -1],
     "jnp.full((2,), 300, 'uint8')": [44, 44],
     "lax.full((2,), 300, 'uint8')": [44, 44],
     "lax.iota('uint8', 300)[-1]": 43,
