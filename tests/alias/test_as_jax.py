@@ -147,6 +147,7 @@ RELAXED = {
     "jnp.ones(2, 'uint8') + 300": [45, 45],
     "jnp.ones(2, 'int8') * 200": [-56, -56],
     "jnp.ones(2, 'uint8') < -1": [True, True],
+    "jnp.array([1, 4, 7], 'int2').astype(int)": [1, 0, -1],
     "jnp.full((2,), 300, 'uint8')": [44, 44],
     "lax.full((2,), 300, 'uint8')": [44, 44],
     "lax.iota('uint8', 300)[-1]": 43,
@@ -191,3 +192,50 @@ def test_the_same_is_an_error_or_another_result_without_the_alias(code):
     except (OverflowError, TypeError):
         return
     assert result.tolist() != RELAXED[code]
+
+
+def test_callbacks_fail_as_in_jax():
+    under_alias(
+        """
+        import jax, jax.numpy as jnp, pytest
+        from jax.experimental import io_callback
+
+        def fail(x):
+            raise KeyError("no such row")
+
+        result = jax.ShapeDtypeStruct((), "float32")
+        def pure(x):
+            return jax.pure_callback(fail, result, x)
+        def effect(x):
+            io_callback(fail, None, x)
+            return x
+        for f in (pure, jax.jit(pure), effect, jax.jit(effect)):
+            with pytest.raises(jax.errors.JaxRuntimeError, match="KeyError: 'no such") as caught:
+                jax.block_until_ready(f(1.0))
+                jax.effects_barrier()
+            assert str(caught.value).startswith("INTERNAL: CpuCallback error calling callback")
+        with pytest.raises(KeyError, match="no such row"):
+            jax.debug.callback(fail, 1.0)
+        """
+    )
+
+
+def test_primitives_may_share_a_name():
+    under_alias(
+        """
+        import jax, pickle, pytest
+        from jax.extend.core import Primitive
+        from jax.interpreters import mlir
+
+        one, other, sine = Primitive("twin"), Primitive("twin"), Primitive("sin")
+        for i, p in enumerate((one, other, sine)):
+            p.def_abstract_eval(lambda x: x)
+            mlir.register_lowering(p, mlir.lower_fun(lambda x, i=i: x + i, False))
+        assert [p.bind(1.0) for p in (one, other, sine)] == [1, 2, 3]
+        assert jax.jit(lambda x: one.bind(other.bind(sine.bind(x))))(1.0) == 4
+        assert pickle.loads(pickle.dumps(one)) is one
+        with pytest.raises(TypeError, match="twin"):
+            pickle.dumps(other)
+        jax.clear_caches()
+        """
+    )

@@ -32,7 +32,7 @@ from dovetail._core.basis.structural import instantiate_zeros
 from dovetail._core.trace.zeros import Zero
 from dovetail.core import ShapedArray, eval_jaxpr
 from dovetail.errors import MissingRuleError
-from dovetail.extend.core import Primitive
+from dovetail.extend.core import Literal, Primitive
 from dovetail.tree_util import tree_structure
 
 _numbers = itertools.count()
@@ -104,10 +104,40 @@ def exponential():
     return primitive.bind
 
 
+def sine():
+    """sin(x), by a call of NumPy, and a batching rule that is told size and name of the axis."""
+    primitive = made()
+
+    def lower(context, x):
+        results, token, kept = lowering.emit_python_callback(
+            context,
+            lambda x: (np.sin(x),),
+            None,
+            [x],
+            context.avals_in,
+            context.avals_out,
+            has_side_effect=False,
+        )
+        context.module_context.add_keepalive(kept)
+        assert token is None
+        return results
+
+    lowering.register_lowering(primitive, lower)
+    rules.defjvp(primitive, lambda t, x: jnp.cos(x) * t)
+
+    def batch(size, name, kind, args, dims):
+        assert (size, name, kind) == (args[0].shape[dims[0]], None, None)
+        return primitive.bind(*args), dims[0]
+
+    rules.axis_primitive_batchers[primitive] = batch
+    return primitive.bind
+
+
 @pytest.mark.parametrize(
     ("make", "expected"),
     [
         (cube, lambda x: x**3),
+        (sine, jnp.sin),
         (scaled, lambda x: 2 * x),
         (product, lambda x: x * x),
         (exponential, jnp.exp),
@@ -270,3 +300,132 @@ def test_jaxprs_of_flat_functions():
     jaxpr, outs, _ = trace_to_jaxpr_nounits(function, [known, PartialVal.unknown(aval)], True)
     assert not any(out.is_known() for out in outs)
     assert len(jaxpr.outvars) == 2
+
+
+def test_literals_are_arrays_in_rules():
+    primitive = made()
+    seen = []
+
+    def note(*values):
+        seen.extend([(v.shape, v.dtype) for v in values])
+
+    def jvp(primals, tangents):
+        note(*primals)
+        return primitive.bind(*primals), tangents[1]
+
+    def batch(args, dims):
+        note(*args)
+        return primitive.bind(*args), dims[1]
+
+    def transpose(ct, x, y):
+        note(ct, x)
+        return [None, ct]
+
+    primitive.def_abstract_eval(lambda x, y: y)
+    rules.primitive_jvps[primitive] = jvp
+    rules.primitive_batchers[primitive] = batch
+    rules.primitive_transposes[primitive] = transpose
+    lowering.register_lowering(primitive, lambda context, x, y: [y])
+    closed = dt.make_jaxpr(lambda y: primitive.bind(2.0, y))(1.0)
+
+    def function(y):
+        return eval_jaxpr(closed.jaxpr, closed.consts, y)[0]
+
+    assert dt.jvp(function, (jnp.float32(1),), (jnp.float32(3),)) == (1, 3)
+    assert dt.vmap(function)(jnp.arange(2.0)).tolist() == [0, 1]
+    assert dt.linear_transpose(function, 1.0)(5.0) == (5,)
+    assert len(seen) == 6
+    assert {dtype for _, dtype in seen} == {np.dtype(np.float32)}
+
+
+def test_callbacks_of_lowerings_have_no_order():
+    primitive = made()
+    given = {"token": object(), "sharding": None}
+
+    def lower(context, x):
+        return lowering.emit_python_callback(
+            context, lambda x: (x,), given["token"], [x], context.avals_in, context.avals_out,
+            has_side_effect=True, sharding=given["sharding"],
+        )[0]  # fmt: skip
+
+    lowering.register_lowering(primitive, lower)
+    for token, sharding in ((object(), None), (None, object())):
+        given |= {"token": token, "sharding": sharding}
+        with pytest.raises(NotImplementedError, match="io_callback"):
+            primitive.bind(1.0)
+    given |= {"token": None, "sharding": None}
+    assert primitive.bind(1.5) == 1.5
+
+
+def test_all_primitives_are_primitives():
+    primitive = made()
+    assert all(isinstance(p, Primitive) for p in (lax.add_p, lax.cond_p, primitive))
+    assert not isinstance(lax.add, Primitive)
+
+    class Own(Primitive):
+        pass
+
+    own = Own(f"alias_test_{next(_numbers)}")
+    assert isinstance(own, Primitive)
+    assert isinstance(own, Own)
+    assert not isinstance(lax.add_p, Own)
+    assert not isinstance(primitive, Own)
+
+
+@dt.custom_jvp
+def halved(x):
+    return x / 2
+
+
+halved.defjvp(lambda primals, tangents: (halved(*primals), tangents[0] / 2))
+
+
+@dt.custom_vjp
+def doubled(x):
+    return x * 2
+
+
+doubled.defvjp(lambda x: (doubled(x), None), lambda _, ct: (ct * 2,))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: lax.cond(x > 1, jnp.sin, jnp.cos, x),
+        lambda x: lax.scan(lambda c, _: (c * x, c), x, None, 3)[0],
+        lambda x: dt.jit(dt.checkpoint(jnp.exp))(x) + x,
+        lambda x: doubled(halved(x)),
+    ],
+)
+def test_equations_are_bound_again(function):
+    closed = dt.make_jaxpr(function)(2.0)
+
+    def interpreted(x):
+        values = dict(zip(closed.jaxpr.invars, [x], strict=True))
+        for eqn in closed.jaxpr.eqns:
+            operands = [v.val if isinstance(v, Literal) else values[v] for v in eqn.invars]
+            out = eqn.primitive.bind(*operands, **eqn.primitive.get_bind_params(eqn.params))
+            outs = out if eqn.primitive.multiple_results else [out]
+            values.update(zip(eqn.outvars, outs, strict=True))
+        return values[closed.jaxpr.outvars[0]]
+
+    assert interpreted(2.0) == function(2.0)
+    np.testing.assert_allclose(dt.grad(interpreted)(2.0), dt.grad(function)(2.0), rtol=1e-6)
+
+
+def test_functions_with_rules_can_be_inlined():
+    (eqn,) = dt.make_jaxpr(halved)(2.0).jaxpr.eqns
+    function, rule = eqn.primitive.get_bind_params(eqn.params)["subfuns"]
+    assert function.call_wrapped(3.0) == [1.5]
+    assert [x[0] for x in rule.call_wrapped([3.0], [jnp.float32(1)])] == [1.5, 0.5]
+
+
+def test_evaluation_whatever_is_traced():
+    primitive = made()
+    lowering.register_lowering(primitive, lowering.lower_fun(lambda x: 2 * x, False))
+    inside = []
+    dt.jit(lambda x: inside.append(primitive.impl(1.5)) or x)(1.0)
+    assert inside[0] == 3
+    primitive.def_impl(lambda x: 3 * x)
+    assert dt.jit(primitive.impl)(1.5) == 4.5
+    assert lax.add_p.impl(np.float32(1), np.float32(2)) == 3

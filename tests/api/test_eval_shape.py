@@ -11,6 +11,7 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax
+from dovetail.errors import NonArrayArgumentError
 from dovetail.sharding import AxisType, ManualAxisType, NamedSharding, UnreducedKind
 from dovetail.sharding import PartitionSpec as P
 
@@ -377,3 +378,18 @@ def test_structs_inside_shard_map(checked: bool) -> None:
     np.testing.assert_array_equal(first, [0, 1, 2, 3])
     np.testing.assert_array_equal(second, first)
     np.testing.assert_array_equal(third, [0, 1, 2, 3, 0, 1, 2, 3])
+
+
+def test_types_among_results_stay() -> None:
+    """A function may return types: of another `eval_shape`, say."""
+    weak, own = S((), F4, weak_type=True), S((2,), "i4")
+
+    def f(x: Any) -> Any:
+        return {"a": [own, x], "b": dt.eval_shape(jnp.sin, x), "c": (None, x > 0)}
+
+    bools = S((), "?")
+    assert dt.eval_shape(f, 1.0) == {"a": [own, weak], "b": weak, "c": (None, bools)}
+    assert dt.eval_shape(lambda: own) == own
+    assert dt.eval_shape(lambda: (own, S((0, 3), F4))) == (own, S((0, 3), F4))
+    with pytest.raises(NonArrayArgumentError, match=r"<lambda> returned .* str at \['b'\]\[1\]"):
+        dt.eval_shape(lambda x: {"a": own, "b": [x, "text"]}, 1.0)

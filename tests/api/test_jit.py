@@ -15,6 +15,7 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail._core.runtime.programs.compilation import statistics
+from dovetail.errors import CompilerOptionError, JaxRuntimeError
 
 
 class Counter:
@@ -208,8 +209,10 @@ class TestStages:
             dt.grad(lambda x: jnp.sum(compiled(x)))(np.ones(3, np.float32))
 
     def test_unknown_compiler_option(self) -> None:
-        with pytest.raises(ValueError, match="option"):
+        with pytest.raises(CompilerOptionError, match="xla_no_such_flag") as caught:
             dt.jit(lambda x: x, compiler_options={"xla_no_such_flag": True})(1.0)
+        assert isinstance(caught.value, ValueError)
+        assert isinstance(caught.value, JaxRuntimeError)
 
     def test_clear_cache(self) -> None:
         count = Counter()

@@ -232,3 +232,26 @@ def test_what_differs_between_elements_has_a_batch(function: Any) -> None:
         dt.vmap(function, in_axes=(0, None), out_axes=None)(y, c)
     expected = jnp.stack([function(e, c) for e in y])
     np.testing.assert_array_equal(dt.vmap(function, in_axes=(0, None))(y, c), expected)
+
+
+class Squaring:
+    """A callable with a name that no function can have."""
+
+    __name__ = 3
+
+    def __call__(self, x: Any) -> Any:
+        return x * x
+
+
+@pytest.mark.parametrize(
+    ("transform", "expected"),
+    [
+        (dt.vmap, [0, 1, 4]),
+        (dt.jit, [0, 1, 4]),
+        (dt.checkpoint, [0, 1, 4]),
+        (lambda f: dt.vmap(dt.grad(f)), [0, 2, 4]),
+        (lambda f: dt.vmap(dt.jacfwd(f)), [0, 2, 4]),
+    ],
+)
+def test_callables_of_any_kind(transform: Any, expected: list[int]) -> None:
+    np.testing.assert_array_equal(transform(Squaring())(jnp.arange(3.0)), expected)

@@ -8,6 +8,7 @@ import importlib
 import inspect
 import os
 import warnings
+from pathlib import Path
 
 import pytest
 
@@ -100,6 +101,16 @@ def test_plug_ins_can_join(monkeypatch: pytest.MonkeyPatch) -> None:
     source.add_internal_folder("/opt/plug_in")
     assert source.is_internal(path)
     assert not source.is_internal("/opt/plug_in_of_another/rules.py")
+    source.is_internal.cache_clear()
+
+
+def test_a_file_may_be_internal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(source, "_extra_folders", [])
+    file, other = tmp_path / "rules.py", tmp_path / "rules_of_another.py"
+    for path in (file, other):
+        path.write_text("")
+    source.add_internal_folder(str(file))
+    assert [source.is_internal(str(path)) for path in (file, other)] == [True, False]
     source.is_internal.cache_clear()
 
 

@@ -203,6 +203,15 @@ class TestTangents:
         assert (zero.shape, zero.dtype, zero.ndim, zero.size) == ((3,), np.float32, 1, 3)
         assert repr(zero) == "SymbolicZero"
         assert zero_from_primal(2).dtype == dt.float0
+        values = {"a": (2.0, None), "b": [jnp.ones(3), 2]}
+        for symbolic in (False, True):
+            zeros = zero_from_primal(values, symbolic_zeros=symbolic)
+            assert dt.tree.structure(zeros) == dt.tree.structure(values)
+            assert [(z.shape, z.dtype) for z in dt.tree.leaves(zeros)] == [
+                ((), np.float32),
+                ((3,), np.float32),
+                ((), dt.float0),
+            ]
         assert float(zero_from_primal(2.0)) == 0.0
         assert SymbolicZero.from_primal_value(2).dtype == dt.float0
 
@@ -406,3 +415,28 @@ class TestLinearCall:
         f = lambda x: linear_call(lambda r, x: x, transpose, (), x)
         with pytest.raises(TypeError, match=message):
             dt.grad(f)(1.0)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("transform", [lambda f: f, dt.jit, dt.checkpoint])
+def test_bodies_in_a_rule_capture_its_arguments(transform: Any, order: int) -> None:
+    """Functions that are staged inside a rule use its primals and tangents."""
+
+    @dt.custom_jvp
+    def f(x: Any) -> Any:
+        return x**3
+
+    @f.defjvp
+    def rule(primals: Any, tangents: Any) -> Any:
+        (x,), (t,) = primals, tangents
+        struct = dt.eval_shape(lambda: t * x)
+        assert (struct.shape, struct.dtype) == ((), np.float32)
+        scaled = dt.jit(lambda: 3 * t * x)()
+        looped = dt.lax.fori_loop(0, 1, lambda i, c: c + scaled * x, jnp.zeros_like(x))
+        return f(x), dt.lax.cond(x > 0, lambda: looped, lambda: 0 * t)
+
+    for derivative in (dt.grad, dt.jacfwd, lambda f: lambda x: dt.linearize(f, x)[1](1.0)):
+        derived = transform(f)
+        for _ in range(order):
+            derived = derivative(derived)
+        assert derived(2.0) == 12

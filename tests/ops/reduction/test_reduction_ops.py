@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable
 from typing import Any
@@ -323,3 +324,22 @@ def test_the_extreme_of_computed_values_is_found(dtype: str) -> None:
     smallest = dt.jit(lambda a, b: lax.argmin(values(a, b), 0, np.int32))(a, b)
     np.testing.assert_array_equal(largest, x.argmax(1))
     np.testing.assert_array_equal(smallest, x.argmin(0))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint32", "float32", "bfloat16"])
+@pytest.mark.parametrize("kind", [float, np.float32])
+def test_infinities_are_neutral_for_extrema(dtype: str, kind: Any) -> None:
+    """Whatever the dtype of the elements, an infinity is beyond them."""
+    x = np.array([1, 0, 3, 2]).astype(dtype)
+    for computation, start, extremum in ((lax.max, -np.inf, max), (lax.min, np.inf, min)):
+        start = kind(start)
+        result = lax.reduce(x, start, computation, (0,))
+        assert (result.dtype, result) == (dtype, extremum(x))
+        windows = lax.reduce_window(x, start, computation, (2,), (1,), "VALID")
+        expected = [extremum(pair) for pair in itertools.pairwise(x)]
+        assert windows.dtype == dtype
+        np.testing.assert_array_equal(windows, np.array(expected, dtype))
+        if x.dtype.kind in "iu":
+            for wrong in (-start, kind(0.5)):
+                with pytest.raises(TypeError, match="init value of dtype float32"):
+                    lax.reduce(x, wrong, computation, (0,))

@@ -29,6 +29,7 @@ from dovetail.extend.arrays import (
 )
 from dovetail.extend.avals import ArrayClass, Tracer, array_conversion, aval_of, make_aval
 from dovetail.extend.eager import evaluation_trace, trace_state
+from dovetail.extend.strictness import strictness
 from dovetail.lax import broadcast_in_dim_p
 from dovetail.sharding import NamedSharding, PartitionSpec
 from dovetail.typing import ArrayLike, DeviceLike, DTypeLike, NestedArrayLike, ShapeLike, Sharding
@@ -377,7 +378,9 @@ def _from_sequence(values: Any, dtype: Any) -> Any:
                     dtypes.check_python_int(int(extreme))
             return _place(wide.astype(target, copy=False), False)
         if dtypes.kind_of(dtype) in ("i", "u") and wide.dtype.kind in "iu":
-            if wide.size:
+            # NumPy has no integers of fewer bits than a byte, and refuses only what its own lack.
+            is_cut = dtypes.iinfo(dtype).bits < 8 and not strictness().integers_fit
+            if wide.size and not is_cut:
                 for extreme in (wide.min(), wide.max()):
                     dtypes.check_fits(int(extreme), dtype, "array")
             return _place(np.array(values, dtype), False)

@@ -99,7 +99,8 @@ def name_of(function: Any) -> str:
     """The name of a function for messages and programs."""
     while hasattr(function, "func") and not hasattr(function, "__name__"):
         function = function.func
-    return getattr(function, "__name__", None) or type(function).__name__
+    name = getattr(function, "__name__", None)
+    return name if name and isinstance(name, str) else type(function).__name__
 
 
 def location_of(function: Any) -> str:
