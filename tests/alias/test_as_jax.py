@@ -87,7 +87,8 @@ def test_child_processes_inherit_it():
         """
         import subprocess, sys
         import jax
-        subprocess.run([sys.executable, "-c", "import jax; print(jax.numpy.__spec__.name)"], check=True)
+        program = "import jax; print(jax.numpy.__spec__.name)"
+        subprocess.run([sys.executable, "-c", program], check=True)
         """
     )
     assert text == "dovetail.numpy\n"
