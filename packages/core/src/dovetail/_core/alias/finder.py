@@ -118,6 +118,8 @@ class _OriginalLoader:
         # What is found here after execution is what the import gives.
         original = import_module(self.original)
         sys.modules[module.__name__] = original
+        if _original(module.__name__) == self.original:
+            original.__name__ = module.__name__  # libraries tell `jax.numpy` by its name
         _report_missing(original, module.__name__)
 
 
@@ -141,9 +143,12 @@ class _OwnLoader(SourceFileLoader):
                 return import_module(below)
             if original is not None:
                 try:
-                    return getattr(import_module(original), attribute)
+                    found = getattr(import_module(original), attribute)
                 except AttributeError:
                     pass
+                else:
+                    is_module = isinstance(found, ModuleType) and _original(below) is not None
+                    return import_module(below) if is_module else found
             if not attribute.startswith("__"):
                 raise AttributeError(note_missing(below), name=attribute, obj=module)
             raise AttributeError(

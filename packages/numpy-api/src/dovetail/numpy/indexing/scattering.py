@@ -81,8 +81,8 @@ def _check_loss(x: Any, values: Any, method: str) -> None:
     aval = aval_of(values)
     if aval.dtype is not target.dtype and _is_lossy(target, aval):
         warn_user(
-            f"x.at[...].{method}: values of dtype {dtype_name(aval.dtype)} cannot safely be cast "
-            f"to {dtype_name(target.dtype)}, the dtype of the array; they are converted all the "
+            f"x.at[...].{method} cannot safely cast values of dtype {dtype_name(aval.dtype)} to "
+            f"{dtype_name(target.dtype)}, the dtype of the array; they are converted all the "
             "same, which will be an error in a future version. Convert one of them first, with "
             f"values.astype({dtype_name(target.dtype)!r}) or x.astype({dtype_name(aval.dtype)!r})",
             FutureWarning,
