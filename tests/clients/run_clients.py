@@ -44,9 +44,7 @@ def libraries() -> dict[str, Library]:
     """All libraries, by name."""
     table = tomllib.loads((HERE / "libraries.toml").read_text(encoding="utf-8"))
     return {
-        name: Library(
-            name, **{k: tuple(v) if isinstance(v, list) else v for k, v in row.items()}
-        )
+        name: Library(name, **{k: tuple(v) if isinstance(v, list) else v for k, v in row.items()})
         for name, row in table.items()
         if isinstance(row, dict)
     }

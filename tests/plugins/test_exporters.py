@@ -259,7 +259,9 @@ def test_options(installed, own_manager) -> None:
 def test_what_an_exporter_returns_is_checked(installed, own_manager) -> None:
     source = exporter("none", "@hookimpl\ndef dovetail_export(request): return b'data'\n")
     installed("none", source)
-    with pytest.raises(TypeError, match=r"dovetail_export of none .* returned b'data', which is no"):
+    with pytest.raises(
+        TypeError, match=r"dovetail_export of none .* returned b'data', which is no"
+    ):
         exporters.export("none", jnp.sin, 1.0)
 
 

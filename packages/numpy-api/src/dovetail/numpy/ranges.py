@@ -332,7 +332,9 @@ def _linspace(
             dtype = position_dtype(num)
             final = lax.eq(iota_like(dtype, (num, *shape), 0), literal(num - 1, dtype))
             if is_symbolic_dim(num):
-                final = lax.bitwise_and(final, lax.gt(iota_like(dtype, (num, *shape), 0), literal(0, dtype)))
+                final = lax.bitwise_and(
+                    final, lax.gt(iota_like(dtype, (num, *shape), 0), literal(0, dtype))
+                )
             result = pick(final, ends[1], result)
     place = canonical_axis("linspace", axis, len(shape) + 1)
     if place:

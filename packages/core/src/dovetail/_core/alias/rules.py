@@ -309,9 +309,7 @@ def _batching_of(primitive: Primitive) -> Rule:
 
 
 def _with_axis_data(rule: Rule) -> Rule:
-    return lambda args, dims, **params: rule(
-        _current_axis(), _values(args), tuple(dims), **params
-    )
+    return lambda args, dims, **params: rule(_current_axis(), _values(args), tuple(dims), **params)
 
 
 def _axis_data_batching_of(primitive: Primitive) -> Rule:

@@ -118,7 +118,9 @@ def refined_artifact(artifact: bytes, types: Callable[[], Sequence[Any]]) -> byt
             regions=1,
             ip=ir.InsertionPoint(module.body),
         )
-        block = function.regions[0].blocks.append(*given, arg_locs=[ir.Location.unknown()] * len(given))
+        block = function.regions[0].blocks.append(
+            *given, arg_locs=[ir.Location.unknown()] * len(given)
+        )
         with built.inside(block):
             operands = converted(list(block.arguments), kind.inputs)
             results = call(inner, operands, kind.results)

@@ -119,9 +119,7 @@ def solve(sizes: Sequence[SizeOf]) -> Solution:
             f"{', '.join(f'{s.place} = {s.expected}' for s in pending)}: give each variable a "
             "dimension that is linear in it, such as 'a' or '2*a + 1', where all others are known"
         )
-    checks = [
-        Check(values[n], ">=", 1, f"the dimension variable {n} is at least 1") for n in names
-    ]
+    checks = [Check(values[n], ">=", 1, f"the dimension variable {n} is at least 1") for n in names]
     for s in sizes:
         expected = s.expected
         if type(expected) is SymbolicDimension:

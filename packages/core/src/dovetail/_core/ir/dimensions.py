@@ -711,9 +711,7 @@ def _lower_bound(size: Size, depth: int) -> float:
     if type(size) is not SymbolicDimension:
         return size
     scope = size.scope
-    best: float = sum(
-        k * _interval(m, scope)[0 if k > 0 else 1] if m else k for m, k in size.terms
-    )
+    best: float = sum(k * _interval(m, scope)[0 if k > 0 else 1] if m else k for m, k in size.terms)
     if not depth:
         return best
     for m, k in size.terms:

@@ -378,13 +378,15 @@ def _with_plain_constants(closed: ClosedJaxpr) -> ClosedJaxpr:
     if not any(dtypes.is_extended(aval_of(c).dtype) for c in closed.consts):
         return closed
     keys = [dtypes.is_extended(aval_of(c).dtype) for c in closed.consts]
-    numbers = [np.asarray(random_unwrap_p.bind(c)) if k else c for c, k in zip(closed.consts, keys, strict=True)]
+    numbers = [
+        np.asarray(random_unwrap_p.bind(c)) if k else c
+        for c, k in zip(closed.consts, keys, strict=True)
+    ]
     kinds = [aval_of(c).dtype for c in closed.consts]
 
     def function(*args: Any) -> list[Any]:
         consts = [
-            kind.of_physical(c) if k else c
-            for c, k, kind in zip(numbers, keys, kinds, strict=True)
+            kind.of_physical(c) if k else c for c, k, kind in zip(numbers, keys, kinds, strict=True)
         ]
         return eval_jaxpr(closed.jaxpr, consts, *args)
 

@@ -99,9 +99,7 @@ def obstacles_in(
     order = {id(eqn): number for number, eqn in enumerate(all_equations(jaxpr))}
     found: list[tuple[int, Obstacle]] = []
 
-    def note(
-        eqn: JaxprEqn | None, kind: str, what: str, error: Exception | None = None
-    ) -> None:
+    def note(eqn: JaxprEqn | None, kind: str, what: str, error: Exception | None = None) -> None:
         where = "an unknown place" if eqn is None else source.describe(eqn.traceback)
         name = "" if eqn is None else eqn.primitive.name
         found.append((order.get(id(eqn), len(order)), Obstacle(kind, what, where, name, error)))
@@ -121,7 +119,9 @@ def obstacles_in(
             note(eqn, "lowering", f"{eqn.primitive.name} has no lowering for {names}", error)
         else:
             kind = "lowering"
-            if any(v.aval.symbolic for v in (*eqn.invars, *eqn.outvars) if hasattr(v.aval, "shape")):
+            if any(
+                v.aval.symbolic for v in (*eqn.invars, *eqn.outvars) if hasattr(v.aval, "shape")
+            ):
                 kind = "symbolic size"
             note(eqn, kind, f"{eqn.primitive.name} cannot be lowered: {error}", error)
     allowed = {check.is_custom_call() for check in disabled}
@@ -137,4 +137,3 @@ def obstacles_in(
             )
     unique = dict.fromkeys(obstacle for _, obstacle in sorted(found, key=lambda pair: pair[0]))
     return list(unique)
-

@@ -54,7 +54,9 @@ def symbolic_args_specs(
             ShapeDtypeStruct(
                 shape,
                 like.dtype,
-                sharding=getattr(like, "sharding", None) if isinstance(like, ShapeDtypeStruct) else None,
+                sharding=getattr(like, "sharding", None)
+                if isinstance(like, ShapeDtypeStruct)
+                else None,
             )
         )
     return tree.unflatten(made)

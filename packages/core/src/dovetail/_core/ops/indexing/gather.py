@@ -552,9 +552,7 @@ class Gather(Linear):
         extra = context.physical_dimensions(out)
         windows_and_data = (*slice_sizes, *extra)
         dynamic = any(map(is_symbolic_dim, windows_and_data))
-        sizes_of_slices = (
-            {} if dynamic else {"slice_sizes": context.i64_array(windows_and_data)}
-        )
+        sizes_of_slices = {} if dynamic else {"slice_sizes": context.i64_array(windows_and_data)}
         result = context.op(
             "stablehlo.dynamic_gather" if dynamic else "stablehlo.gather",
             [operand, indices, *([context.sizes(windows_and_data)] if dynamic else [])],

@@ -412,7 +412,9 @@ def _scan_by_doubling(
         starts[axis] = context.sub(count, distance, number)
         earlier = []
         for x, aval in zip(xs, avals, strict=True):
-            twice = context.concatenate([x, x], aval.update(shape=replaced(shape, axis, 2 * size)), axis)
+            twice = context.concatenate(
+                [x, x], aval.update(shape=replaced(shape, axis, 2 * size)), axis
+            )
             earlier.append(context.dynamic_slice(twice, aval, starts))
         combined = combine(earlier, xs, avals)
         wide = context.broadcast_in_dim(distance, position, ())
