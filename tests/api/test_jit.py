@@ -230,6 +230,19 @@ class TestNesting:
         assert [eqn.primitive.name for eqn in jaxpr.eqns] == ["jit", "jit"]
         assert jaxpr.eqns[0].params["jaxpr"] is jaxpr.eqns[1].params["jaxpr"]
 
+    def test_inline_functions_get_arrays(self) -> None:
+        seen = []
+
+        def function(x: Any, count: int, keyed: Any) -> Any:
+            seen.append([(a.shape, a.dtype.name, a.weak_type) for a in (x, *keyed.values())])
+            assert type(count) is int
+            return x * count + keyed["a"]
+
+        inner = dt.jit(function, inline=True, static_argnums=1)
+        value = dt.jit(lambda x: inner(0.5, 3, keyed={"a": np.ones(2, np.int8)}) + x)(1.0)
+        assert seen == [[((), "float32", True), ((2,), "int8", False)]]
+        np.testing.assert_allclose(np.asarray(value), 3.5)
+
     def test_inline(self) -> None:
         inner = dt.jit(lambda x: x * 2, inline=True)
         jaxpr = dt.make_jaxpr(lambda x: inner(x))(1.0)

@@ -23,7 +23,7 @@ from dovetail._core.runtime.arrays.array import Array
 from dovetail._core.runtime.devices.layout import AutoLayout, Format
 from dovetail._core.runtime.devices.named_sharding import over_current_mesh
 from dovetail._core.runtime.devices.sharding import Sharding
-from dovetail._core.trace.mutable_references import AbstractRef
+from dovetail._core.trace.mutable_references import AbstractRef, Ref
 from dovetail._core.trace.named_axes import NamedAxis, named_axes
 from dovetail._core.trace.state import (
     KnownValuesTrace,
@@ -253,10 +253,10 @@ def typeof(x: ArrayLike | ShapeDtypeStruct) -> ShapedArray:
     """The abstract value of an array, tracer, NumPy value, Python scalar or `ShapeDtypeStruct`.
 
     Args:
-        x: the value.
+        x: the value, or a mutable reference.
 
     Returns:
-        A `ShapedArray`.
+        A `ShapedArray`; of a reference, an `AbstractRef`.
 
     Raises:
         NonArrayArgumentError: `x` is none of these.
@@ -266,7 +266,7 @@ def typeof(x: ArrayLike | ShapeDtypeStruct) -> ShapedArray:
         >>> dt.typeof(1.0)
         ShapedArray(float32[], weak_type=True)
     """
-    return abstract(x) if isinstance(x, ShapeDtypeStruct) else aval_of(x)
+    return abstract(x) if isinstance(x, (ShapeDtypeStruct, Ref)) else aval_of(x)
 
 
 def ensure_compile_time_eval() -> _CompileTimeEvaluation:

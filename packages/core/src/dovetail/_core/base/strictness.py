@@ -28,6 +28,8 @@ class Strictness:
             Otherwise it is a `JaxRuntimeError` with its text, as it is in JAX.
         primitives_have_names_of_their_own: a primitive under the name of another one.
         fractions_matter: floats as the data of `fold_in`. Otherwise their fractions are dropped.
+        axes_of_weights_differ: initializers for which one dimension of weights is that of inputs and
+            of outputs. Otherwise it is counted as both.
         stricter_in_tests: what options turn on in tests that pytest runs.
     """
 
@@ -37,6 +39,7 @@ class Strictness:
     callbacks_raise_their_own: bool = True
     primitives_have_names_of_their_own: bool = True
     fractions_matter: bool = True
+    axes_of_weights_differ: bool = True
     stricter_in_tests: bool = True
 
 
@@ -47,6 +50,7 @@ _AS_JAX: Final = Strictness(
     callbacks_raise_their_own=False,
     primitives_have_names_of_their_own=False,
     fractions_matter=False,
+    axes_of_weights_differ=False,
     stricter_in_tests=False,
 )
 _current = Strictness()

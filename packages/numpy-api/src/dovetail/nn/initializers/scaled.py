@@ -16,6 +16,7 @@ from dovetail import numpy as jnp
 from dovetail.errors import ShapeError
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import canonical_axes
+from dovetail.extend.strictness import strictness
 from dovetail.nn.initializers.initializer import Initializer, make_initializer
 from dovetail.typing import ArrayLike, DTypeLike
 
@@ -120,13 +121,17 @@ def _fans(
         for name, axis in given.items()
     }
     named = [axis for group in axes.values() for axis in group]
-    if len(set(named)) < len(named):
+    is_repeated = len(set(named)) < len(named)
+    if is_repeated and strictness().axes_of_weights_differ:
         raise ValueError(
             f"initializers.{function}: in_axis, out_axis and batch_axis name a dimension twice: "
             f"{', '.join(f'{name}={axis}' for name, axis in given.items())}"
         )
     ins, outs = (math.prod(shape[i] for i in axes[name]) for name in ("in_axis", "out_axis"))
-    window = math.prod(n for i, n in enumerate(shape) if i not in named)
+    if is_repeated:
+        window: float = math.prod(shape) / (math.prod(shape[i] for i in named) or 1)
+    else:
+        window = math.prod(n for i, n in enumerate(shape) if i not in named)
     return ins * window, outs * window
 
 

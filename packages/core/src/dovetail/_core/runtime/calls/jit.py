@@ -24,6 +24,7 @@ from dovetail._core.base import caches, config, pytree
 from dovetail._core.base.bindings import JaxRuntimeError
 from dovetail._core.base.monitoring import timed
 from dovetail._core.base.wrapping import update_wrapper
+from dovetail._core.basis.operands import as_result
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import DebugInfo
 from dovetail._core.ops.calls.jit import call
@@ -172,7 +173,7 @@ class JitFunction:
         """Run a call that C++ has no entry for."""
         tracing = state.trace is not evaluation_trace
         if tracing and self.options.inline:
-            return self.function(*args, **kwargs), None, True
+            return self._inlined(args, kwargs), None, True
         values, tree = pytree.flatten((args, kwargs))
         if any(map(is_buffer, values)):
             # jax's arrays are copied by value; C++ must not cache a call with them.
@@ -215,6 +216,14 @@ class JitFunction:
             return result, None, True
         data = fastpath(program, leaves, result, committed, staged.describe)
         return result, data, data is None
+
+    def _inlined(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The result of the function itself, on arrays in place of numbers of the host."""
+        arguments = self.flatten_args(args, kwargs)
+        leaves = [x if type(x) is Ref else as_result(x) for x in arguments.leaves]
+        dynamic, keywords = arguments.in_tree.unflatten(leaves)
+        positional = dict(enumerate(args)) | dict(zip(arguments.positions, dynamic, strict=True))
+        return self.function(*positional.values(), **{**kwargs, **keywords})
 
     def flatten_args(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], *, abstract: bool = False
