@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import random
+from dovetail.extend import hookimpl
+from dovetail.extend import manager as plugins
 from dovetail.sharding import AxisType
 
 X = np.arange(20).reshape(4, 5)
@@ -106,6 +109,63 @@ def test_names_in_the_keys_of_the_disk_cache(apart: bool, tmp_path: Path) -> Non
             dt.jit(function)(2.0)
             dt.clear_caches()
     assert len(list(tmp_path.iterdir())) == 1 + apart
+
+
+def test_rematerialization() -> None:
+    """XLA is told to leave its pass out, in programs of their own."""
+    compiled: list[Any] = []
+
+    class Watch:
+        @hookimpl
+        def dovetail_compile_options(self, platform: str, options: Any) -> None:
+            compiled.append(options.get("xla_disable_hlo_passes"))
+
+    plugins().register(Watch(), "tests-remat")
+    try:
+        double = dt.jit(lambda x: x * 2)
+        for value in (True, False, True):
+            with option("compiler_enable_remat_pass", value):
+                assert float(double(71.0)) == 142
+    finally:
+        plugins().unregister("tests-remat")
+    assert [value for value in compiled if value is not None] == ["rematerialization"]
+
+
+@pytest.mark.parametrize("frames", [0, 1, -1])
+def test_reports_of_constants(frames: int) -> None:
+    large, small = jnp.arange(1000.0), jnp.arange(3.0)
+
+    def inner(x: Any) -> Any:
+        return x * large[:3] + small
+
+    with (
+        option("captured_constants_warn_bytes", 100),
+        option("captured_constants_report_frames", frames),
+        pytest.warns(UserWarning, match="has captured 2 arrays of 4,012 bytes") as caught,
+    ):
+        dt.jit(lambda x: inner(x))(1.0)
+    first, *others = str(caught[0].message).splitlines()
+    assert "captured_constants_warn_bytes" in first
+    if not frames:
+        assert others == []
+        return
+    assert [line.split(",")[0].strip() for line in others] == ["f32[1000]", "f32[3]"]
+    assert all("test_option_effects.py" in line for line in others)
+    assert all(("called from" in line) == (frames < 0) for line in others)
+
+
+@pytest.mark.parametrize("wanted", [False, True])
+@pytest.mark.parametrize("terminal", [False, True])
+def test_colours(wanted: bool, terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    for name in ("FORCE_COLOR", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("sys.stdout", SimpleNamespace(isatty=lambda: terminal))
+    jaxpr = dt.make_jaxpr(jnp.sin)(1.0)
+    with option("pprint_use_color", wanted):
+        for printed in (str(jaxpr), str(jaxpr.jaxpr)):
+            assert ("\x1b[34;1mlambda" in printed) == (wanted and terminal)
+        assert "\x1b" not in jaxpr.pretty_print()
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,9 @@ OPTIONS: dict[str, Row] = {
     "disallow_mesh_context_manager": ON,
     "embedded_constants_max_bytes": Row(4096, 32, "32"),
     "high_dynamic_range_gumbel": ON,
+    "captured_constants_report_frames": Row(0, -1, "-1"),
+    "compiler_enable_remat_pass": OFF,
+    "pprint_use_color": OFF,
     "captured_constants_warn_bytes": Row(2_000_000_000, -1, "-1"),
     "check_tracer_leaks": ON,
     "compilation_cache_dir": Row(None, "/elsewhere", "/elsewhere"),
@@ -142,6 +145,7 @@ OURS = {
 }
 AFFECTING = {
     "check_static_indices",
+    "compiler_enable_remat_pass",
     "embedded_constants_max_bytes",
     "high_dynamic_range_gumbel",
     "allow_f16_reductions",

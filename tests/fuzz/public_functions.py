@@ -65,6 +65,7 @@ MADE = (
 #: What is not called, by why.
 NOT_CALLED = {
     "changes the process, as it should": "clear_caches config set_printoptions extend_backend "
+    "make_user_context "
     "register_pytree_node register_pytree_node_class register_pytree_with_keys "
     "register_pytree_with_keys_class register_dataclass register_static register_functools_partial",
     "is a module, a type for annotations, or a decorator of classes": "typing errors extend "

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import colorsys
 import html
-import os
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
+from dovetail._core.base.terminals import shows_color
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ops.callbacks.inspections import inspect_array_sharding
@@ -125,7 +125,7 @@ def visualize_sharding(
         for part, line in zip(_fractions(rows, down), texts, strict=True)
     ]
     colors = color_map or _pastel
-    paints = _paints(len(rows), len(columns), colors if use_color and _shows_color() else None)
+    paints = _paints(len(rows), len(columns), colors if use_color and shows_color() else None)
     text = "\n".join(_drawn(texts, widths, heights, paints)) + "\n"
     publish = _notebook()
     if publish is None:
@@ -236,15 +236,6 @@ def _border(corners: str, widths: Sequence[int]) -> str:
 
 
 # ------------------------------------------------------------------------------------------ colours
-
-
-def _shows_color() -> bool:
-    """Whether the output goes to a terminal with colours."""
-    environment = os.environ
-    if environment.get("FORCE_COLOR"):
-        return True
-    plain = environment.get("NO_COLOR") or environment.get("TERM", "dumb") == "dumb"
-    return sys.stdout.isatty() and not plain
 
 
 def _notebook() -> Callable[[dict[str, str]], object] | None:

@@ -447,6 +447,13 @@ memory_fitting_level = Option(
     "How much compilers do to make programs fit into the memory.",
     affects_tracing=True,
 )
+compiler_enable_remat_pass = Option(
+    "compiler_enable_remat_pass",
+    BOOL,
+    True,
+    "Let XLA compute values again that do not fit into the memory.",
+    affects_tracing=True,
+)
 include_full_tracebacks_in_locations = Option(
     "include_full_tracebacks_in_locations",
     BOOL,
@@ -647,8 +654,20 @@ captured_constants_warn_bytes = Option(
     2_000_000_000,
     "Warn when a compiled function has captured at least this many bytes of constants.",
 )
+captured_constants_report_frames = Option(
+    "captured_constants_report_frames",
+    Int("how many lines, or -1 for all", minimum=-1),
+    0,
+    "How many lines of code such a warning shows for each of the largest constants.",
+)
 
 # Messages.
+pprint_use_color = Option(
+    "pprint_use_color",
+    BOOL,
+    True,
+    "Print jaxprs in colours where the terminal has them.",
+)
 logging_level = LoggerOption(
     "logging_level",
     Choice(None, "NOTSET", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"),

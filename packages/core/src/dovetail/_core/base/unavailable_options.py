@@ -132,7 +132,6 @@ def _table() -> dict[str, Unavailable]:
         "give XLA's options to one program, jit(f, compiler_options={...}), or to all in XLA_FLAGS",
         compilation_cache_expect_pgle=False,
         compiler_detailed_logging_min_ops=10,
-        compiler_enable_remat_pass=True,
         enable_pgle=False,
         exec_time_optimization_effort=0.0,
         memory_fitting_effort=0.0,
@@ -163,7 +162,6 @@ def _table() -> dict[str, Unavailable]:
     )
     refuse(
         "errors and logs have one form, which names lines of your code",
-        captured_constants_report_frames=0,
         debug_leaked_clients_on_clear_backends=False,
         hlo_source_file_canonicalization_regex=None,
         send_traceback_to_runtime="off",
@@ -192,9 +190,6 @@ def _table() -> dict[str, Unavailable]:
         "XLA's caches are chosen by its own options, such as "
         "jit(f, compiler_options={'xla_gpu_per_fusion_autotune_cache_dir': folder})",
         also=("", None, "xla_gpu_per_fusion_autotune_cache_dir"),
-    )
-    table["pprint_use_color"] = Unavailable(
-        False, "jaxprs are printed without colours", also=(True,)
     )
     table["traceback_filtering"] = Unavailable(
         "off",

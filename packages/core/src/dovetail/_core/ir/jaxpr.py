@@ -7,8 +7,10 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from dovetail._core.base import config
 from dovetail._core.base.caches import Memory
 from dovetail._core.base.source import SourceLocation
+from dovetail._core.base.terminals import shows_color
 from dovetail._core.ir.avals import AbstractValue
 
 if TYPE_CHECKING:
@@ -253,7 +255,7 @@ class Jaxpr:
         return print_jaxpr(self, **options)
 
     def __repr__(self) -> str:
-        return self.pretty_print()
+        return self.pretty_print(use_color=config.pprint_use_color.value and shows_color())
 
 
 class ClosedJaxpr:
@@ -340,4 +342,4 @@ class ClosedJaxpr:
         return self.jaxpr.pretty_print(**options)
 
     def __repr__(self) -> str:
-        return self.pretty_print()
+        return self.pretty_print(use_color=config.pprint_use_color.value and shows_color())

@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -69,6 +70,10 @@ class AskedShardings:
         what = f"{self.option} of jit"
         given = pytree.flatten_up_to_prefix(what, self.tree, structure)
         return [over_current_mesh(place, what) for place in given]
+
+
+#: How many of the constants of a program a warning shows.
+_REPORTED: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,8 +256,30 @@ class StagedProgram:
             source.warn(
                 f"{self.options.name} has captured {len(sizes)} arrays of {sum(sizes):,} bytes in "
                 "all, which its program holds on to; pass them as arguments instead, or raise the "
-                "option captured_constants_warn_bytes"
+                "option captured_constants_warn_bytes" + self._largest_constants()
             )
+
+    def _largest_constants(self) -> str:
+        """The largest constants and where they are used, as `captured_constants_report_frames`
+        asks for."""
+        most = config.captured_constants_report_frames.value
+        if not most:
+            return ""
+        jaxpr = self.closed.jaxpr
+        pairs = sorted(
+            zip(self.closed.consts, jaxpr.constvars, strict=True),
+            key=lambda pair: -getattr(pair[0], "nbytes", 0),
+        )
+        lines = []
+        for value, var in pairs[:_REPORTED]:
+            user = next((e for e in jaxpr.eqns if any(v is var for v in e.invars)), None)
+            place = None if user is None else user.traceback
+            limit = most if most > 0 else sys.maxsize
+            frames = [] if place is None else source.user_frames(place, limit)
+            where = ", called from ".join(map(str, frames)) or "no line"
+            size = getattr(value, "nbytes", 0)
+            lines.append(f"\n  {var.aval.short_name()}, {size:,} bytes, used at {where}")
+        return "".join(lines)
 
     def program(self, sharding: Any) -> LoadedProgram:
         """The program compiled for a device, cached after the first call."""

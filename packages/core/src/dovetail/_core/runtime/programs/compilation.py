@@ -230,6 +230,8 @@ def compile_options(
     requested = dict(wanted or {})
     if effort := _EFFORTS[config.optimization_level.value]:
         requested.setdefault("optimization_level", effort)
+    if not config.compiler_enable_remat_pass.value and is_pjrt(devices[0].client):
+        requested.setdefault("xla_disable_hlo_passes", "rematerialization")
     merged = manager().compile_options(platform, requested, operations)
     ids = tuple([device.id for device in devices])
     if not is_pjrt(devices[0].client):

@@ -400,9 +400,9 @@ def set_cache_dir(path: str | os.PathLike[str]) -> None:
         >>> import dovetail as dt
         >>> from dovetail.experimental.compilation_cache import compilation_cache
         >>> before = dt.config.compilation_cache_dir
-        >>> compilation_cache.set_cache_dir("/tmp/programs")
+        >>> compilation_cache.set_cache_dir("programs")
         >>> dt.config.compilation_cache_dir
-        '/tmp/programs'
+        'programs'
         >>> dt.config.update("compilation_cache_dir", before)
     """
     config.config.update("compilation_cache_dir", os.fspath(path))
