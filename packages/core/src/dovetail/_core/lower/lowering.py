@@ -170,7 +170,6 @@ def lower_jaxpr(
     mesh: Any = None,
     manual: ManualAxes | None = None,
     portable: bool = False,
-    asserts_sizes: bool = True,
     failures: list[tuple[JaxprEqn, Exception]] | None = None,
 ) -> LoweredModule | EquationProgram:
     """Lower a jaxpr to a module with the jaxpr as its entry function.
@@ -205,7 +204,6 @@ def lower_jaxpr(
         manual: axes of a mesh, if the program handles the part of one device from the beginning.
         portable: whether a primitive's own rule, which every platform runs, comes before those of
             platforms.
-        asserts_sizes: whether the program checks that symbolic sizes of arguments fit.
         failures: where to put equations that cannot be lowered, and why; by default the first one
             is an error.
 
@@ -271,7 +269,6 @@ def lower_jaxpr(
         program = Program(
             built, closed, platforms, overrides or {}, constants_threshold, portable, failures
         )
-        program.builder.asserts_sizes = asserts_sizes
         program.builder.manual = manual
         i32 = program.builder.i32
         donors = set(donation.donors)

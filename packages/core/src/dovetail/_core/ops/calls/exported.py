@@ -80,7 +80,7 @@ class CallExported(Primitive):
         places, given = exported.places()
         if exported.nr_devices > 1:
             _check_devices(context, exported)
-            values = _divided(context, values, context.avals_in, places)
+            values = tuple(_divided(context, values, context.avals_in, places))
         kept = exported.module_kept_var_idx
         operands = [values[i] for i in kept]
         avals = [context.avals_in[i] for i in kept]
