@@ -14,8 +14,8 @@ import numpy as np
 from dovetail._core.base import dtypes
 from dovetail._core.base.errors import ShapeError
 from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval, shape_of
-from dovetail._core.ir.division import Division, asked, batched_dims
 from dovetail._core.ir.dimensions import is_symbolic_dim
+from dovetail._core.ir.division import Division, asked, batched_dims
 from dovetail._core.ir.jaxpr import Literal
 from dovetail._core.ir.shown_params import ShownParams, is_given, never
 from dovetail._core.trace.divisions import Labels, divided_alike, reshaped

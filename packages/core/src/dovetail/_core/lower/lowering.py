@@ -215,8 +215,10 @@ def lower_jaxpr(
         ValueError: there are several platforms, and the backend of one reads equations.
         TypeError: a value of the program has a dtype that StableHLO lacks.
     """
-    # What is not used may still be the argument that a symbolic size is taken from.
-    keep_unused = keep_unused or scope_of(closed_jaxpr.in_avals) is not None
+    if scope_of(closed_jaxpr.in_avals) is not None:
+        # What is not used may still be the argument that a symbolic size is taken from, and rules
+        # of platforms are for sizes that are known.
+        keep_unused = portable = True
     jaxpr, used = dce(closed_jaxpr.jaxpr, instantiate=keep_unused)
     closed = ClosedJaxpr(jaxpr, closed_jaxpr.consts)
     depth = _control_depth(jaxpr)

@@ -323,6 +323,15 @@ def export(
         ValueError: `fun_jit` is not the result of `jit`; a platform is unknown; or something in the
             function cannot be exported: the message lists all of it, as `report` does.
 
+    Differs:
+        Names of platforms that do not exist are refused.
+
+        >>> from dovetail import export
+        >>> export.export(dt.jit(jnp.sin), platforms=["gpus"])
+        Traceback (most recent call last):
+            ...
+        ValueError: there is no platform 'gpus'; platforms are ...
+
     Example:
         >>> import dovetail as dt
         >>> import dovetail.numpy as jnp
