@@ -125,6 +125,23 @@ def test_vmap_calls_one_by_one():
     np.testing.assert_array_equal(slopes, np.broadcast_to(X[0], xs.shape))
 
 
+def test_shards_of_several_devices_have_known_sizes():
+    mesh = dt.make_mesh((4,), ("x",), axis_types=(AxisType.Auto,))
+    specs = {"in_specs": PartitionSpec("x"), "out_specs": PartitionSpec("x")}
+
+    @dt.jit
+    def function(x):
+        return dt.shard_map(lambda p: lax.psum(p, "x") + p.shape[0], mesh=mesh, **specs)(x)
+
+    program = export.export(function)(S((8,), "float32"))
+    x = dt.device_put(np.arange(8, dtype=np.float32), NamedSharding(mesh, PartitionSpec("x")))
+    np.testing.assert_array_equal(program.call(x), function(x))
+    (n,) = export.symbolic_shape("n")
+    (obstacle,) = export.report(function)(S((4 * n,), "float32"))
+    assert obstacle.kind == "symbolic size"
+    assert obstacle.primitive == "shard_map"
+
+
 def test_shardings_over_a_mesh():
     mesh = dt.make_mesh((2, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
     rows = NamedSharding(mesh, PartitionSpec("x"))
