@@ -113,8 +113,46 @@ def test_derivatives_in_reverse():
     np.testing.assert_allclose(second, -3 * np.sin(X), rtol=1e-4, atol=1e-5)
     with pytest.raises(TypeError, match="jvp"):
         dt.jvp(lambda x: program.call(x, 0)[0], (X,), (X,))
-    with pytest.raises(NotImplementedError, match="call_exported"):
-        dt.vmap(lambda x: program.call(x[None], 0)[0])(X)
+
+
+def test_vmap_calls_one_by_one():
+    program = exported(lambda x, y: (x @ y, y.sum()), S((3, 4), "float32"), S((4,), "float32"))
+    xs = np.stack([X, X + 1])
+    found, sums = dt.vmap(program.call, (0, None))(xs, X[0])
+    np.testing.assert_array_equal(found, xs @ X[0])
+    np.testing.assert_array_equal(sums, [X[0].sum()] * 2)
+    slopes = dt.vmap(dt.grad(lambda x: program.call(x, X[0])[0].sum()))(xs)
+    np.testing.assert_array_equal(slopes, np.broadcast_to(X[0], xs.shape))
+
+
+def test_shards_of_several_devices_have_known_sizes():
+    mesh = dt.make_mesh((4,), ("x",), axis_types=(AxisType.Auto,))
+    specs = {"in_specs": PartitionSpec("x"), "out_specs": PartitionSpec("x")}
+
+    @dt.jit
+    def function(x):
+        return dt.shard_map(lambda p: lax.psum(p, "x") + p.shape[0], mesh=mesh, **specs)(x)
+
+    program = export.export(function)(S((8,), "float32"))
+    x = dt.device_put(np.arange(8, dtype=np.float32), NamedSharding(mesh, PartitionSpec("x")))
+    np.testing.assert_array_equal(program.call(x), function(x))
+    (n,) = export.symbolic_shape("n")
+    (obstacle,) = export.report(function)(S((4 * n,), "float32"))
+    assert obstacle.kind == "symbolic size"
+    assert obstacle.primitive == "shard_map"
+
+
+def test_shardings_over_a_mesh():
+    mesh = dt.make_mesh((2, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
+    rows = NamedSharding(mesh, PartitionSpec("x"))
+    function = dt.jit(lambda x, y: x, in_shardings=(rows, None), out_shardings=rows)
+    program = export.export(function)(S((4, 8), "float32"), X)
+    other = dt.make_mesh((2, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
+    first, second = program.in_shardings_jax(other)
+    assert first.spec == PartitionSpec("x")
+    assert first.mesh is other
+    assert second is None
+    assert program.out_shardings_jax(other)[0].spec == PartitionSpec("x")
 
 
 def test_several_platforms():

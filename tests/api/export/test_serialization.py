@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import copy
+import pickle
 import random
 import re
 import subprocess
@@ -153,6 +155,14 @@ def test_derivatives_are_kept_up_to_their_order():
         dt.grad(lambda x: read_again(program).call(x).sum())(X)
     with pytest.raises(ValueError, match="vjp_order is a number"):
         program.serialize(vjp_order=-1)
+
+
+def test_pickles_and_copies():
+    program = exported(jnp.sin, X)
+    again = pickle.loads(pickle.dumps(program))
+    assert_same(program, again)
+    assert not again.has_vjp()
+    assert copy.deepcopy(program) is program
 
 
 def test_options_and_devices_are_kept():

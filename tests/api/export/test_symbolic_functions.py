@@ -241,6 +241,16 @@ def test_what_depends_on_a_size_while_tracing_is_refused(name):
         export.export(dt.jit(function))(dt.ShapeDtypeStruct((a,), FLOAT))
 
 
+def test_programs_of_symbolic_sizes_are_lowered_and_not_compiled():
+    (a,) = export.symbolic_shape("a")
+    struct = dt.ShapeDtypeStruct((a,), FLOAT)
+    assert dt.eval_shape(jnp.cumsum, struct).shape == (a,)
+    lowered = dt.jit(jnp.sort).lower(struct)
+    assert "tensor<?xf32>" in lowered.as_text()
+    with pytest.raises(InconclusiveDimensionOperation, match="sort takes arrays of symbolic sizes"):
+        lowered.compile()
+
+
 def test_sizes_outside_of_exported_functions_are_refused():
     (a,) = export.symbolic_shape("a")
     with pytest.raises(InconclusiveDimensionOperation, match="the dimension variable a has no"):

@@ -19,8 +19,9 @@ from typing import (
 from dovetail._core.api.inspection import ShapeDtypeStruct, struct_of
 from dovetail._core.base import pytree
 from dovetail._core.base.bindings import JaxRuntimeError
-from dovetail._core.base.errors import BackendUnavailableError
+from dovetail._core.base.errors import BackendUnavailableError, InconclusiveDimensionOperation
 from dovetail._core.ir.avals import aval_of
+from dovetail._core.ir.dimension_solving import scope_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr
 from dovetail._core.runtime.arrays.donation import raise_explained, retire_donated
 from dovetail._core.runtime.calls.followed_keys import follow_program
@@ -256,8 +257,15 @@ class Lowered(Stage):
         Raises:
             ValueError: there is no such option.
             BackendUnavailableError: the program was lowered for a platform that is not present.
+            InconclusiveDimensionOperation: sizes of its arguments are symbolic.
         """
         staged, module = self._staged, self._module
+        if scope_of(staged.in_avals) is not None:
+            raise InconclusiveDimensionOperation(
+                f"{staged.options.name} takes arrays of symbolic sizes, and programs are compiled "
+                "for known ones: lower it for arrays of such sizes, or export it, with "
+                "dovetail.export.export, and call what that returns"
+            )
         place = default_sharding() if self._place is None else self._place
         platform = clients.platform_of(place._device)
         if platform not in module.platforms:

@@ -14,6 +14,7 @@ import numpy as np
 from dovetail._core.base import dtypes
 from dovetail._core.base.errors import ShapeError
 from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval, shape_of
+from dovetail._core.ir.dimensions import is_symbolic_dim
 from dovetail._core.ir.division import Division, asked, batched_dims
 from dovetail._core.ir.jaxpr import Literal
 from dovetail._core.ir.shown_params import ShownParams, is_given, never
@@ -432,8 +433,16 @@ def reduce_sum(x: Any, axes: tuple[int, ...], out_sharding: Any = None) -> Any:
 def full(shape: Shape, value: Any, dtype: Any) -> Any:
     """An array of one repeated value."""
     if dtype == dtypes.float0:
-        return np.zeros(shape, dtype)
+        return no_tangents(shape)
     scalar = Literal(np.asarray(value, dtype)[()], make_aval((), dtype))
+    return broadcast_in_dim_p.bind(scalar, shape=shape, broadcast_dimensions=(), sharding=None)
+
+
+def no_tangents(shape: Shape) -> Any:
+    """An array of dtype float0, which holds no data: devices have none."""
+    if not any(map(is_symbolic_dim, shape)):
+        return np.zeros(shape, dtypes.float0)
+    scalar = Literal(False, make_aval((), dtypes.float0))
     return broadcast_in_dim_p.bind(scalar, shape=shape, broadcast_dimensions=(), sharding=None)
 
 
@@ -479,7 +488,7 @@ def instantiate_zeros(tangent: Any) -> Any:
         return tangent
     aval = tangent.aval
     if aval.dtype == dtypes.float0:
-        return np.zeros(aval.shape, dtypes.float0)
+        return no_tangents(aval.shape)
     return full(aval.shape, 0, aval.dtype)
 
 

@@ -254,7 +254,7 @@ class CollectiveBuilder(CallBuilder):
 
         Raises:
             ValueError: the program runs on one device, and there are several in the mesh.
-            NotImplementedError: there are ordered effects, and several devices.
+            NotImplementedError: there are ordered effects or symbolic sizes, and several devices.
         """
         outer = self.manual
         names = axes if outer is None else axes | outer.names
@@ -269,6 +269,11 @@ class CollectiveBuilder(CallBuilder):
                         "arrays that are placed on such a mesh"
                     )
                 return list(body(*values))
+            if self.dimension_values:
+                raise NotImplementedError(
+                    "shard_map: the sizes of what several devices share are symbolic, and XLA "
+                    "makes no static shapes of them there; export it for known sizes"
+                )
             if any(getattr(effect, "ordered", False) for effect in effects):
                 raise NotImplementedError(
                     "shard_map: several devices have no order among them, and what it runs has "

@@ -30,13 +30,11 @@ class DynamicShapeBuilder(OperationBuilder):
 
     Attributes:
         dimension_values: the values of the dimension variables in the function that is emitted.
-        asserts_sizes: whether programs check that the sizes of arguments fit.
     """
 
     def __init__(self, location: Location) -> None:
         super().__init__(location)
         self.dimension_values: Mapping[str, Value] = {}
-        self.asserts_sizes = True
 
     @property
     def size_aval(self) -> Any:

@@ -170,7 +170,6 @@ def lower_jaxpr(
     mesh: Any = None,
     manual: ManualAxes | None = None,
     portable: bool = False,
-    asserts_sizes: bool = True,
     failures: list[tuple[JaxprEqn, Exception]] | None = None,
 ) -> LoweredModule | EquationProgram:
     """Lower a jaxpr to a module with the jaxpr as its entry function.
@@ -205,7 +204,6 @@ def lower_jaxpr(
         manual: axes of a mesh, if the program handles the part of one device from the beginning.
         portable: whether a primitive's own rule, which every platform runs, comes before those of
             platforms.
-        asserts_sizes: whether the program checks that symbolic sizes of arguments fit.
         failures: where to put equations that cannot be lowered, and why; by default the first one
             is an error.
 
@@ -217,8 +215,10 @@ def lower_jaxpr(
         ValueError: there are several platforms, and the backend of one reads equations.
         TypeError: a value of the program has a dtype that StableHLO lacks.
     """
-    # What is not used may still be the argument that a symbolic size is taken from.
-    keep_unused = keep_unused or scope_of(closed_jaxpr.in_avals) is not None
+    if scope_of(closed_jaxpr.in_avals) is not None:
+        # What is not used may still be the argument that a symbolic size is taken from, and rules
+        # of platforms are for sizes that are known.
+        keep_unused = portable = True
     jaxpr, used = dce(closed_jaxpr.jaxpr, instantiate=keep_unused)
     closed = ClosedJaxpr(jaxpr, closed_jaxpr.consts)
     depth = _control_depth(jaxpr)
@@ -273,7 +273,6 @@ def lower_jaxpr(
         program = Program(
             built, closed, platforms, overrides or {}, constants_threshold, portable, failures
         )
-        program.builder.asserts_sizes = asserts_sizes
         program.builder.manual = manual
         i32 = program.builder.i32
         donors = set(donation.donors)

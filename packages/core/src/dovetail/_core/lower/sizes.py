@@ -58,8 +58,6 @@ def emit_sizes(
 
 def check_sizes(builder: Builder, solution: Solution, variables: Mapping[str, Value]) -> None:
     """Emit the checks of a solution as assertions, which hold or fail when sizes become known."""
-    if not builder.asserts_sizes:
-        return
     aval = builder.size_aval
     for check in solution.checks:
         if check.holds():

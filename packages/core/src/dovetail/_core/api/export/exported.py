@@ -31,11 +31,14 @@ from dovetail._core.ir.dimensions import SymbolicDimension, of_variable
 from dovetail._core.ir.jaxpr import ClosedJaxpr, JaxprEqn
 from dovetail._core.ir.walk import eval_jaxpr
 from dovetail._core.ops.calls.exported import call_exported_p, solution_for
+from dovetail._core.ops.control.loops import map as loop
 from dovetail._core.ops.custom.custom_vjp import custom_vjp
+from dovetail._core.ops.custom.custom_vmap import custom_vmap
 from dovetail._core.ops.random.keys import random_unwrap_p
 from dovetail._core.plugins.manager import manager
 from dovetail._core.runtime.calls.staged_program import StagedProgram
 from dovetail._core.runtime.devices import clients
+from dovetail._core.runtime.devices.mesh import Mesh
 from dovetail._core.runtime.devices.named_sharding import NamedSharding
 from dovetail._core.runtime.devices.sharding import default_sharding
 from dovetail._core.runtime.programs.arguments import partitioning
@@ -111,6 +114,10 @@ class Exported:
         Raises:
             ValueError: the derivative was not serialized with the program.
         """
+        return self._derivative
+
+    @cached_property
+    def _derivative(self) -> Exported:
         if self._get_vjp is None:
             raise ValueError(
                 f"the derivative of {self.fun_name} is not part of what was serialized: write "
@@ -133,12 +140,23 @@ class Exported:
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """Call the program; under `jit` it becomes part of the program around it.
 
+        It has derivatives in reverse mode (`grad`, `vjp`).
+
         Args:
             *args: as those of the function that was exported, with the same structure.
             **kwargs: the same.
 
         Raises:
             ValueError: they have another structure, dtype or shape.
+
+        Differs:
+            Under `vmap` the program runs for one element after the other.
+
+            >>> import dovetail as dt
+            >>> from dovetail import export
+            >>> double = export.export(dt.jit(lambda x: 2 * x))(0.0)
+            >>> dt.vmap(double.call)(jnp.arange(3.0)).tolist()
+            [0.0, 2.0, 4.0]
         """
         leaves, tree = pytree.flatten((args, kwargs))
         if tree != self.in_tree:
@@ -168,7 +186,46 @@ class Exported:
             return tuple(self.vjp().call(*args, *cotangents))
 
         function.defvjp(forward, backward)
-        return jit(function)
+
+        def one_by_one(
+            size: int, batched: Sequence[bool], *args: Any
+        ) -> tuple[Any, Sequence[bool]]:
+            taken = [x for x, b in zip(args, batched, strict=True) if b]
+
+            def element(elements: Sequence[Any]) -> Any:
+                own = iter(elements)
+                return function(
+                    *(next(own) if b else x for x, b in zip(args, batched, strict=True))
+                )
+
+            return loop(element, taken), [True] * len(self.out_avals)
+
+        mapped = custom_vmap(function)
+        mapped.def_vmap(one_by_one)
+        return jit(mapped)
+
+    def in_shardings_jax(self, mesh: Mesh) -> Sequence[NamedSharding | None]:
+        """For each flat argument how it is divided over the devices of a mesh, or None.
+
+        Args:
+            mesh: a mesh with the axes of the one that the program was exported for.
+        """
+        return _over(mesh, self._in_named_shardings)
+
+    def out_shardings_jax(self, mesh: Mesh) -> Sequence[NamedSharding | None]:
+        """For each flat result how it is divided over the devices of a mesh, or None.
+
+        Args:
+            mesh: a mesh with the axes of the one that the program was exported for.
+        """
+        return _over(mesh, self._out_named_shardings)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Without the derivative, which may never be asked for.
+        return deserialize, (bytes(self.serialize()),)
+
+    def __deepcopy__(self, memo: Any) -> Exported:
+        return self
 
     # What calls of the program need.
 
@@ -226,6 +283,10 @@ def deserialize(blob: bytes | bytearray) -> Exported:
     return read(bytes(blob), Exported)
 
 
+def _over(mesh: Mesh, places: Sequence[Any]) -> Sequence[NamedSharding | None]:
+    return [None if own is None else NamedSharding(mesh, own.spec) for own in places]
+
+
 def default_export_platform() -> str:
     """The platform that functions are exported for if none is given: the default one.
 
@@ -261,6 +322,15 @@ def export(
     Raises:
         ValueError: `fun_jit` is not the result of `jit`; a platform is unknown; or something in the
             function cannot be exported: the message lists all of it, as `report` does.
+
+    Differs:
+        Names of platforms that do not exist are refused.
+
+        >>> from dovetail import export
+        >>> export.export(dt.jit(jnp.sin), platforms=["gpus"])
+        Traceback (most recent call last):
+            ...
+        ValueError: there is no platform 'gpus'; platforms are ...
 
     Example:
         >>> import dovetail as dt
@@ -363,7 +433,7 @@ def export_traced(
         calling_convention_version=maximum_supported_calling_convention_version,
         module_kept_var_idx=tuple(i for i, kept in enumerate(lowered.kept) if kept),
         uses_global_constants=scope_of(staged.in_avals) is not None or len(platforms) > 1,
-        _get_vjp=lambda exported: _derivative(closed, exported),
+        _get_vjp=lambda exported: _exported_derivative(closed, exported),
     )
 
 
@@ -435,7 +505,7 @@ def _with_plain_constants(closed: ClosedJaxpr) -> ClosedJaxpr:
     return stage(function, closed.in_avals, derived_info(closed, "export"))
 
 
-def _derivative(closed: ClosedJaxpr, exported: Exported) -> Exported:
+def _exported_derivative(closed: ClosedJaxpr, exported: Exported) -> Exported:
     """The exported derivative of a program in reverse mode."""
     count = len(exported.in_avals)
     function = function_of(closed)
