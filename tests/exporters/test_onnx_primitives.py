@@ -20,7 +20,7 @@ from dovetail import exporters, lax
 from dovetail.extend.random_keys import is_key, unwrap
 from dovetail.testing.keys import as_argument
 from dovetail.testing.numerics import difference
-from dovetail.testing.sample import Sample
+from dovetail.testing.sample import Sample, representative
 from dovetail.testing.samples import all_samples, defined_primitives
 from dovetail_onnx.converters import CONVERTERS
 from dovetail_onnx.errors import ExportError
@@ -66,6 +66,13 @@ OF_KEYS: Final = frozenset(
 )
 """They have no converters, but are written as what is done with the numbers of keys."""
 
+OF_CONSTANTS: Final = (
+    *("bitcast_convert_type", "cond", "convert_element_type", "div", "dynamic_slice"),
+    *("dynamic_update_slice", "gather", "pad", "pow", "rem", "scatter", "select_n", "shift_left"),
+    *("shift_right_arithmetic", "shift_right_logical"),
+)
+"""Their converters look at operands that are known."""
+
 NAMES: Final = sorted(set(all_samples()) & set(CONVERTERS) - {"dce_sink"} | OF_KEYS)
 
 
@@ -85,8 +92,8 @@ def wide(x: Any) -> Any:
     return lax.convert_element_type(x, np.float32) if x.dtype.name == "bfloat16" else x
 
 
-def program_of(name: str, sample: Sample) -> Any:
-    """The model of one sample."""
+def program_of(name: str, sample: Sample, constant: bool = False) -> Any:
+    """The model of one sample, with its arguments as inputs or as constants."""
     primitive = defined_primitives()[name]
     dtypes = [x.dtype for x in sample.arrays()]
 
@@ -98,7 +105,10 @@ def program_of(name: str, sample: Sample) -> Any:
         found = primitive.bind(*given, **sample.params)
         return list(map(wide, found if primitive.multiple_results else [found]))
 
-    return exporters.export("onnx", apply, *map(example_of, sample.arrays()))
+    examples = list(map(example_of, sample.arrays()))
+    if constant:
+        return exporters.export("onnx", lambda: apply(*examples))
+    return exporters.export("onnx", apply, *examples)
 
 
 def example_of(x: np.ndarray[Any, Any]) -> Any:
@@ -123,18 +133,20 @@ def has_signed_nan(sample: Sample) -> bool:
     return any((np.isnan(x) & np.signbit(x)).any() for x in floats)
 
 
-def wrong(name: str, sample: Sample, outputs: Callable[..., list[Any]]) -> str:
+def wrong(
+    name: str, sample: Sample, outputs: Callable[..., list[Any]], constant: bool = False
+) -> str:
     """What is wrong with one sample, in words; an empty string if nothing is."""
     primitive = defined_primitives()[name]
     try:
-        program = program_of(name, sample)
+        program = program_of(name, sample, constant)
     except ExportError as error:
         text = str(error)
         expected = REFUSED.get(name, "$^")
         return "" if re.search(f"{expected}|complex|no such random bits", text) else text
     onnx.checker.check_model(program.model, full_check=True)
     try:
-        got = outputs(program, [numpy_of(x) for x in sample.arrays()])
+        got = outputs(program, [] if constant else map(numpy_of, sample.arrays()))
     except onnxruntime.capi.onnxruntime_pybind11_state.NotImplemented as error:
         wide_floats = any(x.dtype == np.float64 for x in sample.arrays())
         return "" if name in NO_KERNEL and wide_floats else str(error)
@@ -161,6 +173,14 @@ def test_primitive(name: str, outputs: Callable[..., list[Any]]) -> None:
     with dt.enable_x64(True), np.errstate(all="ignore"):
         samples = list(taken(name))
         failures = [f"{s}: {text}" for s in samples if (text := wrong(name, s, outputs))]
+    assert not failures, "\n".join(failures)
+
+
+@pytest.mark.parametrize("name", OF_CONSTANTS)
+def test_primitive_of_constants(name: str, outputs: Callable[..., list[Any]]) -> None:
+    with dt.enable_x64(True), np.errstate(all="ignore"):
+        samples = representative(list(taken(name)), 12)
+        failures = [f"{s}: {text}" for s in samples if (text := wrong(name, s, outputs, True))]
     assert not failures, "\n".join(failures)
 
 

@@ -195,6 +195,36 @@ def test_dropout_of_a_batch(outputs) -> None:
         np.testing.assert_array_equal(got, dropout(KEY, x))
 
 
+SPECIAL = np.array(
+    [[1, np.nan, 2], [np.inf, 0, 1], [-np.inf, 0, 1], [-np.inf] * 3, [3e38, -3e38, 0]], np.float32
+)
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_softmax_is_one_operator(axis: int, same) -> None:
+    program = same(lambda x: nn.softmax(x, axis), SPECIAL)
+    assert [node.op_type for node in program.model.graph.node] == ["Softmax", "Identity"]
+    gradient = same(lambda x: dt.grad(lambda y: (nn.softmax(y, axis) ** 2).sum())(x), X)
+    assert "Softmax" in [node.op_type for node in gradient.model.graph.node]
+
+
+NO_SOFTMAX: dict[str, Callable[..., Any]] = {
+    "another sum": lambda x: (y := jnp.exp(x - x.max(1, keepdims=True))) / y.sum(0, keepdims=True),
+    "another maximum": lambda x: (y := jnp.exp(x - x.max(0))) / y.sum(1, keepdims=True),
+    "a maximum of all": lambda x: (y := jnp.exp(x - x.max())) / y.sum(),
+    "a minimum": lambda x: (y := jnp.exp(x - x.min(1, keepdims=True))) / y.sum(1, keepdims=True),
+    "a sum of others": lambda x: jnp.exp(x - x.max(0)) / jnp.exp(x + 1 - x.max(0)).sum(0),
+    "no difference": lambda x: (y := jnp.exp(x)) / y.sum(0),
+    "a sum as a column": lambda x: (y := jnp.exp(x[:3] - x[:3].max(0))) / y.sum(0)[:, None],
+}
+
+
+@pytest.mark.parametrize("name", NO_SOFTMAX)
+def test_what_is_no_softmax(name: str, same) -> None:
+    program = same(NO_SOFTMAX[name], X)
+    assert "Softmax" not in [node.op_type for node in program.model.graph.node]
+
+
 def test_what_is_captured_is_a_constant(same) -> None:
     weight = jnp.asarray(X[:3])
     program = same(lambda x: x @ weight, X)

@@ -19,7 +19,7 @@ from onnx import helper, numpy_helper
 
 from dovetail_onnx.types import BOOL, I64, U64, DType, is_narrow, onnx_type, stand_in
 
-__all__ = ["Graph", "Operand", "Value", "info"]
+__all__ = ["Graph", "Operand", "Value", "info", "needed", "read_by"]
 
 Shape = tuple[int, ...]
 
@@ -81,6 +81,7 @@ class Graph:
         self.initializers: dict[str, np.ndarray[Any, Any]] = {}
         self._constants: dict[Any, Value] = {}
         self._numbers = itertools.count()
+        self._sources: dict[str, tuple[str, Sequence[Value | None]]] = {}
 
     def name(self, stem: str) -> str:
         """A name that is not used yet."""
@@ -190,6 +191,7 @@ class Graph:
         words = {"name": f"{outputs[0]}.op", "doc_string": self.place or None}
         node = helper.make_node(operator, names, outputs, **words, **given)
         self.block.append(node)
+        self._sources.update(dict.fromkeys(outputs, (operator, operands)))
         return results
 
     def _of_unsigned(
@@ -211,6 +213,11 @@ class Graph:
             self.cast(self.op("BitwiseXor", r, flip), U64) if d == U64 else r
             for r, d in zip(results, dtypes, strict=True)
         ]
+
+    def source(self, x: Value, operator: str) -> Sequence[Value | None] | None:
+        """The operands of the operator that a value is the result of; None if it is another."""
+        found, operands = self._sources.get(x.name, ("", ()))
+        return operands if found == operator else None
 
     def cast(self, x: Value, dtype: DType) -> Value:
         """A value converted to another element type, as ONNX's `Cast` does."""
@@ -379,9 +386,30 @@ class Graph:
                 self.block = outer
             seen.add(result.name)
             results.append(result)
-        return helper.make_graph(block, name, list(map(info, inputs)), list(map(info, results)))
+        kept = needed(block, [result.name for result in results])
+        return helper.make_graph(kept, name, list(map(info, inputs)), list(map(info, results)))
 
 
 def info(value: Value) -> onnx.ValueInfoProto:
     """The declaration of a value, with its type and its sizes as they were traced."""
     return helper.make_tensor_value_info(value.name, onnx_type(value.dtype), value.shape)
+
+
+def needed(nodes: Sequence[onnx.NodeProto], results: Iterable[str]) -> list[onnx.NodeProto]:
+    """The operators on which results depend."""
+    wanted, kept = set(results), []
+    for node in reversed(nodes):
+        if not wanted.isdisjoint(node.output):
+            kept.append(node)
+            wanted.update(read_by(node))
+    return kept[::-1]
+
+
+def read_by(node: onnx.NodeProto) -> Iterable[str]:
+    """The names of the values that an operator reads, those in its bodies too."""
+    yield from node.input
+    for attribute in node.attribute:
+        for inner in attribute.g.node:
+            yield from read_by(inner)
+        if attribute.type == onnx.AttributeProto.GRAPH:
+            yield from (output.name for output in attribute.g.output)

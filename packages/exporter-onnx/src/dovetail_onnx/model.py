@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Any, Final
@@ -17,7 +17,7 @@ from dovetail.extend import ExportedProgram, ExportRequest
 from dovetail_onnx.conversion import Conversion
 from dovetail_onnx.converters import CONVERTERS
 from dovetail_onnx.errors import ExportError, Refusal
-from dovetail_onnx.graph import Graph, Value, info
+from dovetail_onnx.graph import Graph, Value, info, needed, read_by
 from dovetail_onnx.sizes import Drawing, dynamic_sizes, probes, with_dynamic_sizes
 from dovetail_onnx.types import numeric, onnx_type
 
@@ -106,7 +106,7 @@ def _drawn(
         graph.block.append(helper.make_node("Identity", [value.name], [name]))
         named.append(Value(name, value.dtype, value.shape))
     drawn = helper.make_graph(
-        _needed(graph.block, outputs),
+        needed(graph.block, outputs),
         re.sub(r"\W", "_", request.name) or "program",
         list(map(info, values)),
         list(map(info, named)),
@@ -121,7 +121,7 @@ def _model(
     constants: Mapping[str, np.ndarray[Any, Any]],
 ) -> onnx.ModelProto:
     """The model of a graph, with those constants that it uses."""
-    used = {name for node in graph.node for name in _read(node)}
+    used = {name for node in graph.node for name in read_by(node)}
     kept = {name: array for name, array in constants.items() if name in used}
     size = sum(array.nbytes for array in kept.values())
     if size > _LIMIT:
@@ -138,26 +138,6 @@ def _model(
         producer_name="dovetail",
         producer_version=version("dovetail-onnx"),
     )
-
-
-def _needed(nodes: Sequence[onnx.NodeProto], results: Iterable[str]) -> list[onnx.NodeProto]:
-    """The operators on which results depend."""
-    wanted, kept = set(results), []
-    for node in reversed(nodes):
-        if not wanted.isdisjoint(node.output):
-            kept.append(node)
-            wanted.update(_read(node))
-    return kept[::-1]
-
-
-def _read(node: onnx.NodeProto) -> Iterable[str]:
-    """The names of the values that an operator reads, those in its bodies too."""
-    yield from node.input
-    for attribute in node.attribute:
-        for inner in attribute.g.node:
-            yield from _read(inner)
-        if attribute.type == onnx.AttributeProto.GRAPH:
-            yield from (output.name for output in attribute.g.output)
 
 
 # ------------------------------------------------------------------------------------- options

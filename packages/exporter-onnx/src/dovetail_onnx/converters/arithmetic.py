@@ -10,6 +10,7 @@ import numpy as np
 from dovetail.extend import LoweringTable
 from dovetail_onnx.conversion import Context
 from dovetail_onnx.converters.formulas import in_wide, lowest, named, where
+from dovetail_onnx.converters.softmax import as_softmax
 from dovetail_onnx.errors import Refusal
 from dovetail_onnx.graph import Value
 from dovetail_onnx.types import BOOL, I64, is_float, stand_in
@@ -49,7 +50,8 @@ def sign(c: Context, x: Value) -> Value:
 def div(c: Context, x: Value, y: Value) -> Value:
     """The quotient; of integers without its fraction, and -1 if one divides by zero."""
     if is_float(x.dtype):
-        return c.op("Div", x, y)
+        softmax = as_softmax(c.graph, x, y)
+        return c.op("Div", x, y) if softmax is None else softmax
     zero, divisor = _divisor(c, x, y)
     quotient = c.op("Div", x, divisor)
     if zero is None:

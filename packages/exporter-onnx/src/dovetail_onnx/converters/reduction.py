@@ -12,7 +12,7 @@ from dovetail_onnx.conversion import Context
 from dovetail_onnx.converters.formulas import lowest, nan, where
 from dovetail_onnx.errors import Refusal
 from dovetail_onnx.graph import Value
-from dovetail_onnx.types import BOOL, I64, DType, is_float
+from dovetail_onnx.types import BOOL, I64, U8, DType, is_float
 
 table = LoweringTable()
 
@@ -36,13 +36,14 @@ def reduce_prod(c: Context, x: Value, *, axes: Sequence[int], **params: Any) -> 
 
 
 def _extremum(operator: str, highest: bool) -> Callable[..., Value]:
+    # ``ReduceMax`` does not say what it makes of NaN, and runtimes leave it out.
     def convert(c: Context, x: Value, *, axes: Sequence[int], **params: Any) -> Value:
         if not all(x.shape[d] for d in axes):
             return c.graph.expand(c.graph.constant(lowest(x.dtype, not highest)), c.shape)
         result = c.graph.reduce(operator, x, axes)
         if not is_float(x.dtype) or not axes:
             return result
-        unknown = c.graph.cast(c.op("IsNaN", x), np.dtype(np.int32))
+        unknown = c.graph.cast(c.op("IsNaN", x), U8)
         some = c.graph.cast(c.graph.reduce("ReduceMax", unknown, axes), BOOL)
         return where(c, some, nan(x), result, x)
 
@@ -102,7 +103,7 @@ def _position(operator: str) -> Callable[..., Value]:
 
         found = of(x, operator)
         if is_float(x.dtype):
-            unknown = c.graph.cast(c.op("IsNaN", x), np.dtype(np.int32))
+            unknown = c.graph.cast(c.op("IsNaN", x), U8)
             some = c.graph.cast(c.graph.reduce("ReduceMax", unknown, [axis]), BOOL)
             found = where(c, some, of(unknown, "ArgMax"), found, found)
         return c.graph.cast(found, index_dtype)

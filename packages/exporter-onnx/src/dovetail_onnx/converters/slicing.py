@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from dovetail.extend import LoweringTable
 from dovetail_onnx.conversion import Context
 from dovetail_onnx.graph import Graph, Value
@@ -54,9 +56,9 @@ def padded(g: Graph, x: Value, fill: Value, config: Sequence[tuple[int, int, int
 
 def clamped(g: Graph, start: Value, last: int) -> Value:
     """A position, moved to between 0 and the last one, as a 64-bit number."""
+    if start.known is not None:  # in Python's integers, which hold those of any type
+        return g.constant(np.asarray(np.clip(start.known.astype(object), 0, last), I64))
     position = g.cast(start, I64)
-    if start.known is not None:
-        return g.constant(start.known.astype(object).clip(0, last).astype(I64))
     if start.dtype.kind == "u" and start.dtype.itemsize == 8:
         position = g.cast(g.op("Min", start, 2**63 - 1), I64)
     return g.op("Min", g.op("Max", position, 0), g.constant(I64.type(last)))
