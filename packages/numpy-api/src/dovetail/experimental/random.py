@@ -16,6 +16,11 @@ from dovetail.typing import ArrayLike, DTypeLike
 
 __all__ = ["StatefulPRNG", "stateful_rng"]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 Size = int | Sequence[int] | None
 
 

@@ -18,6 +18,11 @@ __all__ = [
     "unpack_lstm_weights",
 ]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 _GATES = 4
 """Input gate, forget gate, candidate, output gate."""
 

@@ -43,6 +43,7 @@ def unregister_vmappable(data_type: type) -> None:
 
 @wraps(vectorization.vmap)
 def vmap(fun: Callable[P, R], *options: Any, **keywords: Any) -> Callable[P, R]:
+    """`dovetail.vmap`, which refuses values of the types that are registered here."""
     mapped = vectorization.vmap(fun, *options, **keywords)
 
     @wraps(mapped)
