@@ -73,6 +73,15 @@ class Exported:
         calling_convention_version: the version of what arguments the module takes.
         module_kept_var_idx: the indices of the arguments that the module takes.
         uses_global_constants: whether functions inside take sizes or the platform as arguments.
+
+    Differs:
+        Under `vmap` what `call` runs is the program for one element after the other.
+
+        >>> import dovetail as dt
+        >>> from dovetail import export
+        >>> double = export.export(dt.jit(lambda x: 2 * x))(0.0)
+        >>> dt.vmap(double.call)(jnp.arange(3.0)).tolist()
+        [0.0, 2.0, 4.0]
     """
 
     fun_name: str
@@ -148,15 +157,6 @@ class Exported:
 
         Raises:
             ValueError: they have another structure, dtype or shape.
-
-        Differs:
-            Under `vmap` the program runs for one element after the other.
-
-            >>> import dovetail as dt
-            >>> from dovetail import export
-            >>> double = export.export(dt.jit(lambda x: 2 * x))(0.0)
-            >>> dt.vmap(double.call)(jnp.arange(3.0)).tolist()
-            [0.0, 2.0, 4.0]
         """
         leaves, tree = pytree.flatten((args, kwargs))
         if tree != self.in_tree:
