@@ -1,0 +1,1 @@
+"""The package `jax.experimental.pallas`, of which there is nothing: the compiler writes kernels."""

@@ -1,0 +1,1 @@
+"""The package `jax.experimental.pallas.ops.tpu`."""

@@ -1,0 +1,1 @@
+"""The package `jax.experimental.pallas.ops.tpu.splash_attention`, which libraries import."""
