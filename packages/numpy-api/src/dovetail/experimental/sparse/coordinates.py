@@ -124,17 +124,17 @@ class Coordinates(JAXSparse):
     @property
     def nse(self) -> int:
         """The number of stored elements for each index of the batch."""
-        return int(aval_of(self.indices).shape[-2])
+        return int(self.indices.shape[-2])
 
     @property
     def n_batch(self) -> int:
         """The number of batch dimensions."""
-        return int(aval_of(self.indices).ndim) - 2
+        return len(self.indices.shape) - 2
 
     @property
     def n_sparse(self) -> int:
         """The number of sparse dimensions."""
-        return int(aval_of(self.indices).shape[-1])
+        return int(self.indices.shape[-1])
 
     @property
     def n_dense(self) -> int:
