@@ -33,6 +33,7 @@ from dovetail._lazy_names import lazy_names as lazy_names
 from dovetail.extend import arguments as arguments
 from dovetail.extend import arrays as arrays
 from dovetail.extend import avals as avals
+from dovetail.extend import batching as batching
 from dovetail.extend import checks as checks
 from dovetail.extend import contractions as contractions
 from dovetail.extend import divisions as divisions
