@@ -37,6 +37,7 @@ from dovetail.extend import arguments as arguments
 from dovetail.extend import arrays as arrays
 from dovetail.extend import avals as avals
 from dovetail.extend import backend as backend
+from dovetail.extend import batching as batching
 from dovetail.extend import checks as checks
 from dovetail.extend import contractions as contractions
 from dovetail.extend import core as core

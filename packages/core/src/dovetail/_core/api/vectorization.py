@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, Protocol, TypeVar
 
 from dovetail._core.base import pytree
 from dovetail._core.base.typing import PyTree
@@ -24,6 +24,9 @@ from dovetail._core.transform.referencing import Lending
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+#: No axis, in a tree where None would be an empty one.
+_NONE: Final = -1 << 32
 
 
 def vmap(
@@ -93,6 +96,8 @@ def vmap(
                 f"{len(args)} positional arguments; give one entry for each (keyword arguments are "
                 "always mapped over axis 0)"
             )
+        if _batched_nodes:
+            args, kwargs = _spread((args, kwargs))
         leaves, tree = pytree.flatten((args, kwargs))
         lends = any(type(leaf) is Ref for leaf in leaves)
         if lends:
@@ -103,6 +108,8 @@ def vmap(
             ),
             *[0] * pytree.structure(kwargs).num_leaves,
         ]
+        if _batched_nodes:
+            _check_nodes(tree, dims, f"in_axes of vmap of {name}", False)
         dims, size = mapped_dims(
             leaves, dims, axis_size, lambda: leaf_names(fun, args, kwargs), f"vmap of {name}"
         )
@@ -115,6 +122,8 @@ def vmap(
         destinations = pytree.flatten_up_to_prefix(
             f"out_axes of vmap of {name}", out_axes, flat.out_tree
         )
+        if _batched_nodes:
+            _check_nodes(flat.out_tree, destinations, f"out_axes of vmap of {name}", True)
         placed = [
             _placed(o, d, destination, size, i, flat.out_tree, name)
             for i, (o, d, destination) in enumerate(zip(outs, out_dims, destinations, strict=True))
@@ -122,6 +131,45 @@ def vmap(
         return flat.out_tree.unflatten(placed)
 
     return vmap_fun
+
+
+class BatchedNode(Protocol):
+    """A class of tree nodes whose leaves have dimensions of a batch in front of others."""
+
+    def spread(self) -> Any:
+        """The node with leaves of full size along all dimensions of the batch."""
+
+    def check_axes(self, what: str, added: bool) -> None:
+        """Refuse axes that are not ones of the batch.
+
+        Args:
+            what: a phrase for the axes, for messages. They stand in the place of the leaves.
+            added: whether the axis is put in; otherwise it is mapped over.
+        """
+
+
+_batched_nodes: list[type[BatchedNode]] = []
+
+
+def register_batched_node(cls: type[BatchedNode]) -> None:
+    """Have `vmap` ask the nodes of a class whether axes are ones of their batch."""
+    _batched_nodes.append(cls)
+
+
+def _is_batched_node(x: Any) -> bool:
+    return isinstance(x, tuple(_batched_nodes))
+
+
+def _spread(arguments: Any) -> Any:
+    nodes, tree = pytree.flatten(arguments, _is_batched_node)
+    return tree.unflatten([x.spread() if _is_batched_node(x) else x for x in nodes])
+
+
+def _check_nodes(tree: Any, axes: Sequence[int | None], what: str, added: bool) -> None:
+    given = [_NONE if axis is None else axis for axis in axes]
+    for node in pytree.leaves(tree.unflatten(given), _is_batched_node):
+        if _is_batched_node(node):
+            node.check_axes(what, added)
 
 
 def _batch_references(

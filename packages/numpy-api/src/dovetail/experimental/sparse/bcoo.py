@@ -225,9 +225,9 @@ class BCOO(Coordinates):
             keepdims: whether they are kept, with the size 1.
         """
         axes = canonical_axes("BCOO.sum", axis, self.ndim)
-        mat = self if dtype is None else self.astype(dtype)
-        if dtype is None and dtypes.kind_of(self.dtype) == "b":
-            mat = self.astype(dtypes.default_dtype("i"))
+        # Sums of narrow integers are wider, as those of dense arrays.
+        wide = jnp.zeros(0, self.dtype).sum().dtype if dtype is None else dtype
+        mat = self if wide == self.dtype else self.astype(wide)
         result = rules.reduce_sum(mat, axes=axes)
         if keepdims:
             sizes = tuple(1 if d in axes else n for d, n in enumerate(self.shape))

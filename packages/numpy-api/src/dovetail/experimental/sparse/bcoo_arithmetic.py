@@ -73,7 +73,11 @@ def with_dense(what: str, mat: C, dense: Any, operation: Callable[[Any, Any], An
     mat = broadcast_to(mat, shape)
     if not shape_of(dense):
         return mat.with_data(operation(mat.data, dense))
-    return mat.with_data(operation(mat.data, values_at(mat, jnp.asarray(dense))))
+    found = values_at(mat, jnp.asarray(dense))
+    used = mat.used.reshape(*mat.used.shape, *[1] * mat.n_dense)
+    # In unused places nothing is divided by 0.
+    found = jnp.where(used, found, np.ones((), found.dtype))
+    return mat.with_data(operation(mat.data, found))
 
 
 def bcoo_multiply_dense(sp_mat: Coordinates, v: ArrayLike) -> Array:
@@ -143,13 +147,13 @@ def _matched(mat: C, other: C) -> C:
     """The elements of `mat`, each times the one of `other` at its position."""
     layout = mat.layout
     n_batch, batch = layout.n_batch, layout.batch
+    if not layout.n_sparse:
+        return mat.with_data(mat.data * jnp.sum(other.data, n_batch, keepdims=True))
     other = summed(other, other.nse)
     other_data = full_batch(other.data, n_batch, batch)
     dtype = position_dtype(np.promote_types(mat.indices.dtype, other.indices.dtype), layout.sparse)
     indices = full_batch(mat.indices.astype(dtype), n_batch, batch)
     others = full_batch(other.indices.astype(dtype), n_batch, batch)
-    if not layout.n_sparse:
-        return mat.with_data(mat.data * other_data)
     keys, _ = keys_of(indices, layout.sparse)
     other_keys, _ = keys_of(others, layout.sparse)
     place = _first_not_below(other_keys, keys, other.nse)

@@ -16,6 +16,7 @@ from dovetail.experimental.sparse.bcoo_order import fitted
 from dovetail.experimental.sparse.bcoo_products import all_positions, result_dtype
 from dovetail.experimental.sparse.bcoo_shapes import with_columns
 from dovetail.experimental.sparse.coordinates import Coordinates
+from dovetail.experimental.sparse.entries import masked
 from dovetail.extend import ShapedArray
 from dovetail.extend.arguments import array_like, value
 from dovetail.extend.avals import aval_of
@@ -123,7 +124,8 @@ def bcoo_conv_general_dilated(
     ordered = tuple(shape[d] for d in numbers.out_spec)
     for column, size in zip(columns, ordered, strict=True):
         used &= (column >= 0) & (column < size)
-    data = image.data[:, None].astype(dtype) * kernel.data[None, :].astype(dtype)
+    left, right = masked(image.data, image.used), masked(kernel.data, kernel.used)
+    data = left[:, None].astype(dtype) * right[None, :].astype(dtype)
     total = math.prod(pairs)
     flat = image.like(data.reshape(total), jnp.zeros((total, 0), np.int32), ordered)
     result = with_columns(

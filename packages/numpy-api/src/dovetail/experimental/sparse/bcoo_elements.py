@@ -59,7 +59,7 @@ class _ToDense(BatchedRules):
         layout = bcoo_layout(self.name, aval_of(data), aval_of(indices), spinfo.shape)
         n_batch = layout.n_batch
         if not layout.n_sparse:
-            return full_batch(jnp.sum(data, n_batch), n_batch, layout.batch)
+            return full_batch(jnp.sum(data, n_batch, dtype=data.dtype), n_batch, layout.batch)
         return scattered(
             full_batch(data, n_batch, layout.batch),
             full_batch(indices, n_batch, layout.batch),
@@ -226,6 +226,11 @@ class _FromDense(BatchedRules):
         sizes = shape[n_batch : n_batch + n_sparse]
         nonzero = (mat != 0).any(tuple(range(len(shape) - n_dense, len(shape))))
         indices = positions_where(nonzero, n_batch, nse, index_dtype)
+        if not sizes:
+            # There is one position, which the first place has.
+            first = jnp.arange(nse) == 0
+            wide = jnp.expand_dims(mat, n_batch)
+            return masked(wide, first.reshape(*[1] * n_batch, nse)), indices
         return gathered(mat, indices, n_batch, range(n_batch, n_batch + len(sizes))), indices
 
     def abstract(
@@ -257,7 +262,8 @@ class _FromDense(BatchedRules):
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
     ) -> tuple[Any, Any]:
         data, indices = bcoo_fromdense_p.bind(*primals, **params)
-        return [data, indices], [extracted(indices, tangents[0]), Zero.of(indices)]
+        unique = indices.shape[-1] > 0  # the only position of no dimension is in all places
+        return [data, indices], [extracted(indices, tangents[0], unique), Zero.of(indices)]
 
     def batch(
         self, operands: Sequence[Any], dims: Sequence[int | None], **params: Any

@@ -216,7 +216,7 @@ class _Sampled(Rules):
         rows = gathered(A, indices[..., :split], n_batch, range(n_batch, n_batch + split))
         columns = gathered(B, indices[..., split:], n_batch, range(n_batch, n_batch + len(free_b)))
         axes = tuple(range(n_batch + 1, rows.ndim))
-        found = jnp.sum(rows * columns, axes).astype(dtype)
+        found = jnp.sum(rows * columns, axes, dtype=wide).astype(dtype)
         sizes = [*(lhs.shape[d] for d in free_a), *(rhs.shape[d] for d in free_b)]
         return masked(found, inside(indices, sizes))
 
@@ -326,9 +326,12 @@ class _SparseDotGeneral(Rules):
         def column(indices: Any, d: int, axis: int) -> Any:
             return jnp.expand_dims(indices[..., d - n], axis)
 
-        meets = jnp.expand_dims(inside(lhs_indices, left.sparse), -1) & jnp.expand_dims(
-            inside(rhs_indices, right.sparse), -2
+        lhs_used, rhs_used = (
+            inside(lhs_indices, left.sparse),
+            inside(rhs_indices, right.sparse),
         )
+        lhs_data, rhs_data = masked(lhs_data, lhs_used), masked(rhs_data, rhs_used)
+        meets = jnp.expand_dims(lhs_used, -1) & jnp.expand_dims(rhs_used, -2)
         for a, b in zip((*lc, *lb[n:]), (*rc, *rb[n:]), strict=True):
             meets &= column(lhs_indices, a, -1) == column(rhs_indices, b, -2)
         columns = [column(lhs_indices, d, -1) for d in lb[n:]]

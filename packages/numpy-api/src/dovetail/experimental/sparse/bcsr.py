@@ -30,12 +30,15 @@ from dovetail.experimental.sparse.bcoo_products import (
 from dovetail.experimental.sparse.bcoo_shapes import bcoo_broadcast_in_dim, bcoo_concatenate
 from dovetail.experimental.sparse.convertible import Convertible
 from dovetail.experimental.sparse.coordinates import is_array
+from dovetail.experimental.sparse.entries import full_batch
 from dovetail.experimental.sparse.formats import JAXSparse
 from dovetail.experimental.sparse.layouts import (
+    Description,
     Layout,
     SparseInfo,
     bcoo_layout,
     bcsr_layout,
+    check_batch_axes,
     index_dtype_for,
     require_positions,
     with_shape,
@@ -55,6 +58,7 @@ from dovetail.experimental.sparse.rows import (
 )
 from dovetail.extend.arguments import array_like, integer, value
 from dovetail.extend.avals import Zero, aval_of, make_aval
+from dovetail.extend.batching import register_batched_node
 from dovetail.typing import Array, ArrayLike, DTypeLike, Sharding
 
 
@@ -271,6 +275,9 @@ class BCSR(Convertible):
 
     _parts = ("data", "indices", "indptr")
 
+    #: The number of batch dimensions before something else took the place of the leaves.
+    _n_batch: int = 0
+
     indices: Array
     indptr: Array
     indices_sorted: bool
@@ -303,8 +310,29 @@ class BCSR(Convertible):
         data, indices, indptr = map(aval_of, (self.data, self.indices, self.indptr))
         return bcsr_layout("BCSR", data, indices, indptr, self.shape)
 
-    def _description(self) -> SparseInfo:
+    @property
+    def _info(self) -> SparseInfo:
         return SparseInfo(self.shape, self.indices_sorted, self.unique_indices)
+
+    def _description(self) -> Description:
+        known = hasattr(self.indices, "shape")
+        return Description(
+            self._info, max(len(self.indices.shape) - 1, 0) if known else self._n_batch
+        )
+
+    def spread(self) -> BCSR:
+        """The array with leaves of full size along all batch dimensions."""
+        parts = (self.data, self.indices, self.indptr)
+        if not (all(map(is_array, parts)) and self.n_batch):
+            return self
+        layout = self._layout()
+        data, indices, indptr = (full_batch(x, layout.n_batch, layout.batch) for x in parts)
+        return self._made(data, indices, indptr, self._info)
+
+    def check_axes(self, what: str, added: bool) -> None:
+        """Refuse axes of `vmap`, which stand in the place of leaves, that are not of the batch."""
+        axes: list[Any] = [self.data, self.indices, self.indptr]
+        check_batch_axes("BCSR", Description(self._info, self._n_batch), axes, what, added)
 
     @classmethod
     def tree_unflatten(cls, aux_data: Any, children: Sequence[Any]) -> BCSR:
@@ -313,14 +341,16 @@ class BCSR(Convertible):
         Transformations that map over the leaves take batch dimensions away or add some.
         """
         data, indices, indptr = children
-        info = SparseInfo(*aux_data)
+        info, n_before = aux_data
         if all(map(is_array, children)) and indices.ndim >= 1:
             n_batch = indices.ndim - 1
             n_dense = data.ndim - 1 - n_batch
             if indptr.ndim == n_batch + 1 and 0 <= n_dense <= len(info.shape) - 2:
                 parts: list[Any] = [x.shape[:n_batch] for x in children]
                 info = info._replace(shape=with_shape(info.shape, 2 + n_dense, parts, n_batch))
-        return cls._made(data, indices, indptr, info)
+        mat = cls._made(data, indices, indptr, info)
+        mat._n_batch = n_before
+        return mat
 
     @classmethod
     def fromdense(
@@ -377,12 +407,12 @@ class BCSR(Convertible):
     @property
     def nse(self) -> int:
         """The number of stored elements for each index of the batch."""
-        return int(aval_of(self.indices).shape[-1])
+        return int(self.indices.shape[-1])
 
     @property
     def n_batch(self) -> int:
         """The number of batch dimensions."""
-        return int(aval_of(self.indices).ndim) - 1
+        return len(self.indices.shape) - 1
 
     @property
     def n_sparse(self) -> int:
@@ -404,7 +434,7 @@ class BCSR(Convertible):
     def to_bcoo(self) -> BCOO:
         """The BCOO array of the same elements."""
         indices = coordinates_of(self.indices, self.indptr)
-        return BCOO.made(self.data, indices, self._description())
+        return BCOO.made(self.data, indices, self._info)
 
     def todense(self) -> Array:
         """The array with all its elements."""
@@ -425,6 +455,9 @@ class BCSR(Convertible):
         return super().__matmul__(other)
 
 
+register_batched_node(BCSR)
+
+
 def _require(what: str, name: str, mat: Any) -> None:
     if not isinstance(mat, BCSR):
         raise TypeError(f"{what} requires {name} to be a BCSR array, got {type(mat).__name__}")
@@ -443,7 +476,7 @@ def bcsr_todense(mat: BCSR) -> Array:
                [0., 3.]], dtype=float32)
     """
     _require("bcsr_todense", "mat", mat)
-    return bcsr_todense_p.bind(mat.data, mat.indices, mat.indptr, spinfo=mat._description())
+    return bcsr_todense_p.bind(mat.data, mat.indices, mat.indptr, spinfo=mat._info)
 
 
 def bcsr_fromdense(
@@ -582,7 +615,7 @@ def bcsr_dot_general(
         dense,
         dimension_numbers=numbers,
         preferred_element_type=result_dtype(what, lhs.dtype, dense.dtype, preferred_element_type),
-        lhs_spinfo=lhs._description(),
+        lhs_spinfo=lhs._info,
     )
 
 

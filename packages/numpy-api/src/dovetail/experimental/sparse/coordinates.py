@@ -11,11 +11,19 @@ from typing import Any, Self
 import numpy as np
 
 from dovetail import numpy as jnp
-from dovetail.experimental.sparse.entries import inside
+from dovetail.experimental.sparse.entries import full_batch, inside
 from dovetail.experimental.sparse.formats import JAXSparse
-from dovetail.experimental.sparse.layouts import Layout, SparseInfo, bcoo_layout, with_shape
+from dovetail.experimental.sparse.layouts import (
+    Description,
+    Layout,
+    SparseInfo,
+    bcoo_layout,
+    check_batch_axes,
+    with_shape,
+)
 from dovetail.extend.arguments import array_like, value
 from dovetail.extend.avals import ArrayClass, aval_of
+from dovetail.extend.batching import register_batched_node
 from dovetail.typing import Array
 
 
@@ -36,6 +44,9 @@ class Coordinates(JAXSparse):
     """
 
     _parts = ("data", "indices")
+
+    #: The number of batch dimensions before something else took the place of the leaves.
+    _n_batch: int = 0
 
     indices: Array
     indices_sorted: bool
@@ -100,8 +111,27 @@ class Coordinates(JAXSparse):
         first = self.n_batch
         return inside(self.indices, self.shape[first : first + self.n_sparse])
 
-    def _description(self) -> SparseInfo:
-        return self.info
+    def _description(self) -> Description:
+        indices = self.indices
+        known = is_array(indices) or hasattr(indices, "shape")
+        return Description(self.info, max(len(indices.shape) - 2, 0) if known else self._n_batch)
+
+    def spread(self) -> Self:
+        """The array with leaves of full size along all batch dimensions."""
+        if not (is_array(self.data) and is_array(self.indices) and self.n_batch):
+            return self
+        layout = self.layout
+        data, indices = (
+            full_batch(x, layout.n_batch, layout.batch) for x in (self.data, self.indices)
+        )
+        return self.made(data, indices, self.info)
+
+    def check_axes(self, what: str, added: bool) -> None:
+        """Refuse axes of `vmap`, which stand in the place of leaves, that are not of the batch."""
+        axes: list[Any] = [self.data, self.indices]
+        check_batch_axes(
+            type(self).__name__, Description(self.info, self._n_batch), axes, what, added
+        )
 
     @classmethod
     def tree_unflatten(cls, aux_data: Any, children: Sequence[Any]) -> Self:
@@ -110,7 +140,7 @@ class Coordinates(JAXSparse):
         Transformations that map over the leaves take batch dimensions away or add some.
         """
         data, indices = children
-        info = SparseInfo(*aux_data)
+        info, n_before = aux_data
         if is_array(data) and is_array(indices) and indices.ndim >= 2:
             n_batch, n_sparse = indices.ndim - 2, indices.shape[-1]
             n_dense = data.ndim - 1 - n_batch
@@ -119,22 +149,24 @@ class Coordinates(JAXSparse):
                 shape = with_shape(info.shape, n_sparse + n_dense, parts, n_batch)
                 if shape != info.shape:
                     info = info._replace(shape=shape)
-        return cls.made(data, indices, info)
+        mat = cls.made(data, indices, info)
+        mat._n_batch = n_before
+        return mat
 
     @property
     def nse(self) -> int:
         """The number of stored elements for each index of the batch."""
-        return int(aval_of(self.indices).shape[-2])
+        return int(self.indices.shape[-2])
 
     @property
     def n_batch(self) -> int:
         """The number of batch dimensions."""
-        return int(aval_of(self.indices).ndim) - 2
+        return len(self.indices.shape) - 2
 
     @property
     def n_sparse(self) -> int:
         """The number of sparse dimensions."""
-        return int(aval_of(self.indices).shape[-1])
+        return int(self.indices.shape[-1])
 
     @property
     def n_dense(self) -> int:
@@ -147,3 +179,6 @@ class Coordinates(JAXSparse):
             for name, count in (("n_batch", self.n_batch), ("n_dense", self.n_dense))
             if count
         )
+
+
+register_batched_node(Coordinates)

@@ -116,7 +116,7 @@ def scattered(
     """
     n = aval_of(indices).shape[-1]
     if not n:
-        return jnp.sum(updates, n_batch)
+        return jnp.sum(updates, n_batch, dtype=updates.dtype)
     batch, dims = tuple(range(n_batch)), tuple(range(n_batch, n_batch + n))
     numbers = lax.ScatterDimensionNumbers(
         update_window_dims=tuple(range(n_batch + 1, aval_of(updates).ndim)),

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, NoReturn, Self
 import numpy as np
 
 from dovetail.extend.arguments import canonical_shape
-from dovetail.extend.avals import aval_of
 from dovetail.tree_util import GetAttrKey, register_pytree_with_keys
 from dovetail.typing import Array
 
@@ -90,7 +89,7 @@ class JAXSparse:
     @property
     def dtype(self) -> Any:
         """The dtype of the elements."""
-        return aval_of(self.data).dtype
+        return self.data.dtype
 
     @property
     def nse(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -24,6 +25,49 @@ class SparseInfo(NamedTuple):
     shape: Shape
     indices_sorted: bool = False
     unique_indices: bool = False
+
+
+class Description(NamedTuple):
+    """What a tree keeps of a sparse array besides its leaves.
+
+    Attributes:
+        info: what is known of it.
+        n_batch: the number of batch dimensions.
+    """
+
+    info: SparseInfo
+    n_batch: int
+
+
+def check_batch_axes(
+    name: str, description: Description, axes: Sequence[int], what: str, added: bool
+) -> None:
+    """Refuse axes of `vmap` that are not batch dimensions of a sparse array.
+
+    Args:
+        name: of its class.
+        description: of the array.
+        axes: one for each leaf; hugely negative for none.
+        what: a phrase for the axes.
+        added: whether the axis is put in.
+    """
+    known = {axis for axis in axes if axis > -(1 << 31)}
+    if not known:
+        return
+    n_batch = description.n_batch
+    fitting = range(n_batch + 1) if added else range(n_batch)
+    if len(known) > 1 or len(known) < len(set(axes)) or not known <= set(fitting):
+        given = sorted(known)[0] if len(known) == 1 else "different ones for its arrays"
+        allowed = f"0 to {fitting[-1]}" if len(fitting) > 1 else "0"
+        advice = (
+            f"it must be {allowed}, and one for all of its arrays"
+            if fitting
+            else "mat.update_layout(n_batch=1, on_inefficient=None) makes its first dimension one"
+        )
+        raise ValueError(
+            f"{what} is {given} for a {name} array of shape {description.info.shape} with "
+            f"n_batch={n_batch}, of which batch dimensions alone can be mapped: {advice}"
+        )
 
 
 @dataclass(frozen=True, slots=True)

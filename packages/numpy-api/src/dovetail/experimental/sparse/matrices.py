@@ -57,7 +57,7 @@ class _Matrix(Convertible):
     @property
     def nse(self) -> int:
         """The number of stored elements."""
-        return int(aval_of(self.data).shape[0])
+        return int(self.data.shape[0])
 
     def _swapped(self, axes: Sequence[int] | None) -> bool:
         """Whether an order of the dimensions is the other one."""

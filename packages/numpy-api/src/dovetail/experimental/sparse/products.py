@@ -109,11 +109,10 @@ def sparse_times_dense(
     wide = wide_dtype(dtype)
     data, rhs = data.astype(wide), rhs.astype(wide)
 
-    data = full_batch(data, n_batch, layout.batch)
+    # What an unused place holds, even nan, must meet no element, nor any cotangent.
+    data = full_batch(masked(data, inside(indices, layout.sparse)), n_batch, layout.batch)
     if contracted:
         columns = indices[..., np.array([d - n_batch for d in contracted])]
-        # What an unused place holds, even nan, must meet no element.
-        data = masked(data, inside(columns, [layout.shape[d] for d in contracted]))
         # The dimensions of rhs that meet those of the batch come first, then the contracted ones.
         shared = [d for d in range(n_batch) if d in partner]
         order = [partner[d] for d in (*shared, *contracted)]
@@ -162,7 +161,7 @@ def sparse_times_dense(
         )
         product = scattered(product, columns, shape, n_batch)
         gone = tuple(d for d in range(n_batch) if d in lc)
-        product = jnp.sum(product, gone) if gone else product
+        product = jnp.sum(product, gone, dtype=product.dtype) if gone else product
     have = [d for d in range(n_batch) if d not in lc] + free_sparse + kept_dense + rhs_free
     want = [*lb, *free_dims(ndim, lc, lb), *rhs_free]
     return jnp.transpose(product, [have.index(label) for label in want]).astype(narrow)
@@ -205,7 +204,7 @@ def _ranks(labels: Sequence[int], out: Sequence[int]) -> list[int]:
 def _summed(x: Any, labels: Sequence[int], needed: Sequence[int]) -> tuple[Any, list[int]]:
     gone = tuple(i for i, label in enumerate(labels) if label not in needed)
     kept = [label for label in labels if label in needed]
-    return (jnp.sum(x, gone) if gone else x), kept
+    return (jnp.sum(x, gone, dtype=x.dtype) if gone else x), kept
 
 
 def _where(labels: Sequence[int], wanted: Sequence[int]) -> tuple[int, ...]:

@@ -98,10 +98,13 @@ csr_dot_p: Final = made(_CsrDot())
 
 def rows_times_dense(data: Any, indices: Any, indptr: Any, n_columns: int, rhs: Any) -> Any:
     """The product of compressed rows and a dense matrix, whatever positions there are."""
-    used = inside(indices[:, None], (n_columns,))
     nse = aval_of(indices).shape[0]
     begins = lax.cummax(jnp.clip(indptr, 0, nse))
-    columns = jnp.where(used, indices, 0)
+    in_bounds = inside(indices[:, None], (n_columns,))
+    columns = jnp.where(in_bounds, indices, 0)
+    place = jnp.arange(nse, dtype=begins.dtype)
+    # What an unused place holds, even nan, must meet no element, nor any cotangent.
+    used = in_bounds & (place >= begins[0]) & (place < begins[-1])
     return csr_dot_p.bind(masked(data, used), columns, begins, rhs)
 
 
