@@ -54,6 +54,14 @@ OTHERWISE: dict[str, dict[str, str]] = {
     "dovetail.experimental.topologies": {
         "TopologyDescription": "get_topology_desc makes it, and says of which platform it is"
     },
+    "dovetail.extend.core": {
+        "ClosedJaxpr": "a jaxpr with its constants; in JAX it is a jaxpr itself",
+        "DebugInfo": "jit and its relatives make it; api_util.debug_info under the alias",
+        "Jaxpr": "the constants are in ClosedJaxpr",
+        "JaxprEqn": "new_jaxpr_eqn makes equations, with JAX's arguments",
+        "find_top_trace": "the argument, which makes no difference, has a name",
+        "jaxpr_as_fun": "what is returned takes the arguments, as in JAX",
+    },
     "dovetail.ffi": {"register_ffi_target": "the further argument is named: traits"},
     "dovetail.ref": {"Ref": "new_ref and empty_ref make references; the class is for isinstance"},
     "dovetail.sharding": {

@@ -104,7 +104,9 @@ def _table() -> dict[str, Unavailable]:
         export_deserialize_expired_versions=False,
         serialization_version=0,
     )
-    refuse("dovetail has no sparse arrays", bcoo_cusparse_lowering=False)
+    refuse(
+        "products of sparse arrays on GPUs are XLA's, as elsewhere", bcoo_cusparse_lowering=False
+    )
     refuse(
         "use dovetail.experimental.checkify, whose errors name the operation and its line, or the "
         'options debug_nans and index_mode="raise"',

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 __all__ = ["Exported", "default_export_platform", "deserialize", "export", "report"]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False)
 class Exported:
     """A function as a StableHLO program, with what is needed to call it.
 
