@@ -26,6 +26,8 @@ class Strictness:
             Otherwise it is a constant there, without a derivative.
         callbacks_raise_their_own: a callback that raises makes its program raise that exception.
             Otherwise it is a `JaxRuntimeError` with its text, as it is in JAX.
+        branches_are_alike: a result of a branch is weakly typed only if that of every branch is.
+            Otherwise it is if that of the first branch, the one of False, is.
         primitives_have_names_of_their_own: a primitive under the name of another one.
         fractions_matter: floats as the data of `fold_in`. Otherwise their fractions are dropped.
         axes_of_weights_differ: initializers for which one dimension of weights is that of inputs
@@ -37,6 +39,7 @@ class Strictness:
     comparisons_by_value: bool = True
     varying_values_are_unknown: bool = True
     callbacks_raise_their_own: bool = True
+    branches_are_alike: bool = True
     primitives_have_names_of_their_own: bool = True
     fractions_matter: bool = True
     axes_of_weights_differ: bool = True
@@ -48,6 +51,7 @@ _AS_JAX: Final = Strictness(
     comparisons_by_value=False,
     varying_values_are_unknown=False,
     callbacks_raise_their_own=False,
+    branches_are_alike=False,
     primitives_have_names_of_their_own=False,
     fractions_matter=False,
     axes_of_weights_differ=False,

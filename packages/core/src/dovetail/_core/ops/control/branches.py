@@ -12,6 +12,7 @@ import numpy as np
 from dovetail._core.base import dtypes
 from dovetail._core.base.errors import MissingRuleError
 from dovetail._core.base.flags import Flags, partition, union_flags
+from dovetail._core.base.strictness import strictness
 from dovetail._core.basis.operands import make_literal
 from dovetail._core.basis.structural import (
     batch_size,
@@ -77,6 +78,13 @@ Branches = tuple[ClosedJaxpr, ...]
 Platforms = tuple[tuple[str, ...] | None, ...] | None
 
 
+def _is_weak(results: Sequence[Any]) -> bool:
+    """Whether a result is weakly typed, from the types that it has in the branches."""
+    if strictness().branches_are_alike:
+        return all(aval.weak_type for aval in results)
+    return bool(results[0].weak_type)
+
+
 class Cond(Primitive):
     """Runs one of several jaxprs, chosen by an index or by the platform."""
 
@@ -116,7 +124,7 @@ class Cond(Primitive):
         if any(len(o) != len(outs[0]) or not all(map(same_type, o, outs[0])) for o in outs):
             raise TypeError(f"cond: branches return different types: {outs}")
         return [
-            first.update(weak_type=all(a.weak_type for a in same))
+            first.update(weak_type=_is_weak(same))
             for first, *same in zip(outs[0], *outs, strict=True)
         ]
 
