@@ -242,3 +242,40 @@ def test_primitives_may_share_a_name():
         jax.clear_caches()
         """
     )
+
+
+def test_libraries_teach_types_to_be_arrays():
+    under_alias(
+        """
+        import numpy as np
+        import jax, jax.numpy as jnp
+        from jax.interpreters import xla
+
+        class Celsius:
+            def __init__(self, degrees):
+                self.degrees = degrees
+
+        handlers, avals = xla.canonicalize_dtype_handlers, jax.core.pytype_aval_mappings
+        assert handlers[np.ndarray](np.ones(2)).dtype == np.float32
+        handlers[Celsius] = lambda value: handlers[np.ndarray](value.degrees)
+        avals[Celsius] = lambda value: avals[np.ndarray](value.degrees)
+        assert jnp.add(Celsius(np.ones(2)), 1).tolist() == [2, 2]
+        assert str(avals[Celsius](Celsius(np.ones(2)))) == "float32[2]"
+        assert Celsius in handlers and len(handlers) == 1
+        del handlers[Celsius]
+        try:
+            jnp.add(Celsius(np.ones(2)), 1)
+        except TypeError:
+            pass
+        else:
+            raise AssertionError("it is an array still")
+
+        from jax._src import compiler, xla_bridge
+
+        assert callable(compiler.backend_compile_and_load)
+        assert set(xla_bridge._backends) == {"cpu"}
+        assert xla_bridge.get_backend("cpu").platform == "cpu"
+        (eqn,) = jax.make_jaxpr(jax.lax.sin)(1.0).eqns
+        assert not eqn.primitive.call_primitive
+        """
+    )
