@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from tests.alias.test_as_jax import under_alias
 
 PROGRAMS = {
