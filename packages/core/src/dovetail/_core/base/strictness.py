@@ -28,8 +28,8 @@ class Strictness:
             Otherwise it is a `JaxRuntimeError` with its text, as it is in JAX.
         primitives_have_names_of_their_own: a primitive under the name of another one.
         fractions_matter: floats as the data of `fold_in`. Otherwise their fractions are dropped.
-        axes_of_weights_differ: initializers for which one dimension of weights is that of inputs and
-            of outputs. Otherwise it is counted as both.
+        axes_of_weights_differ: initializers for which one dimension of weights is that of inputs
+            and of outputs. Otherwise it is counted as both.
         stricter_in_tests: what options turn on in tests that pytest runs.
     """
 
