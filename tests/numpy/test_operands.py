@@ -135,18 +135,34 @@ class Wrapped:
         return self.value
 
 
+@dt.tree_util.register_pytree_node_class
+class Forwarding(Wrapped):
+    """One that hands on all attributes of the array, and whose array is a leaf of trees."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(object.__getattribute__(self, "value"), name)
+
+    def tree_flatten(self) -> tuple[tuple[Any], None]:
+        return (self.value,), None
+
+    @classmethod
+    def tree_unflatten(cls, static: None, children: tuple[Any]) -> Any:
+        return cls(*children)
+
+
+@pytest.mark.parametrize("kind", [Wrapped, Forwarding])
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_operators_convert(name: str) -> None:
+def test_operators_convert(name: str, kind: type[Wrapped]) -> None:
     x = X.astype("int32") if name in INTEGER else X
-    function, wrapped = OPERATIONS[name], Wrapped(x)
+    function, wrapped = OPERATIONS[name], kind(x)
     expected = jnp.asarray(function(x, x))
 
     def check(result: Any) -> None:
         np.testing.assert_array_equal(jnp.asarray(result), expected)
 
     check(function(x, wrapped))
-    check(function(x, Wrapped(np.asarray(x))))
-    check(dt.jit(lambda x: function(x, Wrapped(x)))(x))
+    check(function(x, kind(np.asarray(x))))
+    check(dt.jit(lambda x: function(x, kind(x)))(x))
     if name in ARITHMETIC or name in COMPARISONS:
         check(function(wrapped, x))
         check(dt.jit(lambda x: function(Wrapped(x), x))(x))

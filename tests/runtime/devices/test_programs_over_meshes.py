@@ -154,6 +154,18 @@ def test_options_beside_shardings() -> None:
     assert isinstance(empty(VALUE).sharding, SingleDeviceSharding)
 
 
+def test_constraints_over_a_mesh_without_devices() -> None:
+    constrain = lax.with_sharding_constraint
+    without = NamedSharding(ROWS.mesh.abstract_mesh, ROWS.spec)
+    with dt.set_mesh(ROWS.mesh):
+        for found in (constrain(VALUE, without), dt.jit(lambda x: constrain(x, without))(VALUE)):
+            assert found.sharding.is_equivalent_to(ROWS, VALUE.ndim)
+    placed = dt.device_put(VALUE, ROWS)
+    assert constrain(placed, without).sharding.is_equivalent_to(ROWS, VALUE.ndim)
+    with pytest.raises(ValueError, match=r"whose mesh has no devices.*set_mesh"):
+        constrain(VALUE, without)
+
+
 def test_constraints() -> None:
     constrain = lax.with_sharding_constraint
     assert constrain(VALUE, ROWS).sharding is ROWS
