@@ -31,12 +31,15 @@ def wide_dtype(dtype: Any) -> Any:
 
 def inside(indices: Any, sizes: Sequence[int]) -> Any:
     """Which places are used: of shape (*batch, nse)."""
-    dtype = indices.dtype
-    highest = dtypes.iinfo(dtype).max
-    # A size that the dtype does not hold is never reached.
-    bounds = np.array([min(size, highest) for size in sizes], dtype)
-    beyond = np.array([size > highest for size in sizes], bool)
-    return ((indices >= 0) & ((indices < bounds) | beyond)).all(-1)
+    highest = dtypes.iinfo(indices.dtype).max
+    used = jnp.ones(aval_of(indices).shape[:-1], bool)
+    # Column by column: XLA would do a reduction anew for each element of what is made with it.
+    for i, size in enumerate(sizes):
+        column = indices[..., i]
+        used &= column >= 0
+        if size <= highest:  # a size that the dtype does not hold is never reached
+            used &= column < np.array(size, indices.dtype)
+    return used
 
 
 def marked(indices: Any, used: Any, sizes: Sequence[int]) -> Any:

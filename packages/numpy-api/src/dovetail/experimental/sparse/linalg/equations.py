@@ -111,18 +111,16 @@ class _Solve(Rules):
     def batch(
         self, operands: Sequence[Any], dims: Sequence[int | None], **params: Any
     ) -> tuple[Any, Any]:
-        batched = [i for i, d in enumerate(dims) if d is not None]
-        moved = [
-            jnp.moveaxis(x, d, 0) for x, d in zip(operands, dims, strict=True) if d is not None
-        ]
+        pairs = enumerate(zip(operands, dims, strict=True))
+        leading = {i: jnp.moveaxis(x, d, 0) for i, (x, d) in pairs if d is not None}
 
         def solved(parts: list[Any]) -> Any:
             given = list(operands)
-            for i, part in zip(batched, parts, strict=True):
+            for i, part in zip(leading, parts, strict=True):
                 given[i] = part
             return spsolve_p.bind(*given, **params)
 
-        return lax.map(solved, moved), 0
+        return lax.map(solved, list(leading.values())), 0
 
     def transpose(self, cotangent: Any, *operands: Any, **params: Any) -> Sequence[Any]:
         data, indices, indptr, b = operands
