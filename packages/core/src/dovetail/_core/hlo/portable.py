@@ -14,7 +14,6 @@ from dovetail._core.hlo.module import ModuleBuilder
 
 __all__ = [
     "artifact_text",
-    "custom_calls",
     "deserialize_portable_artifact",
     "hlo_to_stablehlo",
     "import_artifact",
@@ -66,20 +65,6 @@ def artifact_text(artifact: bytes) -> str:
     built = ModuleBuilder()
     with built.current():
         return str(_parse(artifact))
-
-
-def custom_calls(module: Module) -> list[tuple[str, Operation]]:
-    """The custom calls in a module: their targets, and the operations."""
-    found = []
-    pending = [module.operation]
-    while pending:
-        operation = pending.pop()
-        if operation.name == "stablehlo.custom_call":
-            found.append((operation.attributes["call_target_name"].value, operation))
-        for region in operation.regions:
-            for block in region:
-                pending += [inner.operation for inner in block]
-    return found
 
 
 def _functions(module: Module) -> list[Operation]:
