@@ -10,4 +10,4 @@ __version__ = _version()
 __version_info__ = tuple(int(part) for part in __version__.split(".") if part.isdigit())
 
 # Libraries tell tracers by the module `jax.core` if it is loaded, and take it to be.
-_import_module("jax.core")
+_import_module(f"{__name__}.core")
