@@ -35,8 +35,8 @@ class Library:
     root: str = ""
     paths: tuple[str, ...] = ()
     essential: tuple[str, ...] = ()
-    needs: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
     environment: dict[str, str] = field(default_factory=dict)
 
 
@@ -48,11 +48,6 @@ def libraries() -> dict[str, Library]:
         for name, row in table.items()
         if isinstance(row, dict)
     }
-
-
-def requirements(chosen: list[Library]) -> list[str]:
-    """What to install for them, without dependencies and with."""
-    return [f"{library.name}=={library.version}" for library in chosen]
 
 
 def tests_of(library: Library, python: str, folder: Path, checkouts: Path | None) -> Path | None:
@@ -76,8 +71,9 @@ def tests_of(library: Library, python: str, folder: Path, checkouts: Path | None
             command = ["git", "clone", "-q", "--depth", "1", "--branch", library.tag]
             if subprocess.run([*command, library.source, part], check=False).returncode:
                 return None
+        for name in library.removed:
+            shutil.rmtree(part / name)
         part.rename(place)
-    # Not the sources of the library, only its tests: the installed package is what is tested.
     return place / library.root
 
 
