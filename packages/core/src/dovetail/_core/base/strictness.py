@@ -30,8 +30,8 @@ class Strictness:
             Otherwise it is if that of the first branch, the one of False, is.
         primitives_have_names_of_their_own: a primitive under the name of another one.
         fractions_matter: floats as the data of `fold_in`. Otherwise their fractions are dropped.
-        axes_of_weights_differ: initializers for which one dimension of weights is that of inputs and
-            of outputs. Otherwise it is counted as both.
+        axes_of_weights_differ: initializers for which one dimension of weights is that of inputs
+            and of outputs. Otherwise it is counted as both.
         stricter_in_tests: what options turn on in tests that pytest runs.
     """
 
