@@ -28,6 +28,10 @@ class SparseEfficiencyError(ValueError):
     """An operation on a sparse array would take much more memory than the array does."""
 
 
+for _kind in (CuSparseEfficiencyWarning, SparseEfficiencyError, SparseEfficiencyWarning):
+    _kind.__module__ = "dovetail.experimental.sparse"  # where users find it
+
+
 class JAXSparse:
     """Base class of the sparse formats.
 
