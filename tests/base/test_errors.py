@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-import dovetail as dt
 import dovetail.errors as public
 from dovetail._core.base import errors
 
