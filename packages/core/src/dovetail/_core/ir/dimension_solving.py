@@ -76,9 +76,8 @@ class Solution:
 def scope_of(avals: Iterable[Any]) -> Scope | None:
     """The scope of the symbolic sizes of some avals; None if there are none."""
     for aval in avals:
-        for size in getattr(aval, "shape", ()):
-            if type(size) is SymbolicDimension:
-                return size.scope
+        if getattr(aval, "symbolic", False):
+            return next(size.scope for size in aval.shape if type(size) is SymbolicDimension)
     return None
 
 
