@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dovetail._core.ir.avals import AbstractToken
 from dovetail._core.ir.dimensions import Scope, Size, SymbolicDimension, as_size
 
 __all__ = ["Check", "SizeOf", "Solution", "scope_of", "sizes_of", "solve"]
@@ -76,8 +77,11 @@ class Solution:
 def scope_of(avals: Iterable[Any]) -> Scope | None:
     """The scope of the symbolic sizes of some avals; None if there are none."""
     for aval in avals:
-        if getattr(aval, "symbolic", False):
-            return next(size.scope for size in aval.shape if type(size) is SymbolicDimension)
+        if type(aval) is AbstractToken:  # has no shape
+            continue
+        for size in getattr(aval, "shape", ()):
+            if type(size) is SymbolicDimension:
+                return size.scope
     return None
 
 

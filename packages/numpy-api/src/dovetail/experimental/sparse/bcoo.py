@@ -81,6 +81,7 @@ class BCOO(Coordinates):
         As an argument of functions that map over leaves, such as the one of `lax.scan`, it has the
         batch dimensions that its leaves have there; in JAX it is an error.
 
+        >>> from dovetail.experimental import sparse
         >>> mats = sparse.BCOO.fromdense(jnp.ones((4, 2, 3)), n_batch=1)
         >>> dt.lax.scan(lambda s, mat: (s + mat.sum(), mat.shape[0]), 0.0, mats)[0]
         Array(24., dtype=float32)

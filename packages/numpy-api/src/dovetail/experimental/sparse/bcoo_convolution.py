@@ -67,6 +67,7 @@ def bcoo_conv_general_dilated(
     Differs:
         There may be any number of spatial dimensions, features and groups; in JAX one each.
 
+        >>> from dovetail.experimental import sparse
         >>> image = sparse.BCOO.fromdense(jnp.eye(3)[None, None])
         >>> sparse.bcoo_conv_general_dilated(
         ...     image, jnp.ones((1, 1, 2, 2)), window_strides=(1, 1), padding="VALID"

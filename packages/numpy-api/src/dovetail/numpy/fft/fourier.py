@@ -49,7 +49,7 @@ def along(
     function: str, a: Any, n: Any, axis: Any, norm: Any, kind: lax.FftType, conjugated: bool = False
 ) -> Any:
     """A transform along one dimension."""
-    if isinstance(axis, Sequence):
+    if isinstance(axis, Sequence) and not isinstance(axis, str):
         raise ValueError(
             f"{function} transforms along one dimension, got axis={axis}; use fft.fftn, or what "
             "goes with it, for several"
