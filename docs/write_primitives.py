@@ -63,7 +63,7 @@ def text() -> str:
         "|---" + "|:-:" * (len(columns) - 1) + "|",
     ]
     for name, primitive in sorted(primitives().items()):
-        if type(primitive) is Primitive or not type(primitive).__module__.startswith("dovetail."):
+        if isinstance(primitive, Primitive):
             continue  # a user's
         cells = [_link(f"`{name}`", type(primitive))]
         cells += [_rule(primitive, rule) for rule in (*RULES, *OPTIONAL_RULES)]
