@@ -95,6 +95,18 @@ def test_factories_that_fail(acme: str) -> None:
         dt.devices(acme)
 
 
+def test_what_has_failed_is_forgotten_when_it_goes() -> None:
+    def factory() -> Any:
+        raise OSError("no abacus is connected")
+
+    backend.register_backend_factory("acme_gone", factory, priority=5)
+    with pytest.raises(dt.errors.BackendUnavailableError):
+        dt.devices("acme_gone")
+    plugins().unregister("acme_gone")
+    assert dt.devices() == dt.devices("cpu")  # without a warning
+    assert not [failure for failure in plugins().failures if failure.name == "acme_gone"]
+
+
 def test_mistakes() -> None:
     with pytest.raises(NotImplementedError, match="load_plugin"):
         backend.register_backend_factory("acme", lambda: None, c_api=object())

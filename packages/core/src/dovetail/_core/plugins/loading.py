@@ -492,6 +492,10 @@ class PluginLoader:
                 for key, loaded in list(table.items()):
                     if loaded.origin == IN_PROCESS and loaded.hook_name == name:
                         del table[key]
+                        for failed in [
+                            f for f in self._failures if f[:2] == (loaded.name, IN_PROCESS)
+                        ]:
+                            del self._failures[failed]
                         self._forget(name)
                         self._forget_choices()
                         return
