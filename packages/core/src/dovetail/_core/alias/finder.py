@@ -46,7 +46,7 @@ def _own_file(name: str) -> Path | None:
     """The file of a module of `jax` that is not simply a module of dovetail."""
     below = _MODULES.joinpath(*name.split(".")[1:])
     for file in (below / "__init__.py", below.with_suffix(".py")):
-        if (below != _MODULES and file.is_file()) or file == _MODULES / "__init__.py":
+        if file.is_file():
             return file
     return None
 
@@ -124,7 +124,7 @@ class _OriginalLoader:
 
 
 class _OwnLoader(SourceFileLoader):
-    """executes a file below `_modules`; names that it lacks are those of dovetail's module."""
+    """Executes a file below `_modules`; names that it lacks are those of dovetail's module."""
 
     def exec_module(self, module: ModuleType) -> None:
         super().exec_module(module)
