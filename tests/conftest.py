@@ -6,9 +6,9 @@ The inner ring is marked `essential`. It is what `nox -s tests` runs, and a part
 - of a test with parameters, as many cases as it takes for each value of each parameter to occur,
   but no more than `MOST_CASES`, spread over all of them;
 - of laws, of tables and in the folders `THIN`, where much is asked of many functions in the same
-  way, every other test, and `FEWEST_CASES` of it;
+  way, one test of `THIN_TESTS`, and `FEWEST_CASES` of it;
 - the checks of every primitive but `OUTER_CHECKS`; `nox -s tests` asks them of one sample of each;
-- every public function's examples, but of `FEWER_EXAMPLES` one of four;
+- one of `EXAMPLES` examples in the documentation;
 - but not `OUTER`.
 """
 
@@ -31,27 +31,33 @@ from typing import Any
 
 import pytest
 
-MOST_CASES = 4
+MOST_CASES = 3
 FEWEST_CASES = 2
+THIN_TESTS = 3
+EXAMPLES = 3
 THIN = (
     "packages/testing/tests/",
+    "tests/api/",
     "tests/numpy/",
-    "tests/ops/linalg/",
-    "tests/ops/special/",
-    "tests/ops/windows/",
+    "tests/ops/",
+    "tests/scipy/",
 )
-SAMPLED = "test_rules_agree"
+SAMPLED = "tests/property/test_primitives.py::test_rules_agree"
 # What these find, most often another check of the same primitive finds, too.
 OUTER_CHECKS = ("jit_is_eager", "transformations_commute", "values_are_kept")
-ALL_CASES = "test_example"
-# These examples are many, and each compiles a large function, as its test in the outer ring does.
-FEWER_EXAMPLES = ("[scipy.", "[example_libraries.")
-# Half a minute or more for one test: guides install into environments of their own and run what
-# they tell, and the sweep traces every function with every dtype.
+EXAMPLE = "test_example"
+# Ten seconds or more for one test: guides install into environments of their own and run what they
+# tell, the sweep traces every function with every dtype.
 OUTER = (
-    "tests/runtime/processes/test_training_through_kills.py::test_five_kills",
-    "tests/packaging/test_guides.py::test_the_guide",
+    "packages/testing/tests/test_broken_backends.py::test_lost_bits_of_operands_are_found",
+    "tests/fuzz/test_fuzz.py::test_calls_find_nothing",
     "tests/numpy/dtypes/test_dtypes.py::test_dtypes",
+    "tests/packaging/test_guides.py::test_the_guide",
+    "tests/packaging/test_wheels.py::test_the_command_that_installs_the_wheels",
+    "tests/runtime/interrupts/test_processes.py::test_calls_interrupted_anywhere",
+    "tests/runtime/processes/test_training_through_kills.py::test_five_kills",
+    "tests/runtime/processes/test_training_through_kills.py::test_the_coordinator_is_killed",
+    "tests/soak/test_soak.py::test_patterns_leave_nothing_behind",
 )
 APART = ("aot", "coexistence")  # these have sessions of their own
 
@@ -91,6 +97,17 @@ def little_optimization(request: pytest.FixtureRequest) -> Iterator[None]:
 
         with dovetail.optimization_level("O0"):
             yield
+
+
+@pytest.fixture(autouse=True)
+def same_clients() -> Iterator[None]:
+    """Refuse a test, or an example, that drops the clients which later tests have arrays of."""
+    clients = sys.modules.get("dovetail._core.runtime.devices.clients")
+    before = {} if clients is None else dict(clients._clients)
+    yield
+    after = before if clients is None else clients._clients
+    lost = [name for name, client in before.items() if after.get(name) is not client]
+    assert not lost, f"clear_backends in a process of its own, please: the clients of {lost} went"
 
 
 _finished = itertools.count(1)
@@ -134,10 +151,9 @@ def _covering(cases: list[pytest.Item], most: int) -> list[pytest.Item]:
     return chosen or cases[:1]
 
 
-def _is_left_out(example: str) -> bool:
-    """Whether an example is one of three in four of `FEWER_EXAMPLES`."""
-    many = any(module in example for module in FEWER_EXAMPLES)
-    return many and zlib.crc32(example.encode()) % 4 != 0
+def _one_of(count: int, name: str) -> bool:
+    """Whether a name is one of so many, in an order that follows nothing."""
+    return zlib.crc32(name.encode()) % count == 0
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -147,22 +163,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         tests[item.nodeid.partition("[")[0]].append(item)
     for name, cases in tests.items():
-        function = name.rpartition("::")[2]
         if name in OUTER or any(cases[0].get_closest_marker(mark) for mark in APART):
             continue
         thin = name.startswith(THIN) or any(map(cases[0].get_closest_marker, ("laws", "tables")))
-        if function == ALL_CASES:
-            chosen = [item for item in cases if not _is_left_out(item.nodeid)]
-        elif function == SAMPLED:
+        if name.endswith(f"::{EXAMPLE}"):
+            chosen = [item for item in cases if _one_of(EXAMPLES, item.nodeid)]
+        elif name == SAMPLED:
             outer = {("check", repr(check)) for check in OUTER_CHECKS}
             chosen = [item for item in cases if not outer & _values(item)]
-        elif thin and zlib.crc32(name.encode()) % 2:
+        elif thin and not _one_of(THIN_TESTS, name):
             chosen = []
         else:
             chosen = _covering(cases, FEWEST_CASES if thin else MOST_CASES)
         for item in chosen:
             item.add_marker("essential")
-        for item in cases if function == SAMPLED else ():
+        for item in cases if name == SAMPLED else ():
             item.add_marker("whole")
 
 

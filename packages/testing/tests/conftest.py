@@ -14,3 +14,4 @@ _spec.loader.exec_module(_module)
 
 little_optimization = _module.little_optimization
 few_programs = _module.few_programs
+same_clients = _module.same_clients

@@ -7,7 +7,7 @@ Example:
     >>> def double(x: ArrayLike) -> Array: ...
 """
 
-from typing import TYPE_CHECKING as _TYPE_CHECKING
+import typing as _typing
 
 import numpy as _np
 
@@ -31,7 +31,7 @@ from dovetail._core.runtime.arrays.array import Array as Array
 from dovetail._core.runtime.devices.layout import Format as Format
 from dovetail._core.runtime.devices.sharding import Sharding as Sharding
 
-if not _TYPE_CHECKING:
+if not _typing.TYPE_CHECKING:
     # Of classes alone, for those who check types while a program runs.
     ArrayLike = Array | _np.ndarray | _np.bool_ | _np.number | bool | int | float | complex
 

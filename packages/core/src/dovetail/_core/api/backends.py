@@ -262,7 +262,6 @@ def register_backend_factory(
         >>> dt.devices("acme")[0].platform
         'cpu'
         >>> dt.extend.manager().unregister("acme")
-        >>> backend.clear_backends()
     """
     if c_api is not None:
         raise NotImplementedError(

@@ -18,6 +18,10 @@ SAMPLES: dict[str, list[Sample]] = {
         *across_dtypes(
             Sample((np.ones((2, 0)),), {"xla_metadata_kvs": (("a", "b"),)}, batched=()), ALL_DTYPES
         ),
+        *across_dtypes(
+            Sample((np.full((2, 3), 1 / 3),), {"xla_metadata_kvs": (("a", "b"),)}),
+            ("float32", "float64"),
+        ),
         Sample((numbers(2, 3),), {"xla_metadata_kvs": (("a", "1"), ("b", ""))}, linear=(0,)),
         key_samples(keys(3), xla_metadata_kvs=(("a", "b"),)),
     ],

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail import lax
+from dovetail import export, lax
 from dovetail._core.transform.derived import reference_of
 from dovetail.custom_batching import custom_vmap
 from dovetail.custom_derivatives import linear_call
@@ -396,6 +396,30 @@ def test_calls_of_every_kind(dovetail_backend: Backend, kind: Callable[[], Funct
         np.testing.assert_allclose(
             read(dt.jit(transformed)(x)), want, rtol=1e-5, atol=1e-6, err_msg=name
         )
+
+
+def test_exported_programs(dovetail_backend: Backend) -> None:
+    """An exported program for arguments of any size is called by others: the sizes are values."""
+
+    def mean_of_sines(x: Any) -> Any:
+        count = dt.numpy.asarray(x.shape[0], np.float32)
+        return lax.div(lax.reduce_sum(lax.sin(x), axes=(0,)), count)
+
+    (size,) = export.symbolic_shape("n")
+    platforms = (dovetail_backend.platform,)
+    exported = export.export(dt.jit(mean_of_sines), platforms=platforms)(
+        dt.ShapeDtypeStruct((size,), np.float32)
+    )
+    again = export.deserialize(exported.serialize(vjp_order=1))
+    for length in (1, 5):
+        x = np.linspace(-1, 1, length, dtype=np.float32)
+        for name, function, want in (
+            ("the call", again.call, np.sin(x).mean()),
+            ("its grad", dt.grad(again.call), np.cos(x) / length),
+        ):
+            np.testing.assert_allclose(
+                read(dt.jit(function)(x)), want, rtol=1e-5, atol=1e-6, err_msg=name
+            )
 
 
 def test_checks_are_values(dovetail_backend: Backend) -> None:

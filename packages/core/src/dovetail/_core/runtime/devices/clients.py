@@ -507,7 +507,8 @@ def live_buffers(platform: str | None = None) -> list[Any]:
     """The live buffers of a platform, or of all platforms that have a client."""
     if platform is not None:
         return _live(backend(platform))
-    return [buffer for client in list(_clients.values()) for buffer in _live(client)]
+    clients = {id(client): client for client in list(_clients.values())}  # one may serve two
+    return [buffer for client in clients.values() for buffer in _live(client)]
 
 
 def _live(client: Client) -> list[Any]:
