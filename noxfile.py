@@ -391,7 +391,7 @@ def soak(session: nox.Session) -> None:
 @nox.session(python=False)
 def weekly(session: nox.Session) -> None:
     """Run, one after another, the sessions that take hours and look for what is rare."""
-    for name in ("fuzz", "interrupts", "large", "soak", "differential"):
+    for name in ("tests-all", "fuzz", "interrupts", "large", "soak", "differential"):
         session.notify(name)
 
 

@@ -10,6 +10,11 @@ The inner ring is marked `essential`. It is what `nox -s tests` runs, and a part
 - the checks of every primitive but `OUTER_CHECKS`; `nox -s tests` asks them of one sample of each;
 - one of `EXAMPLES` examples in the documentation;
 - but not `OUTER`.
+
+Of the rest, what has many cases in laws, tables and the folders `THIN` is marked `exhaustive` but
+for `CASES_OF_A_CHANGE`: `.ci/run` leaves it out, `nox -s tests-all` and `nox -s weekly` do not.
+What `.ci/run` tests with a second jaxlib, too, is marked `newest`: the inner ring, primitives, and
+one test of `NEWEST_TESTS` that is no law and no table.
 """
 
 from __future__ import annotations
@@ -31,6 +36,8 @@ from typing import Any
 
 import pytest
 
+CASES_OF_A_CHANGE = 6
+NEWEST_TESTS = 3
 MOST_CASES = 3
 FEWEST_CASES = 2
 THIN_TESTS = 3
@@ -158,15 +165,19 @@ def _one_of(count: int, name: str) -> bool:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of the inner ring."""
+    """Mark the tests of the inner ring, and those that a change need not pass."""
     tests = defaultdict(list)
     for item in items:
         tests[item.nodeid.partition("[")[0]].append(item)
     for name, cases in tests.items():
-        if name in OUTER or any(cases[0].get_closest_marker(mark) for mark in APART):
+        if any(map(cases[0].get_closest_marker, APART)):
             continue
-        thin = name.startswith(THIN) or any(map(cases[0].get_closest_marker, ("laws", "tables")))
-        if name.endswith(f"::{EXAMPLE}"):
+        function = name.rpartition("::")[2]
+        asked_widely = any(map(cases[0].get_closest_marker, ("laws", "tables")))
+        thin = asked_widely or name.startswith(THIN)
+        if name in OUTER:
+            chosen = []
+        elif function == EXAMPLE:
             chosen = [item for item in cases if _one_of(EXAMPLES, item.nodeid)]
         elif name == SAMPLED:
             outer = {("check", repr(check)) for check in OUTER_CHECKS}
@@ -175,10 +186,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             chosen = []
         else:
             chosen = _covering(cases, FEWEST_CASES if thin else MOST_CASES)
-        for item in chosen:
-            item.add_marker("essential")
-        for item in cases if name == SAMPLED else ():
-            item.add_marker("whole")
+        taken = cases
+        if thin and name != SAMPLED and function != EXAMPLE:
+            few = {*map(id, chosen), *map(id, _covering(cases, CASES_OF_A_CHANGE))}
+            taken = [item for item in cases if id(item) in few]
+        newest = chosen
+        if name == SAMPLED or (not asked_widely and _one_of(NEWEST_TESTS, name)):
+            newest = taken
+        _mark(chosen, "essential")
+        _mark(newest, "newest")
+        _mark([item for item in cases if item not in taken], "exhaustive")
+        _mark(cases if name == SAMPLED else (), "whole")
+
+
+def _mark(items: Iterable[pytest.Item], name: str) -> None:
+    for item in items:
+        item.add_marker(name)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

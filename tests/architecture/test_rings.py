@@ -57,13 +57,8 @@ def test_no_more_cases_than_allowed_and_never_none(rule):
 def test_what_the_rule_names_is_there(rule, root):
     for folder in rule.THIN:
         assert (root / folder).is_dir()
-    for test in rule.OUTER:
+    for test in (*rule.OUTER, rule.SAMPLED):
         file, _, function = test.partition("::")
-        assert f"def {function}(" in (root / file).read_text(encoding="utf-8")
+        assert function in (root / file).read_text(encoding="utf-8")
     assert set(rule.OUTER_CHECKS) < CHECKS.keys()
-    for function in (rule.SAMPLED, rule.ALL_CASES):
-        assert any(
-            f"def {function}(" in path.read_text(encoding="utf-8")
-            for folder in ("tests", "packages/testing/src")
-            for path in (root / folder).rglob("test_*.py")
-        )
+    assert f"def {rule.EXAMPLE}(" in (root / "tests/documents/test_examples.py").read_text("utf-8")

@@ -373,8 +373,8 @@ def test_where_clients_come_from(monkeypatch, kind, kept):
 
 def test_platforms_are_told_while_clients_are_made(monkeypatch):
     """A thread once met a table that changed while it was read."""
-    monkeypatch.setattr(clients, "_origins", {})
-    monkeypatch.setattr(clients, "_clients", {})
+    for table in ("_origins", "_clients", "_failures"):
+        monkeypatch.setattr(clients, table, {})
     monkeypatch.setattr(clients, "manager", lambda: types.SimpleNamespace(make_client=make))
     stopped = threading.Event()
     errors = []
@@ -409,8 +409,8 @@ def test_platforms_are_told_while_clients_are_made(monkeypatch):
 def test_a_client_that_serves_two_platforms_keeps_the_first(monkeypatch):
     client = Plain()
     made = types.SimpleNamespace(make_client=lambda *arguments: client)
-    monkeypatch.setattr(clients, "_origins", {})
-    monkeypatch.setattr(clients, "_clients", {})
+    for table in ("_origins", "_clients", "_failures"):
+        monkeypatch.setattr(clients, table, {})
     monkeypatch.setattr(clients, "manager", lambda: made)
     for platform in ("acme", "board"):
         assert clients._client(platform) is client

@@ -423,6 +423,11 @@ def test_stages(device):
         dt.jit(jnp.sin).trace(1.0).lower(lowering_platforms=("cpu", "numpy"))
 
 
+def test_no_program_is_exported(device):
+    with pytest.raises(ValueError, match="cannot be exported for 'numpy', whose backend reads"):
+        dt.export.export(dt.jit(lambda x: x), platforms=("numpy",))(1.0)
+
+
 def test_compiler_options_reach_the_client(device):
     x = dt.device_put(1.0, device)
     with pytest.raises(ValueError, match="the numpy backend has no compiler option xla_speed"):

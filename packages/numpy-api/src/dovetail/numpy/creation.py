@@ -153,7 +153,7 @@ def array(
     if type(object) is list and dtype is None and plainly and not ndmin:
         value = _number_list(object)
         if value is not None:
-            return host_array(value)
+            return _known_or_traced(host_array(value))
     requested = None if dtype is None else dtypes.check_user_dtype(dtype, "array")
     result = _converted(object, requested)
     if copy and result is object and not isinstance(result, Tracer):
@@ -162,6 +162,8 @@ def array(
         from dovetail.numpy.shapes import reshape  # deferred: needed only with ndmin
 
         result = reshape(result, (1,) * (ndmin - result.ndim) + result.shape)
+    if result is not object:
+        result = _known_or_traced(result)
     return placed("array", on_device(result, device), out_sharding)
 
 
@@ -201,6 +203,13 @@ def asarray(
         (True, dtype('float32'))
     """
     return array(a, dtype, copy=bool(copy), order=order, device=device, out_sharding=out_sharding)
+
+
+def _known_or_traced(x: Any) -> Any:
+    """An array of known values, while a program is traced: as the policy wants it."""
+    if trace_state.trace is evaluation_trace or strictness().constants_are_known:
+        return x
+    return x if isinstance(x, Tracer) else lax.copy_p.bind(x)
 
 
 def duplicate(x: Any) -> Any:

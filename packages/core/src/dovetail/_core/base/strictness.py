@@ -32,6 +32,8 @@ class Strictness:
         fractions_matter: floats as the data of `fold_in`. Otherwise their fractions are dropped.
         axes_of_weights_differ: initializers for which one dimension of weights is that of inputs
             and of outputs. Otherwise it is counted as both.
+        constants_are_known: what `array` makes of values of the host is an array while a program is
+            traced, too, so that its values can be asked for. Otherwise it is traced.
         stricter_in_tests: what options turn on in tests that pytest runs.
     """
 
@@ -43,6 +45,7 @@ class Strictness:
     primitives_have_names_of_their_own: bool = True
     fractions_matter: bool = True
     axes_of_weights_differ: bool = True
+    constants_are_known: bool = True
     stricter_in_tests: bool = True
 
 
@@ -55,6 +58,7 @@ _AS_JAX: Final = Strictness(
     primitives_have_names_of_their_own=False,
     fractions_matter=False,
     axes_of_weights_differ=False,
+    constants_are_known=False,
     stricter_in_tests=False,
 )
 _current = Strictness()

@@ -400,6 +400,8 @@ def test_calls_of_every_kind(dovetail_backend: Backend, kind: Callable[[], Funct
 
 def test_exported_programs(dovetail_backend: Backend) -> None:
     """An exported program for arguments of any size is called by others: the sizes are values."""
+    if dt.extend.manager().reads_equations(dovetail_backend.platform):
+        pytest.skip("the backend reads equations, and an exported program is StableHLO")
 
     def mean_of_sines(x: Any) -> Any:
         count = dt.numpy.asarray(x.shape[0], np.float32)

@@ -454,8 +454,19 @@ def lower_for_export(
     checks: Sequence[DisabledSafetyCheck],
     place: Any,
 ) -> tuple[LoweredModule, list[Obstacle]]:
-    """A program in StableHLO that every platform runs, and what of it cannot be exported."""
+    """A program in StableHLO that every platform runs, and what of it cannot be exported.
+
+    Raises:
+        ValueError: the backend of a platform takes no StableHLO.
+    """
     from dovetail._core.lower.lowering import lower_jaxpr  # deferred: loads MLIR
+
+    for platform in filter(manager().reads_equations, platforms):
+        raise ValueError(
+            f"{staged.options.name} cannot be exported for {platform!r}, whose backend reads "
+            "equations: an exported program is StableHLO. Export it for a platform that takes "
+            'that, such as platforms=("cpu",)'
+        )
 
     closed = _with_plain_constants(staged.closed)
     failures: list[tuple[JaxprEqn, Exception]] = []

@@ -54,7 +54,8 @@ Device = Any
 Client = Any
 
 _clients: Final[dict[str, Client]] = {}
-_failures: Final[dict[str, BackendUnavailableError]] = {}
+# With the plug-in that failed: another may be registered under its name.
+_failures: Final[dict[str, tuple[BackendUnavailableError, object]]] = {}
 _default_device: Device | None = None
 _clear_functions: Final[list[Callable[[], object]]] = []
 
@@ -155,15 +156,15 @@ def _client(platform: str) -> Client:
     with plugin_lock:
         if platform in _clients:
             return _clients[platform]
-        failure = _failures.get(platform)
-        if failure is not None:
+        failure, failed = _failures.get(platform, (None, None))
+        if failure is not None and failed is manager().load(platform):
             raise BackendUnavailableError(*failure.args) from failure.__cause__
         process_ends.check()
         reserve_for_client(platform)
         try:
             client = manager().make_client(platform, _client_options(platform), group.current())
         except BackendUnavailableError as error:
-            _failures[platform] = error
+            _failures[platform] = error, manager().load(platform)
             raise
         if _release_host_memory not in gc.callbacks:
             gc.callbacks.append(_release_host_memory)
