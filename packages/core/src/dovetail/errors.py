@@ -249,8 +249,10 @@ class TracerBoolConversionError(ConcretizationTypeError):
             self,
             _about(
                 tracer,
-                "a tracer cannot decide Python control flow (if, while, and, or, not, assert): "
-                "whether it is true is not known while tracing",
+                # JAX's words, which people look for and libraries test.
+                "Attempted boolean conversion of traced array: it cannot decide Python control "
+                "flow (if, while, and, or, not, assert), since its value is not known while "
+                "tracing",
                 "Use dovetail.numpy.where(condition, a, b) to choose between values, lax.cond to "
                 "choose between computations, lax.while_loop to repeat, and & | ~ instead of "
                 "and, or, not. If the condition depends only on an option of the function, make "
