@@ -11,8 +11,9 @@ The inner ring is marked `essential`. It is what `nox -s tests` runs, and a part
 - one of `EXAMPLES` examples in the documentation;
 - but not `OUTER`.
 
-Of the rest, what has many cases in laws, tables and the folders `THIN` is marked `exhaustive` but
-for `CASES_OF_A_CHANGE`: `.ci/run` leaves it out, `nox -s tests-all` and `nox -s weekly` do not.
+Of laws, tables and the folders `THIN`, `.ci/run` takes `CASES_OF_A_CHANGE` of each test, spread in
+the same way: where a parameter has more values, some of them wait for `nox -s tests-all`, which
+`nox -s weekly` runs. What is left out is marked `exhaustive`.
 What `.ci/run` tests with a second jaxlib, too, is marked `newest`: the inner ring, primitives, and
 one test of `NEWEST_TESTS` that is no law and no table.
 """
@@ -187,7 +188,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         else:
             chosen = _covering(cases, FEWEST_CASES if thin else MOST_CASES)
         taken = cases
-        if thin and name != SAMPLED and function != EXAMPLE:
+        if thin and function != EXAMPLE:
             few = {*map(id, chosen), *map(id, _covering(cases, CASES_OF_A_CHANGE))}
             taken = [item for item in cases if id(item) in few]
         newest = chosen
