@@ -29,6 +29,7 @@ PHASES = ("start", "set-up", "trace", "compile", "first step", "step")
 def run(python: str, program: str, words: list[str], **environment: str) -> dict[str, Any]:
     """Run a program; the times and results that it printed."""
     started = {**os.environ, **environment, "PROGRAM_STARTED": repr(time.time())}
+    started.pop("PYTHONDONTWRITEBYTECODE", None)
     out = subprocess.run(
         [python, "-W", "ignore", *words, f"{program}.py"],
         cwd=PROGRAMS,
@@ -60,6 +61,8 @@ def table(rounds: int, pythons: dict[str, str], names: list[str]) -> list[str]:
     ]
     alias = ["-m", "dovetail.as_jax"]
     for name in names:
+        for python, words in ((pythons["jax"], []), (pythons["dovetail"], alias)):
+            run(python, name, words)  # now Python has compiled all modules, as an installer does
         runs: dict[str, list[dict[str, Any]]] = {"JAX": [], "dovetail": [], "again": []}
         for _ in range(rounds):
             runs["JAX"].append(run(pythons["jax"], name, []))
@@ -93,6 +96,13 @@ def main() -> None:
     parser.add_argument("--output", type=Path, help="the page whose table is written")
     parser.add_argument("names", nargs="*", help="programs; all by default")
     options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as bytecode:
+        os.environ["PYTHONPYCACHEPREFIX"] = bytecode
+        write(options)
+
+
+def write(options: argparse.Namespace) -> None:
+    """Measure, and write or print the table."""
     known = sorted(path.stem for path in PROGRAMS.glob("*.py") if path.stem != "phases")
     pythons = {"dovetail": options.dovetail, "jax": options.jax}
     text = "\n".join(table(options.rounds, pythons, options.names or known))
