@@ -13,8 +13,11 @@ import pytest
 
 import dovetail as dt
 import dovetail.numpy as jnp
-from dovetail import lax, nn
+import dovetail.scipy.sparse.linalg
+from dovetail import image, lax, nn, random, scipy
 from dovetail.dtypes import TypePromotionError
+from dovetail.experimental.ode import odeint
+from dovetail.scipy.spatial.transform import Rotation
 
 INTS = jnp.arange(1, 4)
 FLOATS = jnp.arange(1.0, 4.0)
@@ -73,6 +76,60 @@ def test_strict_promotion_refuses_other_dtypes(name: str) -> None:
                 call(INTS, FLOATS)
         dt.eval_shape(function, FLOATS, FLOATS)
         dt.eval_shape(function, INTS, INTS)
+
+
+#: Functions that compute in other dtypes than those of their arguments.
+OF_ONE_DTYPE: dict[str, Callable[[Any], Any]] = {
+    "wofz": scipy.special.wofz,
+    "csd": lambda x: scipy.signal.csd(x, x),
+    "welch": scipy.signal.welch,
+    "stft": lambda x: scipy.signal.stft(x, nperseg=4),
+    "istft": lambda x: scipy.signal.istft(scipy.signal.stft(x, nperseg=4)[2], nperseg=4),
+    "fftfreq": lambda x: jnp.fft.fftfreq(8, dtype=x.dtype),
+    "roots": lambda x: jnp.roots(x, strip_zeros=False),
+    "roots of a constant": lambda x: jnp.roots(x[:1], strip_zeros=False),
+    "dot_product_attention": lambda x: nn.dot_product_attention(
+        *3 * [jnp.broadcast_to(x, (1, 4, 2, 8))], is_causal=True
+    ),
+    "minimize": lambda x: scipy.optimize.minimize(lambda x: (x * x).sum(), x, method="bfgs"),
+    **{
+        name: lambda x, name=name: getattr(scipy.sparse.linalg, name)(lambda x: 2 * x, x)
+        for name in ("cg", "bicgstab", "gmres")
+    },
+    "Rotation.as_rotvec": lambda x: Rotation.from_quat(x[:4]).as_rotvec(),
+    "Rotation.mean": lambda x: Rotation.from_quat(x.reshape(2, 4)).mean().as_quat(),
+    "Rotation.apply": lambda x: Rotation.from_quat(x[:4]).apply(x[:3]),
+    "resize": lambda x: image.resize(x, (16,), "linear"),
+    "map_coordinates": lambda x: scipy.ndimage.map_coordinates(x, [x], 1),
+    "vq": lambda x: scipy.cluster.vq.vq(x[:, None], x[:, None]),
+    "odeint": lambda x: odeint(lambda y, t: -y, x[:2], x),
+    **{
+        f"random.{name}": lambda x, name=name, of=of: getattr(random, name)(random.key(0), *of(x))
+        for name, of in {
+            "normal": lambda x: (x.shape, x.dtype),
+            "gamma": lambda x: (x,),
+            "beta": lambda x: (x, x),
+            "poisson": lambda x: (x,),
+            "binomial": lambda x: (x, x),
+            "multinomial": lambda x: (x[0], x),
+            "dirichlet": lambda x: (x,),
+            "categorical": lambda x: (x,),
+            "truncated_normal": lambda x: (-x, x),
+            "multivariate_normal": lambda x: (x, jnp.diag(x)),
+            "orthogonal": lambda x: (3, (), x.dtype),
+        }.items()
+    },
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("name", OF_ONE_DTYPE)
+def test_strict_promotion_is_no_matter_inside(name: str, dtype: str) -> None:
+    """What the user gave has one dtype; which others a function takes for its work is its own."""
+    x = jnp.linspace(0.1, 0.9, 8, dtype=dtype)
+    want = dt.eval_shape(OF_ONE_DTYPE[name], x)
+    with dt.numpy_dtype_promotion("strict"):
+        assert dt.eval_shape(OF_ONE_DTYPE[name], x) == want
 
 
 @pytest.mark.parametrize("name", RANKS)

@@ -274,7 +274,7 @@ def _attention(
     keys, shared = key.shape[1:3]
     groups = heads // shared
     dtype = query.dtype
-    wide = jnp.promote_types(dtype, "float32")
+    wide = dtypes.common_dtype(dtype, np.dtype("float32"))
     grouped = query.reshape(batch, queries, shared, groups, size)
     scores = lax.dot_general(
         grouped, key, (((4,), (3,)), ((0, 2), (0, 2))), preferred_element_type=wide

@@ -514,7 +514,7 @@ def _all_roots(x: Any) -> Any:
     dtype = aval_of(x).dtype
     count = _size(x) - 1
     if count < 1:
-        return value(lax.full((0,), 0, dtypes.promote_types(dtype, np.dtype("complex64"))))
+        return value(lax.full((0,), 0, dtypes.common_dtype(dtype, np.dtype("complex64"))))
     zero, one = literal(0, dtype), literal(1, dtype)
     default = dtypes.default_dtype("i")
     in_front = lax.cumprod(convert(lax.eq(x, zero), default))

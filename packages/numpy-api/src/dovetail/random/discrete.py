@@ -105,7 +105,7 @@ def _counted(key: Any, first: Any, ratio: Callable[[Any], Any], needed: Any, sha
     def some(state: tuple[Any, ...]) -> tuple[Any, ...]:
         step, chance, total, count = state
         for _ in range(_TERMS):
-            count = count + (uniform >= total)
+            count = count + (uniform >= total).astype(count.dtype)
             step = step + 1
             chance = chance * ratio(step)
             total = total + chance

@@ -102,7 +102,7 @@ class Space:
         """The space of a tree of arrays of inexact dtypes."""
         leaves, structure = pytree.flatten(tree)
         avals = [aval_of(x) for x in leaves]
-        work = np.dtype(dtypes.result_type(np.float32, *(a.dtype for a in avals)))
+        work = dtypes.common_dtype(np.dtype(np.float32), *(a.dtype for a in avals))
         return Space(
             structure, tuple([a.shape for a in avals]), tuple([a.dtype for a in avals]), work
         )
@@ -458,7 +458,7 @@ def odeint(
         pytree.unflatten(arguments, [convert_element_type(x, aval_of(x).dtype) for x in leaves])
     )
     space = Space.of(start)
-    work = np.dtype(dtypes.result_type(np.float32, aval.dtype))
+    work = dtypes.common_dtype(np.dtype(np.float32), aval.dtype)
     time = full((), 0, aval.dtype)
     _check_slope(eval_shape(func, start, time, *rest), space)
     if not aval.shape[0]:

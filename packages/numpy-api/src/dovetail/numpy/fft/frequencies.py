@@ -101,7 +101,7 @@ def _frequencies(function: str, n: Any, d: Any, dtype: Any, device: Any, half: b
 
 @compiled_with("n", "dtype", "half")
 def _frequency_array(n: int, d: Any, dtype: Any, half: bool) -> Any:
-    wide = dtypes.promote_types(dtype, dtypes.default_dtype("f"))
+    wide = dtypes.common_dtype(dtype, dtypes.default_dtype("f"))
     numbers = iota_like(position_dtype(n), (n // 2 + 1 if half else n,), 0)
     if not half:
         middle = literal((n - 1) // 2, numbers.dtype)

@@ -48,7 +48,9 @@ class Inverse(NamedTuple):
         middle = rho * (1 + rho * product(y, image))
         new = matrix - rho * (cross + cross.T) + middle * jnp.outer(s, s)
         fine &= jnp.isfinite(new).all()
-        return Inverse(jnp.where(fine, new, self.matrix), self.steps + fine)
+        return Inverse(
+            jnp.where(fine, new, self.matrix), self.steps + fine.astype(self.steps.dtype)
+        )
 
 
 class Memory(NamedTuple):

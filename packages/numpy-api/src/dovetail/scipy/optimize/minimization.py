@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
+
 import dovetail as dt
 from dovetail import lax
 from dovetail import numpy as jnp
@@ -161,7 +163,7 @@ def minimize(
     if len(aval_of(x).shape) != 1:
         raise ValueError(f"minimize: x0 must have one dimension, got the shape {aval_of(x).shape}")
     kept = aval_of(x).dtype
-    start = value(convert(x, dtypes.promote_types(kept, "float32"), False))
+    start = value(convert(x, dtypes.common_dtype(kept, np.dtype("float32")), False))
     settings = _settings(name, tol, options, aval_of(x).shape[0])
 
     def called(x: Any) -> Any:

@@ -446,7 +446,8 @@ def _stft(x: Any, rate: Any, points: Any, axis: Any, plan: Any) -> Any:
     real = real_dtype(x.dtype)
     one_sided = plan.one_sided and dtypes.kind_of(x.dtype) != "c"
     points = jnp.asarray(points).astype(real)
-    z = _transforms(x, points, plan) / abs(points.sum())
+    z = _transforms(x, points, plan)
+    z = z / abs(points.sum()).astype(z.dtype)
     z = jnp.moveaxis(jnp.moveaxis(z, -2, 0), -1, axis + 1)
     z = jnp.moveaxis(z, 0, -1)
     first = 0 if plan.boundary is not None else plan.size / 2
@@ -474,14 +475,15 @@ def _cross(
         power = jnp.square(spectra[0].real) + jnp.square(spectra[0].imag)
     else:
         power = spectra[0].conj() * spectra[1]
-    power = _averaged(power, average) * scale
+    power = _averaged(power, average)
+    power = power * scale.astype(power.dtype)
     if one_sided:
         # All frequencies but 0 and the greatest one of an even number stand for two.
         twice = np.full(power.shape[-1], 2.0)
         twice[0] = 1
         if plan.points % 2 == 0:
             twice[-1] = 1
-        power = power * jnp.asarray(twice, real)
+        power = power * jnp.asarray(twice, power.dtype)
     return _frequencies(plan, rate, one_sided, real), jnp.moveaxis(power, -1, axis)
 
 

@@ -325,7 +325,7 @@ def wofz(z: ArrayLike) -> Array:
         0.42758+0.00000j
     """
     z = inexact("wofz", z, "z")
-    dtype = dtypes.result_type(z.dtype, np.complex64)
+    dtype = dtypes.common_dtype(z.dtype, np.dtype(np.complex64))
     return _wofz(lax.convert_element_type(value(z), dtype))
 
 

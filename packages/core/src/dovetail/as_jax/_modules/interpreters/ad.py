@@ -16,4 +16,5 @@ from dovetail._core.basis.structural import instantiate_zeros as instantiate_zer
 from dovetail._core.trace.zeros import Zero as Zero
 from dovetail._core.transform.jvp import JVPTrace as JVPTrace
 from dovetail._core.transform.jvp import JVPTracer as JVPTracer
+from dovetail.errors import UnexpectedTracerError as CustomVJPException
 from dovetail.extend.core.primitives import add_jaxvals_p as add_jaxvals_p

@@ -40,7 +40,9 @@ def _least_squares(triangle: Any, right: Any) -> Any:
     """The solution of a triangular system, 0 for columns that depend on others."""
     diagonal = jnp.abs(jnp.diagonal(triangle))
     alive = diagonal > jnp.finfo(diagonal.dtype).eps * jnp.max(diagonal)
-    matrix = jnp.where(alive[:, None] & alive[None, :], triangle, jnp.diag(~alive))
+    matrix = jnp.where(
+        alive[:, None] & alive[None, :], triangle, jnp.diag((~alive).astype(triangle.dtype))
+    )
     right = jnp.where(alive, right, 0)
     return lax.linalg.triangular_solve(matrix, right[:, None], left_side=True)[:, 0]
 

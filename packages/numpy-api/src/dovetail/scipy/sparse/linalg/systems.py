@@ -157,12 +157,12 @@ def solution(
     kept = [aval_of(leaf).dtype for leaf in leaves]
     for _ in range(2):  # A complex matrix makes the second product complex, too.
         image = _image(caller, "A", product, right)
-        kept = [dtypes.promote_types(*pair) for pair in zip(kept, image, strict=True)]
+        kept = [dtypes.common_dtype(*pair) for pair in zip(kept, image, strict=True)]
         if any(dtypes.kind_of(dtype) == "c" for dtype in kept):
-            kept = [dtypes.promote_types(dtype, "complex64") for dtype in kept]
+            kept = [dtypes.common_dtype(dtype, np.dtype("complex64")) for dtype in kept]
         leaves = [convert(leaf, dtype, False) for leaf, dtype in zip(leaves, kept, strict=True)]
         right = tree_unflatten(tree, [value(leaf) for leaf in leaves])
-    work = dtypes.result_type("float32", *kept)
+    work = dtypes.common_dtype(np.dtype("float32"), *kept)
     space = Space(tree, tuple([aval_of(leaf).shape for leaf in leaves]), tuple(kept), work)
     start = _first_guess(caller, x0, space)
     if not space.size:

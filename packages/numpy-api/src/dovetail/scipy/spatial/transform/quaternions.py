@@ -9,8 +9,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from dovetail import lax
 from dovetail import numpy as jnp
+from dovetail.extend import dtypes
 from dovetail.numpy.compiled import compiled, compiled_with
 
 
@@ -23,7 +26,7 @@ def _length(x: Any) -> Any:
 
 def _small(x: Any) -> Any:
     """Where a series of a few terms is exact."""
-    return jnp.abs(x) < jnp.finfo(x.dtype).eps ** 0.25
+    return jnp.abs(x) < float(jnp.finfo(x.dtype).eps) ** 0.25
 
 
 @compiled
@@ -215,5 +218,5 @@ def mean(quat: Any, weights: Any) -> Any:
     """The rotation nearest to many: F. L. Markley et al., J. Guid. Control Dyn. 30 (2007), 1193."""
     weighted = weights[:, None] * quat
     matrix = jnp.matmul(quat.T, weighted, precision=lax.Precision.HIGHEST)
-    wide = matrix.astype(jnp.promote_types(matrix.dtype, "float32"))
+    wide = matrix.astype(dtypes.common_dtype(matrix.dtype, np.dtype("float32")))
     return jnp.linalg.eigh(wide)[1][:, -1].astype(quat.dtype)
