@@ -101,6 +101,8 @@ def run(library: Library, python: str, place: Path, options: argparse.Namespace)
     if options.python is None:
         words += ["-p", "dovetail.as_jax"]
         words += ["--expected", str(HERE / "expected" / f"{library.name}.txt")]
+    if library.source == "wheel":  # else pytest finds the settings of this repository above it
+        words += ["-c", os.devnull, "--rootdir", str(place)]
     paths = library.essential if options.essential else library.paths
     path = os.pathsep.join([str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = {**os.environ, "PYTHONPATH": path, **library.environment}
