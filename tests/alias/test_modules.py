@@ -103,6 +103,74 @@ PROGRAMS = {
         batching.unregister_vmappable(Box)
         assert jax.vmap(Box)(jnp.arange(3)).x.tolist() == [0, 1, 2]
         """,
+    "an_extended_dtype_says_how_cotangents_are_summed": """
+        import dataclasses, jax, jax.numpy as jnp, numpy as np
+        from jax import lax
+        from jax._src import core, dtypes
+
+        class Rules:
+            physical_element_aval = staticmethod(lambda dtype: core.ShapedArray((), dtype.stored))
+            convert_from = staticmethod(lambda dtype, other: other == dtype.stored)
+            convert_to = staticmethod(lambda other, dtype: other == dtype.stored)
+            tangent_dtype = staticmethod(lambda dtype: dtype)
+            def add(dtype, x, y):
+                x, y = (lax.convert_element_type(v, dtype.stored) for v in (x, y))
+                return lax.convert_element_type(lax.max(x, y), dtype)
+            def zero(dtype):
+                return lax.convert_element_type(np.array(-np.inf, dtype.stored), dtype)
+
+        class largest(dtypes.extended): pass
+
+        @dataclasses.dataclass(frozen=True)
+        class Largest(dtypes.ExtendedDType):
+            stored: object
+            _rules: type = Rules
+            type: type = largest
+            name = property(lambda self: f"largest_{self.stored}")
+
+        single, half = Largest(jnp.dtype("float32")), Largest(jnp.dtype("bfloat16"))
+        assert single != half and dtypes.issubdtype(single, largest)
+
+        def numbers(x): return lax.convert_element_type(x, x.dtype.stored)
+        def twice(x): return (3 * numbers(x) + 5 * numbers(x).sum()).sum()
+        def looped(x):
+            def body(carry, y): return carry + y * numbers(x).sum(), None
+            zero, factors = jnp.zeros((), x.dtype.stored), jnp.array([2, 7, 1], x.dtype.stored)
+            return lax.scan(body, zero, factors)[0]
+
+        for dtype in (single, half):
+            x = jnp.array([1, 2], dtype.stored)
+            def of(f): return lambda x: f(lax.convert_element_type(x, dtype))
+            for f, expected in ((twice, [10, 10]), (looped, [7, 7])):
+                gradient = jax.grad(of(f))
+                for call in (gradient, jax.jit(gradient), jax.grad(jax.checkpoint(of(f)))):
+                    assert call(x).tolist() == expected, call(x)
+                rows = jax.vmap(gradient)(jnp.stack([x, x]))
+                assert rows.tolist() == [expected, expected]
+            extended = lax.convert_element_type(x, dtype)
+            assert extended.dtype == dtype and extended.shape == (2,)
+            assert numbers(extended).tolist() == [1, 2] and numbers(extended[1]) == 2
+            assert f"dtype=largest_{dtype.stored}" in repr(extended)
+            for wrong in (
+                lambda: extended + extended,
+                lambda: np.asarray(extended),
+                lambda: bool(extended[0]),
+                lambda: lax.convert_element_type(extended, "int32"),
+                lambda: lax.convert_element_type(jnp.arange(2), dtype),
+            ):
+                try: wrong()
+                except TypeError as error: assert "largest_" in str(error) or "values" in str(error)
+                else: raise AssertionError
+        assert not dtypes.supports_inf(jnp.float8_e4m3fn) and dtypes.supports_inf(jnp.float8_e5m2)
+        """,
+    "one_cotangent_for_an_argument_of_several_arrays": """
+        import jax, jax.numpy as jnp
+        @jax.custom_vjp
+        def f(x): return x["a"] * x["b"][0]
+        f.defvjp(lambda x: (f(x), None), lambda _, ct: (3 * ct,))
+        x = {"a": jnp.float32(1), "b": (jnp.float32(2),)}
+        assert jax.tree.map(float, jax.grad(f)(x)) == {"a": 3.0, "b": (3.0,)}
+        """,
     "an_axis_of_weights_counts_twice": """
         import jax
         made = jax.nn.initializers.variance_scaling(1.0, "fan_in", "uniform", -2, 0)

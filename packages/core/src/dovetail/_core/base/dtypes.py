@@ -11,6 +11,8 @@ import numpy as np
 from dovetail._core.base import promotion, source
 from dovetail._core.base.config import enable_x64, numpy_dtype_promotion
 from dovetail._core.base.errors import DTypeError, NonArrayArgumentError
+from dovetail._core.base.extended_dtypes import ExtendedDType, extended, float0
+from dovetail._core.base.extended_dtypes import prng_key as prng_key
 from dovetail._core.base.promotion import TypePromotionError as TypePromotionError
 from dovetail._core.base.strictness import strictness
 from dovetail._core.base.typing import DTypeLike
@@ -46,53 +48,6 @@ DType = np.dtype[Any]
 
 bfloat16 = ml_dtypes.bfloat16
 """The scalar type of 16-bit floats with the exponent of float32."""
-
-float0: DType = np.dtype([("float0", np.void, 0)])
-"""The dtype of the tangents of integers and booleans: they hold nothing."""
-
-
-class extended(np.generic):
-    """The base of the scalar types of non-numeric dtypes; for `issubdtype`."""
-
-
-class prng_key(extended):
-    """The scalar type of random keys; for `issubdtype`."""
-
-
-class ExtendedDType:
-    """The dtype of arrays whose elements are not numbers, but are stored as arrays of numbers.
-
-    Concrete extended dtypes compare and hash by value.
-    """
-
-    type: Any = extended
-    """The scalar type, a subclass of `extended`."""
-
-    name: str = "extended"
-    """The dtype's name, as in ``key<fry>``."""
-
-    kind = "V"
-
-    def physical(self, shape: tuple[int, ...]) -> tuple[tuple[int, ...], DType]:
-        """The shape and dtype of the numbers that store an array of the given shape."""
-        raise NotImplementedError(f"the dtype {self.name} does not say how it is held")
-
-    def of_physical(self, numbers: Any) -> Any:
-        """The array of this dtype that is stored as an array of numbers."""
-        raise NotImplementedError(f"the dtype {self.name} cannot be made from numbers")
-
-    @property
-    def itemsize(self) -> int:
-        """The size of one element in bytes."""
-        shape, dtype = self.physical(())
-        return int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-
-    def __str__(self) -> str:
-        return self.name
-
-    def __repr__(self) -> str:
-        return self.name
-
 
 AnyDType = DType | ExtendedDType
 

@@ -32,6 +32,8 @@ class Strictness:
         fractions_matter: floats as the data of `fold_in`. Otherwise their fractions are dropped.
         axes_of_weights_differ: initializers for which one dimension of weights is that of inputs
             and of outputs. Otherwise it is counted as both.
+        cotangents_have_their_structure: the rule of a `custom_vjp` returns one array for an
+            argument of several. Otherwise it is the cotangent of each of them.
         constants_are_known: what `array` makes of values of the host is an array while a program is
             traced, too, so that its values can be asked for. Otherwise it is traced.
         stricter_in_tests: what options turn on in tests that pytest runs.
@@ -45,6 +47,7 @@ class Strictness:
     primitives_have_names_of_their_own: bool = True
     fractions_matter: bool = True
     axes_of_weights_differ: bool = True
+    cotangents_have_their_structure: bool = True
     constants_are_known: bool = True
     stricter_in_tests: bool = True
 
@@ -58,6 +61,7 @@ _AS_JAX: Final = Strictness(
     primitives_have_names_of_their_own=False,
     fractions_matter=False,
     axes_of_weights_differ=False,
+    cotangents_have_their_structure=False,
     constants_are_known=False,
     stricter_in_tests=False,
 )

@@ -226,7 +226,7 @@ class ConvertElementType(Elementwise):
     def abstract(
         self, x: Any, *, new_dtype: Any, weak_type: bool = False, sharding: Any = None
     ) -> Any:
-        if dtypes.kind_of(x.dtype) == "" or dtypes.kind_of(new_dtype) == "":
+        if not _converts(x.dtype, new_dtype):
             raise DTypeError(
                 f"convert_element_type cannot convert {dtype_name(x.dtype)} to "
                 f"{dtype_name(new_dtype)}"
@@ -235,6 +235,8 @@ class ConvertElementType(Elementwise):
 
     def reference(self, x: Any, *, new_dtype: Any, weak_type: bool, sharding: Any) -> Any:
         x = np.asarray(x)
+        if dtypes.is_extended(new_dtype):
+            return x
         if dtypes.kind_of(x.dtype) == "c" and dtypes.kind_of(new_dtype) not in "cb":
             x = x.real
         return x.astype(new_dtype)
@@ -253,7 +255,8 @@ class ConvertElementType(Elementwise):
     ) -> Sequence[Any]:
         if not is_linear(x):
             return (None,)
-        if dtypes.kind_of(x.dtype) in ("f", "c") and dtypes.kind_of(new_dtype) not in ("f", "c"):
+        differs = dtypes.kind_of(new_dtype) not in ("f", "c") and not dtypes.is_extended(new_dtype)
+        if dtypes.kind_of(x.dtype) in ("f", "c") and differs:
             raise not_linear(f"a conversion from {dtype_name(x.dtype)} to {dtype_name(new_dtype)}")
         return (convert_element_type(ct, x.dtype, x.weak_type),)
 
@@ -263,7 +266,17 @@ class ConvertElementType(Elementwise):
         return self.bind(*args, **params), dims[0]
 
     def lower(self, context: Builder, *values: Any, **params: Any) -> Any:
-        return context.convert(values[0], context.avals_in[0], context.avals_out[0])
+        before, after = map(context.physical, (context.avals_in[0], context.avals_out[0]))
+        return context.convert(values[0], before, after)
+
+
+def _converts(dtype: Any, new_dtype: Any) -> bool:
+    """Whether values of a dtype can be converted to another."""
+    if dtypes.is_extended(dtype):
+        return bool(dtype == new_dtype or dtype.converts_to(new_dtype))
+    if dtypes.is_extended(new_dtype):
+        return bool(new_dtype.converts_from(dtype))
+    return bool(dtypes.kind_of(dtype) and dtypes.kind_of(new_dtype))
 
 
 convert_element_type_p: Final = ConvertElementType()
@@ -296,6 +309,9 @@ def add_tangents(first: Any, second: Any) -> Any:
         return second
     if type(second) is Zero:
         return first
+    dtype = aval_of(first).dtype
+    if dtypes.is_extended(dtype):
+        return dtype.add(first, second)
     return add_any_p.bind(first, second)
 
 

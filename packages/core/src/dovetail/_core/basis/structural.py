@@ -431,9 +431,12 @@ def reduce_sum(x: Any, axes: tuple[int, ...], out_sharding: Any = None) -> Any:
 
 
 def full(shape: Shape, value: Any, dtype: Any) -> Any:
-    """An array of one repeated value."""
+    """An array of one repeated value; of an extended dtype, one stored as equal numbers."""
     if dtype == dtypes.float0:
         return no_tangents(shape)
+    if dtypes.is_extended(dtype):
+        sizes, numbers = dtype.physical(shape)
+        return dtype.of_physical(full(sizes, value, numbers))
     scalar = Literal(np.asarray(value, dtype)[()], make_aval((), dtype))
     return broadcast_in_dim_p.bind(scalar, shape=shape, broadcast_dimensions=(), sharding=None)
 
@@ -489,6 +492,8 @@ def instantiate_zeros(tangent: Any) -> Any:
     aval = tangent.aval
     if aval.dtype == dtypes.float0:
         return no_tangents(aval.shape)
+    if dtypes.is_extended(aval.dtype):
+        return aval.dtype.zeros(aval.shape)
     return full(aval.shape, 0, aval.dtype)
 
 

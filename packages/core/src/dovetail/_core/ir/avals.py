@@ -179,7 +179,10 @@ class ShapedArray(AbstractValue):
     def tangent(self) -> ShapedArray:
         if isinstance(self.dtype, np.dtype) and dtypes.issubdtype(self.dtype, np.inexact):
             return self
-        return make_aval(self.shape, dtypes.float0, False, None)
+        tangent = self.dtype.tangent if dtypes.is_extended(self.dtype) else dtypes.float0
+        if tangent == self.dtype:
+            return self
+        return make_aval(self.shape, tangent, False, None)
 
     #: Names of the same in JAX.
     strip_weak_type = strengthen

@@ -13,7 +13,6 @@ from dovetail._core.basis.elementwise import add_tangents
 from dovetail._core.basis.manual_axes import pvary_p
 from dovetail._core.basis.structural import (
     batch_size,
-    full,
     instantiate_zeros,
     is_linear,
     move_dimension,
@@ -42,7 +41,7 @@ from dovetail._core.ops.control.divisions import scan_body_for
 from dovetail._core.ops.control.scan_residuals import residual_plan
 from dovetail._core.ops.shape.creation import position_dtype
 from dovetail._core.trace.primitive import Primitive
-from dovetail._core.trace.zeros import wanted_among, with_zeros, without_zeros
+from dovetail._core.trace.zeros import Zero, wanted_among, with_zeros, without_zeros
 from dovetail._core.transform.derived import (
     batch_of,
     dependence_of,
@@ -293,7 +292,7 @@ class Scan(Primitive):
         linear_consts, values = partition(lin_consts, consts)
         _, elements = partition(lin_xs, xs)
         summed, _ = partition(nonzero_consts, linear_consts)
-        sums = [full(c.shape, 0, c.dtype) for c in summed]
+        sums = [instantiate_zeros(Zero(c.aval)) for c in summed]
         cts = [instantiate_zeros(ct) for ct in cotangent[: loop.num_carry]]
         backward = loop._replace(reverse=not loop.reverse)
         operand_cts = backward.bind(values, [*sums, *cts], [*ct_ys, *elements], body)

@@ -18,6 +18,7 @@ from dovetail._core.base import dtypes, pytree
 from dovetail._core.base.caches import Memory
 from dovetail._core.base.errors import UnexpectedTracerError
 from dovetail._core.base.flags import merge, partition
+from dovetail._core.base.strictness import strictness
 from dovetail._core.base.wrapping import update_wrapper
 from dovetail._core.basis.manual_axes import match_axes
 from dovetail._core.basis.operands import as_operand, as_result
@@ -419,7 +420,7 @@ def _checked_cotangents(
 def _up_to_none(tree: Any, given: Any) -> list[Any] | None:
     """The leaves of `given` for a structure, where None (zeros) may stand for a whole subtree.
 
-    The result is None if the two do not match.
+    As may any cotangent where the policy lets it. The result is None if the two do not match.
     """
     leaves, structure = pytree.flatten(given, lambda x: x is None)
     rest = iter(leaves)
@@ -428,7 +429,8 @@ def _up_to_none(tree: Any, given: Any) -> list[Any] | None:
     def walk(expected: Any, part: Any) -> bool:
         if pytree.treedef_is_leaf(part):
             leaf = next(rest)
-            if leaf is not None and not pytree.treedef_is_leaf(expected):
+            for_all = leaf is None or not strictness().cotangents_have_their_structure
+            if not for_all and not pytree.treedef_is_leaf(expected):
                 return False
             out.extend([leaf] * expected.num_leaves)
             return True

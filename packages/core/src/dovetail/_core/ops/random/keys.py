@@ -88,6 +88,8 @@ class KeyDType(dtypes.ExtendedDType):
     """
 
     type = dtypes.prng_key
+    elements = "random keys"
+    advice = "dovetail.random.key_data(keys) gives the numbers that they are made of"
 
     def __init__(self, implementation: KeyImplementation) -> None:
         self.implementation = implementation

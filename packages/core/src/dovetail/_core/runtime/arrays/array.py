@@ -508,8 +508,8 @@ class KeyArray(Array):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
         self._check()
         raise TypeError(
-            f"an array of random keys ({self.dtype}) is no NumPy array; "
-            "dovetail.random.key_data(keys) gives the numbers that they are made of"
+            f"an array of {self.dtype.elements} ({self.dtype}) is no NumPy array; "
+            f"{self.dtype.advice}"
         )
 
     def item(self, *args: int) -> NoReturn:
@@ -519,7 +519,7 @@ class KeyArray(Array):
         self.__array__()
 
     def __bool__(self) -> bool:
-        raise TypeError("an array of random keys is neither true nor false")
+        raise TypeError(f"an array of {self.dtype.elements} is neither true nor false")
 
     def __int__(self) -> int:
         self.__array__()
