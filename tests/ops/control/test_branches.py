@@ -68,6 +68,23 @@ def test_trees_captured_values_and_keys() -> None:
             assert data.tolist() == random.key_data(expected["k"]).tolist()
 
 
+def test_keys_among_the_residuals_of_a_branch() -> None:
+    """The other branch returns something in their place."""
+
+    def noise(x: Any, key: Any) -> Any:
+        return jnp.sin(jnp.sin(x)) * random.normal(key, ())
+
+    def function(x: Any, key: Any) -> Any:
+        branches = (lambda x: dt.checkpoint(noise)(x, random.split(key)[0]), lambda x: 2 * x)
+        return lax.cond(x > 0, *branches, x)
+
+    key = random.key(0)
+    for x in (-1.0, 1.0):
+        want = dt.grad(noise)(x, random.split(key)[0]) if x > 0 else 2.0
+        for gradient in (dt.grad(function), dt.jit(dt.grad(function))):
+            np.testing.assert_allclose(gradient(x, key), want, rtol=1e-6)
+
+
 def test_python_numbers_take_the_dtype_of_other_branches() -> None:
     half = np.float16(2)
     cases: list[tuple[list[Any], str, bool]] = [

@@ -95,6 +95,22 @@ def test_shardings_follow_the_arguments() -> None:
     assert [row.sharding.spec for row in x] == [P("y")] * 8
 
 
+@pytest.mark.parametrize("kind", [dt.sharding.AxisType.Auto, dt.sharding.AxisType.Explicit])
+@pytest.mark.parametrize("spec", [P(), P(None), P(None, None), P("x"), P("x", None), P(None, "x")])
+def test_results_are_described_as_arguments_are(spec: P, kind: Any) -> None:
+    """`P("x", None)` stays as it was written, so that a loop finds its program again."""
+    mesh = Mesh(np.array(DEVICES), ("x",), axis_types=(kind,))
+    given = NamedSharding(mesh, spec)
+    x = dt.device_put(VALUE, given)
+    step = dt.jit(lambda x: 2 * x)
+    for y in (step(x), step(step(x)), x + 1, dt.jit(lambda x: x)(x)):
+        assert y.sharding is given
+    assert step._cache_size() == 1
+    # Of fewer dimensions than the specification says.
+    shorter = {P("x", None): P("x"), P(None, "x"): P(), P(None, None): P()}.get(spec, spec)
+    assert step(x).sum(-1).sharding.spec == shorter
+
+
 def test_calls_are_fast_paths_for_every_kind_of_argument() -> None:
     f = dt.jit(lambda x, y: x + y)
     for place in (ROWS, BOTH):

@@ -25,6 +25,7 @@ from dovetail.extend.arguments import (
     weak_of,
 )
 from dovetail.extend.avals import Tracer, aval_of
+from dovetail.extend.strictness import strictness
 from dovetail.extend.unchecked import broadcast_in_dim, slice_dimension
 from dovetail.lax import concatenate_p, reshape_p, rev_p, squeeze_p, transpose_p
 from dovetail.numpy.compiled import compiled_with
@@ -188,12 +189,17 @@ def reshape(
     x = operand(a, "reshape")
     x_shape = aval_of(x).shape
     sizes = complete_shape("reshape", shape, math.prod(x_shape), x_shape)
+    stays = isinstance(a, np.ndarray) and not strictness().results_are_arrays
     if order in ("C", "A"):
+        if stays:
+            return np.reshape(a, sizes)  # type: ignore[return-value]  # as in JAX
         if out_sharding is not None:
             return lax.reshape(x, sizes, out_sharding=out_sharding)
         return reshaped(x, sizes)
     if order != "F":
         raise ValueError(f"reshape: order must be 'C' or 'F', got {order!r}")
+    if stays:
+        return np.reshape(a, sizes, "F")  # type: ignore[return-value]  # as in JAX
     return placed("reshape", _transposed(reshaped(_transposed(x), sizes[::-1])), out_sharding)
 
 

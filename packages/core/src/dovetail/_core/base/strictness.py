@@ -36,6 +36,8 @@ class Strictness:
             argument of several. Otherwise it is the cotangent of each of them.
         constants_are_known: what `array` makes of values of the host is an array while a program is
             traced, too, so that its values can be asked for. Otherwise it is traced.
+        results_are_arrays: what `reshape` makes of a NumPy array is an array. Otherwise it is one
+            of NumPy's, whose values are known while a program is traced, too.
         stricter_in_tests: what options turn on in tests that pytest runs.
     """
 
@@ -49,6 +51,7 @@ class Strictness:
     axes_of_weights_differ: bool = True
     cotangents_have_their_structure: bool = True
     constants_are_known: bool = True
+    results_are_arrays: bool = True
     stricter_in_tests: bool = True
 
 
@@ -63,6 +66,7 @@ _AS_JAX: Final = Strictness(
     axes_of_weights_differ=False,
     cotangents_have_their_structure=False,
     constants_are_known=False,
+    results_are_arrays=False,
     stricter_in_tests=False,
 )
 _current = Strictness()

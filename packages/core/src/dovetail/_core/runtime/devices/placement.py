@@ -93,7 +93,9 @@ class Placement:
             return [self._replicated if known is None else known for known in asked]
         found = executable.get_output_shardings()
         return [
-            self._named(xla_client.HloSharding.from_proto(own), ndim) if known is None else known
+            self._as_given(self._named(xla_client.HloSharding.from_proto(own), ndim), ndim)
+            if known is None
+            else known
             for own, ndim, known in zip(found, ranks, asked, strict=False)
         ]
 
@@ -110,9 +112,9 @@ class Placement:
             # XLA does not divide what is empty.
             None
             if aval.size == 0
-            else self._replicated
+            else self._as_given(self._replicated, aval.ndim)
             if aval.division is None
-            else self._replicated.update(spec=_short(aval.division))
+            else self._as_given(self._replicated.update(spec=_short(aval.division)), aval.ndim)
             for aval in map(outer_aval, avals)
         ]
         results = [b if a is None else a for a, b in zip(asked, results, strict=True)]
@@ -131,13 +133,27 @@ class Placement:
         for entries in _entries(tiles, mesh.shape_tuple):
             spec = PartitionSpec(*entries)
             if hlo_sharding(mesh.shape_tuple, spec, ndim) == tiling:
-                while spec.partitions and spec.partitions[-1] is None:
-                    spec = PartitionSpec(*spec.partitions[:-1])
-                return NamedSharding(mesh, spec, self._replicated.memory_kind)
+                return NamedSharding(mesh, _without_end(spec), self._replicated.memory_kind)
         raise NotImplementedError(
             f"the compiler divides a result as {tiling}, which is not along axes of {mesh}; ask "
             "for another sharding of it with out_shardings of jit"
         )
+
+    def _as_given(self, sharding: Any, ndim: int) -> Any:
+        """A sharding of a result, in the words of an argument that is divided alike.
+
+        Who divides by ``P("x", None)`` finds the same, and not ``P("x")``.
+        """
+        for given in self._shardings:
+            if (
+                isinstance(given, NamedSharding)
+                and given.mesh == sharding.mesh
+                and len(given.spec) <= ndim
+                and _without_end(given.spec) == sharding.spec
+                and given.memory_kind == sharding.memory_kind
+            ):
+                return given
+        return sharding
 
 
 def on_mesh_of_one(sharding: Any, aval: Any) -> Any:
@@ -153,11 +169,16 @@ def on_mesh_of_one(sharding: Any, aval: Any) -> Any:
 
 
 def _short(divided: Division) -> PartitionSpec:
+    """The specification of a division, without entries for the last dimensions."""
+    return _without_end(PartitionSpec(*divided.spec))
+
+
+def _without_end(spec: PartitionSpec) -> PartitionSpec:
     """A specification without entries for the last dimensions if they are not divided."""
-    entries = list(divided.spec)
-    while entries[-1] is None:
+    entries = list(spec.partitions)
+    while entries and entries[-1] is None:
         entries.pop()
-    return PartitionSpec(*entries)
+    return spec.update(entries)
 
 
 _interned: Final[dict[Any, Placement]] = {}
