@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
@@ -141,6 +141,7 @@ class Pad(Primitive):
     """Puts copies of a scalar before, after and between the elements; negative amounts crop."""
 
     name = "pad"
+    linear_in: ClassVar[Sequence[slice]] = (slice(2),)
     accepts_zeros = True
     generates_nan = False
 
