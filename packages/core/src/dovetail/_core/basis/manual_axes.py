@@ -21,7 +21,7 @@ The last two are for residuals of derivatives alone, which are kept as parts of 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
@@ -33,6 +33,7 @@ from dovetail._core.ir.manual_axis_type import ManualAxisType, invarying
 from dovetail._core.trace.divisions import Labels, divided_alike
 from dovetail._core.trace.forbidden_collectives import check_manual
 from dovetail._core.trace.manual_axes import cast_refusal
+from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.state import state
 from dovetail._core.trace.zeros import Zero
 
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 
 AxisName = Hashable
 Axes = tuple[AxisName, ...]
+#: What values are cast to by operations, from the first to the last.
+_ORDER: Final = ("invarying", "reduced", "varying")
 
 
 class _OverAxes(Linear):
@@ -107,6 +110,23 @@ class _Cast(_OverAxes):
         return x
 
 
+class _ImpliedCast(_Cast):
+    """A cast that operations do themselves where their operands need it."""
+
+    def with_axes(self, avals: Sequence[Any], params: Any) -> Any:
+        # A program may be retraced for operands that are cast already.
+        own, axes = avals[0].manual_axis_type, params["axes"]
+        missing, wanted = [], own
+        for name in axes:
+            kind = own.along(name)
+            if kind == "unreduced" or _ORDER.index(kind) <= _ORDER.index(self.source):
+                missing.append(name)
+                wanted = _become(wanted, (name,), self.source)
+            elif _ORDER.index(kind) < _ORDER.index(self.target):
+                wanted = _become(wanted, (name,), self.target)
+        return [wanted], ({} if len(missing) == len(axes) else {"axes": tuple(missing)})
+
+
 class _Sum(_OverAxes):
     """The sum over the devices along axes, which is the same on all of them."""
 
@@ -134,17 +154,10 @@ class _Sum(_OverAxes):
         return context.all_reduce(x, context.avals_out[0], context.groups(axes), context.add)
 
 
-class Pvary(_Cast):
+class Pvary(_ImpliedCast):
     """A value that is the same on all devices as one that may vary."""
 
     name, source, target = "pvary", "invarying", "varying"
-
-    def with_axes(self, avals: Sequence[Any], params: Any) -> Any:
-        # A program may be retraced for operands that vary more.
-        own, axes = avals[0].manual_axis_type, params["axes"]
-        missing = tuple([name for name in axes if own.along(name) == "invarying"])
-        wanted = _become(own, set(axes).difference(missing), "varying")
-        return [wanted], ({} if missing == axes else {"axes": missing})
 
     def transpose(self, cotangent: Any, x: Any, *, axes: Axes) -> Sequence[Any]:
         if type(cotangent) is not Zero:
@@ -155,7 +168,7 @@ class Pvary(_Cast):
         return psum_invariant_p
 
 
-class Preduced(_Cast):
+class Preduced(_ImpliedCast):
     """A value that is the same on all devices as one whose cotangent is not added up."""
 
     name, source, target = "preduced", "invarying", "reduced"
@@ -164,7 +177,7 @@ class Preduced(_Cast):
         return unreduced_psum_p
 
 
-class ReducedVaryCast(_Cast):
+class ReducedVaryCast(_ImpliedCast):
     """A reduced value as one that may vary."""
 
     name, source, target = "reduced_vary_cast", "reduced", "varying"
@@ -250,6 +263,11 @@ unreduced_vary_cast_p: Final = UnreducedVaryCast()
 vary_reduced_cast_p: Final = VaryReducedCast()
 psum_invariant_p: Final = PsumInvariant()
 unreduced_psum_p: Final = UnreducedPsum()
+
+
+def is_done(primitive: Primitive, params: Mapping[str, Any]) -> bool:
+    """Whether a primitive is a cast along no axes."""
+    return isinstance(primitive, _Cast) and not params["axes"]
 
 
 def in_order(axes: Iterable[AxisName]) -> Axes:

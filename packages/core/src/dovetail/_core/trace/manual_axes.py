@@ -91,9 +91,14 @@ def cast_refusal(name: str, aval: Any, wanted: ManualAxisType) -> ShardingTypeEr
             f"where it has to be {wanted.along(axis)}; add it up first, with "
             f"lax.psum(x, {axis!r})"
         )
+    for axis in (own.varying | own.reduced) - wanted.varying - wanted.reduced:
+        return ShardingTypeError(
+            f"{name} takes {aval.short_name()}, which is {own.along(axis)} along {axis!r}, where "
+            f"it has to be {wanted.along(axis)}"
+        )
     for axis in own.varying - wanted.varying:
         return ShardingTypeError(
             f"{name} takes {aval.short_name()}, which varies along {axis!r}, where it has to be "
-            f"{wanted.along(axis)}"
+            f"{wanted.along(axis)}; add it up first, with lax.psum(x, {axis!r})"
         )
     return None

@@ -361,6 +361,12 @@ class Primitive:
         self._missing("follow_keys")
 
     @final
+    @property
+    def moves_first(self) -> bool:
+        """Whether it moves or repeats elements of its first operand, and computes nothing."""
+        return not self.generates_nan and list(self.linear_in) == [slice(1)]
+
+    @final
     def infer(self, avals: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
         """`abstract`, cached for hashable parameters.
 

@@ -17,7 +17,7 @@ from dovetail._core.basis.operands import make_literal
 from dovetail._core.basis.structural import (
     batch_size,
     broadcast_in_dim,
-    full,
+    instantiate_zeros,
     is_linear,
     not_linear,
     to_front,
@@ -465,7 +465,7 @@ def pad_residuals(
         return [
             *outs[:count],
             *(
-                by_slot[i] if i in by_slot else full(aval.shape, 0, aval.dtype)
+                by_slot[i] if i in by_slot else instantiate_zeros(Zero(aval))
                 for i, aval in enumerate(slots)
             ),
         ]

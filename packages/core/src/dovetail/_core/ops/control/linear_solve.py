@@ -18,6 +18,7 @@ from dovetail._core.ops.control.vector_functions import (
     bind_functions,
     split_operands,
 )
+from dovetail._core.trace.manual_axes import wanted_types
 from dovetail._core.trace.zeros import Zero
 from dovetail._core.transform.derived import (
     Batched,
@@ -80,6 +81,11 @@ class CustomLinearSolve(EquationPrimitive):
 
     name = "custom_linear_solve"
     kind = _LinearSolveTuple
+
+    def with_axes(self, avals: Sequence[Any], params: Any) -> Any:
+        _, b = _System(**params).split(avals)
+        first = len(avals) - len(b)
+        return wanted_types(self.name, avals, (slice(first, None),)), {}
 
     def abstract(self, *avals: Any, **params: Any) -> Any:
         system = _System(**params)

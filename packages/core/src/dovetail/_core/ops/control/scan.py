@@ -10,10 +10,9 @@ import numpy as np
 
 from dovetail._core.base.flags import Flags, merge, partition
 from dovetail._core.basis.elementwise import add_tangents
-from dovetail._core.basis.manual_axes import pvary_p
+from dovetail._core.basis.manual_axes import preduced_p, pvary_p
 from dovetail._core.basis.structural import (
     batch_size,
-    full,
     instantiate_zeros,
     is_linear,
     move_dimension,
@@ -44,7 +43,7 @@ from dovetail._core.ops.control.scan_residuals import residual_plan
 from dovetail._core.ops.shape.creation import position_dtype
 from dovetail._core.trace.manual_axes import types_of
 from dovetail._core.trace.primitive import Primitive
-from dovetail._core.trace.zeros import wanted_among, with_zeros, without_zeros
+from dovetail._core.trace.zeros import Zero, wanted_among, with_zeros, without_zeros
 from dovetail._core.transform.derived import (
     batch_of,
     dependence_of,
@@ -170,7 +169,7 @@ class Scan(Primitive):
             if carry == wanted[first:second]:
                 break
             wanted[first:second] = carry
-        alike = _used_as_varying(body.jaxpr, first)
+        alike = _cast_by_uses(body.jaxpr, first)
         if alike != wanted[:first]:
             wanted[:first] = alike
             body = varying(body, wanted)
@@ -296,7 +295,7 @@ class Scan(Primitive):
         linear_consts, values = partition(lin_consts, consts)
         _, elements = partition(lin_xs, xs)
         summed, _ = partition(nonzero_consts, linear_consts)
-        sums = [full(c.shape, 0, c.dtype) for c in summed]
+        sums = [instantiate_zeros(Zero(c.cotangent())) for c in summed]
         cts = [instantiate_zeros(ct) for ct in cotangent[: loop.num_carry]]
         backward = loop._replace(reverse=not loop.reverse)
         operand_cts = backward.bind(values, [*sums, *cts], [*ct_ys, *elements], body)
@@ -618,19 +617,22 @@ def _dims(
     return (*consts, *(0 if batched else None for batched in loop.split(flags)[1]), *xs)
 
 
-def _used_as_varying(body: Jaxpr, count: int) -> list[ManualAxisType]:
-    """What each constant of a loop is where it varies along all axes along which its uses take it.
+def _cast_by_uses(body: Jaxpr, count: int) -> list[ManualAxisType]:
+    """What each constant of a loop is if it is cast before the loop as all of its uses cast it.
 
-    Varying before the loop, its cotangent is summed over the devices once, not in each iteration.
+    Its cotangent is then summed over the devices once, not in each iteration.
     """
     wanted = types_of([v.aval for v in body.invars[:count]])
-    if not any(v.aval.vma for v in (*body.invars, *body.outvars)):
+    if all(v.aval.manual_axis_type is invarying for v in (*body.invars, *body.outvars)):
         return wanted
     for number, v in enumerate(body.invars[:count]):
         users = [eqn for eqn in body.eqns if any(x is v for x in eqn.invars)]
-        if users and v not in body.outvars and all(e.primitive is pvary_p for e in users):
-            axes = [frozenset(eqn.params["axes"]) for eqn in users]
-            wanted[number] |= ManualAxisType(varying=frozenset.intersection(*axes))
+        if not users or v in body.outvars:
+            continue
+        for primitive, kind in ((pvary_p, "varying"), (preduced_p, "reduced")):
+            if all(eqn.primitive is primitive for eqn in users):
+                axes = frozenset.intersection(*(frozenset(e.params["axes"]) for e in users))
+                wanted[number] |= ManualAxisType(**{kind: axes})
     return wanted
 
 

@@ -170,6 +170,7 @@ class StopGradient(Primitive):
     """The same array, with zero derivative."""
 
     name = "stop_gradient"
+    linear_in: ClassVar[Sequence[slice]] = (slice(1),)
     accepts_zeros = True
     generates_nan = False
 

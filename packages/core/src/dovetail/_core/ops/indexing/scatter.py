@@ -707,6 +707,7 @@ class ScatterMul(ScatterFamily):
     """Elements are multiplied by updates."""
 
     name, hlo, combine, operation = "scatter-mul", "multiply", np.multiply, mul_p
+    linear_in: ClassVar[Sequence[slice]] = (slice(1),)
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any

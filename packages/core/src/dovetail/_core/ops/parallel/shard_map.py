@@ -385,9 +385,7 @@ def _with_parts(closed: ClosedJaxpr, count: int, axes: frozenset[AxisName] | Non
 
 
 @remembered
-def _from_parts(
-    closed: ClosedJaxpr, flags: Flags, axes: frozenset[AxisName] | None
-) -> ClosedJaxpr:
+def _from_parts(closed: ClosedJaxpr, flags: Flags, axes: frozenset[AxisName] | None) -> ClosedJaxpr:
     """The program with parts of arrays in place of the flagged ones of its first arguments."""
     avals = closed.in_avals
     flags = (*flags, *[False] * (len(avals) - len(flags)))
