@@ -356,6 +356,10 @@ class Program:
             if type(var.aval) is AbstractToken:  # its program has finished when this one starts
                 value = builder.create_token()
             env[var] = builder.constant(np.asarray(const), var.aval) if value is None else value
+        if builder.partitioning is not None:
+            for var in jaxpr.invars:
+                if builder.has_sums([var.aval]):  # of a loop, for one
+                    env[var] = builder.typed(env[var], var.aval)
         self.lower_equations(jaxpr, env)
         return [
             builder.constant(v.val, v.aval) if type(v) is Literal else env[v] for v in jaxpr.outvars
@@ -412,8 +416,9 @@ class Program:
                     made = [env[v] for v in outvars if env[v] not in operands]
                     builder.tell(made, metadata)
                 if partitioned:
+                    summed = builder.has_sums([v.aval for v in (*invars, *outvars)])
                     for out in outvars:
-                        if out.aval.division is not None:
+                        if summed or out.aval.division is not None:
                             env[out] = builder.typed(env[out], out.aval)
             except Exception as error:
                 if self.failures is None:

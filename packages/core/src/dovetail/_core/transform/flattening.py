@@ -225,7 +225,7 @@ def declared_axes(x: Any) -> ManualAxisType:
         NameError: there is no such axis.
         NotImplementedError: it is unreduced in another way than as a sum.
     """
-    declared = getattr(x, "manual_axis_type", None)
+    declared: ManualAxisType | None = getattr(x, "manual_axis_type", None)
     if declared is None:
         return invarying
     if declared.unreduced_kind not in (None, UnreducedKind.sum):

@@ -617,6 +617,14 @@ def _dims(
     return (*consts, *(0 if batched else None for batched in loop.split(flags)[1]), *xs)
 
 
+def _varying(axes: frozenset[Any]) -> ManualAxisType:
+    return ManualAxisType(varying=axes)
+
+
+def _reduced(axes: frozenset[Any]) -> ManualAxisType:
+    return ManualAxisType(reduced=axes)
+
+
 def _cast_by_uses(body: Jaxpr, count: int) -> list[ManualAxisType]:
     """What each constant of a loop is if it is cast before the loop as all of its uses cast it.
 
@@ -629,10 +637,10 @@ def _cast_by_uses(body: Jaxpr, count: int) -> list[ManualAxisType]:
         users = [eqn for eqn in body.eqns if any(x is v for x in eqn.invars)]
         if not users or v in body.outvars:
             continue
-        for primitive, kind in ((pvary_p, "varying"), (preduced_p, "reduced")):
+        for primitive, kind in ((pvary_p, _varying), (preduced_p, _reduced)):
             if all(eqn.primitive is primitive for eqn in users):
                 axes = frozenset.intersection(*(frozenset(e.params["axes"]) for e in users))
-                wanted[number] |= ManualAxisType(**{kind: axes})
+                wanted[number] |= kind(axes)
     return wanted
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -141,7 +142,7 @@ class Pad(Primitive):
     """Puts copies of a scalar before, after and between the elements; negative amounts crop."""
 
     name = "pad"
-    linear_in: ClassVar[Sequence[slice]] = (slice(2),)
+    linear_in: ClassVar[Sequence[builtins.slice]] = (builtins.slice(2),)
     accepts_zeros = True
     generates_nan = False
 

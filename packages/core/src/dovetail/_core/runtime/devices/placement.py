@@ -12,6 +12,7 @@ import numpy as np
 from dovetail._core.base.bindings import xla_client
 from dovetail._core.ir.avals import outer_aval
 from dovetail._core.ir.division import Division
+from dovetail._core.ir.manual_axis_type import invarying
 from dovetail._core.ir.partition_spec import PartitionSpec
 from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices.mesh import Mesh
@@ -104,6 +105,7 @@ class Placement:
         """
         mesh = getattr(self._replicated, "mesh", None)
         if mesh is None or not mesh.are_all_axes_explicit:
+            _refuse_sums(avals, mesh)
             return self
         asked = self.asked or (None,) * len(avals)
         results = [
@@ -111,8 +113,8 @@ class Placement:
             None
             if aval.size == 0
             else self._replicated
-            if aval.division is None
-            else self._replicated.update(spec=_short(aval.division))
+            if aval.division is None and aval.manual_axis_type is invarying
+            else self._replicated.update(spec=_typed_spec(aval))
             for aval in map(outer_aval, avals)
         ]
         results = [b if a is None else a for a, b in zip(asked, results, strict=True)]
@@ -150,6 +152,30 @@ def on_mesh_of_one(sharding: Any, aval: Any) -> Any:
     devices.fill(sharding._device)
     mesh = Mesh(devices, own.axis_names, axis_types=own.axis_types)
     return NamedSharding(mesh, _short(divided), sharding.memory_kind)
+
+
+def _refuse_sums(avals: Sequence[Any], mesh: Mesh | None) -> None:
+    """Refuse results whose types say what their shardings cannot.
+
+    Raises:
+        NotImplementedError: one is unreduced or reduced along an axis of the mesh.
+    """
+    for number, aval in enumerate(avals):
+        if aval.manual_axis_type is not invarying:
+            raise NotImplementedError(
+                f"result {number} of a program is {aval.short_name()}, and arrays are unreduced or "
+                f"reduced only over a mesh whose axes are all of the type Explicit, not {mesh}; "
+                "end the program with dovetail.reshard"
+            )
+
+
+def _typed_spec(aval: Any) -> PartitionSpec:
+    """The specification that a type says of a result."""
+    spec = PartitionSpec() if aval.division is None else _short(aval.division)
+    sums = aval.manual_axis_type
+    if sums is invarying:
+        return spec
+    return spec.update(unreduced=sums.unreduced, reduced=sums.reduced)
 
 
 def _short(divided: Division) -> PartitionSpec:

@@ -77,6 +77,10 @@ class Sharding(ABC):
         """What the type of an array of the given rank says of it."""
         return None
 
+    def _typed(self, aval: Any) -> Any:
+        """The type of an array of this sharding, from its type but for that."""
+        return aval.with_division(self._division(aval.ndim))
+
     # Names that libraries for checkpoints read.
 
     @property
