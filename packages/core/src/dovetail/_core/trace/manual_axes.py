@@ -14,7 +14,7 @@ from typing import Any
 from dovetail._core.base.errors import ShardingTypeError
 from dovetail._core.ir.manual_axis_type import ManualAxisType, invarying
 
-__all__ = ["cast_refusal", "joined", "types_of", "wanted_types"]
+__all__ = ["cast_refusal", "joined", "refuse_divided_sums", "types_of", "wanted_types"]
 
 
 def types_of(avals: Sequence[Any]) -> list[ManualAxisType]:
@@ -74,6 +74,26 @@ def _not_linear(
         f"added up, and {name} {why}; add it up first, with lax.psum(x, {axis!r}), or outside of "
         "shard_map with dovetail.reshard"
     )
+
+
+def refuse_divided_sums(name: str, avals: Sequence[Any]) -> None:
+    """Refuse operands that are divided over an axis along which one is unreduced or reduced.
+
+    Raises:
+        ShardingTypeError: there are such.
+    """
+    sums = frozenset[Hashable]().union(
+        *(a.manual_axis_type.unreduced | a.manual_axis_type.reduced for a in avals)
+    )
+    for aval in avals if sums else ():
+        dims = () if aval.division is None else aval.division.dims
+        for axis in sums.intersection(axis for axes in dims for axis in axes):
+            shown = ", ".join([a.short_name() for a in avals])
+            raise ShardingTypeError(
+                f"{name} of {shown}: one is divided over {axis!r}, along which another one is "
+                "unreduced or reduced. Compute it inside of shard_map, or give "
+                "dovetail.reshard(x, PartitionSpec()) of one of them"
+            )
 
 
 def cast_refusal(name: str, aval: Any, wanted: ManualAxisType) -> ShardingTypeError | None:

@@ -24,7 +24,7 @@ from dovetail._core.trace.divisions import (
     refuse_unruled,
     settled,
 )
-from dovetail._core.trace.manual_axes import joined, wanted_types
+from dovetail._core.trace.manual_axes import joined, refuse_divided_sums, wanted_types
 from dovetail._core.trace.state import evaluation_trace, state, use_trace
 
 #: The rules that any primitive may have, in the order in which its class defines them.
@@ -418,6 +418,7 @@ class Primitive:
             if changed:
                 return AxesDiffer(tuple([aval.manual_axis_type for aval in avals]), changed)
             return self._infer_axes(avals, params)
+        refuse_divided_sums(self.name, avals)
         # Rules need not know of divisions.
         whole = tuple([a if a.division is None else a.with_division(None) for a in avals])
         inferred = self._infer_axes(whole, params)

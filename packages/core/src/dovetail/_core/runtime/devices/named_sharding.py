@@ -137,9 +137,10 @@ class NamedSharding(Sharding):
         self.check_compatible_aval(shape)
         if self.spec.unreduced:
             raise NotImplementedError(
-                f"{self.spec} says that what devices hold is still to be reduced along an axis, "
-                "which no array or value of a program is yet; reduce it where it is computed, as "
-                "lax.psum does inside shard_map, and leave unreduced out"
+                f"{self.spec} says that each device holds a part of a sum that has not been added "
+                "up, so that there is nothing to be read, placed or divided. It is added up by "
+                "dovetail.reshard(x, PartitionSpec()), or by lax.psum inside shard_map, and made "
+                "there by lax.pcast(x, axis, to='unreduced')"
             )
         sizes = self.mesh.shape
         entries = (*self.spec, *(None,) * (len(shape) - len(self.spec)))
