@@ -36,7 +36,12 @@ class ShardingConstraint(Same):
         return placement.divided_type(x, sharding)
 
     def transpose(self, cotangent: Any, x: Any, *, sharding: Any) -> Sequence[Any]:
-        return [cotangent if type(cotangent) is Zero else self.bind(cotangent, sharding=sharding)]
+        if type(cotangent) is Zero:
+            return [cotangent]
+        spec = getattr(sharding, "spec", None)
+        if spec is not None and spec.dual is not spec:
+            sharding = sharding.update(spec=spec.dual)
+        return [self.bind(cotangent, sharding=sharding)]
 
     def batch(
         self, args: Sequence[Any], dims: Sequence[int | None], *, sharding: Any

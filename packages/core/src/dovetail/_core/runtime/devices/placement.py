@@ -18,6 +18,7 @@ from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices.mesh import Mesh
 from dovetail._core.runtime.devices.named_sharding import NamedSharding, hlo_sharding
 from dovetail._core.runtime.devices.sharding import SingleDeviceSharding
+from dovetail._core.trace.current_mesh import current_mesh
 
 __all__ = ["Placement", "on_mesh_of_one"]
 
@@ -145,13 +146,15 @@ class Placement:
 def on_mesh_of_one(sharding: Any, aval: Any) -> Any:
     """The sharding of a result on one device, over the mesh that its type speaks of."""
     divided = aval.division
-    if divided is None or divided.mesh.size > 1 or type(sharding) is not SingleDeviceSharding:
+    own = current_mesh() if divided is None else divided.mesh
+    if divided is None and (aval.manual_axis_type is invarying or own is None):
+        return sharding
+    if own.size > 1 or type(sharding) is not SingleDeviceSharding:
         return sharding  # of a larger mesh, no operand says which devices it has
-    own = divided.mesh
     devices = np.empty(own.axis_sizes, object)
     devices.fill(sharding._device)
     mesh = Mesh(devices, own.axis_names, axis_types=own.axis_types)
-    return NamedSharding(mesh, _short(divided), sharding.memory_kind)
+    return NamedSharding(mesh, _typed_spec(aval), sharding.memory_kind)
 
 
 def _refuse_sums(avals: Sequence[Any], mesh: Mesh | None) -> None:
