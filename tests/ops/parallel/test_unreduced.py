@@ -535,6 +535,16 @@ def test_reference_of_arrays() -> None:
             NotImplementedError,
             "nothing to be read, placed or divided",
         ),
+        (
+            lambda u: jnp.einsum("i,i", PARTS, PARTS, out_sharding=P(unreduced={"x"})),
+            NotImplementedError,
+            "and einsum does not make what is unreduced: compute it in dovetail.shard_map, where",
+        ),
+        (
+            lambda u: dt.jit(lambda w: dt.device_put(w, on_mesh(P(unreduced={"x"}))))(W),
+            ShardingTypeError,
+            "f32[4] is placed by P(unreduced={'x'}), which says something else of what is unreduce",
+        ),
         (lambda u: u + 1.0, ShardingTypeError, "add takes f32[], which is not unreduced along 'x'"),
         (lambda u: jnp.sin(u), ShardingTypeError, "or outside of shard_map with dovetail.reshard"),
         (

@@ -71,8 +71,8 @@ def test_meshes_are_one_object() -> None:
             lambda: dt.jit(lambda x: x, in_shardings=NamedSharding(EXPLICIT, P(unreduced={"x"})))(
                 1
             ),
-            NotImplementedError,
-            "a part of a sum that has not been added up",
+            dt.errors.ShardingTypeError,
+            "says that it is unreduced along 'x'",
         ),
         (
             lambda: sharding("x").shard_shape(()),
