@@ -103,6 +103,7 @@ class DevicePut(Same):
 
     name = "device_put"
     device_parameter: ClassVar[str] = "device"
+    types_axes: ClassVar[bool] = True
     types_divisions: ClassVar[bool] = True
 
     def abstract(self, x: Any, *, device: Any, src: Any, may_alias: bool | None) -> Any:

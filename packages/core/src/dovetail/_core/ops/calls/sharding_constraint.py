@@ -29,6 +29,7 @@ class ShardingConstraint(Same):
 
     name = "sharding_constraint"
     device_parameter: ClassVar[str] = "sharding"
+    types_axes: ClassVar[bool] = True
     types_divisions: ClassVar[bool] = True
 
     def abstract(self, x: Any, *, sharding: Any) -> Any:
