@@ -380,6 +380,33 @@ def test_transformations(name: str) -> None:
     compare(*[TRANSFORMED[name](f)(W, A) for f in SEVERAL])
 
 
+@pytest.mark.parametrize("y", [AxisType.Auto, AxisType.Explicit])
+@pytest.mark.parametrize("x", [AxisType.Auto, AxisType.Explicit])
+def test_along_one_of_two_axes(x: AxisType, y: AxisType) -> None:
+    mesh = dt.make_mesh((2, 2), ("x", "y"), axis_types=(x, y))
+
+    def inner(u: Any) -> Any:
+        return lax.psum(3.0 * lax.pcast(vary(u, "y"), "y", to="unreduced"), "y")
+
+    def outer(w: Any, a: Any) -> Any:
+        u = parts(a) * reduced(w)
+        v = dt.shard_map(inner, in_specs=P(), out_specs=P(), axis_names={"y"})(u)
+        return lax.psum(v, "x")
+
+    def added(a: Any) -> Any:
+        options = {"mesh": mesh, "in_specs": P("x"), "axis_names": {"x"}}
+        u = dt.shard_map(parts, out_specs=P(unreduced={"x"}), **options)(a)
+        return dt.reshard(2.0 * u, NamedSharding(mesh, P()))
+
+    f = dt.shard_map(outer, mesh=mesh, in_specs=(P(), P("x")), out_specs=P(), axis_names={"x"})
+    with dt.set_mesh(mesh):
+        compare(dt.jit(f)(W, A), 6 * W * (A[:4] + A[4:]))
+        gradient = dt.jit(dt.grad(lambda w, a: (f(w, a) * W).sum(), (0, 1)))(W, A)
+        compare(gradient, (6 * W * (A[:4] + A[4:]), 6 * jnp.tile(W * W, 2)))
+        if x is AxisType.Explicit:
+            compare(dt.jit(added)(dt.device_put(A, P("x"))), 2 * (A[:4] + A[4:]))
+
+
 def test_gathering_and_scattering() -> None:
     weights = jnp.arange(1.0, 9.0)
 

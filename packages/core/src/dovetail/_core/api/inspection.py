@@ -59,7 +59,7 @@ class ShapeDtypeStruct:
             not be present.
         weak_type: whether the dtype gives way to others in promotion.
         manual_axis_type: inside `dovetail.shard_map`, along which of its axes the array may differ
-            from device to device.
+            from device to device, is unreduced or reduced.
         is_ref: whether it describes a mutable reference to such an array.
 
     Raises:

@@ -99,7 +99,8 @@ def shard_map(
         f: function of arrays and pytrees of them; without it, a decorator is returned.
         out_specs: for each result, the axes over which its dimensions are divided: a
             `PartitionSpec`, or a tree of them that is a prefix of the result. Along axes that it
-            does not name, all devices have to have the same.
+            does not name, all devices have to have the same. Its `unreduced` and `reduced` are
+            those of the type of the result (`lax.pcast`), along axes of the type `Explicit`.
         in_specs: the same for the arguments, a prefix of their tuple. Along axes that it does not
             name, all devices get the same. None stands for an argument that is not divided. By
             default the types of the arguments say it, along axes of the type `Explicit`.
