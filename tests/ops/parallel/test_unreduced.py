@@ -403,8 +403,13 @@ def test_along_one_of_two_axes(x: AxisType, y: AxisType) -> None:
         compare(dt.jit(f)(W, A), 6 * W * (A[:4] + A[4:]))
         gradient = dt.jit(dt.grad(lambda w, a: (f(w, a) * W).sum(), (0, 1)))(W, A)
         compare(gradient, (6 * W * (A[:4] + A[4:]), 6 * jnp.tile(W * W, 2)))
-        if x is AxisType.Explicit:
+        if x is y is AxisType.Explicit:
             compare(dt.jit(added)(dt.device_put(A, P("x"))), 2 * (A[:4] + A[4:]))
+        elif x is AxisType.Explicit:
+            with pytest.raises(
+                NotImplementedError, match="whose axes are all of the type Explicit"
+            ):
+                added(dt.device_put(A, P("x")))
 
 
 def test_gathering_and_scattering() -> None:

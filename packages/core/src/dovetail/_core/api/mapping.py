@@ -344,6 +344,12 @@ class DeviceMap:
                     f"{self.mesh}. Arrays are {kind} along axes of the type Explicit alone; inside "
                     f"of the function lax.pcast and lax.psum do it along any axis"
                 )
+            if self.mesh.auto_axes:  # XLA adds up wrongly where it may choose
+                raise NotImplementedError(
+                    f"{self.name}: {what} is {spec}, and arrays are {kind} only over a mesh whose "
+                    f"axes are all of the type Explicit, not {self.mesh}; inside of the function "
+                    "lax.pcast and lax.psum do it over any mesh"
+                )
 
     def _part(self, aval: Any, spec: PartitionSpec, name: str) -> Any:
         """The type of the part of an argument."""

@@ -401,11 +401,14 @@ class Program:
                 place, name = place.traceback, prefix + place.prefix + primitive.name
             builder.location = named(name, unknown if place is None else of_traceback(place))
             try:
-                result = rules[primitive](
-                    builder,
-                    *[self.literal(v, literals) if type(v) is Literal else env[v] for v in invars],
-                    **eqn.params,
-                )
+                args = [self.literal(v, literals) if type(v) is Literal else env[v] for v in invars]
+                summed = partitioned and builder.has_sums([v.aval for v in (*invars, *outvars)])
+                if summed:  # else XLA takes some operands as parts of sums, too
+                    args = [
+                        builder.typed(value, v.aval) if type(v.aval) is ShapedArray else value
+                        for value, v in zip(args, invars, strict=True)
+                    ]
+                result = rules[primitive](builder, *args, **eqn.params)
                 if len(outvars) == 1:
                     kind = type(result)
                     env[outvars[0]] = _only(result) if kind is list or kind is tuple else result
@@ -416,7 +419,6 @@ class Program:
                     made = [env[v] for v in outvars if env[v] not in operands]
                     builder.tell(made, metadata)
                 if partitioned:
-                    summed = builder.has_sums([v.aval for v in (*invars, *outvars)])
                     for out in outvars:
                         if summed or out.aval.division is not None:
                             env[out] = builder.typed(env[out], out.aval)
