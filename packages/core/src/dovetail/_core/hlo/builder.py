@@ -304,20 +304,20 @@ class Builder(CollectiveBuilder):
         physical = self.physical(aval)
         if mesh is None:
             return value
-        unreduced = self._unreduced(aval)
+        unreduced = self.unreduced(aval)
         if unreduced:
             spec = spec.update(unreduced=unreduced)
         how = self.partitioning.of_type(mesh, spec, physical.ndim)
         return self.op("sdy.sharding_constraint", [value], physical, {"sharding": how})
 
-    def _unreduced(self, aval: Any) -> frozenset[Hashable]:
+    def unreduced(self, aval: Any) -> frozenset[Hashable]:
         """The axes along which the devices of the program hold parts of a sum."""
         axes: frozenset[Hashable] = aval.manual_axis_type.unreduced
         return axes if self.manual is None else axes - self.manual.names
 
     def has_sums(self, avals: Iterable[Any]) -> bool:
         """Whether values are sums of what the devices of the program hold."""
-        return any(map(self._unreduced, avals))
+        return any(map(self.unreduced, avals))
 
     def divided(self, value: Value, aval: Any, axes: Any, spec: Any) -> Value:
         """A value of a program over several devices, divided as a specification says.

@@ -37,6 +37,7 @@ from dovetail._core.ir.jaxpr import (
     Literal,
     ordered_effects,
 )
+from dovetail._core.ir.partition_spec import PartitionSpec
 from dovetail._core.lower.constants import LargeConstants
 from dovetail._core.lower.rules import Rule, RuleTable, explain_failure
 from dovetail._core.lower.sizes import emit_sizes, entry_variables
@@ -403,12 +404,10 @@ class Program:
             try:
                 args = [self.literal(v, literals) if type(v) is Literal else env[v] for v in invars]
                 summed = partitioned and builder.has_sums([v.aval for v in (*invars, *outvars)])
-                if summed:  # else XLA takes some operands as parts of sums, too
-                    args = [
-                        builder.typed(value, v.aval) if type(v.aval) is ShapedArray else value
-                        for value, v in zip(args, invars, strict=True)
-                    ]
-                result = rules[primitive](builder, *args, **eqn.params)
+                if summed and (primitive.is_control_flow or not primitive.types_axes):
+                    result = self._of_parts(eqn, rules[primitive], args)
+                else:
+                    result = rules[primitive](builder, *args, **eqn.params)
                 if len(outvars) == 1:
                     kind = type(result)
                     env[outvars[0]] = _only(result) if kind is list or kind is tuple else result
@@ -431,6 +430,47 @@ class Program:
                 outs = [v.aval for v in outvars]
                 made = builder.ops("stablehlo.custom_call", (), outs, target)
                 env.update(zip(outvars, made, strict=True))
+
+    def _of_parts(
+        self, eqn: JaxprEqn, rule: Callable[..., Any], values: Sequence[Value]
+    ) -> Sequence[Value]:
+        """Lower an equation of sums whose parts devices have, for each device on its own.
+
+        XLA would compute wrong numbers: it takes some other operands as parts of sums too.
+        """
+        builder = self.builder
+        assert builder.partitioning is not None
+        avals, outs = ([v.aval for v in side] for side in (eqn.invars, eqn.outvars))
+        for aval in (*avals, *outs):
+            if aval.division is not None:
+                raise NotImplementedError(
+                    f"{eqn.primitive.name} of a value that is unreduced, {aval.short_name()} being "
+                    "divided, is not supported outside of shard_map; compute it inside"
+                )
+        mesh = builder.partitioning.mesh
+        axes = frozenset(mesh.axis_names)
+        if builder.manual is not None:
+            axes -= builder.manual.names
+
+        def body(*parts: Value) -> Sequence[Value]:
+            builder.literals = {}
+            result = rule(builder, *parts, **eqn.params)
+            return result if isinstance(result, (list, tuple)) else [result]
+
+        literals = builder.literals
+        try:
+            return builder.manual_computation(
+                body,
+                values,
+                avals,
+                outs,
+                mesh=mesh.shape_tuple,
+                axes=axes,
+                in_specs=[PartitionSpec(unreduced=builder.unreduced(a)) for a in avals],
+                out_specs=[PartitionSpec(unreduced=builder.unreduced(a)) for a in outs],
+            )
+        finally:
+            builder.literals = literals
 
 
 def _only(results: Sequence[Value]) -> Value:
