@@ -492,6 +492,11 @@ ON_ARRAYS: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "reshard": (lambda u: dt.reshard(u, on_mesh(P())), SUMMED),
     "reshard divided": (lambda u: dt.reshard(u, on_mesh(P("x"))), SUMMED),
     "operations": (lambda u: summed(3.0 * u - u / 2.0), 2.5 * SUMMED),
+    "sums": (lambda u: summed(jnp.cumsum(u)), jnp.cumsum(SUMMED)),
+    "broadcast": (
+        lambda u: summed((u[None] + 2.0 * u[:, None]).sum(0)),
+        4 * SUMMED + 2 * SUMMED.sum(),
+    ),
     "product": (lambda u: summed(u @ jnp.ones((4, 4))), jnp.full(4, SUMMED.sum())),
     "reduction": (lambda u: dt.reshard(u.sum(), on_mesh(P())), SUMMED.sum()),
     "pieces": (lambda u: summed(jnp.concatenate([u[2:], u[:2]])), jnp.roll(SUMMED, 2)),
@@ -578,6 +583,11 @@ def test_reference_of_arrays() -> None:
             "f32[4] is placed by P(unreduced={'x'}), which says something else of what is unreduce",
         ),
         (lambda u: u + 1.0, ShardingTypeError, "add takes f32[], which is not unreduced along 'x'"),
+        (
+            lambda u: dovetail.scipy.linalg.solve(jnp.eye(4), u),
+            ShardingTypeError,
+            "custom_linear_solve is not linear; add it up first",
+        ),
         (lambda u: jnp.sin(u), ShardingTypeError, "or outside of shard_map with dovetail.reshard"),
         (
             lambda u: dt.reshard(W, on_mesh(P(unreduced={"x"}))),

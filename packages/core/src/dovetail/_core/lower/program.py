@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from dovetail._core.base.flags import partition
 from dovetail._core.base.limits import deeper
 from dovetail._core.base.source import SourceLocation
 from dovetail._core.hlo.builder import Builder
@@ -440,7 +441,9 @@ class Program:
         """
         builder = self.builder
         assert builder.partitioning is not None
-        avals, outs = ([v.aval for v in side] for side in (eqn.invars, eqn.outvars))
+        given, _ = partition([type(v) is not Literal for v in eqn.invars], values)
+        avals = [v.aval for v in eqn.invars if type(v) is not Literal]
+        outs = [v.aval for v in eqn.outvars]
         for aval in (*avals, *outs):
             if aval.division is not None:
                 raise NotImplementedError(
@@ -454,14 +457,19 @@ class Program:
 
         def body(*parts: Value) -> Sequence[Value]:
             builder.literals = {}
-            result = rule(builder, *parts, **eqn.params)
+            made: dict[Any, Value] = {}
+            others = iter(parts)
+            operands = [
+                self.literal(v, made) if type(v) is Literal else next(others) for v in eqn.invars
+            ]
+            result = rule(builder, *operands, **eqn.params)
             return result if isinstance(result, (list, tuple)) else [result]
 
         literals = builder.literals
         try:
             return builder.manual_computation(
                 body,
-                values,
+                given,
                 avals,
                 outs,
                 mesh=mesh.shape_tuple,
