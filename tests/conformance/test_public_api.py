@@ -45,8 +45,7 @@ OTHERWISE: dict[str, dict[str, str]] = {
         "__setitem__": "always an error, with Python's own names of its arguments",
     },
     "dovetail.core": {
-        "ShapedArray": "vma says along which axes a value varies; memories and layouts are no part "
-        "of types",
+        "ShapedArray": "memories and layouts are no part of types",
         "Trace": "a class for isinstance; transformations make traces",
         "Tracer": "a class for isinstance; traces make tracers",
         "eval_jaxpr": "equations always keep their lines",

@@ -60,6 +60,14 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "reduce_scatter": "tests/ops/parallel/test_collectives.py",
     "shard_map": "tests/ops/parallel/test_shard_map.py",
     "sharding_constraint": "tests/runtime/devices/test_programs_over_meshes.py",
+    "all_gather_reduced": "tests/ops/parallel/test_unreduced.py",
+    "preduced": "tests/ops/parallel/test_unreduced.py",
+    "reduced_vary_cast": "tests/ops/parallel/test_unreduced.py",
+    "unreduced_psum": "tests/ops/parallel/test_unreduced.py",
+    "unreduced_reduce_scatter": "tests/ops/parallel/test_unreduced.py",
+    "unreduced_vary_cast": "tests/ops/parallel/test_unreduced.py",
+    "vary_reduced_cast": "tests/ops/parallel/test_unreduced.py",
+    "vary_unreduced_cast": "tests/ops/parallel/test_unreduced.py",
     "while": "tests/ops/control/test_while_loop.py",  # its samples have no derivatives
     "xla_metadata_call": "tests/ops/calls/test_xla_metadata.py",
     "mesh_cast": "tests/ops/parallel/test_axis_modes.py",
@@ -72,7 +80,9 @@ TESTED_ELSEWHERE: dict[str, str] = {
 ABSENT_RULES: dict[tuple[str, str], str] = {
     (name, "reference"): "it is an operation of several devices; shard_map has the reference"
     for name, file in TESTED_ELSEWHERE.items()
-    if file.endswith(("parallel/test_collectives.py", "parallel/test_ragged.py"))
+    if file.endswith(
+        ("parallel/test_collectives.py", "parallel/test_ragged.py", "parallel/test_unreduced.py")
+    )
     and name != "pvary"
 } | {
     ("call_exported", "batch"): "the program is for arguments of that shape; export vmap of it",

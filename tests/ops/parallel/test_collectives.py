@@ -423,8 +423,8 @@ def test_keys_are_gathered() -> None:
             r"\(split_axis\).*a multiple of 4; it is 3",
         ),
         (lambda x: lax.all_gather(x, "i", axis=3), ValueError, "axis"),
-        (lambda x: lax.all_gather(x, "i", to="x"), ValueError, "'varying' or 'invarying', got 'x'"),
-        (lambda x: lax.pcast(x, "i", to="x"), ValueError, "to is 'varying', got 'x'"),
+        (lambda x: lax.all_gather(x, "i", to="x"), ValueError, "'invarying' or 'reduced', got 'x'"),
+        (lambda x: lax.pcast(x, "i", to="x"), ValueError, "'unreduced' or 'reduced', got 'x'"),
         (lambda x: lax.psum([x, "a"], "i"), TypeError, "array"),
     ],
 )

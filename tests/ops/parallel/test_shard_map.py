@@ -636,19 +636,19 @@ def _where(x: Any) -> Any:
             "different devices",
         ),
         (
-            lambda: mapped(lambda x: lax.pcast(x, "x", to="unreduced"))(X),
-            NotImplementedError,
-            "not supported yet",
+            lambda: mapped(lambda x: lax.pcast(x, "x", to="reduced"))(X),
+            ValueError,
+            "f32[2,3]{V:(x,y)} is varying along 'x', and there is no cast",
         ),
         (
             lambda: mapped(lambda x: x, P(unreduced={"x"}))(X),
-            NotImplementedError,
-            "the specification of x is P(unreduced={'x'}), and values that are unreduced",
+            ValueError,
+            "x is f32[4,6], and its specification P(unreduced={'x'}) says something else",
         ),
         (
             lambda: mapped(lambda x: lax.psum(x, "x"), outs=P(reduced={"x"}))(X),
-            NotImplementedError,
-            "a specification in out_specs is P(reduced={'x'}), and values that are unreduced",
+            ValueError,
+            "its specification P(reduced={'x'}) in out_specs says that it is reduced along 'x'; ca",
         ),
     ],
 )

@@ -10,7 +10,7 @@ from dovetail._core.api.meshes import use_abstract_mesh as use_abstract_mesh
 from dovetail._core.ir.abstract_mesh import AbstractDevice as AbstractDevice
 from dovetail._core.ir.abstract_mesh import AbstractMesh as AbstractMesh
 from dovetail._core.ir.abstract_mesh import AxisType as AxisType
-from dovetail._core.ir.abstract_mesh import ManualAxisType as ManualAxisType
+from dovetail._core.ir.manual_axis_type import ManualAxisType as ManualAxisType
 from dovetail._core.ir.partition_spec import PartitionSpec as PartitionSpec
 from dovetail._core.ir.partition_spec import UnreducedKind as UnreducedKind
 from dovetail._core.ops.calls.sharding_constraint import reshard as reshard

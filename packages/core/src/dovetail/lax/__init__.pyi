@@ -245,6 +245,8 @@ from dovetail._core.ops.indexing.sorting import sort_key_val as sort_key_val
 from dovetail._core.ops.indexing.sorting import sort_p as sort_p
 from dovetail._core.ops.indexing.sorting import top_k as top_k
 from dovetail._core.ops.indexing.sorting import top_k_p as top_k_p
+from dovetail._core.ops.parallel.casts import pcast as pcast
+from dovetail._core.ops.parallel.casts import pvary as pvary
 from dovetail._core.ops.parallel.collective import all_gather_p as all_gather_p
 from dovetail._core.ops.parallel.collective import axis_index_p as axis_index_p
 from dovetail._core.ops.parallel.collective import reduce_scatter_p as reduce_scatter_p
@@ -256,7 +258,6 @@ from dovetail._core.ops.parallel.functions import all_to_all as all_to_all
 from dovetail._core.ops.parallel.functions import axis_index as axis_index
 from dovetail._core.ops.parallel.functions import axis_size as axis_size
 from dovetail._core.ops.parallel.functions import pbroadcast as pbroadcast
-from dovetail._core.ops.parallel.functions import pcast as pcast
 from dovetail._core.ops.parallel.functions import pmax as pmax
 from dovetail._core.ops.parallel.functions import pmean as pmean
 from dovetail._core.ops.parallel.functions import pmin as pmin
@@ -265,7 +266,6 @@ from dovetail._core.ops.parallel.functions import pshuffle as pshuffle
 from dovetail._core.ops.parallel.functions import psum as psum
 from dovetail._core.ops.parallel.functions import psum_scatter as psum_scatter
 from dovetail._core.ops.parallel.functions import pswapaxes as pswapaxes
-from dovetail._core.ops.parallel.functions import pvary as pvary
 from dovetail._core.ops.parallel.functions import ragged_all_to_all as ragged_all_to_all
 from dovetail._core.ops.parallel.futures import psum_scatter_start as psum_scatter_start
 from dovetail._core.ops.parallel.ragged import ragged_all_to_all_p as ragged_all_to_all_p

@@ -19,7 +19,9 @@ _REASONS: Final[Mapping[str, Sequence[str]]] = {
     "a model runs on one device: export the function for one of them": (
         *("all_gather", "all_gather_invariant", "all_to_all", "axis_index", "pbroadcast"),
         *("pmax", "pmin", "ppermute", "psum", "psum_invariant", "ragged_all_to_all"),
-        *("reduce_scatter", "shard_map"),
+        *("reduce_scatter", "shard_map", "all_gather_reduced", "preduced", "reduced_vary_cast"),
+        *("unreduced_psum", "unreduced_reduce_scatter", "unreduced_vary_cast"),
+        *("vary_reduced_cast", "vary_unreduced_cast"),
     ),
     "ONNX has no such random bits: use keys of threefry2x32": (
         *("philox4x32", "rng_bit_generator", "rng_uniform"),

@@ -14,10 +14,10 @@ from dovetail._core.base.errors import ShapeError
 from dovetail._core.base.restoring import Restoring, within
 from dovetail._core.base.typing import ArrayLike, PyTree
 from dovetail._core.base.wrapping import wraps
-from dovetail._core.ir.abstract_mesh import ManualAxisType
 from dovetail._core.ir.avals import AbstractToken, ShapedArray, aval_of
 from dovetail._core.ir.dimensions import as_size
 from dovetail._core.ir.jaxpr import ClosedJaxpr
+from dovetail._core.ir.manual_axis_type import ManualAxisType, invarying
 from dovetail._core.ir.partition_spec import PartitionSpec
 from dovetail._core.runtime.arrays.array import Array
 from dovetail._core.runtime.devices.layout import AutoLayout, Format
@@ -59,7 +59,7 @@ class ShapeDtypeStruct:
             not be present.
         weak_type: whether the dtype gives way to others in promotion.
         manual_axis_type: inside `dovetail.shard_map`, along which of its axes the array may differ
-            from device to device.
+            from device to device, is unreduced or reduced.
         is_ref: whether it describes a mutable reference to such an array.
 
     Raises:
@@ -245,8 +245,8 @@ def struct_of(aval: Any, sharding: Any = None) -> Any:
 
 
 def _varying(aval: Any) -> ManualAxisType | None:
-    axes = getattr(aval, "vma", None)
-    return ManualAxisType(varying=axes) if axes else None
+    axes = getattr(aval, "manual_axis_type", invarying)
+    return None if axes is invarying else axes
 
 
 def typeof(x: ArrayLike | ShapeDtypeStruct) -> ShapedArray:

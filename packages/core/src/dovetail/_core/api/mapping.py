@@ -15,7 +15,7 @@ from dovetail._core.basis.operands import as_operand, as_result
 from dovetail._core.ir.abstract_mesh import AbstractMesh, MeshAxes
 from dovetail._core.ir.avals import aval_of, is_array_like
 from dovetail._core.ir.jaxpr import DebugInfo
-from dovetail._core.ir.partition_spec import PartitionSpec, axes_of
+from dovetail._core.ir.partition_spec import PartitionSpec, UnreducedKind, axes_of
 from dovetail._core.ops.parallel.shard_map import (
     inside,
     mesh_inside,
@@ -99,7 +99,8 @@ def shard_map(
         f: function of arrays and pytrees of them; without it, a decorator is returned.
         out_specs: for each result, the axes over which its dimensions are divided: a
             `PartitionSpec`, or a tree of them that is a prefix of the result. Along axes that it
-            does not name, all devices have to have the same.
+            does not name, all devices have to have the same. Its `unreduced` and `reduced` are
+            those of the type of the result (`lax.pcast`), along axes of the type `Explicit`.
         in_specs: the same for the arguments, a prefix of their tuple. Along axes that it does not
             name, all devices get the same. None stands for an argument that is not divided. By
             default the types of the arguments say it, along axes of the type `Explicit`.
@@ -244,10 +245,16 @@ class DeviceMap:
                 f"divided along {unknown[0]!r}, an axis of the type Auto of {self.mesh}; write for "
                 f"example in_specs=PartitionSpec({unknown[0]!r})"
             )
-        own = aval_of(leaf).division if is_array_like(leaf) else None
-        if own is None:
+        if not is_array_like(leaf):
             return PartitionSpec()
-        return PartitionSpec(*[tuple([a for a in axes if a in self.axes]) for axes in own.dims])
+        aval = aval_of(leaf)
+        sums = aval.manual_axis_type
+        dims = () if aval.division is None else aval.division.dims
+        return PartitionSpec(
+            *[tuple([a for a in axes if a in self.axes]) for axes in dims],
+            unreduced=sums.unreduced & self.axes,
+            reduced=sums.reduced & self.axes,
+        )
 
     def __call__(
         self,
@@ -304,27 +311,56 @@ class DeviceMap:
         return list(map(as_result, outs))
 
     def _check_axes(self, spec: PartitionSpec, what: str) -> None:
-        for axis in spec_axes(spec):
+        for axis in (*spec_axes(spec), *spec.unreduced, *spec.reduced):
             if axis not in self.axes:
                 names = ", ".join(repr(name) for name in self.mesh.axis_names if name in self.axes)
                 raise ValueError(
                     f"{self.name}: {what} is {spec}, which names the axis {axis!r}; those that it "
                     f"handles are {names}, of {self.mesh}"
                 )
-        if spec.unreduced or spec.reduced:
-            raise NotImplementedError(
-                f"{self.name}: {what} is {spec}, and values that are unreduced or reduced along an "
-                "axis are not supported yet; leave that out, and sum with lax.psum"
-            )
+        self._check_sums(spec, what)
         if PartitionSpec.UNCONSTRAINED in tuple(spec):
             raise ValueError(
                 f"{self.name}: {what} is {spec}; who handles the part of one device has to know "
                 "it, so UNCONSTRAINED is not possible"
             )
 
+    def _check_sums(self, spec: PartitionSpec, what: str) -> None:
+        """Check the axes along which a specification says that values are unreduced or reduced."""
+        if spec.unreduced_kind not in (None, UnreducedKind.sum):
+            raise NotImplementedError(
+                f"{self.name}: {what} is {spec}; of what is unreduced only sums are supported"
+            )
+        for axis in sorted(spec.unreduced | spec.reduced, key=str):
+            kind = "unreduced" if axis in spec.unreduced else "reduced"
+            if not self.check_vma:
+                raise ValueError(
+                    f"{self.name}: {what} is {spec}, and with check_vma=False types do not say "
+                    f"what is {kind}; leave out one of the two"
+                )
+            if axis in self.mesh.auto_axes:
+                raise ValueError(
+                    f"{self.name}: {what} is {spec}, and {axis!r} is an axis of the type Auto of "
+                    f"{self.mesh}. Arrays are {kind} along axes of the type Explicit alone; inside "
+                    f"of the function lax.pcast and lax.psum do it along any axis"
+                )
+            if self.mesh.auto_axes:  # XLA adds up wrongly where it may choose
+                raise NotImplementedError(
+                    f"{self.name}: {what} is {spec}, and arrays are {kind} only over a mesh whose "
+                    f"axes are all of the type Explicit, not {self.mesh}; inside of the function "
+                    "lax.pcast and lax.psum do it over any mesh"
+                )
+
     def _part(self, aval: Any, spec: PartitionSpec, name: str) -> Any:
         """The type of the part of an argument."""
         self._check_axes(spec, f"the specification of {name}")
+        own = aval.manual_axis_type
+        if (own.unreduced & self.axes, own.reduced & self.axes) != (spec.unreduced, spec.reduced):
+            raise ValueError(
+                f"{self.name}: {name} is {aval.short_name()}, and its specification {spec} says "
+                "something else of what is unreduced and reduced. Leave out in_specs, which types "
+                f"then say, or give dovetail.reshard({name}, {spec})"
+            )
         if len(spec) > len(aval.shape):
             raise ShapeError(
                 f"{self.name}: {name} is {aval.short_name()}, which has fewer dimensions than its "
@@ -361,6 +397,28 @@ class DeviceMap:
         if not self.check_vma:
             return operand
         named = frozenset(spec_axes(spec))
+        own = aval.manual_axis_type
+        for kind, has, says in (
+            ("unreduced", own.unreduced & self.axes, spec.unreduced),
+            ("reduced", own.reduced & self.axes, spec.reduced),
+        ):
+            for axis in has - says:
+                advice = (
+                    f"add it up, with lax.psum(x, {axis!r})"
+                    if kind == "unreduced"
+                    else f"cast it, with lax.pcast(x, {axis!r}, to='varying')"
+                )
+                raise ValueError(
+                    f"{self.name}: the result{_path(tree, number)} is {aval.short_name()}, which "
+                    f"is {kind} along {axis!r}, and its specification {spec} in out_specs does not "
+                    f"say so; {advice}, or write PartitionSpec({kind}={{{axis!r}}})"
+                )
+            for axis in says - has:
+                raise ValueError(
+                    f"{self.name}: the result{_path(tree, number)} is {aval.short_name()}, and its "
+                    f"specification {spec} in out_specs says that it is {kind} along {axis!r}; "
+                    f"cast it, with lax.pcast(x, {axis!r}, to={kind!r})"
+                )
         more = (aval.vma & self.axes) - named
         if more:
             axes = ", ".join(sorted(map(repr, more)))

@@ -21,6 +21,7 @@ from dovetail._core.basis.structural import (
 from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval, shape_of
 from dovetail._core.ir.shown_params import ShownParams, is_given
 from dovetail._core.trace.divisions import Labels, divided_alike
+from dovetail._core.trace.manual_axes import wanted_types
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero
 
@@ -149,6 +150,7 @@ class AddAny(Elementwise):
     """The sum of two cotangents (or tangents) of one value."""
 
     name, hlo, numpy = "add_any", "add", np.add
+    linear_in: ClassVar[Sequence[slice]] = (slice(None),)
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
@@ -166,6 +168,7 @@ class Neg(Elementwise):
     """The negative."""
 
     name, hlo, numpy = "neg", "negate", np.negative
+    linear_in: ClassVar[Sequence[slice]] = (slice(1),)
     generates_nan = False
 
     def jvp(
@@ -185,6 +188,7 @@ class Mul(Elementwise):
     """The product."""
 
     name, hlo, numpy = "mul", "multiply", np.multiply
+    linear_in: ClassVar[Sequence[slice]] = (slice(1), slice(1, 2))
     kinds = "biufc"
 
     def jvp(
@@ -222,6 +226,11 @@ class ConvertElementType(Elementwise):
     kinds = "biufc"
     generates_nan = False
     shown_params: ClassVar[ShownParams] = {"sharding": is_given}
+
+    def with_axes(self, avals: Sequence[Any], params: Any) -> Any:
+        (x,), new = avals, dtypes.kind_of(params["new_dtype"])
+        linear = new in "fc" or (new in "iu" and dtypes.kind_of(x.dtype) in "iu")
+        return wanted_types(self.name, avals, (slice(1),) if linear else ()), {}
 
     def abstract(
         self, x: Any, *, new_dtype: Any, weak_type: bool = False, sharding: Any = None

@@ -53,6 +53,7 @@ class Linear(Primitive):
     """
 
     accepts_zeros = True
+    linear_in: ClassVar[Sequence[slice]] = (slice(1),)
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
@@ -494,6 +495,9 @@ def instantiate_zeros(tangent: Any) -> Any:
         return no_tangents(aval.shape)
     if dtypes.is_extended(aval.dtype):
         return aval.dtype.zeros(aval.shape)
+    if aval.manual_axis_type.unreduced:  # nothing else can be cast to that
+        scalar = aval.update(shape=(), weak_type=False)
+        return broadcast_in_dim(Literal(np.zeros((), aval.dtype)[()], scalar), aval.shape, ())
     return full(aval.shape, 0, aval.dtype)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -17,6 +17,7 @@ from dovetail._core.hlo.operations import Values
 from dovetail._core.hlo.portable import call, converted
 from dovetail._core.ir.avals import make_aval
 from dovetail._core.ir.jaxpr import ClosedJaxpr
+from dovetail._core.ir.partition_spec import PartitionSpec
 
 __all__ = ["Builder", "JaxprLowering"]
 
@@ -293,13 +294,30 @@ class Builder(CollectiveBuilder):
         return held
 
     def typed(self, value: Value, aval: Any) -> Value:
-        """A value, divided over the axes of a mesh as its type says."""
-        divided = aval.division
+        """A value, divided over the axes of a mesh, and a sum along some, as its type says."""
         if self.partitioning is None:
             return value
+        divided, mesh = aval.division, self.partitioning.mesh
+        spec = PartitionSpec()
+        if divided is not None:
+            mesh, spec = divided.mesh, divided.spec
         physical = self.physical(aval)
-        how = self.partitioning.of_type(divided.mesh, divided.spec, physical.ndim)
+        if mesh is None:
+            return value
+        unreduced = self.unreduced(aval)
+        if unreduced:
+            spec = spec.update(unreduced=unreduced)
+        how = self.partitioning.of_type(mesh, spec, physical.ndim)
         return self.op("sdy.sharding_constraint", [value], physical, {"sharding": how})
+
+    def unreduced(self, aval: Any) -> frozenset[Hashable]:
+        """The axes along which the devices of the program hold parts of a sum."""
+        axes: frozenset[Hashable] = aval.manual_axis_type.unreduced
+        return axes if self.manual is None else axes - self.manual.names
+
+    def has_sums(self, avals: Iterable[Any]) -> bool:
+        """Whether values are sums of what the devices of the program hold."""
+        return any(map(self.unreduced, avals))
 
     def divided(self, value: Value, aval: Any, axes: Any, spec: Any) -> Value:
         """A value of a program over several devices, divided as a specification says.

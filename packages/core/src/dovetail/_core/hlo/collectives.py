@@ -80,6 +80,10 @@ class CollectiveBuilder(CallBuilder):
             return ()
         return tuple([name for name, _ in self.manual.mesh if name not in self.manual.names])
 
+    def handles(self, axes: Sequence[AxisName]) -> bool:
+        """Whether the program handles the part of one device along these axes."""
+        return self.manual is not None and self.manual.names.issuperset(axes)
+
     def groups(
         self, axes: Sequence[AxisName], index_groups: Sequence[Sequence[int]] | None = None
     ) -> np.ndarray[Any, Any]:
@@ -88,7 +92,7 @@ class CollectiveBuilder(CallBuilder):
         Raises:
             NameError: nothing around the operation has such an axis.
         """
-        if self.manual is None or not self.manual.names.issuperset(axes):
+        if self.manual is None or not self.handles(axes):
             raise NameError(
                 f"the axes {tuple(axes)} are named by a collective operation, and no shard_map or "
                 "vmap around it has them"

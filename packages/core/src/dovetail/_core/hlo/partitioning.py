@@ -85,7 +85,7 @@ class Partitioning:
         axes = mesh.shape_tuple
         if not mesh.auto_axes:
             return self.sharding(axes, spec, ndim)
-        named = [axis for entry in spec for axis in axes_of(entry)]
+        named = [*spec.unreduced, *(axis for entry in spec for axis in axes_of(entry))]
         whole = [axis for axis in mesh.explicit_axes if axis not in named]
         return self.sharding(axes, spec, ndim, True, whole)
 

@@ -10,13 +10,10 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
-from dovetail._core.ir.partition_spec import UnreducedKind
-
 __all__ = [
     "AbstractDevice",
     "AbstractMesh",
     "AxisType",
-    "ManualAxisType",
     "MeshAxes",
     "checked_names",
     "checked_types",
@@ -43,51 +40,6 @@ class AxisType(enum.Enum):
 
     def __repr__(self) -> str:
         return self.name
-
-
-@dataclass(frozen=True, kw_only=True)
-class ManualAxisType:
-    """How a value inside `dovetail.shard_map` differs along the axes that it handles.
-
-    Attributes:
-        varying: the axes along which it may differ from device to device.
-        unreduced: the axes along which it is still to be summed.
-        reduced: the axes along which its cotangent is still to be summed.
-        unreduced_kind: how it is to be reduced along the unreduced axes, by default a sum.
-
-    Raises:
-        TypeError: axes are not given as a set.
-        ValueError: an axis is varying, and unreduced or reduced as well.
-
-    Example:
-        >>> from dovetail.sharding import ManualAxisType
-        >>> ManualAxisType(varying=frozenset({"x"})).varying
-        frozenset({'x'})
-    """
-
-    varying: frozenset[AxisName] = frozenset()
-    unreduced: frozenset[AxisName] = frozenset()
-    reduced: frozenset[AxisName] = frozenset()
-    unreduced_kind: UnreducedKind | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("varying", "unreduced", "reduced"):
-            axes: object = getattr(self, name)
-            if not isinstance(axes, (set, frozenset)):
-                raise TypeError(
-                    f"ManualAxisType: {name} is a set of names of axes, such as {{'x'}}; got "
-                    f"{axes!r:.80}"
-                )
-            object.__setattr__(self, name, frozenset(axes))
-        for name in ("unreduced", "reduced"):
-            both = self.varying & getattr(self, name)
-            if both:
-                raise ValueError(
-                    f"ManualAxisType: varying and {name} both have {sorted(both, key=str)}; a "
-                    "value is one or the other along an axis"
-                )
-        if self.unreduced and self.unreduced_kind is None:
-            object.__setattr__(self, "unreduced_kind", UnreducedKind.sum)
 
 
 class MeshAxes:

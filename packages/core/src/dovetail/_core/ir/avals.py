@@ -15,9 +15,9 @@ import numpy as np
 
 from dovetail._core.base import dtypes
 from dovetail._core.base.errors import NonArrayArgumentError, NoValueError
-from dovetail._core.ir.abstract_mesh import ManualAxisType
 from dovetail._core.ir.dimensions import as_size, is_symbolic_dim
 from dovetail._core.ir.division import Division
+from dovetail._core.ir.manual_axis_type import ManualAxisType, invarying
 
 Shape = tuple[int, ...]
 
@@ -27,16 +27,25 @@ class AbstractValue:
 
     __slots__ = ()
 
-    #: The axes of a mesh along which the value may differ from device to device.
-    vma: frozenset[Hashable] = frozenset()
+    #: How the value differs from device to device along the axes of a mesh.
+    manual_axis_type: ManualAxisType = invarying
     #: How it is divided over the explicit axes of a mesh; None if it is not.
     division: Division | None = None
+
+    def cotangent(self) -> AbstractValue:
+        """The aval of a cotangent of a value of this aval that has a tangent."""
+        return self
 
     def short_name(self) -> str:
         """The form used when a jaxpr is printed, such as ``f32[3,4]``."""
         raise TypeError(
             f"{type(self).__name__} does not say how it is printed: override short_name"
         )
+
+    @property
+    def vma(self) -> frozenset[Hashable]:
+        """The axes of a mesh along which the value may differ from device to device."""
+        return self.manual_axis_type.varying
 
     def tangent(self) -> AbstractValue:
         """The aval of a tangent at a value of this aval."""
@@ -54,8 +63,8 @@ class ShapedArray(AbstractValue):
             promotion.
         sharding: how the value is divided over the axes of a mesh, a `NamedSharding`; axes of the
             type `Explicit` become part of the type (`division`).
-        vma: the manual axes of a mesh along which the value may differ from device to device
-            ("varying manual axes"), inside `dovetail.shard_map`.
+        manual_axis_type: how the value differs from device to device along the axes of a mesh,
+            inside `dovetail.shard_map`.
 
     Example:
         >>> ShapedArray((2, 3), np.float32)
@@ -68,11 +77,11 @@ class ShapedArray(AbstractValue):
         "__weakref__",
         "division",
         "dtype",
+        "manual_axis_type",
         "ndim",
         "shape",
         "size",
         "symbolic",
-        "vma",
         "weak_type",
     )
 
@@ -80,7 +89,7 @@ class ShapedArray(AbstractValue):
     dtype: Any
     weak_type: bool
     division: Division | None
-    vma: frozenset[Hashable]
+    manual_axis_type: ManualAxisType
     ndim: int
     size: int
     #: Whether a size depends on dimension variables: is a `SymbolicDimension`.
@@ -93,13 +102,13 @@ class ShapedArray(AbstractValue):
         weak_type: bool = False,
         *,
         sharding: Any = None,
-        vma: Iterable[Hashable] = (),
+        manual_axis_type: ManualAxisType = invarying,
     ) -> ShapedArray:
         if not isinstance(dtype, dtypes.ExtendedDType):
             dtype = np.dtype(dtype)
         shape = tuple(map(as_size, shape))
         divided = sharding if sharding is None else sharding._division(len(shape))
-        return make_aval(shape, dtype, bool(weak_type), divided, frozenset(vma))
+        return make_aval(shape, dtype, bool(weak_type), divided, manual_axis_type)
 
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
@@ -107,10 +116,10 @@ class ShapedArray(AbstractValue):
 
     def __str__(self) -> str:
         name = self.dtype.name if isinstance(self.dtype, np.dtype) else str(self.dtype)
-        return f"{name}[{self._dims()}]{_shown_axes(self.vma)}"
+        return f"{name}[{self._dims()}]{self.manual_axis_type.shown()}"
 
     def short_name(self) -> str:
-        return f"{dtypes.short_name(self.dtype)}[{self._dims()}]{_shown_axes(self.vma)}"
+        return f"{dtypes.short_name(self.dtype)}[{self._dims()}]{self.manual_axis_type.shown()}"
 
     def _dims(self) -> str:
         divided = self.division
@@ -119,11 +128,6 @@ class ShapedArray(AbstractValue):
         return ",".join([f"{n}{divided.shown(i)}" for i, n in enumerate(self.shape)])
 
     str_short = short_name
-
-    @property
-    def manual_axis_type(self) -> ManualAxisType:
-        """How the value differs along the axes that `dovetail.shard_map` handles."""
-        return ManualAxisType(varying=self.vma)
 
     def __len__(self) -> int:
         if not self.shape:
@@ -151,17 +155,22 @@ class ShapedArray(AbstractValue):
         dtype: Any = None,
         weak_type: bool | None = None,
         vma: frozenset[Hashable] | None = None,
+        manual_axis_type: ManualAxisType | None = None,
     ) -> ShapedArray:
         """The same aval with some of its parts replaced.
 
         An array of another shape is not divided until `with_division` says so.
         """
+        if manual_axis_type is None:
+            manual_axis_type = self.manual_axis_type
+            if vma is not None:
+                manual_axis_type = manual_axis_type.update(varying=vma)
         return make_aval(
             self.shape if shape is None else shape,
             self.dtype if dtype is None else dtype,
             self.weak_type if weak_type is None else weak_type,
             self.division if shape is None else None,
-            self.vma if vma is None else vma,
+            manual_axis_type,
         )
 
     def with_division(self, division: Division | None) -> ShapedArray:
@@ -170,7 +179,7 @@ class ShapedArray(AbstractValue):
             division = None
         if division is self.division:
             return self
-        return make_aval(self.shape, self.dtype, self.weak_type, division, self.vma)
+        return make_aval(self.shape, self.dtype, self.weak_type, division, self.manual_axis_type)
 
     def strengthen(self) -> ShapedArray:
         """The same aval, not weakly typed."""
@@ -184,25 +193,24 @@ class ShapedArray(AbstractValue):
             return self
         return make_aval(self.shape, tangent, False, None)
 
+    def cotangent(self) -> ShapedArray:
+        return self.update(manual_axis_type=self.manual_axis_type.dual)
+
     #: Names of the same in JAX.
     strip_weak_type = strengthen
     to_tangent_aval = at_least_vspace = tangent
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (make_aval, (self.shape, self.dtype, self.weak_type, self.division, self.vma))
+        return (
+            make_aval,
+            (self.shape, self.dtype, self.weak_type, self.division, self.manual_axis_type),
+        )
 
     def __copy__(self) -> ShapedArray:
         return self
 
     def __deepcopy__(self, memo: Any) -> ShapedArray:
         return self
-
-
-def _shown_axes(vma: frozenset[Hashable]) -> str:
-    if not vma:
-        return ""
-    names = sorted(map(str, vma))
-    return "{V:" + (names[0] if len(names) == 1 else f"({','.join(names)})") + "}"
 
 
 _shown_sharding: Callable[[ShapedArray], Any] = lambda aval: None  # noqa: E731
@@ -216,7 +224,6 @@ def set_shown_sharding(shown: Callable[[ShapedArray], Any]) -> None:
 
 _interned: Final[WeakValueDictionary[Any, ShapedArray]] = WeakValueDictionary()
 _new: Final = object.__new__
-_invariant: Final[frozenset[Hashable]] = frozenset()
 
 
 def make_aval(
@@ -224,10 +231,10 @@ def make_aval(
     dtype: Any,
     weak_type: bool = False,
     division: Division | None = None,
-    vma: frozenset[Hashable] = _invariant,
+    manual_axis_type: ManualAxisType = invarying,
 ) -> ShapedArray:
     """`ShapedArray` for parts that are already canonical: a tuple of ints and a dtype object."""
-    key = (shape, dtype, weak_type, division, vma)
+    key = (shape, dtype, weak_type, division, manual_axis_type)
     aval = _interned.get(key)
     if aval is None:
         assert not isinstance(dtype, str), "names of dtypes are no dtypes"
@@ -236,7 +243,7 @@ def make_aval(
         candidate.dtype = dtype
         candidate.weak_type = weak_type
         candidate.division = division
-        candidate.vma = vma
+        candidate.manual_axis_type = manual_axis_type
         candidate.ndim = len(shape)
         candidate.size = prod(shape)
         candidate.symbolic = any(map(is_symbolic_dim, shape))
@@ -445,5 +452,5 @@ def physical_aval(aval: Any) -> Any:
     dtype = aval.dtype
     if isinstance(dtype, dtypes.ExtendedDType):
         shape, numbers = dtype.physical(aval.shape)
-        return make_aval(tuple(shape), numbers, vma=aval.vma)
+        return make_aval(tuple(shape), numbers, manual_axis_type=aval.manual_axis_type)
     return aval

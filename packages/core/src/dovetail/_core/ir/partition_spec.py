@@ -185,6 +185,13 @@ class PartitionSpec:
             unreduced_kind=kind if unreduced_kind is None else unreduced_kind,
         )
 
+    @property
+    def dual(self) -> PartitionSpec:
+        """The specification of a cotangent of what this one is of."""
+        if not self.unreduced and not self.reduced:
+            return self
+        return PartitionSpec(*self.partitions, unreduced=self.reduced, reduced=self.unreduced)
+
     def _of_rows(self) -> PartitionSpec:
         """The specification without the first dimension."""
         return self.update(self.partitions[1:])

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from dovetail._core.base.flags import partition
 from dovetail._core.base.limits import deeper
 from dovetail._core.base.source import SourceLocation
 from dovetail._core.hlo.builder import Builder
@@ -37,6 +38,7 @@ from dovetail._core.ir.jaxpr import (
     Literal,
     ordered_effects,
 )
+from dovetail._core.ir.partition_spec import PartitionSpec
 from dovetail._core.lower.constants import LargeConstants
 from dovetail._core.lower.rules import Rule, RuleTable, explain_failure
 from dovetail._core.lower.sizes import emit_sizes, entry_variables
@@ -356,6 +358,10 @@ class Program:
             if type(var.aval) is AbstractToken:  # its program has finished when this one starts
                 value = builder.create_token()
             env[var] = builder.constant(np.asarray(const), var.aval) if value is None else value
+        if builder.partitioning is not None:
+            for var in jaxpr.invars:
+                if builder.has_sums([var.aval]):  # of a loop, for one
+                    env[var] = builder.typed(env[var], var.aval)
         self.lower_equations(jaxpr, env)
         return [
             builder.constant(v.val, v.aval) if type(v) is Literal else env[v] for v in jaxpr.outvars
@@ -397,11 +403,12 @@ class Program:
                 place, name = place.traceback, prefix + place.prefix + primitive.name
             builder.location = named(name, unknown if place is None else of_traceback(place))
             try:
-                result = rules[primitive](
-                    builder,
-                    *[self.literal(v, literals) if type(v) is Literal else env[v] for v in invars],
-                    **eqn.params,
-                )
+                args = [self.literal(v, literals) if type(v) is Literal else env[v] for v in invars]
+                summed = partitioned and builder.has_sums([v.aval for v in (*invars, *outvars)])
+                if summed and (primitive.is_control_flow or not primitive.types_axes):
+                    result = self._of_parts(eqn, rules[primitive], args)
+                else:
+                    result = rules[primitive](builder, *args, **eqn.params)
                 if len(outvars) == 1:
                     kind = type(result)
                     env[outvars[0]] = _only(result) if kind is list or kind is tuple else result
@@ -413,7 +420,7 @@ class Program:
                     builder.tell(made, metadata)
                 if partitioned:
                     for out in outvars:
-                        if out.aval.division is not None:
+                        if summed or out.aval.division is not None:
                             env[out] = builder.typed(env[out], out.aval)
             except Exception as error:
                 if self.failures is None:
@@ -424,6 +431,54 @@ class Program:
                 outs = [v.aval for v in outvars]
                 made = builder.ops("stablehlo.custom_call", (), outs, target)
                 env.update(zip(outvars, made, strict=True))
+
+    def _of_parts(
+        self, eqn: JaxprEqn, rule: Callable[..., Any], values: Sequence[Value]
+    ) -> Sequence[Value]:
+        """Lower an equation of sums whose parts devices have, for each device on its own.
+
+        XLA would compute wrong numbers: it takes some other operands as parts of sums too.
+        """
+        builder = self.builder
+        assert builder.partitioning is not None
+        given, _ = partition([type(v) is not Literal for v in eqn.invars], values)
+        avals = [v.aval for v in eqn.invars if type(v) is not Literal]
+        outs = [v.aval for v in eqn.outvars]
+        for aval in (*avals, *outs):
+            if aval.division is not None:
+                raise NotImplementedError(
+                    f"{eqn.primitive.name} of a value that is unreduced, {aval.short_name()} being "
+                    "divided, is not supported outside of shard_map; compute it inside"
+                )
+        mesh = builder.partitioning.mesh
+        axes = frozenset(mesh.axis_names)
+        if builder.manual is not None:
+            axes -= builder.manual.names
+
+        def body(*parts: Value) -> Sequence[Value]:
+            builder.literals = {}
+            made: dict[Any, Value] = {}
+            others = iter(parts)
+            operands = [
+                self.literal(v, made) if type(v) is Literal else next(others) for v in eqn.invars
+            ]
+            result = rule(builder, *operands, **eqn.params)
+            return result if isinstance(result, (list, tuple)) else [result]
+
+        literals = builder.literals
+        try:
+            return builder.manual_computation(
+                body,
+                given,
+                avals,
+                outs,
+                mesh=mesh.shape_tuple,
+                axes=axes,
+                in_specs=[PartitionSpec(unreduced=builder.unreduced(a)) for a in avals],
+                out_specs=[PartitionSpec(unreduced=builder.unreduced(a)) for a in outs],
+            )
+        finally:
+            builder.literals = literals
 
 
 def _only(results: Sequence[Value]) -> Value:

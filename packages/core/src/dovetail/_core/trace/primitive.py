@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Final, Literal, NoReturn, TypeVar, final
 from weakref import WeakSet
 
@@ -13,6 +13,7 @@ from dovetail._core.base.source import describe
 from dovetail._core.base.strictness import strictness
 from dovetail._core.ir.avals import ShapedArray
 from dovetail._core.ir.jaxpr import Effects, JaxprEqn, no_effects
+from dovetail._core.ir.manual_axis_type import ManualAxisType, invarying
 from dovetail._core.ir.shown_params import ShownParams
 from dovetail._core.ir.walk import Reduction, jaxprs_and_closed_jaxprs
 from dovetail._core.trace import forbidden_collectives
@@ -23,6 +24,7 @@ from dovetail._core.trace.divisions import (
     refuse_unruled,
     settled,
 )
+from dovetail._core.trace.manual_axes import joined, refuse_divided_sums, wanted_types
 from dovetail._core.trace.state import evaluation_trace, state, use_trace
 
 #: The rules that any primitive may have, in the order in which its class defines them.
@@ -81,8 +83,10 @@ class Primitive:
         device_parameter: the name of the parameter that says on which devices the result is.
         axis_parameter: the name of the parameter that names the axes which a collective operation
             runs over.
-        types_axes: whether `abstract` says along which manual axes results vary. Otherwise all
-            operands are made to vary alike, and the results vary as they do.
+        types_axes: whether `abstract` says what results are along the manual axes of a mesh.
+            Otherwise all operands are made alike along them, and the results are what they are.
+        linear_in: ranges of operands. The operation is linear in those of each range together, so
+            that it can be computed from parts of sums that have not been added up.
         types_divisions: whether `abstract` says how results are divided over the explicit axes of a
             mesh, and takes operands that are divided. Otherwise `divisions` does.
         sharding_parameter: the name of the parameter that may say how the result is divided, a
@@ -111,6 +115,7 @@ class Primitive:
     device_parameter: ClassVar[str] = ""
     axis_parameter: ClassVar[str] = ""
     types_axes: ClassVar[bool] = False
+    linear_in: ClassVar[Sequence[slice]] = ()
     types_divisions: ClassVar[bool] = False
     sharding_parameter: ClassVar[str] = ""
     key_use: ClassVar[KeyUse] = "moves"
@@ -235,21 +240,20 @@ class Primitive:
 
     def with_axes(
         self, avals: Sequence[Any], params: Mapping[str, Any]
-    ) -> tuple[Sequence[frozenset[Hashable]], Mapping[str, Any]]:
-        """Along which manual axes of a mesh operands have to vary, and parameters for these.
+    ) -> tuple[Sequence[ManualAxisType], Mapping[str, Any]]:
+        """What operands have to be along the manual axes of a mesh, and parameters for these.
 
         Args:
-            avals: the avals of the operands, some of which vary along manual axes, unless this
-                primitive `types_axes`.
+            avals: the avals of the operands, some of which are not the same on all devices, unless
+                this primitive `types_axes`.
             params: the parameters.
 
         Returns:
-            The axes of each operand, which include those along which it varies; the parameters
-            that change.
+            What each operand has to be, to which it is cast; the parameters that change.
         """
         if self.types_axes:
-            return [aval.vma for aval in avals], {}
-        return [frozenset().union(*(aval.vma for aval in avals))] * len(avals), {}
+            return [aval.manual_axis_type for aval in avals], {}
+        return wanted_types(self.name, avals, self.linear_in), {}
 
     def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
         """Which dimensions of operands and results are divided alike over the axes of a mesh.
@@ -357,10 +361,16 @@ class Primitive:
         self._missing("follow_keys")
 
     @final
+    @property
+    def moves_first(self) -> bool:
+        """Whether it moves or repeats elements of its first operand, and computes nothing."""
+        return not self.generates_nan and list(self.linear_in) == [slice(1)]
+
+    @final
     def infer(self, avals: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
         """`abstract`, cached for hashable parameters.
 
-        `AxesDiffer` if operands do not vary along the manual axes of a mesh as they have to.
+        `AxesDiffer` if operands are not what they have to be along the manual axes of a mesh.
         """
         try:
             key = (avals, tuple(params.items())) if params else avals
@@ -406,8 +416,9 @@ class Primitive:
         if self.types_divisions:
             changed = self.for_divisions(avals, params)
             if changed:
-                return AxesDiffer(tuple([aval.vma for aval in avals]), changed)
+                return AxesDiffer(tuple([aval.manual_axis_type for aval in avals]), changed)
             return self._infer_axes(avals, params)
+        refuse_divided_sums(self.name, avals)
         # Rules need not know of divisions.
         whole = tuple([a if a.division is None else a.with_division(None) for a in avals])
         inferred = self._infer_axes(whole, params)
@@ -426,40 +437,46 @@ class Primitive:
         return typed if self.multiple_results else typed[0]
 
     def _infer_axes(self, avals: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
-        if not self.types_axes and not any(aval.vma for aval in avals):
-            return self.abstract(*avals, **params)
+        if not self.types_axes:
+            for aval in avals:
+                if aval.manual_axis_type is not invarying:
+                    break
+            else:
+                return self.abstract(*avals, **params)
         wanted, changed = self.with_axes(avals, params)
-        if changed or any(a.vma != axes for a, axes in zip(avals, wanted, strict=True)):
+        if changed or any(
+            a.manual_axis_type is not own for a, own in zip(avals, wanted, strict=True)
+        ):
             return AxesDiffer(tuple(wanted), changed)
         if self.types_axes:
             return self.abstract(*avals, **params)
-        # A rule need not know of axes: what it computes varies as its operands do.
-        varying = wanted[0]
-        alike = [aval.update(vma=frozenset()) if aval.vma else aval for aval in avals]
+        # A rule need not know of axes: what it computes is along them what its operands are.
+        result = joined(wanted)
+        alike = [_typed(aval, invarying) for aval in avals]
         inferred = self.abstract(*alike, **params)
         if self.multiple_results:
-            return [_varied(aval, varying) for aval in inferred]
-        return _varied(inferred, varying)
+            return [_typed(aval, result) for aval in inferred]
+        return _typed(inferred, result)
 
 
 @final
 class AxesDiffer:
-    """What `infer` says of operands that do not vary along the axes that they have to.
+    """What `infer` says of operands that are not what they have to be along manual axes.
 
     Attributes:
-        wanted: for each operand, the axes.
+        wanted: what each operand has to be.
         changed: the parameters that change.
     """
 
     __slots__ = ("changed", "wanted")
 
-    def __init__(self, wanted: tuple[frozenset[Hashable], ...], changed: Mapping[str, Any]) -> None:
+    def __init__(self, wanted: tuple[ManualAxisType, ...], changed: Mapping[str, Any]) -> None:
         self.wanted = wanted
         self.changed = changed
 
 
-def _varied(aval: Any, axes: frozenset[Hashable]) -> Any:
-    return aval.update(vma=axes) if type(aval) is ShapedArray else aval
+def _typed(aval: Any, axes: ManualAxisType) -> Any:
+    return aval.update(manual_axis_type=axes) if type(aval) is ShapedArray else aval
 
 
 def _holds(value: Any) -> bool:

@@ -19,12 +19,13 @@ from dovetail._core.base.config import enable_x64
 from dovetail._core.base.flags import Flags, merge, partition
 from dovetail._core.base.limits import deeper
 from dovetail._core.base.source import describe
-from dovetail._core.basis.manual_axes import vary_like
+from dovetail._core.basis.manual_axes import cast_to, vary_like
 from dovetail._core.basis.resharding import divided_like
 from dovetail._core.basis.structural import instantiate_zeros
 from dovetail._core.ir.avals import ShapedArray, aval_of
 from dovetail._core.ir.division import Division
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, DropVar, JaxprEqn, Literal, Var
+from dovetail._core.ir.manual_axis_type import ManualAxisType, invarying
 from dovetail._core.ir.walk import dce, eval_jaxpr, last_uses
 from dovetail._core.trace.divisions import is_lenient
 from dovetail._core.trace.named_axes import BatchAxis, may_name
@@ -330,14 +331,13 @@ def _instantiated(
 ) -> list[Any]:
     """Tangents or cotangents, the flagged ones as values even if zero.
 
-    They vary along the manual axes of a mesh, and are divided over explicit ones, as their primals
-    are, which have the given avals.
+    Along the manual axes of a mesh and over explicit ones they are made what the avals say.
     """
     if instantiate is not None:
         tangents = [
             instantiate_zeros(t) if i else t for t, i in zip(tangents, instantiate, strict=True)
         ]
-    if not any(aval.vma or aval.division for aval in avals):
+    if all(a.manual_axis_type is invarying and a.division is None for a in avals):
         return tangents
     return [
         t if type(t) is Zero else divided_like(vary_like(t, aval), aval)
@@ -519,7 +519,8 @@ def transposition_of(
     """
     nonzero_out: list[bool] = []
     linear_avals, value_avals = partition(linear, closed.in_avals)
-    ct_avals, zero_avals = partition(nonzero_cts, closed.out_avals)
+    wanted_avals = [a.cotangent() for a in linear_avals]
+    ct_avals, zero_avals = partition(nonzero_cts, [a.cotangent() for a in closed.out_avals])
 
     def function(*args: Any) -> list[Any]:
         values, cts = args[: len(value_avals)], args[len(value_avals) :]
@@ -527,7 +528,7 @@ def transposition_of(
         constants = [*closed.consts, *values]
         results = transpose_jaxpr(closed.jaxpr, constants, cotangents, linear, wanted)
         nonzero_out[:], nonzero_results = without_zeros(
-            _instantiated(results, instantiate, linear_avals)
+            _instantiated(results, instantiate, wanted_avals)
         )
         return nonzero_results
 
@@ -621,40 +622,43 @@ def _batch_of(
 
 def varying(
     closed: ClosedJaxpr,
-    taken: Sequence[frozenset[Any]],
-    given: Sequence[frozenset[Any]] | None = None,
+    taken: Sequence[ManualAxisType],
+    given: Sequence[ManualAxisType] | None = None,
 ) -> ClosedJaxpr:
-    """A jaxpr whose arguments and results vary along more manual axes of a mesh.
+    """A jaxpr for arguments that are something else along the manual axes of a mesh.
 
     Args:
         closed: the jaxpr.
-        taken: for each argument, the axes along which it varies.
-        given: for each result, axes along which it varies at least.
+        taken: what each argument is.
+        given: what each result is cast to, if it is not more already.
     """
-    if any(a.vma != axes for a, axes in zip(closed.in_avals, taken, strict=False)):
+    own = [a.manual_axis_type for a in closed.in_avals]
+    if any(a is not b for a, b in zip(own, taken, strict=False)):
         closed = _varying(closed, tuple(taken), ())
+        own = list(taken)
     if given is not None and any(
-        not axes <= a.vma for a, axes in zip(closed.out_avals, given, strict=False)
+        a.manual_axis_type | b is not a.manual_axis_type
+        for a, b in zip(closed.out_avals, given, strict=False)
     ):
-        closed = _varying(closed, tuple([a.vma for a in closed.in_avals]), tuple(given))
+        closed = _varying(closed, tuple(own), tuple(given))
     return closed
 
 
 @remembered
 def _varying(
-    closed: ClosedJaxpr, taken: tuple[frozenset[Any], ...], given: tuple[frozenset[Any], ...]
+    closed: ClosedJaxpr, taken: tuple[ManualAxisType, ...], given: tuple[ManualAxisType, ...]
 ) -> ClosedJaxpr:
     def function(*args: Any) -> list[Any]:
         outs = function_of(closed)(*args)
         if given:
             outs = [
-                vary_like(o, aval_of(o).update(vma=aval_of(o).vma | axes)) if axes else o
+                cast_to(o, aval_of(o).manual_axis_type | axes)
                 for o, axes in zip(outs, given, strict=True)
             ]
         return outs
 
     avals = [
-        a.update(vma=axes) if axes != a.vma else a
+        a if axes is a.manual_axis_type else a.update(manual_axis_type=axes)
         for a, axes in zip(closed.in_avals, taken, strict=True)
     ]
     return stage(function, avals, derived_info(closed, "shard_map"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import FunctionType
 from typing import Any
 
@@ -22,6 +22,8 @@ from dovetail._core.ir.avals import (
     numpy_refusal,
 )
 from dovetail._core.ir.jaxpr import DebugInfo
+from dovetail._core.ir.manual_axis_type import ManualAxisType, invarying
+from dovetail._core.ir.partition_spec import UnreducedKind
 from dovetail._core.trace.mutable_references import AbstractRef, Ref
 from dovetail._core.trace.named_axes import lookup
 from dovetail._core.trace.tracer import ArrayClass
@@ -207,30 +209,33 @@ def abstract(x: Any) -> Any:
     dtype = dtypes.canonicalize_dtype(x.dtype, allow_extended_dtype=True)
     if not (dtypes.is_extended(dtype) or dtypes.kind_of(dtype) or dtype == dtypes.float0):
         raise NonArrayArgumentError(f"{dtypes.why_not_of_arrays(dtype)}: {x!r:.80}")
-    aval = ShapedArray(x.shape, dtype, getattr(x, "weak_type", False), vma=declared_axes(x))
+    aval = ShapedArray(
+        x.shape, dtype, getattr(x, "weak_type", False), manual_axis_type=declared_axes(x)
+    )
     divided = getattr(getattr(x, "sharding", None), "_division", None)
     if divided is not None:
         aval = aval.with_division(divided(aval.ndim))
     return AbstractRef(aval) if getattr(x, "is_ref", False) else aval
 
 
-def declared_axes(x: Any) -> frozenset[Hashable]:
-    """The manual axes along which the array varies that a `ShapeDtypeStruct` describes.
+def declared_axes(x: Any) -> ManualAxisType:
+    """What the array is along manual axes of a mesh that a `ShapeDtypeStruct` describes.
 
     Raises:
         NameError: there is no such axis.
-        NotImplementedError: it has axes of other kinds.
+        NotImplementedError: it is unreduced in another way than as a sum.
     """
-    declared = getattr(x, "manual_axis_type", None)
+    declared: ManualAxisType | None = getattr(x, "manual_axis_type", None)
     if declared is None:
-        return frozenset()
-    if declared.unreduced or declared.reduced:
+        return invarying
+    if declared.unreduced_kind not in (None, UnreducedKind.sum):
         raise NotImplementedError(
-            f"manual_axis_type={declared}: values that are unreduced or reduced along an axis are "
-            "not supported; give varying"
+            f"manual_axis_type={declared}: what is to be reduced in other ways than by a sum is "
+            "not supported"
         )
-    axes = lookup(declared.varying, "manual_axis_type of ShapeDtypeStruct")
-    return frozenset([axis.name for axis in axes if axis.is_checked])
+    named = declared.varying | declared.unreduced | declared.reduced
+    axes = lookup(named, "manual_axis_type of ShapeDtypeStruct")
+    return declared.without([axis.name for axis in axes if not axis.is_checked])
 
 
 def abstract_leaves(leaves: Sequence[Any], info: DebugInfo) -> list[Any]:

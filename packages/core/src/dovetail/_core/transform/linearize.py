@@ -17,6 +17,7 @@ from dovetail._core.basis.resharding import divided_like
 from dovetail._core.basis.structural import instantiate_zeros
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo
+from dovetail._core.ir.manual_axis_type import invarying
 from dovetail._core.trace.scopes import names_in
 from dovetail._core.trace.state import Trace, set_jit_key, state, use_trace
 from dovetail._core.trace.tracer import Tracer
@@ -261,7 +262,7 @@ def linearize_flat(
                     for t, i in zip(tangents, instantiate, strict=True)
                 ]
         avals = [aval_of(o).tangent() for o in outs]
-        if any(aval.vma or aval.division for aval in avals):
+        if any(a.manual_axis_type is not invarying or a.division for a in avals):
             with use_trace(recording):
                 tangents = [
                     t if type(t) is Zero else divided_like(vary_like(t, aval), aval)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
@@ -12,7 +12,8 @@ from dovetail._core.base import caches, config, dtypes
 from dovetail._core.base.bindings import get_traceback
 from dovetail._core.base.errors import NonArrayArgumentError, UnexpectedTracerError
 from dovetail._core.base.source import describe
-from dovetail._core.basis.manual_axes import pvary, pvary_p
+from dovetail._core.basis.manual_axes import cast_to, implied_casts, is_done
+from dovetail._core.basis.structural import instantiate_zeros
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import (
     Atom,
@@ -25,12 +26,15 @@ from dovetail._core.ir.jaxpr import (
     Var,
     no_effects,
 )
+from dovetail._core.ir.manual_axis_type import ManualAxisType
 from dovetail._core.trace.current_mesh import undivided_if_manual
+from dovetail._core.trace.manual_axes import cast_refusal
 from dovetail._core.trace.mutable_references import Captured, Ref, RefState
 from dovetail._core.trace.primitive import AxesDiffer, Primitive
 from dovetail._core.trace.scopes import NamedScopes
 from dovetail._core.trace.state import Trace, state, use_trace
 from dovetail._core.trace.tracer import Tracer
+from dovetail._core.trace.zeros import Zero
 
 #: What to do where a program is derived, in which only rules of the user's run.
 _ADVICE_FOR_RULES: Final = {
@@ -133,28 +137,51 @@ class StageTrace(Trace):
         primitive: Primitive,
         args: Sequence[Any],
         params: dict[str, Any],
-        wanted: Sequence[frozenset[Hashable]],
+        wanted: Sequence[ManualAxisType],
     ) -> Any:
-        """Apply `primitive` to operands that are made to vary along the manual axes of a mesh."""
-        if primitive is pvary_p and not params["axes"]:
-            return args[0]
+        """Apply `primitive` to operands that are cast along the manual axes of a mesh."""
         operands = []
         for arg, axes in zip(args, wanted, strict=True):
             atom = self.atom(arg, primitive)
-            missing = axes - atom.aval.vma
-            if missing and type(atom) is not Literal and not config.auto_pcast.value:
-                raise ValueError(
-                    f"operands of {primitive.name} vary along different axes of the mesh, and the "
-                    f"option auto_pcast is off: {atom.aval} has to be cast with lax.pcast(x, "
-                    f"{tuple(sorted(map(str, missing)))}, to='varying')"
-                )
-            if type(atom) is Literal:
-                operands.append(Literal(atom.val, atom.aval.update(vma=axes)))
-            elif missing:
-                operands.append(pvary(arg, missing))
-            else:
+            if axes is atom.aval.manual_axis_type:
                 operands.append(arg)
+                continue
+            typed = atom.aval.update(manual_axis_type=axes)
+            refusal = cast_refusal(primitive.name, atom.aval, axes)
+            if refusal and not self._is_zero(atom):
+                raise refusal
+            if type(atom) is Literal:
+                operands.append(Literal(atom.val, typed))
+                continue
+            if refusal:
+                operands.append(instantiate_zeros(Zero(typed)))
+                continue
+            if not config.auto_pcast.value:
+                kind, missing = next(implied_casts(atom.aval.manual_axis_type, axes))
+                raise ValueError(
+                    f"operands of {primitive.name} vary in different ways over the mesh, and the "
+                    f"option auto_pcast is off: {atom.aval} has to be cast with lax.pcast(x, "
+                    f"{tuple(sorted(map(str, missing)))}, to={kind!r})"
+                )
+            operands.append(cast_to(arg, axes))
+        if is_done(primitive, params):
+            return operands[0]
         return self.process(primitive, operands, params)
+
+    def _is_zero(self, atom: Atom) -> bool:
+        """Whether a value is known to be zero, which is a part of any sum."""
+        while type(atom) is not Literal:
+            if atom in self.constvars:
+                value = self.constants[self.constvars.index(atom)]
+                at_hand = isinstance(value, np.ndarray) or (
+                    not isinstance(value, Tracer) and not atom.aval.shape
+                )
+                return at_hand and not np.asarray(value).any()
+            eqn = next((eqn for eqn in reversed(self.eqns) if atom in eqn.outvars), None)
+            if eqn is None or not eqn.primitive.moves_first:
+                return False
+            atom = eqn.invars[0]
+        return not np.any(atom.val)
 
     def atom(self, value: Any, primitive: Primitive | None = None) -> Atom:
         """The variable or literal that stands for `value` in this jaxpr."""

@@ -132,7 +132,7 @@ def _transpose_jaxpr(
             ]
         if primitive.multiple_results:
             filled = [
-                Zero(v.aval) if ct is None else ct
+                Zero(v.aval.cotangent()) if ct is None else ct
                 for v, ct in zip(eqn.outvars, out_cotangents, strict=True)
             ]
             out_cotangent: Any = (
@@ -156,7 +156,7 @@ def _transpose_jaxpr(
                 if primitive.transposes_zeros and type(result) is Zero:
                     zeros.add(var)
 
-    return [accumulated[v] if v in accumulated else Zero(aval_of(v)) for v in parameters]
+    return [accumulated[v] if v in accumulated else Zero(v.aval.cotangent()) for v in parameters]
 
 
 def _transposed(

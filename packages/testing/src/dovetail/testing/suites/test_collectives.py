@@ -80,6 +80,34 @@ def test_types_over_a_mesh(devices: Sequence[Any]) -> None:
         np.testing.assert_array_equal(np.asarray(shard.data), (x @ x.T)[shard.index])
 
 
+def test_sums_of_parts(devices: Sequence[Any]) -> None:
+    """What is unreduced is added up where it is asked for, and so are gradients of the reduced."""
+    count = len(devices)
+    mesh = Mesh(devices, "d", axis_types=AxisType.Auto)
+    x = np.arange(2 * count * count, dtype=np.float32).reshape(count, 2 * count) % 5
+    w = np.arange(2 * count, dtype=np.float32) % 3
+
+    def function(w: Any, x: Any) -> tuple[Any, Any]:
+        own = lax.all_gather(lax.psum_scatter(w, "d", tiled=True), "d", tiled=True, to="reduced")
+        mean = lax.div(own, lax.full_like(own, count))
+        scaled = lax.mul(lax.pcast(mean, "d", to="varying"), lax.squeeze(x, (0,)))
+        parts = lax.mul(lax.pcast(scaled, "d", to="unreduced"), mean)
+        shared = lax.mul(parts, lax.pcast(w, "d", to="reduced"))
+        return lax.psum(shared, "d"), lax.psum_scatter(parts, "d", tiled=True)
+
+    divided = dt.shard_map(function, mesh=mesh, in_specs=(P(), P("d")), out_specs=(P(), P("d")))
+
+    def total(w: Any, x: Any) -> Any:
+        return lax.reduce_sum(lax.add(*divided(w, x)), (0,))
+
+    cubes, squares = dt.jit(divided)(w, x)
+    np.testing.assert_allclose(np.asarray(cubes), w**3 * x.sum(0), rtol=1e-5)
+    np.testing.assert_allclose(np.asarray(squares), w**2 * x.sum(0), rtol=1e-5)
+    of_w, of_x = dt.jit(dt.grad(total, (0, 1)))(w, x)
+    np.testing.assert_allclose(np.asarray(of_w), (3 * w**2 + 2 * w) * x.sum(0), rtol=1e-5)
+    np.testing.assert_allclose(np.asarray(of_x), np.stack([w**3 + w**2] * count), rtol=1e-5)
+
+
 def _ragged(x: Any) -> Any:
     """Each device gives its first row to the first one, two to the second, and so on."""
     count = lax.axis_size("d")

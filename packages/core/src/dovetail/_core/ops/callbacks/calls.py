@@ -200,6 +200,7 @@ class Observation(Primitive):
     """Base of primitives without results, which ignore tangents."""
 
     multiple_results = True
+    types_axes = True
     accepts_zeros = True
     has_effects = True
     calls_host = True

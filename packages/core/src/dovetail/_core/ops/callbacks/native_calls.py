@@ -25,6 +25,7 @@ from dovetail._core.ops.callbacks.values import (
     promised_one,
 )
 from dovetail._core.trace.divisions import Labels, gathered_labels
+from dovetail._core.trace.manual_axes import joined, wanted_types
 from dovetail._core.trace.primitive import Primitive
 
 if TYPE_CHECKING:
@@ -134,11 +135,11 @@ class FfiCall(Primitive):
     shown_params: ClassVar[ShownParams] = {"batch_dims": never}
 
     def abstract(self, *avals: Any, result_avals: tuple[Any, ...], **params: Any) -> Any:
-        varying: frozenset[Hashable] = frozenset().union(
-            *(aval.vma for aval in avals if not isinstance(aval, AbstractToken))
-        )
+        together = joined(wanted_types(self.name, avals, ()))
         return [
-            out if isinstance(out, AbstractToken) else out.update(vma=out.vma | varying)
+            out
+            if isinstance(out, AbstractToken)
+            else out.update(manual_axis_type=out.manual_axis_type | together)
             for out in result_avals
         ]
 

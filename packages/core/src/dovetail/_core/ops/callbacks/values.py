@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
 
 import numpy as np
@@ -25,6 +25,7 @@ from dovetail._core.ops.callbacks.calls import (
     for_each,
 )
 from dovetail._core.trace.divisions import Labels, gathered_labels
+from dovetail._core.trace.manual_axes import joined, wanted_types
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.tracer import ArrayClass
 from dovetail._core.transform.flattening import check_callable, declared_axes
@@ -54,8 +55,10 @@ class ValueCallback(Primitive):
     way_out: ClassVar[str]
 
     def abstract(self, *avals: Any, result_avals: tuple[Any, ...], **params: Any) -> Any:
-        varying: frozenset[Hashable] = frozenset().union(*(aval.vma for aval in avals))
-        return [out.update(vma=out.vma | varying) for out in result_avals]
+        together = joined(wanted_types(self.name, avals, ()))
+        return [
+            out.update(manual_axis_type=out.manual_axis_type | together) for out in result_avals
+        ]
 
     def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
         return gathered_labels(avals, results)
@@ -228,7 +231,7 @@ def promised_one(x: Any, caller: str, path: str) -> ShapedArray:
             f"{caller}: result_shape_dtypes{path} is of {wanted}, but 64-bit types are off; write "
             f'{canonical}, or switch them on with dovetail.config.update("enable_x64", True)'
         )
-    return make_aval(tuple(map(int, shape)), canonical, vma=declared_axes(x))
+    return make_aval(tuple(map(int, shape)), canonical, manual_axis_type=declared_axes(x))
 
 
 def flat_operands(

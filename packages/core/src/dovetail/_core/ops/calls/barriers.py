@@ -29,6 +29,7 @@ class OptimizationBarrier(Primitive):
     """Returns its operands; no result is available before all operands are."""
 
     name = "optimization_barrier"
+    types_axes = True
     multiple_results = True
     accepts_zeros = True
     generates_nan = False
@@ -79,6 +80,7 @@ class DceSink(Primitive):
     """Uses its operand without effect, which keeps its computation in a program."""
 
     name = "dce_sink"
+    types_axes = True
     multiple_results = True
     accepts_zeros = True
     has_effects = True

@@ -144,6 +144,12 @@ def _checked(function: str, sharding: Any, argument: str) -> tuple[Any, tuple[An
     if mesh is None or not isinstance(spec, PartitionSpec):
         raise TypeError(f"{what} must be a PartitionSpec or a NamedSharding, got {sharding!r}")
     mesh = mesh.abstract_mesh
+    for kind, axes in (("unreduced", spec.unreduced), ("reduced", spec.reduced)):
+        if axes:
+            raise NotImplementedError(
+                f"{what} is {spec}, and {function} does not make what is {kind}: compute it in "
+                f"dovetail.shard_map, where lax.pcast does, with out_specs={spec}"
+            )
     entries = tuple(spec)
     named = [axis for entry in entries for axis in axes_of(entry)]
     for axis in named:

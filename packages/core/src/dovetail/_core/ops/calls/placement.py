@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from dovetail._core.base.errors import ShardingTypeError
 from dovetail._core.basis.structural import Same
 from dovetail._core.ir.division import division, division_of_spec
 from dovetail._core.ir.partition_spec import PartitionSpec
@@ -74,6 +75,13 @@ def divided_type(x: Any, sharding: Any) -> Any:
     if spec is None:
         return x
     mesh = sharding.mesh.abstract_mesh
+    own = x.manual_axis_type
+    explicit = frozenset(mesh.explicit_axes)
+    if (own.unreduced & explicit, own.reduced & explicit) != (spec.unreduced, spec.reduced):
+        raise ShardingTypeError(
+            f"{x.short_name()} is placed by {spec}, which says something else of what is unreduced "
+            "and reduced; dovetail.reshard changes that"
+        )
     wanted = division_of_spec(mesh, spec, x.ndim)
     free = PartitionSpec.UNCONSTRAINED
     if x.division is None or free not in tuple(spec):
@@ -95,6 +103,7 @@ class DevicePut(Same):
 
     name = "device_put"
     device_parameter: ClassVar[str] = "device"
+    types_axes: ClassVar[bool] = True
     types_divisions: ClassVar[bool] = True
 
     def abstract(self, x: Any, *, device: Any, src: Any, may_alias: bool | None) -> Any:

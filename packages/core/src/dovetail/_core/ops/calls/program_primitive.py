@@ -123,7 +123,10 @@ class ProgramPrimitive(Primitive):
 
     def with_axes(self, avals: Sequence[Any], params: Any) -> Any:
         closed: ClosedJaxpr = params[self.program]
-        wanted = [a.vma | own.vma for a, own in zip(avals, closed.in_avals, strict=False)]
+        wanted = [
+            a.manual_axis_type | own.manual_axis_type
+            for a, own in zip(avals, closed.in_avals, strict=False)
+        ]
         program = varying(closed, wanted)
         return wanted, ({} if program is closed else {self.program: program})
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from dovetail._core.base import pytree
-from dovetail._core.base.errors import ShapeError
+from dovetail._core.base.errors import ShapeError, ShardingTypeError
 from dovetail._core.base.typing import PyTree
+from dovetail._core.basis.manual_axes import in_order, preduced_p, unreduced_psum_p
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import Same
 from dovetail._core.ir.abstract_mesh import AbstractMesh
@@ -28,6 +29,7 @@ class ShardingConstraint(Same):
 
     name = "sharding_constraint"
     device_parameter: ClassVar[str] = "sharding"
+    types_axes: ClassVar[bool] = True
     types_divisions: ClassVar[bool] = True
 
     def abstract(self, x: Any, *, sharding: Any) -> Any:
@@ -35,7 +37,12 @@ class ShardingConstraint(Same):
         return placement.divided_type(x, sharding)
 
     def transpose(self, cotangent: Any, x: Any, *, sharding: Any) -> Sequence[Any]:
-        return [cotangent if type(cotangent) is Zero else self.bind(cotangent, sharding=sharding)]
+        if type(cotangent) is Zero:
+            return [cotangent]
+        spec = getattr(sharding, "spec", None)
+        if spec is not None and spec.dual is not spec:
+            sharding = sharding.update(spec=spec.dual)
+        return [self.bind(cotangent, sharding=sharding)]
 
     def batch(
         self, args: Sequence[Any], dims: Sequence[int | None], *, sharding: Any
@@ -161,6 +168,8 @@ def constrain(x: PyTree, shardings: PyTree, argument: str, value: str) -> PyTree
             raise TypeError(f"{argument} holds {place!r}, which is no sharding")
         _check_axes(place, argument)
         operand = as_operand(leaf, "lax.with_sharding_constraint")
+        if hasattr(place, "spec"):
+            operand = _with_sums(operand, place.spec, f"{value}{pytree.keystr(path)}")
         try:
             place.shard_shape(aval_of(operand).shape)
         except ShapeError as error:
@@ -176,6 +185,42 @@ def constrain(x: PyTree, shardings: PyTree, argument: str, value: str) -> PyTree
     return tree.unflatten(results)
 
 
+def _with_sums(operand: Any, spec: PartitionSpec, name: str) -> Any:
+    """A value that is unreduced and reduced as a specification says.
+
+    Raises:
+        ShardingTypeError: it would have to become unreduced, or to be no longer reduced.
+    """
+    aval = aval_of(operand)
+    own = aval.manual_axis_type.without(_manual_axes())
+    for axis in spec.unreduced - own.unreduced:
+        raise ShardingTypeError(
+            f"{name} is {aval.short_name()}, and {spec} says that it is unreduced along {axis!r}; "
+            f"parts of sums are made inside of shard_map, by lax.pcast(x, {axis!r}, "
+            "to='unreduced')"
+        )
+    if isinstance(operand, Tracer):
+        for axis in own.reduced - spec.reduced:
+            raise ShardingTypeError(
+                f"{name} is {aval.short_name()}, and {spec} says that it is not reduced along "
+                f"{axis!r}; use the value that was made reduced, or in shard_map lax.pcast(x, "
+                f"{axis!r}, to='varying')"
+            )
+    summed = own.unreduced - spec.unreduced
+    if summed:
+        operand = unreduced_psum_p.bind(operand, axes=in_order(summed))
+    more = spec.reduced - own.reduced
+    if more and isinstance(operand, Tracer):
+        operand = preduced_p.bind(operand, axes=in_order(more))
+    return operand
+
+
+def _manual_axes() -> tuple[Hashable, ...]:
+    """The axes along which the program handles the part of one device."""
+    mesh = current_mesh()
+    return () if mesh is None else mesh.manual_axes
+
+
 def _with_devices_of(array: Any, sharding: Any, argument: str) -> Any:
     """A sharding over a mesh without devices, over those of an array."""
     mesh = getattr(getattr(array, "sharding", None), "mesh", None)
@@ -189,8 +234,7 @@ def _with_devices_of(array: Any, sharding: Any, argument: str) -> Any:
 
 def _check_axes(sharding: Any, argument: str) -> None:
     """Refuse to divide over axes along which the program handles the part of one device."""
-    mesh = current_mesh()
-    manual = () if mesh is None else mesh.manual_axes
+    manual = _manual_axes()
     for entry in getattr(sharding, "spec", ()):
         for axis in axes_of(entry):
             if axis in manual:

@@ -262,6 +262,7 @@ class DotGeneral(Primitive):
     """
 
     name = "dot_general"
+    linear_in: ClassVar[Sequence[slice]] = (slice(1), slice(1, 2))
     sharding_parameter: ClassVar[str] = "out_sharding"
     accepts_zeros = True
     shown_params: ClassVar[ShownParams] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
@@ -54,6 +54,7 @@ class RaggedDotGeneral(Primitive):
     """
 
     name = "ragged_dot_general"
+    linear_in: ClassVar[Sequence[slice]] = (slice(1), slice(1, 2))
     accepts_zeros = True
 
     def abstract(

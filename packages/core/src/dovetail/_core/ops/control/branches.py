@@ -17,7 +17,7 @@ from dovetail._core.basis.operands import make_literal
 from dovetail._core.basis.structural import (
     batch_size,
     broadcast_in_dim,
-    full,
+    instantiate_zeros,
     is_linear,
     not_linear,
     to_front,
@@ -45,6 +45,7 @@ from dovetail._core.ops.elementwise.conversion import stop_gradient_p
 from dovetail._core.ops.elementwise.extrema import clamp
 from dovetail._core.ops.elementwise.selection import select_n_p
 from dovetail._core.ops.random.keys import clone
+from dovetail._core.trace.manual_axes import joined, types_of
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero, wanted_among, with_zeros, without_zeros
 from dovetail._core.transform.batch import batch_flat
@@ -99,13 +100,13 @@ class Cond(Primitive):
     def with_axes(self, avals: Sequence[Any], params: Any) -> Any:
         # Where devices choose differently, what a branch takes and returns varies: its transpose
         # must not have a collective operation, in which not all of them would take part.
-        index, *operands = [aval.vma for aval in avals]
+        index, *operands = [aval.manual_axis_type for aval in avals]
         branches: Branches = params["branches"]
         ins = zip(operands, *(branch.in_avals for branch in branches), strict=False)
-        taken = [own.union(index, *(a.vma for a in same)) for own, *same in ins]
+        taken = [joined([own, index, *types_of(same)]) for own, *same in ins]
         alike = [varying(branch, taken) for branch in branches]
         outs = zip(*(branch.out_avals for branch in alike), strict=False)
-        given = [index.union(*(a.vma for a in same)) for same in outs]
+        given = [joined([index, *types_of(same)]) for same in outs]
         alike = [varying(branch, taken, given) for branch in alike]
         same = all(a is b for a, b in zip(alike, branches, strict=True))
         return [index, *taken], ({} if same else {"branches": tuple(alike)})
@@ -464,7 +465,7 @@ def pad_residuals(
         return [
             *outs[:count],
             *(
-                by_slot[i] if i in by_slot else full(aval.shape, 0, aval.dtype)
+                by_slot[i] if i in by_slot else instantiate_zeros(Zero(aval))
                 for i, aval in enumerate(slots)
             ),
         ]

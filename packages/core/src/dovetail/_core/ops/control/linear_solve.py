@@ -18,6 +18,8 @@ from dovetail._core.ops.control.vector_functions import (
     bind_functions,
     split_operands,
 )
+from dovetail._core.trace.current_mesh import current_mesh
+from dovetail._core.trace.manual_axes import wanted_types
 from dovetail._core.trace.zeros import Zero
 from dovetail._core.transform.derived import (
     Batched,
@@ -80,6 +82,15 @@ class CustomLinearSolve(EquationPrimitive):
 
     name = "custom_linear_solve"
     kind = _LinearSolveTuple
+
+    def with_axes(self, avals: Sequence[Any], params: Any) -> Any:
+        _, b = _System(**params).split(avals)
+        mesh = current_mesh()
+        manual = () if mesh is None else mesh.manual_axes
+        # Outside of shard_map the compiler would have to know what its programs are linear in.
+        of_parts = all(aval.manual_axis_type.unreduced.issubset(manual) for aval in b)
+        linear = (slice(len(avals) - len(b), None),) if of_parts else ()
+        return wanted_types(self.name, avals, linear), {}
 
     def abstract(self, *avals: Any, **params: Any) -> Any:
         system = _System(**params)

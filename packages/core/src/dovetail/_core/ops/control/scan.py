@@ -10,7 +10,7 @@ import numpy as np
 
 from dovetail._core.base.flags import Flags, merge, partition
 from dovetail._core.basis.elementwise import add_tangents
-from dovetail._core.basis.manual_axes import pvary_p
+from dovetail._core.basis.manual_axes import preduced_p, pvary_p
 from dovetail._core.basis.structural import (
     batch_size,
     instantiate_zeros,
@@ -28,6 +28,7 @@ from dovetail._core.ir.jaxpr import (
     no_effects,
     ordered_effects,
 )
+from dovetail._core.ir.manual_axis_type import ManualAxisType, invarying
 from dovetail._core.ir.shown_params import ShownParams
 from dovetail._core.ir.walk import Reduction, Wanted, drop_unused, eval_jaxpr
 from dovetail._core.ops.checks.error import avals_of, init_error, merged, settled
@@ -40,6 +41,7 @@ from dovetail._core.ops.control.bodies import (
 from dovetail._core.ops.control.divisions import scan_body_for
 from dovetail._core.ops.control.scan_residuals import residual_plan
 from dovetail._core.ops.shape.creation import position_dtype
+from dovetail._core.trace.manual_axes import types_of
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero, wanted_among, with_zeros, without_zeros
 from dovetail._core.transform.derived import (
@@ -157,20 +159,21 @@ class Scan(Primitive):
 
     def with_axes(self, avals: Sequence[Any], params: Any) -> Any:
         loop = ScanParams.of(params)
-        wanted = [a.vma | own.vma for a, own in zip(avals, loop.jaxpr.in_avals, strict=False)]
+        own = types_of(loop.jaxpr.in_avals)
+        wanted = [a | b for a, b in zip(types_of(avals), own, strict=False)]
         first, second = loop.num_consts, loop.num_consts + loop.num_carry
         while True:
             body = varying(loop.jaxpr, wanted)
-            outs = [a.vma for a in body.out_avals[: loop.num_carry]]
+            outs = types_of(body.out_avals[: loop.num_carry])
             carry = [a | b for a, b in zip(wanted[first:second], outs, strict=True)]
             if carry == wanted[first:second]:
                 break
             wanted[first:second] = carry
-        alike = _used_as_varying(body.jaxpr, first)
+        alike = _cast_by_uses(body.jaxpr, first)
         if alike != wanted[:first]:
             wanted[:first] = alike
             body = varying(body, wanted)
-        rest = [frozenset[Any]()] * (len(body.out_avals) - loop.num_carry)
+        rest = [invarying] * (len(body.out_avals) - loop.num_carry)
         body = varying(body, wanted, [*carry, *rest])
         return wanted, ({} if body is loop.jaxpr else {"jaxpr": body})
 
@@ -292,7 +295,7 @@ class Scan(Primitive):
         linear_consts, values = partition(lin_consts, consts)
         _, elements = partition(lin_xs, xs)
         summed, _ = partition(nonzero_consts, linear_consts)
-        sums = [instantiate_zeros(Zero(c.aval)) for c in summed]
+        sums = [instantiate_zeros(Zero(c.cotangent())) for c in summed]
         cts = [instantiate_zeros(ct) for ct in cotangent[: loop.num_carry]]
         backward = loop._replace(reverse=not loop.reverse)
         operand_cts = backward.bind(values, [*sums, *cts], [*ct_ys, *elements], body)
@@ -614,19 +617,30 @@ def _dims(
     return (*consts, *(0 if batched else None for batched in loop.split(flags)[1]), *xs)
 
 
-def _used_as_varying(body: Jaxpr, count: int) -> list[frozenset[Any]]:
-    """For each constant of a loop, the manual axes along which all of its uses take it to vary.
+def _varying(axes: frozenset[Any]) -> ManualAxisType:
+    return ManualAxisType(varying=axes)
 
-    Varying before the loop, its cotangent is summed over the devices once, not in each iteration.
+
+def _reduced(axes: frozenset[Any]) -> ManualAxisType:
+    return ManualAxisType(reduced=axes)
+
+
+def _cast_by_uses(body: Jaxpr, count: int) -> list[ManualAxisType]:
+    """What each constant of a loop is if it is cast before the loop as all of its uses cast it.
+
+    Its cotangent is then summed over the devices once, not in each iteration.
     """
-    wanted = [v.aval.vma for v in body.invars[:count]]
-    if not any(v.aval.vma for v in (*body.invars, *body.outvars)):
+    wanted = types_of([v.aval for v in body.invars[:count]])
+    if all(v.aval.manual_axis_type is invarying for v in (*body.invars, *body.outvars)):
         return wanted
     for number, v in enumerate(body.invars[:count]):
         users = [eqn for eqn in body.eqns if any(x is v for x in eqn.invars)]
-        if users and v not in body.outvars and all(e.primitive is pvary_p for e in users):
-            axes = [frozenset(eqn.params["axes"]) for eqn in users]
-            wanted[number] |= frozenset.intersection(*axes)
+        if not users or v in body.outvars:
+            continue
+        for primitive, kind in ((pvary_p, _varying), (preduced_p, _reduced)):
+            if all(eqn.primitive is primitive for eqn in users):
+                axes = frozenset.intersection(*(frozenset(e.params["axes"]) for e in users))
+                wanted[number] |= kind(axes)
     return wanted
 
 

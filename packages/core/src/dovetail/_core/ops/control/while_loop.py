@@ -21,6 +21,7 @@ from dovetail._core.ir.jaxpr import (
     no_effects,
     ordered_effects,
 )
+from dovetail._core.ir.manual_axis_type import ManualAxisType
 from dovetail._core.ir.walk import Reduction, Wanted, drop_unused
 from dovetail._core.ops.checks.checking import batch_with_checks, has_checks
 from dovetail._core.ops.checks.error import avals_of, merged, settled, union
@@ -39,6 +40,7 @@ from dovetail._core.ops.control.branches import chosen
 from dovetail._core.ops.control.divisions import while_jaxprs_for
 from dovetail._core.ops.random.keys import clone
 from dovetail._core.ops.reduction.reductions import reduce_or
+from dovetail._core.trace.manual_axes import joined
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.transform.derived import (
     batch_of,
@@ -129,17 +131,18 @@ class While(Primitive):
         loop = WhileParams(**params)
         cond_avals, body_avals = loop.cond_jaxpr.in_avals, loop.body_jaxpr.in_avals
         of_cond, of_body, of_carry = loop.split(avals)
-        consts = [a.vma | own.vma for a, own in zip(of_cond, cond_avals, strict=False)]
-        fixed = [a.vma | own.vma for a, own in zip(of_body, body_avals, strict=False)]
-        carry = [
-            a.vma | own.vma for a, own in zip(of_carry, body_avals[len(fixed) :], strict=False)
-        ]
+        consts = _together(of_cond, cond_avals)
+        fixed = _together(of_body, body_avals)
+        carry = _together(of_carry, body_avals[len(fixed) :])
         while True:
             condition = varying(loop.cond_jaxpr, [*consts, *carry])
             body = varying(loop.body_jaxpr, [*fixed, *carry])
             # Devices that leave the loop at different times have different values.
-            turns = condition.out_avals[0].vma
-            after = [a | turns | own.vma for a, own in zip(carry, body.out_avals, strict=False)]
+            turns = condition.out_avals[0].manual_axis_type
+            after = [
+                joined([a, turns, own.manual_axis_type])
+                for a, own in zip(carry, body.out_avals, strict=False)
+            ]
             if after == carry:
                 break
             carry = after
@@ -383,6 +386,11 @@ class While(Primitive):
 
 
 while_p: Final = While()
+
+
+def _together(avals: Sequence[Any], others: Sequence[Any]) -> list[ManualAxisType]:
+    """What values are along the manual axes of a mesh that are of both types."""
+    return [a.manual_axis_type | b.manual_axis_type for a, b in zip(avals, others, strict=False)]
 
 
 @remembered

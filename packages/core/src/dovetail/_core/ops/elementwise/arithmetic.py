@@ -39,6 +39,7 @@ class Add(Binary):
     """The sum."""
 
     name, hlo, numpy = "add", "add", np.add
+    linear_in: ClassVar[Sequence[slice]] = (slice(None),)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         out = self.bind(*primals)
@@ -59,6 +60,7 @@ class Sub(Binary):
     """The difference."""
 
     name, hlo, numpy = "sub", "subtract", np.subtract
+    linear_in: ClassVar[Sequence[slice]] = (slice(None),)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         out = self.bind(*primals)
@@ -109,6 +111,7 @@ class Div(Division):
     by_zero = -1
 
     name, hlo, numpy = "div", "divide", references.truncated_division
+    linear_in: ClassVar[Sequence[slice]] = (slice(1),)
 
     def tangent_left(self, t: Any, x: Any, y: Any, out: Any) -> Any:
         return self.bind(t, y)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -22,6 +22,7 @@ class Real(Unary):
     """The real part."""
 
     name, hlo, numpy, kinds = "real", "real", np.real, "c"
+    linear_in: ClassVar[Sequence[slice]] = (slice(1),)
     generates_nan = False
 
     def result_dtype(self, *avals: ShapedArray, **params: Any) -> Any:
@@ -38,6 +39,7 @@ class Imag(Unary):
     """The imaginary part."""
 
     name, hlo, numpy, kinds = "imag", "imag", np.imag, "c"
+    linear_in: ClassVar[Sequence[slice]] = (slice(1),)
     generates_nan = False
 
     def result_dtype(self, *avals: ShapedArray, **params: Any) -> Any:
@@ -59,6 +61,7 @@ class Complex(Binary):
     """Complex numbers from their parts."""
 
     name, hlo = "complex", "complex"
+    linear_in: ClassVar[Sequence[slice]] = (slice(None),)
     kinds = "f"
     generates_nan = False
 
@@ -98,6 +101,7 @@ class Conj(Unary):
     """The complex conjugate; real numbers become complex."""
 
     name, kinds = "conj", "fc"
+    linear_in: ClassVar[Sequence[slice]] = (slice(1),)
     generates_nan = False
 
     def result_dtype(self, *avals: ShapedArray, **params: Any) -> Any:

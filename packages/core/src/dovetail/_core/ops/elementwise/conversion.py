@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 import numpy as np
 
@@ -92,6 +92,7 @@ class ReducePrecision(Unary):
     """Numbers rounded to a format with fewer bits, in the same dtype."""
 
     name, kinds = "reduce_precision", "f"
+    linear_in: ClassVar[Sequence[slice]] = (slice(1),)
     generates_nan = False
 
     def abstract(self, x: Any, *, exponent_bits: int, mantissa_bits: int) -> Any:
@@ -136,6 +137,7 @@ class Copy(Elementwise):
     """The same array, in its own memory."""
 
     name, kinds = "copy", "biufc"
+    linear_in: ClassVar[Sequence[slice]] = (slice(1),)
     generates_nan = False
 
     def check_dtypes(self, *avals: ShapedArray) -> None:
@@ -168,6 +170,7 @@ class StopGradient(Primitive):
     """The same array, with zero derivative."""
 
     name = "stop_gradient"
+    linear_in: ClassVar[Sequence[slice]] = (slice(1),)
     accepts_zeros = True
     generates_nan = False
 

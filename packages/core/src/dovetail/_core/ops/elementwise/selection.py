@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
@@ -36,6 +36,7 @@ class SelectN(Primitive):
     """Each element from one of several cases, selected by the first operand."""
 
     name = "select_n"
+    linear_in: ClassVar[Sequence[slice]] = (slice(1, None),)
     accepts_zeros = True
     generates_nan = False
 

@@ -6,7 +6,7 @@ Positions are clamped to keep the slice inside the array.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
@@ -165,6 +165,7 @@ class DynamicUpdateSlice(Primitive):
     """The operand with a slice replaced at start indices, one scalar for each dimension."""
 
     name = "dynamic_update_slice"
+    linear_in: ClassVar[Sequence[slice]] = (slice(2),)
     accepts_zeros = True
     generates_nan = False
 

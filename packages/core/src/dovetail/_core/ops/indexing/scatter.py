@@ -489,6 +489,7 @@ class Scatter(ScatterFamily):
     """Updates replace elements; with `update_jaxpr`, a function of both does."""
 
     name = "scatter"
+    linear_in: ClassVar[Sequence[slice]] = (slice(0, 3, 2),)
     kinds = None
     generates_nan = False
 
@@ -630,6 +631,7 @@ class ScatterAdd(LinearScatter):
     """Updates are added to elements."""
 
     name, hlo, combine, operation = "scatter-add", "add", np.add, add_p
+    linear_in: ClassVar[Sequence[slice]] = (slice(0, 3, 2),)
 
     def emit(self, context: Builder, present: Any, update: Any, scalar: Any, params: Any) -> Any:
         return context.op("or" if scalar.dtype == _BOOL else "add", [present, update], scalar)
@@ -642,6 +644,7 @@ class ScatterSub(LinearScatter):
     """Updates are subtracted from elements."""
 
     name, hlo, combine, operation = "scatter-sub", "subtract", np.subtract, sub_p
+    linear_in: ClassVar[Sequence[slice]] = (slice(0, 3, 2),)
     kinds = "iufc"
 
     def updates_cotangent(self, ct: Any) -> Any:
@@ -704,6 +707,7 @@ class ScatterMul(ScatterFamily):
     """Elements are multiplied by updates."""
 
     name, hlo, combine, operation = "scatter-mul", "multiply", np.multiply, mul_p
+    linear_in: ClassVar[Sequence[slice]] = (slice(1),)
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
@@ -46,6 +46,7 @@ class TridiagonalSolve(Primitive):
     """
 
     name = "tridiagonal_solve"
+    linear_in: ClassVar[Sequence[slice]] = (slice(3, 4),)
     accepts_zeros = True
 
     def abstract(self, dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool = False) -> Any:

@@ -22,8 +22,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 
 from dovetail._core.basis.families import NoGradient
+from dovetail._core.basis.manual_axes import refuse_casts
 from dovetail._core.basis.structural import broadcast_batch, move_dimension, reduce_sum, reshape
 from dovetail._core.ir.avals import make_aval, shape_of
+from dovetail._core.ir.manual_axis_type import ManualAxisType
 from dovetail._core.ir.shown_params import ShownParams, never
 from dovetail._core.ops.elementwise.arithmetic import add, mul
 from dovetail._core.ops.indexing.gather import GatherDimensionNumbers, GatherScatterMode, gather
@@ -59,7 +61,10 @@ class Collective(Primitive):
         return divided_alike(avals, results)
 
     def with_axes(self, avals: Sequence[Any], params: Any) -> Any:
-        return [aval.vma.union(params["manual"]) for aval in avals], {}
+        varying = ManualAxisType(varying=frozenset(params["manual"]))
+        for aval in avals:
+            refuse_casts(self.name, aval, params["manual"])
+        return [aval.manual_axis_type | varying for aval in avals], {}
 
     def batch(
         self, args: Sequence[Any], dims: Sequence[int | None], **params: Any
@@ -152,7 +157,8 @@ class AxisIndex(NoGradient):
     shown_params: ClassVar[ShownParams] = {"manual": never}
 
     def abstract(self, *, axis_name: AxisName, manual: Axes) -> Any:
-        return make_aval((), np.dtype(np.int32), vma=frozenset(manual))
+        varying = ManualAxisType(varying=frozenset(manual))
+        return make_aval((), np.dtype(np.int32), manual_axis_type=varying)
 
     def batch(
         self, args: Sequence[Any], dims: Sequence[int | None], *, axis_name: AxisName, manual: Axes

@@ -19,6 +19,7 @@ from dovetail._core.ops.parallel.collective import (
     AxisName,
     Collective,
     Groups,
+    ReduceScatter,
     axis_index_p,
     rows,
 )
@@ -61,6 +62,45 @@ class AllGatherInvariant(AllGather):
             return [rows(move_dimension(cotangent, d, 0), place)]
         size = x.shape[d]
         return [dynamic_slice_in_dim(cotangent, mul(place, np.int32(size)), size, d)]
+
+
+class AllGatherReduced(AllGather):
+    """All operands along one axis, joined; the result is reduced, so that its cotangent is not."""
+
+    name = "all_gather_reduced"
+
+    def abstract(self, x: Any, **params: Any) -> Any:
+        joined = super().abstract(x, **params)
+        own = joined.manual_axis_type
+        manual = params["manual"]
+        return joined.update(
+            manual_axis_type=own.without(manual).update(reduced=own.reduced.union(manual))
+        )
+
+    def transpose(self, cotangent: Any, x: Any, **params: Any) -> Sequence[Any]:
+        d = params.pop("all_gather_dimension")
+        return [unreduced_reduce_scatter_p.bind(cotangent, scatter_dimension=d, **params)]
+
+
+class UnreducedReduceScatter(ReduceScatter):
+    """An unreduced value, added up, of which each member gets a part along a dimension."""
+
+    name = "unreduced_reduce_scatter"
+
+    def with_axes(self, avals: Sequence[Any], params: Any) -> Any:
+        own, manual = avals[0].manual_axis_type, params["manual"]
+        return [own.without(manual).update(unreduced=own.unreduced.union(manual))], {}
+
+    def abstract(self, x: Any, **params: Any) -> Any:
+        part = super().abstract(x, **params)
+        own, manual = part.manual_axis_type, params["manual"]
+        return part.update(
+            manual_axis_type=own.without(manual).update(varying=own.varying.union(manual))
+        )
+
+    def transpose(self, cotangent: Any, x: Any, **params: Any) -> Sequence[Any]:
+        d = params.pop("scatter_dimension")
+        return [all_gather_reduced_p.bind(cotangent, all_gather_dimension=d, **params)]
 
 
 class AllToAll(_Exchange):
@@ -208,6 +248,8 @@ class Pbroadcast(_Exchange):
 
 
 all_gather_invariant_p: Final = AllGatherInvariant()
+all_gather_reduced_p: Final = AllGatherReduced()
+unreduced_reduce_scatter_p: Final = UnreducedReduceScatter()
 all_to_all_p: Final = AllToAll()
 ppermute_p: Final = Ppermute()
 pbroadcast_p: Final = Pbroadcast()

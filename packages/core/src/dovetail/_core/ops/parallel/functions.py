@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from dovetail._core.base import dtypes, pytree
-from dovetail._core.base.errors import DTypeError
+from dovetail._core.base.errors import DTypeError, ShardingTypeError
 from dovetail._core.base.typing import Array, ArrayLike, PyTree
 from dovetail._core.basis.elementwise import convert_element_type
-from dovetail._core.basis.manual_axes import pvary as pvary_one
+from dovetail._core.basis.manual_axes import refuse_casts
 from dovetail._core.basis.operands import as_operand, as_result, literal_like
 from dovetail._core.ir.avals import aval_of, shape_of
 from dovetail._core.ops.elementwise.arithmetic import add, div, mul
@@ -25,9 +25,11 @@ from dovetail._core.ops.parallel.collective import (
 )
 from dovetail._core.ops.parallel.exchanges import (
     all_gather_invariant_p,
+    all_gather_reduced_p,
     all_to_all_p,
     pbroadcast_p,
     ppermute_p,
+    unreduced_reduce_scatter_p,
 )
 from dovetail._core.ops.parallel.ragged import checked_operands, ragged_all_to_all_p
 from dovetail._core.ops.parallel.reductions import pmax_p, pmin_p, sum_over
@@ -84,7 +86,8 @@ def psum(x: PyTree, axis_name: AxisName, *, axis_index_groups: IndexGroups = Non
 
     Args:
         x: an array, or a pytree of arrays. Booleans are added as integers. A Python number gives
-            its product with the number of elements, a number again.
+            its product with the number of elements, a number again. What is unreduced along an axis
+            is added up.
         axis_name: the axis of a `dovetail.vmap` or a `dovetail.shard_map`, or a tuple of them.
         axis_index_groups: groups of positions along the axis; each group has a sum of its own.
             All by default.
@@ -111,6 +114,8 @@ def psum(x: PyTree, axis_name: AxisName, *, axis_index_groups: IndexGroups = Non
             return leaf * count
         check_manual("lax.psum", names)
         operand = as_operand(leaf, "lax.psum")
+        if groups is not None:
+            refuse_casts("lax.psum of groups", aval_of(operand), manual)
         if aval_of(operand).dtype == bool:
             operand = convert_element_type(operand, dtypes.default_dtype("i"))
         _check_numbers(operand, "psum")
@@ -248,29 +253,31 @@ def all_gather(
         axis: the dimension of the result along which it is joined.
         tiled: whether arrays are joined along a dimension that they have; by default along a new
             one.
-        to: ``"varying"`` or ``"invarying"``: whether types say of the result that it may differ
-            from device to device. It matters inside `dovetail.shard_map` alone.
+        to: what types say of the result: ``"varying"``, that it may differ from device to device;
+            ``"invarying"``, that it does not; or ``"reduced"``, that it does not, and that its
+            cotangent is not added up (`pcast`). It matters inside `dovetail.shard_map` alone.
 
     Returns:
         The joined arrays, in the structure of `x`.
 
     Raises:
         NameError: there is no such axis.
-        ValueError: the groups are no partition into equal parts, or there is no such dimension.
+        ValueError: the groups are no partition into equal parts, there is no such dimension, or
+            `to` is something else.
+        ShardingTypeError: the result is to be reduced, and `x` does not vary along the axes.
 
     Example:
         >>> dt.vmap(lambda x: lax.all_gather(x, "i"), axis_name="i")(jnp.arange(2)).tolist()
         [[0, 1], [0, 1]]
     """
-    if to not in ("varying", "invarying"):
-        hint = "; reduced axes are not supported yet" if to == "reduced" else ""
-        raise ValueError(f"lax.all_gather: to is 'varying' or 'invarying', got {to!r}{hint}")
+    if to not in ("varying", "invarying", "reduced"):
+        raise ValueError(f"lax.all_gather: to is 'varying', 'invarying' or 'reduced', got {to!r}")
     axes = _axes_to_collect(axis_name, "lax.all_gather")
     groups = _groups(axis_index_groups, _size(axes), "all_gather")
-    if to == "invarying" and groups is not None:
+    if to != "varying" and groups is not None:
         raise ValueError(
             "lax.all_gather: what groups have differs from group to group; leave out "
-            "axis_index_groups, or to='invarying'"
+            f"axis_index_groups, or to={to!r}"
         )
 
     def gathered(operand: Any) -> Any:
@@ -286,10 +293,20 @@ def all_gather(
                 tiled=tiled,
                 manual=typed_axes(axes),
             )
+        primitive: Primitive = all_gather_invariant_p
+        if to == "reduced":
+            primitive = all_gather_reduced_p
+            aval = aval_of(operand)
+            for name in typed_axes(axes):
+                if name not in aval.vma:
+                    raise ShardingTypeError(
+                        f"lax.all_gather: to='reduced' takes what varies along {name!r}, and got "
+                        f"{aval.short_name()}; cast it first, with lax.pcast"
+                    )
         if not tiled:
             operand = add_dimensions(operand, (d,))
         for one in reversed(axes):
-            operand = all_gather_invariant_p.bind(
+            operand = primitive.bind(
                 operand,
                 all_gather_dimension=d,
                 axis_index_groups=None,
@@ -314,7 +331,7 @@ def psum_scatter(
     """The sum of what all elements, or devices, along axes have; each of them gets a part of it.
 
     Args:
-        x: an array, or a pytree of arrays.
+        x: an array, or a pytree of arrays; it may be unreduced along the axes.
         axis_name: the axis of a `dovetail.vmap` or a `dovetail.shard_map`, or a tuple of them.
         scatter_dimension: the dimension along which the sum is divided.
         axis_index_groups: groups of positions along the axis, each with a sum of its own. All by
@@ -344,14 +361,18 @@ def psum_scatter(
         shape = shape_of(operand)
         d = canonical_dimension(scatter_dimension, len(shape), "psum_scatter", "scatter_dimension")
         _check_parts(shape, d, count, tiled, "psum_scatter", "scatter_dimension")
-        return reduce_scatter_p.bind(
+        primitive: Primitive = reduce_scatter_p
+        manual = typed_axes(axes)
+        if groups is None and aval_of(operand).manual_axis_type.unreduced.intersection(manual):
+            primitive = unreduced_reduce_scatter_p
+        return primitive.bind(
             operand,
             scatter_dimension=d,
             axis_index_groups=groups,
             axis_name=_names(axes),
             axis_size=count,
             tiled=tiled,
-            manual=typed_axes(axes),
+            manual=manual,
         )
 
     return _mapped(scattered, x, "psum_scatter")
@@ -707,65 +728,3 @@ def axis_size(axis_name: AxisName) -> int:
         [0.25 0.25 0.25 0.25]
     """
     return _size(lookup(axis_name, "lax.axis_size"))
-
-
-def pcast(x: PyTree, axis_name: AxisName, *, to: str) -> PyTree:
-    """Let types say of a value that it may differ from device to device.
-
-    It computes nothing. Its derivative is a sum: where all devices use one value, their cotangents
-    add up. Operations do it themselves where their operands need it.
-
-    Args:
-        x: an array, or a pytree of arrays, inside `dovetail.shard_map`.
-        axis_name: the axis of the mesh, or a tuple of them.
-        to: ``"varying"``.
-
-    Returns:
-        `x`, with other types.
-
-    Raises:
-        NameError: there is no such axis.
-        ValueError: `to` is something else.
-
-    Example:
-        >>> from dovetail.sharding import PartitionSpec as P
-        >>> mesh = dt.make_mesh((1,), ("x",))
-        >>> f = lambda x: dt.typeof(lax.pcast(x, "x", to="varying"))
-        >>> g = dt.shard_map(lambda x: print(f(x)) or x, mesh=mesh, in_specs=P(), out_specs=P())
-        >>> print(g(jnp.ones(2)))
-        float32[2]{V:x}
-        [1. 1.]
-    """
-    if to not in ("varying", "reduced", "unreduced"):
-        raise ValueError(f"lax.pcast: to is 'varying', got {to!r}")
-    if to != "varying":
-        raise NotImplementedError(
-            f"lax.pcast: to={to!r} is not supported yet; sum with lax.psum, or write to='varying'"
-        )
-    manual = typed_axes(lookup(axis_name, "lax.pcast"))
-
-    def cast(operand: Any) -> Any:
-        missing = set(manual) - aval_of(operand).vma
-        return pvary_one(operand, missing) if missing else operand
-
-    return _mapped(cast, x, "pcast")
-
-
-def pvary(x: PyTree, axis_name: AxisName) -> PyTree:
-    """`pcast` to ``"varying"``, by an earlier name.
-
-    Args:
-        x: an array, or a pytree of arrays, inside `dovetail.shard_map`.
-        axis_name: the axis of the mesh, or a tuple of them.
-
-    Returns:
-        `x`, with other types.
-
-    Raises:
-        NameError: there is no such axis.
-
-    Example:
-        >>> print(dt.vmap(lambda x: lax.pvary(x, "i"), axis_name="i")(jnp.ones(2)))
-        [1. 1.]
-    """
-    return pcast(x, axis_name, to="varying")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from dovetail._core.basis.elementwise import convert_element_type
-from dovetail._core.basis.manual_axes import psum_invariant_p
+from dovetail._core.basis.manual_axes import psum_invariant_p, unreduced_psum_p
 from dovetail._core.basis.structural import Linear, reduce_sum
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ops.elementwise.arithmetic import div
@@ -139,6 +139,11 @@ def sum_over(x: Any, axes: Axes, manual: Axes, groups: Groups = None) -> Any:
     others = tuple([name for name in axes if name not in manual])
     if others:
         x = psum_p.bind(x, axes=others, axis_index_groups=None, manual=())
-    if manual:
-        x = psum_invariant_p.bind(x, axes=manual)
+    unreduced = aval_of(x).manual_axis_type.unreduced
+    parts = tuple([name for name in manual if name in unreduced])
+    if parts:
+        x = unreduced_psum_p.bind(x, axes=parts)
+    rest = tuple([name for name in manual if name not in unreduced])
+    if rest:
+        x = psum_invariant_p.bind(x, axes=rest)
     return x

@@ -10,13 +10,21 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 
 from dovetail._core.base.flags import Flags, partition
-from dovetail._core.basis.manual_axes import vary_like
+from dovetail._core.basis.manual_axes import (
+    in_order,
+    reduced_vary_cast_p,
+    unreduced_vary_cast_p,
+    vary_like,
+    vary_reduced_cast_p,
+    vary_unreduced_cast_p,
+)
 from dovetail._core.basis.operands import literal_like
 from dovetail._core.basis.structural import is_linear, reshape
 from dovetail._core.ir.abstract_mesh import AbstractMesh, AxisType
 from dovetail._core.ir.avals import aval_of, shape_of
 from dovetail._core.ir.division import Division, division, division_of_spec
 from dovetail._core.ir.jaxpr import ClosedJaxpr, JaxprEqn, no_effects
+from dovetail._core.ir.manual_axis_type import ManualAxisType
 from dovetail._core.ir.partition_spec import PartitionSpec, axes_of
 from dovetail._core.ir.walk import Reduction, Wanted
 from dovetail._core.ops.calls.program_primitive import ProgramPrimitive
@@ -26,6 +34,7 @@ from dovetail._core.ops.parallel.reductions import sum_over
 from dovetail._core.ops.reduction.reductions import argmax
 from dovetail._core.trace.current_mesh import mesh_scope
 from dovetail._core.trace.divisions import lenient
+from dovetail._core.trace.manual_axes import types_of
 from dovetail._core.trace.named_axes import BatchAxis, NamedAxis, named_axes
 from dovetail._core.trace.state import state
 from dovetail._core.trace.zeros import wanted_among, with_zeros, without_zeros
@@ -151,8 +160,12 @@ class ShardMap(ProgramPrimitive):
 
     def with_axes(self, avals: Sequence[Any], params: Any) -> Any:
         axes, closed = params["newly_manual_axes"], params["jaxpr"]
-        outer = [a.vma | (own.vma - axes) for a, own in zip(avals, closed.in_avals, strict=True)]
-        inner = [o | own.vma for o, own in zip(outer, closed.in_avals, strict=True)]
+        own = types_of(closed.in_avals)
+        outer = [
+            a | b.update(varying=b.varying - axes)
+            for a, b in zip(types_of(avals), own, strict=True)
+        ]
+        inner = [o | b for o, b in zip(outer, own, strict=True)]
         with self.inside(params):
             program = varying(closed, inner)
         return outer, ({} if program is closed else {"jaxpr": program})
@@ -224,15 +237,13 @@ class ShardMap(ProgramPrimitive):
         self, primals: Sequence[Any], nonzero: Sequence[bool], **params: Any
     ) -> tuple[Any, Callable[..., Any]]:
         ins, outs = params["in_specs"], params["out_specs"]
+        axes = params["newly_manual_axes"] if params["check_vma"] else None
         with self.inside(params):
             split = linearization_of(params["jaxpr"], tuple(nonzero))
             computed = split.primal.out_avals[len(outs) :]
             specs = [_residual_spec(aval, params) for aval in computed]
-            scalars = tuple([bool(s) and not a.shape for a, s in zip(computed, specs, strict=True)])
-            primal = _with_vectors(split.primal, len(outs), scalars)
-            number = iter(scalars)
-            flags = tuple([f is None and next(number) for f in split.forwarded])
-            linear = _from_vectors(split.linear, flags)
+            primal = _with_parts(split.primal, len(outs), axes)
+            linear = _from_parts(split.linear, tuple([f is None for f in split.forwarded]), axes)
         results = self.bound(primal, primals, params, ins, [*outs, *specs])
         values = results[: len(outs)]
         residuals = split.residuals(primals, results)
@@ -261,7 +272,8 @@ class ShardMap(ProgramPrimitive):
                 params["jaxpr"], linear, nonzero_cts, None, wanted_among(args)
             )
             lin_specs = partition(derived.nonzero_out, partition(linear, ins)[0])[0]
-            ct_specs = partition(nonzero_cts, outs)[0]
+            lin_specs = [spec.dual for spec in lin_specs]
+            ct_specs = [spec.dual for spec in partition(nonzero_cts, outs)[0]]
             program = derived.jaxpr
             if not params["check_vma"]:
                 axes = tuple([a for a in params["mesh"].shape if a in params["newly_manual_axes"]])
@@ -337,41 +349,94 @@ shard_map_p: Final = ShardMap()
 def _residual_spec(aval: Any, params: dict[str, Any]) -> PartitionSpec:
     """How a value of the program gets out and in again: as the parts of one array.
 
-    What does not vary is not divided.
+    What is the same on all devices is not divided.
     """
     axes = params["newly_manual_axes"]
-    varying = aval.vma & axes if params["check_vma"] else axes
-    named = tuple([name for name in params["mesh"].shape if name in varying])
+    if params["check_vma"]:
+        axes = axes & _parts_type(aval, axes).varying
+    named = tuple([name for name in params["mesh"].shape if name in axes])
     return PartitionSpec(named) if named else PartitionSpec()
 
 
+def _parts_type(aval: Any, axes: frozenset[AxisName]) -> ManualAxisType:
+    """What a value is along manual axes if what it is along some is made a varying one."""
+    own: ManualAxisType = aval.manual_axis_type
+    cast = (own.unreduced | own.reduced) & axes
+    return own.without(cast).update(varying=own.varying | cast)
+
+
 @remembered
-def _with_vectors(closed: ClosedJaxpr, count: int, scalars: Flags) -> ClosedJaxpr:
-    """The program with scalars among its last results as vectors of one element."""
-    if not any(scalars):
+def _with_parts(closed: ClosedJaxpr, count: int, axes: frozenset[AxisName] | None) -> ClosedJaxpr:
+    """The program with its last results as parts of arrays.
+
+    Args:
+        closed: the program.
+        count: how many results stay as they are.
+        axes: the axes over which arrays may be divided; if None, all are, over all axes.
+    """
+    if all(_is_part(aval, axes) for aval in closed.out_avals[count:]):
         return closed
 
     def function(*args: Any) -> list[Any]:
         outs = function_of(closed)(*args)
-        rest = [reshape(x, (1,)) if s else x for x, s in zip(outs[count:], scalars, strict=True)]
-        return [*outs[:count], *rest]
+        return [*outs[:count], *(_part_of(x, axes) for x in outs[count:])]
 
     return stage(function, closed.in_avals, derived_info(closed, "linearize"))
 
 
 @remembered
-def _from_vectors(closed: ClosedJaxpr, vectors: Flags) -> ClosedJaxpr:
-    """The program with vectors of one element in place of scalars among its first arguments."""
-    if not any(vectors):
+def _from_parts(closed: ClosedJaxpr, flags: Flags, axes: frozenset[AxisName] | None) -> ClosedJaxpr:
+    """The program with parts of arrays in place of the flagged ones of its first arguments."""
+    avals = closed.in_avals
+    flags = (*flags, *[False] * (len(avals) - len(flags)))
+    given = [_part_aval(a, axes) if f else a for a, f in zip(avals, flags, strict=True)]
+    if all(a is b for a, b in zip(avals, given, strict=True)):
         return closed
-    flags = (*vectors, *[False] * (len(closed.in_avals) - len(vectors)))
 
     def function(*args: Any) -> list[Any]:
-        scalars = [reshape(x, ()) if f else x for x, f in zip(args, flags, strict=True)]
-        return function_of(closed)(*scalars)
+        return function_of(closed)(*map(_from_part, args, avals))
 
-    avals = [a.update(shape=(1,)) if f else a for a, f in zip(closed.in_avals, flags, strict=True)]
-    return stage(function, avals, derived_info(closed, "linearize"))
+    return stage(function, given, derived_info(closed, "linearize"))
+
+
+def _part_aval(aval: Any, axes: frozenset[AxisName] | None) -> Any:
+    """The type of a value as a part of an array, which has a dimension if there are several."""
+    if axes is not None:
+        aval = aval.update(manual_axis_type=_parts_type(aval, axes))
+    if not aval.shape and (axes is None or aval.vma & axes):
+        aval = aval.update(shape=(1,))
+    return aval
+
+
+def _is_part(aval: Any, axes: frozenset[AxisName] | None) -> bool:
+    return _part_aval(aval, axes) is aval
+
+
+def _part_of(x: Any, axes: frozenset[AxisName] | None) -> Any:
+    """A value as a part of an array."""
+    aval = aval_of(x)
+    part = _part_aval(aval, axes)
+    own = aval.manual_axis_type
+    cast = part.vma - own.varying
+    for primitive, along in (
+        (unreduced_vary_cast_p, own.unreduced & cast),
+        (reduced_vary_cast_p, own.reduced & cast),
+    ):
+        if along:
+            x = primitive.bind(x, axes=in_order(along))
+    return reshape(x, part.shape) if part.shape != aval.shape else x
+
+
+def _from_part(x: Any, aval: Any) -> Any:
+    """The value of type `aval` of which `x` is a part of an array."""
+    part, own = aval_of(x), aval.manual_axis_type
+    for primitive, along in (
+        (vary_unreduced_cast_p, own.unreduced & part.vma),
+        (vary_reduced_cast_p, own.reduced & part.vma),
+    ):
+        if along:
+            x = primitive.bind(x, axes=in_order(along))
+    return reshape(x, aval.shape) if part.shape != aval.shape else x
 
 
 def _others(spec: PartitionSpec, axes: Sequence[AxisName]) -> tuple[AxisName, ...]:
@@ -420,7 +485,7 @@ def _inserted(spec: PartitionSpec, dim: int | None, over: tuple[AxisName, ...]) 
         return spec
     entries = [*spec, *[None] * (dim - len(spec))]
     entries.insert(dim, over or None)
-    return PartitionSpec(*entries)
+    return spec.update(entries)
 
 
 def _divided(x: Any, spec: PartitionSpec, named: Sequence[tuple[AxisName, int]]) -> Any:
@@ -440,12 +505,19 @@ def _divided(x: Any, spec: PartitionSpec, named: Sequence[tuple[AxisName, int]])
     missing = tuple([number for number, (name, _) in enumerate(named) if name not in place])
     parts = np.expand_dims(parts, missing)
     local = parts.shape[len(named) :]
-    return np.broadcast_to(parts, (*(size for _, size in named), *local)).copy()
+    parts = np.broadcast_to(parts, (*(size for _, size in named), *local)).copy()
+    for number, (name, _) in enumerate(named):
+        if name in spec.unreduced:  # the first one has it all
+            np.moveaxis(parts, number, 0)[1:] = 0
+    return parts
 
 
 def _joined(x: Any, spec: PartitionSpec, named: Sequence[tuple[AxisName, int]]) -> Any:
     """An array from its parts, the first one along axes that the specification does not name."""
     x = np.asarray(x)
+    for number, (name, _) in enumerate(named):
+        if name in spec.unreduced:
+            x = x.sum(number, keepdims=True, dtype=x.dtype)
     present = set(spec_axes(spec))
     x = x[tuple([slice(None) if name in present else 0 for name, _ in named])]
     kept = [name for name, _ in named if name in present]

@@ -242,6 +242,7 @@ class LinearRecurrence(Primitive):
     `reverse`."""
 
     name = "linear_recurrence"
+    linear_in: ClassVar[Sequence[slice]] = (slice(1, 2),)
     accepts_zeros = True
 
     def abstract(self, a: Any, b: Any, *, axis: int, reverse: bool) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
@@ -63,6 +63,7 @@ class Concatenate(Join):
     """The operands, one after another along a dimension."""
 
     name = "concatenate"
+    linear_in: ClassVar[Sequence[slice]] = (slice(None),)
     generates_nan = False
 
     def abstract(self, *avals: Any, dimension: int) -> Any:
@@ -118,6 +119,7 @@ class Stack(Join):
     """The operands, all of one shape, stacked along a new dimension."""
 
     name = "stack"
+    linear_in: ClassVar[Sequence[slice]] = (slice(None),)
     generates_nan = False
 
     def abstract(self, *avals: Any, axis: int) -> Any:
@@ -188,6 +190,7 @@ class Split(TakeApart):
     """Consecutive parts, of the requested sizes, along a dimension."""
 
     name = "split"
+    linear_in: ClassVar[Sequence[slice]] = (slice(1),)
     generates_nan = False
 
     def abstract(self, x: Any, *, sizes: tuple[int, ...], axis: int) -> Any:
@@ -247,6 +250,7 @@ class Unstack(TakeApart):
     """The slices at each position of a dimension, without that dimension."""
 
     name = "unstack"
+    linear_in: ClassVar[Sequence[slice]] = (slice(1),)
     generates_nan = False
 
     def abstract(self, x: Any, *, axis: int) -> Any:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import builtins
 import operator
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
@@ -141,6 +142,7 @@ class Pad(Primitive):
     """Puts copies of a scalar before, after and between the elements; negative amounts crop."""
 
     name = "pad"
+    linear_in: ClassVar[Sequence[builtins.slice]] = (builtins.slice(2),)
     accepts_zeros = True
     generates_nan = False
 

@@ -129,6 +129,7 @@ class ConvGeneralDilated(Primitive):
     """
 
     name = "conv_general_dilated"
+    linear_in: ClassVar[Sequence[slice]] = (slice(1), slice(1, 2))
     sharding_parameter: ClassVar[str] = "out_sharding"
     accepts_zeros = True
 

@@ -442,7 +442,8 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
         if self.is_deleted():
             return f"<deleted Array of {short_type(self.aval)}>"
         if not self._is_readable():
-            return f"Array(shape={self.shape}, dtype={self.dtype})"
+            sums = self.aval.manual_axis_type.shown()
+            return f"Array(shape={self.shape}, dtype={self.dtype}){sums}"
         return array_text(read_array(self), self.aval)
 
     def __str__(self) -> str:
@@ -452,6 +453,8 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
     def _is_readable(self) -> bool:
         """Whether this process has all of it."""
         place = self._buffer._sharding
+        if self.aval.manual_axis_type.unreduced:
+            return False  # each device has a part of a sum
         return place._plugin_client is not None or is_local(place) or place.is_fully_replicated
 
     def __format__(self, spec: str) -> str:

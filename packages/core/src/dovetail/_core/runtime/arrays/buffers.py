@@ -84,7 +84,7 @@ _NO_MEMORY: Final = (
 
 def typed(aval: Any, sharding: Any) -> Any:
     """The aval of an array that has a sharding: it says how it is divided over explicit axes."""
-    return aval.with_division(sharding._division(aval.ndim))
+    return sharding._typed(aval)
 
 
 @caches.lru_cache(maxsize=8192)

@@ -46,10 +46,11 @@ from dovetail._core.runtime.programs.arguments import (
 )
 from dovetail._core.runtime.programs.program import LoadedProgram, compile_module
 from dovetail._core.trace.divisions import is_lenient
-from dovetail._core.trace.primitive import Primitive
+from dovetail._core.trace.primitive import AxesDiffer, Primitive
 from dovetail._core.trace.state import set_evaluator
 from dovetail._core.trace.tracer import register_array_class
 from dovetail._core.transform.interning import holder_of
+from dovetail._core.transform.stage import stage
 
 __all__ = ["apply_primitive", "compile_eager", "compile_jaxpr"]
 
@@ -117,6 +118,14 @@ def _primitive_program(
 def _jaxpr_of(primitive: Primitive, params: _Params, avals: tuple[Any, ...]) -> Jaxpr:
     """The program of one primitive."""
     outs, given = primitive.inferred(avals, params.params)
+    if type(outs) is AxesDiffer:  # operands are cast first
+        info = DebugInfo("evaluation", primitive.name)
+
+        def function(*args: Any) -> Any:
+            results = primitive.bind(*args, **given)
+            return results if primitive.multiple_results else [results]
+
+        return stage(function, avals, info).jaxpr
     several = primitive.multiple_results
     invars = [Var(aval) for aval in avals]
     outvars = [Var(aval) for aval in (outs if several else [outs])]

@@ -14,6 +14,7 @@ from dovetail._core.base.errors import ShapeError
 from dovetail._core.ir.abstract_mesh import AbstractMesh, AxisType
 from dovetail._core.ir.avals import set_shown_sharding
 from dovetail._core.ir.division import Division, division_of_spec
+from dovetail._core.ir.manual_axis_type import ManualAxisType, invarying
 from dovetail._core.ir.partition_spec import PartitionSpec, axes_of
 from dovetail._core.plugins.protocols import is_pjrt
 from dovetail._core.runtime.devices import clients
@@ -136,9 +137,10 @@ class NamedSharding(Sharding):
         self.check_compatible_aval(shape)
         if self.spec.unreduced:
             raise NotImplementedError(
-                f"{self.spec} says that what devices hold is still to be reduced along an axis, "
-                "which no array or value of a program is yet; reduce it where it is computed, as "
-                "lax.psum does inside shard_map, and leave unreduced out"
+                f"{self.spec} says that each device holds a part of a sum that has not been added "
+                "up, so that there is nothing to be read, placed or divided. It is added up by "
+                "dovetail.reshard(x, PartitionSpec()), or by lax.psum inside shard_map, and made "
+                "there by lax.pcast(x, axis, to='unreduced')"
             )
         sizes = self.mesh.shape
         entries = (*self.spec, *(None,) * (len(shape) - len(self.spec)))
@@ -173,6 +175,15 @@ class NamedSharding(Sharding):
     def _division(self, ndim: int) -> Division | None:
         return _explicit_division(self, ndim)
 
+    def _typed(self, aval: Any) -> Any:
+        aval, spec = Sharding._typed(self, aval), self.spec
+        if not spec.unreduced and not spec.reduced:
+            return aval
+        sums = ManualAxisType(
+            unreduced=spec.unreduced, reduced=spec.reduced, unreduced_kind=spec.unreduced_kind
+        )
+        return aval.update(manual_axis_type=sums)
+
     def _to_xla_hlo_sharding(self, num_dimensions: int) -> Any:
         return hlo_sharding(self.mesh.shape_tuple, self.spec, num_dimensions)
 
@@ -197,10 +208,16 @@ def _explicit_division(sharding: NamedSharding, ndim: int) -> Division | None:
 
 def _shown(aval: Any) -> Any:
     """How the type of an array is divided, as users see it."""
-    divided = aval.division
-    if divided is not None:
-        return NamedSharding(divided.mesh, divided.spec)
-    return NamedSharding(get_abstract_mesh(), PartitionSpec(*[None] * aval.ndim))
+    divided, sums = aval.division, aval.manual_axis_type
+    mesh = get_abstract_mesh() if divided is None else divided.mesh
+    spec = PartitionSpec(*[None] * aval.ndim) if divided is None else divided.spec
+    if sums is not invarying:
+        explicit = mesh.explicit_axes
+        spec = spec.update(
+            unreduced=sums.unreduced.intersection(explicit),
+            reduced=sums.reduced.intersection(explicit),
+        )
+    return NamedSharding(mesh, spec)
 
 
 set_shown_sharding(_shown)

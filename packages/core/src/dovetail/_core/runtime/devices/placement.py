@@ -12,11 +12,13 @@ import numpy as np
 from dovetail._core.base.bindings import xla_client
 from dovetail._core.ir.avals import outer_aval
 from dovetail._core.ir.division import Division
+from dovetail._core.ir.manual_axis_type import invarying
 from dovetail._core.ir.partition_spec import PartitionSpec
 from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices.mesh import Mesh
 from dovetail._core.runtime.devices.named_sharding import NamedSharding, hlo_sharding
 from dovetail._core.runtime.devices.sharding import SingleDeviceSharding
+from dovetail._core.trace.current_mesh import current_mesh
 
 __all__ = ["Placement", "on_mesh_of_one"]
 
@@ -106,6 +108,7 @@ class Placement:
         """
         mesh = getattr(self._replicated, "mesh", None)
         if mesh is None or not mesh.are_all_axes_explicit:
+            _refuse_sums(avals, mesh)
             return self
         asked = self.asked or (None,) * len(avals)
         results = [
@@ -113,8 +116,8 @@ class Placement:
             None
             if aval.size == 0
             else self._as_given(self._replicated, aval.ndim)
-            if aval.division is None
-            else self._as_given(self._replicated.update(spec=_short(aval.division)), aval.ndim)
+            if aval.division is None and aval.manual_axis_type is invarying
+            else self._as_given(self._replicated.update(spec=_typed_spec(aval)), aval.ndim)
             for aval in map(outer_aval, avals)
         ]
         results = [b if a is None else a for a, b in zip(asked, results, strict=True)]
@@ -159,13 +162,39 @@ class Placement:
 def on_mesh_of_one(sharding: Any, aval: Any) -> Any:
     """The sharding of a result on one device, over the mesh that its type speaks of."""
     divided = aval.division
-    if divided is None or divided.mesh.size > 1 or type(sharding) is not SingleDeviceSharding:
+    own = current_mesh() if divided is None else divided.mesh
+    if divided is None and (aval.manual_axis_type is invarying or own is None):
+        return sharding
+    if own.size > 1 or type(sharding) is not SingleDeviceSharding:
         return sharding  # of a larger mesh, no operand says which devices it has
-    own = divided.mesh
     devices = np.empty(own.axis_sizes, object)
     devices.fill(sharding._device)
     mesh = Mesh(devices, own.axis_names, axis_types=own.axis_types)
-    return NamedSharding(mesh, _short(divided), sharding.memory_kind)
+    return NamedSharding(mesh, _typed_spec(aval), sharding.memory_kind)
+
+
+def _refuse_sums(avals: Sequence[Any], mesh: Mesh | None) -> None:
+    """Refuse results whose types say what their shardings cannot.
+
+    Raises:
+        NotImplementedError: one is unreduced or reduced along an axis of the mesh.
+    """
+    for number, aval in enumerate(avals):
+        if aval.manual_axis_type is not invarying:
+            raise NotImplementedError(
+                f"result {number} of a program is {aval.short_name()}, and arrays are unreduced or "
+                f"reduced only over a mesh whose axes are all of the type Explicit, not {mesh}; "
+                "end the program with dovetail.reshard"
+            )
+
+
+def _typed_spec(aval: Any) -> PartitionSpec:
+    """The specification that a type says of a result."""
+    spec = PartitionSpec() if aval.division is None else _short(aval.division)
+    sums = aval.manual_axis_type
+    if sums is invarying:
+        return spec
+    return spec.update(unreduced=sums.unreduced, reduced=sums.reduced)
 
 
 def _short(divided: Division) -> PartitionSpec:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from dovetail._core.base.bindings import JaxRuntimeError, _jax, xla_client
 from dovetail._core.base.config import default_device
 from dovetail._core.ir.division import Division
+from dovetail._core.ir.manual_axis_type import invarying
 from dovetail._core.plugins.protocols import is_pjrt
 from dovetail._core.runtime.devices import clients
 
@@ -76,6 +77,13 @@ class Sharding(ABC):
     def _division(self, ndim: int) -> Division | None:
         """What the type of an array of the given rank says of it."""
         return None
+
+    def _typed(self, aval: Any) -> Any:
+        """The type of an array of this sharding, from its type but for that."""
+        aval = aval.with_division(self._division(aval.ndim))
+        if aval.manual_axis_type is not invarying:
+            aval = aval.update(manual_axis_type=invarying)
+        return aval
 
     # Names that libraries for checkpoints read.
 
