@@ -75,9 +75,7 @@ def threefry2x32(context: Any, *words: Any) -> Any:
     key = out if any(a.ndim for a in avals[:2]) else _SCALAR
     if out.symbolic or 4 * (2 * out.size + 3 * key.size + 1) > SMALL_LOOP or not out.size:
         return NotImplemented
-    key1, key2 = (
-        _spread(context, x, a, key) for x, a in zip(words[:2], avals[:2], strict=True)
-    )
+    key1, key2 = (_spread(context, x, a, key) for x, a in zip(words[:2], avals[:2], strict=True))
     x1, x2 = (_spread(context, x, a, out) for x, a in zip(words[2:], avals[2:], strict=True))
     parity = context.constant(np.uint32(_PARITY), key)
     key3 = context.xor(context.xor(key1, key2, key), parity, key)
