@@ -102,3 +102,21 @@ BYTES = np.arange(3, dtype=np.uint8)
 def test_errors(call: Callable[[], Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize("name", ["int8", "int16", "int32", "uint8", "uint16", "uint32"])
+def test_powers_of_two_are_shifts(name: str) -> None:
+    """A base that is a number of the program gives what one that is not gives."""
+    dtype = np.dtype(name)
+    limits = np.iinfo(dtype)
+    exponents = np.array(
+        [limits.min, *(i for i in range(-40, 80) if limits.min <= i <= limits.max), limits.max],
+        dtype,
+    )
+    found = dt.jit(lambda exponents: 2**exponents)(exponents)
+    expected = dt.jit(jnp.power)(np.full_like(exponents, 2), exponents)
+    assert found.dtype == dtype
+    np.testing.assert_array_equal(found, expected)
+    positive = exponents[exponents >= 0]
+    np.testing.assert_array_equal(found[exponents >= 0], np.power(dtype.type(2), positive))
+    assert "multiply" not in dt.jit(lambda x: 2**x).lower(exponents).as_text()

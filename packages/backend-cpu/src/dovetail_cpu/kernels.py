@@ -15,8 +15,11 @@ from jaxlib import xla_client
 from dovetail_cpu import kernel_library
 
 SORT: Final = "dovetail_sort"
+THREEFRY_BITS: Final = "dovetail_threefry_bits"
+THREEFRY_FOLD_IN: Final = "dovetail_threefry_fold_in"
+THREEFRY_SPLIT: Final = "dovetail_threefry_split"
 
-_TARGETS: Final = (SORT,)
+_TARGETS: Final = (SORT, THREEFRY_BITS, THREEFRY_FOLD_IN, THREEFRY_SPLIT)
 _OPTION: Final = "cpu_kernels"
 
 _lock: Final = threading.RLock()
@@ -58,7 +61,12 @@ def prepare() -> None:
 
 
 def call(
-    context: Any, target: str, operands: Sequence[Any], outs: Sequence[Any], **attributes: int
+    context: Any,
+    target: str,
+    operands: Sequence[Any],
+    outs: Sequence[Any],
+    batch_dims: int,
+    **attributes: int,
 ) -> list[Any]:
     """Call a kernel with row-major arrays, which it treats by their last dimensions.
 
@@ -67,6 +75,7 @@ def call(
         target: one of the names above.
         operands: values.
         outs: avals of the results.
+        batch_dims: how many leading dimensions all of them share.
         attributes: static arguments, 64-bit integers.
     """
     context.prepare(prepare)
@@ -77,5 +86,5 @@ def call(
         backend_config=attributes,
         operand_layouts=[tuple(range(value.type.rank))[::-1] for value in operands],
         result_layouts=[tuple(range(out.ndim))[::-1] for out in outs],
-        batch_dims=operands[0].type.rank - 1,
+        batch_dims=batch_dims,
     )

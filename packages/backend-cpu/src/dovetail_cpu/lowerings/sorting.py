@@ -67,7 +67,7 @@ def _sort_by_kernel(
     moved = [a.update(shape=tuple(a.shape[i] for i in order)) for a in avals]
     if dimension != last:
         values = [context.transpose(x, a, order) for x, a in zip(values, moved, strict=True)]
-    outs = kernels.call(context, kernels.SORT, values, moved, num_keys=num_keys)
+    outs = kernels.call(context, kernels.SORT, values, moved, last, num_keys=num_keys)
     if dimension != last:
         outs = [context.transpose(x, a, back) for x, a in zip(outs, avals, strict=True)]
     return outs

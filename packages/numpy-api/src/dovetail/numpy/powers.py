@@ -169,10 +169,21 @@ def _power(x1: Any, x2: Any) -> Any:
     if kind == "b":
         dtype = np.dtype("int32")
         x, y = convert(x, dtype), convert(y, dtype)
+    if type(x1) is int and x1 == 2:
+        return _power_of_two(y)
     return _power_of_integers(x, y)
 
 
 _compiled_power = compiled(_power)
+
+
+def _power_of_two(y: Any) -> Any:
+    """Two raised to integers, by one shift, where the base is a number of the program."""
+    dtype = y.dtype
+    zero, bits = literal(0, dtype), literal(dtypes.itemsize_bits(dtype), dtype)
+    is_distance = lax.bitwise_and(lax.ge(y, zero), lax.lt(y, bits))
+    distance = pick(is_distance, y, zero)
+    return pick(is_distance, lax.shift_left(lax.full_like(y, 1), distance), zero)
 
 
 def _power_of_integers(x: Any, y: Any) -> Any:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from importlib import import_module
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import find_spec, spec_from_file_location
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 from dovetail._core.alias.missing import note_missing
@@ -42,6 +43,7 @@ _SAME: Final = {
 }
 
 
+@cache
 def _own_file(name: str) -> Path | None:
     """The file of a module of `jax` that is not simply a module of dovetail."""
     below = _MODULES.joinpath(*name.split(".")[1:])
@@ -147,8 +149,11 @@ class _OwnLoader(SourceFileLoader):
                 except AttributeError:
                     pass
                 else:
-                    is_module = isinstance(found, ModuleType) and _original(below) is not None
-                    return import_module(below) if is_module else found
+                    if isinstance(found, ModuleType) and _original(below) is not None:
+                        return import_module(below)
+                    if isinstance(found, (type, FunctionType)):
+                        vars(module)[attribute] = found  # libraries ask for `jax.Array` often
+                    return found
             if not attribute.startswith("__"):
                 raise AttributeError(note_missing(below), name=attribute, obj=module)
             raise AttributeError(

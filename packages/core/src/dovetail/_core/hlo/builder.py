@@ -12,7 +12,7 @@ from dovetail._core.base.bindings import JAXLIB_VERSION
 from dovetail._core.base.config import config
 from dovetail._core.hlo.collectives import CollectiveBuilder
 from dovetail._core.hlo.context import Locations
-from dovetail._core.hlo.mlir import Value
+from dovetail._core.hlo.mlir import Value, ir
 from dovetail._core.hlo.operations import Values
 from dovetail._core.hlo.portable import call, converted
 from dovetail._core.ir.avals import make_aval
@@ -230,6 +230,19 @@ class Builder(CollectiveBuilder):
         if not option.affects_tracing:
             raise ValueError(f"programs are not told apart by the option {name}")
         return option.value
+
+    def runs_once(self) -> bool:
+        """Whether what is emitted now is known to run at most once in a run of the program.
+
+        It is not known of operations in loops, or in functions of the module other than its main
+        one, which a loop may call.
+        """
+        operation = ir.InsertionPoint.current.block.owner.operation
+        while operation.name == "stablehlo.case":
+            operation = operation.parent.operation
+        if operation.name != "func.func":
+            return False
+        return bool(operation.attributes["sym_visibility"] == ir.StringAttr.get("public"))
 
     @contextmanager
     def named_scope(self, name: str) -> Iterator[None]:

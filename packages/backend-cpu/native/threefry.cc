@@ -1,0 +1,149 @@
+// The counter-based random generator Threefry-2x32, of 20 rounds.
+//
+// Source: Salmon, Moraes, Dror, Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011. The
+// constants are those of the Random123 library.
+
+#include <algorithm>
+#include <cstdint>
+
+#include "xla/ffi/api/ffi.h"
+
+namespace dovetail {
+namespace {
+
+namespace ffi = xla::ffi;
+
+constexpr uint32_t kParity = 0x1BD11BDA;
+constexpr int kRotations[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
+// Counters that are in registers or the nearest cache at once.
+constexpr int64_t kBlock = 64;
+
+// Two words of random bits from two words of key and two of counter.
+inline void Threefry(uint32_t key1, uint32_t key2, uint32_t& x1, uint32_t& x2) {
+  const uint32_t schedule[3] = {key1, key2, key1 ^ key2 ^ kParity};
+  x1 += key1;
+  x2 += key2;
+#pragma GCC unroll 5
+  for (int group = 0; group < 5; ++group) {
+#pragma GCC unroll 4
+    for (int step = 0; step < 4; ++step) {
+      const int distance = kRotations[group % 2][step];
+      x1 += x2;
+      x2 = x1 ^ (x2 << distance | x2 >> (32 - distance));
+    }
+    x1 += schedule[(group + 1) % 3];
+    x2 += schedule[(group + 2) % 3] + static_cast<uint32_t>(group + 1);
+  }
+}
+
+// Calls write(i, first, second) with the words of each counter i below `count`.
+template <typename Write>
+void ForCounters(const uint32_t* key, int64_t count, const Write& write) {
+  const uint32_t key1 = key[0], key2 = key[1];
+  if (count < 4) {  // Where vectors have nothing to gain.
+    for (int64_t i = 0; i < count; ++i) {
+      uint32_t x1 = static_cast<uint32_t>(i >> 32), x2 = static_cast<uint32_t>(i);
+      Threefry(key1, key2, x1, x2);
+      write(i, x1, x2);
+    }
+    return;
+  }
+  uint32_t first[kBlock], second[kBlock];
+  for (int64_t begin = 0; begin < count; begin += kBlock) {
+    const uint32_t high = static_cast<uint32_t>(begin >> 32), low = static_cast<uint32_t>(begin);
+    const int64_t size = std::min(kBlock, count - begin);
+    for (int64_t i = 0; i < size; ++i) {
+      uint32_t x1 = high, x2 = low + static_cast<uint32_t>(i);
+      Threefry(key1, key2, x1, x2);
+      first[i] = x1;
+      second[i] = x2;
+    }
+    for (int64_t i = 0; i < size; ++i) write(begin + i, first[i], second[i]);
+  }
+}
+
+template <typename Word>
+void WriteBits(const uint32_t* keys, int64_t rows, int64_t size, Word* to) {
+  for (int64_t row = 0; row < rows; ++row, keys += 2, to += size) {
+    ForCounters(keys, size, [to](int64_t i, uint32_t first, uint32_t second) {
+      to[i] = sizeof(Word) == 8 ? Word(uint64_t{first} << 32 | second) : Word(first ^ second);
+    });
+  }
+}
+
+// Random integers for the counters from 0, as many for each key as the result has room for.
+ffi::Error Bits(ffi::Buffer<ffi::U32> keys, ffi::Result<ffi::AnyBuffer> out) {
+  const int64_t rows = static_cast<int64_t>(keys.element_count()) / 2;
+  if (rows == 0) return ffi::Error::Success();
+  const int64_t size = static_cast<int64_t>(out->element_count()) / rows;
+  const uint32_t* from = keys.typed_data();
+  void* to = out->untyped_data();
+  switch (out->element_type()) {
+    case ffi::DataType::U8:
+      WriteBits(from, rows, size, static_cast<uint8_t*>(to));
+      break;
+    case ffi::DataType::U16:
+      WriteBits(from, rows, size, static_cast<uint16_t*>(to));
+      break;
+    case ffi::DataType::U32:
+      WriteBits(from, rows, size, static_cast<uint32_t*>(to));
+      break;
+    case ffi::DataType::U64:
+      WriteBits(from, rows, size, static_cast<uint64_t*>(to));
+      break;
+    default:
+      return ffi::Error(ffi::ErrorCode::kInvalidArgument, "random bits are unsigned integers");
+  }
+  return ffi::Error::Success();
+}
+
+// Keys for the counters from 0, as many for each key as the result has room for.
+ffi::Error Split(ffi::Buffer<ffi::U32> keys, ffi::Result<ffi::Buffer<ffi::U32>> out) {
+  const int64_t rows = static_cast<int64_t>(keys.element_count()) / 2;
+  if (rows == 0) return ffi::Error::Success();
+  const int64_t size = static_cast<int64_t>(out->element_count()) / (2 * rows);
+  const uint32_t* key = keys.typed_data();
+  uint32_t* to = out->typed_data();
+  for (int64_t row = 0; row < rows; ++row, key += 2, to += 2 * size) {
+    ForCounters(key, size, [to](int64_t i, uint32_t first, uint32_t second) {
+      to[2 * i] = first;
+      to[2 * i + 1] = second;
+    });
+  }
+  return ffi::Error::Success();
+}
+
+// The key of each key and number.
+ffi::Error FoldIn(ffi::Buffer<ffi::U32> keys, ffi::Buffer<ffi::U32> data,
+                  ffi::Result<ffi::Buffer<ffi::U32>> out) {
+  const uint32_t* key = keys.typed_data();
+  const uint32_t* number = data.typed_data();
+  uint32_t* to = out->typed_data();
+  const int64_t rows = static_cast<int64_t>(data.element_count());
+  for (int64_t row = 0; row < rows; ++row) {
+    uint32_t x1 = 0, x2 = number[row];
+    Threefry(key[2 * row], key[2 * row + 1], x1, x2);
+    to[2 * row] = x1;
+    to[2 * row + 1] = x2;
+  }
+  return ffi::Error::Success();
+}
+
+}  // namespace
+}  // namespace dovetail
+
+// Nothing else is seen from outside.
+#pragma GCC visibility push(default)
+XLA_FFI_DEFINE_HANDLER_SYMBOL(
+    dovetail_threefry_bits, dovetail::Bits,
+    xla::ffi::Ffi::Bind().Arg<xla::ffi::Buffer<xla::ffi::U32>>().Ret<xla::ffi::AnyBuffer>());
+XLA_FFI_DEFINE_HANDLER_SYMBOL(dovetail_threefry_split, dovetail::Split,
+                              xla::ffi::Ffi::Bind()
+                                  .Arg<xla::ffi::Buffer<xla::ffi::U32>>()
+                                  .Ret<xla::ffi::Buffer<xla::ffi::U32>>());
+XLA_FFI_DEFINE_HANDLER_SYMBOL(dovetail_threefry_fold_in, dovetail::FoldIn,
+                              xla::ffi::Ffi::Bind()
+                                  .Arg<xla::ffi::Buffer<xla::ffi::U32>>()
+                                  .Arg<xla::ffi::Buffer<xla::ffi::U32>>()
+                                  .Ret<xla::ffi::Buffer<xla::ffi::U32>>());
+#pragma GCC visibility pop
