@@ -35,7 +35,8 @@ def prepare() -> None:
     """Make the kernels callable from programs of this process.
 
     Raises:
-        RuntimeError: they were not built here, but where the program was compiled.
+        RuntimeError: they were not built here, but where the program was compiled; or from other
+            sources.
     """
     global _registered
     with _lock:
@@ -54,6 +55,11 @@ def prepare() -> None:
         new.restype = ctypes.py_object
         new.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
         for target in _TARGETS:
+            if not hasattr(loaded, target):
+                raise RuntimeError(
+                    f"the native kernels in {file} are of another version of dovetail-cpu, and "
+                    f"lack {target}: install dovetail-cpu again, which builds them"
+                )
             address = ctypes.cast(getattr(loaded, target), ctypes.c_void_p)
             capsule = new(address, b"xla._CUSTOM_CALL_TARGET", None)
             xla_client.register_custom_call_target(target, capsule, platform="cpu", api_version=1)

@@ -189,18 +189,19 @@ def reshape(
     x = operand(a, "reshape")
     x_shape = aval_of(x).shape
     sizes = complete_shape("reshape", shape, math.prod(x_shape), x_shape)
-    stays = isinstance(a, np.ndarray) and not strictness().results_are_arrays
-    if order in ("C", "A"):
-        if stays:
-            return np.reshape(a, sizes)  # type: ignore[return-value]  # as in JAX
-        if out_sharding is not None:
-            return lax.reshape(x, sizes, out_sharding=out_sharding)
-        return reshaped(x, sizes)
-    if order != "F":
+    if order not in ("C", "A", "F"):
         raise ValueError(f"reshape: order must be 'C' or 'F', got {order!r}")
-    if stays:
-        return np.reshape(a, sizes, "F")  # type: ignore[return-value]  # as in JAX
-    return placed("reshape", _transposed(reshaped(_transposed(x), sizes[::-1])), out_sharding)
+    if isinstance(a, np.ndarray) and not strictness().results_are_arrays:
+        return _by_numpy(a, sizes, order)
+    if order == "F":
+        return placed("reshape", _transposed(reshaped(_transposed(x), sizes[::-1])), out_sharding)
+    if out_sharding is not None:
+        return lax.reshape(x, sizes, out_sharding=out_sharding)
+    return reshaped(x, sizes)
+
+
+def _by_numpy(a: Any, sizes: Any, order: Any) -> Any:
+    return np.reshape(a, sizes, order)
 
 
 def _transposed(x: Any) -> Any:

@@ -36,7 +36,8 @@ class ExtendedDType(dtypes.ExtendedDType):
 
     def of_physical(self, numbers: Any) -> Any:
         """The array of this dtype that is stored as an array of numbers."""
-        return convert_element_type(numbers, self)
+        wanted: Any = self
+        return convert_element_type(numbers, wanted)
 
     def converts_from(self, dtype: Any) -> bool:
         """Whether arrays of this dtype are made from those of another."""
