@@ -140,8 +140,7 @@ def complete_shape(function: str, shape: Any, count: int, have: Shape) -> Shape:
         if product == 0 or count % product:
             raise ShapeError(
                 f"{function}: an array of shape {have} with {count} elements does not go into "
-                "shape "
-                f"{tuple(sizes)}: the known sizes multiply to {product}, which does not divide "
+                f"shape {tuple(sizes)}: the known sizes multiply to {product}, which does not divide "
                 f"{count}"
             )
         sizes[unknown[0]] = count // product
@@ -150,8 +149,7 @@ def complete_shape(function: str, shape: Any, count: int, have: Shape) -> Shape:
     if math.prod(sizes) != count:
         raise ShapeError(
             f"{function}: cannot reshape an array of shape {have} with {count} elements into shape "
-            f"{tuple(sizes)} with {math.prod(sizes)}; one size may be -1, which stands for what is "
-            "left"
+            f"{tuple(sizes)} with {math.prod(sizes)}; one size may be -1, which stands for the rest"
         )
     return tuple(sizes)
 
@@ -192,16 +190,12 @@ def reshape(
     if order not in ("C", "A", "F"):
         raise ValueError(f"reshape: order must be 'C' or 'F', got {order!r}")
     if isinstance(a, np.ndarray) and not strictness().results_are_arrays:
-        return _by_numpy(a, sizes, order)
+        return a.reshape(sizes, order=order)  # type: ignore[call-overload, no-any-return]
     if order == "F":
         return placed("reshape", _transposed(reshaped(_transposed(x), sizes[::-1])), out_sharding)
     if out_sharding is not None:
         return lax.reshape(x, sizes, out_sharding=out_sharding)
     return reshaped(x, sizes)
-
-
-def _by_numpy(a: Any, sizes: Any, order: Any) -> Any:
-    return np.reshape(a, sizes, order)
 
 
 def _transposed(x: Any) -> Any:
@@ -257,12 +251,11 @@ def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
         (1, 3, 1)
     """
     x = operand(a, "expand_dims")
-    x_shape = aval_of(x).shape
     positions = tuple(axis) if isinstance(axis, Sequence) else (axis,)
-    rank = len(x_shape) + len(positions)
+    rank = aval_of(x).ndim + len(positions)
     new = set(canonical_axes("expand_dims", positions, rank))
     old_positions = tuple(i for i in range(rank) if i not in new)
-    sizes = iter(x_shape)
+    sizes = iter(aval_of(x).shape)
     result = tuple(1 if i in new else next(sizes) for i in range(rank))
     return broadcast_in_dim(x, result, old_positions)
 
