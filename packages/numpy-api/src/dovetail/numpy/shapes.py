@@ -140,8 +140,8 @@ def complete_shape(function: str, shape: Any, count: int, have: Shape) -> Shape:
         if product == 0 or count % product:
             raise ShapeError(
                 f"{function}: an array of shape {have} with {count} elements does not go into "
-                f"shape {tuple(sizes)}: the known sizes multiply to {product}, which does not divide "
-                f"{count}"
+                f"shape {tuple(sizes)}: the known sizes multiply to {product}, which does not "
+                f"divide {count}"
             )
         sizes[unknown[0]] = count // product
     if any(n < 0 for n in sizes):
@@ -190,7 +190,7 @@ def reshape(
     if order not in ("C", "A", "F"):
         raise ValueError(f"reshape: order must be 'C' or 'F', got {order!r}")
     if isinstance(a, np.ndarray) and not strictness().results_are_arrays:
-        return a.reshape(sizes, order=order)  # type: ignore[call-overload, no-any-return]
+        return a.reshape(sizes, order=order)  # type: ignore[call-overload]
     if order == "F":
         return placed("reshape", _transposed(reshaped(_transposed(x), sizes[::-1])), out_sharding)
     if out_sharding is not None:
