@@ -61,6 +61,7 @@ def _by_kernel(context: Any, target: str, *values: Any) -> Any:
         or keys.symbolic
         or out.symbolic
         or not 0 < out.size <= MANY
+        or context.divides  # each device is to make its own part
         or not context.runs_once()
         or not kernels.usable(context)
     ):

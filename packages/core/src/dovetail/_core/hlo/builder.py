@@ -348,10 +348,14 @@ class Builder(CollectiveBuilder):
         return self.op("sdy.sharding_constraint", [value], physical, {"sharding": how})
 
     @property
+    def divides(self) -> bool:
+        """Whether the compiler divides values among devices here, and not `shard_map`."""
+        return self.partitioning is not None and self.manual is None
+
+    @property
     def mistakes_slices(self) -> bool:
         """Whether XLA takes or changes wrong slices of what is divided, as before jaxlib 0.12."""
-        spread = self.partitioning is not None and self.manual is None
-        return spread and JAXLIB_VERSION < (0, 12)
+        return self.divides and JAXLIB_VERSION < (0, 12)
 
     def kept_apart(self, value: Value, physical: Any) -> Value:
         """The operand of an update of slices, in a program over several devices.

@@ -75,7 +75,7 @@ def pcast(x: PyTree, axis_name: AxisName, *, to: str) -> PyTree:
     """
     sources = {"varying": ("invarying", "varying", "reduced"), "unreduced": ("varying",)}
     sources["reduced"] = ("invarying",)
-    if to not in sources:
+    if not isinstance(to, str) or to not in sources:
         raise ValueError(f"lax.pcast: to is 'varying', 'unreduced' or 'reduced', got {to!r}")
     manual = typed_axes(lookup(axis_name, "lax.pcast"))
 
