@@ -35,6 +35,7 @@ class FryDType(dtypes.ExtendedDType):
 
     type = dtypes.prng_key
     name = "key<fry>"
+    elements, advice = "keys", "ask for key_data"
 
     def physical(self, shape):
         return (*shape, 2), np.dtype(np.uint32)
@@ -308,9 +309,9 @@ def test_keys():
     assert type(moved) is KeyArray
     assert moved.devices() == {dt.devices()[1]}
     for use in (np.asarray, KeyArray.item, KeyArray.tolist, lambda k: k.__dlpack__()):
-        with pytest.raises(TypeError, match="key_data"):
+        with pytest.raises(TypeError, match=r"of keys \(key<fry>\) is no.*ask for key_data"):
             use(keys)
-    with pytest.raises(TypeError, match="neither true nor false"):
+    with pytest.raises(TypeError, match="an array of keys is neither true nor false"):
         bool(keys)
     keys.delete()
     with pytest.raises(DeletedArrayError, match="uint32"):

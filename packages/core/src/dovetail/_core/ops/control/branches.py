@@ -17,6 +17,7 @@ from dovetail._core.basis.operands import make_literal
 from dovetail._core.basis.structural import (
     batch_size,
     broadcast_in_dim,
+    full,
     instantiate_zeros,
     is_linear,
     not_linear,
@@ -453,6 +454,13 @@ def shared_slots(computed: Sequence[Sequence[Any]]) -> tuple[list[Any], list[lis
     return slots, places
 
 
+def _unused(aval: Any) -> Any:
+    """A value of a type, whatever it is."""
+    if dtypes.is_extended(aval.dtype):
+        return full(aval.shape, 0, aval.dtype)
+    return instantiate_zeros(Zero(aval))
+
+
 @remembered
 def pad_residuals(
     closed: ClosedJaxpr, count: int, slots: tuple[Any, ...], place: tuple[int, ...]
@@ -464,10 +472,7 @@ def pad_residuals(
         by_slot = dict(zip(place, outs[count:], strict=True))
         return [
             *outs[:count],
-            *(
-                by_slot[i] if i in by_slot else instantiate_zeros(Zero(aval))
-                for i, aval in enumerate(slots)
-            ),
+            *(by_slot[i] if i in by_slot else _unused(aval) for i, aval in enumerate(slots)),
         ]
 
     return stage(function, closed.in_avals, derived_info(closed, "linearize"))
