@@ -37,7 +37,7 @@ from typing import Any
 
 import pytest
 
-CASES_OF_A_CHANGE = 6
+CASES_OF_A_CHANGE = 4
 NEWEST_TESTS = 3
 MOST_CASES = 3
 FEWEST_CASES = 1
