@@ -47,11 +47,20 @@ _ORDER: Final = ("invarying", "reduced", "varying")
 
 
 class _OverAxes(Linear):
-    """Linear, of one operand, over manual axes in the parameter `axes`."""
+    """Linear, of one operand, over manual axes in the parameter `axes`.
 
+    Members set `source`, which is what the operand is along them.
+    """
+
+    source: ClassVar[str]
+    transposed: _OverAxes
+    """The primitive that is the transpose; set below, since each is that of the other."""
     types_axes: ClassVar[bool] = True
     axis_parameter: ClassVar[str] = "axes"
     generates_nan: ClassVar[bool] = False
+
+    def with_axes(self, avals: Sequence[Any], params: Any) -> Any:
+        return [avals[0].manual_axis_type.become(self.source, params["axes"])], {}
 
     def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
         return divided_alike(avals, results)
@@ -70,41 +79,25 @@ class _OverAxes(Linear):
         """The result, and its batch dimension, for a batch along one of the axes."""
         raise NotImplementedError
 
-
-def _become(own: ManualAxisType, axes: Iterable[AxisName], kind: str) -> ManualAxisType:
-    """The type of what is of some kind along axes."""
-    rest = own.without(axes)
-    if kind == "invarying":
-        return rest
-    return rest.update(**{kind: getattr(rest, kind).union(axes)})
+    def transpose(self, cotangent: Any, x: Any, *, axes: Axes) -> Sequence[Any]:
+        if type(cotangent) is Zero:
+            return [cotangent]
+        return [self.transposed.bind(cotangent, axes=axes)]
 
 
 class _Cast(_OverAxes):
-    """The value itself, which is of another kind along axes; members set both kinds."""
+    """The value itself, which is of another kind along axes, `target`."""
 
-    source: ClassVar[str]
     target: ClassVar[str]
 
-    def with_axes(self, avals: Sequence[Any], params: Any) -> Any:
-        return [_become(avals[0].manual_axis_type, params["axes"], self.source)], {}
-
     def abstract(self, x: Any, *, axes: Axes) -> Any:
-        return x.update(manual_axis_type=_become(x.manual_axis_type, axes, self.target))
+        return x.update(manual_axis_type=x.manual_axis_type.become(self.target, axes))
 
     def reference(self, x: Any, *, axes: Axes) -> Any:
         return np.asarray(x)
 
     def over_batch(self, x: Any, dimension: int) -> tuple[Any, int | None]:
         return x, dimension
-
-    def transposed(self) -> _OverAxes:
-        """The primitive that is the transpose."""
-        raise NotImplementedError
-
-    def transpose(self, cotangent: Any, x: Any, *, axes: Axes) -> Sequence[Any]:
-        if type(cotangent) is Zero:
-            return [cotangent]
-        return [self.transposed().bind(cotangent, axes=axes)]
 
     def lower(self, context: Builder, x: Any, *, axes: Axes) -> Any:
         return x
@@ -121,34 +114,20 @@ class _ImpliedCast(_Cast):
             kind = own.along(name)
             if kind == "unreduced" or _ORDER.index(kind) <= _ORDER.index(self.source):
                 missing.append(name)
-                wanted = _become(wanted, (name,), self.source)
+                wanted = wanted.become(self.source, (name,))
             elif _ORDER.index(kind) < _ORDER.index(self.target):
-                wanted = _become(wanted, (name,), self.target)
+                wanted = wanted.become(self.target, (name,))
         return [wanted], ({} if len(missing) == len(axes) else {"axes": tuple(missing)})
 
 
 class _Sum(_OverAxes):
     """The sum over the devices along axes, which is the same on all of them."""
 
-    source: ClassVar[str]
-
-    def with_axes(self, avals: Sequence[Any], params: Any) -> Any:
-        return [_become(avals[0].manual_axis_type, params["axes"], self.source)], {}
-
     def abstract(self, x: Any, *, axes: Axes) -> Any:
         return x.update(manual_axis_type=x.manual_axis_type.without(axes))
 
     def over_batch(self, x: Any, dimension: int) -> tuple[Any, int | None]:
         return reduce_sum(x, (dimension,)), None
-
-    def transposed(self) -> _Cast:
-        """The cast that is the transpose."""
-        raise NotImplementedError
-
-    def transpose(self, cotangent: Any, x: Any, *, axes: Axes) -> Sequence[Any]:
-        if type(cotangent) is Zero:
-            return [cotangent]
-        return [self.transposed().bind(cotangent, axes=axes)]
 
     def lower(self, context: Builder, x: Any, *, axes: Axes) -> Any:
         return context.all_reduce(x, context.avals_out[0], context.groups(axes), context.add)
@@ -164,17 +143,11 @@ class Pvary(_ImpliedCast):
             check_manual("the transpose of pvary, a sum,", axes)
         return super().transpose(cotangent, x, axes=axes)
 
-    def transposed(self) -> _OverAxes:
-        return psum_invariant_p
-
 
 class Preduced(_ImpliedCast):
     """A value that is the same on all devices as one whose cotangent is not added up."""
 
     name, source, target = "preduced", "invarying", "reduced"
-
-    def transposed(self) -> _OverAxes:
-        return unreduced_psum_p
 
 
 class ReducedVaryCast(_ImpliedCast):
@@ -182,17 +155,11 @@ class ReducedVaryCast(_ImpliedCast):
 
     name, source, target = "reduced_vary_cast", "reduced", "varying"
 
-    def transposed(self) -> _OverAxes:
-        return vary_unreduced_cast_p
-
 
 class VaryUnreducedCast(_Cast):
     """What each device has as its part of a sum that is not added up."""
 
     name, source, target = "vary_unreduced_cast", "varying", "unreduced"
-
-    def transposed(self) -> _OverAxes:
-        return reduced_vary_cast_p
 
 
 class UnreducedVaryCast(_Cast):
@@ -200,17 +167,11 @@ class UnreducedVaryCast(_Cast):
 
     name, source, target = "unreduced_vary_cast", "unreduced", "varying"
 
-    def transposed(self) -> _OverAxes:
-        return vary_reduced_cast_p
-
 
 class VaryReducedCast(_Cast):
     """What is the same on all devices, but not by its type, as a reduced value."""
 
     name, source, target = "vary_reduced_cast", "varying", "reduced"
-
-    def transposed(self) -> _OverAxes:
-        return unreduced_vary_cast_p
 
 
 def refuse_casts(name: str, aval: Any, axes: Iterable[AxisName]) -> None:
@@ -242,17 +203,11 @@ class PsumInvariant(_Sum):
         refuse_casts("psum", avals[0], params["axes"])
         return super().with_axes(avals, params)
 
-    def transposed(self) -> _Cast:
-        return pvary_p
-
 
 class UnreducedPsum(_Sum):
     """An unreduced value, added up."""
 
     name, source = "unreduced_psum", "unreduced"
-
-    def transposed(self) -> _Cast:
-        return preduced_p
 
     def lower(self, context: Builder, x: Any, *, axes: Axes) -> Any:
         if not context.handles(axes):
@@ -268,6 +223,14 @@ unreduced_vary_cast_p: Final = UnreducedVaryCast()
 vary_reduced_cast_p: Final = VaryReducedCast()
 psum_invariant_p: Final = PsumInvariant()
 unreduced_psum_p: Final = UnreducedPsum()
+
+for _one, _other in (
+    (pvary_p, psum_invariant_p),
+    (preduced_p, unreduced_psum_p),
+    (reduced_vary_cast_p, vary_unreduced_cast_p),
+    (unreduced_vary_cast_p, vary_reduced_cast_p),
+):
+    _one.transposed, _other.transposed = _other, _one
 
 
 def is_done(primitive: Primitive, params: Mapping[str, Any]) -> bool:

@@ -122,6 +122,13 @@ class ManualAxisType:
             reduced=self.reduced.difference(axes),
         )
 
+    def become(self, kind: str, axes: Iterable[AxisName]) -> ManualAxisType:
+        """The type of what is of some kind along some axes, whatever it was."""
+        rest = self.without(axes)
+        if kind == "invarying":
+            return rest
+        return rest.update(**{kind: getattr(rest, kind).union(axes)})
+
     def along(self, axis: AxisName) -> str:
         """Which of the four a value is along an axis."""
         for kind in ("varying", "unreduced", "reduced"):

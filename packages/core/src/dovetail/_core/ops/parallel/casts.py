@@ -92,7 +92,7 @@ def pcast(x: PyTree, axis_name: AxisName, *, to: str) -> PyTree:
         if not manual:
             return operand
         if to == "varying":
-            varying = own.without(manual).update(varying=own.varying.union(manual))
+            varying = own.become("varying", manual)
             return cast_to(operand, varying)
         primitive = preduced_p if to == "reduced" else vary_unreduced_cast_p
         return primitive.bind(operand, axes=in_order(manual))

@@ -72,10 +72,7 @@ class AllGatherReduced(AllGather):
     def abstract(self, x: Any, **params: Any) -> Any:
         joined = super().abstract(x, **params)
         own = joined.manual_axis_type
-        manual = params["manual"]
-        return joined.update(
-            manual_axis_type=own.without(manual).update(reduced=own.reduced.union(manual))
-        )
+        return joined.update(manual_axis_type=own.become("reduced", params["manual"]))
 
     def transpose(self, cotangent: Any, x: Any, **params: Any) -> Sequence[Any]:
         d = params.pop("all_gather_dimension")
@@ -88,15 +85,12 @@ class UnreducedReduceScatter(ReduceScatter):
     name = "unreduced_reduce_scatter"
 
     def with_axes(self, avals: Sequence[Any], params: Any) -> Any:
-        own, manual = avals[0].manual_axis_type, params["manual"]
-        return [own.without(manual).update(unreduced=own.unreduced.union(manual))], {}
+        return [avals[0].manual_axis_type.become("unreduced", params["manual"])], {}
 
     def abstract(self, x: Any, **params: Any) -> Any:
         part = super().abstract(x, **params)
-        own, manual = part.manual_axis_type, params["manual"]
-        return part.update(
-            manual_axis_type=own.without(manual).update(varying=own.varying.union(manual))
-        )
+        own = part.manual_axis_type
+        return part.update(manual_axis_type=own.become("varying", params["manual"]))
 
     def transpose(self, cotangent: Any, x: Any, **params: Any) -> Sequence[Any]:
         d = params.pop("scatter_dimension")

@@ -362,7 +362,7 @@ def _parts_type(aval: Any, axes: frozenset[AxisName]) -> ManualAxisType:
     """What a value is along manual axes if what it is along some is made a varying one."""
     own: ManualAxisType = aval.manual_axis_type
     cast = (own.unreduced | own.reduced) & axes
-    return own.without(cast).update(varying=own.varying | cast)
+    return own.become("varying", cast)
 
 
 @remembered
