@@ -30,6 +30,7 @@ from dovetail._core.transform.flattening import (
 from dovetail._core.transform.linearize import linearize_flat
 from dovetail._core.transform.referencing import RefEffects, stage_using_references
 from dovetail._core.transform.stage import stage
+from dovetail._core.transform.traced_once import TracedOnce
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -82,10 +83,7 @@ class _Body(NamedTuple):
     uses: RefEffects
 
 
-# Traced bodies by function. Their number is bounded: a function called with ever new shapes must
-# not fill the memory.
-_traced: Final = caches.ByFunction()
-_MAX_SIGNATURES: Final = 1024
+_traced: Final[TracedOnce[_Body]] = TracedOnce()
 
 
 def checkpoint(
@@ -263,20 +261,13 @@ def _body(
 ) -> _Body:
     """The function traced for these arguments, from the cache if possible."""
     statics = tuple([(where, type(value), value) for where, value in given.statics.items()])
-    key = (in_tree, avals, statics, config.trace_key())
-    try:
-        bodies = _traced.of(fun)
-        body: _Body | None = bodies.get(key)
-    except TypeError:  # the function or a static argument has no hash
-        return _trace(fun, given, in_tree, avals)
-    if body is None:
-        body = _trace(fun, given, in_tree, avals)
+    return _traced.of(
+        fun,
+        (in_tree, avals, statics),
+        lambda: _trace(fun, given, in_tree, avals),
         # A captured tracer belongs to one trace of the caller: the next call may capture another.
-        if body.uses.stay and not any(isinstance(c, Tracer) for c in body.captured):
-            if len(bodies) >= _MAX_SIGNATURES:
-                del bodies[next(iter(bodies))]
-            bodies[key] = body
-    return body
+        lambda body: body.uses.stay and not any(isinstance(c, Tracer) for c in body.captured),
+    )
 
 
 def _trace(

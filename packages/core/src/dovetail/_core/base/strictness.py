@@ -38,6 +38,9 @@ class Strictness:
             traced, too, so that its values can be asked for. Otherwise it is traced.
         results_are_arrays: what `reshape` makes of a NumPy array is an array. Otherwise it is one
             of NumPy's, whose values are known while a program is traced, too.
+        bodies_see_changes: the functions that loops, branches and `checkpoint` take are traced anew
+            where a variable that they name holds something else. Otherwise they are traced once for
+            arguments of the same types, and what the variables held then is what holds.
         stricter_in_tests: what options turn on in tests that pytest runs.
     """
 
@@ -52,6 +55,7 @@ class Strictness:
     cotangents_have_their_structure: bool = True
     constants_are_known: bool = True
     results_are_arrays: bool = True
+    bodies_see_changes: bool = True
     stricter_in_tests: bool = True
 
 
@@ -67,6 +71,7 @@ _AS_JAX: Final = Strictness(
     cotangents_have_their_structure=False,
     constants_are_known=False,
     results_are_arrays=False,
+    bodies_see_changes=False,
     stricter_in_tests=False,
 )
 _current = Strictness()

@@ -14,7 +14,7 @@ from dovetail._core.ir.walk import all_equations, jaxprs_and_closed_jaxprs
 from dovetail._core.trace.state import Trace, state
 from dovetail._core.transform.stage import StageTrace
 
-__all__ = ["holder_of", "interned"]
+__all__ = ["holder_of", "holds_functions", "interned"]
 
 
 def _parts(jaxpr: Jaxpr, known: dict[Jaxpr, int]) -> tuple[Any, ...]:
@@ -88,7 +88,7 @@ def _is_evaluated() -> bool:
 _holding: Final[WeakKeyDictionary[Jaxpr, bool]] = WeakKeyDictionary()
 
 
-def _holds_functions(jaxpr: Jaxpr) -> bool:
+def holds_functions(jaxpr: Jaxpr) -> bool:
     """Whether a jaxpr holds rules or other user functions, with what they have captured.
 
     No process-wide table may hold such a jaxpr: what it holds often refers back to it.
@@ -110,7 +110,7 @@ def holder_of(params: Mapping[str, Any]) -> ClosedJaxpr | None:
     """
     jaxprs = [p for p in jaxprs_and_closed_jaxprs(params) if isinstance(p, ClosedJaxpr)]
     for closed in jaxprs:
-        if _holds_functions(closed.jaxpr):
+        if holds_functions(closed.jaxpr):
             return closed
     return jaxprs[0] if jaxprs and any(map(_may_capture, params.values())) else None
 
@@ -132,7 +132,7 @@ def interned(closed: ClosedJaxpr) -> ClosedJaxpr:
     holds functions is returned as it is. So are all jaxprs while an outer function is being traced,
     since traced code is lowered once. The most recent ones are kept alive.
     """
-    if closed.consts or not _is_evaluated() or _holds_functions(closed.jaxpr):
+    if closed.consts or not _is_evaluated() or holds_functions(closed.jaxpr):
         return closed
     try:
         equal = _interned.setdefault((config.trace_key(), *_parts(closed.jaxpr, {})), closed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from dovetail._core.base import dtypes, pytree
 from dovetail._core.base.flags import Flags
@@ -14,6 +14,7 @@ from dovetail._core.basis.structural import instantiate_zeros
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Literal
 from dovetail._core.trace.mutable_references import Captured, Ref
+from dovetail._core.trace.tracer import Tracer
 from dovetail._core.transform.derived import (
     Taylor,
     hoist_consts,
@@ -22,8 +23,9 @@ from dovetail._core.transform.derived import (
     with_order,
 )
 from dovetail._core.transform.flattening import FlatFunction, location_of, name_of
-from dovetail._core.transform.interning import interned
+from dovetail._core.transform.interning import holds_functions, interned
 from dovetail._core.transform.stage import stage
+from dovetail._core.transform.traced_once import TracedOnce
 
 
 class Body(NamedTuple):
@@ -139,8 +141,9 @@ def stage_body(
     avals: Sequence[Any],
     names: Sequence[str],
     turn: Callable[..., list[Any]] | None = None,
+    kind: str | None = None,
 ) -> Body:
-    """Stage a user's function.
+    """Stage a user's function, once for arguments of the same types.
 
     Args:
         caller: the API function that it was passed to.
@@ -148,7 +151,40 @@ def stage_body(
         avals: avals of its arguments.
         names: names of its arguments.
         turn: a wrapper of `flat`, of flat arguments, which is staged instead.
+        kind: what the wrapper does, if it does the same to each function. None if there is none, or
+            the function is to be staged by each call.
     """
+    if turn is not None and kind is None:
+        return _staged(caller, flat, avals, names, turn)
+    return _bodies.of(
+        flat.function,
+        (caller, kind, flat.in_tree, tuple(avals)),
+        lambda: _staged(caller, flat, avals, names, turn),
+        _may_stay,
+    )
+
+
+_bodies: Final[TracedOnce[Body]] = TracedOnce()
+
+
+def _may_stay(body: Body) -> bool:
+    return not (
+        body.read
+        or body.changed
+        # A captured tracer belongs to one trace of the caller: the next call may capture another.
+        or any(isinstance(value, Tracer) for value in body.captured)
+        # The function could never be released: what such a jaxpr holds may refer to it.
+        or holds_functions(body.closed.jaxpr)
+    )
+
+
+def _staged(
+    caller: str,
+    flat: FlatFunction,
+    avals: Sequence[Any],
+    names: Sequence[str],
+    turn: Callable[..., list[Any]] | None,
+) -> Body:
     user = flat.function
     info = DebugInfo(caller, name_of(user), location_of(user), tuple(names))
     used = Captured()
@@ -182,6 +218,7 @@ def stage_loop(
     own: Sequence[Any] = (),
     elements: Sequence[Any] = (),
     turn: Callable[..., list[Any]] | None = None,
+    kind: str | None = None,
     carried: Callable[[Any], Any] = lambda out_tree: out_tree,
 ) -> tuple[Operands, Body]:
     """Stage the body of a loop so that it returns the carry in the types that it takes.
@@ -195,6 +232,7 @@ def stage_loop(
         elements: avals of the arguments after the carry.
         turn: a wrapper of `flat` from flat arguments, including `own`, to flat results; `flat`
             itself if None.
+        kind: as for `stage_body`.
         carried: maps the structure of the result of the user's function to that of the carry.
 
     Returns:
@@ -206,15 +244,28 @@ def stage_loop(
     count = len(own)
     for _ in range(2):
         avals = carry.avals
-        body = stage_body(caller, flat, [*map(aval_of, own), *avals, *elements], names, turn)
+        types = [*map(aval_of, own), *avals, *elements]
+        body = stage_body(caller, flat, types, names, turn, kind)
         if carried(body.out_tree) != carry.tree:
             break
         leaves = _promoted(carry.leaves, avals, body.out_avals[count : count + len(avals)])
-        if leaves is None:
-            break
         carry = carry._replace(leaves=leaves)
+        # The body stays as it is where its argument yields to other dtypes, but had the right one.
+        if all(map(same_type, avals, carry.avals)):
+            break
     _check_carry(caller, flat.function, carry, carried(body.out_tree), body, count)
     return carry, body
+
+
+def carried_avals(before: Sequence[Any], after: Sequence[Any]) -> list[Any]:
+    """The avals of what a loop returns, by those that its body takes and returns.
+
+    What the body returns with a dtype of its own has it, though the first value yielded to others.
+    """
+    return [
+        a.strengthen() if a.weak_type and not b.weak_type else a
+        for a, b in zip(before, after, strict=True)
+    ]
 
 
 def operands_of(tree: Any, caller: str, argument: str) -> Operands:
@@ -225,27 +276,22 @@ def operands_of(tree: Any, caller: str, argument: str) -> Operands:
     return Operands(leaves, definition, names)
 
 
-def _promoted(leaves: Sequence[Any], avals: Sequence[Any], outs: Sequence[Any]) -> list[Any] | None:
+def _promoted(leaves: Sequence[Any], avals: Sequence[Any], outs: Sequence[Any]) -> list[Any]:
     """The initial values of a loop, with weakly typed ones in the dtypes that the body returns.
 
     A Python number as initial value does not decide the dtype: ``0.0`` gives way to the float16
     that the body returns.
-
-    Returns:
-        The values, or None if nothing changes.
     """
-    converted = list(leaves)
-    changed = False
-    for i, (leaf, before, after) in enumerate(zip(leaves, avals, outs, strict=True)):
-        if not before.weak_type or (same_type(before, after) and after.weak_type):
-            continue
-        if dtypes.is_extended(after.dtype) or before.shape != after.shape:
-            continue
-        promoted = dtypes.result_type(before, after)
-        if promoted == after.dtype:
-            converted[i] = _converted(leaf, after.dtype)
-            changed = True
-    return converted if changed else None
+    return [
+        _converted(leaf, after.dtype)
+        if before.weak_type
+        and not (same_type(before, after) and after.weak_type)
+        and not dtypes.is_extended(after.dtype)
+        and before.shape == after.shape
+        and dtypes.result_type(before, after) == after.dtype
+        else leaf
+        for leaf, before, after in zip(leaves, avals, outs, strict=True)
+    ]
 
 
 def _converted(leaf: Any, dtype: Any) -> Any:

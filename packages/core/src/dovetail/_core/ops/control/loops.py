@@ -448,7 +448,9 @@ def fori_loop(
 
         count = max_dim(stop - start, 0)
         turns = 1 if unroll is None else _unroll(unroll, count)
-        carry, body = stage_loop("lax.fori_loop", flat, names, carry, own=[index], turn=step)
+        carry, body = stage_loop(
+            "lax.fori_loop", flat, names, carry, own=[index], turn=step, kind="counted"
+        )
         nothing = Operands([], None, [])
         outs = _scan(body, [index, *carry.leaves], nothing, count, unroll=turns)
         return pytree.unflatten(carry.tree, outs[1:])
@@ -464,7 +466,9 @@ def fori_loop(
 
     own = [index, end]
     names = (names[0], "upper", *names[1:])
-    carry, body = stage_loop("lax.fori_loop", flat, names, carry, own=own, turn=advance)
+    carry, body = stage_loop(
+        "lax.fori_loop", flat, names, carry, own=own, turn=advance, kind="up to a bound"
+    )
     leaves = [*own, *carry.leaves]
     proceed = stage(
         lambda i, end, *_: [lt(i, end)],

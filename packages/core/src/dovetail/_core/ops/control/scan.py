@@ -34,6 +34,7 @@ from dovetail._core.ir.walk import Reduction, Wanted, drop_unused, eval_jaxpr
 from dovetail._core.ops.checks.error import avals_of, init_error, merged, settled
 from dovetail._core.ops.control.bodies import (
     Derive,
+    carried_avals,
     instantiated_terms,
     tangents_of_body,
     terms_of_body,
@@ -150,12 +151,13 @@ class Scan(Primitive):
         if any(x.shape[0] != loop.length for x in xs):
             raise TypeError(f"scan: arrays {xs} do not have the length {loop.length}")
         outs = loop.jaxpr.out_avals
-        carried = loop.split(have)[1]
-        if any(
-            a.shape != b.shape or a.dtype != b.dtype for a, b in zip(carried, outs, strict=False)
+        carried, returned = loop.split(have)[1], outs[: loop.num_carry]
+        if len(carried) != len(returned) or any(
+            a.shape != b.shape or a.dtype != b.dtype for a, b in zip(carried, returned, strict=True)
         ):
-            raise TypeError(f"scan: the body carries {carried} to {outs[: loop.num_carry]}")
-        return [*carried, *(_stacked(a, loop.length) for a in outs[loop.num_carry :])]
+            raise TypeError(f"scan: the body carries {carried} to {returned}")
+        stacked = [_stacked(a, loop.length) for a in outs[loop.num_carry :]]
+        return [*carried_avals(carried, returned), *stacked]
 
     def with_axes(self, avals: Sequence[Any], params: Any) -> Any:
         loop = ScanParams.of(params)

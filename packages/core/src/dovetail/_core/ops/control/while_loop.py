@@ -28,6 +28,7 @@ from dovetail._core.ops.checks.error import avals_of, merged, settled, union
 from dovetail._core.ops.control.bodies import (
     Body,
     Derive,
+    carried_avals,
     instantiated_terms,
     named,
     operands_of,
@@ -173,7 +174,7 @@ class While(Primitive):
             a.shape != b.shape or a.dtype != b.dtype for a, b in zip(carry, outs, strict=True)
         ):
             raise TypeError(f"while: the body carries {carry} to {outs}")
-        return loop.body_jaxpr.in_avals[loop.body_nconsts :]
+        return carried_avals(loop.body_jaxpr.in_avals[loop.body_nconsts :], outs)
 
     def reference(self, *args: Any, **params: Any) -> Any:
         loop = WhileParams(**params)
