@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple, ParamSpec, TypeVar
 
-from dovetail._core.base import caches, config, dtypes, pytree
+from dovetail._core.base import config, dtypes, pytree
 from dovetail._core.base.errors import ConcretizationTypeError
 from dovetail._core.base.wrapping import wraps
 from dovetail._core.basis.operands import as_operand

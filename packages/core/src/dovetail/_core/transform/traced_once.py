@@ -79,7 +79,7 @@ def _variables(function: Callable[..., Any]) -> list[Any] | None:
         return []
     if not isinstance(function, (FunctionType, partial)):
         return None
-    whole = function
+    whole: Any = function
     while isinstance(whole, partial):
         whole = whole.func
     file = whole.__code__.co_filename if type(whole) is FunctionType else None

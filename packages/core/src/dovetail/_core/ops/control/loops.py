@@ -114,13 +114,20 @@ def scan(
             known.
 
     Differs:
-        What is carried has one type from first to last. A weakly typed first value is converted
-        before the loop, so that what is stacked of it has the final dtype too; a weakly typed
-        result of the function takes the type of a first value that is none.
+        A function is traced anew where a variable that it names has changed, as it also is by
+        `map`, `fori_loop`, `while_loop`, `cond`, `switch` and `checkpoint`. JAX goes on with what
+        the variable held when it first traced the function.
 
-        >>> final, stacked = lax.scan(lambda c, x: (c + x, c), 0.0, jnp.ones(2, "bfloat16"))
-        >>> print(final.dtype, stacked.dtype)
-        bfloat16 bfloat16
+        >>> rate = 2
+        >>> double = lambda c, _: (c * rate, None)
+        >>> print(lax.scan(double, 1, None, 3)[0])
+        8
+        >>> rate = 3
+        >>> print(lax.scan(double, 1, None, 3)[0])
+        27
+
+        A weakly typed result of the function takes the type of a first value that is none.
+
         >>> print(lax.scan(lambda c, x: (2.0, x), jnp.float32(1), jnp.ones(2))[0].weak_type)
         False
 
