@@ -37,6 +37,14 @@ def test_windows(name: str) -> None:
         np.testing.assert_allclose(np.asarray(wide), expected, rtol=1e-14, atol=1e-16)
 
 
+@pytest.mark.parametrize("name", ["bartlett", "blackman", "hamming", "hanning", "kaiser"])
+@pytest.mark.parametrize("size", [True, np.True_, np.array(False), np.int8(1), np.array(1)])
+def test_sizes_are_any_integers(name: str, size: Any) -> None:
+    arguments = (3.5,) if name == "kaiser" else ()
+    for M in (size, jnp.asarray(size)):
+        near(getattr(jnp, name)(M, *arguments), np.ones(int(size)))
+
+
 def test_kaiser_by_beta() -> None:
     for beta in (0.0, -2.0, 700.0):
         near(jnp.kaiser(7, beta), np.kaiser(7, beta), 1e-4)

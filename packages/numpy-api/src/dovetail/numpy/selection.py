@@ -293,6 +293,12 @@ def nan_to_num(
     Returns:
         An array of the shape and dtype of `x`.
 
+    Differs:
+        An infinity in place of nan stays, as in NumPy. JAX replaces it, too.
+
+        >>> print(jnp.nan_to_num(jnp.nan, nan=-jnp.inf))
+        -inf
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.nan_to_num(jnp.array([1., jnp.nan, jnp.inf]), posinf=9.))

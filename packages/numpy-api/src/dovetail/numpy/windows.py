@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from dovetail import lax
 from dovetail.errors import ShapeError
 from dovetail.extend import dtypes
@@ -26,6 +28,8 @@ from dovetail.typing import Array, ArrayLike
 
 
 def _size(function: str, M: Any) -> int:
+    if getattr(M, "dtype", None) == np.bool_ and not M.shape:
+        M = int(M)  # NumPy takes any number for a size
     count = integer(function, "M", M)
     if count < 0:
         raise ShapeError(f"{function}: M, the number of points, must not be negative, got {count}")
