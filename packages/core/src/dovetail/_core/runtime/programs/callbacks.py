@@ -64,7 +64,7 @@ def on_host(function: Callable[..., Any]) -> Callable[..., Any]:
             unchanged.
     """
     if isinstance(function, HostCall):
-        return _of_values(function)
+        return _in_memory(function) if function.in_memory else _of_values(function)
     return _of_buffers(function) if isinstance(function, BufferCall) else function
 
 
@@ -87,6 +87,25 @@ def _of_values(call: HostCall) -> Callable[..., tuple[Any, ...]]:
             if call.failures is None or not call.failures.add(original(error)):
                 raise
             return (*tokens, *(_nothing(physical_aval(aval)) for aval in call.avals_out))
+
+    return run
+
+
+def _in_memory(call: HostCall) -> Callable[..., None]:
+    count = len(call.avals_in)
+
+    def run(_: Any, *buffers: Any) -> None:
+        def compute(place: SingleDeviceSharding | None) -> None:
+            views = list(map(np.asarray, buffers))
+            # The memory is the program's again afterwards, and the arrays may be kept.
+            arrays = [
+                value.copy() if place is None else _argument(value, aval, place)
+                for value, aval in zip(views, call.avals_in, strict=False)
+            ]
+            for view, value in zip(views[count:], _called(call, arrays), strict=True):
+                view[...] = value
+
+        _outside_of_programs(compute)
 
     return run
 
@@ -234,15 +253,20 @@ def _checked(call: HostCall, result: Any) -> list[Any]:
             f"{call.caller}: {call.callback.place} must return what result_shape_dtypes says, "
             f"and the structure differs:\n{difference}"
         )
-    numbered = pytree.unflatten(tree, range(len(leaves)))
-    paths = [pytree.keystr(path) for path, _ in pytree.leaves_with_path(numbered)]
     return [
-        _result(call, leaf, aval, path)
-        for leaf, aval, path in zip(leaves, call.avals_out, paths, strict=True)
+        _result(call, leaf, aval, number)
+        for number, (leaf, aval) in enumerate(zip(leaves, call.avals_out, strict=True))
     ]
 
 
-def _result(call: HostCall, leaf: Any, aval: Any, path: str) -> Any:
+def _path(call: HostCall, number: int) -> str:
+    """Where a result is in the tree of results."""
+    tree = call.callback.out_tree
+    numbered = pytree.unflatten(tree, range(tree.num_leaves))
+    return pytree.keystr(pytree.leaves_with_path(numbered)[number][0])
+
+
+def _result(call: HostCall, leaf: Any, aval: Any, number: int) -> Any:
     """A result as a NumPy array of the promised type."""
     scalar = _SCALARS.get(type(leaf))
     if scalar is not None and not aval.shape and dtypes.issubdtype(aval.dtype, scalar):
@@ -256,11 +280,11 @@ def _result(call: HostCall, leaf: Any, aval: Any, path: str) -> Any:
             if aval.dtype.kind not in "iu" or (narrow == value).all():
                 return narrow
             raise OverflowError(
-                f"{call.caller}: the result{path} of {call.callback.place} holds integers that do "
-                f"not fit {aval.dtype}"
+                f"{call.caller}: the result{_path(call, number)} of {call.callback.place} holds "
+                f"integers that do not fit {aval.dtype}"
             )
     raise TypeError(
-        f"{call.caller}: the result{path} of {call.callback.place} must be "
+        f"{call.caller}: the result{_path(call, number)} of {call.callback.place} must be "
         f"{aval.dtype}[{','.join(map(str, aval.shape))}], as result_shape_dtypes says, got "
         f"{value.dtype}[{','.join(map(str, value.shape))}]; return numpy.asarray(x, "
         f"{str(aval.dtype)!r}) of the right shape, or change result_shape_dtypes"
