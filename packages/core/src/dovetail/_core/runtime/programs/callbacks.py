@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Sequence
 from threading import get_ident
+from traceback import clear_frames
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -94,16 +95,17 @@ def _of_values(call: HostCall) -> Callable[..., tuple[Any, ...]]:
 def _in_memory(call: HostCall) -> Callable[..., None]:
     count = len(call.avals_in)
 
-    def run(_: Any, *buffers: Any) -> None:
+    def run(_: Any, *memory: Any) -> None:
+        # No view of memory may be left while other programs run, or in the frames of an exception.
+        # jaxlib makes an object for each, at an address on the stack, and takes it for that of
+        # whatever comes to lie there.
         def compute(place: SingleDeviceSharding | None) -> None:
-            views = list(map(np.asarray, buffers))
-            # The memory is the program's again afterwards, and the arrays may be kept.
             arrays = [
-                value.copy() if place is None else _argument(value, aval, place)
-                for value, aval in zip(views, call.avals_in, strict=False)
+                _argument(buffers.private(np.asarray(given)), aval, place)
+                for given, aval in zip(memory, call.avals_in, strict=False)
             ]
-            for view, value in zip(views[count:], _called(call, arrays), strict=True):
-                view[...] = value
+            for taken, value in zip(memory[count:], _called(call, arrays), strict=True):
+                np.asarray(taken)[...] = value
 
         _outside_of_programs(compute)
 
@@ -123,6 +125,8 @@ def _of_buffers(call: BufferCall) -> Callable[..., None]:
                 call.on_buffers(context, buffers)
             except BaseException as error:
                 _add_note(error, call)
+                # Its frames may hold views of memory that is soon another's.
+                clear_frames(error.__traceback__)
                 raise
 
         try:
@@ -206,7 +210,7 @@ def _argument(value: Any, aval: Any, place: SingleDeviceSharding | None) -> Any:
         return value
     key_dtype = aval.dtype if isinstance(aval.dtype, dtypes.ExtendedDType) else None
     own = physical_aval(aval).update(shape=value.shape, weak_type=False)
-    return wrap_value(key_dtype, buffers.put(value, own, place))
+    return wrap_value(key_dtype, buffers.put_shared(value, own, place, False))
 
 
 def _as_array(arg: Any, aval: Any, place: SingleDeviceSharding | None) -> Any:
