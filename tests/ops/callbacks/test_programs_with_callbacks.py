@@ -26,6 +26,8 @@ from dovetail.experimental.buffer_callback import buffer_callback
 from dovetail.sharding import AxisType, NamedSharding
 from dovetail.sharding import PartitionSpec as P
 
+pytestmark = pytest.mark.tables
+
 Function = Callable[[Any], Any]
 Kind = Callable[[Function, Any], Any]
 
