@@ -14,9 +14,7 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax
-from dovetail._core.base.config import compilation_cache_dir
 from dovetail._core.runtime.arrays.failures import original
-from dovetail._core.runtime.programs import disk_cache
 from dovetail._core.runtime.programs.compilation import statistics
 from dovetail.errors import JaxRuntimeError
 from dovetail.experimental import io_callback
@@ -607,16 +605,6 @@ class TestPrograms:
         functions = [make(i) for i in range(4)]
         assert [f(X)[0].tolist() for f in functions] == [0, 1, 2, 3]
         assert [f(X)[0].tolist() for f in functions] == [0, 1, 2, 3]
-
-    def test_they_do_not_go_to_disk(self, tmp_path: Any) -> None:
-        with compilation_cache_dir(str(tmp_path)):
-            assert disk_cache.current() is not None
-            for number in range(2):
-                function = dt.jit(
-                    lambda x, n=number: dt.pure_callback(lambda x: np.asarray(x) + n, F3, x) * 7
-                )
-                assert function(X).tolist() == [7 * number, 7 + 7 * number, 14 + 7 * number]
-        assert not [p for p in tmp_path.rglob("*") if p.is_file() and p.stat().st_size > 1000]
 
     def test_other_platforms_say_that_they_cannot(self) -> None:
         staged = dt.jit(lambda x: dt.pure_callback(lambda x: x, F3, x)).trace(X)

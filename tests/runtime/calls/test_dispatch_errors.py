@@ -49,7 +49,8 @@ def test_programs_with_callbacks_are_not_shared(tmp_path):
         for function, value in ((np.cos, 1.0), (np.exp, 1.0), (np.sin, 0.0)):
             f = dt.jit(lambda x, function=function: host_call.bind(x, function=function))
             assert f(np.zeros(2, np.float32)).tolist() == [value] * 2
-    assert not list(tmp_path.rglob("*.program"))
+    # What is compiled is kept without the functions.
+    assert len(list(tmp_path.rglob("*.program"))) == 1
 
 
 READ = {
@@ -93,7 +94,8 @@ def test_the_process_goes_on_after_an_error():
 
 def test_statistics_count_programs_with_callbacks():
     before = compilation.statistics().compiled
-    dt.jit(lambda x: host_call.bind(x, function=np.tan))(np.float32([1]))
+    with config.enable_compilation_cache(False):
+        dt.jit(lambda x: host_call.bind(x, function=np.tan))(np.float32([1]))
     assert compilation.statistics().compiled == before + 1
 
 

@@ -95,8 +95,13 @@ class EquationProgram:
         return any(primitive.calls_host for primitive in self._primitives())
 
     @property
+    def storable(self) -> bool:
+        """Whether it can be kept on disk: no, since it may hold functions of the user."""
+        return False
+
+    @property
     def cacheable(self) -> bool:
-        """Whether it can be cached by key: no, since it may hold functions of the user."""
+        """Whether it can be cached by key: no, for the same reason."""
         return False
 
     def key(self) -> bytes:

@@ -107,10 +107,15 @@ class LoweredModule:
         return self.donation.positions(self.kept, len(self.hoisted))
 
     @property
-    def cacheable(self) -> bool:
-        """Whether `key` identifies the program: not with what exists only in this process."""
+    def storable(self) -> bool:
+        """Whether `key` identifies what is compiled: not if addresses of this process are in it."""
         found = any(type(inspect) is Inspection for inspect in self.inspections)
-        return not (self.calls_host or found or self.partitioned)
+        return not (found or self.partitioned)
+
+    @property
+    def cacheable(self) -> bool:
+        """Whether `key` identifies the program: not with callbacks, which it only numbers."""
+        return self.storable and not self.calls_host
 
     def text(self, debug_info: bool = False) -> str:
         """The module as text.
@@ -135,11 +140,13 @@ class LoweredModule:
     def key(self) -> bytes:
         """SHA-256 of the module without source locations: equal programs have equal keys.
 
-        The key cannot cover host callbacks, which are objects of this process: a cache must not
-        return a program for one with other callbacks.
+        The key covers the numbers of host callbacks, not the functions, which are objects of this
+        process: a cache must not return a program for one with other callbacks, unless it is loaded
+        with them.
         """
         if not self._keys:
-            self._keys.append(hashlib.sha256(stripped_bytecode(self.module)).digest())
+            text = stripped_bytecode(self.module)
+            self._keys.append(hashlib.sha256(text + b"%d" % len(self.host_callbacks)).digest())
         return self._keys[0]
 
     def names_key(self) -> bytes:

@@ -12,7 +12,7 @@ from dovetail._core.base import dtypes, pytree
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.effects import io_effect
 from dovetail._core.ir.jaxpr import Effects, no_effects
-from dovetail._core.ops.callbacks.calls import FlatCallback, target_of
+from dovetail._core.ops.callbacks.calls import FlatCallback, packed, target_of
 from dovetail._core.ops.callbacks.failing import Failures
 from dovetail._core.ops.callbacks.values import (
     ValueCallback,
@@ -168,7 +168,8 @@ def buffer_callback(
         A function from trees of arrays to a tree of arrays.
 
     Raises:
-        TypeError: `callback` is not a function, or a result type has no shape or dtype.
+        TypeError: `callback` is not a function, a result type has no shape or dtype, or a dtype is
+            one of less than a byte.
         ValueError: `vmap_method` does not exist, the aliases do not fit, or the function is
             differentiated.
         NotImplementedError: the platform cannot give Python its memory, the function is mapped
@@ -211,6 +212,13 @@ def buffer_callback(
                 raise TypeError(
                     f"buffer_callback: an argument is of {aval.dtype}, whose memory says nothing "
                     "to Python; pass its numbers (dovetail.random.key_data)"
+                )
+        for aval, what in [(a, "an argument") for a in avals_in] + [(a, "a result") for a in avals]:
+            if packed(aval):
+                raise TypeError(
+                    f"buffer_callback: {what} is of {aval.dtype}, of which programs keep several "
+                    "numbers in a byte, and NumPy one; convert it in the program, to int8 or "
+                    "float32, or use dovetail.pure_callback"
                 )
         _check_aliases(aliases, avals_in, avals)
         outs = buffer_callback_p.bind(

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
-from dovetail._core.base import caches, pytree
+from dovetail._core.base import caches, dtypes, pytree
 from dovetail._core.base.source import describe
 from dovetail._core.basis.structural import batch_size, to_front
-from dovetail._core.ir.avals import abstract_token, aval_of
+from dovetail._core.ir.avals import abstract_token, aval_of, physical_aval
 from dovetail._core.ir.effects import HostEffect, debug_effect
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo
 from dovetail._core.ir.partition_spec import PartitionSpec
@@ -32,6 +32,8 @@ _TARGETS: Final = {
     "cuda": "xla_ffi_python_gpu_callback",
     "rocm": "xla_ffi_python_gpu_callback",
 }
+#: The same where Python reads and writes the program's memory, which saves a copy of each value.
+_IN_MEMORY: Final = {**_TARGETS, "cpu": "xla_buffer_python_cpu_callback"}
 _PARTITIONED: Final = {
     platform: name.replace("_python_", "_partitioned_python_")
     for platform, name in _TARGETS.items()
@@ -101,6 +103,7 @@ class HostCall:
         where: the line in the user's code.
         device: the device that makes it, None for the first one of the program.
         failures: where its exceptions go in a program over several devices, else None.
+        in_memory: whether it is given the memory of the program, also that of its results.
     """
 
     caller: str
@@ -111,6 +114,7 @@ class HostCall:
     where: str
     device: Any = None
     failures: Failures | None = None
+    in_memory: bool = False
 
     def check_device(self, devices: Sequence[Any]) -> None:
         """Raise ValueError unless it is made by one of these, those of the program."""
@@ -196,6 +200,12 @@ def target_of(context: Builder, targets: Mapping[str, str]) -> tuple[str | None,
     return (names.pop() if len(names) == 1 else None), where
 
 
+def packed(aval: Any) -> bool:
+    """Whether several elements of such values share a byte of memory, which NumPy cannot view."""
+    dtype = physical_aval(aval).dtype
+    return bool(dtypes.whole_bytes(dtype) != dtype)
+
+
 class Observation(Primitive):
     """Base of primitives without results, which ignore tangents."""
 
@@ -251,17 +261,24 @@ def call_in_program(
     """
     mesh = None if context.partitioning is None else context.partitioning.mesh
     partitioned = partitioned and mesh is not None and context.manual is None
-    target, where = target_of(context, _PARTITIONED if partitioned else _TARGETS)
+    ordered = effect is not None and effect.ordered
+    avals_in, avals_out = map(tuple, avals or (context.avals_in, context.avals_out))
+    whole = _TARGETS
+    # Tokens have no memory.
+    if not ordered and context.partitioning is None and not any(map(packed, avals_in + avals_out)):
+        whole = _IN_MEMORY
+    target, where = target_of(context, _PARTITIONED if partitioned else whole)
     if target is None:
         raise NotImplementedError(
             f"{caller}: programs for {' and '.join(context.platforms)} cannot call Python "
             f"(used at {where}); a backend or an extension can give {caller!r} a lowering"
         )
-    ordered = effect is not None and effect.ordered
-    avals_in, avals_out = map(tuple, avals or (context.avals_in, context.avals_out))
     device = _device_of(sharding)
     failures = None if context.partitioning is None else Failures()
-    call = HostCall(caller, callback, avals_in, avals_out, ordered, where, device, failures)
+    in_memory = target == _IN_MEMORY["cpu"]
+    call = HostCall(
+        caller, callback, avals_in, avals_out, ordered, where, device, failures, in_memory
+    )
     position = 0
     if device is not None and context.manual is not None:
         raise NotImplementedError(

@@ -21,7 +21,9 @@ _MOST: Final = 16
 _lock: Final = shared_lock()
 _numbers: Final = itertools.count(1)
 _kept: Final[OrderedDict[int, BaseException]] = OrderedDict()
-_raised: Final[set[int]] = set()
+# The numbers of those that were raised, in their order; more of them, since they take no memory.
+_raised: Final[dict[int, None]] = {}
+_MOST_RAISED: Final = 1024
 _mark: Final = re.compile(r"\[dovetail callback failure (\d+)\]")
 
 
@@ -42,7 +44,9 @@ def keep(error: BaseException) -> CallbackFailure:
         number = next(_numbers)
         _kept[number] = error
         while len(_kept) > _MOST:
-            _raised.discard(_kept.popitem(last=False)[0])
+            # Those that threads have yet to notice stay longest.
+            oldest = next((n for n in _kept if n in _raised), next(iter(_kept)))
+            del _kept[oldest]
     text = "\n".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())])
     return CallbackFailure(f"[dovetail callback failure {number}] {text}")
 
@@ -58,7 +62,9 @@ def original(error: BaseException) -> BaseException:
     number = int(match[1])
     with _lock:
         if number in _kept:
-            _raised.add(number)
+            _raised[number] = None
+            if len(_raised) > _MOST_RAISED:
+                del _raised[next(iter(_raised))]
         kept = _kept.get(number)
     return error if kept is None else raised_by_callback(kept)
 

@@ -107,6 +107,7 @@ def fastpath(
     result: Any,
     committed: bool = False,
     describe: Callable[[int], str] | None = None,
+    explains: bool = False,
 ) -> FastpathData | None:
     """The data with which C++ serves later calls of this signature; None if it must not.
 
@@ -117,8 +118,12 @@ def fastpath(
         result: the result of the call: a pytree of arrays.
         committed: whether results are committed to the device.
         describe: returns a phrase for an argument by its index, for messages of later calls.
+        explains: whether the caller of C++ raises what a callback has raised, of which C++ gives
+            only the text.
     """
-    if process_ends.ended or program.effects or program.calls_host or not program.returns_arrays:
+    if process_ends.ended or program.effects or not program.returns_arrays:
+        return None
+    if program.calls_host and (program.watched or not explains):
         return None
     if program.sharding._plugin_client is not None:
         return None

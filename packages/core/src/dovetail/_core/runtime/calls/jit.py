@@ -17,7 +17,7 @@ Eager functions (`calls/eager_functions.py`) hold a `JitFunction` and take the s
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final, NamedTuple
 
 from dovetail._core.base import caches, config, pytree
@@ -31,6 +31,7 @@ from dovetail._core.ops.calls.jit import call
 from dovetail._core.ops.calls.sharding_constraint import constrain
 from dovetail._core.runtime.arrays.buffers import is_buffer
 from dovetail._core.runtime.arrays.donation import donating
+from dovetail._core.runtime.arrays.failures import original
 from dovetail._core.runtime.calls.cache_misses import TraceSignature, explain_miss
 from dovetail._core.runtime.calls.fastpath import FastpathData, fastpath, pjit_function
 from dovetail._core.runtime.calls.followed_keys import follow_program
@@ -107,7 +108,16 @@ class JitFunction:
         has_lines: whether source lines in the trace are the function's own, not a caller's.
     """
 
-    __slots__ = ("_check_call", "_own", "callable", "compiled", "function", "has_lines", "options")
+    __slots__ = (
+        "_check_call",
+        "_guarded",
+        "_own",
+        "callable",
+        "compiled",
+        "function",
+        "has_lines",
+        "options",
+    )
 
     def __init__(
         self,
@@ -124,14 +134,13 @@ class JitFunction:
         self.has_lines = has_lines
         self._check_call = check_call
         self._own: dict[Any, StagedProgram] = {}
+        #: Serves calls of programs that call Python; None before there is one.
+        self._guarded: Any = None
         compilation.check_options(dict(options.compiler_options))
-        self.compiled = pjit_function(
-            options.name,
+        self.compiled = self._pjit_function(
             function if uncompiled is None else uncompiled,
             self.miss if cache_miss is None else cache_miss,
-            static_argnums=options.static_argnums,
-            static_argnames=options.static_argnames,
-            key=options,
+            options,
         )
         update_wrapper(self.compiled, function)
         self.callable = self.compiled
@@ -141,6 +150,19 @@ class JitFunction:
             )
         if options.static_argnums or options.static_argnames:
             self.callable = self._naming_static_arguments(self.callable)
+
+    def _pjit_function(
+        self, function: Callable[..., Any], cache_miss: Callable[..., Missed], key: Hashable
+    ) -> Any:
+        options = self.options
+        return pjit_function(
+            options.name,
+            function,
+            cache_miss,
+            static_argnums=options.static_argnums,
+            static_argnames=options.static_argnames,
+            key=key,
+        )
 
     def _naming_static_arguments(self, compiled: Callable[..., Any]) -> Callable[..., Any]:
         """Wrap the function to replace C++'s error about unhashable static arguments."""
@@ -171,6 +193,33 @@ class JitFunction:
 
     def dispatch_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Missed:
         """Run a call that C++ has no entry for."""
+        guarded = self._guarded
+        if guarded is None:
+            return self._dispatch(args, kwargs)
+        try:
+            result = guarded(*args, **kwargs)
+        except (JaxRuntimeError, ValueError) as error:
+            cause = original(error)
+            if cause is error:
+                raise
+            raise cause from None
+        # C++ is to ask again, and to remember nothing of a trace.
+        return result, None, state.trace is not evaluation_trace
+
+    def _miss_guarded(self, *args: Any, **kwargs: Any) -> Missed:
+        """Serve a call that the guarded C++ callable has no entry for."""
+        guarded = self._guarded
+        if process_ends.ended:
+            process_ends.hold(guarded._clear_cache)
+        try:
+            return self._dispatch(args, kwargs, guarded=True)
+        except BaseException:
+            guarded._clear_cache()
+            raise
+
+    def _dispatch(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], *, guarded: bool = False
+    ) -> Missed:
         tracing = state.trace is not evaluation_trace
         if tracing and self.options.inline:
             return self._inlined(args, kwargs), None, True
@@ -214,8 +263,16 @@ class JitFunction:
         # follows keys.
         if staged.empty or uses or staged.narrowed or followed is not None:
             return result, None, True
-        data = fastpath(program, leaves, result, committed, staged.describe)
-        return result, data, data is None
+        data = fastpath(program, leaves, result, committed, staged.describe, explains=True)
+        if data is None or guarded or not program.calls_host:
+            return result, data, data is None
+        # Errors on the C++ path are jaxlib's. Where Python is called anyhow, a second C++ callable
+        # is called in a scope that raises what the callback has raised.
+        if self._guarded is None:
+            self._guarded = self._pjit_function(
+                self.function, self._miss_guarded, ("calls the host", self.options)
+            )
+        return result, None, False
 
     def _inlined(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result of the function itself, on arrays in place of numbers of the host."""
@@ -408,3 +465,5 @@ class JitFunction:
         self._own.clear()
         _staged.forget(self.function)
         self.compiled._clear_cache()
+        if self._guarded is not None:
+            self._guarded._clear_cache()

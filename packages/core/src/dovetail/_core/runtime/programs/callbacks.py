@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Sequence
 from threading import get_ident
+from traceback import clear_frames
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -64,7 +65,7 @@ def on_host(function: Callable[..., Any]) -> Callable[..., Any]:
             unchanged.
     """
     if isinstance(function, HostCall):
-        return _of_values(function)
+        return _in_memory(function) if function.in_memory else _of_values(function)
     return _of_buffers(function) if isinstance(function, BufferCall) else function
 
 
@@ -91,6 +92,26 @@ def _of_values(call: HostCall) -> Callable[..., tuple[Any, ...]]:
     return run
 
 
+def _in_memory(call: HostCall) -> Callable[..., None]:
+    count = len(call.avals_in)
+
+    def run(_: Any, *memory: Any) -> None:
+        # No view of memory may be left while other programs run, or in the frames of an exception.
+        # jaxlib makes an object for each, at an address on the stack, and takes it for that of
+        # whatever comes to lie there.
+        def compute(place: SingleDeviceSharding | None) -> None:
+            arrays = [
+                _argument(buffers.private(np.asarray(given)), aval, place)
+                for given, aval in zip(memory, call.avals_in, strict=False)
+            ]
+            for taken, value in zip(memory[count:], _called(call, arrays), strict=True):
+                np.asarray(taken)[...] = value
+
+        _outside_of_programs(compute)
+
+    return run
+
+
 def _nothing(aval: Any) -> np.ndarray[Any, Any]:
     """What stands for a result that there is not: other processes may go on with it for a while."""
     inexact = dtypes.issubdtype(aval.dtype, np.inexact)
@@ -104,6 +125,8 @@ def _of_buffers(call: BufferCall) -> Callable[..., None]:
                 call.on_buffers(context, buffers)
             except BaseException as error:
                 _add_note(error, call)
+                # Its frames may hold views of memory that is soon another's.
+                clear_frames(error.__traceback__)
                 raise
 
         try:
@@ -187,7 +210,7 @@ def _argument(value: Any, aval: Any, place: SingleDeviceSharding | None) -> Any:
         return value
     key_dtype = aval.dtype if isinstance(aval.dtype, dtypes.ExtendedDType) else None
     own = physical_aval(aval).update(shape=value.shape, weak_type=False)
-    return wrap_value(key_dtype, buffers.put(value, own, place))
+    return wrap_value(key_dtype, buffers.put_shared(value, own, place, False))
 
 
 def _as_array(arg: Any, aval: Any, place: SingleDeviceSharding | None) -> Any:
@@ -234,15 +257,20 @@ def _checked(call: HostCall, result: Any) -> list[Any]:
             f"{call.caller}: {call.callback.place} must return what result_shape_dtypes says, "
             f"and the structure differs:\n{difference}"
         )
-    numbered = pytree.unflatten(tree, range(len(leaves)))
-    paths = [pytree.keystr(path) for path, _ in pytree.leaves_with_path(numbered)]
     return [
-        _result(call, leaf, aval, path)
-        for leaf, aval, path in zip(leaves, call.avals_out, paths, strict=True)
+        _result(call, leaf, aval, number)
+        for number, (leaf, aval) in enumerate(zip(leaves, call.avals_out, strict=True))
     ]
 
 
-def _result(call: HostCall, leaf: Any, aval: Any, path: str) -> Any:
+def _path(call: HostCall, number: int) -> str:
+    """Where a result is in the tree of results."""
+    tree = call.callback.out_tree
+    numbered = pytree.unflatten(tree, range(tree.num_leaves))
+    return pytree.keystr(pytree.leaves_with_path(numbered)[number][0])
+
+
+def _result(call: HostCall, leaf: Any, aval: Any, number: int) -> Any:
     """A result as a NumPy array of the promised type."""
     scalar = _SCALARS.get(type(leaf))
     if scalar is not None and not aval.shape and dtypes.issubdtype(aval.dtype, scalar):
@@ -256,11 +284,11 @@ def _result(call: HostCall, leaf: Any, aval: Any, path: str) -> Any:
             if aval.dtype.kind not in "iu" or (narrow == value).all():
                 return narrow
             raise OverflowError(
-                f"{call.caller}: the result{path} of {call.callback.place} holds integers that do "
-                f"not fit {aval.dtype}"
+                f"{call.caller}: the result{_path(call, number)} of {call.callback.place} holds "
+                f"integers that do not fit {aval.dtype}"
             )
     raise TypeError(
-        f"{call.caller}: the result{path} of {call.callback.place} must be "
+        f"{call.caller}: the result{_path(call, number)} of {call.callback.place} must be "
         f"{aval.dtype}[{','.join(map(str, aval.shape))}], as result_shape_dtypes says, got "
         f"{value.dtype}[{','.join(map(str, value.shape))}]; return numpy.asarray(x, "
         f"{str(aval.dtype)!r}) of the right shape, or change result_shape_dtypes"

@@ -377,14 +377,14 @@ def _load_or_compile(
     if load:
         for prepare in lowered.preparations:
             prepare()
-    cache = disk_cache.current() if load and lowered.cacheable and is_pjrt(client) else None
+    cache = disk_cache.current() if load and _is_stored(lowered, client) else None
     key = ""
     if cache is not None:
         named = config.compilation_cache_include_metadata_in_key.value
         module_key = lowered.names_key() if named else lowered.key()
         key = disk_cache.entry_key(module_key, option_bytes, platform, client, device_list)
         monitoring.record_event(f"{_CACHE_EVENTS}/compile_requests_use_cache")
-        executable = _load(cache, key, lowered.name, client, device_list, options)
+        executable = _load(cache, key, lowered, client, device_list, options)
         if executable is not None:
             monitoring.record_event(f"{_CACHE_EVENTS}/cache_hits")
             _read.add((lowered.key(), option_bytes))
@@ -400,6 +400,16 @@ def _load_or_compile(
         cache.store(key, executable, lowered.name)
         monitoring.record_event(f"{_CACHE_EVENTS}/cache_misses")
     return executable, lowered.names_key() if lowered.cacheable else None
+
+
+def _is_stored(lowered: LoweredModule | EquationProgram, client: Any) -> bool:
+    """Whether a program may be on disk.
+
+    Callbacks are bound by their numbers where it is loaded, by clients that are known to do so.
+    """
+    if not is_pjrt(client) or not lowered.storable:
+        return False
+    return not lowered.host_callbacks or client.platform == "cpu"
 
 
 def _compile(
@@ -522,12 +532,14 @@ def with_own_names(
     process_ends.check()
     device_list = sharding._internal_device_list
     client = sharding._device.client
-    if not lowered.cacheable or not is_pjrt(client):
+    if not lowered.storable or not is_pjrt(client):
         return executable
     platform = clients.platform_of(client)
     options, option_bytes = compile_options(
         platform, tuple(device_list), compiler_options, lowered.operations()
     )
+    if not lowered.cacheable and (lowered.key(), option_bytes) not in _read:
+        return executable
     with _lock:
         entry = _table.get((lowered.key(), option_bytes, id(client)))
     names = entry.names if entry is not None and entry.executable is executable else None
@@ -565,18 +577,20 @@ def deserialized(payload: bytes, lowered: Any, sharding: Any) -> Any:
 def _load(
     cache: disk_cache.DiskCache,
     key: str,
-    name: str,
+    lowered: LoweredModule | EquationProgram,
     client: Any,
     device_list: Any,
     options: Any,
 ) -> Any:
-    """The executable from the disk cache, or None."""
+    """The executable from the disk cache, which calls this program's callbacks, or None."""
     start = time.perf_counter()
     payload = cache.read(key)
     if payload is None:
         return None
+    callbacks = list(map(on_host, lowered.host_callbacks))
+    bound = {"host_callbacks": callbacks} if callbacks else {}
     try:
-        executable = client.deserialize_executable(payload, device_list, options)
+        executable = client.deserialize_executable(payload, device_list, options, **bound)
     except Exception as error:
         if is_interrupt(error):
             raise
@@ -587,6 +601,6 @@ def _load(
     with _lock:
         _statistics.loaded += 1
         _statistics.load_seconds += seconds
-    log_duration("loaded", name, seconds)
+    log_duration("loaded", lowered.name, seconds)
     monitoring.record_event_duration_secs(f"{_CACHE_EVENTS}/cache_retrieval_time_sec", seconds)
     return executable

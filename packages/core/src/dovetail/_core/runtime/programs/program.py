@@ -168,6 +168,11 @@ class LoadedProgram:
         return not self._tokens and not self._empty
 
     @property
+    def watched(self) -> bool:
+        """Whether a call waits for it, and raises what its callbacks have raised."""
+        return bool(self._failures)
+
+    @property
     def large(self) -> bool:
         """Whether it fills so much memory that a call through Python costs nothing beside it."""
         avals = (*self.in_avals, *self.physical_out_avals)
