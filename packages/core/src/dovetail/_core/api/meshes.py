@@ -46,14 +46,19 @@ class set_mesh:
                 "around the call of the transformed function"
             )
         self.mesh = mesh
-        self._before: Any = config.current_mesh.get_local()
-        config.current_mesh.set_local(None if mesh is None or mesh.empty else mesh)
+        self._before: Any = (config.current_mesh.get_local(), config.default_mesh.get_local())
+        self._set(*[None if mesh is None or mesh.empty else mesh] * 2)
 
     def __enter__(self) -> Mesh | None:
         return self.mesh
 
     def __exit__(self, *error: object) -> None:
-        config.current_mesh.set_local(self._before)
+        self._set(*self._before)
+
+    @staticmethod
+    def _set(current: Any, default: Any) -> None:
+        config.current_mesh.set_local(current)
+        config.default_mesh.set_local(default)
 
 
 def use_abstract_mesh(mesh: AbstractMesh) -> mesh_scope:
