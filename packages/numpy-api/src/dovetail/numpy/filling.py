@@ -329,8 +329,8 @@ def _like(
     place = place_of(a) if device is None and out_sharding is None else None
     if place is not None and place.num_devices > 1:
         # How `a` is divided may not fit another shape, and the type of a result says nothing of it.
-        alike = sizes == a.shape and not getattr(fill_value, "ndim", 0)
-        typed = aval_of(a).division is not None and division is None
+        alike = sizes == tuple(a.shape) and not getattr(fill_value, "ndim", 0)
+        typed = isinstance(a, ArrayClass) and aval_of(a).division is not None and division is None
         place = a.sharding if alike and not typed else None
     made = _full(function, sizes, fill_value, target, weak, place, out_sharding, division)
     return on_device(made, device)

@@ -15,6 +15,7 @@ from dovetail._core.ir.abstract_mesh import AbstractMesh
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.partition_spec import PartitionSpec, axes_of
 from dovetail._core.ops.calls import placement
+from dovetail._core.ops.calls.layout_constraint import ordered
 from dovetail._core.trace.current_mesh import current_mesh
 from dovetail._core.trace.state import state
 from dovetail._core.trace.tracer import Tracer
@@ -89,8 +90,9 @@ def with_sharding_constraint(x: PyTree, shardings: PyTree) -> PyTree:
     Args:
         x: an array, or a pytree of arrays.
         shardings: a sharding, such as ``NamedSharding(mesh, PartitionSpec("x"))``, or a
-            `PartitionSpec` over the current mesh, or a tree of them that is a prefix of `x`; what
-            is None stays as it is.
+            `PartitionSpec` over the current mesh, or a `Format`, which also says in which order
+            elements are in memory, or a tree of them that is a prefix of `x`; what is None stays
+            as it is.
 
     Returns:
         `x`, with the same values.
@@ -100,6 +102,9 @@ def with_sharding_constraint(x: PyTree, shardings: PyTree) -> PyTree:
         ValueError: an array cannot be divided so, or the trees do not match.
 
     Differs:
+        Outside of compiled functions the order in memory stays the device's own, as it does for
+        `dovetail.experimental.layout.with_layout_constraint`.
+
         Along axes of the type `Explicit` it divides the array as `dovetail.reshard` does, and the
         type of the result says so; it does not only check how the array is divided.
 
@@ -160,6 +165,12 @@ def constrain(x: PyTree, shardings: PyTree, argument: str, value: str) -> PyTree
     places = pytree.flatten_up_to_prefix(argument, shardings, tree)
     results = []
     for (path, leaf), place in zip(paths, places, strict=True):
+        layout = getattr(place, "layout", None)
+        if hasattr(place, "layout"):  # a `Format`
+            place = place.sharding
+        if hasattr(layout, "major_to_minor"):
+            leaf = as_operand(leaf, argument)
+            leaf = ordered(leaf, layout, argument, f"{value}{pytree.keystr(path)}")
         if place is None:
             results.append(leaf)
             continue
