@@ -65,14 +65,14 @@ def check_one_place(function: str, device: Any, out_sharding: Any) -> None:
 def place_of(*operands: Any) -> Sharding | None:
     """Where the first operand is that is committed to a device; None while a program is traced.
 
-    What is no array is where it says, as a `ShapeDtypeStruct` may. An operand that is divided over devices gives a place where each of them has everything, since
-    results may have other shapes.
+    What is no array is where it says, as a `ShapeDtypeStruct` may. An operand that is divided over
+    devices gives a place where each of them has everything, since results may have other shapes.
     """
     if trace_state.trace is evaluation_trace:
         for x in operands:
-            place = getattr(x, "sharding", None)
-            if isinstance(x, ArrayClass) and not x.committed:
+            if isinstance(x, Array) and not x.committed:
                 continue
+            place = None if isinstance(x, Tracer) else getattr(x, "sharding", None)
             if isinstance(place, NamedSharding) and isinstance(place.mesh, Mesh):
                 return NamedSharding(place.mesh, PartitionSpec(), place.memory_kind)
             if isinstance(place, SingleDeviceSharding):

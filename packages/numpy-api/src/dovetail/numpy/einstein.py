@@ -283,11 +283,12 @@ def _evaluated(
     out_sharding: Any,
     multiply: Multiply,
 ) -> Any:
-    wanted = asked_division("einsum", out_sharding, len(output))
+    wanted = asked_division("einsum", out_sharding, len(output), sums=True)
     return divided(
         "einsum",
         out_sharding,
         lambda: _summed(operands, inputs, output, steps, precision, target, wanted, multiply),
+        sums=True,
     )
 
 

@@ -28,7 +28,11 @@ from dovetail._core.runtime.calls.followed_keys import follow_program
 from dovetail._core.runtime.calls.shortages import watch
 from dovetail._core.runtime.calls.staged_program import StagedProgram
 from dovetail._core.runtime.devices import clients
-from dovetail._core.runtime.devices.sharding import SingleDeviceSharding, as_sharding, default_sharding
+from dovetail._core.runtime.devices.sharding import (
+    SingleDeviceSharding,
+    as_sharding,
+    default_sharding,
+)
 from dovetail._core.runtime.programs.arguments import committed_place, misplaced
 from dovetail._core.runtime.programs.compilation import serialized, with_own_names
 from dovetail._core.runtime.programs.inspection import cost_of, hlo_of

@@ -13,6 +13,7 @@ from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import Same
 from dovetail._core.ir.abstract_mesh import AbstractMesh
 from dovetail._core.ir.avals import aval_of
+from dovetail._core.ir.division import division_of_spec
 from dovetail._core.ir.partition_spec import PartitionSpec, axes_of
 from dovetail._core.ops.calls import placement
 from dovetail._core.ops.calls.layout_constraint import ordered
@@ -181,6 +182,9 @@ def constrain(x: PyTree, shardings: PyTree, argument: str, value: str) -> PyTree
         operand = as_operand(leaf, "lax.with_sharding_constraint")
         if hasattr(place, "spec"):
             operand = _with_sums(operand, place.spec, f"{value}{pytree.keystr(path)}")
+            if place.spec.unreduced and _is_divided_so(operand, place):
+                results.append(operand)
+                continue
         try:
             place.shard_shape(aval_of(operand).shape)
         except ShapeError as error:
@@ -224,6 +228,13 @@ def _with_sums(operand: Any, spec: PartitionSpec, name: str) -> Any:
     if more and isinstance(operand, Tracer):
         operand = preduced_p.bind(operand, axes=in_order(more))
     return operand
+
+
+def _is_divided_so(operand: Any, sharding: Any) -> bool:
+    """Whether the type of a value says of its division what a sharding does."""
+    aval = aval_of(operand)
+    mesh = sharding.mesh.abstract_mesh
+    return aval.division is division_of_spec(mesh, sharding.spec, aval.ndim)
 
 
 def _manual_axes() -> tuple[Hashable, ...]:

@@ -185,9 +185,11 @@ class _EagerPrimitive:
         if primitive.device_parameter or primitive.sharding_parameter:
             inside.append(JaxprEqn((), (), primitive, params.params, no_effects, None))
         self.inside = inside
+        self.asked: Sequence[Any] = ()
         mesh = params.params.get(primitive.device_parameter)
-        specs = primitive.result_specs(params.params) if isinstance(mesh, Mesh) else ()
-        self.asked = [None if spec is None else NamedSharding(mesh, spec) for spec in specs]
+        if isinstance(mesh, Mesh):
+            specs = primitive.result_specs(params.params)
+            self.asked = [None if spec is None else NamedSharding(mesh, spec) for spec in specs]
 
     def place(self, args: Sequence[Any]) -> tuple[Any, bool]:
         """Where it runs, and whether its results are committed to that place."""
