@@ -22,6 +22,11 @@ class set_mesh:
 
     It takes effect at once. As a context manager it restores the mesh that was there before.
 
+    Functions and operations run on the devices of the mesh, and arrays are made there, whole on
+    each of them, unless arguments are on a mesh of the same devices, or the program says by itself
+    where it runs. Arguments that are committed to other devices are an error. ``with mesh:`` and
+    `dovetail.sharding.use_abstract_mesh` leave arrays on the default device.
+
     Args:
         mesh: the mesh; None for none.
 
@@ -34,6 +39,9 @@ class set_mesh:
         >>> with dt.set_mesh(dt.make_mesh((1,), ("x",))):
         ...     print(dt.device_put(jnp.arange(4), P("x")).sharding.spec)
         P('x')
+        >>> with dt.set_mesh(dt.make_mesh((1,), ("x",))):
+        ...     print(jnp.zeros(4).sharding)
+        NamedSharding(mesh=Mesh('x': 1, axis_types=(Explicit,)), spec=P())
     """
 
     def __init__(self, mesh: Mesh | None) -> None:

@@ -106,6 +106,12 @@ def with_sharding_constraint(x: PyTree, shardings: PyTree) -> PyTree:
         Outside of compiled functions the order in memory stays the device's own, as it does for
         `dovetail.experimental.layout.with_layout_constraint`.
 
+        >>> from dovetail.experimental.layout import Format, Layout
+        >>> from dovetail.sharding import Mesh, NamedSharding, PartitionSpec as P
+        >>> columns = Format(Layout((1, 0)), NamedSharding(Mesh(dt.devices()[:1], "rows"), P()))
+        >>> lax.with_sharding_constraint(jnp.ones((2, 3)), columns).format.layout.major_to_minor
+        (0, 1)
+
         Along axes of the type `Explicit` it divides the array as `dovetail.reshard` does, and the
         type of the result says so; it does not only check how the array is divided.
 
