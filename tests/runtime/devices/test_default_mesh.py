@@ -218,6 +218,29 @@ def test_lowered_programs() -> None:
     np.testing.assert_array_equal(compiled(ELSEWHERE), VALUE + 1)
 
 
+def test_programs_with_references() -> None:
+    mesh, _, _ = meshes(AxisType.Auto)
+    total = dt.new_ref(jnp.zeros(8))
+
+    @dt.jit
+    def added_to(total: Any, x: Any) -> Any:
+        total[...] += x
+        return total[...]
+
+    @dt.jit
+    def captured(x: Any) -> Any:
+        total[...] += x
+        return total[...]
+
+    with dt.set_mesh(mesh):
+        for lowered in (added_to.lower(total, VALUE), captured.lower(VALUE)):
+            assert lowered.compile().output_shardings == NamedSharding(mesh, P())
+        assert added_to(total, VALUE).sharding == NamedSharding(mesh, P())
+        result = captured(VALUE)
+    assert result.sharding == NamedSharding(mesh, P())
+    np.testing.assert_array_equal(total[...], 2 * VALUE)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_meshes_of_one_device(name: str, kind: AxisType) -> None:

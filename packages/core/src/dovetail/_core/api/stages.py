@@ -405,12 +405,12 @@ class Compiled(Stage):
     @property
     def input_shardings(self) -> Any:
         """The sharding of each argument, in their structure."""
-        return self.in_tree.unflatten(self._program.in_shardings)
+        return self.in_tree.unflatten(self._program.in_shardings[: self.in_tree.num_leaves])
 
     @property
     def output_shardings(self) -> Any:
         """The sharding of each part of the result, in its structure."""
-        return self.out_tree.unflatten(self._program.out_shardings)
+        return self.out_tree.unflatten(self._program.out_shardings[: self.out_tree.num_leaves])
 
     @property
     def out_info(self) -> Any:

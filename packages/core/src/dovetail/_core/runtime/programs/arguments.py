@@ -422,6 +422,8 @@ def _are_apart(place: Any, other: Any, mixed: bool) -> bool:
 def _committed_place(leaf: Any) -> Any:
     if type(leaf) is Array or type(leaf) is KeyArray:
         return leaf._buffer._sharding if leaf._buffer._committed else None
+    if getattr(leaf, "committed", True) is False:  # a mutable reference
+        return None
     sharding = getattr(leaf, "sharding", None)
     if type(sharding) is Format:
         automatic = isinstance(sharding.layout, AutoLayout)
