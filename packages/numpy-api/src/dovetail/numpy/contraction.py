@@ -130,7 +130,7 @@ def matmul(
         precision: accuracy of the products: None, "default", "high", "highest", or a pair of them.
         preferred_element_type: dtype of the result, in which the products are summed.
         out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
-            mesh, or a `NamedSharding`.
+            mesh, or a `NamedSharding`. With ``unreduced`` the sum over the devices is not added up.
 
     Returns:
         An array of matrices; the leading dimensions are broadcast. Vectors add no dimension.
@@ -229,7 +229,7 @@ def dot(
         precision: accuracy of the products: None, "default", "high", "highest", or a pair of them.
         preferred_element_type: dtype of the result, in which the products are summed.
         out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
-            mesh, or a `NamedSharding`.
+            mesh, or a `NamedSharding`. With ``unreduced`` the sum over the devices is not added up.
 
     Returns:
         An array with the remaining dimensions of `a`, then those of `b`.
@@ -370,7 +370,7 @@ def tensordot(
         precision: accuracy of the products: None, "default", "high", "highest", or a pair of them.
         preferred_element_type: dtype of the result, in which the products are summed.
         out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
-            mesh, or a `NamedSharding`.
+            mesh, or a `NamedSharding`. With ``unreduced`` the sum over the devices is not added up.
 
     Returns:
         An array with the remaining dimensions of `a`, then those of `b`.

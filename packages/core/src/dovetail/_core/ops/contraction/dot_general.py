@@ -475,7 +475,8 @@ def dot_general(
             `DotAlgorithmPreset` or its name.
         preferred_element_type: dtype of the sums and of the result.
         out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
-            mesh, or a `NamedSharding`; as the operands are if None.
+            mesh, or a `NamedSharding`; as the operands are if None. With ``unreduced`` the sum over
+            the devices is not added up, along the axes that both operands are divided over.
 
     Returns:
         An array with the batch dimensions, the other dimensions of `lhs`, then those of `rhs`.
@@ -592,7 +593,8 @@ def dot(
             `DotAlgorithmPreset` or its name.
         preferred_element_type: dtype of the sums and of the result.
         out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
-            mesh, or a `NamedSharding`; as the operands are if None.
+            mesh, or a `NamedSharding`; as the operands are if None. With ``unreduced`` the sum over
+            the devices is not added up, along the axes that both operands are divided over.
 
     Returns:
         An array.
