@@ -62,11 +62,11 @@ def summed(name: str, parts: bool) -> Callable[..., Any]:
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_values_and_gradients(name: str) -> None:
     args = SPARSE.data, SPARSE.indices, jnp.asarray(DENSE)
-    found, expected = (
-        dt.jit(
-            dt.value_and_grad(lambda *a, f=summed(name, parts): (f(*a) ** 2).sum(), argnums=(0, 2))
-        )(*args)
-        for parts in (True, False)
-    )
+
+    def computed(function: Callable[..., Any]) -> Any:
+        squares = lambda *args: (function(*args) ** 2).sum()
+        return dt.jit(dt.value_and_grad(squares, argnums=(0, 2)))(*args)
+
+    found, expected = computed(summed(name, True)), computed(summed(name, False))
     for got, like in zip(dt.tree.leaves(found), dt.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(got, like, rtol=1e-4, atol=1e-4)

@@ -55,7 +55,8 @@ class set_mesh:
             )
         self.mesh = mesh
         self._before: Any = (config.current_mesh.get_local(), config.default_mesh.get_local())
-        self._set(*[None if mesh is None or mesh.empty else mesh] * 2)
+        there = None if mesh is None or mesh.empty else mesh
+        self._set(there, there)
 
     def __enter__(self) -> Mesh | None:
         return self.mesh

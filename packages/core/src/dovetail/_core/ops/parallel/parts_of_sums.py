@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from dovetail._core.base.errors import ShardingTypeError
 from dovetail._core.basis.manual_axes import in_order, vary_like, vary_unreduced_cast_p
@@ -95,7 +95,7 @@ def _entries(ndim: int, dims: Sequence[int], over: Sequence[Axes]) -> list[Hasha
     return entries
 
 
-def _refuse(function: str, avals: Sequence[Any], wanted: Division) -> None:
+def _refuse(function: str, avals: Sequence[Any], wanted: Division) -> NoReturn:
     shown = " and ".join([aval.short_name() for aval in avals])
     raise ShardingTypeError(
         f"{function}: out_sharding is {wanted.spec}, and the operands are {shown}. A sum is left "
