@@ -18,7 +18,7 @@ from dovetail.experimental import checkify
 from dovetail.experimental.jet import jet
 from dovetail.extend import evaluate
 from dovetail.scipy.sparse.linalg import cg
-from dovetail.sharding import AbstractMesh, ManualAxisType, NamedSharding
+from dovetail.sharding import AbstractMesh, AxisType, ManualAxisType, NamedSharding
 from dovetail.sharding import PartitionSpec as P
 
 MESH = dt.make_mesh((2, 2), ("x", "y"))
@@ -743,3 +743,18 @@ def test_smap() -> None:
         dt.smap(lambda x: x, in_axes="a", out_axes=0, axis_name="x")
     with pytest.raises(ValueError, match="there is no mesh"):
         f(value)
+
+
+@pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
+def test_results_are_described_as_out_specs_are_written(kind: AxisType) -> None:
+    mesh = dt.make_mesh((2, 2, 1), ("x", "y", "z"), axis_types=(kind,) * 3)
+    specs = (P(), P(None), P(None, None), P("x"), P("x", None), P("z"), P(("y", "x"), "z"))
+    x = jnp.ones((4, 4))
+    for spec in specs:
+        f = dt.shard_map(lambda x: (2 * x, x), mesh=mesh, in_specs=spec, out_specs=(spec, spec))
+        for result in f(x):
+            assert result.sharding == NamedSharding(mesh, spec)
+        batch = dt.vmap(f)(x[None])[0]
+        assert batch.sharding.is_equivalent_to(NamedSharding(mesh, P(None, *spec)), 3)
+        inside = dt.jit(f)(x)[0]
+        assert inside.sharding.is_equivalent_to(NamedSharding(mesh, spec), 2)

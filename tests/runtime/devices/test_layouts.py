@@ -9,7 +9,7 @@ import pytest
 
 import dovetail as dt
 import dovetail.numpy as jnp
-from dovetail import random
+from dovetail import lax, random
 from dovetail.experimental.layout import Format, Layout, with_layout_constraint
 from dovetail.sharding import Mesh, NamedSharding, SingleDeviceSharding
 from dovetail.sharding import PartitionSpec as P
@@ -80,6 +80,25 @@ def test_values_inside_programs(place: Any) -> None:
     keys = random.split(random.key(0), (2, 3))
     same = dt.jit(lambda k: with_layout_constraint(k, COLUMN_MAJOR))(keys)
     assert (random.key_data(same) == random.key_data(keys)).all()
+
+
+def test_constraints_of_both(place: Any) -> None:
+    for layout in (COLUMN_MAJOR, Layout((0, 1)), Layout.AUTO, None):
+        asked = Format(layout, place)
+
+        def f(x: Any, asked: Any = asked) -> Any:
+            return jnp.sin(lax.with_sharding_constraint({"a": 2 * x}, asked)["a"]).sum(0)
+
+        np.testing.assert_allclose(dt.jit(f)(VALUE), np.sin(2 * VALUE).sum(0), rtol=1e-4, atol=1e-4)
+        text = dt.jit(f).lower(VALUE).as_text()
+        assert text.count("LayoutConstraint") == isinstance(layout, Layout)
+        assert ("sharding_constraint" in text) == (len(place.device_set) > 1)
+        result = lax.with_sharding_constraint(VALUE, asked)
+        if len(place.device_set) > 1:
+            assert result.sharding == place
+        np.testing.assert_array_equal(result, VALUE)
+    with pytest.raises(ValueError, match=r"orders 2 dimensions, and .*: x\['a'\] of shape \(8,\)"):
+        lax.with_sharding_constraint({"a": VALUE[0]}, Format(COLUMN_MAJOR, place))
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,17 @@
 """Arrays, and the conversion of host values to arrays on a device.
 
-An array on the default device, created without compiling a program:
+An array on the current mesh or the default device, created without compiling a program:
 
-    from dovetail.extend.arrays import array_from_buffer, default_sharding, put_buffer
+    from dovetail.extend.arrays import placed_by_default
     from dovetail.extend.avals import make_aval
 
-    def on_default_device(value):
-        aval = make_aval(value.shape, value.dtype)
-        return array_from_buffer(put_buffer(value, aval, default_sharding()))
+    def array_of(value):
+        return placed_by_default(value, make_aval(value.shape, value.dtype))
 """
 
 from dovetail._core.runtime.arrays.array import Array as Array
 from dovetail._core.runtime.arrays.array import array_from_buffer as array_from_buffer
+from dovetail._core.runtime.arrays.array import placed_by_default as placed_by_default
 from dovetail._core.runtime.arrays.buffers import is_buffer as is_foreign_buffer
 from dovetail._core.runtime.arrays.buffers import put as put_buffer
 from dovetail._core.runtime.arrays.host import checked_ndarray as checked_ndarray
@@ -26,6 +26,7 @@ __all__ = [
     "checked_ndarray",
     "default_sharding",
     "is_foreign_buffer",
+    "placed_by_default",
     "present_default_device",
     "put_buffer",
 ]

@@ -28,8 +28,7 @@ from dovetail.extend.arguments import (
     weak_of,
 )
 from dovetail.extend.avals import aval_of
-from dovetail.extend.contractions import dot_precision
-from dovetail.lax import dot_general_p
+from dovetail.extend.contractions import dot_precision, multiplied
 from dovetail.numpy.compiled import compiled, compiled_with, plain
 from dovetail.numpy.shapes import moveaxis, permuted, reshaped
 from dovetail.typing import Array, ArrayLike, DTypeLike, Sharding
@@ -52,13 +51,13 @@ def contracted(
     types are asked for (None: as the operands are divided).
     """
     dtype = aval_of(x).dtype if out is None else out
-    sums = dot_general_p.bind(
+    sums = multiplied(
         x,
         y,
         dimension_numbers=(contracting, batch),
         precision=dot_precision(precision),
         preferred_element_type=dtype,
-        out_sharding=wanted,
+        wanted=wanted,
     )
     return convert(sums, dtype, weak=out is None and weak_of(x) and weak_of(y))
 
@@ -74,8 +73,10 @@ def _contracted(
 ) -> Any:
     """`contracted` for the user's function, divided over devices as its argument asks."""
     rank = aval_of(x).ndim + aval_of(y).ndim - 2 * len(contracting[0])
-    wanted = asked_division(function, out_sharding, rank)
+    wanted = asked_division(function, out_sharding, rank, sums=True)
     sums = contracted(x, y, contracting, precision=precision, out=out, wanted=wanted)
+    if wanted is not None and wanted.unreduced:
+        return sums
     return placed(function, sums, out_sharding)
 
 
@@ -129,7 +130,7 @@ def matmul(
         precision: accuracy of the products: None, "default", "high", "highest", or a pair of them.
         preferred_element_type: dtype of the result, in which the products are summed.
         out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
-            mesh, or a `NamedSharding`.
+            mesh, or a `NamedSharding`. With ``unreduced`` the sum over the devices is not added up.
 
     Returns:
         An array of matrices; the leading dimensions are broadcast. Vectors add no dimension.
@@ -158,10 +159,18 @@ def matmul(
     if len(right) <= 2:
         summed = (len(left) - 1,), (column,)
         return _contracted("matmul", out_sharding, x, y, summed, precision, out)
-    return divided("matmul", out_sharding, lambda: _batched_matmul(x, y, precision, out))
+    rank = max(len(left) - 2, len(right) - 2) + (len(left) > 1) + 1
+    wanted = asked_division("matmul", out_sharding, rank, sums=True)
+    wanted = wanted if wanted is not None and wanted.unreduced else None
+    return divided(
+        "matmul",
+        out_sharding,
+        lambda: _batched_matmul(x, y, precision, out, wanted),
+        sums=True,
+    )
 
 
-def _batched_matmul(x: Any, y: Any, precision: Any, out: Any) -> Any:
+def _batched_matmul(x: Any, y: Any, precision: Any, out: Any, wanted: Any) -> Any:
     """`matmul` of stacks; a dimension that only one of them has is no batch dimension."""
     left, right = aval_of(x).shape, aval_of(y).shape
     x_is_vector, y_is_vector = len(left) == 1, len(right) == 1
@@ -183,14 +192,17 @@ def _batched_matmul(x: Any, y: Any, precision: Any, out: Any) -> Any:
     x_rank, y_rank = aval_of(x).ndim, aval_of(y).ndim
     numbers = tuple(x_kept.index(d) for d in batch), tuple(y_kept.index(d) for d in batch)
     summed = (x_rank - 1,), (y_rank - (1 if y_is_vector else 2),)
-    result = contracted(x, y, summed, numbers, precision, out)
-    # The dimensions: batch, free of x, rows, free of y, columns.
+    # The dimensions of the product: batch, free of x, rows, free of y, columns.
     names: list[Any] = [*batch, *x_own]
     if not x_is_vector:
         names.append("rows")
     names += y_own
     if not y_is_vector:
         names.append("columns")
+    if wanted is not None:
+        places = {"rows": rank, "columns": rank + (not x_is_vector)}
+        wanted = wanted.permuted([places.get(n, n) for n in names])
+    result = contracted(x, y, summed, numbers, precision, out, wanted)
     order: list[Any] = sorted(n for n in names if isinstance(n, int))
     order += [n for n in ("rows", "columns") if n in names]
     result = permuted(result, tuple(names.index(n) for n in order))
@@ -217,7 +229,7 @@ def dot(
         precision: accuracy of the products: None, "default", "high", "highest", or a pair of them.
         preferred_element_type: dtype of the result, in which the products are summed.
         out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
-            mesh, or a `NamedSharding`.
+            mesh, or a `NamedSharding`. With ``unreduced`` the sum over the devices is not added up.
 
     Returns:
         An array with the remaining dimensions of `a`, then those of `b`.
@@ -358,7 +370,7 @@ def tensordot(
         precision: accuracy of the products: None, "default", "high", "highest", or a pair of them.
         preferred_element_type: dtype of the result, in which the products are summed.
         out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
-            mesh, or a `NamedSharding`.
+            mesh, or a `NamedSharding`. With ``unreduced`` the sum over the devices is not added up.
 
     Returns:
         An array with the remaining dimensions of `a`, then those of `b`.

@@ -31,7 +31,7 @@ from dovetail.extend.avals import ArrayClass, Tracer, array_conversion, aval_of,
 from dovetail.extend.eager import evaluation_trace, trace_state
 from dovetail.extend.strictness import strictness
 from dovetail.lax import broadcast_in_dim_p
-from dovetail.sharding import NamedSharding, PartitionSpec
+from dovetail.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
 from dovetail.typing import ArrayLike, DeviceLike, DTypeLike, NestedArrayLike, ShapeLike, Sharding
 
 Shape = tuple[int, ...]
@@ -65,15 +65,17 @@ def check_one_place(function: str, device: Any, out_sharding: Any) -> None:
 def place_of(*operands: Any) -> Sharding | None:
     """Where the first operand is that is committed to a device; None while a program is traced.
 
-    An operand that is divided over devices gives a place where each of them has everything, since
-    results may have other shapes.
+    What is no array is where it says, as a `ShapeDtypeStruct` may. An operand that is divided over
+    devices gives a place where each of them has everything, since results may have other shapes.
     """
     if trace_state.trace is evaluation_trace:
         for x in operands:
-            if isinstance(x, Array) and x.committed:
-                place = x.sharding
-                if isinstance(place, NamedSharding):
-                    return NamedSharding(place.mesh, PartitionSpec(), place.memory_kind)
+            if isinstance(x, Array) and not x.committed:
+                continue
+            place = None if isinstance(x, Tracer) else getattr(x, "sharding", None)
+            if isinstance(place, NamedSharding) and isinstance(place.mesh, Mesh):
+                return NamedSharding(place.mesh, PartitionSpec(), place.memory_kind)
+            if isinstance(place, SingleDeviceSharding):
                 return place
     return None
 

@@ -61,7 +61,7 @@ def einsum(
         preferred_element_type: dtype of the result, in which the products are summed.
         _dot_general: what multiplies two operands, called as `lax.dot_general` is.
         out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
-            mesh, or a `NamedSharding`.
+            mesh, or a `NamedSharding`. With ``unreduced`` the sum over the devices is not added up.
 
     Returns:
         An array.
@@ -283,11 +283,12 @@ def _evaluated(
     out_sharding: Any,
     multiply: Multiply,
 ) -> Any:
-    wanted = asked_division("einsum", out_sharding, len(output))
+    wanted = asked_division("einsum", out_sharding, len(output), sums=True)
     return divided(
         "einsum",
         out_sharding,
         lambda: _summed(operands, inputs, output, steps, precision, target, wanted, multiply),
+        sums=True,
     )
 
 

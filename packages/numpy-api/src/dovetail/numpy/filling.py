@@ -18,9 +18,7 @@ from dovetail.extend.arguments import (
 )
 from dovetail.extend.arrays import (
     Array,
-    array_from_buffer,
-    default_sharding,
-    put_buffer,
+    placed_by_default,
 )
 from dovetail.extend.avals import ArrayClass, aval_of, make_aval
 from dovetail.extend.dimensions import known_at_most
@@ -59,7 +57,7 @@ def _constant(
             key = cached = None
         if cached is not None:
             value, aval = cached
-            return array_from_buffer(put_buffer(value, aval, default_sharding()))
+            return placed_by_default(value, aval)
     sizes = canonical_shape(function, shape)
     target = (
         dtypes.default_dtype("f") if dtype is None else dtypes.check_user_dtype(dtype, function)
@@ -78,7 +76,7 @@ def _constant(
             _host_constants.clear()
         value = np.full(sizes, number, target)
         _host_constants[key] = value, aval
-        return array_from_buffer(put_buffer(value, aval, default_sharding()))
+        return placed_by_default(value, aval)
     return on_device(filled(sizes, literal(number, target)), device)
 
 
@@ -331,8 +329,8 @@ def _like(
     place = place_of(a) if device is None and out_sharding is None else None
     if place is not None and place.num_devices > 1:
         # How `a` is divided may not fit another shape, and the type of a result says nothing of it.
-        alike = sizes == a.shape and not getattr(fill_value, "ndim", 0)
-        typed = aval_of(a).division is not None and division is None
+        alike = sizes == tuple(a.shape) and not getattr(fill_value, "ndim", 0)
+        typed = isinstance(a, ArrayClass) and aval_of(a).division is not None and division is None
         place = a.sharding if alike and not typed else None
     made = _full(function, sizes, fill_value, target, weak, place, out_sharding, division)
     return on_device(made, device)

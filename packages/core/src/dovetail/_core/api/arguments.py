@@ -26,10 +26,8 @@ from dovetail._core.basis.structural import broadcast_in_dim
 from dovetail._core.ir.avals import aval_of, make_aval
 from dovetail._core.ir.dimensions import SymbolicDimension, as_size, dimension_value
 from dovetail._core.ir.jaxpr import Literal
-from dovetail._core.runtime.arrays import buffers
-from dovetail._core.runtime.arrays.array import array_from_buffer
+from dovetail._core.runtime.arrays.array import placed_by_default
 from dovetail._core.runtime.arrays.host import checked_ndarray
-from dovetail._core.runtime.devices.sharding import default_sharding
 from dovetail._core.trace.tracer import ArrayClass, Tracer
 
 Shape = tuple[int, ...]
@@ -157,9 +155,8 @@ def value(x: Any) -> Array:
 
 
 def host_array(x: np.ndarray[Any, Any], weak: bool = False) -> Array:
-    """A NumPy array of a canonical dtype as an array on the default device."""
-    aval = make_aval(x.shape, x.dtype, weak)
-    return array_from_buffer(buffers.put(x, aval, default_sharding()))
+    """A NumPy array of a canonical dtype as an array, on the current mesh or default device."""
+    return placed_by_default(x, make_aval(x.shape, x.dtype, weak))
 
 
 def fits(number: Any, dtype: Any) -> bool:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dovetail._core.base import pytree
 from dovetail._core.base.typing import PyTree
 from dovetail._core.basis.operands import as_operand
-from dovetail._core.ir.avals import aval_of
-from dovetail._core.ops.calls.layout_constraint import layout_constraint_p
+from dovetail._core.ops.calls.layout_constraint import ordered
 from dovetail._core.runtime.devices.layout import Layout
 
 __all__ = ["with_layout_constraint"]
@@ -56,17 +55,5 @@ def with_layout_constraint(x: PyTree, layouts: PyTree) -> PyTree:
         what = f"x{pytree.keystr(path)}"
         if not isinstance(layout, Layout):
             raise TypeError(f"{name} takes a Layout for {what}, got {layout!r:.80}")
-        if layout.tiling or layout.sub_byte_element_size_in_bits:
-            raise NotImplementedError(
-                f"{name} orders dimensions; leave tiling and sub_byte_element_size_in_bits out of "
-                f"{layout}"
-            )
-        array = as_operand(leaf, name, what)
-        shape = aval_of(array).shape
-        if len(shape) != len(layout.major_to_minor):
-            raise ValueError(
-                f"{name}: {layout} orders {len(layout.major_to_minor)} dimensions, and {what} of "
-                f"shape {shape} has {len(shape)}"
-            )
-        results.append(layout_constraint_p.bind(array, major_to_minor=layout.major_to_minor))
+        results.append(ordered(as_operand(leaf, name, what), layout, name, what))
     return tree.unflatten(results)

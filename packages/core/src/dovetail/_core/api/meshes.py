@@ -22,6 +22,11 @@ class set_mesh:
 
     It takes effect at once. As a context manager it restores the mesh that was there before.
 
+    Functions and operations run on the devices of the mesh, and arrays are made there, whole on
+    each of them, unless arguments are on a mesh of the same devices, or the program says by itself
+    where it runs. Arguments that are committed to other devices are an error. ``with mesh:`` and
+    `dovetail.sharding.use_abstract_mesh` leave arrays on the default device.
+
     Args:
         mesh: the mesh; None for none.
 
@@ -34,6 +39,9 @@ class set_mesh:
         >>> with dt.set_mesh(dt.make_mesh((1,), ("x",))):
         ...     print(dt.device_put(jnp.arange(4), P("x")).sharding.spec)
         P('x')
+        >>> with dt.set_mesh(dt.make_mesh((1,), ("x",))):
+        ...     print(jnp.zeros(4).sharding)
+        NamedSharding(mesh=Mesh('x': 1, axis_types=(Explicit,)), spec=P())
     """
 
     def __init__(self, mesh: Mesh | None) -> None:
@@ -46,14 +54,20 @@ class set_mesh:
                 "around the call of the transformed function"
             )
         self.mesh = mesh
-        self._before: Any = config.current_mesh.get_local()
-        config.current_mesh.set_local(None if mesh is None or mesh.empty else mesh)
+        self._before: Any = (config.current_mesh.get_local(), config.default_mesh.get_local())
+        there = None if mesh is None or mesh.empty else mesh
+        self._set(there, there)
 
     def __enter__(self) -> Mesh | None:
         return self.mesh
 
     def __exit__(self, *error: object) -> None:
-        config.current_mesh.set_local(self._before)
+        self._set(*self._before)
+
+    @staticmethod
+    def _set(current: Any, default: Any) -> None:
+        config.current_mesh.set_local(current)
+        config.default_mesh.set_local(default)
 
 
 def use_abstract_mesh(mesh: AbstractMesh) -> mesh_scope:

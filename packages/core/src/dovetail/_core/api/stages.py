@@ -28,8 +28,12 @@ from dovetail._core.runtime.calls.followed_keys import follow_program
 from dovetail._core.runtime.calls.shortages import watch
 from dovetail._core.runtime.calls.staged_program import StagedProgram
 from dovetail._core.runtime.devices import clients
-from dovetail._core.runtime.devices.sharding import as_sharding, default_sharding
-from dovetail._core.runtime.programs.arguments import misplaced, resolve_device
+from dovetail._core.runtime.devices.sharding import (
+    SingleDeviceSharding,
+    as_sharding,
+    default_sharding,
+)
+from dovetail._core.runtime.programs.arguments import committed_place, misplaced
 from dovetail._core.runtime.programs.compilation import serialized, with_own_names
 from dovetail._core.runtime.programs.inspection import cost_of, hlo_of
 from dovetail._core.runtime.programs.program import LoadedProgram
@@ -401,12 +405,12 @@ class Compiled(Stage):
     @property
     def input_shardings(self) -> Any:
         """The sharding of each argument, in their structure."""
-        return self.in_tree.unflatten(self._program.in_shardings)
+        return self.in_tree.unflatten(self._program.in_shardings[: self.in_tree.num_leaves])
 
     @property
     def output_shardings(self) -> Any:
         """The sharding of each part of the result, in its structure."""
-        return self.out_tree.unflatten(self._program.out_shardings)
+        return self.out_tree.unflatten(self._program.out_shardings[: self.out_tree.num_leaves])
 
     @property
     def out_info(self) -> Any:
@@ -475,8 +479,8 @@ class Compiled(Stage):
         references = staged.uses.references(leaves, name, staged.names)
         operands = staged.uses.operands(leaves, references)
         program = self._program
-        place, committed = resolve_device(operands, name, lambda i: staged.names[i], mixed=True)
-        number = misplaced(operands, program.in_shardings) if committed else None
+        place = committed_place(operands, name, lambda i: staged.names[i], mixed=True)
+        number = None if place is None else misplaced(operands, program.in_shardings)
         if number is not None:
             kind = program.sharding.memory_kind
             if len(place._device_list) == 1 and kind is not None and place.memory_kind is not None:
@@ -494,7 +498,7 @@ class Compiled(Stage):
                 f"the sharding {program.in_shardings[number]}, but it got one with "
                 f"{operands[number].sharding}; move it with dovetail.device_put(x, sharding)"
             )
-        committed = committed or len(program.sharding._device_list) > 1
+        committed = place is not None or type(program.sharding) is not SingleDeviceSharding
         followed = follow_program(staged.closed, operands)
         watch(name, staged.closed.jaxpr, staged.names, self._program)
         try:

@@ -753,6 +753,9 @@ current_mesh: Cell[Any] = Cell(
 )
 """The mesh that `set_mesh` and `use_abstract_mesh` have set; None if there is none."""
 
+default_mesh: Cell[Any] = Cell("dovetail_default_mesh", None, include_in_jit_key=True)
+"""The mesh of `set_mesh`: programs run on its devices if their arguments do not say where."""
+
 forbidden_axes: Cell[frozenset[Any]] = Cell(
     "dovetail_no_collectives", frozenset(), include_in_jit_key=True, include_in_trace_context=True
 )

@@ -28,17 +28,20 @@ class Division:
     Attributes:
         mesh: the mesh.
         dims: for each dimension, axes of the type `Explicit`.
+        unreduced: where it is what an operation is asked for, the axes along which the result is a
+            sum that is not added up. Types say this by themselves.
     """
 
-    __slots__ = ("__weakref__", "dims", "mesh")
+    __slots__ = ("__weakref__", "dims", "mesh", "unreduced")
 
     mesh: AbstractMesh
     dims: Dims
+    unreduced: frozenset[Hashable]
 
     @property
     def spec(self) -> PartitionSpec:
         """The same as a specification, with an entry for each dimension."""
-        return PartitionSpec(*map(_entry, self.dims))
+        return PartitionSpec(*map(_entry, self.dims), unreduced=self.unreduced)
 
     @property
     def sizes(self) -> dict[Hashable, int]:
@@ -64,13 +67,13 @@ class Division:
 
     def permuted(self, order: Iterable[int]) -> Division:
         """What is asked of a result whose dimensions are these, in that order."""
-        return asked(self.mesh, [self.dims[d] for d in order])
+        return asked(self.mesh, [self.dims[d] for d in order], self.unreduced)
 
     def __repr__(self) -> str:
         return str(self.spec)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (asked, (self.mesh, self.dims))
+        return (asked, (self.mesh, self.dims, self.unreduced))
 
     def __copy__(self) -> Division:
         return self
@@ -101,17 +104,19 @@ def division(mesh: AbstractMesh, dims: Iterable[Axes]) -> Division | None:
     return asked(mesh, dims)
 
 
-def asked(mesh: AbstractMesh, dims: Iterable[Axes]) -> Division:
+def asked(
+    mesh: AbstractMesh, dims: Iterable[Axes], unreduced: frozenset[Hashable] = frozenset()
+) -> Division:
     """A `Division` that may divide no dimension: what an operation is asked for.
 
     Types have None in its place.
     """
     dims = tuple(dims)
-    key = (mesh, dims)
+    key = (mesh, dims, unreduced)
     found = _interned.get(key)
     if found is None:
         candidate = object.__new__(Division)
-        candidate.mesh, candidate.dims = mesh, dims
+        candidate.mesh, candidate.dims, candidate.unreduced = mesh, dims, unreduced
         found = _interned.setdefault(key, candidate)
     return found
 

@@ -444,14 +444,10 @@ class Program:
         given, _ = partition([type(v) is not Literal for v in eqn.invars], values)
         avals = [v.aval for v in eqn.invars if type(v) is not Literal]
         outs = [v.aval for v in eqn.outvars]
-        for aval in (*avals, *outs):
-            if aval.division is not None:
-                raise NotImplementedError(
-                    f"{eqn.primitive.name} of a value that is unreduced, {aval.short_name()} being "
-                    "divided, is not supported outside of shard_map; compute it inside"
-                )
         mesh = builder.partitioning.mesh
-        axes = frozenset(mesh.axis_names)
+        # Along axes that a value is divided over the compiler goes on to divide.
+        dims = [d for aval in (*avals, *outs) if aval.division for d in aval.division.dims]
+        axes = frozenset(mesh.axis_names).difference(*dims)
         if builder.manual is not None:
             axes -= builder.manual.names
 

@@ -289,6 +289,17 @@ class Primitive:
         """
         return {}
 
+    def result_specs(self, params: Mapping[str, Any]) -> Sequence[Any]:
+        """For each result the specification, or None, by which it is divided over a mesh.
+
+        Results of eager evaluation show it as it was written. The mesh is the value of
+        `device_parameter`. There is none for any result if the sequence is empty.
+
+        Args:
+            params: the parameters.
+        """
+        return ()
+
     def lower(self, context: Any, *values: Any, **params: Any) -> Any:
         """Emit StableHLO; `context` is a `dovetail._core.hlo.builder.Builder`."""
         self._missing("lower")

@@ -80,7 +80,8 @@ class Rules:
                     results = self.formula(*given, **params)
                     return results[0] if self.multiple_results else results
 
-                struct = dt.ShapeDtypeStruct(operand.shape, operand.dtype)
+                axes = operand.manual_axis_type
+                struct = dt.ShapeDtypeStruct(operand.shape, operand.dtype, manual_axis_type=axes)
                 (cotangents[i],) = dt.linear_transpose(of_operand, struct)(first)
         return cotangents
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from dovetail._core.basis.structural import SameValue
+from dovetail._core.ir.avals import aval_of
 
 if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder
@@ -44,3 +45,30 @@ class LayoutConstraint(SameValue):
 
 
 layout_constraint_p: Final = LayoutConstraint()
+
+
+def ordered(array: Any, layout: Any, function: str, what: str) -> Any:
+    """A value whose elements are in the order of a layout.
+
+    Args:
+        array: the value.
+        layout: the layout.
+        function: the function that was given it, for messages.
+        what: a phrase for the value.
+
+    Raises:
+        ValueError: the layout has another number of dimensions than the value.
+        NotImplementedError: it says how elements are tiled or packed.
+    """
+    if layout.tiling or layout.sub_byte_element_size_in_bits:
+        raise NotImplementedError(
+            f"{function} orders dimensions; leave tiling and sub_byte_element_size_in_bits out of "
+            f"{layout}"
+        )
+    shape = aval_of(array).shape
+    if len(shape) != len(layout.major_to_minor):
+        raise ValueError(
+            f"{function}: {layout} orders {len(layout.major_to_minor)} dimensions, and {what} of "
+            f"shape {shape} has {len(shape)}"
+        )
+    return layout_constraint_p.bind(array, major_to_minor=layout.major_to_minor)

@@ -6,15 +6,15 @@ divides the computation, and pass the result to `placed`; all others compute by 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from math import prod
 from typing import Any
 
 from dovetail._core.base import pytree
-from dovetail._core.base.errors import ShapeError
+from dovetail._core.base.errors import ShapeError, ShardingTypeError
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.division import Division, asked
-from dovetail._core.ir.partition_spec import PartitionSpec, axes_of
+from dovetail._core.ir.partition_spec import PartitionSpec, UnreducedKind, axes_of
 from dovetail._core.ops.calls.sharding_constraint import constrain
 from dovetail._core.trace.current_mesh import current_mesh, get_abstract_mesh
 from dovetail._core.trace.divisions import lenient
@@ -23,7 +23,12 @@ __all__ = ["asked_division", "divided", "placed"]
 
 
 def asked_division(
-    function: str, sharding: Any, shape: Sequence[int] | int, argument: str = "out_sharding"
+    function: str,
+    sharding: Any,
+    shape: Sequence[int] | int,
+    argument: str = "out_sharding",
+    *,
+    sums: bool = False,
 ) -> Division | None:
     """What the argument asks of the type of a result.
 
@@ -32,6 +37,7 @@ def asked_division(
         sharding: a `PartitionSpec` over the current mesh, a `NamedSharding`, or None.
         shape: the shape of the result; or its rank, if the primitive checks the shape.
         argument: the name of the argument.
+        sums: whether the function can leave a sum in parts, so that the result is unreduced.
 
     Returns:
         How the result is divided over the axes of the type `Explicit`, which may be over none of
@@ -44,7 +50,7 @@ def asked_division(
     """
     if sharding is None:
         return None
-    mesh, entries = _checked(function, sharding, argument)
+    mesh, entries, unreduced = _checked(function, sharding, argument, sums)
     what = f"{function}: {argument}"
     rank = shape if isinstance(shape, int) else len(shape)
     if len(entries) > rank:
@@ -67,7 +73,7 @@ def asked_division(
     if not explicit:
         return None
     dims = [tuple([axis for axis in axes_of(entry) if axis in explicit]) for entry in entries]
-    return asked(mesh, (*dims, *[()] * (rank - len(dims))))
+    return asked(mesh, (*dims, *[()] * (rank - len(dims))), unreduced)
 
 
 def placed(function: str, result: Any, sharding: Any, argument: str = "out_sharding") -> Any:
@@ -106,7 +112,7 @@ def _is_all(sharding: Any, wanted: Division) -> bool:
     return known and len(named) == sum(map(len, wanted.dims))
 
 
-def divided(function: str, sharding: Any, compute: Callable[[], Any]) -> Any:
+def divided(function: str, sharding: Any, compute: Callable[[], Any], *, sums: bool = False) -> Any:
     """What a function computes, divided over devices as its argument `out_sharding` asks.
 
     Dimensions that are divided in different ways are not ambiguous then: what is not settled by the
@@ -116,6 +122,7 @@ def divided(function: str, sharding: Any, compute: Callable[[], Any]) -> Any:
         function: the name of the user's function, for messages.
         sharding: a `PartitionSpec` over the current mesh, a `NamedSharding`, or None.
         compute: computes the result, or a tree of them.
+        sums: whether it can leave a sum in parts, so that the result is unreduced.
 
     Raises:
         TypeError: `sharding` is none of these.
@@ -124,14 +131,33 @@ def divided(function: str, sharding: Any, compute: Callable[[], Any]) -> Any:
     """
     if sharding is None:
         return compute()
-    _checked(function, sharding, "out_sharding")
+    unreduced = _checked(function, sharding, "out_sharding", sums)[2]
     with lenient():
         result = compute()
-    return placed(function, result, sharding)
+    finish = _checked_parts if unreduced else placed
+    return finish(function, result, sharding)
 
 
-def _checked(function: str, sharding: Any, argument: str) -> tuple[Any, tuple[Any, ...]]:
-    """The mesh without its devices, and the entries of the specification."""
+def _checked_parts(function: str, result: Any, sharding: Any) -> Any:
+    """The result, which has to be unreduced as a sharding says.
+
+    Raises:
+        ShardingTypeError: it is not.
+    """
+    spec = sharding if isinstance(sharding, PartitionSpec) else sharding.spec
+    aval = aval_of(result)
+    if not aval.manual_axis_type.unreduced >= spec.unreduced:
+        raise ShardingTypeError(
+            f"{function}: out_sharding is {spec}, and the result, {aval.short_name()}, comes of no "
+            "sum over dimensions that two operands have and that are divided. Leave out unreduced"
+        )
+    return result
+
+
+def _checked(
+    function: str, sharding: Any, argument: str, sums: bool = False
+) -> tuple[Any, tuple[Any, ...], frozenset[Hashable]]:
+    """The mesh without its devices, the entries of the specification, and what is unreduced."""
     what = f"{function}: {argument}"
     mesh, spec = getattr(sharding, "mesh", None), getattr(sharding, "spec", None)
     if isinstance(sharding, PartitionSpec):
@@ -145,16 +171,21 @@ def _checked(function: str, sharding: Any, argument: str) -> tuple[Any, tuple[An
         raise TypeError(f"{what} must be a PartitionSpec or a NamedSharding, got {sharding!r}")
     mesh = mesh.abstract_mesh
     for kind, axes in (("unreduced", spec.unreduced), ("reduced", spec.reduced)):
-        if axes:
+        if axes and not (sums and kind == "unreduced"):
             raise NotImplementedError(
                 f"{what} is {spec}, and {function} does not make what is {kind}: compute it in "
                 f"dovetail.shard_map, where lax.pcast does, with out_specs={spec}"
             )
+    if spec.unreduced and (mesh.auto_axes or spec.unreduced_kind is not UnreducedKind.sum):
+        raise NotImplementedError(
+            f"{what} is {spec}; arrays are unreduced only over a mesh whose axes are all of the "
+            f"type Explicit, not {mesh}, and as parts of sums"
+        )
     entries = tuple(spec)
-    named = [axis for entry in entries for axis in axes_of(entry)]
+    named = [axis for entry in entries for axis in axes_of(entry)] + list(spec.unreduced)
     for axis in named:
         if axis not in mesh.axis_names:
             raise ValueError(f"{what} is {spec}; {mesh} has no axis {axis!r}")
     if len(set(named)) < len(named) or PartitionSpec.UNCONSTRAINED in entries:
         raise ValueError(f"{what} is {spec}: it says for each axis once where it divides")
-    return mesh, entries
+    return mesh, entries, spec.unreduced

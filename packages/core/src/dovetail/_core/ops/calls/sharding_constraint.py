@@ -13,8 +13,10 @@ from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import Same
 from dovetail._core.ir.abstract_mesh import AbstractMesh
 from dovetail._core.ir.avals import aval_of
+from dovetail._core.ir.division import division_of_spec
 from dovetail._core.ir.partition_spec import PartitionSpec, axes_of
 from dovetail._core.ops.calls import placement
+from dovetail._core.ops.calls.layout_constraint import ordered
 from dovetail._core.trace.current_mesh import current_mesh
 from dovetail._core.trace.state import state
 from dovetail._core.trace.tracer import Tracer
@@ -89,8 +91,9 @@ def with_sharding_constraint(x: PyTree, shardings: PyTree) -> PyTree:
     Args:
         x: an array, or a pytree of arrays.
         shardings: a sharding, such as ``NamedSharding(mesh, PartitionSpec("x"))``, or a
-            `PartitionSpec` over the current mesh, or a tree of them that is a prefix of `x`; what
-            is None stays as it is.
+            `PartitionSpec` over the current mesh, or a `Format`, which also says in which order
+            elements are in memory, or a tree of them that is a prefix of `x`; what is None stays
+            as it is.
 
     Returns:
         `x`, with the same values.
@@ -100,6 +103,15 @@ def with_sharding_constraint(x: PyTree, shardings: PyTree) -> PyTree:
         ValueError: an array cannot be divided so, or the trees do not match.
 
     Differs:
+        Outside of compiled functions the order in memory stays the device's own, as it does for
+        `dovetail.experimental.layout.with_layout_constraint`.
+
+        >>> from dovetail.experimental.layout import Format, Layout
+        >>> from dovetail.sharding import Mesh, NamedSharding, PartitionSpec as P
+        >>> columns = Format(Layout((1, 0)), NamedSharding(Mesh(dt.devices()[:1], "rows"), P()))
+        >>> lax.with_sharding_constraint(jnp.ones((2, 3)), columns).format.layout.major_to_minor
+        (0, 1)
+
         Along axes of the type `Explicit` it divides the array as `dovetail.reshard` does, and the
         type of the result says so; it does not only check how the array is divided.
 
@@ -160,6 +172,12 @@ def constrain(x: PyTree, shardings: PyTree, argument: str, value: str) -> PyTree
     places = pytree.flatten_up_to_prefix(argument, shardings, tree)
     results = []
     for (path, leaf), place in zip(paths, places, strict=True):
+        layout = getattr(place, "layout", None)
+        if hasattr(place, "layout"):  # a `Format`
+            place = place.sharding
+        if hasattr(layout, "major_to_minor"):
+            leaf = as_operand(leaf, argument)
+            leaf = ordered(leaf, layout, argument, f"{value}{pytree.keystr(path)}")
         if place is None:
             results.append(leaf)
             continue
@@ -170,6 +188,9 @@ def constrain(x: PyTree, shardings: PyTree, argument: str, value: str) -> PyTree
         operand = as_operand(leaf, "lax.with_sharding_constraint")
         if hasattr(place, "spec"):
             operand = _with_sums(operand, place.spec, f"{value}{pytree.keystr(path)}")
+            if place.spec.unreduced and _is_divided_so(operand, place):
+                results.append(operand)
+                continue
         try:
             place.shard_shape(aval_of(operand).shape)
         except ShapeError as error:
@@ -213,6 +234,13 @@ def _with_sums(operand: Any, spec: PartitionSpec, name: str) -> Any:
     if more and isinstance(operand, Tracer):
         operand = preduced_p.bind(operand, axes=in_order(more))
     return operand
+
+
+def _is_divided_so(operand: Any, sharding: Any) -> bool:
+    """Whether the type of a value says of its division what a sharding does."""
+    aval = aval_of(operand)
+    mesh = sharding.mesh.abstract_mesh
+    return aval.division is division_of_spec(mesh, sharding.spec, aval.ndim)
 
 
 def _manual_axes() -> tuple[Hashable, ...]:

@@ -16,6 +16,7 @@ from dovetail._core.basis.elementwise import add_tangents, convert_element_type,
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import is_linear
 from dovetail._core.ir.avals import ShapedArray, make_aval, shape_of
+from dovetail._core.ir.division import Division
 from dovetail._core.ir.shown_params import ShownParams, is_given
 from dovetail._core.ops.calls.out_sharding import asked_division
 from dovetail._core.ops.calls.out_sharding import placed as with_sharding
@@ -474,7 +475,8 @@ def dot_general(
             `DotAlgorithmPreset` or its name.
         preferred_element_type: dtype of the sums and of the result.
         out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
-            mesh, or a `NamedSharding`; as the operands are if None.
+            mesh, or a `NamedSharding`; as the operands are if None. With ``unreduced`` the sum over
+            the devices is not added up, along the axes that both operands are divided over.
 
     Returns:
         An array with the batch dimensions, the other dimensions of `lhs`, then those of `rhs`.
@@ -520,16 +522,56 @@ def dot_general(
     if out_sharding is not None:
         (summed, _), (batch, _) = numbers
         rank = len(shape_of(x)) + len(shape_of(y)) - 2 * len(summed) - len(batch)
-        wanted = asked_division("lax.dot_general", out_sharding, rank)
-    product = dot_general_p.bind(
+        wanted = asked_division("lax.dot_general", out_sharding, rank, sums=True)
+    product = multiplied(
         x,
         y,
         dimension_numbers=numbers,
-        out_sharding=wanted,
+        wanted=wanted,
         precision=dot_precision(precision),
         preferred_element_type=preferred_element_type,
     )
+    if wanted is not None and wanted.unreduced:
+        return product
     return with_sharding("lax.dot_general", product, out_sharding)
+
+
+def multiplied(
+    x: Any,
+    y: Any,
+    *,
+    dimension_numbers: DimensionNumbers,
+    wanted: Division | None,
+    precision: Any,
+    preferred_element_type: Any,
+) -> Any:
+    """`dot_general` of checked arguments.
+
+    Args:
+        x: the left operand.
+        y: the right operand.
+        dimension_numbers: as `dot_general` takes them.
+        wanted: what is asked of how the result is divided, or that it is unreduced; None if
+            nothing is.
+        precision: what `dot_precision` returns.
+        preferred_element_type: the dtype of the result.
+    """
+
+    def bound(x: Any, y: Any, out_sharding: Division | None) -> Any:
+        return dot_general_p.bind(
+            x,
+            y,
+            dimension_numbers=dimension_numbers,
+            out_sharding=out_sharding,
+            precision=precision,
+            preferred_element_type=preferred_element_type,
+        )
+
+    if wanted is None or not wanted.unreduced:
+        return bound(x, y, wanted)
+    from dovetail._core.ops.parallel.parts_of_sums import sum_of_parts  # deferred: seldom needed
+
+    return sum_of_parts("dot_general", bound, (x, y), dimension_numbers[0], wanted)
 
 
 def dot(
@@ -551,7 +593,8 @@ def dot(
             `DotAlgorithmPreset` or its name.
         preferred_element_type: dtype of the sums and of the result.
         out_sharding: how the result is divided over devices: a `PartitionSpec` over the current
-            mesh, or a `NamedSharding`; as the operands are if None.
+            mesh, or a `NamedSharding`; as the operands are if None. With ``unreduced`` the sum over
+            the devices is not added up, along the axes that both operands are divided over.
 
     Returns:
         An array.

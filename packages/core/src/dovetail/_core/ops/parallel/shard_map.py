@@ -151,6 +151,14 @@ class ShardMap(ProgramPrimitive):
             for aval, spec in zip(closed.out_avals, params["out_specs"], strict=True)
         ]
 
+    def result_specs(self, params: Mapping[str, Any]) -> Sequence[PartitionSpec | None]:
+        if params["newly_manual_axes"] != frozenset(params["mesh"].axis_names):
+            return ()  # the compiler divides over the others
+        return [
+            None if spec.unreduced or spec.reduced or 0 in aval.shape else spec
+            for aval, spec in zip(params["jaxpr"].out_avals, params["out_specs"], strict=True)
+        ]
+
     def for_divisions(self, avals: Sequence[Any], params: Mapping[str, Any]) -> Mapping[str, Any]:
         inner = mesh_inside(params["mesh"], params["newly_manual_axes"])
         closed = params["jaxpr"]

@@ -25,6 +25,7 @@ from dovetail._core.runtime.arrays.parts import is_local
 from dovetail._core.runtime.arrays.shards import Shard, shards_of
 from dovetail._core.runtime.arrays.text import array_text, short_type
 from dovetail._core.runtime.devices import clients, process_ends, sharding
+from dovetail._core.runtime.devices.named_sharding import default_place
 from dovetail._core.trace.tracer import (
     ArrayClass,
     Tracer,
@@ -41,6 +42,7 @@ __all__ = [
     "Retired",
     "Shard",
     "array_from_buffer",
+    "placed_by_default",
     "read_array",
     "result_tree",
     "retire",
@@ -419,7 +421,11 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
 
     def __copy__(self) -> Array:
         self._check()
-        return wrap_as(self, buffers.copy(self._buffer))
+        copy = buffers.copy(self._buffer)
+        place, on_mesh = default_place()
+        if on_mesh and not copy._committed:
+            copy = buffers.move(copy, place, True)
+        return wrap_as(self, copy)
 
     def __deepcopy__(self, memo: Any) -> Array:
         return self.__copy__()
@@ -564,6 +570,11 @@ def array_from_buffer(buffer: Any) -> Array:
     array = _new_array()
     array._buffer = buffer
     return array
+
+
+def placed_by_default(value: np.ndarray[Any, Any], aval: Any) -> Array:
+    """A NumPy array of exactly this type as an array where data go that are told of no devices."""
+    return array_from_buffer(buffers.put(value, aval, *default_place()))
 
 
 def _wrap_keys(buffer: Any, key_dtype: Any) -> KeyArray:

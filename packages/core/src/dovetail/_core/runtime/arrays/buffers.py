@@ -289,7 +289,7 @@ def move(
         return rewrap(buffer, buffer.aval, sharding, committed)
     if present._device.client is not sharding._device.client:
         return put(read(buffer), buffer.aval, sharding, committed)
-    if max(len(present._device_list), len(sharding._device_list)) > 1:
+    if not type(present) is type(sharding) is SingleDeviceSharding:
         if present.is_equivalent_to(sharding, buffer.aval.ndim):
             return rewrap(buffer, buffer.aval, sharding, committed)
         if not is_local(present):

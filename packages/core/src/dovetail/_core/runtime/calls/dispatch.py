@@ -35,6 +35,8 @@ from dovetail._core.runtime.calls.shortages import explained_shortage
 from dovetail._core.runtime.calls.special_values import explained
 from dovetail._core.runtime.devices import clients, process_ends
 from dovetail._core.runtime.devices.address_space import reserve_for_compiler
+from dovetail._core.runtime.devices.mesh import Mesh
+from dovetail._core.runtime.devices.named_sharding import NamedSharding
 from dovetail._core.runtime.programs import compilation
 from dovetail._core.runtime.programs.arguments import (
     AskedPlaces,
@@ -183,13 +185,18 @@ class _EagerPrimitive:
         if primitive.device_parameter or primitive.sharding_parameter:
             inside.append(JaxprEqn((), (), primitive, params.params, no_effects, None))
         self.inside = inside
+        self.asked: Sequence[Any] = ()
+        mesh = params.params.get(primitive.device_parameter)
+        if isinstance(mesh, Mesh):
+            specs = primitive.result_specs(params.params)
+            self.asked = [None if spec is None else NamedSharding(mesh, spec) for spec in specs]
 
     def place(self, args: Sequence[Any]) -> tuple[Any, bool]:
         """Where it runs, and whether its results are committed to that place."""
         inside = shardings_inside(self.inside) if self.inside else ()
         if not inside:
             return resolve_device(args, self.primitive.name)
-        asked = AskedPlaces([None] * len(args), [None], inside)
+        asked = AskedPlaces([None] * len(args), self.asked, inside)
         return resolve_asked(args, asked, self.primitive.name), True
 
     def run(self, args: Sequence[Any]) -> tuple[Any, LoadedProgram, bool]:

@@ -456,9 +456,10 @@ class JitFunction:
             return as_sharding(self.options.device)
         name, describe = self.options.name, staged.describe
         check_divisions(arguments.leaves, describe)
+        leaves = [*arguments.leaves, *staged.uses.captured]
         if staged.asked is not None:
-            return resolve_asked(arguments.leaves, staged.asked, name, describe)
-        return resolve_place(arguments.leaves, name, describe)
+            return resolve_asked(leaves, staged.asked, name, describe)
+        return resolve_place(leaves, name, describe)
 
     def clear(self) -> None:
         """Drop everything that was staged and compiled."""

@@ -149,7 +149,7 @@ class Mesh(MeshAxes):
         )
 
     def __enter__(self) -> Mesh:
-        """Make it the current mesh, as `dovetail.set_mesh` does."""
+        """Make it the current mesh, over which a bare `PartitionSpec` divides arrays."""
         if config.disallow_mesh_context_manager.value:
             raise RuntimeError(
                 "with mesh: is refused by the option disallow_mesh_context_manager; write "

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from dovetail._core.base import config
 from dovetail._core.base.bindings import _jax, xla_client
 from dovetail._core.base.errors import ShapeError
 from dovetail._core.ir.abstract_mesh import AbstractMesh, AxisType
@@ -22,12 +23,13 @@ from dovetail._core.runtime.devices.mesh import Mesh
 from dovetail._core.runtime.devices.sharding import (
     Index,
     Sharding,
+    default_sharding,
     memory_kinds,
     sharding_class,
 )
 from dovetail._core.trace.current_mesh import current_mesh, get_abstract_mesh
 
-__all__ = ["NamedSharding", "over_current_mesh"]
+__all__ = ["NamedSharding", "default_place", "over_current_mesh"]
 
 Shape = tuple[int, ...]
 
@@ -221,6 +223,27 @@ def _shown(aval: Any) -> Any:
 
 
 set_shown_sharding(_shown)
+
+
+def default_place() -> tuple[Any, bool]:
+    """Where data and programs go that are told of no devices, and whether they are committed there.
+
+    That is each device of the mesh that `dovetail.set_mesh` has set, or the default device.
+    """
+    mesh = config.default_mesh.value
+    if mesh is None or not _can_hold(mesh):
+        return default_sharding(), False
+    return NamedSharding(mesh, PartitionSpec()), True
+
+
+@lru_cache(maxsize=256)
+def _can_hold(mesh: Mesh) -> bool:
+    """Whether arrays can lie on a mesh: its devices are there, and are jaxlib's."""
+    first = mesh._flat[0]
+    return is_pjrt(first.client) and not clients.is_compile_only(first)
+
+
+clients.on_clear(_can_hold.cache_clear)
 
 
 def over_current_mesh(place: Any, what: str) -> Any:

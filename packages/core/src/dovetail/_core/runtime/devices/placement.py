@@ -66,11 +66,13 @@ class Placement:
         if found is None:
             found = object.__new__(cls)
             found._shardings, found.asked = key[0], asked
-            first: Any = next(s for s in (*key[0], *(asked or ()), otherwise) if s is not None)
-            if len(first._device_list) == 1:
-                found._replicated = SingleDeviceSharding(first._device)
-            else:
-                found._replicated = NamedSharding(first.mesh, PartitionSpec())
+            known = [s for s in (*key[0], *(asked or ()), otherwise) if s is not None]
+            first: Any = next((s for s in known if isinstance(s, NamedSharding)), known[0])
+            found._replicated = (
+                SingleDeviceSharding(first._device)
+                if type(first) is SingleDeviceSharding
+                else NamedSharding(first.mesh, PartitionSpec())
+            )
             found._device = first._device
             found._device_list = first._device_list
             found._internal_device_list = first._internal_device_list
@@ -124,7 +126,7 @@ class Placement:
         return Placement(self._shardings, results, self._replicated)
 
     def _named(self, tiling: Any, ndim: int) -> Any:
-        """The sharding over the mesh of the arguments that is such a tiling.
+        """The sharding over a mesh of the arguments that is such a tiling.
 
         Raises:
             NotImplementedError: it is none over its axes, such as a part of one.
@@ -133,10 +135,12 @@ class Placement:
         if tiling.is_replicated():
             return self._replicated
         tiles = list(tiling.tile_assignment_dimensions())[:ndim]
-        for entries in _entries(tiles, mesh.shape_tuple):
-            spec = PartitionSpec(*entries)
-            if hlo_sharding(mesh.shape_tuple, spec, ndim) == tiling:
-                return NamedSharding(mesh, _without_end(spec), self._replicated.memory_kind)
+        others = [s.mesh for s in self._shardings if isinstance(s, NamedSharding)]
+        for own in dict.fromkeys((mesh, *others)):
+            for entries in _entries(tiles, own.shape_tuple):
+                spec = PartitionSpec(*entries)
+                if hlo_sharding(own.shape_tuple, spec, ndim) == tiling:
+                    return NamedSharding(own, _without_end(spec), self._replicated.memory_kind)
         raise NotImplementedError(
             f"the compiler divides a result as {tiling}, which is not along axes of {mesh}; ask "
             "for another sharding of it with out_shardings of jit"

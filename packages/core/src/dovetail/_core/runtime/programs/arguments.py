@@ -23,7 +23,7 @@ from dovetail._core.runtime.arrays.tokens import Token
 from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices.layout import AutoLayout, Format, in_own_order
 from dovetail._core.runtime.devices.mesh import Mesh
-from dovetail._core.runtime.devices.named_sharding import NamedSharding
+from dovetail._core.runtime.devices.named_sharding import NamedSharding, default_place
 from dovetail._core.runtime.devices.placement import Placement
 from dovetail._core.runtime.devices.sharding import (
     Sharding,
@@ -36,6 +36,7 @@ from dovetail._core.trace.current_mesh import current_mesh
 __all__ = [
     "argument_buffer",
     "check_divisions",
+    "committed_place",
     "from_foreign",
     "literal_value",
     "place_host_argument",
@@ -134,7 +135,7 @@ def resolve_device(
     *,
     mixed: bool = False,
 ) -> tuple[Any, bool]:
-    """Where a program runs: the device its arguments are committed to, or the default device.
+    """Where a program runs: on the devices its arguments are committed to, or the default ones.
 
     Args:
         leaves: the flat arguments.
@@ -146,8 +147,29 @@ def resolve_device(
         The sharding, and whether the results are committed.
 
     Raises:
-        DeviceMismatchError: arguments are committed to different devices.
+        DeviceMismatchError: arguments are committed to different devices, or to others than those
+            of the mesh that is set.
         DeletedArrayError: an argument was deleted or donated.
+    """
+    place = committed_place(leaves, function, describe, mixed=mixed)
+    default, on_mesh = default_place()
+    if place is None:
+        return (Placement([None] * len(leaves), None, default) if on_mesh else default), on_mesh
+    if on_mesh and place._device_list != default._device_list:
+        raise _beside_the_mesh(leaves, default, function, describe)
+    return place, True
+
+
+def committed_place(
+    leaves: Sequence[Any],
+    function: str,
+    describe: Callable[[int], str] | None = None,
+    *,
+    mixed: bool = False,
+) -> Any:
+    """Where the arguments of a program are committed to; None if none is.
+
+    `resolve_device` says what the arguments are, and what is raised.
     """
     common: Any = None
     first = -1
@@ -162,8 +184,25 @@ def resolve_device(
                 elif place is not common and _are_apart(place, common, mixed):
                     raise _mismatch(leaves, (first, number), function, describe)
     if common is None:
-        return default_sharding(), False
-    return _place_of(leaves, common), True
+        return None
+    return _place_of(leaves, common)
+
+
+def _beside_the_mesh(
+    leaves: Sequence[Any],
+    default: Any,
+    function: str,
+    describe: Callable[[int], str] | None,
+) -> DeviceMismatchError:
+    places = list(map(_committed_place, leaves))
+    number = next(n for n, place in enumerate(places) if place is not None)
+    name = f"argument {number}" if describe is None else describe(number)
+    return DeviceMismatchError(
+        f"{function} got {name} ({short_type(leaves[number].aval)}), which is committed to other "
+        f"devices than those of the mesh that is set: its sharding is {places[number]}, and "
+        f"programs run on {default.mesh}. Move it with dovetail.device_put(x, PartitionSpec()), or "
+        "compute with it under dovetail.set_mesh(None)"
+    )
 
 
 class AskedPlaces(NamedTuple):
@@ -243,7 +282,10 @@ def resolve_asked(
 
 
 def _on_one_device(shardings: Sequence[Any], results: Sequence[Any], known: Sequence[Any]) -> Any:
-    """Where a program runs on one device: a placement if data are in several memories."""
+    """Where a program runs on one device: a placement on a mesh, or of data in several memories."""
+    named = [s for s in known if isinstance(s, NamedSharding)]
+    if named:
+        return Placement(shardings, results or None, NamedSharding(named[0].mesh, PartitionSpec()))
     first = on_its_device(known[0])
     memory = _memory(first._device)
     if all(s.memory_kind == memory for s in known) or first._plugin_client is not None:
@@ -341,7 +383,7 @@ def resolve_place(
         describe: returns a phrase for an argument by its index, for the message.
 
     Returns:
-        The sharding; None if no argument determines it.
+        The sharding; None if neither an argument nor a mesh determines it.
 
     Raises:
         DeviceMismatchError: arguments are committed to different devices.
@@ -357,7 +399,10 @@ def resolve_place(
             common, first = place, number
         elif place is not common and _are_apart(place, common, True):
             raise _mismatch(leaves, (first, number), function, describe)
-    return None if common is None else _place_of(leaves, common)
+    if common is not None:
+        return _place_of(leaves, common)
+    default, on_mesh = default_place()
+    return Placement([None] * len(leaves), None, default) if on_mesh else None
 
 
 def _place_of(leaves: Sequence[Any], common: Any) -> Any:
@@ -377,6 +422,8 @@ def _are_apart(place: Any, other: Any, mixed: bool) -> bool:
 def _committed_place(leaf: Any) -> Any:
     if type(leaf) is Array or type(leaf) is KeyArray:
         return leaf._buffer._sharding if leaf._buffer._committed else None
+    if getattr(leaf, "committed", True) is False:  # a mutable reference
+        return None
     sharding = getattr(leaf, "sharding", None)
     if type(sharding) is Format:
         automatic = isinstance(sharding.layout, AutoLayout)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
+from functools import partial
 from threading import get_ident
 from traceback import clear_frames
 from typing import Any, Final, TypeVar
@@ -204,6 +205,12 @@ def _on_host_device(place: SingleDeviceSharding | None) -> contextlib.AbstractCo
     return config.default_device(place._device)
 
 
+def _off_the_mesh() -> Restoring[None]:
+    """A scope without a mesh to compute on, since its devices may wait for the callback."""
+    cell = config.default_mesh
+    return Restoring(cell.get_local, partial(cell.set_local, None), cell.set_local)
+
+
 def _argument(value: Any, aval: Any, place: SingleDeviceSharding | None) -> Any:
     """An argument from a program, or a device's part of it, as an array on the host."""
     if place is None:
@@ -232,7 +239,8 @@ def _called(call: HostCall, arrays: Sequence[Any]) -> list[Any]:
     """The checked results of a callback, as NumPy arrays."""
     try:
         args, kwargs = pytree.unflatten(call.callback.in_tree, arrays)
-        result = call.callback.callback_func(*args, **kwargs)
+        with _off_the_mesh():
+            result = call.callback.callback_func(*args, **kwargs)
         return [] if call.callback.out_tree is None else _checked(call, result)
     except BaseException as error:
         _add_note(error, call)
