@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-
 from dovetail import lax
 from dovetail.errors import ShapeError
 from dovetail.extend import dtypes
