@@ -48,13 +48,13 @@ from dovetail._core.ops.indexing.gather import (
     GatherDimensionNumbers,
     GatherScatterMode,
     batch_positions,
-    position_of_batch,
     check_indices,
     check_numbers,
     dims_after_insertion,
     gather_slices,
     index_limits,
     kept_dims,
+    position_of_batch,
     signed_indices,
     window_corner,
     with_batching,
@@ -247,7 +247,7 @@ class ScatterFamily(Primitive):
             )
             before = sum(d < at for d in kept)
             window = n.update_window_dims
-            position = position_of_batch(window, before, rank)
+            position = position_of_batch(window, before, rank, updates_at or 0)
             window = (*window[:before], position, *[d + 1 for d in window[before:]])
             pairs = (
                 dims_after_insertion(n.operand_batching_dims, at),
@@ -258,7 +258,7 @@ class ScatterFamily(Primitive):
                 # The dimension of index vectors has to stay last.
                 indices, indices_at = move_dimension(indices, indices_at, 0), 0
             positions = batch_positions(rank, n.update_window_dims)
-            position = position_of_batch(positions, indices_at, rank)
+            position = position_of_batch(positions, indices_at, rank, updates_at or 0)
             window = dims_after_insertion(n.update_window_dims, position)
             pairs = with_batching(
                 n.operand_batching_dims, n.scatter_indices_batching_dims, at, indices_at
