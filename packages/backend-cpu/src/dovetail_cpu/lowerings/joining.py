@@ -8,6 +8,7 @@ makes of them, a matrix from a quaternion, is small and has nine.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, Final
 
 from dovetail.extend import LoweringTable
@@ -27,7 +28,7 @@ def _grouped(context: Any, parts: Sequence[Any], avals: Sequence[Any], dimension
     count = -(-len(parts) // FUSED)
     bounds = [len(parts) * i // count for i in range(count + 1)]
     groups, shapes = [], []
-    for start, end in zip(bounds, bounds[1:], strict=False):
+    for start, end in pairwise(bounds):
         whole = _whole(avals[start:end], dimension)
         # With one dimension more: what is joined in the same dimension becomes one concatenation.
         shape = whole.update(shape=(1, *whole.shape))

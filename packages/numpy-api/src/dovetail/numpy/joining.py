@@ -78,7 +78,10 @@ def concatenate(
         [0. 1. 2. 7. 8.]
     """
     if isinstance(arrays, (Array, np.ndarray)) and arrays.ndim > 1 and arrays.shape[0]:
-        return _slices_joined(arrays, axis, dtype)
+        x = operand(arrays, "concatenate", "arrays")
+        # Over explicit axes of a mesh a dimension cannot be merged with one that is divided.
+        if aval_of(x).division is None:
+            return _slices_joined(x, axis, dtype)
     values = _joined("concatenate", arrays, dtype)
     shapes = [aval_of(v).shape for v in values]
     if axis is None:
@@ -100,9 +103,8 @@ def concatenate(
     return _concatenated(values, dimension)
 
 
-def _slices_joined(arrays: Any, axis: int | None, dtype: Any) -> Any:
+def _slices_joined(x: Any, axis: int | None, dtype: Any) -> Any:
     """The slices of an array along its first dimension joined: a reshape, whatever their number."""
-    x = operand(arrays, "concatenate", "arrays")
     target = requested_dtype("concatenate", dtype)
     x = x if target is None else value(convert(x, target))
     count, *sizes = aval_of(x).shape
