@@ -154,7 +154,7 @@ def test_platform_rules_agree_with_own_ones(dtype: str) -> None:
     tables = [SPECIAL.reshape(9, 8), np.roll(SPECIAL, 3).reshape(8, 9), SPECIAL[8:15].reshape(1, 7)]
     with np.errstate(invalid="ignore"):
         tables = [np.nan_to_num(t) % 5 if dtype[0] in "iub" else t for t in tables]
-    tables = [np.tile(t.astype(dtype), (8, 1)) for t in tables]
+    tables = [np.tile(t.astype(dtype), (64, 1)) for t in tables]
     position = {"axes": (1,), "index_dtype": np.dtype(np.int32)}
     rules: list[tuple[Primitive, dict[str, Any]]] = [
         (reduction.argmax_p, position),
