@@ -270,6 +270,12 @@ def test_batching_moves_no_data() -> None:
         args = (x if in_axes[0] is not None else X, i if in_axes[1] is not None else i[0])
         f = dt.vmap(lambda x, i: lax.gather(x, i, ELEMENT, (1,)), in_axes, out_axis)
         assert names(f, *args) == ["gather"]
+    # The first dimension stays the first.
+    columns = (dt.vmap(lambda x: x[:, np.array([1, 0])]), dt.vmap(lambda x: x[np.array([1, 0])]))
+    for f in columns:
+        assert "transpose" not in names(lambda x, f=f: f(x) + x[:, :2, :2], np.zeros((4, 2, 2)))
+    f = dt.vmap(lambda x, i: x[:, i], (None, 0))
+    assert "transpose" not in names(f, x, np.zeros((2, 5), "i"))
     f = dt.vmap(lambda x, i, u: lax.scatter(x, i, u, INTO_ELEMENT), (1, 0, 0), out_axes=1)
     assert names(f, x, i, u) == ["scatter"]
 

@@ -15,7 +15,7 @@ TABLE: Final = LoweringTable()
 #: elements, as fast for 16.
 SHORT_ROW: Final = 8
 #: With fewer rows than this there is nothing to gain.
-MANY_ROWS: Final = 64
+MANY_ROWS: Final = 512
 
 BOOL: Final = np.dtype(bool)
 FLOATS: Final = (np.dtype(np.float32), np.dtype(np.float64))

@@ -77,6 +77,11 @@ def concatenate(
         >>> print(jnp.concatenate([jnp.arange(3), jnp.array([7., 8.])]))
         [0. 1. 2. 7. 8.]
     """
+    if isinstance(arrays, (Array, np.ndarray)) and arrays.ndim > 1 and arrays.shape[0]:
+        x = operand(arrays, "concatenate", "arrays")
+        # Over explicit axes of a mesh a dimension cannot be merged with one that is divided.
+        if aval_of(x).division is None:
+            return _slices_joined(x, axis, dtype)
     values = _joined("concatenate", arrays, dtype)
     shapes = [aval_of(v).shape for v in values]
     if axis is None:
@@ -96,6 +101,20 @@ def concatenate(
                 f"{', '.join(map(str, shapes))}; choose another axis, or slice or pad them first"
             )
     return _concatenated(values, dimension)
+
+
+def _slices_joined(x: Any, axis: int | None, dtype: Any) -> Any:
+    """The slices of an array along its first dimension joined: a reshape, whatever their number."""
+    target = requested_dtype("concatenate", dtype)
+    x = x if target is None else value(convert(x, target))
+    count, *sizes = aval_of(x).shape
+    if axis is None:
+        return reshaped(x, (count * math.prod(sizes),))
+    dimension = canonical_axis("concatenate", axis, len(sizes))
+    if dimension:
+        x = lax.transpose(x, (*range(1, dimension + 1), 0, *range(dimension + 1, len(sizes) + 1)))
+    sizes[dimension] *= count
+    return reshaped(x, tuple(sizes))
 
 
 def _concatenated(values: Sequence[Any], dimension: int) -> Any:

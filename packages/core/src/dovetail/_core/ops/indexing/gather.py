@@ -138,6 +138,20 @@ def batch_positions(rank: int, window_dims: Sequence[int]) -> tuple[int, ...]:
     return kept_dims(rank, window_dims)
 
 
+def position_of_batch(dims: Sequence[int], before: int, rank: int, wanted: int) -> int:
+    """Where the dimension of a batch may stand in a gather's result, or in updates.
+
+    Args:
+        dims: the dimensions there, ascending, of the kind that the batch becomes one of.
+        before: how many of them come before the batch.
+        rank: the rank there, without the batch.
+        wanted: the place that moves no data; the nearest one that keeps the order is chosen.
+    """
+    lowest = dims[before - 1] + 1 if before else 0
+    highest = dims[before] if before < len(dims) else rank
+    return min(max(wanted, lowest), highest)
+
+
 def canonical_numbers(numbers: Any, kind: type[Any], function: str) -> Any:
     """Dimension numbers of that type, with fields as tuples of Python integers."""
     if not isinstance(numbers, kind):
@@ -471,7 +485,7 @@ class Gather(Linear):
             kept = kept_dims(len(slice_sizes), n.collapsed_slice_dims, n.operand_batching_dims)
             before = sum(d < at for d in kept)
             out_rank = batch + len(n.offset_dims)
-            position = n.offset_dims[before] if before < len(n.offset_dims) else out_rank
+            position = position_of_batch(n.offset_dims, before, out_rank, out_rank if at else 0)
             offset_dims = (
                 *n.offset_dims[:before],
                 position,
@@ -492,7 +506,8 @@ class Gather(Linear):
                 indices, indices_at = move_dimension(indices, indices_at, 0), 0
             out_rank = batch - 1 + len(n.offset_dims)
             positions = batch_positions(out_rank, n.offset_dims)
-            position = positions[indices_at] if indices_at < len(positions) else out_rank
+            wanted = out_rank if indices_at else 0
+            position = position_of_batch(positions, indices_at, out_rank, wanted)
             offset_dims = dims_after_insertion(n.offset_dims, position)
             indices_are_sorted = False
             if at is None:

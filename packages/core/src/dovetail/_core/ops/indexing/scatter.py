@@ -54,6 +54,7 @@ from dovetail._core.ops.indexing.gather import (
     gather_slices,
     index_limits,
     kept_dims,
+    position_of_batch,
     signed_indices,
     window_corner,
     with_batching,
@@ -246,7 +247,7 @@ class ScatterFamily(Primitive):
             )
             before = sum(d < at for d in kept)
             window = n.update_window_dims
-            position = window[before] if before < len(window) else rank
+            position = position_of_batch(window, before, rank, updates_at or 0)
             window = (*window[:before], position, *[d + 1 for d in window[before:]])
             pairs = (
                 dims_after_insertion(n.operand_batching_dims, at),
@@ -257,7 +258,7 @@ class ScatterFamily(Primitive):
                 # The dimension of index vectors has to stay last.
                 indices, indices_at = move_dimension(indices, indices_at, 0), 0
             positions = batch_positions(rank, n.update_window_dims)
-            position = positions[indices_at] if indices_at < len(positions) else rank
+            position = position_of_batch(positions, indices_at, rank, updates_at or 0)
             window = dims_after_insertion(n.update_window_dims, position)
             pairs = with_batching(
                 n.operand_batching_dims, n.scatter_indices_batching_dims, at, indices_at
