@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dovetail.extend import LoweringTable, ShapedArray
+from dovetail.extend import LoweringTable, ShapedArray, dtypes
 
 TABLE: Final = LoweringTable()
 
@@ -16,6 +16,9 @@ TABLE: Final = LoweringTable()
 SHORT_ROW: Final = 8
 #: With fewer rows than this there is nothing to gain.
 MANY_ROWS: Final = 512
+
+#: XLA has reductions of this many elements done by a library, whose extremes leave NaN out.
+BY_LIBRARY: Final = 4096
 
 BOOL: Final = np.dtype(bool)
 FLOATS: Final = (np.dtype(np.float32), np.dtype(np.float64))
@@ -34,19 +37,8 @@ def _extreme_position(context: Any, x: Any, axis: int, index_dtype: Any, largest
     (x,) = context.optimization_barrier([x], [aval])
     x = context.convert(x, aval, work)
     is_float = work.dtype in FLOATS
-    if is_float:
-        start = -np.inf if largest else np.inf
-    else:
-        limits = np.iinfo(work.dtype)
-        start = limits.min if largest else limits.max
-    value, position = ShapedArray((), work.dtype), ShapedArray((), INT32)
-    (best,) = context.reduce(
-        [x],
-        [context.constant(start, value)],
-        (axis,),
-        [ShapedArray(out.shape, work.dtype)],
-        lambda a, b: [(context.max if largest else context.min)(a, b, value)],
-    )
+    position = ShapedArray((), INT32)
+    best = _extreme(context, x, work, ShapedArray(out.shape, work.dtype), (axis,), largest)
     others = tuple(i for i in range(aval.ndim) if i != axis)
     spread = context.broadcast_in_dim(best, work, others)
     truth = ShapedArray(aval.shape, BOOL)
@@ -74,6 +66,42 @@ def _extreme_position(context: Any, x: Any, axis: int, index_dtype: Any, largest
         lambda a, b: [context.min(a, b, position)],
     )
     return context.convert(first, result, out)
+
+
+def _extreme(
+    context: Any, x: Any, aval: Any, out: Any, axes: tuple[int, ...], largest: bool
+) -> Any:
+    """The extremes along axes; those of NaN are NaN, also where a library does the reduction."""
+    kind = dtypes.kind_of(aval.dtype)
+    if kind == "f":
+        start = -np.inf if largest else np.inf
+    else:
+        limits = dtypes.iinfo(aval.dtype)
+        start = limits.min if largest else limits.max
+    value = ShapedArray((), aval.dtype)
+    (best,) = context.reduce(
+        [x],
+        [context.constant(start, value)],
+        axes,
+        [out],
+        lambda a, b: [(context.max if largest else context.min)(a, b, value)],
+    )
+    if not leaves_nan_out(aval):
+        return best
+    truth, some = ShapedArray((), BOOL), out.update(dtype=BOOL, weak_type=False)
+    (unordered,) = context.reduce(
+        [context.compare(x, x, "NE", aval)],
+        [context.constant(False, truth)],
+        axes,
+        [some],
+        lambda a, b: [context.or_(a, b, truth)],
+    )
+    return context.select(unordered, context.constant(np.nan, out), best, out)
+
+
+def leaves_nan_out(aval: Any) -> bool:
+    """Whether the library may reduce such an array, whose extremes leave NaN out."""
+    return dtypes.kind_of(aval.dtype) == "f" and (aval.symbolic or aval.size >= BY_LIBRARY)
 
 
 def _comparable(aval: Any) -> Any:
@@ -133,12 +161,43 @@ def reduce_prod(context: Any, x: Any, *, axes: tuple[int, ...]) -> Any:
 
 
 @TABLE.rule("reduce_max")
-def reduce_max(context: Any, x: Any, *, axes: tuple[int, ...]) -> Any:
-    """The largest element of short rows."""
-    return _columns(context, x, axes, context.max)
+def reduce_max(context: Any, x: Any, *, axes: tuple[int, ...], **params: Any) -> Any:
+    """The largest element: of short rows, or with a look for NaN."""
+    return _extreme_of_rows(context, x, axes, largest=True)
 
 
 @TABLE.rule("reduce_min")
-def reduce_min(context: Any, x: Any, *, axes: tuple[int, ...]) -> Any:
-    """The smallest element of short rows."""
-    return _columns(context, x, axes, context.min)
+def reduce_min(context: Any, x: Any, *, axes: tuple[int, ...], **params: Any) -> Any:
+    """The smallest element: of short rows, or with a look for NaN."""
+    return _extreme_of_rows(context, x, axes, largest=False)
+
+
+def _extreme_of_rows(context: Any, x: Any, axes: tuple[int, ...], largest: bool) -> Any:
+    (aval,), (out,) = context.avals_in, context.avals_out
+    by_columns = _columns(context, x, axes, context.max if largest else context.min)
+    if by_columns is not NotImplemented:
+        return by_columns
+    if not axes or not leaves_nan_out(aval):
+        return NotImplemented
+    return _extreme(context, x, aval, out, axes, largest)
+
+
+@TABLE.rule("reduce")
+def reduce(context: Any, *values: Any, jaxpr: Any, dimensions: tuple[int, ...]) -> Any:
+    """What combines extremes with more, together with a flag: the library takes one array."""
+    aval, names = context.avals_in[0], [eqn.primitive.name for eqn in jaxpr.jaxpr.eqns]
+    extreme = len(names) > 1 and ("max" in names or "min" in names)
+    if len(values) > 2 or not extreme or not leaves_nan_out(aval):
+        return NotImplemented
+    (out,) = context.avals_out
+    truth, some = ShapedArray((), BOOL), out.update(dtype=BOOL, weak_type=False)
+    result, flag = context.reduce(
+        [values[0], context.compare(values[0], values[0], "NE", aval)],
+        [values[1], context.constant(False, truth)],
+        dimensions,
+        [out, some],
+        lambda a, p, b, q: [*context.inline_jaxpr(jaxpr, (a, b)), context.or_(p, q, truth)],
+    )
+    # The barrier keeps the flag, which nothing uses, until the reductions have been chosen.
+    result, _ = context.optimization_barrier([result, flag], [out, some])
+    return result

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 from typing import Any, Final
@@ -19,7 +19,7 @@ import numpy as np
 
 from dovetail.extend import LoweringTable, ShapedArray
 from dovetail.extend.lowering import Expression
-from dovetail_cpu.lowerings import cumulative
+from dovetail_cpu.lowerings import cumulative, reduction
 
 TABLE: Final = LoweringTable()
 
@@ -190,7 +190,12 @@ class _Along:
             padding=((0, 0),) * len(ones),
             window_dilations=at(self.distance),
         )
-        return Expression(x.context, value, out)
+        result = Expression(x.context, value, out)
+        if not self.repeatable or not reduction.leaves_nan_out(x.aval):
+            return result
+        # XLA makes reductions of windows that do not overlap.
+        numbers = replace(self, fill=True, combine=operator.and_, repeatable=False)
+        return result.where(numbers._plainly(x.compare(x, "EQ"), count), np.nan)
 
     def _dilated(self, x: Expression) -> Expression:
         """The window over elements with holes between them, without the holes.
