@@ -11,12 +11,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NoReturn
 
+from dovetail._core.alias.flat_trees import nones, pack
 from dovetail._core.alias.wrapped_functions import WrappedFun, wrap_init
 from dovetail._core.api.jit import Inline
 from dovetail._core.basis.structural import instantiate_zeros
 from dovetail._core.ir.jaxpr import Literal
 from dovetail._core.ir.walk import jaxpr_as_fun
 from dovetail._core.ops.calls.jit import jit_p
+from dovetail._core.ops.control.scan import ScanParams, scan_p
 from dovetail._core.ops.custom.custom_jvp import CustomLiveCall, custom_jvp_call_p
 from dovetail._core.ops.custom.custom_vjp import custom_vjp_call_p
 from dovetail._core.ops.custom.flat_rules import OutTrees, flat_jvp, flat_vjp
@@ -129,8 +131,7 @@ class LibraryTrace(Trace, metaclass=_TraceClass):
             function = partial(jaxpr_as_fun(params["call_jaxpr"]), *args[:count])
             zeros = params["symbolic_zeros"]
             return self._process_rules(primitive, function, params, args[count:], zeros)
-        if primitive is jit_p:
-            params = {**params, "inline": Inline.AUTO}
+        params = _as_jax(primitive, args, params)
         with use_trace(evaluation_trace):
             return self.process_primitive(primitive, args, params)
 
@@ -163,6 +164,25 @@ class LibraryTrace(Trace, metaclass=_TraceClass):
 
     def describe(self, tracer: Any) -> str:
         return f"a value of {type(self).__name__}"
+
+
+def _as_jax(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> dict[str, Any]:
+    """The parameters of a primitive, by the names that JAX gives them."""
+    if primitive is jit_p:
+        return {**params, "inline": Inline.AUTO}
+    if primitive is not scan_p:
+        return params
+    loop = ScanParams.of(params)
+    consts, carry, xs = (nones(len(group)) for group in loop.split(args))
+    ys = nones(len(loop.jaxpr.out_avals) - loop.num_carry)
+    return {
+        "jaxpr": loop.jaxpr,
+        "length": loop.length,
+        "reverse": loop.reverse,
+        "unroll": loop.unroll,
+        "ft_in": pack((consts, carry, xs)),
+        "ft_out": pack((carry, ys)),
+    }
 
 
 def full_lower(value: Any) -> Any:

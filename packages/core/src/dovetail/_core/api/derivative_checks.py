@@ -218,6 +218,28 @@ def _inner(a: PyTree, b: PyTree) -> float:
     return total
 
 
+def check_close(
+    xs: PyTree,
+    ys: PyTree,
+    atol: float | None = None,
+    rtol: float | None = None,
+    err_msg: str = "",
+) -> None:
+    """Check that two trees of arrays are nearly equal.
+
+    Args:
+        xs: a tree of arrays.
+        ys: what it should be.
+        atol: the absolute difference that is allowed; by default, as dtypes allow it.
+        rtol: the relative difference that is allowed.
+        err_msg: begins the message.
+
+    Raises:
+        AssertionError: they differ.
+    """
+    _assert_close(xs, ys, atol, rtol, err_msg or "check_close", like=(xs, ys))
+
+
 def _assert_close(
     got: PyTree,
     expected: PyTree,
