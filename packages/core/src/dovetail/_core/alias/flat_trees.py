@@ -39,9 +39,7 @@ class FlatTree:
         return self._filled(iter(vals))
 
     def _filled(self, vals: Iterator[Any]) -> FlatTree:
-        return FlatTree(
-            [e._filled(vals) if type(e) is FlatTree else next(vals) for e in self.elts]
-        )
+        return FlatTree([e._filled(vals) if type(e) is FlatTree else next(vals) for e in self.elts])
 
     def __iter__(self) -> Iterator[Any]:
         for element in self.elts:
