@@ -168,10 +168,11 @@ PROGRAMS = {
                 return [Tracer(self, out) for out in outs]
         sizes = []
         def loop(c, x): return lax.scan(lambda t, e: (t + c * e, t), 0.0, x)
+        two = jnp.float32(2)
         with take_current_trace() as parent:
             trace = Reading(parent)
             with set_current_trace(trace):
-                total, before = loop(Tracer(trace, jnp.float32(2)), Tracer(trace, x))
+                total, before = loop(Tracer(trace, two), Tracer(trace, x))
         assert sizes == [[1, 1, 1]] and trace.value(total) == 12
         assert trace.value(before).tolist() == [0, 2, 6]
         """,

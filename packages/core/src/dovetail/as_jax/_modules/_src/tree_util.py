@@ -1,7 +1,7 @@
 """The module `jax._src.tree_util`."""
 
-from dovetail._core.alias.tree_nodes import NodeType as _NodeType
 from dovetail._core.alias.tree_differences import prefix_errors as prefix_errors
+from dovetail._core.alias.tree_nodes import NodeType as _NodeType
 from dovetail._core.base.pytree import is_tree_node as _is_tree_node
 from dovetail.tree_util import *  # noqa: F403
 
