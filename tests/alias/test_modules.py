@@ -289,8 +289,9 @@ PROGRAMS = {
         single = np.float32(1)
         check_close({"a": single}, {"a": single + 1e-3})
         check_close(single, single + np.float32(0.1), atol=0.2)
-        check_close(single, single + 1e-3, atol={"float32": 0, np.float64: 1e-2}, rtol=0)
-        for words in (dict(atol=1e-6, rtol=1e-6), dict(atol={"float32": 1e-6}, rtol={"float32": 0})):
+        check_close(single, np.float64(1.001), atol={"float32": 0, np.float64: 1e-2}, rtol=0)
+        by_dtype = {"float32": 1e-6}
+        for words in (dict(atol=1e-6, rtol=1e-6), dict(atol=by_dtype, rtol=by_dtype)):
             try: check_close(single, single + np.float32(1e-3), err_msg="here", **words)
             except AssertionError as error: assert "here" in str(error)
             else: raise RuntimeError

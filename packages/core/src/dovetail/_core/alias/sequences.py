@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import index
 from typing import Any, SupportsIndex
 
+from dovetail._core.base.flags import partition
 from dovetail._core.ir.dimensions import is_symbolic_dim
 
 
@@ -40,6 +41,17 @@ def split_list(args: Sequence[Any], ns: Sequence[int]) -> list[list[Any]]:
         parts.append(left[:n])
         left = left[n:]
     return [*parts, left]
+
+
+def partition_list(bs: Sequence[bool], l: Sequence[Any]) -> tuple[list[Any], list[Any]]:  # noqa: E741
+    """The elements of a sequence that are not flagged, and those that are.
+
+    Args:
+        bs: the flags.
+        l: the sequence.
+    """
+    flagged, others = partition(bs, l)
+    return others, flagged
 
 
 def unzip2(xys: Iterable[tuple[Any, Any]]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:

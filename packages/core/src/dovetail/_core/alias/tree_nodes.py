@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from dovetail._core.base import pytree
-from dovetail._core.base.bindings import PyTreeDef
 
 
 class NodeType:
@@ -34,7 +33,6 @@ class NodeType:
         """
         given = list(children)
         leaf = pytree.structure(0)
-        definition = PyTreeDef.make_from_node_data_and_children(
-            pytree.registry, (self.kind, held), [leaf] * len(given)
-        )
+        node = (self.kind, held)
+        definition = leaf.from_node_data_and_children(pytree.registry, node, [leaf] * len(given))
         return definition.unflatten(given)
