@@ -231,7 +231,7 @@ def test_sph_harm_y() -> None:
 def test_lpmn_values() -> None:
     z = np.array([-1, -0.7, 0, 0.2, 0.99, 1])
     orders, degrees = np.arange(5)[:, None, None], np.arange(7)[:, None]
-    expected = reference.assoc_legendre_p(degrees, orders, z)
+    (expected,) = reference.assoc_legendre_p(degrees, orders, z)
     theta = np.arccos(z)
     harmonics = reference.sph_harm_y(degrees, orders, theta, 0.0).real
     with dt.enable_x64(True):
