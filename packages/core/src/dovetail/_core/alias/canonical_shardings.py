@@ -37,5 +37,5 @@ def canonicalize_sharding(
         raise TypeError(
             f"{api_name} takes a NamedSharding or a PartitionSpec, got {type(sharding).__name__}"
         )
-    mesh = sharding.mesh
-    return None if mesh.empty else NamedSharding(mesh.abstract_mesh, sharding.spec)
+    mesh = sharding.mesh.abstract_mesh
+    return None if mesh.empty else NamedSharding(mesh, sharding.spec)

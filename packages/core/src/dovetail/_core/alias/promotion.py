@@ -6,7 +6,8 @@ from typing import Any
 
 from dovetail._core.api.arguments import array_like, convert
 from dovetail._core.base import dtypes
-from dovetail._core.base.dtypes import DType, DTypeLike
+from dovetail._core.base.dtypes import DType
+from dovetail._core.base.typing import DTypeLike
 from dovetail._core.basis.operands import as_result
 
 
