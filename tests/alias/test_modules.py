@@ -171,6 +171,165 @@ PROGRAMS = {
         x = {"a": jnp.float32(1), "b": (jnp.float32(2),)}
         assert jax.tree.map(float, jax.grad(f)(x)) == {"a": 3.0, "b": (3.0,)}
         """,
+    "private_names_of_public_things": """
+        import importlib, jax, jax.numpy as jnp
+        same = {
+            "api.vmap": jax.vmap, "api.jit": jax.jit, "array.ArrayImpl": jax.Array,
+            "ad_checkpoint.checkpoint": jax.checkpoint, "image.scale.ResizeMethod":
+            jax.image.ResizeMethod, "lax.add": jax.lax.add, "lax.control_flow.scan": jax.lax.scan,
+            "lax.lax.mul_p": jax.lax.mul_p, "lax.linalg.cholesky": jax.lax.linalg.cholesky,
+            "lax.parallel.psum": jax.lax.psum, "lax.slicing.gather": jax.lax.gather,
+            "nn.functions.glu": jax.nn.glu, "nn.relu": jax.nn.relu, "numpy.sin": jnp.sin,
+            "numpy.lax_numpy.split": jnp.split, "pjit.jit_p": jax.extend.core.primitives.jit_p,
+            "pjit.auto_axes": jax.sharding.auto_axes, "scipy.special.gammaln":
+            jax.scipy.special.gammaln, "sharding_impls.NamedSharding": jax.NamedSharding,
+            "ad_util.add_any_p": jax.interpreters.ad.add_jaxvals_p, "api_util.flatten_fun":
+            jax.api_util.flatten_fun, "xla_bridge._clear_backends":
+            jax.extend.backend.clear_backends, "core.eval_context": jax.core.eval_context,
+        }
+        for name, expected in same.items():
+            module, _, attribute = f"jax._src.{name}".rpartition(".")
+            found = getattr(importlib.import_module(module), attribute)
+            assert found is expected, name
+        for module in (jax.lax, jnp, jax.nn):
+            assert not {"control_flow", "lax_numpy", "functions"} & set(dir(module)), module
+        from jax._src import config, lib
+        assert config.enable_x64.value is False and not hasattr(config, "Options")
+        assert lib.jaxlib_extension_version > 0 and lib.xla_client.XlaRuntimeError
+        import jax._src.core
+        assert jax.core.Value is jax._src.core.Value
+        for name in ("pjit.pjit_p", "core.nothing", "lax.nothing", "numpy.util.nothing"):
+            module, _, attribute = f"jax._src.{name}".rpartition(".")
+            assert not hasattr(importlib.import_module(module), attribute), name
+        """,
+    "operands_are_promoted": """
+        import numpy as np, jax.numpy as jnp
+        from jax._src import dtypes
+        from jax._src.numpy import util
+        half = np.float16(2)
+        for function, args, dtype, weak in (
+            (util.promote_dtypes, (1, 2.5), "float32", True),
+            (util.promote_dtypes, (jnp.arange(2), half), "float16", False),
+            (util.promote_dtypes_inexact, (1, half), "float16", False),
+            (util.promote_dtypes_inexact, (np.int8(1), np.ones(2, "int16")), "float32", False),
+            (util.promote_dtypes_complex, (1.0, 2), "complex64", True),
+            (util.promote_dtypes_complex, (half,), "complex64", False),
+        ):
+            found = function(*args)
+            assert [x.dtype for x in found] == [dtype] * len(args), (function, args)
+            assert [x.weak_type for x in found] == [weak] * len(args), (function, args)
+            for x, given in zip(found, args, strict=True):
+                assert np.array_equal(x, given)
+        for dtype in ("float32", "int8", "bool", "bfloat16", "complex64"):
+            assert dtypes.to_complex_dtype(dtype) == "complex64"
+        """,
+    "shapes_and_sequences": """
+        import jax.numpy as jnp, numpy as np
+        from jax._src import core, util
+        assert core.canonicalize_shape((np.int64(2), jnp.int32(3))) == (2, 3)
+        assert util.canonicalize_axis(-1, 3) == util.canonicalize_axis(np.int8(2), 3) == 2
+        assert util.split_list([1, 2, 3, 4], [1, 2]) == [[1], [2, 3], [4]]
+        assert util.unzip2([(1, 2), (3, 4)]) == ((1, 3), (2, 4))
+        assert util.unzip3([]) == ((), (), ()) and util.unzip3([(1, 2, 3)]) == ((1,), (2,), (3,))
+        assert util.partition_list([True, False], [1, 2]) == ([2], [1])
+        for call, kind in (
+            (lambda: core.canonicalize_shape((2.5,)), TypeError),
+            (lambda: core.canonicalize_shape("a"), TypeError),
+            (lambda: util.canonicalize_axis(3, 3), ValueError),
+        ):
+            try: call()
+            except kind: pass
+            else: raise AssertionError
+        """,
+    "prefixes_and_signatures": """
+        import inspect, jax
+        from jax._src.api_util import infer_argnums_and_argnames as infer
+        from jax.api_util import flatten_axes
+        tree = jax.tree.structure({"a": 1, "b": (2, 3)})
+        assert flatten_axes("axes", tree, {"a": 0, "b": None}) == [0, None, None]
+        assert flatten_axes("axes", tree, 1) == [1, 1, 1]
+        try: flatten_axes("axes", tree, (0, 1))
+        except ValueError as error: assert "axes" in str(error)
+        else: raise AssertionError
+        sig = inspect.signature(lambda a, b, c=1: 0)
+        assert infer(sig, 1, None) == ((1,), ("b",))
+        assert infer(sig, None, ("c", "b")) == ((1, 2), ("c", "b"))
+        assert infer(sig, None, "a") == ((0,), ("a",))
+        assert infer(sig, None, None) == ((), ()) and infer(sig, (0,), ("c",)) == ((0,), ("c",))
+        """,
+    "places": """
+        import jax
+        from jax._src import source_info_util as private, traceback_util
+        from jax.extend import source_info_util as public
+        def here(): return public.current()
+        assert "(here)" in public.summarize(here()) and ":5:" in public.summarize(here())
+        assert public.summarize(public.new_source_info()) == "unknown"
+        (eqn,) = jax.make_jaxpr(lambda x: x + 1)(1).jaxpr.eqns
+        frame = private.user_frame(eqn.source_info)
+        assert isinstance(frame, private.Frame) and frame == private.user_frame(
+            eqn.source_info.traceback
+        )
+        assert (frame.start_line, frame.function_name) == (8, "<lambda>")
+        assert private.user_frame(None) is None
+        def moved(x):
+            with public.user_context(eqn.source_info.traceback): return x * 2
+        (other,) = jax.make_jaxpr(moved)(1).jaxpr.eqns
+        assert private.user_frame(other.source_info).start_line == 8
+        try: jax.numpy.zeros(-1)
+        except Exception as error:
+            traceback, frames = traceback_util.filter_traceback(error.__traceback__), []
+            while traceback is not None:
+                frames.append(traceback.tb_frame.f_code.co_filename)
+                traceback = traceback.tb_next
+            assert frames == ["<string>"], frames
+        """,
+    "values_are_nearly_equal": """
+        import numpy as np
+        from jax._src.public_test_util import check_close
+        single = np.float32(1)
+        check_close({"a": single}, {"a": single + 1e-3})
+        check_close(single, single + np.float32(0.1), atol=0.2)
+        check_close(single, np.float64(1.001), atol={"float32": 0, np.float64: 1e-2}, rtol=0)
+        by_dtype = {"float32": 1e-6}
+        for words in (dict(atol=1e-6, rtol=1e-6), dict(atol=by_dtype, rtol=by_dtype)):
+            try: check_close(single, single + np.float32(1e-3), err_msg="here", **words)
+            except AssertionError as error: assert "here" in str(error)
+            else: raise RuntimeError
+        """,
+    "values_of_types_of_nodes": """
+        import dataclasses, jax
+        from jax._src.tree_util import _registry
+
+        @jax.tree_util.register_dataclass
+        @dataclasses.dataclass
+        class Pair:
+            x: object
+            y: object = dataclasses.field(metadata={"static": True})
+
+        entry = _registry[Pair]
+        children, held = entry.to_iter(Pair([1, 2], "y"))
+        assert list(children) == [[1, 2]] and entry.from_iter(held, [3]) == Pair(3, "y")
+        assert _registry[dict].from_iter(["a"], [[4]]) == {"a": [4]}
+        try: _registry[int]
+        except KeyError: pass
+        else: raise AssertionError
+        """,
+    "divisions_over_the_mesh_that_is_set": """
+        import jax, jax.numpy as jnp
+        from jax._src.sharding_impls import canonicalize_sharding
+        from jax.sharding import AxisType, NamedSharding, PartitionSpec as P, SingleDeviceSharding
+        mesh = jax.make_mesh((1,), ("x",), axis_types=(AxisType.Explicit,))
+        assert canonicalize_sharding(None, "f") is None
+        assert canonicalize_sharding(jax.typeof(jnp.ones(2)).sharding, "f") is None
+        expected = NamedSharding(mesh.abstract_mesh, P("x"))
+        assert canonicalize_sharding(NamedSharding(mesh, P("x")), "f") == expected
+        with jax.set_mesh(mesh):
+            assert canonicalize_sharding(P("x"), "f") == expected
+        for wrong in (P("x"), SingleDeviceSharding(jax.devices()[0])):
+            try: canonicalize_sharding(wrong, "f")
+            except (TypeError, ValueError) as error: assert "f " in str(error)
+            else: raise AssertionError
+        """,
     "an_axis_of_weights_counts_twice": """
         import jax
         made = jax.nn.initializers.variance_scaling(1.0, "fan_in", "uniform", -2, 0)

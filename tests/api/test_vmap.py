@@ -228,7 +228,7 @@ def test_the_gradient_of_what_is_passed_through(name: str) -> None:
 )
 def test_what_differs_between_elements_has_a_batch(function: Any) -> None:
     y, c = jnp.arange(1.0, 4.0), jnp.array([2.0, 3.0])
-    with pytest.raises(ValueError, match=r"out_axes of vmap of .* is None"):
+    with pytest.raises(ValueError, match=r"vmap of .*: out_axes is None"):
         dt.vmap(function, in_axes=(0, None), out_axes=None)(y, c)
     expected = jnp.stack([function(e, c) for e in y])
     np.testing.assert_array_equal(dt.vmap(function, in_axes=(0, None))(y, c), expected)

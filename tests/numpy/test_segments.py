@@ -52,6 +52,9 @@ def test_agrees_with_a_loop(name: str) -> None:
     np.testing.assert_allclose(compiled, expected, rtol=1e-5)
     mapped = dt.vmap(lambda x: reduce(x, IDS, 7), 1, 1)(DATA)
     np.testing.assert_allclose(mapped, expected, rtol=1e-5)
+    for one in (np.float32(3), DATA[0, :1], DATA[:1]):
+        rows = np.broadcast_to(one, (len(IDS), *one.shape[1:]))
+        np.testing.assert_allclose(reduce(one, IDS, 7), by_rows(name, rows, IDS, 7), rtol=1e-5)
     unsigned = abs(IDS).astype("uint8")
     np.testing.assert_allclose(
         reduce(DATA, unsigned, 7), by_rows(name, DATA, unsigned, 7), rtol=1e-5

@@ -228,6 +228,29 @@ def test_sph_harm_y() -> None:
         special.sph_harm_y(2.0, 1, 0.5, 1.0)
 
 
+def test_lpmn_values() -> None:
+    z = np.array([-1, -0.7, 0, 0.2, 0.99, 1])
+    orders, degrees = np.arange(5)[:, None, None], np.arange(7)[:, None]
+    (expected,) = reference.assoc_legendre_p(degrees, orders, z)
+    theta = np.arccos(z)
+    harmonics = reference.sph_harm_y(degrees, orders, theta, 0.0).real
+    with dt.enable_x64(True):
+        got = special.lpmn_values(4, 6, z, False)
+        np.testing.assert_allclose(got, expected, 1e-12, 1e-12)
+        np.testing.assert_allclose(special.lpmn_values(4, 6, z, True), harmonics, 1e-12, 1e-12)
+        np.testing.assert_allclose(special.lpmn_values(3, 1, z, False), expected[:4, :2], 1e-12)
+        slope = dt.jacfwd(lambda z: special.lpmn_values(2, 2, z, False)[2, 2])(z)
+        np.testing.assert_allclose(np.diag(slope), -6 * z, 1e-12)
+    assert special.lpmn_values(1, 1, np.float16([0.5]), False).dtype == np.float16
+    for wrong, message in (
+        (lambda: special.lpmn_values(1, 1, 0.5, False), "a vector"),
+        (lambda: special.lpmn_values(-1, 1, z, False), "negative"),
+        (lambda: special.lpmn_values(1, 1, z * 1j, False), "complex"),
+    ):
+        with pytest.raises((ValueError, TypeError), match=message):
+            wrong()
+
+
 def quantile(p: Any) -> Any:
     return mpmath.sqrt(2) * mpmath.erfinv(2 * p - 1)
 

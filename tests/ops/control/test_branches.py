@@ -166,7 +166,7 @@ ERRORS: list[tuple[Any, Any, str]] = [
         TypeError,
         "true_fun <lambda> .*has a leaf",
     ),
-    (lambda: lax.cond(True, same, lambda x: None, 0), TypeError, "one structure"),
+    (lambda: lax.cond(True, same, lambda x: None, 0), TypeError, "same pytree structure"),
     (lambda: lax.cond(True, same, lambda x: "no", 0), TypeError, "returned a value of type str"),
     (
         lambda: lax.cond(True, lambda x: {"a": x}, lambda x: {"a": jnp.ones(2)}, np.int8(0)),

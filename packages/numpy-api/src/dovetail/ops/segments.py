@@ -14,6 +14,7 @@ from dovetail.extend import dtypes
 from dovetail.extend.arguments import integer
 from dovetail.extend.avals import Tracer, aval_of
 from dovetail.numpy.compiled import compiled_with, divided_program
+from dovetail.numpy.conditions import spread
 from dovetail.numpy.shapes import operand
 from dovetail.typing import Array, ArrayLike, Sharding
 
@@ -31,7 +32,7 @@ def segment_sum(
     """The sums of the rows that have the same number.
 
     Args:
-        data: array of rank 1 or more, whose rows are added.
+        data: array of rank 1 or more, whose rows are added; one row, or a number, stands for all.
         segment_ids: vector of integers: the segment of each row, in any order.
         num_segments: how many segments there are; one more than the greatest number if None, which
             a compiled function cannot know.
@@ -83,7 +84,8 @@ def segment_prod(
     """The products of the rows that have the same number.
 
     Args:
-        data: array of rank 1 or more, whose rows are multiplied.
+        data: array of rank 1 or more, whose rows are multiplied; one row, or a number, stands for
+            all.
         segment_ids: vector of integers: the segment of each row, in any order.
         num_segments: how many segments there are; one more than the greatest number if None, which
             a compiled function cannot know.
@@ -264,7 +266,9 @@ def _segmented(
     shape, numbers = aval_of(x).shape, aval_of(ids)
     if dtypes.kind_of(numbers.dtype) not in ("i", "u"):
         raise DTypeError(f"{function}: segment_ids must be integers, got {numbers.dtype}")
-    if len(numbers.shape) != 1 or shape[:1] != numbers.shape:
+    if len(numbers.shape) == 1 and shape[:1] in ((), (1,)):
+        x = spread(x, (*numbers.shape, *shape[1:]))  # one row, for all numbers
+    elif len(numbers.shape) != 1 or shape[:1] != numbers.shape:
         raise ShapeError(
             f"{function}: segment_ids must have one number for each row of data, got shape "
             f"{numbers.shape} for data of shape {shape}"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from dovetail._core.alias.wrapped_functions import (
@@ -103,6 +104,66 @@ def argnums_partial(
         return f.call_wrapped(*[values[i] for i in range(len(args))], **kwargs)
 
     return f.wrap(partial), tuple(args[n] for n in numbers)
+
+
+def flatten_axes(name: str, treedef: pytree.PyTreeDef, axis_tree: Any, **options: Any) -> list[Any]:
+    """What a prefix of a tree says of each leaf of the tree; None is a leaf of the prefix.
+
+    Args:
+        name: what the prefix is, for the message.
+        treedef: the structure of the tree.
+        axis_tree: the prefix.
+        **options: accepted for JAX's sake; they have no effect.
+
+    Raises:
+        ValueError: it is no prefix.
+    """
+    nothing = object()
+    prefix = pytree.map(lambda x: nothing if x is None else x, axis_tree, is_leaf=_is_none)
+    full = treedef.unflatten([nothing] * treedef.num_leaves)
+    try:
+        found = pytree.leaves(pytree.broadcast(prefix, full))
+    except ValueError:
+        given = pytree.structure(axis_tree, _is_none)
+        raise ValueError(
+            f"{name}: a value for each leaf, or for each part, of {treedef} is wanted, got {given}"
+        ) from None
+    return [None if x is nothing else x for x in found]
+
+
+def _is_none(x: object) -> bool:
+    return x is None
+
+
+def infer_argnums_and_argnames(
+    sig: inspect.Signature,
+    argnums: int | Iterable[int] | None,
+    argnames: str | Iterable[str] | None,
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Numbers and names of parameters, of which the one follows from the other if it is None.
+
+    Args:
+        sig: the signature.
+        argnums: the numbers.
+        argnames: the names.
+    """
+    numbers = None if argnums is None else _tuple_of(argnums, int)
+    names = None if argnames is None else _tuple_of(argnames, str)
+    positional = [
+        name
+        for name, parameter in sig.parameters.items()
+        if parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
+    ]
+    if numbers is None:
+        numbers = tuple([i for i, name in enumerate(positional) if name in (names or ())])
+    if names is None:
+        count = len(positional)
+        names = tuple([positional[i] for i in numbers if -count <= i < count])
+    return numbers, names
+
+
+def _tuple_of(given: Any, kind: type) -> tuple[Any, ...]:
+    return (given,) if isinstance(given, kind) else tuple(given)
 
 
 def trace_to_jaxpr_dynamic(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -16,6 +16,9 @@ from dovetail._core.base.typing import PyTree
 # Half of the digits that finite differences leave, by the dtype of the numbers.
 _TOLERANCES: Final = {16: 1e-1, 32: 6e-3, 64: 1e-5}
 _EPSILON: Final = 1e-4
+
+#: A difference that is allowed, for all dtypes or by dtype; None for a default.
+Tolerance = float | Mapping[Any, float] | None
 
 
 def check_grads(
@@ -218,11 +221,34 @@ def _inner(a: PyTree, b: PyTree) -> float:
     return total
 
 
+def check_close(
+    xs: PyTree,
+    ys: PyTree,
+    atol: Tolerance = None,
+    rtol: Tolerance = None,
+    err_msg: str = "",
+) -> None:
+    """Check that two trees of arrays are nearly equal.
+
+    Args:
+        xs: a tree of arrays.
+        ys: what it should be.
+        atol: the absolute difference that is allowed, or a dictionary of it by dtype; by default,
+            as dtypes allow it.
+        rtol: the relative difference, likewise.
+        err_msg: begins the message.
+
+    Raises:
+        AssertionError: they differ.
+    """
+    _assert_close(xs, ys, atol, rtol, err_msg or "check_close", like=(xs, ys))
+
+
 def _assert_close(
     got: PyTree,
     expected: PyTree,
-    atol: float | None,
-    rtol: float | None,
+    atol: Tolerance,
+    rtol: Tolerance,
     message: str,
     like: PyTree,
 ) -> None:
@@ -239,10 +265,20 @@ def _assert_close(
         np.testing.assert_allclose(
             x.astype(wide),
             y.astype(wide),
-            atol=default if atol is None else atol,
-            rtol=default if rtol is None else rtol,
+            atol=_tolerance(atol, (x, y), default),
+            rtol=_tolerance(rtol, (x, y), default),
             err_msg=message,
         )
+
+
+def _tolerance(given: Tolerance, values: Iterable[Any], default: float) -> float:
+    """The tolerance for values: of several dtypes, the larger."""
+    if given is None:
+        return default
+    if not isinstance(given, Mapping):
+        return given
+    by_dtype = {np.dtype(dtype): tolerance for dtype, tolerance in given.items()}
+    return max(by_dtype.get(value.dtype, default) for value in values)
 
 
 def _bits(x: Any) -> int:

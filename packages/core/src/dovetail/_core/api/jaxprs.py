@@ -134,13 +134,18 @@ class take_current_trace(Restoring[Trace]):
     __slots__ = ()
 
     def __init__(self) -> None:
-        super().__init__(lambda: state.trace, _take, _make_current)
+        super().__init__(lambda: (state.trace, state.taken), _take, _give_back)
 
 
 def _take() -> Trace:
-    taken = state.trace
+    taken = state.taken = state.trace
     _make_current(evaluation_trace)
     return taken
+
+
+def _give_back(saved: tuple[Trace, Trace | None]) -> None:
+    trace, state.taken = saved
+    _make_current(trace)
 
 
 def _make_current(trace: Trace) -> None:

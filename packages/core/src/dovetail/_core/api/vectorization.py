@@ -287,8 +287,8 @@ def _placed(
                 ][0]
             )
             raise ValueError(
-                f"out_axes of vmap of {function} is None for the result{path}, but that depends "
-                "on a mapped argument; give it an axis"
+                f"vmap of {function}: out_axes is None for the result{path}, but that depends on a "
+                "mapped argument; give it an axis"
             )
         return as_result(value)
     rank = len(shape_of(value)) + (dim is None)

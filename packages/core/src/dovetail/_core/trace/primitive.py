@@ -25,7 +25,7 @@ from dovetail._core.trace.divisions import (
     settled,
 )
 from dovetail._core.trace.manual_axes import joined, refuse_divided_sums, wanted_types
-from dovetail._core.trace.state import evaluation_trace, state, use_trace
+from dovetail._core.trace.state import Trace, evaluation_trace, state, use_trace
 
 #: The rules that any primitive may have, in the order in which its class defines them.
 RULES: Final = ("abstract", "reference", "jvp", "transpose", "batch", "lower")
@@ -154,6 +154,20 @@ class Primitive:
     def bind(self, *args: Any, **params: Any) -> Any:
         """Apply the primitive in the current trace."""
         return state.trace.process(self, args, params)
+
+    def bind_with_trace(
+        self, trace: Trace, args: Sequence[Any], avals: Sequence[Any], params: Mapping[str, Any], /
+    ) -> Any:
+        """Apply the primitive in a trace.
+
+        Args:
+            trace: the trace.
+            args: the operands.
+            avals: their types, accepted for JAX's sake: operands know them.
+            params: the parameters.
+        """
+        with use_trace(trace):
+            return self.bind(*args, **params)
 
     def get_bind_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """The parameters with which `bind` repeats an equation.

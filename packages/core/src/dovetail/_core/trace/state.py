@@ -159,6 +159,8 @@ class _ThreadState(threading.local):
     place: Any = None
     #: The axis of the batch for which a batching rule is running.
     batch_axis: BatchAxis | None = None
+    #: The trace that was current before `take_current_trace` put it aside; None if none is.
+    taken: Trace | None = None
 
 
 state: Final = _ThreadState()

@@ -232,6 +232,10 @@ class _OfValues:
 class Tracer(ArrayClass):
     """A value inside a transformation.
 
+    Args:
+        trace: the trace that it belongs to.
+        aval: its abstract value.
+
     Attributes:
         aval: its abstract value.
     """
@@ -239,6 +243,10 @@ class Tracer(ArrayClass):
     __slots__ = ("__weakref__", "_trace", "aval")
 
     _trace: Trace
+
+    def __init__(self, trace: Trace, aval: Any) -> None:
+        self._trace = trace
+        self.aval = aval
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -286,6 +294,10 @@ class Tracer(ArrayClass):
     def concrete(self) -> Any:
         """The value behind the tracer if it is known, else None."""
         return None
+
+    def full_lower(self) -> Any:
+        """Itself; where it stands for a value that needs no tracer, that value."""
+        return self
 
     def _scalar_number(self, conversion: str) -> NoReturn:
         """Refuse to become a number of Python, because of the shape or because this is a tracer."""

@@ -18,6 +18,18 @@ class Jit(CallPrimitive):
     name = "jit"
     is_call = True
 
+    def bind(self, *args: Any, jaxpr: ClosedJaxpr, name: str, **options: object) -> Any:
+        """Apply the primitive in the current trace.
+
+        Args:
+            *args: the operands.
+            jaxpr: the program.
+            name: the name of the function.
+            **options: what an equation of JAX says beside; it has no effect on a call within a
+                program.
+        """
+        return super().bind(*args, jaxpr=jaxpr, name=name)
+
 
 jit_p: Final = Jit()
 

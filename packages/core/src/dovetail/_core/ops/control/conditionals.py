@@ -291,7 +291,9 @@ def _alike(caller: str, bodies: Mapping[str, Body]) -> list[ClosedJaxpr]:
             difference = pytree.structure_difference(
                 first.out_tree, body.out_tree, first_name, name
             )
-            raise TypeError(f"{caller}: branches must return one structure:\n{difference}")
+            raise TypeError(
+                f"{caller} branch outputs must have the same pytree structure:\n{difference}"
+            )
     wrong = []
     targets = []
     for i, same in enumerate(zip(*(body.out_avals for body in bodies.values()), strict=True)):

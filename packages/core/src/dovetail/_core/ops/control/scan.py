@@ -135,6 +135,23 @@ class Scan(Primitive):
     types_divisions = True
     shown_params: ClassVar[ShownParams] = {"linear": any, "_split_transpose": bool}
 
+    def bind(self, *args: Any, ft_in: Any = None, **params: Any) -> Any:
+        """Apply the primitive in the current trace.
+
+        Args:
+            *args: the operands.
+            ft_in: constants, carry and elements, from interpreters, whose `params` do not count
+                them and may have no hints.
+            **params: the parameters.
+        """
+        if ft_in is not None:
+            params.pop("ft_out", None)
+            num_consts, num_carry = (len(group.vals) for group in ft_in.unpack()[:2])
+            counts = {"num_consts": num_consts, "num_carry": num_carry}
+            hints = {"linear": (False,) * len(args), "_split_transpose": False}
+            params = {**hints, **params, **counts}
+        return super().bind(*args, **params)
+
     def abstract(self, *avals: Any, **params: Any) -> Any:
         loop = ScanParams.of(params)
         consts, carry, xs = loop.split(avals)

@@ -29,6 +29,7 @@ from dovetail._core.ops.custom.arguments import (
     users_code,
 )
 from dovetail._core.ops.custom.batching import Batch, batched_rule, settle
+from dovetail._core.ops.custom.flat_rules import flat_jvp, info_of, jvp_of_flat
 from dovetail._core.ops.custom.references import (
     call_inside,
     effects_of_rule,
@@ -182,15 +183,21 @@ class CustomJVPCall(CustomCall):
 
         Args:
             *args: the operands.
-            subfuns: what `get_bind_params` has added, which says nothing new.
+            subfuns: the function and its rule, of flat values: called if `params` have no program,
+                as those of interpreters do not. Otherwise what `get_bind_params` has added.
             **params: the parameters.
         """
-        return super().bind(*args, **params)
+        if "call_jaxpr" in params:
+            return super().bind(*args, **params)
+        call = _JVPCall.of_flat(*subfuns, **params)
+        return state.trace.process_custom_rule(call, args)
 
     def get_bind_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """The parameters, and as `subfuns` the function and its rule, for those who inline it."""
         function = NamedRule(params["name"], jaxpr_as_fun(params["call_jaxpr"]))
-        return {**params, "subfuns": (function, params[self.primal_rule])}
+        rule = params[self.primal_rule]
+        flat = NamedRule(rule.__name__, flat_jvp(rule, params["symbolic_zeros"]))
+        return {**params, "subfuns": (function, flat)}
 
     def jvp(
         self,
@@ -343,6 +350,14 @@ class _JVPCall(CustomLiveCall):
     """A call of a `custom_jvp` function."""
 
     primitive = custom_jvp_call_p
+
+    @classmethod
+    def of_flat(cls, function: Any, jvp: Any, *, symbolic_zeros: bool) -> CustomRuleCall:
+        """The call that two functions of flat values are."""
+        rule = jvp_of_flat(jvp.call_wrapped, symbolic_zeros)
+        rules = {"jvp": NamedRule(name_of(jvp), rule)}
+        info = partial(info_of, function, "custom_jvp")
+        return cls(function.call_wrapped, rules, info, symbolic_zeros, ())
 
     def differentiate(
         self, primals: Sequence[Any], tangents: Sequence[Any]

@@ -46,10 +46,11 @@ from dovetail._core.ops.custom.custom_jvp import (
     NamedRule,
     split_captured,
 )
+from dovetail._core.ops.custom.flat_rules import Forward, OutTrees, forward_of_flat, info_of
 from dovetail._core.ops.custom.references import call_inside, effects_of_rule
 from dovetail._core.ops.custom.remat_opt import call_forward
 from dovetail._core.ops.custom.symbolic import CustomVJPPrimal, SymbolicZero, for_rule
-from dovetail._core.trace.custom_rules import Dims
+from dovetail._core.trace.custom_rules import CustomRuleCall, Dims
 from dovetail._core.trace.divisions import lenient
 from dovetail._core.trace.mutable_references import without_references
 from dovetail._core.trace.primitive import Primitive
@@ -66,8 +67,6 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
-#: (primals, which of them are perturbed) -> results, residuals and the backward pass.
-Forward = Callable[[Sequence[Any], Sequence[bool]], tuple[list[Any], list[Any], Backward]]
 
 
 class CustomLinear(Primitive):
@@ -230,6 +229,20 @@ class CustomVJPCall(CustomCall):
     primal_rule = "fwd"
     generates_nan = False
 
+    def bind(self, *args: Any, subfuns: Sequence[Any] = (), **params: Any) -> Any:
+        """Apply the primitive in the current trace.
+
+        Args:
+            *args: the operands.
+            subfuns: the function, its forward and its backward rule, of flat values, from
+                interpreters, whose `params` have no program.
+            **params: the parameters.
+        """
+        if "call_jaxpr" in params:
+            return super().bind(*args, **params)
+        call = _VJPCall.of_flat(*subfuns, **params)
+        return state.trace.process_custom_rule(call, args)
+
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
     ) -> tuple[Any, Any]:
@@ -273,6 +286,19 @@ class _VJPCall(CustomLiveCall):
     """A call of a `custom_vjp` function."""
 
     primitive = custom_vjp_call_p
+
+    @classmethod
+    def of_flat(
+        cls, function: Any, fwd: Any, bwd: Any, *, out_trees: OutTrees, symbolic_zeros: bool
+    ) -> CustomRuleCall:
+        """The call that three functions of flat values are."""
+        forward = forward_of_flat(fwd.call_wrapped, bwd.call_wrapped, out_trees, symbolic_zeros)
+        rules = {
+            "fwd": NamedRule(name_of(fwd), forward),
+            "bwd": NamedRule(name_of(bwd), bwd.call_wrapped),
+        }
+        info = partial(info_of, function, "custom_vjp")
+        return cls(function.call_wrapped, rules, info, symbolic_zeros, ())
 
     def differentiate(
         self, primals: Sequence[Any], tangents: Sequence[Any]

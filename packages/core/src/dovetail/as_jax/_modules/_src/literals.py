@@ -8,3 +8,15 @@ class LiteralArray(_np.ndarray):
 
 
 TypedNdArray = LiteralArray
+
+
+class TypedInt(int):
+    """A constant that a whole number became in some versions of JAX."""
+
+
+class TypedFloat(float):
+    """A constant that a real number became in some versions of JAX."""
+
+
+class TypedComplex(complex):
+    """A constant that a complex number became in some versions of JAX."""
