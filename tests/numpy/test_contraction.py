@@ -211,6 +211,26 @@ def test_einsum(subscripts: str, shapes: list[tuple[int, ...]]) -> None:
     )
 
 
+@pytest.mark.parametrize("names", ["12", "_é", "αβ", "βα", "γ0"])
+@pytest.mark.parametrize("subscripts", ["ij,jk->ik", "...ij,jk->...ik", "ij,jk", "ij,kj,j->ki"])
+def test_characters_of_subscripts(subscripts: str, names: str) -> None:
+    """Any character names a dimension, also one that stands for those of dots."""
+    shapes = {"...ij": (2, 3, 4), "ij": (3, 4), "jk": (4, 5), "kj": (5, 4), "j": (4,)}
+    arrays = [rand(*shapes[term]) for term in subscripts.split("->")[0].split(",")]
+    other = subscripts.translate(str.maketrans("ij", names))
+    expected = np.einsum(subscripts, *arrays)
+    result = np.asarray(jnp.einsum(other, *arrays))
+    if "->" not in subscripts and names[0] > "k":
+        result = result.T  # in the order of the characters
+    np.testing.assert_allclose(result, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("subscripts", ["i->j->k", "i-i", "i>i", "i-", ">i"])
+def test_stray_arrows_are_refused(subscripts: str) -> None:
+    with pytest.raises(ValueError, match="no other - or >"):
+        jnp.einsum(subscripts, np.ones(3))
+
+
 @pytest.mark.parametrize(
     ("subscripts", "shapes", "full"),
     [

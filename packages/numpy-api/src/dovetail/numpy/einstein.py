@@ -45,7 +45,8 @@ def einsum(
 ) -> Array:
     """Evaluate a sum of products of arrays in Einstein notation.
 
-    Each letter names a dimension. Dimensions with the same letter are paired; letters missing after
+    Each letter names a dimension, as does any other character but blanks and ``,``, ``.``, ``-``,
+    ``>``, such as a digit. Dimensions with the same letter are paired; letters missing after
     ``->`` are summed over. Without ``->`` the result has the letters that occur once, in
     alphabetical order. ``...`` stands for further dimensions, which are broadcast; they come first
     in a result without ``->``, and are summed over where they are missing after it.
@@ -179,10 +180,10 @@ def _terms(text: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[tuple[str, .
     """One letter for each dimension of each operand, and of the result."""
     left, arrow, right = text.partition("->")
     terms = left.split(",")
-    used = set(text) - set("->,.")
-    if any(not c.isalpha() for c in used):
-        raise ValueError(f"einsum: subscripts are letters, got {text!r}")
-    spare = [chr(c) for c in range(0x3B1, 0x3B1 + 64)]
+    used = {*left, *right}
+    if used & set("->"):
+        raise ValueError(f"einsum: subscripts have one -> at most, and no other - or >: {text!r}")
+    spare = [c for c in map(chr, range(0x3B1, 0x3B1 + 256)) if c not in used]
     longest = 0
     for i, (term, shape) in enumerate(zip(terms, shapes, strict=True)):
         letters = term.replace("...", "", 1)
