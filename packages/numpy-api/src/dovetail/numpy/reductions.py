@@ -324,6 +324,12 @@ def max(
         >>> print(jnp.isnan(jnp.max(jnp.array([complex(-1, np.nan), 2j]))))
         True
 
+        The extremes of many real numbers are nan, too, where one is. On the CPU, XLA leaves nan out
+        where there are 4,096 or more, and so does JAX.
+
+        >>> print(jnp.max(jnp.arange(5000.0).at[7].set(jnp.nan)))
+        nan
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.max(jnp.array([[1, 5], [7, 2]]), axis=1))
