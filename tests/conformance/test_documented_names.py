@@ -42,6 +42,7 @@ ADDED: dict[str, dict[str, str]] = {
         "explain_dtype": "says why a result has its dtype",
         "fix": "a name of NumPy's for trunc, which JAX has dropped",
     },
+    "dovetail.scipy.special": {"lpmn_values": "JAX has it still, and its documentation no more"},
 }
 
 

@@ -47,7 +47,6 @@ OTHERWISE: dict[str, dict[str, str]] = {
     "dovetail.core": {
         "ShapedArray": "memories and layouts are no part of types",
         "Trace": "a class for isinstance; transformations make traces",
-        "Tracer": "a class for isinstance; traces make tracers",
         "eval_jaxpr": "equations always keep their lines",
     },
     "dovetail.experimental.topologies": {
