@@ -218,6 +218,20 @@ def test_traced_once(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", RUN)
+def test_variables_that_a_function_sets_itself_are_not_compared(name: str) -> None:
+    count = 0
+
+    def counting(*args: Any) -> Any:
+        nonlocal count
+        count += 1
+        return times(args, 2.0)
+
+    for _ in range(3):
+        run(name, counting)
+    assert count == 1
+
+
+@pytest.mark.parametrize("name", RUN)
 def test_by_the_policy_of_jax_variables_are_constants(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

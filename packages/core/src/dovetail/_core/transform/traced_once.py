@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
+from dis import get_instructions
 from enum import Enum
 from functools import lru_cache, partial
 from types import CodeType, FunctionType, ModuleType
@@ -114,8 +115,11 @@ def _held_by(holder: Any, file: str | None) -> Iterator[Any]:
     elif type(holder) is FunctionType and holder.__code__.co_filename == file:
         yield from holder.__defaults__ or ()
         yield from (holder.__kwdefaults__ or {}).values()
-        yield from map(_content, holder.__closure__ or ())
-        names = _names(holder.__code__)
+        code = holder.__code__
+        own = _set_in(code)
+        cells = zip(code.co_freevars, holder.__closure__ or (), strict=True)
+        yield from [_content(cell) for name, cell in cells if name not in own]
+        names = [name for name in _names(code) if name not in own]
         values = [holder.__globals__[name] for name in names if name in holder.__globals__]
         yield from values
         for value in values:
@@ -128,6 +132,14 @@ def _names(code: CodeType) -> tuple[str, ...]:
     """The global variables and attributes that code names, with the functions inside it."""
     inside = [name for c in code.co_consts if isinstance(c, CodeType) for name in _names(c)]
     return tuple(dict.fromkeys((*code.co_names, *inside)))
+
+
+@lru_cache(maxsize=1024)
+def _set_in(code: CodeType) -> frozenset[str]:
+    """The variables of other scopes that code sets, such as a counter."""
+    inside = [name for c in code.co_consts if isinstance(c, CodeType) for name in _set_in(c)]
+    setting = ("STORE_DEREF", "STORE_GLOBAL")
+    return frozenset([*inside, *(i.argval for i in get_instructions(code) if i.opname in setting)])
 
 
 def _content(cell: Any) -> Any:
