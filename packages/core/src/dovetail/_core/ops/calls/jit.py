@@ -28,7 +28,8 @@ class Jit(CallPrimitive):
             **options: what an equation of JAX says beside; it has no effect on a call within a
                 program.
         """
-        return super().bind(*args, jaxpr=jaxpr, name=name)
+        # By the class: a bound method takes C stack, of which Python 3.12 allows little.
+        return Primitive.bind(self, *args, jaxpr=jaxpr, name=name)
 
 
 jit_p: Final = Jit()
