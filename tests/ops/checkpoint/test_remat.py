@@ -590,7 +590,7 @@ class TestMistakes:
             (
                 lambda: dt.checkpoint(lambda x, n: x if n else -x)(1.0, True),
                 dt.errors.TracerBoolConversionError,
-                "tracer cannot decide",
+                "cannot decide Python control",
             ),
             (lambda: dt.checkpoint(lambda x: "a")(1.0), TypeError, "not an array"),
             (lambda: dt.checkpoint(lambda x: x)("a"), TypeError, "Argument x of checkpoint of"),
