@@ -59,10 +59,14 @@ def times(args: Any, factor: Any) -> Any:
     return result.sum() > 10 if CONDITION else result
 
 
-def run(name: str, f: Any) -> Any:
+def run_on_tracers(name: str, f: Any) -> Any:
     global CONDITION
     CONDITION = name.startswith("condition")
-    return np.asarray(RUN[name](f, X))
+    return RUN[name](f, jnp.asarray(X))
+
+
+def run(name: str, f: Any) -> Any:
+    return np.asarray(run_on_tracers(name, f))
 
 
 class Settings:
@@ -277,12 +281,6 @@ def test_captured_tracers_are_those_of_the_call(name: str) -> None:
         expected = run(name, lambda *args, k=k: times(args, np.float32(k)))
         np.testing.assert_array_equal(dt.jit(outer)(np.float32(k)), expected)
         np.testing.assert_array_equal(dt.vmap(outer)(np.full(1, k, np.float32))[0], expected)
-
-
-def run_on_tracers(name: str, f: Any) -> Any:
-    global CONDITION
-    CONDITION = name.startswith("condition")
-    return RUN[name](f, jnp.asarray(X))
 
 
 @pytest.mark.parametrize("name", RUN)

@@ -161,13 +161,13 @@ def reduce_prod(context: Any, x: Any, *, axes: tuple[int, ...]) -> Any:
 
 
 @TABLE.rule("reduce_max")
-def reduce_max(context: Any, x: Any, *, axes: tuple[int, ...], **params: Any) -> Any:
+def reduce_max(context: Any, x: Any, *, axes: tuple[int, ...]) -> Any:
     """The largest element: of short rows, or with a look for NaN."""
     return _extreme_of_rows(context, x, axes, largest=True)
 
 
 @TABLE.rule("reduce_min")
-def reduce_min(context: Any, x: Any, *, axes: tuple[int, ...], **params: Any) -> Any:
+def reduce_min(context: Any, x: Any, *, axes: tuple[int, ...]) -> Any:
     """The smallest element: of short rows, or with a look for NaN."""
     return _extreme_of_rows(context, x, axes, largest=False)
 

@@ -150,7 +150,8 @@ class Scan(Primitive):
             counts = {"num_consts": num_consts, "num_carry": num_carry}
             hints = {"linear": (False,) * len(args), "_split_transpose": False}
             params = {**hints, **params, **counts}
-        return super().bind(*args, **params)
+        # By the class: a bound method takes C stack, of which Python 3.12 allows little.
+        return Primitive.bind(self, *args, **params)
 
     def abstract(self, *avals: Any, **params: Any) -> Any:
         loop = ScanParams.of(params)

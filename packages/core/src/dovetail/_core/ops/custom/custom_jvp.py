@@ -188,7 +188,8 @@ class CustomJVPCall(CustomCall):
             **params: the parameters.
         """
         if "call_jaxpr" in params:
-            return super().bind(*args, **params)
+            # By the class: a bound method takes C stack, of which Python 3.12 allows little.
+            return Primitive.bind(self, *args, **params)
         call = _JVPCall.of_flat(*subfuns, **params)
         return state.trace.process_custom_rule(call, args)
 

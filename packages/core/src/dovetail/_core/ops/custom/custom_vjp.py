@@ -239,7 +239,8 @@ class CustomVJPCall(CustomCall):
             **params: the parameters.
         """
         if "call_jaxpr" in params:
-            return super().bind(*args, **params)
+            # By the class: a bound method takes C stack, of which Python 3.12 allows little.
+            return Primitive.bind(self, *args, **params)
         call = _VJPCall.of_flat(*subfuns, **params)
         return state.trace.process_custom_rule(call, args)
 
