@@ -15,7 +15,7 @@ Of laws, tables and the folders `THIN`, `.ci/run` takes `CASES_OF_A_CHANGE` of e
 the same way: where a parameter has more values, some of them wait for `nox -s tests-all`, which
 `nox -s weekly` runs. What is left out is marked `exhaustive`.
 What `.ci/run` tests with a second jaxlib, too, is marked `newest`: the inner ring, primitives, and
-one test of `NEWEST_TESTS` that is no law and no table.
+one test of `NEWEST_TESTS` that is no law, no table and no example.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from typing import Any
 
 import pytest
 
-CASES_OF_A_CHANGE = 3
+CASES_OF_A_CHANGE = 2
 NEWEST_TESTS = 4
 MOST_CASES = 3
 FEWEST_CASES = 1
@@ -192,7 +192,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             few = {*map(id, chosen), *map(id, _covering(cases, CASES_OF_A_CHANGE))}
             taken = [item for item in cases if id(item) in few]
         newest = chosen
-        if name == SAMPLED or (not asked_widely and _one_of(NEWEST_TESTS, name)):
+        whole = name == SAMPLED or (not asked_widely and _one_of(NEWEST_TESTS, name))
+        if whole and function != EXAMPLE:
             newest = taken
         _mark(chosen, "essential")
         _mark(newest, "newest")

@@ -14,10 +14,9 @@ from dovetail._core.base import dtypes, pytree
 from dovetail._core.base.caches import HasMemory
 from dovetail._core.base.errors import UnexpectedTracerError
 from dovetail._core.basis.elementwise import convert_element_type
-from dovetail._core.basis.operands import typed_like
-from dovetail._core.basis.structural import instantiate_zeros
+from dovetail._core.basis.operands import as_result, typed_like
 from dovetail._core.ir.avals import aval_of
-from dovetail._core.ir.jaxpr import DebugInfo, Literal
+from dovetail._core.ir.jaxpr import DebugInfo
 from dovetail._core.trace.mutable_references import Ref, without_references
 from dovetail._core.trace.scopes import at_own_lines
 from dovetail._core.trace.tracer import Tracer
@@ -237,7 +236,7 @@ class UserFunction(FlatFunction):
 
     def __call__(self, *leaves: Any) -> list[Any]:
         with at_own_lines(), users_code(self.signature):
-            results = super().__call__(*map(shown, leaves))
+            results = super().__call__(*map(as_result, leaves))
         self.out_avals = [aval_of(r) for r in results]
         return results
 
@@ -287,11 +286,6 @@ def path_of(tree: Any, number: int) -> str:
     pairs, _ = pytree.flatten_with_path(tree.unflatten([object()] * tree.num_leaves))
     path = pytree.keystr(pairs[number][0])
     return f" at {path}" if path else ""
-
-
-def shown(value: Any) -> Any:
-    """An argument in the form that user functions get."""
-    return instantiate_zeros(value) if type(value) is Literal else value
 
 
 def converted(value: Any, aval: Any) -> Any:

@@ -25,7 +25,6 @@ from dovetail._core.ops.custom.arguments import (
     UserFunction,
     described,
     path_of,
-    shown,
     users_code,
 )
 from dovetail._core.ops.custom.batching import Batch, batched_rule, settle
@@ -378,9 +377,10 @@ def _rule_of(function: UserFunction, rule: Callable[..., Any], symbolic_zeros: b
 
     def run(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         unflatten = function.in_tree.unflatten
-        rule_tangents = [for_rule(t, symbolic_zeros) for t in tangents]
+        values = unflatten(map(as_result, primals))
+        rule_tangents = unflatten([for_rule(t, symbolic_zeros) for t in tangents])
         with at_own_lines(), users_code(function.signature):
-            pair = rule(*function.extra, unflatten(map(shown, primals)), unflatten(rule_tangents))
+            pair = rule(*function.extra, values, rule_tangents)
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise TypeError(
                 f"custom_jvp: the rule {described(rule)} of {function.signature} must return a "

@@ -31,7 +31,6 @@ from dovetail._core.ops.custom.arguments import (
     UserFunction,
     converted,
     described,
-    shown,
     users_code,
 )
 from dovetail._core.ops.custom.batching import (
@@ -331,7 +330,7 @@ def _forward_of(
         trees: list[Any] = []
 
         def flat(*values: Any) -> list[Any]:
-            leaves: list[Any] = [shown(v) for v in values]
+            leaves: list[Any] = [as_result(v) for v in values]
             if symbolic_zeros:
                 leaves = [CustomVJPPrimal(v, p) for v, p in zip(leaves, perturbed, strict=True)]
             args = function.merged(function.in_tree.unflatten(leaves))

@@ -15,8 +15,8 @@ from typing import Any, Final, NoReturn, TypeVar
 
 from dovetail._core.base.interrupts import is_interrupt
 from dovetail._core.base.restoring import Restoring
+from dovetail._core.basis.operands import as_result
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Var
-from dovetail._core.ops.custom.arguments import shown
 from dovetail._core.trace.mutable_references import Ref, RefState
 from dovetail._core.trace.state import state
 from dovetail._core.trace.tracer import Tracer
@@ -121,7 +121,7 @@ def _call_with_values(
     refs, trace = used.captured, state.trace
     if type(trace) is SplitTrace and trace.parent is not None:
         trace = trace.parent  # where primal values are computed
-    inside = [RefState(trace, shown(value), lent=True) for value in values]
+    inside = [RefState(trace, as_result(value), lent=True) for value in values]
     change = partial(_set_states, refs, [(ref_state, "") for ref_state in inside])
     with Restoring(partial(_states, refs), change, partial(_set_states, refs)):
         result = body()

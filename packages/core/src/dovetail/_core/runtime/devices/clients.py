@@ -75,6 +75,8 @@ def _before_fork() -> None:
             'multiprocessing.get_context("forkserver") instead',
             RuntimeWarning,
         )
+        _jax.collect_garbage()  # the next call would, behind a lock, if there were much
+        process_ends.settle()
 
 
 def _after_fork() -> None:

@@ -15,6 +15,7 @@ Python enters C++. Until then that costs nothing: see `on_end`.
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import threading
 import time
@@ -24,7 +25,16 @@ from typing import Any, Final
 
 from dovetail._core.base.errors import BackendUnavailableError
 
-__all__ = ["check", "end_calls_of_daemons", "end_in_child", "ended", "hold", "in_child", "on_end"]
+__all__ = [
+    "check",
+    "end_calls_of_daemons",
+    "end_in_child",
+    "ended",
+    "hold",
+    "in_child",
+    "on_end",
+    "settle",
+]
 
 _FORKED: Final = (
     "this process was forked from one in which dovetail had started threads, which do not exist "
@@ -38,6 +48,13 @@ _SETTLING: Final = 0.05
 
 _functions: Final[list[Callable[[], object]]] = []
 _forked = False
+# Where Linux tells what each thread does, and how much of that is read: the number, the name, and
+# the state.
+_THREADS: Final = "/proc/self/task"
+_LENGTH: Final = 64
+# For how long a fork waits for other threads: steps, in microseconds.
+_STEP: Final = 500
+_MOST_STEPS: Final = 400
 #: The daemon threads that were there when the exit began, and the call that each was in.
 _daemons: Mapping[int, FrameType | None] | None = None
 _held: Final[set[int]] = set()
@@ -87,6 +104,39 @@ def hold(forget: Callable[[], object] | None = None) -> None:
         forget()
     _held.add(own)
     _never.acquire()
+
+
+def settle() -> None:
+    """Before a fork, let other threads leave the locks of C++: in the child they would stay locked.
+
+    They hold them for microseconds, and without the GIL, but for longer where the system stops a
+    thread meanwhile. So this waits, with the GIL, until no other thread wants to run. One that
+    computes for longer than the wait holds no lock that a call in the child would take.
+    """
+    import ctypes  # deferred: most processes do not fork
+
+    library = ctypes.PyDLL(None)  # its functions keep the GIL
+    text = ctypes.create_string_buffer(_LENGTH)
+
+    def runs(path: bytes) -> bool:
+        file = library.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        if file < 0:
+            return False  # it has ended
+        length = library.read(file, text, _LENGTH)
+        library.close(file)
+        return text.raw[:length].rpartition(b") ")[2].startswith(b"R")
+
+    others: list[bytes] = []
+    if os.path.isdir(_THREADS):
+        names = {*os.listdir(_THREADS)} - {str(threading.get_native_id())}
+        others = [f"{_THREADS}/{name}/stat".encode() for name in names]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1)
+    for _ in range(_MOST_STEPS):
+        library.usleep(_STEP)
+        if not any(map(runs, others)):
+            break
+    sys.setswitchinterval(interval)
 
 
 def end_in_child() -> None:
