@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def lazy_names(package: str, *own: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def lazy_names(
+    package: str, *own: str, for_users: bool = True
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """The functions `__getattr__` and `__dir__` of a package whose stub lists its names.
 
     The stub holds lines of the forms ``from module import name as name``,
@@ -27,6 +29,7 @@ def lazy_names(package: str, *own: str) -> tuple[Callable[[str], Any], Callable[
     Args:
         package: the package's `__name__`.
         *own: names defined in the package itself that ``__all__`` holds too.
+        for_users: whether tracebacks of what its functions raise end at the line that calls them.
 
     Returns:
         Two functions, to be bound to ``__getattr__, __dir__`` in the package.
@@ -71,6 +74,10 @@ def lazy_names(package: str, *own: str) -> tuple[Callable[[str], Any], Callable[
         value: Any = import_module(module)
         if not is_submodule:
             value = getattr(value, attribute)
+            if for_users and type(value) is type(lazy_names):
+                from dovetail._core.base.tracebacks import published  # deferred: as above
+
+                value = published(value, package)
         namespace[name] = value
         return value
 

@@ -3,6 +3,7 @@
 from dovetail._core.api.rematerialization import checkpoint as checkpoint
 from dovetail._core.api.rematerialization import print_saved_residuals as print_saved_residuals
 from dovetail._core.api.rematerialization import saved_residuals as saved_residuals
+from dovetail._core.base.tracebacks import publish as _publish
 from dovetail._core.ops.checkpoint.naming import checkpoint_name as checkpoint_name
 from dovetail._core.ops.checkpoint.naming import checkpoint_name as checkpoint_name_fwd
 from dovetail._core.ops.checkpoint.naming import name_p as name_p
@@ -23,3 +24,5 @@ __all__ = [
     "print_saved_residuals",
     "saved_residuals",
 ]
+
+_publish(globals())

@@ -1,5 +1,6 @@
 """Derivative rules of one's own, beyond what the package itself offers."""
 
+from dovetail._core.base.tracebacks import publish as _publish
 from dovetail._core.ops.custom.custom_gradient import closure_convert as closure_convert
 from dovetail._core.ops.custom.custom_gradient import custom_gradient as custom_gradient
 from dovetail._core.ops.custom.custom_jvp import custom_jvp as custom_jvp
@@ -29,3 +30,5 @@ __all__ = [
     "remat_opt_p",
     "zero_from_primal",
 ]
+
+_publish(globals())

@@ -4,6 +4,7 @@ from dovetail._core.api.sharding_pictures import (
     visualize_array_sharding as visualize_array_sharding,
 )
 from dovetail._core.api.sharding_pictures import visualize_sharding as visualize_sharding
+from dovetail._core.base.tracebacks import publish as _publish
 from dovetail._core.ir.effects import DebugEffect as DebugEffect
 from dovetail._core.ir.effects import OrderedDebugEffect as OrderedDebugEffect
 from dovetail._core.ops.callbacks.breakpoints import breakpoint as breakpoint
@@ -27,3 +28,5 @@ __all__ = [
     "visualize_array_sharding",
     "visualize_sharding",
 ]
+
+_publish(globals())

@@ -8,5 +8,8 @@ them run in all processes at once. `python -m dovetail launch` starts processes 
 from dovetail._core.api.distributed import initialize as initialize
 from dovetail._core.api.distributed import is_initialized as is_initialized
 from dovetail._core.api.distributed import shutdown as shutdown
+from dovetail._core.base.tracebacks import publish as _publish
 
 __all__ = ["initialize", "is_initialized", "shutdown"]
+
+_publish(globals())

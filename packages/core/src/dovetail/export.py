@@ -26,6 +26,7 @@ from dovetail._core.api.export.nodes import (
 from dovetail._core.api.export.obstacles import Obstacle as Obstacle
 from dovetail._core.api.export.obstacles import Report as Report
 from dovetail._core.api.export.specifications import symbolic_args_specs as symbolic_args_specs
+from dovetail._core.base.tracebacks import publish as _publish
 from dovetail._core.ir.dimension_syntax import SymbolicScope as SymbolicScope
 from dovetail._core.ir.dimension_syntax import symbolic_shape as symbolic_shape
 from dovetail._core.ir.dimensions import is_symbolic_dim as is_symbolic_dim
@@ -50,3 +51,5 @@ __all__ = [
     "symbolic_dim_bounds",
     "symbolic_shape",
 ]
+
+_publish(globals())

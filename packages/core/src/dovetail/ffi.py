@@ -8,6 +8,7 @@ from dovetail._core.api.native_targets import (
 )
 from dovetail._core.api.native_targets import register_ffi_type as register_ffi_type
 from dovetail._core.api.native_targets import register_ffi_type_id as register_ffi_type_id
+from dovetail._core.base.tracebacks import publish as _publish
 from dovetail._core.ir.avals import abstract_token as abstract_token
 from dovetail._core.ops.callbacks.native_calls import (
     build_ffi_lowering_function as build_ffi_lowering_function,
@@ -27,3 +28,5 @@ __all__ = [
     "register_ffi_type",
     "register_ffi_type_id",
 ]
+
+_publish(globals())

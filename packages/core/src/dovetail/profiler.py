@@ -1,5 +1,6 @@
 """Profiles: what programs and Python spend time on, and what holds memory on devices."""
 
+from dovetail._core.base.tracebacks import publish as _publish
 from dovetail._core.runtime.profiles.annotations import StepTraceAnnotation as StepTraceAnnotation
 from dovetail._core.runtime.profiles.annotations import TraceAnnotation as TraceAnnotation
 from dovetail._core.runtime.profiles.annotations import annotate_function as annotate_function
@@ -43,3 +44,5 @@ __all__ = [
     "stop_trace",
     "trace",
 ]
+
+_publish(globals())

@@ -8,6 +8,7 @@ from dovetail._core.api.mutable_references import get as get
 from dovetail._core.api.mutable_references import new_ref as new_ref
 from dovetail._core.api.mutable_references import set as set
 from dovetail._core.api.mutable_references import swap as swap
+from dovetail._core.base.tracebacks import publish as _publish
 from dovetail._core.trace.mutable_references import AbstractRef as AbstractRef
 from dovetail._core.trace.mutable_references import Ref as Ref
 from dovetail._core.trace.mutable_references import TransformedRef as TransformedRef
@@ -25,3 +26,5 @@ __all__ = [
     "set",
     "swap",
 ]
+
+_publish(globals())

@@ -14,6 +14,7 @@ from dovetail._core.base.pytree import static as static
 from dovetail._core.base.pytree import structure as structure
 from dovetail._core.base.pytree import transpose as transpose
 from dovetail._core.base.pytree import unflatten as unflatten
+from dovetail._core.base.tracebacks import publish as _publish
 
 __all__ = [
     "all",
@@ -31,3 +32,5 @@ __all__ = [
     "transpose",
     "unflatten",
 ]
+
+_publish(globals())

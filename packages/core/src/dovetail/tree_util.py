@@ -39,6 +39,7 @@ from dovetail._core.base.pytree import treedef_children as treedef_children
 from dovetail._core.base.pytree import treedef_is_leaf as treedef_is_leaf
 from dovetail._core.base.pytree import treedef_tuple as treedef_tuple
 from dovetail._core.base.pytree import unflatten as tree_unflatten
+from dovetail._core.base.tracebacks import publish as _publish
 
 KeyEntry = Any
 """One key of a path: one of the four classes of keys, or a type's own."""
@@ -85,3 +86,6 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return __all__
+
+
+_publish(globals())

@@ -12,6 +12,7 @@ from dovetail._core.api.checkify import float_checks as float_checks
 from dovetail._core.api.checkify import index_checks as index_checks
 from dovetail._core.api.checkify import nan_checks as nan_checks
 from dovetail._core.api.checkify import user_checks as user_checks
+from dovetail._core.base.tracebacks import publish as _publish
 from dovetail._core.ops.checks.error import Error as Error
 from dovetail._core.ops.checks.error import init_error as init_error
 from dovetail._core.ops.checks.failures import JaxRuntimeError as JaxRuntimeError
@@ -33,3 +34,5 @@ __all__ = [
     "nan_checks",
     "user_checks",
 ]
+
+_publish(globals())

@@ -1,6 +1,7 @@
 """Functions that say themselves how they are divided over devices."""
 
 from dovetail._core.api.custom_partitioning import custom_partitioning as custom_partitioning
+from dovetail._core.base.tracebacks import publish as _publish
 from dovetail._core.ops.parallel.custom_partitioning import (
     custom_partitioning_p as custom_partitioning_p,
 )
@@ -17,3 +18,5 @@ __all__ = [
     "custom_partitioning",
     "custom_partitioning_p",
 ]
+
+_publish(globals())

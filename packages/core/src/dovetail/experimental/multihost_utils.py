@@ -14,6 +14,7 @@ from dovetail._core.api.multihost import (
     reached_preemption_sync_point as reached_preemption_sync_point,
 )
 from dovetail._core.api.multihost import sync_global_devices as sync_global_devices
+from dovetail._core.base.tracebacks import publish as _publish
 
 __all__ = [
     "assert_equal",
@@ -25,3 +26,5 @@ __all__ = [
     "reached_preemption_sync_point",
     "sync_global_devices",
 ]
+
+_publish(globals())

@@ -4,6 +4,7 @@ A machine without an accelerator can compile for one, to see the optimised progr
 whether it fits into memory.
 """
 
+from dovetail._core.base.tracebacks import publish as _publish
 from dovetail._core.runtime.devices.topologies import TopologyDescription as TopologyDescription
 from dovetail._core.runtime.devices.topologies import get_attached_topology as get_attached_topology
 from dovetail._core.runtime.devices.topologies import get_topology_desc as get_topology_desc
@@ -31,3 +32,5 @@ __all__ = [
     "get_topology_desc",
     "make_mesh",
 ]
+
+_publish(globals())

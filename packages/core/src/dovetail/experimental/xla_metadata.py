@@ -1,5 +1,6 @@
 """What a program tells XLA about its operations."""
 
+from dovetail._core.base.tracebacks import publish as _publish
 from dovetail._core.ops.calls.xla_metadata import fuse_limit as fuse_limit
 from dovetail._core.ops.calls.xla_metadata import must_fuse_call as must_fuse_call
 from dovetail._core.ops.calls.xla_metadata import set_xla_metadata as set_xla_metadata
@@ -13,3 +14,5 @@ __all__ = [
     "xla_metadata_call",
     "xla_metadata_call2",
 ]
+
+_publish(globals())

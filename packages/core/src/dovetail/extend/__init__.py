@@ -9,4 +9,4 @@ of user-facing APIs such as `dovetail.numpy`: docs/write-an-api.md describes eac
 
 from dovetail._lazy_names import lazy_names
 
-__getattr__, __dir__ = lazy_names(__name__)
+__getattr__, __dir__ = lazy_names(__name__, for_users=False)

@@ -54,6 +54,7 @@ from dovetail.extend import programs as programs
 from dovetail.extend import random as random
 from dovetail.extend import random_keys as random_keys
 from dovetail.extend import strictness as strictness
+from dovetail.extend import tracebacks as tracebacks
 from dovetail.extend import unchecked as unchecked
 
 Primitive = _RuntimePrimitive

@@ -6,5 +6,5 @@ platform of your choice, see `dovetail.testing.plugin`.
 
 from dovetail.extend import lazy_names
 
-__getattr__, __dir__ = lazy_names(__name__)
+__getattr__, __dir__ = lazy_names(__name__, for_users=False)
 del lazy_names

@@ -9,6 +9,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, cast
 from dovetail._core.api.inspection import ShapeDtypeStruct
 from dovetail._core.base import config, dtypes, pytree
 from dovetail._core.base.errors import DTypeError
+from dovetail._core.base.tracebacks import boundary
 from dovetail._core.base.wrapping import update_wrapper
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.ir.avals import aval_of
@@ -201,6 +202,7 @@ class custom_partitioning(Generic[P, R]):
         self._staged.clear()
         return partition
 
+    @boundary
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """The result of the function.
 

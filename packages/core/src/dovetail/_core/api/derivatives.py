@@ -8,6 +8,7 @@ from typing import Literal as Lit
 
 from dovetail._core.base import dtypes, pytree
 from dovetail._core.base.flags import merge, partition
+from dovetail._core.base.tracebacks import boundary
 from dovetail._core.base.typing import PyTree
 from dovetail._core.base.wrapping import wraps
 from dovetail._core.basis.elementwise import convert_element_type
@@ -254,6 +255,7 @@ class LinearFunction:
     def __repr__(self) -> str:
         return f"<linear function from {self.in_tree} to {self.out_tree}>"
 
+    @boundary
     def __call__(self, *tangents: Any) -> Any:
         leaves, tree = pytree.flatten(tangents)
         if tree != self.in_tree:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dovetail._core.base import dtypes, pytree
+from dovetail._core.base.tracebacks import boundary
 from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import full
@@ -35,6 +36,7 @@ class Unravel:
     avals: tuple[Any, ...]
     dtype: Any
 
+    @boundary
     def __call__(self, vector: Any) -> Any:
         x = as_operand(vector, "the function that ravel_pytree returned", "vector")
         aval = aval_of(x)

@@ -20,6 +20,7 @@ from dovetail._core.api.inspection import ShapeDtypeStruct, struct_of
 from dovetail._core.base import pytree
 from dovetail._core.base.bindings import JaxRuntimeError
 from dovetail._core.base.errors import BackendUnavailableError, InconclusiveDimensionOperation
+from dovetail._core.base.tracebacks import boundary
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.dimension_solving import scope_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr
@@ -441,6 +442,7 @@ class Compiled(Stage):
         """
         return self(*args, **kwargs)
 
+    @boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         staged = self._staged
         name = staged.options.name
@@ -525,6 +527,7 @@ class Wrapped(Protocol[P, R_co]):
         (True, False)
     """
 
+    @boundary
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
         """Run the function, compiled."""
         raise NotImplementedError

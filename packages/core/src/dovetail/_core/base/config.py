@@ -31,6 +31,7 @@ from dovetail._core.base.process_options import (
     ThreadGuard,
     TransferGuards,
 )
+from dovetail._core.base.tracebacks import traceback_filtering as traceback_filtering
 from dovetail._core.base.user_contexts import user_contexts
 
 __all__ = ["Option", "Options", "config", "names_in_trace_key", "trace_key", "trace_state"]
@@ -119,8 +120,7 @@ check_static_indices = Option(
     "check_static_indices",
     BOOL,
     False,
-    "Raise an IndexError where an integer in x[...] that is known when it is traced is out of "
-    "bounds.",
+    "Raise an IndexError for an integer in x[...] that is known while tracing and out of bounds.",
     affects_tracing=True,
 )
 index_mode = Option(

@@ -193,11 +193,6 @@ def _table() -> dict[str, Unavailable]:
         "jit(f, compiler_options={'xla_gpu_per_fusion_autotune_cache_dir': folder})",
         also=("", None, "xla_gpu_per_fusion_autotune_cache_dir"),
     )
-    table["traceback_filtering"] = Unavailable(
-        "off",
-        "tracebacks are left whole; messages name the line of your code",
-        also=("auto", None),
-    )
     return table
 
 

@@ -17,6 +17,7 @@ from dovetail._core.base.bindings import get_traceback
 from dovetail._core.base.errors import DTypeError
 from dovetail._core.base.restoring import Restoring
 from dovetail._core.base.source import describe
+from dovetail._core.base.tracebacks import boundary
 from dovetail._core.ir.avals import ShapedArray, aval_of, forbid_as_array
 from dovetail._core.ir.index_slices import Slice
 from dovetail._core.trace.state import Trace, state
@@ -178,9 +179,11 @@ class RefView(_OfArray):
             )
         return value
 
+    @boundary
     def __getitem__(self, index: Index) -> Any:
         return self.get(index)
 
+    @boundary
     def __setitem__(self, index: Index, value: Any) -> None:
         self.set(index, value)
 

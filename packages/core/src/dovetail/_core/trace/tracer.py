@@ -20,6 +20,7 @@ from dovetail._core.base.errors import (
     TracerIntegerConversionError,
 )
 from dovetail._core.base.locks import shared_lock
+from dovetail._core.base.tracebacks import boundary
 
 if TYPE_CHECKING:
     from dovetail._core.trace.array_methods import ArrayMethods
@@ -194,7 +195,7 @@ def _stub(name: str) -> Callable[..., Any]:
             raise _too_late(name)
         load_array_methods()
         method = getattr(type(self), name)
-        if method is load_and_retry:
+        if method is stub:
             raise TypeError(
                 f"the operator {name} of arrays is in the distribution dovetail-numpy: pip "
                 "install dovetail-numpy"
@@ -202,7 +203,8 @@ def _stub(name: str) -> Callable[..., Any]:
         return method(self, *args)
 
     load_and_retry.__name__ = name
-    return load_and_retry
+    stub = boundary(load_and_retry)
+    return stub
 
 
 for _name in OPERATORS:

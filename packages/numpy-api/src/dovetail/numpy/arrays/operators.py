@@ -14,6 +14,7 @@ from dovetail.extend import dtypes
 from dovetail.extend.arguments import fits, literal
 from dovetail.extend.avals import ArrayClass, array_conversion
 from dovetail.extend.eager import unsupported_operands
+from dovetail.extend.tracebacks import hide_frames
 from dovetail.extend.unchecked import AnyPrimitive
 from dovetail.lax import (
     add_p,
@@ -93,20 +94,28 @@ def _binary(
 
     def operator(self: Any, other: Any) -> Any:
         try:
-            a, b = self.aval, other.aval
-        except AttributeError:
-            if type(other) in _SCALAR_RANK:
-                if direct(self.aval.dtype):
-                    number = scalar(self, other)
-                    if number is not None:
-                        return bind(self, number)  # type: ignore[misc]
-                return function(self, other)
-            if _is_operand(other):
-                return function(self, other)
-            return unsupported_operands(name, (other,))
-        if a is b and isinstance(other, ArrayClass) and direct(a.dtype):
-            return bind(self, other)  # type: ignore[misc]
-        return function(self, other) if _is_operand(other) else unsupported_operands(name, (other,))
+            try:
+                a, b = self.aval, other.aval
+            except AttributeError:
+                if type(other) in _SCALAR_RANK:
+                    if direct(self.aval.dtype):
+                        number = scalar(self, other)
+                        if number is not None:
+                            return bind(self, number)  # type: ignore[misc]
+                    return function(self, other)
+                if _is_operand(other):
+                    return function(self, other)
+                return unsupported_operands(name, (other,))
+            if a is b and isinstance(other, ArrayClass) and direct(a.dtype):
+                return bind(self, other)  # type: ignore[misc]
+            return (
+                function(self, other)
+                if _is_operand(other)
+                else unsupported_operands(name, (other,))
+            )
+        except Exception as error:
+            hide_frames(error)  # of tracers out of place: no boundary is around them
+            raise
 
     def reflected(self: Any, other: Any) -> Any:
         if type(other) in _SCALAR_RANK:

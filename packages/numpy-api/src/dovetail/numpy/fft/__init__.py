@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dovetail.extend.tracebacks import publish as _publish
 from dovetail.numpy.fft.frequencies import fftfreq as fftfreq
 from dovetail.numpy.fft.frequencies import fftshift as fftshift
 from dovetail.numpy.fft.frequencies import ifftshift as ifftshift
@@ -45,3 +46,6 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return __all__
+
+
+_publish(globals())

@@ -9,6 +9,7 @@ import numpy as np
 from dovetail.extend.arguments import placed, undivided
 from dovetail.extend.avals import ArrayClass, shape_of
 from dovetail.extend.indexing import scatter_numbers
+from dovetail.extend.tracebacks import boundary
 from dovetail.extend.unchecked import add_dimensions, squeeze_dimensions
 from dovetail.lax import GatherScatterMode, scatter_apply
 from dovetail.numpy.indexing.parsing import parse
@@ -224,7 +225,7 @@ def _combining(
         >>> print({example})
         {result}
     """
-    return cast("Combining", method)
+    return cast("Combining", boundary(method))
 
 
 class IndexUpdateRef:

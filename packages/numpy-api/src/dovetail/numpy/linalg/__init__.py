@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dovetail import lax
 from dovetail.extend.arguments import array_like, canonical_axis, integer
 from dovetail.extend.avals import aval_of
+from dovetail.extend.tracebacks import publish as _publish
 from dovetail.numpy.compiled import compiled, compiled_with, plain
 from dovetail.numpy.contraction import cross as cross_products
 from dovetail.numpy.contraction import matmul as products
@@ -274,3 +275,6 @@ def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -
             f"linalg.trace needs an array of rank 2 or more, got rank {aval_of(matrices).ndim}"
         )
     return plain(traces)(matrices, integer("linalg.trace", "offset", offset), -2, -1, dtype)
+
+
+_publish(globals())

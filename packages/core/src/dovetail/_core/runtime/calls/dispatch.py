@@ -13,6 +13,7 @@ from typing import Any, Final
 from dovetail._core.base import caches, config
 from dovetail._core.base.bindings import JaxRuntimeError, get_traceback
 from dovetail._core.base.monitoring import timed
+from dovetail._core.base.tracebacks import boundary, hide_frames
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import (
     ClosedJaxpr,
@@ -246,8 +247,9 @@ class _EagerPrimitive:
         try:
             result, program, committed = self.run(args)
             data = fastpath(program, args, result, committed)
-        except BaseException:
+        except BaseException as error:
             self.compiled._clear_cache()
+            hide_frames(error)
             raise
         return result, data, data is None
 
@@ -319,7 +321,7 @@ _NO_OPERATORS: Final = frozenset({"__getitem__", "__contains__", "__round__"})
 def _adapt(name: str, function: Callable[..., Any]) -> Any:
     """The form of an operator or method that is set on `Array`."""
     if name not in manager().array_methods().compiled:
-        return function
+        return boundary(function)
     is_operator = (
         name.startswith("__") and name not in _OPERAND_COUNT_OF_UNARY and name not in _NO_OPERATORS
     )

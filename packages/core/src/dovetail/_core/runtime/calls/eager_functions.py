@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from dovetail._core.base import config, dtypes, pytree
+from dovetail._core.base.tracebacks import explain_call, hide_frames
 from dovetail._core.basis.elementwise import convert_element_type_p
 from dovetail._core.basis.structural import broadcast_in_dim_p, reshape_p
 from dovetail._core.ir.avals import array_conversion
@@ -109,7 +110,11 @@ class EagerFunction:
         if state.trace is not evaluation_trace:
             # C++ caches nothing for such a call, so the cache need not be cleared on an error.
             function = self.inline if self.is_operator else self.function
-            return function(*args, **kwargs), None, True
+            try:
+                return function(*args, **kwargs), None, True
+            except TypeError as error:
+                explain_call(error, self.function, self.options.name)
+                raise
         if self._limits and not kwargs:
             limits = self._limits.get(self._kinds(args))
             if limits is not None and all(low <= args[i] <= high for i, low, high in limits):
@@ -122,6 +127,9 @@ class EagerFunction:
             self.compiled._clear_cache()
             if isinstance(error, _NotSupported):
                 return NotImplemented, None, True
+            if isinstance(error, TypeError):
+                explain_call(error, self.function, self.options.name)
+            hide_frames(error)
             raise
 
     def _dispatch(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Missed:

@@ -23,6 +23,7 @@ from typing import Any, Final, NamedTuple
 from dovetail._core.base import caches, config, pytree
 from dovetail._core.base.bindings import JaxRuntimeError
 from dovetail._core.base.monitoring import timed
+from dovetail._core.base.tracebacks import hide_frames
 from dovetail._core.base.wrapping import update_wrapper
 from dovetail._core.basis.operands import as_result
 from dovetail._core.ir.avals import aval_of
@@ -186,9 +187,10 @@ class JitFunction:
                 # C++ checks this itself, but once jax is imported it reads jax's option instead.
                 return self.function(*args, **kwargs), None, True
             return self.dispatch_call(args, kwargs)
-        except BaseException:
+        except BaseException as error:
             # Otherwise a signature whose first call raised would stay on the Python path forever.
             self.compiled._clear_cache()
+            hide_frames(error)
             raise
 
     def dispatch_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Missed:

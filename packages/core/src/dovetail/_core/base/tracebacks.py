@@ -1,0 +1,226 @@
+"""Tracebacks without the frames of the framework.
+
+Where the user's code enters the framework there is a boundary: public functions, methods of arrays,
+what transformations return, and what C++ calls when it has no program. An exception that passes one
+loses the frames of the framework below it, so that a traceback ends at the user's line, wherever it
+is shown: by Python, a debugger, pytest, a notebook, a log.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from opcode import opmap
+from types import FunctionType, TracebackType
+from typing import Any, Final, ParamSpec, TypeVar
+
+from dovetail._core.base.errors import close_matches
+from dovetail._core.base.option_kinds import Choice
+from dovetail._core.base.options import Option
+from dovetail._core.base.source import is_internal
+from dovetail._core.base.wrapping import update_wrapper
+
+__all__ = [
+    "boundary",
+    "explain_call",
+    "hide_frames",
+    "is_hidden",
+    "publish",
+    "published",
+    "traceback_filtering",
+    "without_hidden",
+]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+traceback_filtering = Option(
+    "traceback_filtering",
+    Choice("auto", "off", "tracebackhide", "remove_frames", "quiet_remove_frames"),
+    "auto",
+    "Leave the framework's own frames out of tracebacks; all of them are there if off.",
+)
+"""Differs:
+    Frames are removed in the same way whatever the value is, if it is not "off": tracebacks end at
+    your line. Where the framework itself fails, by an error that it does not raise on purpose, the
+    traceback is left whole.
+"""
+
+#: What other frameworks call an argument, and what it may be called here.
+_OTHER_WORDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "dim": ("axis", "axes", "dimension", "axis1"),
+    "dims": ("axis", "axes", "dimensions", "shape"),
+    "dim0": ("axis1",),
+    "dim1": ("axis2",),
+    "axis": ("dimension", "axes", "dimensions"),
+    "axes": ("axis", "dimensions"),
+    "keepdim": ("keepdims",),
+    "keep_dims": ("keepdims",),
+    "reduction_indices": ("axis",),
+    "input": ("a", "x", "x1", "ary", "lhs"),
+    "tensor": ("a", "x", "arrays", "ary"),
+    "tensors": ("arrays",),
+    "other": ("x2", "b", "y", "rhs"),
+    "size": ("shape",),
+    "unbiased": ("correction", "ddof"),
+    "descending": ("descending",),
+    "generator": ("key",),
+    "seed": ("key",),
+    "low": ("minval",),
+    "high": ("maxval",),
+    "indices_or_sections": ("indices_or_sections",),
+    "split_size_or_sections": ("indices_or_sections",),
+}
+_UNEXPECTED: Final = re.compile(r"(\S+)\(\) got an unexpected keyword argument '(\w+)'")
+_MISTAKES: Final = (AttributeError, IndexError, KeyError, NameError)
+#: The instructions that raise these where the program itself is wrong.
+_READS: Final = tuple(
+    code
+    for name, code in opmap.items()
+    if name in ("LOAD_ATTR", "LOAD_METHOD", "BINARY_SUBSCR") or name.startswith("LOAD_GLOBAL")
+)
+
+
+def is_hidden(filename: str) -> bool:
+    """Whether frames of a file are left out: the framework's, but not NumPy's."""
+    folders = getattr(sys.modules.get("numpy"), "__path__", ())
+    return is_internal(filename) and not any(
+        filename.startswith(os.path.join(folder, "")) for folder in folders
+    )
+
+
+def hide_frames(error: BaseException) -> None:
+    """Take the framework's frames out of the traceback of an exception, and of its causes.
+
+    Args:
+        error: the exception; it stays as it is if the option `traceback_filtering` is off, or if it
+            is a mistake of the framework's own.
+    """
+    if traceback_filtering.value == "off":
+        return
+    for one in _chain(error):
+        if not _is_own_mistake(one):
+            one.__traceback__ = without_hidden(one.__traceback__)
+        if one.__context__ is not None and _is_hidden_whole(one.__context__.__traceback__):
+            one.__suppress_context__ = True  # how the framework found out
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """An exception, and all that were raised before and led to it."""
+    seen: set[int] = set()
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        one = waiting.pop()
+        if one is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        yield one
+        waiting += [one.__cause__, one.__context__]
+        if isinstance(one, BaseExceptionGroup):
+            waiting += one.exceptions
+
+
+def without_hidden(traceback: TracebackType | None) -> TracebackType | None:
+    """What is left of a traceback, which is changed; None if all frames are hidden."""
+    first = last = None
+    while traceback is not None:
+        following = traceback.tb_next
+        if not is_hidden(traceback.tb_frame.f_code.co_filename):
+            if last is None:
+                first = traceback
+            elif last.tb_next is not traceback:
+                last.tb_next = traceback
+            last = traceback
+        traceback = following
+    if last is not None:
+        last.tb_next = None
+    return first
+
+
+def _is_hidden_whole(traceback: TracebackType | None) -> bool:
+    while traceback is not None:
+        if not is_hidden(traceback.tb_frame.f_code.co_filename):
+            return False
+        traceback = traceback.tb_next
+    return True
+
+
+def _is_own_mistake(error: BaseException) -> bool:
+    """Whether the framework itself has failed: by an assertion, or an error that nothing raises."""
+    last = error.__traceback__
+    if last is None:
+        return False
+    while last.tb_next is not None:
+        last = last.tb_next
+    code = last.tb_frame.f_code
+    if not is_hidden(code.co_filename):
+        return False
+    reads = code.co_code[last.tb_lasti] in _READS
+    return isinstance(error, AssertionError) or (isinstance(error, _MISTAKES) and reads)
+
+
+def explain_call(error: TypeError, function: Callable[..., Any], name: str) -> None:
+    """Say which argument was meant, if an exception says that a function has no such argument.
+
+    Args:
+        error: the exception that a call of the function raised.
+        function: the function.
+        name: its name, for the message.
+    """
+    found = _UNEXPECTED.match(str(error))
+    if found is None or found[1] != function.__qualname__:
+        return
+    word = found[2]
+    parameters = inspect.signature(function).parameters
+    names = [
+        n for n, p in parameters.items() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
+    ]
+    meant = [n for n in _OTHER_WORDS.get(word, ()) if n in names] or close_matches(word, names)
+    advice = f"write {meant[0]}=..." if meant else f"its arguments are {', '.join(names)}"
+    error.args = (f"{name} got an unexpected keyword argument {word!r}: {advice}",)
+
+
+def boundary(function: Callable[P, R]) -> Callable[P, R]:
+    """The function, with tracebacks of what it raises that hold the user's frames alone."""
+
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            result: Any = function(*args, **kwargs)
+        except Exception as error:
+            if type(error) is TypeError:
+                explain_call(error, function, function.__name__)
+            hide_frames(error)
+            raise
+        if type(result) is FunctionType and is_hidden(result.__code__.co_filename):
+            result = boundary(result)  # what a transformation returns
+        value: R = result
+        return value
+
+    return update_wrapper(call, function)
+
+
+_published: Final[dict[Callable[..., Any], Callable[..., Any]]] = {}
+
+
+def published(function: Callable[P, R], module: str) -> Callable[P, R]:
+    """The function as users get it from a module: behind a `boundary`, always the same one."""
+    found = _published.get(function)
+    if found is None:
+        found = _published[function] = boundary(function)
+        found.__module__ = module
+    return found
+
+
+def publish(namespace: dict[str, Any]) -> None:
+    """Put the public functions of a module behind boundaries; the last line of such a module.
+
+    Args:
+        namespace: the module's ``globals()``, with ``__all__``.
+    """
+    for name in namespace["__all__"]:
+        value = namespace[name]
+        if type(value) is FunctionType:
+            namespace[name] = published(value, namespace["__name__"])

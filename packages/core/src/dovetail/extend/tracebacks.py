@@ -1,0 +1,12 @@
+"""Tracebacks that end at the line of the user's code, for the functions of an API.
+
+`publish` puts the functions of a public module behind boundaries, at which an exception loses the
+frames of the framework; `lazy_names` does so, too. `boundary` is for a single function or method,
+and `hide_frames` for an exception that was caught.
+"""
+
+from dovetail._core.base.tracebacks import boundary as boundary
+from dovetail._core.base.tracebacks import hide_frames as hide_frames
+from dovetail._core.base.tracebacks import publish as publish
+
+__all__ = ["boundary", "hide_frames", "publish"]

@@ -1,0 +1,211 @@
+"""Tracebacks end at the user's line: the frames of the framework are left out, or all are there."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+import textwrap
+import traceback
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.errors.test_messages import MISTAKES
+
+import dovetail as dt
+import dovetail.numpy as jnp
+from dovetail import lax
+from dovetail._core.base import config
+from dovetail._core.base.tracebacks import is_hidden
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.fixture(autouse=True)
+def filtering() -> Iterator[None]:
+    with config.traceback_filtering("auto"):
+        yield
+
+
+def raised(function: Callable[[], Any]) -> BaseException:
+    try:
+        function()
+    except BaseException as error:
+        return error
+    raise AssertionError("nothing was raised")
+
+
+def hidden(error: BaseException) -> list[str]:
+    """The frames of the framework in a traceback."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return [f"{f.filename}:{f.lineno}" for f in frames if is_hidden(f.filename)]
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_shows_one_frame_of_the_framework_at_most(name: str) -> None:
+    error = raised(MISTAKES[name])
+    assert len(hidden(error)) <= 1
+    assert error.__context__ is None or error.__suppress_context__
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_all_frames_are_there_on_demand(name: str) -> None:
+    with config.traceback_filtering("off"):
+        assert hidden(raised(MISTAKES[name]))
+
+
+WRAPPERS = {
+    "jit": dt.jit,
+    "grad": lambda f: dt.grad(lambda x: f(x).sum()),
+    "vmap": dt.vmap,
+    "jvp": lambda f: lambda x: dt.jvp(f, (x,), (x,)),
+    "vjp": lambda f: lambda x: dt.vjp(f, x)[1](f(x)),
+    "checkpoint": dt.checkpoint,
+    "jacfwd": dt.jacfwd,
+    "hessian": dt.hessian,
+    "make_jaxpr": dt.make_jaxpr,
+    "eval_shape": lambda f: lambda x: dt.eval_shape(f, x),
+    "scan": lambda f: lambda x: lax.scan(lambda c, _: (f(c), None), x, None, 2),
+    "cond": lambda f: lambda x: lax.cond(x.sum() > 0, f, f, x),
+    "while_loop": lambda f: lambda x: lax.while_loop(lambda c: c.sum() < 3, f, x),
+    "map": lambda f: lambda x: lax.map(f, x),
+    "tree.map": lambda f: lambda x: dt.tree.map(f, [x]),
+}
+
+
+@pytest.mark.parametrize("outer", WRAPPERS)
+@pytest.mark.parametrize("inner", WRAPPERS)
+def test_the_users_own_exceptions_pass(outer: str, inner: str) -> None:
+    def function(x: Any) -> Any:
+        raise RuntimeError("of the user")
+
+    wrapped = WRAPPERS[outer](WRAPPERS[inner](function))
+    error = raised(lambda: wrapped(jnp.ones((2, 2))))
+    assert str(error) == "of the user"
+    assert not hidden(error)
+    assert traceback.extract_tb(error.__traceback__)[-1].name == "function"
+
+
+def test_what_an_exception_followed_stays() -> None:
+    def function(x: Any) -> Any:
+        try:
+            raise KeyError("first")
+        except KeyError:
+            return x @ jnp.ones((5, 5))
+
+    error = raised(lambda: dt.jit(function)(jnp.ones((2, 3))))
+    assert isinstance(error.__context__, KeyError)
+    assert not error.__suppress_context__
+    causes = "".join(traceback.format_exception(error))
+    assert "KeyError: 'first'" in causes
+    assert not hidden(error) + hidden(error.__context__)
+
+
+def test_a_mistake_of_the_framework_shows_its_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("dovetail._core.api.derivatives.check_callable")
+    error = raised(lambda: dt.jit(dt.grad(abs))(1.0))
+    assert type(error) is NameError
+    assert hidden(error)
+
+
+KEYWORDS = {
+    "sum": (lambda: jnp.sum(jnp.ones(3), dim=0), "axis"),
+    "method": (lambda: jnp.ones(3).sum(dim=0), "axis"),
+    "mean": (lambda: jnp.mean(jnp.ones(3), keepdim=True), "keepdims"),
+    "max": (lambda: jnp.max(jnp.ones(3), keep_dims=True), "keepdims"),
+    "concatenate": (lambda: jnp.concatenate([jnp.ones(3)], dim=0), "axis"),
+    "stack": (lambda: jnp.stack([jnp.ones(3)], dim=0), "axis"),
+    "softmax": (lambda: dt.nn.softmax(jnp.ones(3), dim=0), "axis"),
+    "argmax": (lambda: lax.argmax(jnp.ones(3), dim=0, index_dtype=np.int32), "axis"),
+    "cumsum": (lambda: lax.cumsum(jnp.ones(3), dim=0), "axis"),
+    "reshape": (lambda: jnp.reshape(jnp.ones(3), newshap=3), "shape"),
+    "norm": (lambda: jnp.linalg.norm(jnp.ones(3), dim=0), "axis"),
+    "fft": (lambda: jnp.fft.fft(jnp.ones(3), dim=0), "axis"),
+    "uniform": (lambda: dt.random.uniform(dt.random.key(0), (3,), low=1.0), "minval"),
+    "normal": (lambda: dt.random.normal(dt.random.key(0), size=(3,)), "shape"),
+    "jit": (lambda: dt.jit(abs, static_argnum=0), "static_argnums"),
+    "grad": (lambda: dt.grad(abs, argnum=0), "argnums"),
+    "vmap": (lambda: dt.vmap(abs, in_axis=0), "in_axes"),
+    "scan": (lambda: lax.scan(abs, 0, None, lenght=3), "length"),
+}
+
+
+@pytest.mark.parametrize("jit", [False, True])
+@pytest.mark.parametrize("name", KEYWORDS)
+def test_a_wrong_keyword_names_the_argument_that_was_meant(name: str, jit: bool) -> None:
+    call, meant = KEYWORDS[name]
+    error = raised(dt.jit(call) if jit else call)
+    assert type(error) is TypeError
+    assert "got an unexpected keyword argument" in str(error)
+    assert f"write {meant}=" in str(error), str(error)
+    assert not hidden(error)
+
+
+def test_public_functions_are_one_object_and_pickled_by_name() -> None:
+    for function in (lax.add, jnp.where, dt.grad, dt.tree.map, jnp.linalg.cholesky, jnp.fft.fft):
+        assert pickle.loads(pickle.dumps(function)) is function
+    assert dt.tree_util.tree_map is dt.tree.map
+    assert jnp.amax is jnp.max
+    assert dt.config.traceback_filtering == "auto"
+
+
+PROGRAM = """
+    import sys
+    import dovetail.numpy as jnp
+    def loss(x):
+        return x @ x
+    def main():
+        loss(jnp.ones((2, 3)))
+"""
+CONTEXTS = {
+    "plain": "main()",
+    "thread": "import threading; t = threading.Thread(target=main); t.start(); t.join()",
+    "hook": """
+        import traceback
+        sys.excepthook = lambda kind, error, tb: traceback.print_exception(error)
+        main()
+    """,
+    "logging": """
+        import logging
+        try:
+            main()
+        except Exception:
+            logging.exception("it failed")
+    """,
+    "group": """
+        try:
+            main()
+        except Exception as error:
+            raise ExceptionGroup("several", [error])
+    """,
+}
+
+
+@pytest.mark.parametrize("context", CONTEXTS)
+@pytest.mark.parametrize("filtering", ["auto", "off"])
+def test_what_is_printed(context: str, filtering: str) -> None:
+    source = textwrap.dedent(PROGRAM) + textwrap.dedent(CONTEXTS[context])
+    program = [sys.executable, "-c", source]
+    environment = {"DOVETAIL_TRACEBACK_FILTERING": filtering}
+    error = run(program, environment)
+    assert ("eager_functions.py" in error) == (filtering == "off")
+    assert "in loss" in error
+    assert "ShapeError" in error
+
+
+def test_a_debugger_stops_at_the_users_line(tmp_path: Any) -> None:
+    path = tmp_path / "program.py"
+    path.write_text(textwrap.dedent(PROGRAM) + "main()\n")
+    text = run([sys.executable, "-m", "pdb", "-c", "continue", str(path)], {}, "p x.shape\nq\n")
+    assert "(2, 3)" in text
+
+
+def run(program: list[str], environment: dict[str, str], given: str = "") -> str:
+    """What a program writes."""
+    done = subprocess.run(
+        program, input=given, capture_output=True, text=True, env={**os.environ, **environment}
+    )
+    return done.stdout + done.stderr
