@@ -31,7 +31,7 @@ from dovetail import lax
 
 ROOT = Path(__file__).parents[1]
 OUTPUT = ROOT / "docs" / "differences-from-jax.md"
-LEFT_OUT = ROOT / "docs" / "left_out.json"
+LEFT_OUT = ROOT / "packages/core/src/dovetail/_core/base/left_out.json"
 IMPORTS = {"dt": dt, "jnp": jnp, "lax": lax, "np": np}
 
 HEAD = """# Differences from JAX
@@ -53,7 +53,7 @@ LEFT_OUT_HEAD = """
 ## Names that there are not
 
 A test compares the names and arguments of JAX's documented API with those here. These are left out
-on purpose, and stand in [`left_out.json`](left_out.json); what JAX's options do that there are not
+on purpose; an `AttributeError` gives the reason, too. What JAX's options do that there are not
 stands in [options.md](options.md).
 
 | names | reason |

@@ -2,7 +2,7 @@
 
 `public_api.json` lists the names of JAX's documented API by the places where they are here, with
 the parameters and defaults of functions, but for those of which a manifest beside it has more. What
-is left out on purpose stands with its reason in `docs/left_out.json`, and so in
+is left out on purpose stands with its reason in `base/left_out.json`, and so in
 docs/differences-from-jax.md.
 """
 
@@ -28,7 +28,7 @@ API: dict[str, dict[str, str | None]] = json.loads(
     Path(__file__).with_name("public_api.json").read_text(encoding="utf-8")
 )
 LEFT_OUT: dict[str, dict[str, str]] = json.loads(
-    (ROOT / "docs" / "left_out.json").read_text(encoding="utf-8")
+    (ROOT / "packages/core/src/dovetail/_core/base/left_out.json").read_text(encoding="utf-8")
 )
 
 

@@ -15,13 +15,14 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from opcode import opmap
 from types import FunctionType, TracebackType
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Any, Final, NoReturn, ParamSpec, TypeVar
 
 from dovetail._core.base.errors import close_matches
 from dovetail._core.base.option_kinds import Choice
 from dovetail._core.base.options import Option
 from dovetail._core.base.source import is_internal
 from dovetail._core.base.wrapping import update_wrapper
+from dovetail._lazy_names import unknown
 
 __all__ = [
     "boundary",
@@ -217,10 +218,18 @@ def published(function: Callable[P, R], module: str) -> Callable[P, R]:
 def publish(namespace: dict[str, Any]) -> None:
     """Put the public functions of a module behind boundaries; the last line of such a module.
 
+    A name that the module does not have is an error which says what to write.
+
     Args:
         namespace: the module's ``globals()``, with ``__all__``.
     """
-    for name in namespace["__all__"]:
+    module, names = namespace["__name__"], namespace["__all__"]
+    for name in names:
         value = namespace[name]
         if type(value) is FunctionType:
-            namespace[name] = published(value, namespace["__name__"])
+            namespace[name] = published(value, module)
+
+    def missing(name: str) -> NoReturn:
+        raise AttributeError(unknown(module, name, names))
+
+    namespace.setdefault("__getattr__", missing)

@@ -19,6 +19,7 @@ from dovetail._core.base.errors import (
     TracerBoolConversionError,
     TracerIntegerConversionError,
 )
+from dovetail._core.base.habits import ATTRIBUTES
 from dovetail._core.base.locks import shared_lock
 from dovetail._core.base.tracebacks import boundary
 
@@ -76,7 +77,7 @@ class ArrayClass(ArrayMethods):
 
     def __dir__(self) -> list[str]:
         load_array_methods()
-        return list(super().__dir__())
+        return [name for name in super().__dir__() if name not in ATTRIBUTES]
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         import dovetail  # deferred: says what to install if the NumPy API is missing
@@ -92,6 +93,22 @@ class ArrayClass(ArrayMethods):
     # Equality is elementwise, so arrays have no hash.
     __hash__: ClassVar[None] = None  # type: ignore[assignment]
 
+
+class _OfOtherFrameworks:
+    """An attribute that arrays of other frameworks have; its error says what to write."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, array: Any, owner: type) -> NoReturn:
+        raise AttributeError(
+            f"{owner.__name__!r} object has no attribute {self.name!r}; write "
+            f"{ATTRIBUTES[self.name]}"
+        )
+
+
+for _name in ATTRIBUTES:
+    setattr(ArrayClass, _name, _OfOtherFrameworks(_name))
 
 _classes: Final[list[tuple[type, Callable[[str, Callable[..., Any]], Any]]]] = []
 _loaded = False
