@@ -1,4 +1,4 @@
-"""`python -m dovetail`: versions, the doctor, new backends, processes, from the command line."""
+"""`python -m dovetail`: the doctor, errors explained, new backends, processes."""
 
 from __future__ import annotations
 
@@ -57,6 +57,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     backend.add_argument(
         "--folder", type=Path, default=Path(), help="where to write; the current folder by default"
     )
+    explain = commands.add_parser(
+        "explain",
+        help="explain the code of an error",
+        description="Print the page about an error: why it is raised, a program that fails, and "
+        "the same program mended. Without a code: all of them, a line each.",
+    )
+    explain.add_argument("code", metavar="CODE", nargs="?", help="such as DT0101")
     processes = commands.add_parser(
         "launch",
         help="start several processes of a program on this machine",
@@ -74,6 +81,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     if chosen.command == "launch":
         return launch(chosen)
+    if chosen.command == "explain":
+        return _explain(chosen.code)
     if chosen.command == "new-backend":
         return _write_backend(chosen.name, chosen.folder, chosen.kind)
     # The doctor tells every failure itself.
@@ -100,6 +109,23 @@ def _unknown(word: str, commands: list[str]) -> str:
     nearest = get_close_matches(word, commands, n=1)
     advice = f"did you mean {nearest[0]!r}?" if nearest else f"choose from {', '.join(commands)}"
     return f"unknown command {word!r}: {advice}"
+
+
+def _explain(code: str | None) -> int:
+    from dovetail._core.base.error_codes import error_pages  # deferred: others need none
+
+    pages = error_pages()
+    if code is None:
+        sys.stdout.writelines(f"{page.code}  {page.title}\n" for page in pages.values())
+        return 0
+    page = pages.get(code.upper())
+    if page is None:
+        sys.stdout.write(
+            f"explain: there is no code {code!r}; python -m dovetail explain lists them\n"
+        )
+        return 1
+    sys.stdout.write(page.text)
+    return 0
 
 
 def _write_backend(name: str, folder: Path, kind: str) -> int:

@@ -77,6 +77,7 @@ def concatenate(
         >>> print(jnp.concatenate([jnp.arange(3), jnp.array([7., 8.])]))
         [0. 1. 2. 7. 8.]
     """
+    _check_one_sequence("concatenate", axis)
     if isinstance(arrays, (Array, np.ndarray)) and arrays.ndim > 1 and arrays.shape[0]:
         x = operand(arrays, "concatenate", "arrays")
         # Over explicit axes of a mesh a dimension cannot be merged with one that is divided.
@@ -101,6 +102,12 @@ def concatenate(
                 f"{', '.join(map(str, shapes))}; choose another axis, or slice or pad them first"
             )
     return _concatenated(values, dimension)
+
+
+def _check_one_sequence(name: str, following: Any) -> None:
+    """Refuse arrays as arguments of their own: the second is taken for another argument."""
+    if isinstance(following, (Array, np.ndarray, tuple, list)):
+        raise TypeError(f"{name} takes the arrays as one sequence: write {name}([a, b])")
 
 
 def _slices_joined(x: Any, axis: int | None, dtype: Any) -> Any:
@@ -182,6 +189,7 @@ def stack(
     """
     if out is not None:
         raise NotImplementedError("stack does not take out=: arrays are immutable")
+    _check_one_sequence("stack", axis)
     values = _joined("stack", arrays, dtype)
     shapes = {aval_of(v).shape for v in values}
     if len(shapes) > 1:
@@ -210,6 +218,7 @@ def vstack(tup: Sequence[ArrayLike] | ArrayLike, dtype: DTypeLike | None = None)
         [[0. 0.]
          [1. 1.]]
     """
+    _check_one_sequence("vstack", dtype)
     return concatenate(_each("vstack", atleast_2d, tup), 0, dtype)
 
 
@@ -226,6 +235,7 @@ def hstack(tup: Sequence[ArrayLike] | ArrayLike, dtype: DTypeLike | None = None)
         >>> print(jnp.hstack([jnp.zeros(2), jnp.ones(2)]))
         [0. 0. 1. 1.]
     """
+    _check_one_sequence("hstack", dtype)
     values = _each("hstack", atleast_1d, tup)
     if not values:
         raise ValueError("hstack needs at least one array")
@@ -245,6 +255,7 @@ def dstack(tup: Sequence[ArrayLike] | ArrayLike, dtype: DTypeLike | None = None)
         >>> jnp.dstack([jnp.zeros((2, 3)), jnp.ones((2, 3))]).shape
         (2, 3, 2)
     """
+    _check_one_sequence("dstack", dtype)
     return concatenate(_each("dstack", atleast_3d, tup), 2, dtype)
 
 

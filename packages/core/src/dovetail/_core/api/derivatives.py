@@ -537,6 +537,11 @@ def _check_input(
 
 
 def _check_scalar(outs: Any, out_tree: Any, fun: Any, holomorphic: bool) -> None:
+    if not outs:
+        raise TypeError(
+            f"gradients are defined for functions with a scalar result, but {name_of(fun)} "
+            "returned none: its last line is to be return loss"
+        )
     if len(outs) != 1 or out_tree.num_nodes != 1:
         raise TypeError(
             f"gradients are defined for functions with a scalar result, but {name_of(fun)} "

@@ -10,7 +10,7 @@ import numpy as np
 
 from dovetail._core.base import promotion, source
 from dovetail._core.base.config import enable_x64, numpy_dtype_promotion
-from dovetail._core.base.errors import DTypeError, NonArrayArgumentError
+from dovetail._core.base.errors import DTypeError, NonArrayArgumentError, close_matches
 from dovetail._core.base.extended_dtypes import ExtendedDType, extended, float0
 from dovetail._core.base.extended_dtypes import prng_key as prng_key
 from dovetail._core.base.promotion import TypePromotionError as TypePromotionError
@@ -156,6 +156,18 @@ def refuse_array(dtype: Any, function_name: str, argument: str = "dtype") -> Non
         )
 
 
+def _meant(dtype: Any) -> str:
+    """What to write instead of something that is no dtype."""
+    if isinstance(dtype, int):
+        return "give several sizes, or several axes, as one tuple, such as (2, 3)"
+    if isinstance(dtype, str):
+        kinds = (promotion.FLOATS, promotion.SIGNED, promotion.UNSIGNED, promotion.COMPLEX)
+        names = ["bool", *(known.name for kind in kinds for known in kind)]
+        near = close_matches(dtype.rpartition(".")[2], names)
+        return f"did you mean {near[0]!r}?" if near else ""
+    return ""
+
+
 def check_user_dtype(dtype: Any, function_name: str) -> Any:
     """Canonicalize a dtype that a user requested, with a warning if that changes it.
 
@@ -172,7 +184,10 @@ def check_user_dtype(dtype: Any, function_name: str) -> Any:
     try:
         asked = as_dtype(dtype)
     except TypeError as error:
-        raise TypeError(f"{function_name}: dtype {dtype!r} is not a dtype: {error}") from None
+        advice = _meant(dtype)
+        raise TypeError(
+            f"{function_name}: dtype {dtype!r} is not a dtype: {advice or error}"
+        ) from None
     if isinstance(asked, ExtendedDType) or asked == float0:
         return asked
     if not promotion.kind_of(asked):

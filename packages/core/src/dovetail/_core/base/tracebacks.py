@@ -17,6 +17,7 @@ from opcode import opmap
 from types import FunctionType, TracebackType
 from typing import Any, Final, NoReturn, ParamSpec, TypeVar
 
+from dovetail._core.base.error_codes import add_code
 from dovetail._core.base.errors import close_matches
 from dovetail._core.base.option_kinds import Choice
 from dovetail._core.base.options import Option
@@ -75,7 +76,11 @@ _OTHER_WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "indices_or_sections": ("indices_or_sections",),
     "split_size_or_sections": ("indices_or_sections",),
 }
-_UNEXPECTED: Final = re.compile(r"(\S+)\(\) got an unexpected keyword argument '(\w+)'")
+_MISMATCH: Final = re.compile(
+    r"(?P<function>\S+)\(\) (?:got an unexpected keyword argument '(?P<word>\w+)'"
+    r"|(?P<problem>takes .* positional arguments? but \d+ (?:was|were) given))"
+)
+_NAMED: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 _MISTAKES: Final = (AttributeError, IndexError, KeyError, NameError)
 #: The instructions that raise these where the program itself is wrong.
 _READS: Final = tuple(
@@ -96,10 +101,14 @@ def is_hidden(filename: str) -> bool:
 def hide_frames(error: BaseException) -> None:
     """Take the framework's frames out of the traceback of an exception, and of its causes.
 
+    An exception that the framework raises gets its code, see `error_codes`.
+
     Args:
-        error: the exception; it stays as it is if the option `traceback_filtering` is off, or if it
+        error: the exception; its frames stay if the option `traceback_filtering` is off, or if it
             is a mistake of the framework's own.
     """
+    if is_hidden(_innermost(error)) and not _is_own_mistake(error):
+        add_code(error)
     if traceback_filtering.value == "off":
         return
     for one in _chain(error):
@@ -149,6 +158,14 @@ def _is_hidden_whole(traceback: TracebackType | None) -> bool:
     return True
 
 
+def _innermost(error: BaseException) -> str:
+    """The file of the frame that raised an exception."""
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    return "" if last is None else last.tb_frame.f_code.co_filename
+
+
 def _is_own_mistake(error: BaseException) -> bool:
     """Whether the framework itself has failed: by an assertion, or an error that nothing raises."""
     last = error.__traceback__
@@ -164,24 +181,27 @@ def _is_own_mistake(error: BaseException) -> bool:
 
 
 def explain_call(error: TypeError, function: Callable[..., Any], name: str) -> None:
-    """Say which argument was meant, if an exception says that a function has no such argument.
+    """Say which argument was meant, if an exception says that a function has no such arguments.
 
     Args:
         error: the exception that a call of the function raised.
         function: the function.
         name: its name, for the message.
     """
-    found = _UNEXPECTED.match(str(error))
-    if found is None or found[1] != function.__qualname__:
+    found = _MISMATCH.match(str(error))
+    if found is None or found["function"] != function.__qualname__:
         return
-    word = found[2]
     parameters = inspect.signature(function).parameters
-    names = [
-        n for n, p in parameters.items() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
-    ]
-    meant = [n for n in _OTHER_WORDS.get(word, ()) if n in names] or close_matches(word, names)
-    advice = f"write {meant[0]}=..." if meant else f"its arguments are {', '.join(names)}"
-    error.args = (f"{name} got an unexpected keyword argument {word!r}: {advice}",)
+    names = [n for n, p in parameters.items() if p.kind in _NAMED]
+    word = found["word"]
+    if word is not None:
+        meant = [n for n in _OTHER_WORDS.get(word, ()) if n in names] or close_matches(word, names)
+        advice = f"write {meant[0]}=..." if meant else f"its arguments are {', '.join(names)}"
+        error.args = (f"{name} got an unexpected keyword argument {word!r}: {advice}",)
+        return
+    plural = next((n for n in names if n in ("shape", "axes", "sizes")), None)
+    if plural is not None:
+        error.args = (f"{name} {found['problem']}: several numbers for {plural} are one tuple",)
 
 
 def boundary(function: Callable[P, R]) -> Callable[P, R]:

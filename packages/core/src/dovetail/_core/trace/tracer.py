@@ -231,7 +231,10 @@ for _name in OPERATORS:
 def ambiguous_truth(shape: tuple[int, ...]) -> ValueError:
     """The error about the truth value of several elements, or of none."""
     instead = (
-        "to ask whether it is empty, use x.size == 0" if 0 in shape else "use x.any() or x.all()"
+        "to ask whether it is empty, use x.size == 0"
+        if 0 in shape
+        else "use x.any() or x.all(); to combine masks, & for and, | for or, ~ for not, with each "
+        "comparison in parentheses: (x > 0) & (x < 1)"
     )
     return ValueError(f"the truth value of an array of shape {shape} is ambiguous: {instead}")
 

@@ -87,9 +87,17 @@ def view(self: Array, dtype: DTypeLike | None = None, type: None = None) -> Arra
         type: must be None.
     """
     if type is not None:
-        raise ValueError("view: type must be None, as there are no subclasses of arrays")
+        raise ValueError(
+            "view reads the bits of an array as another dtype, and there are no subclasses of "
+            "arrays; for another shape write x.reshape(shape)"
+        )
     if dtype is None:
         return self
+    if isinstance(dtype, int):
+        raise TypeError(
+            "view reads the bits of an array as another dtype; for another shape write "
+            "x.reshape(shape)"
+        )
     return bits_as(self, dtypes.check_user_dtype(dtype, "view"))
 
 

@@ -221,7 +221,9 @@ class ConvGeneralDilated(Primitive):
         if i // features != per_group:
             raise ValueError(
                 f"conv_general_dilated: the {i} features of lhs, in feature_group_count {features} "
-                f"groups, must be as many as the input features of rhs, which has {per_group}"
+                f"groups, must be as many as the input features of rhs, which has {per_group}; "
+                "where features stand last, say so: dimension_numbers=('NHWC', 'HWIO', 'NHWC') of "
+                "conv_general_dilated"
             )
 
     def labels(self, avals: Sequence[Any], results: Sequence[Any], **params: Any) -> Labels:
