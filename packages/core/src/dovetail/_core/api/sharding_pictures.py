@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from dovetail._core.base.terminals import shows_color
+from dovetail._core.base.terminals import notebook, shows_color
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ops.callbacks.inspections import inspect_array_sharding
@@ -127,7 +127,7 @@ def visualize_sharding(
     colors = color_map or _pastel
     paints = _paints(len(rows), len(columns), colors if use_color and shows_color() else None)
     text = "\n".join(_drawn(texts, widths, heights, paints)) + "\n"
-    publish = _notebook()
+    publish = notebook()
     if publish is None:
         sys.stdout.write(text)
         return
@@ -236,15 +236,6 @@ def _border(corners: str, widths: Sequence[int]) -> str:
 
 
 # ------------------------------------------------------------------------------------------ colours
-
-
-def _notebook() -> Callable[[dict[str, str]], object] | None:
-    """What shows data in the notebook that this process runs; None if it runs none."""
-    shell: Any = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    if not hasattr(shell, "kernel"):  # nor has IPython in a terminal
-        return None
-    publish: Callable[[dict[str, str]], object] = shell.display_pub.publish
-    return publish
 
 
 def _page(

@@ -28,7 +28,6 @@ ATTRIBUTES: Final[Mapping[str, str]] = {
     "bool": "x.astype(bool)",
     "chunk": "jnp.array_split(x, chunks, axis)",
     "clamp": "x.clip(low, high)",
-    "clone": "x, since arrays are immutable, or x.copy()",
     "contiguous": "x: where elements lie in memory is XLA's business",
     "cos": "jnp.cos(x)",
     "cpu": 'dt.device_put(x, dt.devices("cpu")[0]), or np.asarray(x) for an array of NumPy',

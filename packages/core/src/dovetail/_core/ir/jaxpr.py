@@ -188,10 +188,14 @@ class DebugInfo:
     location: str = ""
     argument_names: tuple[str, ...] | None = None
 
+    def argument_name(self, index: int) -> str:
+        """The name of flat argument number `index`."""
+        names = self.argument_names
+        return names[index] if names is not None and index < len(names) else f"number {index}"
+
     def describe_argument(self, index: int) -> str:
         """A phrase for flat argument number `index`."""
-        names = self.argument_names
-        name = names[index] if names is not None and index < len(names) else f"number {index}"
+        name = self.argument_name(index)
         where = f" at {self.location}" if self.location else ""
         return f"the argument {name} of {self.function}, traced for {self.traced_for}{where}"
 

@@ -37,12 +37,14 @@ class Trace:
         key: what the C++ jit path sees; None only for eager evaluation, which it may serve itself.
         scope_name: the name put around those of scopes that begin inside, empty for none; None if
             names start afresh.
+        users_name: what users call the transformation, if that is another name.
     """
 
     __slots__ = ("__weakref__", "finished", "parent")
 
     key: str | None = "tracing"
     scope_name: str | None = ""
+    users_name: str | None = None
 
     def __init__(self, parent: Trace | None) -> None:
         self.parent = parent
@@ -94,6 +96,12 @@ class Trace:
     def describe(self, tracer: Any) -> str:
         """Where one of this trace's tracers came from, for messages."""
         return f"a value traced by {type(self).__name__}"
+
+    def traced_by(self, tracer: Any) -> str:
+        """The transformations that made one of this trace's tracers, and out of what; for users."""
+        own = self.users_name or self.scope_name or type(self).__name__
+        inner = getattr(tracer, "primal", getattr(tracer, "value", None))
+        return f"{own} of {inner._trace.traced_by(inner)}" if isinstance(inner, Tracer) else own
 
 
 class EvaluationTrace(Trace):

@@ -402,7 +402,10 @@ class Tracer(ArrayClass):
     def __format__(self, spec: str) -> str:
         if spec:
             self._scalar_number(f"the format {spec!r}")
-        return repr(self)
+        return str(self)
+
+    def __str__(self) -> str:
+        return f"{self.aval.short_name()} traced by {self._trace.traced_by(self)}"
 
     def __repr__(self) -> str:
         return f"Traced<{self.aval!r}>with<{type(self).__name__}>"

@@ -106,6 +106,7 @@ class LinearizeTrace(Trace):
 
     __slots__ = ("recording", "split")
     scope_name = "jvp"
+    users_name = "grad"
 
     def __init__(self, parent: Trace, debug_info: DebugInfo) -> None:
         super().__init__(parent)

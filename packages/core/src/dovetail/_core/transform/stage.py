@@ -279,6 +279,17 @@ class StageTrace(Trace):
                 )
         return f"a constant of {self.debug_info.function}, traced for {self.debug_info.traced_for}"
 
+    def traced_by(self, tracer: Any) -> str:
+        info = self.debug_info
+        for index, invar in enumerate(self.invars):
+            if invar is tracer.variable:
+                name = info.argument_name(index)
+                return f"{info.traced_for}, the argument {name} of {info.function}"
+        for eqn in self.eqns:
+            if any(out is tracer.variable for out in eqn.outvars):
+                return f"{info.traced_for}, from {eqn.primitive.name} at {describe(eqn.traceback)}"
+        return info.traced_for
+
 
 # Copies of captured arrays, by the id of the array and by their own: programs that capture the same
 # array share one copy.

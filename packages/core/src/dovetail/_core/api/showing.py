@@ -1,0 +1,135 @@
+"""`show`: a table of a tree of arrays."""
+
+from __future__ import annotations
+
+import html
+import math
+import sys
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from dovetail._core.api.inspection import ShapeDtypeStruct
+from dovetail._core.base import dtypes, pytree
+from dovetail._core.base.terminals import notebook
+from dovetail._core.base.typing import PyTree
+from dovetail._core.ir.avals import aval_of, is_array_like, make_aval
+from dovetail._core.runtime.arrays.array import Array
+from dovetail._core.runtime.arrays.memory import in_words
+from dovetail._core.trace.tracer import Tracer
+
+__all__ = ["show"]
+
+_HEAD: Final = ("path", "type", "size", "mean", "deviation", "least", "largest", "where")
+_SIDES: Final = ("left", "left", "right", "right", "right", "right", "right", "left")
+_NUMBERS: Final = slice(3, 7)
+
+
+def show(tree: PyTree, *, statistics: bool = True) -> None:
+    """Print a table of a tree, such as parameters: a line for each leaf, and the sum of all.
+
+    A line has the leaf's path, dtype and shape, bytes, statistics of its elements, and where it
+    is: its devices, and how it is divided over a mesh. Elements that are NaN or infinite are left
+    out of the statistics, and counted. In a notebook it is a table of HTML.
+
+    Args:
+        tree: arrays, tracers, descriptions such as `ShapeDtypeStruct`, numbers, or anything else in
+            containers.
+        statistics: whether to look at elements, which are read from the devices for that.
+
+    Example:
+        >>> import dovetail as dt
+        >>> import dovetail.numpy as jnp
+        >>> dt.show({"w": jnp.ones((2, 3)), "b": jnp.arange(2.0)}, statistics=False)
+        path  type      size  where
+        ['b']  f32[2]     8 B  cpu:0
+        ['w']  f32[2,3]  24 B  cpu:0
+        leaves: 2, elements: 8, memory: 32 B
+    """
+    leaves = pytree.leaves_with_path(tree)
+    rows = [(pytree.keystr(path), *_described(leaf, statistics)) for path, leaf in leaves]
+    arrays = [aval_of(leaf) for _, leaf in leaves if is_array_like(leaf)]
+    elements = sum(math.prod(aval.shape) for aval in arrays)
+    total = f"leaves: {len(leaves)}, elements: {elements:,}, memory: {in_words(sum(map(_bytes, arrays)))}"
+    keep = [n for n in range(len(_HEAD)) if statistics or n not in range(8)[_NUMBERS]]
+    chosen = [[row[n] for n in keep] for row in (_HEAD, *rows)]
+    text = "\n".join([*_lines(chosen, [_SIDES[n] for n in keep]), total]) + "\n"
+    publish = notebook()
+    if publish is None:
+        sys.stdout.write(text)
+        return
+    publish({"text/plain": text, "text/html": _page(chosen, [_SIDES[n] for n in keep], total)})
+
+
+def _described(leaf: Any, statistics: bool) -> tuple[str, ...]:
+    """The columns after the path."""
+    nothing = ("",) * 4
+    if isinstance(leaf, ShapeDtypeStruct):
+        return (str(make_aval(leaf.shape, leaf.dtype).short_name()), "", *nothing, "")
+    if not is_array_like(leaf):
+        return (type(leaf).__name__, "", *nothing, "")
+    aval = aval_of(leaf)
+    size = in_words(_bytes(aval))
+    if isinstance(leaf, Tracer):
+        return (aval.short_name(), size, *nothing, str(leaf).partition(" ")[2])
+    if isinstance(leaf, Array) and leaf.is_deleted():
+        return (aval.short_name(), size, *nothing, "deleted")
+    readable = isinstance(leaf, Array | np.ndarray)
+    numbers = _statistics(leaf) if statistics and readable else nothing
+    return (aval.short_name(), size, *numbers, _place(leaf))
+
+
+def _bytes(aval: Any) -> int:
+    return math.prod(aval.shape) * getattr(aval.dtype, "itemsize", 0)
+
+
+def _statistics(leaf: Any) -> tuple[str, ...]:
+    """Mean, standard deviation, least and largest element, as text."""
+    if dtypes.kind_of(leaf.dtype) not in ("b", "i", "u", "f") or not leaf.size:
+        return ("",) * 4
+    if isinstance(leaf, Array) and not leaf.is_fully_addressable:
+        return ("",) * 4
+    values = np.asarray(leaf).astype(np.float64)
+    finite = values[np.isfinite(values)]
+    strange = values.size - finite.size
+    if not finite.size:
+        return (f"{strange} not finite", "", "", "")
+    texts = [f"{n:.4g}" for n in (finite.mean(), finite.std(), finite.min(), finite.max())]
+    return (f"{texts[0]} ({strange} not finite)" if strange else texts[0], *texts[1:])
+
+
+def _place(leaf: Any) -> str:
+    sharding = getattr(leaf, "sharding", None)
+    if sharding is None:
+        return "host" if isinstance(leaf, np.ndarray | np.generic | bool | int | float) else ""
+    devices = sorted(sharding.device_set, key=lambda device: device.id)
+    names = f"{devices[0].platform}:{','.join(str(device.id) for device in devices)}"
+    spec = getattr(sharding, "spec", None)
+    return names if spec is None or len(devices) == 1 else f"{names} {spec}"
+
+
+def _lines(rows: Sequence[Sequence[str]], sides: Sequence[str]) -> list[str]:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(sides))]
+    return [
+        "  ".join(
+            cell.ljust(width) if side == "left" else cell.rjust(width)
+            for cell, width, side in zip(row, widths, sides, strict=True)
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def _page(rows: Sequence[Sequence[str]], sides: Sequence[str], total: str) -> str:
+    def line(row: Sequence[str], kind: str) -> str:
+        cells = [
+            f'<{kind} style="text-align:{side}">{html.escape(cell)}</{kind}>'
+            for cell, side in zip(row, sides, strict=True)
+        ]
+        return f"<tr>{''.join(cells)}</tr>"
+
+    body = "".join(line(row, "td") for row in rows[1:])
+    return (
+        f"<table><thead>{line(rows[0], 'th')}</thead><tbody>{body}</tbody></table>"
+        f"<p>{html.escape(total)}</p>"
+    )

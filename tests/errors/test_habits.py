@@ -1,0 +1,116 @@
+"""What users of NumPy, PyTorch and TensorFlow write is answered with what to write here."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dovetail as dt
+import dovetail.numpy as jnp
+from dovetail import lax
+from dovetail._core.base.habits import ATTRIBUTES, FUNCTIONS
+
+X = jnp.ones(3)
+IMAGES = jnp.ones((8, 28, 28, 3))
+KERNEL = jnp.ones((3, 3, 3, 16))
+
+CALLS: dict[str, tuple[Callable[[], Any], type, str]] = {
+    "concatenate": (lambda: jnp.concatenate(X, X), TypeError, "concatenate([a, b])"),
+    "stack": (lambda: jnp.stack(X, X), TypeError, "stack([a, b])"),
+    "hstack": (lambda: jnp.hstack(X, X), TypeError, "hstack([a, b])"),
+    "vstack": (lambda: jnp.vstack(X, X), TypeError, "vstack([a, b])"),
+    "dstack": (lambda: jnp.dstack(X, X), TypeError, "dstack([a, b])"),
+    "and": (lambda: (X > 0) and (X < 2), ValueError, "& for and"),
+    "chain": (lambda: 0 < X < 2, ValueError, "(x > 0) & (x < 1)"),
+    "not": (lambda: not X, ValueError, "~ for not"),
+    "NHWC": (lambda: lax.conv(IMAGES, KERNEL, (1, 1), "SAME"), ValueError, "'NHWC'"),
+    "no loss": (lambda: dt.grad(lambda x: None)(1.0), TypeError, "return loss"),
+    "torch dtype": (lambda: X.astype("torch.float16"), TypeError, "did you mean 'float16'?"),
+    "dtype": (lambda: jnp.zeros(3, "flaot32"), TypeError, "did you mean 'float32'?"),
+    "two sizes": (lambda: jnp.zeros(2, 3), TypeError, "one tuple"),
+    "three sizes": (lambda: jnp.ones(2, 3, 4), TypeError, "shape are one tuple"),
+    "two axes": (lambda: jnp.ones((2, 3)).sum(0, 1), TypeError, "one tuple"),
+    "axes": (lambda: jnp.transpose(X, 0, 1), TypeError, "axes are one tuple"),
+    "view": (lambda: X.view(1, 3), ValueError, "x.reshape(shape)"),
+    "view of a size": (lambda: X.view(-1), TypeError, "x.reshape(shape)"),
+    "assignment": (lambda: X.__setitem__(0, 1.0), TypeError, "x.at[index].set(y)"),
+    "list": (lambda: jnp.sum([X, X]), TypeError, "asarray"),
+    "seed": (lambda: dt.random.seed(0), AttributeError, "dovetail.random.key(seed)"),
+    "no key": (lambda: dt.random.normal((3,)), TypeError, "random.key(seed)"),
+    "keyword": (lambda: dt.nn.softmax(X, dim=-1), TypeError, "write axis="),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_call(name: str) -> None:
+    call, kind, words = CALLS[name]
+    with pytest.raises(kind) as raised:
+        call()
+    assert words in str(raised.value)
+
+
+@pytest.mark.parametrize("name", ATTRIBUTES)
+def test_an_attribute_of_an_array(name: str) -> None:
+    def check(x: Any) -> Any:
+        assert not hasattr(x, name)
+        assert name not in dir(x)
+        with pytest.raises(AttributeError, match=f"no attribute '{name}'; write ") as raised:
+            getattr(x, name)
+        assert ATTRIBUTES[name] in str(raised.value)
+        return x
+
+    check(X)
+    dt.jit(check)(X)
+
+
+def test_no_attribute_of_numpys_arrays_is_among_them() -> None:
+    assert not set(ATTRIBUTES) & set(dir(np.ndarray))
+
+
+NAMES = [
+    ("dovetail", "no_grad", "stop_gradient"),
+    ("dovetail", "softmax", "it is dovetail.nn.softmax"),
+    ("dovetail", "tree_map", "it is dovetail.tree_util.tree_map"),
+    ("dovetail", "jti", "did you mean 'jit'?"),
+    ("dovetail.numpy", "cat", "dovetail.numpy.concatenate(arrays, axis)"),
+    ("dovetail.numpy", "svd", "it is dovetail.numpy.linalg.svd"),
+    ("dovetail.numpy", "relu", "it is dovetail.nn.relu"),
+    ("dovetail.numpy", "fft2", "it is dovetail.numpy.fft.fft2"),
+    ("dovetail.numpy.linalg", "nrom", "did you mean 'norm'?"),
+    ("dovetail.lax", "scann", "did you mean 'scan'?"),
+    ("dovetail.random", "norml", "did you mean 'normal'?"),
+    ("dovetail.random", "randn", "dovetail.random.normal(key, shape)"),
+    ("dovetail.nn", "Linear", "flax or equinox"),
+    ("dovetail.nn", "rellu", "did you mean 'relu'?"),
+    ("dovetail.tree", "mapp", "did you mean 'map'?"),
+    ("dovetail.tree_util", "tree_mp", "did you mean 'tree_map'?"),
+    ("dovetail.debug", "prnt", "did you mean 'print'?"),
+    ("dovetail.experimental", "pallas", "that is not in dovetail; kernels"),
+    ("dovetail.experimental", "hijax", "that is not in dovetail; types"),
+]
+
+
+@pytest.mark.parametrize(("module", "name", "words"), NAMES)
+def test_a_name_of_a_module(module: str, name: str, words: str) -> None:
+    with pytest.raises(AttributeError) as raised:
+        getattr(importlib.import_module(module), name)
+    assert words in str(raised.value)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_what_is_written_instead_is_there(name: str) -> None:
+    """The names below `dovetail` in the advice."""
+    words = FUNCTIONS[name].replace("(", " ").replace(",", " ").replace(";", " ").split()
+    for word in words:
+        if word.startswith("dovetail."):
+            value: Any = dt
+            for part in word.rstrip(".:").split(".")[1:]:
+                if not hasattr(value, part):
+                    value = importlib.import_module(word)
+                    break
+                value = getattr(value, part)
+            assert value is not None
