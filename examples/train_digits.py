@@ -142,11 +142,12 @@ def main() -> None:
         TextColumn("training"),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("loss {task.fields[loss]:.4f}"),
+        TextColumn("{task.fields[state]}"),
         TimeRemainingColumn(),
     )
     with Progress(*columns) as progress:
-        task = progress.add_task("training", total=options.epochs * steps_in_epoch, loss=np.nan)
+        steps = options.epochs * steps_in_epoch
+        task = progress.add_task("training", total=steps, state="compiling")
         for epoch in range(options.epochs):
             rate = np.float32(0.05 * 0.5 * (1 + np.cos(np.pi * epoch / options.epochs)))
             for batch in minibatches(images, labels, options.batch_size, rng):
@@ -155,8 +156,9 @@ def main() -> None:
                 if len(losses) == 1:
                     loss.block_until_ready()
                     first_step = time.perf_counter() - started
+                    progress.update(task, state=f"loss {loss:.4f}")
                 progress.advance(task)
-            progress.update(task, loss=float(losses[-1]))
+            progress.update(task, state=f"loss {losses[-1]:.4f}")
     elapsed = time.perf_counter() - started
 
     guesses = np.asarray(predict(parameters, test_images))
