@@ -100,14 +100,15 @@ def test_the_stub_is_what_runs(name):
         if place == (name, public):
             assert found is importlib.import_module(f"{name}.{public}")
         elif place is not None:
-            assert found is getattr(importlib.import_module(place[0]), place[1])
+            actual = getattr(importlib.import_module(place[0]), place[1])
+            assert actual in (found, getattr(found, "__wrapped__", None))  # behind a boundary
 
 
 @pytest.mark.parametrize("name", STUBS)
 def test_unknown_name(name):
     package = importlib.import_module(name)
-    with pytest.raises(AttributeError, match=f"^module '{name}' has no attribute 'gard'$"):
-        package.gard  # noqa: B018 (the look-up is the test)
+    with pytest.raises(AttributeError, match=f"^module '{name}' has no attribute 'qqqq'$"):
+        package.qqqq  # noqa: B018 (the look-up is the test)
 
 
 def test_every_public_module_is_listed():
@@ -133,7 +134,7 @@ def test_a_module_of_extend_only_passes_names_on(name, source_tree):
 def test_import_of_all_names():
     code = "from dovetail.random import *; print(split.__module__, key.__module__)"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert answer.stdout.split() == ["dovetail.random.keys"] * 2, answer.stderr
+    assert answer.stdout.split() == ["dovetail.random"] * 2, answer.stderr
 
 
 def test_version_is_the_distribution_s():

@@ -128,6 +128,7 @@ OPTIONS: dict[str, Row] = {
     "thread_guard": ON,
     "threefry_gpu_kernel_lowering": ON,
     "threefry_partitionable": OFF,
+    "traceback_filtering": Row("auto", "off", "off"),
     "traceback_in_locations_limit": Row(10, -1, "-1"),
     "transfer_guard": Row(None, "log", "log"),
     "transfer_guard_device_to_device": Row(None, "log", "log"),

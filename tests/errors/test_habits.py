@@ -28,7 +28,7 @@ CALLS: dict[str, tuple[Callable[[], Any], type, str]] = {
     "chain": (lambda: 0 < X < 2, ValueError, "(x > 0) & (x < 1)"),
     "not": (lambda: not X, ValueError, "~ for not"),
     "NHWC": (lambda: lax.conv(IMAGES, KERNEL, (1, 1), "SAME"), ValueError, "'NHWC'"),
-    "no loss": (lambda: dt.grad(lambda x: None)(1.0), TypeError, "return loss"),
+    "no loss": (lambda: dt.grad(lambda x: None)(1.0), TypeError, "returned None, in which"),
     "torch dtype": (lambda: X.astype("torch.float16"), TypeError, "did you mean 'float16'?"),
     "dtype": (lambda: jnp.zeros(3, "flaot32"), TypeError, "did you mean 'float32'?"),
     "two sizes": (lambda: jnp.zeros(2, 3), TypeError, "one tuple"),

@@ -245,8 +245,8 @@ def test_what_stays_traced_keeps_its_derivative(name: str, around: str) -> None:
 @pytest.mark.parametrize(
     ("use", "message"),
     [
-        (len, "rank 0"),
-        (iter, "rank 0"),
+        (len, "without dimensions"),
+        (iter, "without dimensions"),
         (memoryview, "bytes-like"),
         (bytes, "bytes"),
         (lambda x: x.__setitem__(0, 1.0), r"x\.at\[index\]"),

@@ -11,7 +11,7 @@ import sys
 
 TYPE_CHECKING = False  # the name is enough for type checkers; importing typing costs 5 ms
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable
     from typing import Any
 
 
@@ -45,7 +45,7 @@ def lazy_names(
     def names() -> dict[str, tuple[str, str]]:
         """Public name to the module that it is in and its name there."""
         if not table:
-            stub = _stub(namespace["__file__"])
+            stub = os.path.join(os.path.dirname(namespace["__file__"]), "__init__.pyi")
             found = _entries(namespace["__loader__"].get_data(stub).decode())
             public = [name for name in found if not name.startswith("_")]
             namespace["__all__"] = sorted((*public, *own))
@@ -57,7 +57,9 @@ def lazy_names(
         if found is None:
             if name == "__all__":
                 return namespace["__all__"]
-            raise AttributeError(unknown(package, name, names()))
+            from dovetail._core.base.habits import missing_name  # deferred: for messages alone
+
+            raise AttributeError(missing_name(package, name, names()))
         module, attribute = found
         is_submodule = module == package
         if is_submodule:
@@ -76,7 +78,7 @@ def lazy_names(
             if for_users and type(value) is type(lazy_names):
                 from dovetail._core.base.tracebacks import published  # deferred: as above
 
-                value = published(value, package)
+                value = published(value, package, name)
         namespace[name] = value
         return value
 
@@ -85,42 +87,6 @@ def lazy_names(
         return sorted({*namespace["__all__"], *filter(_is_special, namespace)})
 
     return load, directory
-
-
-def unknown(module: str, name: str, known: Collection[str]) -> str:
-    """The message about a name that a module does not have.
-
-    Args:
-        module: the module.
-        name: the name.
-        known: the names that it has.
-    """
-    from dovetail._core.base.habits import missing_name  # deferred: for messages alone
-
-    return missing_name(module, name, known, _names_elsewhere)
-
-
-def _names_elsewhere(package: str) -> Collection[str]:
-    """The public names of another package; one with a stub is not imported for that."""
-    from importlib import import_module  # deferred: for messages alone
-    from importlib.util import find_spec
-
-    try:
-        spec = find_spec(package)
-        if spec is None:
-            return ()
-        loader: Any = spec.loader
-        stub = _stub(spec.origin or "")
-        if spec.submodule_search_locations is None or not os.path.exists(stub):
-            names: list[str] = import_module(package).__all__
-            return names
-        return _entries(loader.get_data(stub).decode())
-    except ImportError:
-        return ()
-
-
-def _stub(file: str) -> str:
-    return os.path.join(os.path.dirname(file), "__init__.pyi")
 
 
 def _is_special(name: str) -> bool:

@@ -540,7 +540,7 @@ def _check_scalar(outs: Any, out_tree: Any, fun: Any, holomorphic: bool) -> None
     if not outs:
         raise TypeError(
             f"gradients are defined for functions with a scalar result, but {name_of(fun)} "
-            "returned none: its last line is to be return loss"
+            f"returned {out_tree.unflatten(())}, in which there is none; end it with return loss"
         )
     if len(outs) != 1 or out_tree.num_nodes != 1:
         raise TypeError(

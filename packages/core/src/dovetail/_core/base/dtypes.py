@@ -164,7 +164,7 @@ def _meant(dtype: Any) -> str:
         kinds = (promotion.FLOATS, promotion.SIGNED, promotion.UNSIGNED, promotion.COMPLEX)
         names = ["bool", *(known.name for kind in kinds for known in kind)]
         near = close_matches(dtype.rpartition(".")[2], names)
-        return f"did you mean {near[0]!r}?" if near else ""
+        return f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names)}"
     return ""
 
 

@@ -8,7 +8,10 @@ from __future__ import annotations
 import functools
 import json
 import os
-from collections.abc import Callable, Collection, Mapping
+import re
+from collections.abc import Collection, Iterable, Mapping
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Final
 
 from dovetail._core.base.errors import close_matches
@@ -140,6 +143,8 @@ FUNCTIONS: Final[Mapping[str, str]] = {
     "unsqueeze": "dovetail.numpy.expand_dims(x, axis)",
 }
 
+#: A name in a stub.
+_DECLARED: Final = re.compile(r"\bas (\w+),?$|^(\w+) = ", re.MULTILINE)
 #: Where a name may be meant.
 _MODULES: Final = (
     *("dovetail", "dovetail.numpy", "dovetail.lax", "dovetail.nn", "dovetail.random"),
@@ -148,16 +153,13 @@ _MODULES: Final = (
 )
 
 
-def missing_name(
-    module: str, name: str, known: Collection[str], others: Callable[[str], Collection[str]]
-) -> str:
+def missing_name(module: str, name: str, known: Iterable[str]) -> str:
     """The message about a name that a public module does not have, and what to write instead.
 
     Args:
         module: the module.
         name: the name.
         known: the names that it has.
-        others: returns the names that another module has.
     """
     text = f"module {module!r} has no attribute {name!r}"
     if name.startswith("_"):
@@ -165,7 +167,7 @@ def missing_name(
     reason = _left_out().get(module, {}).get(name)
     if reason is not None:
         return f"{text}: it is a name of JAX that is not in dovetail; {reason}"
-    places = [other for other in _MODULES if other != module and name in others(other)]
+    places = [other for other in _MODULES if other != module and name in _names_of(other)]
     if places:
         return f"{text}; it is {places[0]}.{name}"
     if name in FUNCTIONS:
@@ -182,3 +184,20 @@ def _left_out() -> dict[str, dict[str, str]]:
     with open(os.path.join(os.path.dirname(__file__), "left_out.json"), encoding="utf-8") as file:
         found: dict[str, dict[str, str]] = json.load(file)
     return found
+
+
+def _names_of(module: str) -> Collection[str]:
+    """The public names of a module; a package with a stub is not imported for that."""
+    try:
+        spec = find_spec(module)
+        if spec is None:
+            return ()
+        folder = os.path.dirname(spec.origin or "")
+        stub = os.path.join(folder, "__init__.pyi")
+        if spec.submodule_search_locations is None or not os.path.exists(stub):
+            names: list[str] = import_module(module).__all__
+            return names
+    except ImportError:
+        return ()
+    with open(stub, encoding="utf-8") as file:
+        return [first or second for first, second in _DECLARED.findall(file.read())]

@@ -19,11 +19,11 @@ from typing import Any, Final, NoReturn, ParamSpec, TypeVar
 
 from dovetail._core.base.error_codes import add_code
 from dovetail._core.base.errors import close_matches
+from dovetail._core.base.habits import missing_name
 from dovetail._core.base.option_kinds import Choice
 from dovetail._core.base.options import Option
 from dovetail._core.base.source import is_internal
 from dovetail._core.base.wrapping import update_wrapper
-from dovetail._lazy_names import unknown
 
 __all__ = [
     "boundary",
@@ -43,13 +43,9 @@ traceback_filtering = Option(
     "traceback_filtering",
     Choice("auto", "off", "tracebackhide", "remove_frames", "quiet_remove_frames"),
     "auto",
-    "Leave the framework's own frames out of tracebacks; all of them are there if off.",
+    "Leave the framework's own frames out of tracebacks, which end at your line whatever the value "
+    'is, if it is not "off".',
 )
-"""Differs:
-    Frames are removed in the same way whatever the value is, if it is not "off": tracebacks end at
-    your line. Where the framework itself fails, by an error that it does not raise on purpose, the
-    traceback is left whole.
-"""
 
 #: What other frameworks call an argument, and what it may be called here.
 _OTHER_WORDS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -226,12 +222,18 @@ def boundary(function: Callable[P, R]) -> Callable[P, R]:
 _published: Final[dict[Callable[..., Any], Callable[..., Any]]] = {}
 
 
-def published(function: Callable[P, R], module: str) -> Callable[P, R]:
-    """The function as users get it from a module: behind a `boundary`, always the same one."""
+def published(function: Callable[P, R], module: str, name: str) -> Callable[P, R]:
+    """The function as users get it from a module: behind a `boundary`, always the same one.
+
+    Args:
+        function: the function.
+        module: a public module that has it, where pickle finds it.
+        name: its name there.
+    """
     found = _published.get(function)
     if found is None:
         found = _published[function] = boundary(function)
-        found.__module__ = module
+        found.__module__, found.__qualname__ = module, name
     return found
 
 
@@ -247,9 +249,9 @@ def publish(namespace: dict[str, Any]) -> None:
     for name in names:
         value = namespace[name]
         if type(value) is FunctionType:
-            namespace[name] = published(value, module)
+            namespace[name] = published(value, module, name)
 
     def missing(name: str) -> NoReturn:
-        raise AttributeError(unknown(module, name, names))
+        raise AttributeError(missing_name(module, name, names))
 
     namespace.setdefault("__getattr__", missing)

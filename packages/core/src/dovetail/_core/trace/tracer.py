@@ -333,8 +333,9 @@ class Tracer(ArrayClass):
         return len(self.aval)
 
     def __iter__(self) -> Iterator[Any]:
-        length = len(self.aval)
-        return iter([self[i] for i in range(length)])
+        if not self.aval.shape:
+            raise TypeError("iteration over an array without dimensions")
+        return iter([self[i] for i in range(len(self.aval))])
 
     def __bool__(self) -> bool:
         if self.aval.size != 1:

@@ -133,6 +133,9 @@ class IndexUpdateHelper:
     def __getitem__(self, index: Any) -> IndexUpdateRef:
         return IndexUpdateRef(self.array, index)
 
+    def __call__(self, *args: Any) -> NoReturn:
+        raise TypeError("x.at is indexed, not called: write x.at[index].set(y)")
+
     def __setitem__(self, index: Any, value: Any) -> NoReturn:
         raise TypeError(
             "arrays are immutable, so that x.at[index] = y is no assignment: write "
