@@ -245,7 +245,7 @@ def test_what_stays_traced_keeps_its_derivative(name: str, around: str) -> None:
 @pytest.mark.parametrize(
     ("use", "message"),
     [
-        (len, "without dimensions"),
+        (len, "rank 0"),
         (iter, "without dimensions"),
         (memoryview, "bytes-like"),
         (bytes, "bytes"),
