@@ -66,14 +66,16 @@ class ArrayClass(ArrayMethods):
     if not TYPE_CHECKING:  # type checkers must report undeclared attributes
 
         def __getattr__(self, name: str) -> Any:
-            text = f"{type(self).__name__!r} object has no attribute {name!r}"
-            if not (name.startswith("__") and name.endswith("__")):
+            special = name.startswith("__") and name.endswith("__")
+            if not special:
                 load_array_methods()
-                if "__getattr__" not in ArrayClass.__dict__:
-                    return object.__getattribute__(self, name)
-                text += "; methods of arrays are in the distribution dovetail-numpy, which is not "
-                text += "installed: pip install dovetail-numpy"
-            raise AttributeError(text)
+            if special or name in ATTRIBUTES or "__getattr__" not in ArrayClass.__dict__:
+                return object.__getattribute__(self, name)  # raises what it has raised before
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute {name!r}; methods of arrays are "
+                "in the distribution dovetail-numpy, which is not installed: pip install "
+                "dovetail-numpy"
+            )
 
     def __dir__(self) -> list[str]:
         load_array_methods()
