@@ -437,6 +437,7 @@ def integer(function: str, argument: str, value: Any) -> int:
     except TypeError:
         raise TypeError(
             f"{function} requires {argument} to be an integer, got {type(value).__name__}"
+            + f" {value}; // divides integers" * isinstance(value, float)
         ) from None
 
 

@@ -212,11 +212,17 @@ class Primitive:
         why = (
             f": {self.no_derivative}" if self.no_derivative and rule in ("jvp", "transpose") else ""
         )
+        cls = type(self)
+        if self.no_derivative:
+            instead = ""
+        elif rule == "transpose" and cls.__module__.startswith("dovetail."):
+            instead = "; what is transposed must be linear, and this operation is not"
+        else:
+            instead = f"; write {cls.__module__}.{cls.__name__}.{rule}"
         raise MissingRuleError(
             f"the primitive {self.name!r} has no {rule!r} rule{why}"
             + (f" (used at {where})" if where else "")
-            + f"; write {type(self).__module__}.{type(self).__name__}.{rule}"
-            * (not self.no_derivative)
+            + instead
         )
 
     # The methods below stand in for missing rules.

@@ -261,6 +261,7 @@ def _length(xs: Operands, caller: str, length: Any = None) -> int:
             ) from None
         if length < 0:
             raise ValueError(f"{caller}: length must not be negative, got {length}")
+    given = length is not None
     for x, name in zip(xs.leaves, xs.names, strict=True):
         shape = shape_of(x)
         if not shape:
@@ -273,7 +274,9 @@ def _length(xs: Operands, caller: str, length: Any = None) -> int:
                 f"{n} of shape {shape_of(e)}" for e, n in zip(xs.leaves, xs.names, strict=True)
             )
             raise ValueError(
-                f"{caller}: all arrays in xs must have the size {length} along axis 0, got {sizes}"
+                f"{caller}: all arrays in xs must have the size {length} along axis 0"
+                + (", which length says, got " if given else ", got ")
+                + sizes
             )
         length = shape[0]
     if length is None:
