@@ -110,3 +110,20 @@ def test_a_traced_value_is_printed_with_its_origin(name: str) -> None:
 
     call(seen)
     assert texts[0].startswith(expected)
+
+
+def test_notebooks_show_html() -> None:
+    mesh = dt.make_mesh((2, 2), ("x", "y"))
+    sharding = dt.NamedSharding(mesh, dt.sharding.PartitionSpec("x", None))
+    x = dt.device_put(jnp.arange(4.0).reshape(2, 2), sharding)
+    assert "Array float32[2,2] on cpu:0,1,2,3 P(&#x27;x&#x27;, None)" in x._repr_html_()
+    assert "[2. 3.]" in x._repr_html_()
+    assert '<td style="text-align:left">x</td>' in sharding._repr_html_()
+    assert "<pre>[[0 1]\n [2 3]]</pre>" in mesh._repr_html_()
+    jaxpr = dt.make_jaxpr(lambda x: jnp.sin(x) < 2)(1.0)
+    text = re.sub("<[^>]+>", "", jaxpr._repr_html_())
+    assert text.replace("&lt;", "<") == jaxpr.pretty_print()
+    assert "<span style=" in jaxpr._repr_html_()
+    deleted = jnp.ones(3)
+    deleted.delete()
+    assert "deleted" in deleted._repr_html_()

@@ -9,7 +9,8 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from dovetail._core.base.terminals import notebook, shows_color
+from dovetail._core.base.notebooks import notebook
+from dovetail._core.base.terminals import shows_color
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ops.callbacks.inspections import inspect_array_sharding

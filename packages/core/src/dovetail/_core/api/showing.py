@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 import sys
 from collections.abc import Sequence
@@ -12,11 +11,12 @@ import numpy as np
 
 from dovetail._core.api.inspection import ShapeDtypeStruct
 from dovetail._core.base import dtypes, pytree
-from dovetail._core.base.terminals import notebook
+from dovetail._core.base.notebooks import notebook, table
 from dovetail._core.base.typing import PyTree
 from dovetail._core.ir.avals import aval_of, is_array_like, make_aval
 from dovetail._core.runtime.arrays.array import Array
 from dovetail._core.runtime.arrays.memory import in_words
+from dovetail._core.runtime.arrays.text import place_text
 from dovetail._core.trace.tracer import Tracer
 
 __all__ = ["show"]
@@ -55,12 +55,13 @@ def show(tree: PyTree, *, statistics: bool = True) -> None:
     total = f"leaves: {len(leaves)}, elements: {elements:,}, memory: {memory}"
     keep = [n for n in range(len(_HEAD)) if statistics or n not in range(8)[_NUMBERS]]
     chosen = [[row[n] for n in keep] for row in (_HEAD, *rows)]
-    text = "\n".join([*_lines(chosen, [_SIDES[n] for n in keep]), total]) + "\n"
+    sides = [_SIDES[n] for n in keep]
+    text = "\n".join([*_lines(chosen, sides), total]) + "\n"
     publish = notebook()
     if publish is None:
         sys.stdout.write(text)
         return
-    publish({"text/plain": text, "text/html": _page(chosen, [_SIDES[n] for n in keep], total)})
+    publish({"text/plain": text, "text/html": table(chosen, sides, total)})
 
 
 def _described(leaf: Any, statistics: bool) -> tuple[str, ...]:
@@ -104,10 +105,7 @@ def _place(leaf: Any) -> str:
     sharding = getattr(leaf, "sharding", None)
     if sharding is None:
         return "host" if isinstance(leaf, np.ndarray | np.generic | bool | int | float) else ""
-    devices = sorted(sharding.device_set, key=lambda device: device.id)
-    names = f"{devices[0].platform}:{','.join(str(device.id) for device in devices)}"
-    spec = getattr(sharding, "spec", None)
-    return names if spec is None or len(devices) == 1 else f"{names} {spec}"
+    return place_text(sharding)
 
 
 def _lines(rows: Sequence[Sequence[str]], sides: Sequence[str]) -> list[str]:
@@ -119,18 +117,3 @@ def _lines(rows: Sequence[Sequence[str]], sides: Sequence[str]) -> list[str]:
         ).rstrip()
         for row in rows
     ]
-
-
-def _page(rows: Sequence[Sequence[str]], sides: Sequence[str], total: str) -> str:
-    def line(row: Sequence[str], kind: str) -> str:
-        cells = [
-            f'<{kind} style="text-align:{side}">{html.escape(cell)}</{kind}>'
-            for cell, side in zip(row, sides, strict=True)
-        ]
-        return f"<tr>{''.join(cells)}</tr>"
-
-    body = "".join(line(row, "td") for row in rows[1:])
-    return (
-        f"<table><thead>{line(rows[0], 'th')}</thead><tbody>{body}</tbody></table>"
-        f"<p>{html.escape(total)}</p>"
-    )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dovetail._core.base import config
 from dovetail._core.base.caches import Memory
+from dovetail._core.base.notebooks import colored
 from dovetail._core.base.source import SourceLocation
 from dovetail._core.base.terminals import shows_color
 from dovetail._core.ir.avals import AbstractValue
@@ -261,6 +262,9 @@ class Jaxpr:
     def __repr__(self) -> str:
         return self.pretty_print(use_color=config.pprint_use_color.value and shows_color())
 
+    def _repr_html_(self) -> str:
+        return colored(self.pretty_print(use_color=True))
+
 
 class ClosedJaxpr:
     """A jaxpr together with the values of its constvars."""
@@ -347,3 +351,6 @@ class ClosedJaxpr:
 
     def __repr__(self) -> str:
         return self.pretty_print(use_color=config.pprint_use_color.value and shows_color())
+
+    def _repr_html_(self) -> str:
+        return colored(self.pretty_print(use_color=True))

@@ -23,7 +23,7 @@ from dovetail._core.runtime.arrays import buffers, guards
 from dovetail._core.runtime.arrays.host import numpy_aval
 from dovetail._core.runtime.arrays.parts import is_local
 from dovetail._core.runtime.arrays.shards import Shard, shards_of
-from dovetail._core.runtime.arrays.text import array_text, short_type
+from dovetail._core.runtime.arrays.text import array_html, array_text, short_type
 from dovetail._core.runtime.devices import clients, process_ends, sharding
 from dovetail._core.runtime.devices.named_sharding import default_place
 from dovetail._core.trace.tracer import (
@@ -451,6 +451,8 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
             sums = self.aval.manual_axis_type.shown()
             return f"Array(shape={self.shape}, dtype={self.dtype}){sums}"
         return array_text(read_array(self), self.aval)
+
+    _repr_html_ = array_html
 
     def __str__(self) -> str:
         shown = not self.is_deleted() and self._is_readable()

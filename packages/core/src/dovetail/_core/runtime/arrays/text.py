@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["array_text", "short_type"]
+from dovetail._core.base.notebooks import boxed
+
+__all__ = ["array_html", "array_text", "place_text", "short_type"]
 
 
 def short_type(aval: Any) -> str:
@@ -29,3 +31,17 @@ def array_text(value: np.ndarray[Any, Any], aval: Any) -> str:
     if last_line + len(end) > np.get_printoptions()["linewidth"]:
         return f"Array({text},\n      {end[2:]}"
     return f"Array({text}{end}"
+
+
+def place_text(sharding: Any) -> str:
+    """The devices of a sharding, and how it divides over them, such as ``cpu:0,1 P('x')``."""
+    devices = sorted(sharding.device_set, key=lambda device: device.id)
+    names = f"{devices[0].platform}:{','.join(str(device.id) for device in devices)}"
+    spec = getattr(sharding, "spec", None)
+    return names if spec is None or len(devices) == 1 else f"{names} {spec}"
+
+
+def array_html(array: Any) -> str:
+    """An array in a notebook: dtype, shape and place above its elements."""
+    place = "deleted" if array.is_deleted() else f"on {place_text(array.sharding)}"
+    return boxed(f"Array {short_type(array.aval)} {place}", str(array))

@@ -10,6 +10,7 @@ from typing import Any, Final, final
 import numpy as np
 
 from dovetail._core.base import config
+from dovetail._core.base.notebooks import boxed
 from dovetail._core.ir.abstract_mesh import (
     AbstractDevice,
     AbstractMesh,
@@ -177,6 +178,9 @@ class Mesh(MeshAxes):
 
     def __repr__(self) -> str:
         return f"Mesh({self._described()})"
+
+    def _repr_html_(self) -> str:
+        return boxed(repr(self), "" if self.empty else str(self.device_ids))
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self.empty:

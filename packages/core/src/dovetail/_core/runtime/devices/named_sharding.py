@@ -12,6 +12,7 @@ import numpy as np
 from dovetail._core.base import config
 from dovetail._core.base.bindings import _jax, xla_client
 from dovetail._core.base.errors import ShapeError
+from dovetail._core.base.notebooks import table
 from dovetail._core.ir.abstract_mesh import AbstractMesh, AxisType
 from dovetail._core.ir.avals import set_shown_sharding
 from dovetail._core.ir.division import Division, division_of_spec
@@ -194,6 +195,10 @@ class NamedSharding(Sharding):
         if isinstance(self.mesh, Mesh) and self._memory_kind != memory_kinds(self.mesh._flat[0])[0]:
             kind = f", memory_kind={self._memory_kind!r}"
         return f"NamedSharding(mesh={self.mesh}, spec={self.spec}{kind})"
+
+    def _repr_html_(self) -> str:
+        parts = [(str(n), str(part)) for n, part in enumerate(self.spec)]
+        return table([("dimension", "divided along"), *parts], ("right", "left"), str(self.mesh))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (NamedSharding, (self.mesh, self.spec, self._memory_kind))

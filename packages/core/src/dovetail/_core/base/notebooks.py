@@ -1,0 +1,69 @@
+"""What notebooks show: HTML that is readable on light and dark pages."""
+
+from __future__ import annotations
+
+import html
+import re
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+__all__ = ["boxed", "colored", "notebook", "table"]
+
+#: Colours of the terminal's codes, in the middle between light and dark.
+_COLORS: Final = {
+    "31": "#c0392b",
+    "32": "#2e8b57",
+    "33": "#b8860b",
+    "34": "#3b78c4",
+    "35": "#a052a0",
+    "36": "#2a9d9d",
+}
+_CODE: Final = re.compile(r"\x1b\[([\d;]*)m")
+
+
+def notebook() -> Callable[[dict[str, str]], object] | None:
+    """What shows data in the notebook that this process runs; None if it runs none."""
+    shell: Any = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if not hasattr(shell, "kernel"):  # nor has IPython in a terminal
+        return None
+    publish: Callable[[dict[str, str]], object] = shell.display_pub.publish
+    return publish
+
+
+def boxed(title: str, body: str) -> str:
+    """A title above text, in which spaces and lines are kept."""
+    return f"<div><b>{html.escape(title)}</b><pre>{html.escape(body)}</pre></div>"
+
+
+def colored(text: str) -> str:
+    """Text with the terminal's codes for colours, as HTML."""
+    parts = _CODE.split(text)
+    pieces = [html.escape(parts[0])]
+    for codes, piece in zip(parts[1::2], parts[2::2], strict=True):
+        styles = [f"color:{_COLORS[code]}" for code in codes.split(";") if code in _COLORS]
+        styles += ["font-weight:bold"] * ("1" in codes.split(";"))
+        shown = html.escape(piece)
+        pieces.append(f'<span style="{";".join(styles)}">{shown}</span>' if styles else shown)
+    return f"<pre>{''.join(pieces)}</pre>"
+
+
+def table(rows: Sequence[Sequence[str]], sides: Sequence[str], below: str = "") -> str:
+    """A table whose first row is its head.
+
+    Args:
+        rows: the texts of the cells.
+        sides: for each column ``"left"`` or ``"right"``.
+        below: a line below it.
+    """
+
+    def line(row: Sequence[str], kind: str) -> str:
+        cells = [
+            f'<{kind} style="text-align:{side}">{html.escape(cell)}</{kind}>'
+            for cell, side in zip(row, sides, strict=True)
+        ]
+        return f"<tr>{''.join(cells)}</tr>"
+
+    body = "".join(line(row, "td") for row in rows[1:])
+    end = f"<p>{html.escape(below)}</p>" if below else ""
+    return f"<table><thead>{line(rows[0], 'th')}</thead><tbody>{body}</tbody></table>{end}"
