@@ -95,6 +95,7 @@ def main() -> None:
     faulthandler.enable()
     warnings.simplefilter("ignore")
     os.chdir(tempfile.mkdtemp(prefix="dovetail-fuzz-"))
+    dt.config.update("traceback_filtering", "off")  # which statement has raised is looked at
     jnp.linalg.inv(jnp.eye(2))
     before = dict.fromkeys((False, True), "")
     for x64 in before:

@@ -193,11 +193,11 @@ def explain_call(error: TypeError, function: Callable[..., Any], name: str) -> N
     if word is not None:
         meant = [n for n in _OTHER_WORDS.get(word, ()) if n in names] or close_matches(word, names)
         advice = f"write {meant[0]}=..." if meant else f"its arguments are {', '.join(names)}"
-        error.args = (f"{name} got an unexpected keyword argument {word!r}: {advice}",)
+        error.args = (f"{name}() got an unexpected keyword argument {word!r}: {advice}",)
         return
     plural = next((n for n in names if n in ("shape", "axes", "sizes")), None)
     if plural is not None:
-        error.args = (f"{name} {found['problem']}: several numbers for {plural} are one tuple",)
+        error.args = (f"{name}() {found['problem']}: several numbers for {plural} are one tuple",)
 
 
 def boundary(function: Callable[P, R]) -> Callable[P, R]:
