@@ -209,3 +209,30 @@ def run(program: list[str], environment: dict[str, str], given: str = "") -> str
         program, input=given, capture_output=True, text=True, env={**os.environ, **environment}
     )
     return done.stdout + done.stderr
+
+
+def test_an_api_of_ones_own_hides_its_frames(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dovetail._core.base import source
+
+    (tmp_path / "acme_api.py").write_text(
+        "from dovetail.extend.tracebacks import add_internal_folder, publish\n"
+        "import dovetail.numpy as jnp\n"
+        "__all__ = ['twice']\n"
+        "def _product(x): return x @ x\n"
+        "def twice(x): return _product(_product(x))\n"
+        "add_internal_folder(__file__)\n"
+        "publish(globals())\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    before = list(source._extra_folders)
+    try:
+        import acme_api  # type: ignore[import-not-found]  # deferred: made here
+
+        error = raised(lambda: acme_api.twice(jnp.ones((2, 3))))
+        assert not hidden(error)
+        assert [f.name for f in traceback.extract_tb(error.__traceback__)] == ["raised", "<lambda>"]
+    finally:
+        source._extra_folders[:] = before
+        source.is_internal.cache_clear()
