@@ -57,9 +57,9 @@ def lazy_names(
         if found is None:
             if name == "__all__":
                 return namespace["__all__"]
-            from dovetail._core.base.habits import missing_name  # deferred: for messages alone
+            from dovetail.errors import UnknownNameError  # deferred: rarely raised
 
-            raise AttributeError(missing_name(package, name, names()))
+            raise UnknownNameError(package, name, names())
         module, attribute = found
         is_submodule = module == package
         if is_submodule:

@@ -12,6 +12,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from dovetail._core.base.bindings import JaxRuntimeError as JaxRuntimeError
     from dovetail._core.base.runtime_errors import CompilerOptionError as CompilerOptionError
     from dovetail._core.base.runtime_errors import OutOfMemoryError as OutOfMemoryError
@@ -46,6 +48,7 @@ __all__ = [
     "TracerBoolConversionError",
     "TracerIntegerConversionError",
     "UnexpectedTracerError",
+    "UnknownNameError",
 ]
 
 
@@ -491,3 +494,31 @@ class NoValueError(NonArrayArgumentError, ValueError):
 
 class CompilationCacheWarning(UserWarning):
     """The disk cache of compiled programs could not be read or written."""
+
+
+class UnknownNameError(AttributeError):
+    """A module of dovetail does not have a name.
+
+    The text, which says what to write instead, is made when it is read: Python itself looks for
+    names that there are not, and drops the error.
+
+    Args:
+        module: the module.
+        unknown: the name.
+        known: the names that it has.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> jnp.cat  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+            ...
+        dovetail.errors.UnknownNameError: module 'dovetail.numpy' has no attribute 'cat'; write ...
+    """
+
+    def __init__(self, module: str, unknown: str, known: Iterable[str]) -> None:
+        super().__init__(module, unknown, tuple(known))
+
+    def __str__(self) -> str:
+        from dovetail._core.base.habits import missing_name  # deferred: for messages alone
+
+        return missing_name(*self.args)

@@ -30,6 +30,7 @@ from dovetail.errors import TracerAttributeError as TracerAttributeError
 from dovetail.errors import TracerBoolConversionError as TracerBoolConversionError
 from dovetail.errors import TracerIntegerConversionError as TracerIntegerConversionError
 from dovetail.errors import UnexpectedTracerError as UnexpectedTracerError
+from dovetail.errors import UnknownNameError as UnknownNameError
 
 
 def close_matches(word: str, known: Iterable[str], count: int = 1) -> list[str]:

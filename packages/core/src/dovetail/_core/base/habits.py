@@ -6,15 +6,11 @@ Nothing here is loaded before a name is missing.
 from __future__ import annotations
 
 import functools
-import json
 import os
 import re
 from collections.abc import Collection, Iterable, Mapping
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Final
-
-from dovetail._core.base.errors import close_matches
 
 __all__ = ["ATTRIBUTES", "FUNCTIONS", "missing_name"]
 
@@ -174,13 +170,17 @@ def missing_name(module: str, name: str, known: Iterable[str]) -> str:
         return f"{text}; write {FUNCTIONS[name]}"
     if name[0].isupper() and module == "dovetail.nn":
         return f"{text}; it has functions alone, and classes of layers are in flax or equinox"
-    near = close_matches(name, known)
+    from difflib import get_close_matches  # deferred: as below
+
+    near = get_close_matches(name, known, 1)
     return f"{text}; did you mean {near[0]!r}?" if near else text
 
 
 @functools.cache
 def _left_out() -> dict[str, dict[str, str]]:
     """The names of JAX that are left out on purpose, by module, with the reasons."""
+    import json  # deferred: no program without mistakes needs it
+
     with open(os.path.join(os.path.dirname(__file__), "left_out.json"), encoding="utf-8") as file:
         found: dict[str, dict[str, str]] = json.load(file)
     return found
@@ -188,6 +188,8 @@ def _left_out() -> dict[str, dict[str, str]]:
 
 def _names_of(module: str) -> Collection[str]:
     """The public names of a module; a package with a stub is not imported for that."""
+    from importlib.util import find_spec  # deferred: as above
+
     try:
         spec = find_spec(module)
         if spec is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -31,19 +30,25 @@ def notebook() -> Callable[[dict[str, str]], object] | None:
     return publish
 
 
+def _escaped(text: str) -> str:
+    from html import escape  # deferred: few processes are notebooks
+
+    return escape(text)
+
+
 def boxed(title: str, body: str) -> str:
     """A title above text, in which spaces and lines are kept."""
-    return f"<div><b>{html.escape(title)}</b><pre>{html.escape(body)}</pre></div>"
+    return f"<div><b>{_escaped(title)}</b><pre>{_escaped(body)}</pre></div>"
 
 
 def colored(text: str) -> str:
     """Text with the terminal's codes for colours, as HTML."""
     parts = _CODE.split(text)
-    pieces = [html.escape(parts[0])]
+    pieces = [_escaped(parts[0])]
     for codes, piece in zip(parts[1::2], parts[2::2], strict=True):
         styles = [f"color:{_COLORS[code]}" for code in codes.split(";") if code in _COLORS]
         styles += ["font-weight:bold"] * ("1" in codes.split(";"))
-        shown = html.escape(piece)
+        shown = _escaped(piece)
         pieces.append(f'<span style="{";".join(styles)}">{shown}</span>' if styles else shown)
     return f"<pre>{''.join(pieces)}</pre>"
 
@@ -59,11 +64,11 @@ def table(rows: Sequence[Sequence[str]], sides: Sequence[str], below: str = "") 
 
     def line(row: Sequence[str], kind: str) -> str:
         cells = [
-            f'<{kind} style="text-align:{side}">{html.escape(cell)}</{kind}>'
+            f'<{kind} style="text-align:{side}">{_escaped(cell)}</{kind}>'
             for cell, side in zip(row, sides, strict=True)
         ]
         return f"<tr>{''.join(cells)}</tr>"
 
     body = "".join(line(row, "td") for row in rows[1:])
-    end = f"<p>{html.escape(below)}</p>" if below else ""
+    end = f"<p>{_escaped(below)}</p>" if below else ""
     return f"<table><thead>{line(rows[0], 'th')}</thead><tbody>{body}</tbody></table>{end}"

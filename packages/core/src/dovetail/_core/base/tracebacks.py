@@ -18,8 +18,7 @@ from types import FunctionType, TracebackType
 from typing import Any, Final, NoReturn, ParamSpec, TypeVar
 
 from dovetail._core.base.error_codes import add_code
-from dovetail._core.base.errors import close_matches
-from dovetail._core.base.habits import missing_name
+from dovetail._core.base.errors import UnknownNameError, close_matches
 from dovetail._core.base.option_kinds import Choice
 from dovetail._core.base.options import Option
 from dovetail._core.base.source import is_internal
@@ -212,7 +211,9 @@ def boundary(function: Callable[P, R]) -> Callable[P, R]:
             hide_frames(error)
             raise
         if type(result) is FunctionType and is_hidden(result.__code__.co_filename):
-            result = boundary(result)  # what a transformation returns
+            inner = result  # what a transformation returns, which says what it is made of
+            result = boundary(inner)
+            result.__wrapped__ = getattr(inner, "__wrapped__", inner)
         value: R = result
         return value
 
@@ -252,6 +253,6 @@ def publish(namespace: dict[str, Any]) -> None:
             namespace[name] = published(value, module, name)
 
     def missing(name: str) -> NoReturn:
-        raise AttributeError(missing_name(module, name, names))
+        raise UnknownNameError(module, name, names)
 
     namespace.setdefault("__getattr__", missing)
