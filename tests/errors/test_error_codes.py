@@ -57,3 +57,11 @@ def test_the_command_prints_pages(capsys: pytest.CaptureFixture[str]) -> None:
         assert capsys.readouterr().out == page.text
     assert main(["explain", "DT9999"]) == 1
     assert "lists them" in capsys.readouterr().out
+
+
+def test_a_doctest_sees_the_message_alone() -> None:
+    """What is printed is compared there."""
+    program = PAGES["DT0101"].failing
+    with pytest.raises(Exception, match="broadcasting") as raised:
+        exec(compile(program, "<doctest guide[0]>", "exec"), {})
+    assert not hasattr(raised.value, "__notes__")

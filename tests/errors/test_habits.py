@@ -58,6 +58,7 @@ def test_an_attribute_of_an_array(name: str) -> None:
     def check(x: Any) -> Any:
         assert not hasattr(x, name)
         assert name not in dir(x)
+        assert name not in dir(dt.Array)
         with pytest.raises(AttributeError, match=f"no attribute '{name}'; write ") as raised:
             getattr(x, name)
         assert ATTRIBUTES[name] in str(raised.value)

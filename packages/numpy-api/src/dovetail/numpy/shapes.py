@@ -715,7 +715,7 @@ def roll(
         >>> jnp.roll(jnp.arange(3), 1.5)
         Traceback (most recent call last):
             ...
-        TypeError: roll requires shift to be an integer, got float64
+        TypeError: roll requires shift to be an integer, got float64 1.5; // divides integers
 
     Example:
         >>> import dovetail.numpy as jnp

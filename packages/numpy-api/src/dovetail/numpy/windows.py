@@ -88,7 +88,7 @@ def bartlett(M: int) -> Array:
         >>> jnp.bartlett(2.5)
         Traceback (most recent call last):
             ...
-        TypeError: bartlett requires M to be an integer, got float
+        TypeError: bartlett requires M to be an integer, got float 2.5; // divides integers
 
     Example:
         >>> import dovetail.numpy as jnp

@@ -63,12 +63,10 @@ _OTHER_WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "other": ("x2", "b", "y", "rhs"),
     "size": ("shape",),
     "unbiased": ("correction", "ddof"),
-    "descending": ("descending",),
     "generator": ("key",),
     "seed": ("key",),
     "low": ("minval",),
     "high": ("maxval",),
-    "indices_or_sections": ("indices_or_sections",),
     "split_size_or_sections": ("indices_or_sections",),
 }
 _MISMATCH: Final = re.compile(

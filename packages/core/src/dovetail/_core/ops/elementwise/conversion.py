@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, ClassVar, Final, TypeVar
 
 import numpy as np
 
-from dovetail._core.base import dtypes, pytree
+from dovetail._core.base import dtypes, pytree, source
 from dovetail._core.base.errors import DTypeError
 from dovetail._core.base.typing import Array, ArrayLike, DType, DTypeLike
 from dovetail._core.basis.elementwise import Elementwise, convert_element_type_p, dtype_name
@@ -259,11 +258,7 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     if aval.dtype == dtypes.float0:
         return full(aval.shape, 0, new)
     if dtypes.kind_of(aval.dtype) == "c" and dtypes.kind_of(new) in ("i", "u", "f"):
-        warnings.warn(
-            "Casting complex values to real discards the imaginary part",
-            ComplexWarning,
-            stacklevel=2,
-        )
+        source.warn("Casting complex values to real discards the imaginary part", ComplexWarning)
     return convert_element_type_p.bind(x, new_dtype=new, weak_type=False, sharding=None)
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import enum
-import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from dovetail._core.base import source
 from dovetail._core.base.typing import Array, ArrayLike
 from dovetail._core.basis.elementwise import convert_element_type, neg
 from dovetail._core.basis.operands import as_operand
@@ -492,11 +492,10 @@ def eig(
             f"{implementation!r}"
         )
     if use_magma is not None:
-        warnings.warn(
+        source.warn(
             "lax.linalg.eig: use_magma is deprecated; pass "
             "implementation=EigImplementation.MAGMA instead",
             DeprecationWarning,
-            stacklevel=2,
         )
         if use_magma and implementation is None:
             implementation = EigImplementation.MAGMA

@@ -16,6 +16,7 @@ import numpy as np
 from dovetail._core.base import bindings, config, dtypes, source
 from dovetail._core.base.bindings import JaxRuntimeError, PyTreeDef, get_traceback
 from dovetail._core.base.errors import DeletedArrayError
+from dovetail._core.base.habits import ATTRIBUTES
 from dovetail._core.base.pytree import dispatch_registry
 from dovetail._core.ir.avals import ShapedArray, make_aval, physical_aval
 from dovetail._core.ir.division import division
@@ -62,10 +63,10 @@ class _ArrayMeta(type):
     """Makes `isinstance(tracer, Array)` true for tracers of arrays."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> NoReturn:
-        raise TypeError(
-            "Array is not called: make an array with dovetail.numpy.array(value), or with "
-            "dovetail.device_put(value)"
-        )
+        raise TypeError("Array is not called: make an array with dovetail.numpy.array(value)")
+
+    def __dir__(cls) -> list[str]:
+        return [name for name in type.__dir__(cls) if name not in ATTRIBUTES]
 
     def __getattr__(cls, name: str) -> Any:
         if not name.startswith("__"):
@@ -107,6 +108,7 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
     _key_dtype: ClassVar[Any] = None
 
     __hash__: ClassVar[None] = None
+    _repr_html_ = array_html
 
     def _any_buffer(self) -> Any:
         """The buffer, deleted or not."""
@@ -451,8 +453,6 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
             sums = self.aval.manual_axis_type.shown()
             return f"Array(shape={self.shape}, dtype={self.dtype}){sums}"
         return array_text(read_array(self), self.aval)
-
-    _repr_html_ = array_html
 
     def __str__(self) -> str:
         shown = not self.is_deleted() and self._is_readable()
