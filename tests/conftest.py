@@ -192,8 +192,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             few = {*map(id, chosen), *map(id, _covering(cases, CASES_OF_A_CHANGE))}
             taken = [item for item in cases if id(item) in few]
         newest = chosen
-        whole = name == SAMPLED or (not asked_widely and _one_of(NEWEST_TESTS, name))
-        if whole and function != EXAMPLE:
+        narrow = not asked_widely and function != EXAMPLE
+        if name == SAMPLED or (narrow and _one_of(NEWEST_TESTS, name)):
             newest = taken
         _mark(chosen, "essential")
         _mark(newest, "newest")

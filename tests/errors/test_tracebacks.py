@@ -19,7 +19,7 @@ import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax
 from dovetail._core.base import config
-from dovetail._core.base.tracebacks import is_hidden
+from dovetail._core.base.tracebacks import is_hidden, without_hidden
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -109,6 +109,35 @@ def test_a_mistake_of_the_framework_shows_its_frames(monkeypatch: pytest.MonkeyP
     error = raised(lambda: dt.jit(dt.grad(abs))(1.0))
     assert type(error) is NameError
     assert hidden(error)
+
+
+OUT_OF_PLACE: dict[str, Callable[[Any], Any]] = {
+    "operator": lambda x: x + x,
+    "number": lambda x: x * 2.0,
+    "reflected": lambda x: 1.0 - x,
+    "array": lambda x: jnp.ones(3) + x,
+    "comparison": lambda x: x < 1,
+    "function": lambda x: jnp.sin(x),
+}
+
+
+@pytest.mark.parametrize("name", OUT_OF_PLACE)
+def test_a_tracer_out_of_place_shows_no_frame_of_the_framework(name: str) -> None:
+    kept: list[Any] = []
+    dt.jit(lambda x: kept.append(x) or x)(jnp.ones(3))
+    error = raised(lambda: OUT_OF_PLACE[name](kept[0]))
+    assert type(error) is dt.errors.UnexpectedTracerError
+    assert not hidden(error)
+
+
+def test_a_filtered_traceback_leaves_the_first_as_it_was() -> None:
+    with config.traceback_filtering("off"):
+        error = raised(lambda: jnp.ones(3) @ jnp.ones(4))
+    before = hidden(error)
+    left = without_hidden(error.__traceback__)
+    assert before
+    assert hidden(error) == before
+    assert [f.name for f in traceback.extract_tb(left)] == ["raised", "<lambda>"]
 
 
 KEYWORDS = {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -17,13 +16,14 @@ from dovetail._core.ir.avals import aval_of, is_array_like, make_aval
 from dovetail._core.runtime.arrays.array import Array
 from dovetail._core.runtime.arrays.memory import in_words
 from dovetail._core.runtime.arrays.text import place_text
+from dovetail._core.runtime.reports.tables import aligned
 from dovetail._core.trace.tracer import Tracer
 
 __all__ = ["show"]
 
 _HEAD: Final = ("path", "type", "size", "mean", "deviation", "least", "largest", "where")
 _SIDES: Final = ("left", "left", "right", "right", "right", "right", "right", "left")
-_NUMBERS: Final = slice(3, 7)
+_STATISTICS: Final = range(3, 7)
 
 
 def show(tree: PyTree, *, statistics: bool = True) -> None:
@@ -53,10 +53,10 @@ def show(tree: PyTree, *, statistics: bool = True) -> None:
     elements = sum(math.prod(aval.shape) for aval in arrays)
     memory = in_words(sum(map(_bytes, arrays)))
     total = f"leaves: {len(leaves)}, elements: {elements:,}, memory: {memory}"
-    keep = [n for n in range(len(_HEAD)) if statistics or n not in range(8)[_NUMBERS]]
+    keep = [n for n in range(len(_HEAD)) if statistics or n not in _STATISTICS]
     chosen = [[row[n] for n in keep] for row in (_HEAD, *rows)]
     sides = [_SIDES[n] for n in keep]
-    text = "\n".join([*_lines(chosen, sides), total]) + "\n"
+    text = f"{aligned(chosen, sides)}\n{total}\n"
     publish = notebook()
     if publish is None:
         sys.stdout.write(text)
@@ -106,14 +106,3 @@ def _place(leaf: Any) -> str:
     if sharding is None:
         return "host" if isinstance(leaf, np.ndarray | np.generic | bool | int | float) else ""
     return place_text(sharding)
-
-
-def _lines(rows: Sequence[Sequence[str]], sides: Sequence[str]) -> list[str]:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(sides))]
-    return [
-        "  ".join(
-            cell.ljust(width) if side == "left" else cell.rjust(width)
-            for cell, width, side in zip(row, widths, sides, strict=True)
-        ).rstrip()
-        for row in rows
-    ]

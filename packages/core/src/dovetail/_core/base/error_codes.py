@@ -72,7 +72,7 @@ def error_pages() -> dict[str, ErrorPage]:
 
 def add_code(error: BaseException) -> None:
     """Add the code of an error to what is printed of it, as the last line, if it has one."""
-    if getattr(error, "__notes__", ())[-1:] and error.__notes__[-1].startswith("DT"):
+    if any(note.startswith("DT") for note in getattr(error, "__notes__", ())):
         return
     frame: FrameType | None = sys._getframe()
     while frame is not None:

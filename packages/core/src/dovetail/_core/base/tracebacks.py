@@ -100,14 +100,15 @@ def hide_frames(error: BaseException) -> None:
         error: the exception; its frames stay if the option `traceback_filtering` is off, or if it
             is a mistake of the framework's own.
     """
-    if is_hidden(_innermost(error)) and not _is_own_mistake(error):
+    if _own_entry(error) is not None and not _is_own_mistake(error):
         add_code(error)
     if traceback_filtering.value == "off":
         return
     for one in _chain(error):
         if not _is_own_mistake(one):
             one.__traceback__ = without_hidden(one.__traceback__)
-        if one.__context__ is not None and _is_hidden_whole(one.__context__.__traceback__):
+        before = one.__context__
+        if before is not None and all(map(_is_hidden_entry, _entries(before.__traceback__))):
             one.__suppress_context__ = True  # how the framework found out
 
 
@@ -127,49 +128,37 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def without_hidden(traceback: TracebackType | None) -> TracebackType | None:
-    """What is left of a traceback, which is changed; None if all frames are hidden."""
-    first = last = None
-    while traceback is not None:
-        following = traceback.tb_next
-        if not is_hidden(traceback.tb_frame.f_code.co_filename):
-            if last is None:
-                first = traceback
-            elif last.tb_next is not traceback:
-                last.tb_next = traceback
-            last = traceback
-        traceback = following
-    if last is not None:
-        last.tb_next = None
-    return first
+    """A traceback without the frames that are left out; None if there are no others."""
+    left = [entry for entry in _entries(traceback) if not _is_hidden_entry(entry)]
+    result = None
+    for entry in reversed(left):
+        result = TracebackType(result, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return result
 
 
-def _is_hidden_whole(traceback: TracebackType | None) -> bool:
+def _entries(traceback: TracebackType | None) -> Iterator[TracebackType]:
+    """The entries of a traceback, outermost first."""
     while traceback is not None:
-        if not is_hidden(traceback.tb_frame.f_code.co_filename):
-            return False
+        yield traceback
         traceback = traceback.tb_next
-    return True
 
 
-def _innermost(error: BaseException) -> str:
-    """The file of the frame that raised an exception."""
-    last = error.__traceback__
-    while last is not None and last.tb_next is not None:
-        last = last.tb_next
-    return "" if last is None else last.tb_frame.f_code.co_filename
+def _is_hidden_entry(entry: TracebackType) -> bool:
+    return is_hidden(entry.tb_frame.f_code.co_filename)
+
+
+def _own_entry(error: BaseException) -> TracebackType | None:
+    """The entry of the frame that raised an exception, if that is the framework's."""
+    *_, last = (None, *_entries(error.__traceback__))
+    return last if last is not None and _is_hidden_entry(last) else None
 
 
 def _is_own_mistake(error: BaseException) -> bool:
     """Whether the framework itself has failed: by an assertion, or an error that nothing raises."""
-    last = error.__traceback__
-    if last is None:
+    entry = _own_entry(error)
+    if entry is None:
         return False
-    while last.tb_next is not None:
-        last = last.tb_next
-    code = last.tb_frame.f_code
-    if not is_hidden(code.co_filename):
-        return False
-    reads = code.co_code[last.tb_lasti] in _READS
+    reads = entry.tb_frame.f_code.co_code[entry.tb_lasti] in _READS
     return isinstance(error, AssertionError) or (isinstance(error, _MISTAKES) and reads)
 
 

@@ -118,15 +118,19 @@ def _binary(
             raise
 
     def reflected(self: Any, other: Any) -> Any:
-        if type(other) in _SCALAR_RANK:
-            if direct(self.aval.dtype):
-                number = scalar(self, other)
-                if number is not None:
-                    return bind(number, self)  # type: ignore[misc]
-            return function(other, self)
-        if _is_operand(other):
-            return function(other, self)
-        return unsupported_operands(f"r{name}", (other,))
+        try:
+            if type(other) in _SCALAR_RANK:
+                if direct(self.aval.dtype):
+                    number = scalar(self, other)
+                    if number is not None:
+                        return bind(number, self)  # type: ignore[misc]
+                return function(other, self)
+            if _is_operand(other):
+                return function(other, self)
+            return unsupported_operands(f"r{name}", (other,))
+        except Exception as error:
+            hide_frames(error)  # as above
+            raise
 
     operator.__name__ = operator.__qualname__ = f"__{name}__"
     reflected.__name__ = reflected.__qualname__ = f"__r{name}__"

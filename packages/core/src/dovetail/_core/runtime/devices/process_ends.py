@@ -131,12 +131,14 @@ def settle() -> None:
         names = {*os.listdir(_THREADS)} - {str(threading.get_native_id())}
         others = [f"{_THREADS}/{name}/stat".encode() for name in names]
     interval = sys.getswitchinterval()
-    sys.setswitchinterval(1)
-    for _ in range(_MOST_STEPS):
-        library.usleep(_STEP)
-        if not any(map(runs, others)):
-            break
-    sys.setswitchinterval(interval)
+    try:
+        sys.setswitchinterval(1)
+        for _ in range(_MOST_STEPS):
+            library.usleep(_STEP)
+            if not any(map(runs, others)):
+                break
+    finally:
+        sys.setswitchinterval(interval)
 
 
 def end_in_child() -> None:

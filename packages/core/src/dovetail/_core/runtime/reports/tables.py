@@ -11,7 +11,7 @@ from dovetail._core.runtime.arrays.memory import in_words
 if TYPE_CHECKING:
     from dovetail._core.runtime.reports.report import ArrayMemory, Collective, Report
 
-__all__ = ["axes_in_words", "place", "seconds_in_words", "written"]
+__all__ = ["aligned", "axes_in_words", "place", "seconds_in_words", "written"]
 
 _LONGEST: Final = 16
 """Rows of a table; the rest is summed up."""
@@ -57,7 +57,7 @@ def _memory(report: Report) -> str:
     rows.append(("  temporaries", in_words(memory.temporary_bytes), ""))
     if memory.code_bytes:
         rows.append(("  code", in_words(memory.code_bytes), ""))
-    return _table(rows, ("left", "right", "left"))
+    return aligned(rows, ("left", "right", "left"))
 
 
 def _padding(count: int, arrays: Sequence[ArrayMemory]) -> str:
@@ -132,7 +132,7 @@ def _collectives(report: Report) -> str:
         count = len(report.collectives) - sum(len(groups[number]) for number in shown)
         left = in_words(sum(sent) - sum(sent[number] for number in shown))
         rows.append((f"  {count} more", "", "", "", left, "", "", ""))
-    return _table(rows, ("left", "left", "right", "right", "right", "right", "left", "left"))
+    return aligned(rows, ("left", "left", "right", "right", "right", "right", "left", "left"))
 
 
 def _operations(report: Report) -> str:
@@ -144,7 +144,7 @@ def _operations(report: Report) -> str:
     ]
     if report.collectives:
         rows.append(("sent to other devices", in_words(report.sent_bytes), ""))
-    return _table(rows, ("left", "right", "left"))
+    return aligned(rows, ("left", "right", "left"))
 
 
 def _time(report: Report) -> str:
@@ -162,7 +162,7 @@ def _time(report: Report) -> str:
         if line.seconds and share >= 0.5:
             seconds = seconds_in_words(line.seconds)
             rows.append((f"  {place(line.source)}", seconds, f"{share:.0f} %"))
-    return _table(rows, ("left", "right", "left"))
+    return aligned(rows, ("left", "right", "left"))
 
 
 def place(source: str) -> str:
@@ -180,7 +180,8 @@ def seconds_in_words(seconds: float | None) -> str:
     return f"{seconds / 1e-6:.3g} us" if seconds == 0 or seconds >= 1e-7 else "< 0.1 us"
 
 
-def _table(rows: Sequence[Sequence[Any]], sides: Sequence[str]) -> str:
+def aligned(rows: Sequence[Sequence[Any]], sides: Sequence[str]) -> str:
+    """Rows of text in columns, each of which is aligned to a side, ``"left"`` or ``"right"``."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(sides))]
     lines = []
     for row in rows:
