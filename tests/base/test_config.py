@@ -86,6 +86,7 @@ OPTIONS: dict[str, Row] = {
     "debug_checks": OFF,
     "debug_infs": ON,
     "debug_key_reuse": ON,
+    "debug": Row(0, 2, "2"),
     "debug_log_modules": Row(None, "dovetail.debug", "dovetail.debug"),
     "debug_nans": ON,
     "default_device": Row(None, "cpu", "cpu"),
@@ -123,6 +124,7 @@ OPTIONS: dict[str, Row] = {
     "raise_persistent_cache_errors": ON,
     "process_timeout": Row(300, 5, "5"),
     "random_seed_offset": Row(0, 3, "3"),
+    "slow_compile_secs": Row(10.0, 0.5, "0.5"),
     "slow_plugin_seconds": Row(10.0, 0.5, "0.5"),
     "softmax_custom_jvp": ON,
     "thread_guard": ON,
@@ -138,10 +140,12 @@ OPTIONS: dict[str, Row] = {
 OURS = {
     "cpu_kernels",
     "cpu_retained_memory",
+    "debug",
     "debug_checks",
     "disabled_plugins",
     "index_mode",
     "process_timeout",
+    "slow_compile_secs",
     "slow_plugin_seconds",
 }
 AFFECTING = {
@@ -184,7 +188,7 @@ STARTUP = {
     "pjrt_client_create_options",
     "platform_name",
 }
-OF_THE_PROCESS = {"debug_log_modules", "logging_level"}
+OF_THE_PROCESS = {"debug", "debug_log_modules", "logging_level"}
 
 every_option = pytest.mark.parametrize("name", OPTIONS)
 

@@ -459,6 +459,14 @@ def a_donated_array_that_is_used() -> Any:
 
 
 @mistake
+def a_step_that_is_compiled_again() -> Any:
+    step = dt.jit(lambda batch: batch.mean())
+    step(jnp.ones(64))
+    with dt.no_recompiles():
+        return step(jnp.ones(17))  # wrong
+
+
+@mistake
 def an_argument_static_and_donated() -> Any:
     return dt.jit(lambda x: x, static_argnums=0, donate_argnums=0)  # wrong
 
@@ -610,8 +618,8 @@ def a_reference_of_an_ended_function() -> Any:
 #: Words with which a message says what to do.
 ADVICE = re.compile(
     r"\b(use|write|pass|give|convert|choose|insert|make|mark|return|reduce|slice|leave|combine|"
-    r"index|may be|must be|must have|must return|must contain|keep|install|derive|register|define|"
-    r"read)\b",
+    r"index|may be|must be|must have|must return|must contain|keep|pad|install|derive|register|"
+    r"define|read)\b",
     re.IGNORECASE,
 )
 

@@ -74,7 +74,7 @@ CHANGES = {
     "one argument less": (
         lambda f: f(F(1), y=F(2)),
         lambda f: f(F(1)),
-        r": y is not passed; it was\. ",
+        r": y is not passed; it was passed\. ",
     ),
     "static value": (
         lambda f: f(F(1), flag=1),

@@ -36,12 +36,15 @@ from dovetail import tree_util as tree_util
 from dovetail import typing as typing
 from dovetail._core.api.backward_passes import fwd_and_bwd as fwd_and_bwd
 from dovetail._core.api.backward_passes import vjp as vjp
+from dovetail._core.api.call_caches import explain as explain
 from dovetail._core.api.derivatives import grad as grad
 from dovetail._core.api.derivatives import jvp as jvp
 from dovetail._core.api.derivatives import linear_transpose as linear_transpose
 from dovetail._core.api.derivatives import linearize as linearize
 from dovetail._core.api.derivatives import value_and_grad as value_and_grad
 from dovetail._core.api.environment import print_environment_info as print_environment_info
+from dovetail._core.api.event_logs import events as events
+from dovetail._core.api.event_logs import no_recompiles as no_recompiles
 from dovetail._core.api.inspection import ShapeDtypeStruct as ShapeDtypeStruct
 from dovetail._core.api.inspection import ensure_compile_time_eval as ensure_compile_time_eval
 from dovetail._core.api.inspection import eval_shape as eval_shape

@@ -41,6 +41,7 @@ __all__ = [
     "NonArrayArgumentError",
     "NonConcreteBooleanIndexError",
     "OutOfMemoryError",
+    "RecompilationError",
     "ShapeError",
     "ShardingTypeError",
     "TracerArrayConversionError",
@@ -393,6 +394,14 @@ class DeletedArrayError(RuntimeError, ValueError):
     """An array was used after it was deleted or donated.
 
     JAX raises a RuntimeError or a ValueError, by the function that finds it out: this is both.
+
+    Args:
+        message: the text of the error.
+    """
+
+
+class RecompilationError(RuntimeError):
+    """A function would be traced or compiled again, in a block of `dovetail.no_recompiles`.
 
     Args:
         message: the text of the error.

@@ -1,5 +1,8 @@
 """Events of the framework and of libraries on it, told to functions that listen."""
 
+from dovetail._core.api.event_logs import EventLog as EventLog
+from dovetail._core.base.events import Cause as Cause
+from dovetail._core.base.events import Event as Event
 from dovetail._core.base.monitoring import clear_event_listeners as clear_event_listeners
 from dovetail._core.base.monitoring import record_event as record_event
 from dovetail._core.base.monitoring import record_event_duration_secs as record_event_duration_secs
@@ -23,6 +26,9 @@ from dovetail._core.base.monitoring import (
 from dovetail._core.base.monitoring import unregister_scalar_listener as unregister_scalar_listener
 
 __all__ = [
+    "Cause",
+    "Event",
+    "EventLog",
     "clear_event_listeners",
     "record_event",
     "record_event_duration_secs",

@@ -22,6 +22,8 @@ dtypes that it does not have. `dovetail.testing.capabilities` has the list.
 On a CPU, ``DOVETAIL_NUM_CPU_DEVICES=4`` in the environment creates four devices, so that the suite
 of collectives and the tests of copies between devices run too.
 
+Tests of programs that use dovetail get the fixture `assert_compiles` from here.
+
 Every run of pytest in an environment with dovetail imports this module, so it imports nothing heavy
 before it is needed.
 """
@@ -31,7 +33,8 @@ from __future__ import annotations
 import gc
 import itertools
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +43,7 @@ import pytest
 from dovetail.testing.levels import LEVELS
 
 if TYPE_CHECKING:
+    from dovetail.monitoring import EventLog
     from dovetail.testing.backend import BackendUnderTest
 
 _SUITES = Path(__file__).parent / "suites"
@@ -137,6 +141,29 @@ def dovetail_backend(request: pytest.FixtureRequest) -> Iterator[BackendUnderTes
         enable_compilation_cache(False),
     ):
         yield backend
+
+
+@pytest.fixture
+def assert_compiles() -> Callable[..., AbstractContextManager[EventLog]]:
+    """A block that fails unless a number of programs is made in it.
+
+    ``with assert_compiles(1): step(x)`` passes if `step` needs one program: whether a compiler
+    makes it, the cache on disk has it, or an equal one is in memory, which depends on other tests.
+    ``assert_compiles(0)`` says that nothing is compiled again. Operations outside of `jit` count
+    with ``eager=True``. The block gives a log of all events, which is part of the failure.
+    """
+    from dovetail import events  # deferred: like above
+
+    @contextmanager
+    def block(count: int, *, eager: bool = False) -> Iterator[EventLog]:
+        with events() as log:
+            yield log
+        made = [event for event in log.of("compile", "load", "reuse") if eager or not event.eager]
+        if len(made) != count:
+            listed = "".join(f"\n  {event}" for event in made) or " none"
+            pytest.fail(f"{count} programs were expected, and {len(made)} were made:{listed}")
+
+    return block
 
 
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:

@@ -10,6 +10,7 @@ from typing import Any, ParamSpec, TypeVar, cast, overload
 
 import numpy as np
 
+from dovetail._core.api.call_caches import cache_info
 from dovetail._core.api.stages import Lowered, Traced, Wrapped
 from dovetail._core.base import caches, pytree
 from dovetail._core.base.typing import Device, PyTree
@@ -120,7 +121,8 @@ def jit(
         compiler_options: compiler options by name.
 
     Returns:
-        The compiled function, with the methods `trace`, `lower`, `eval_shape` and `clear_cache`.
+        The compiled function, with the methods `trace`, `lower`, `eval_shape`, `clear_cache` and
+        `cache_info`.
 
     Raises:
         TypeError: `fun` is not callable, or an option has the wrong type.
@@ -218,6 +220,7 @@ def _jit(
     jitted.lower = partial(_lower, engine)
     jitted.eval_shape = partial(_eval_shape, engine)
     jitted.clear_cache = engine.clear
+    jitted.cache_info = partial(cache_info, engine)
     return jitted
 
 

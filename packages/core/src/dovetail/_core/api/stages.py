@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import compress
 from typing import (
+    TYPE_CHECKING,
     Any,
     Concatenate,
     ParamSpec,
@@ -16,10 +17,12 @@ from typing import (
     runtime_checkable,
 )
 
+from dovetail._core.api.call_caches import CacheInfo
 from dovetail._core.api.inspection import ShapeDtypeStruct, struct_of
 from dovetail._core.base import pytree
 from dovetail._core.base.bindings import JaxRuntimeError
 from dovetail._core.base.errors import BackendUnavailableError, InconclusiveDimensionOperation
+from dovetail._core.base.events import Cause, because
 from dovetail._core.base.tracebacks import boundary
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.dimension_solving import scope_of
@@ -279,7 +282,9 @@ class Lowered(Stage):
         if len(module.platforms) > 1:
             module = staged.lower((platform,), place)
         options = dict(staged.options.compiler_options) | dict(compiler_options or {})
-        program = staged.compile(module, place, options)
+        name = staged.options.name
+        with because(Cause(f"{name}.lower(...).compile() asked for it"), name):
+            program = staged.compile(module, place, options)
         if not compiler_options and isinstance(program, LoadedProgram):
             staged.programs.setdefault(place, program)  # calls of the function run it, too
         about = (program.executable, module, place, options)
@@ -553,3 +558,8 @@ class Wrapped(Protocol[P, R_co]):
 
     def clear_cache(self) -> None:
         """Drop all compiled programs."""
+
+    if TYPE_CHECKING:  # not asked of objects of others that are to be taken for jitted functions
+
+        def cache_info(self) -> CacheInfo:
+            """How many signatures and programs are in the cache, and how long they took."""

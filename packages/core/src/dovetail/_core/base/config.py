@@ -26,11 +26,14 @@ from dovetail._core.base.options import Cell, Option, Options, OptionScope, chec
 from dovetail._core.base.options import config as config
 from dovetail._core.base.process_options import (
     Guard,
-    LoggerOption,
     StartupOption,
     ThreadGuard,
     TransferGuards,
 )
+from dovetail._core.base.process_options import debug as debug
+from dovetail._core.base.process_options import debug_log_modules as debug_log_modules
+from dovetail._core.base.process_options import logging_level as logging_level
+from dovetail._core.base.process_options import slow_compile_secs as slow_compile_secs
 from dovetail._core.base.tracebacks import traceback_filtering as traceback_filtering
 from dovetail._core.base.user_contexts import user_contexts
 
@@ -668,21 +671,6 @@ pprint_use_color = Option(
     True,
     "Print jaxprs in colours where the terminal has them.",
 )
-logging_level = LoggerOption(
-    "logging_level",
-    Choice(None, "NOTSET", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"),
-    "NOTSET",
-    lambda level: {} if level in (None, "NOTSET") else {"dovetail": level},
-    "The level of the loggers of dovetail.",
-)
-debug_log_modules = LoggerOption(
-    "debug_log_modules",
-    Text(),
-    None,
-    lambda names: {"dovetail" if n == "jax" else n: "DEBUG" for n in (names or "").split(",") if n},
-    'Loggers that log everything, such as "dovetail" or "dovetail.cache_misses,dovetail.debug".',
-)
-
 # Compiled programs on disk.
 compilation_cache_dir = Option(
     "compilation_cache_dir",

@@ -23,6 +23,7 @@ from dovetail.errors import MissingRuleError as MissingRuleError
 from dovetail.errors import NonArrayArgumentError as NonArrayArgumentError
 from dovetail.errors import NonConcreteBooleanIndexError as NonConcreteBooleanIndexError
 from dovetail.errors import NoValueError as NoValueError
+from dovetail.errors import RecompilationError as RecompilationError
 from dovetail.errors import ShapeError as ShapeError
 from dovetail.errors import ShardingTypeError as ShardingTypeError
 from dovetail.errors import TracerArrayConversionError as TracerArrayConversionError

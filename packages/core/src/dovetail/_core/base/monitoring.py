@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, Protocol
 
+from dovetail._core.base import events
+
 __all__ = [
     "clear_event_listeners",
     "record_event",
@@ -282,7 +284,7 @@ def timed(step: str, name: str) -> Iterator[None]:
         step: ``"traced"``, ``"lowered"`` or ``"compiled"``.
         name: the name of the function.
     """
-    if not (_durations or _time_spans or _scalars):
+    if not (_durations or _time_spans or _scalars or events.listeners):
         yield
         return
     event = _STEPS[step]
@@ -291,5 +293,7 @@ def timed(step: str, name: str) -> Iterator[None]:
     record_scalar(event, begin, fun_name=shown)
     yield
     seconds = time.perf_counter() - start
+    if step == "lowered":  # the others tell more, elsewhere
+        events.emit("lower", name, seconds)
     record_event_duration_secs(event, seconds, fun_name=shown)
     record_event_time_span(event, begin, begin + seconds, fun_name=shown)

@@ -66,10 +66,12 @@ class Int(Kind[int]):
         self,
         description: str = "an integer",
         minimum: int | None = None,
+        maximum: int | None = None,
         refused: int | None = None,
     ) -> None:
         self.description = description
         self.minimum = minimum
+        self.maximum = maximum
         self.refused = refused
 
     def parse(self, text: str) -> int:
@@ -79,7 +81,9 @@ class Int(Kind[int]):
         if isinstance(value, bool) or not hasattr(value, "__index__"):
             raise TypeError(value)
         number = int(value.__index__())
-        if (self.minimum is not None and number < self.minimum) or number == self.refused:
+        too_small = self.minimum is not None and number < self.minimum
+        too_large = self.maximum is not None and number > self.maximum
+        if too_small or too_large or number == self.refused:
             raise ValueError(value)
         return number
 

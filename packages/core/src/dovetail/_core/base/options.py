@@ -258,8 +258,9 @@ def check_environment() -> None:
                     raise NotImplementedError(problem)
                 problems.append(problem)
         elif prefix == "DOVETAIL" and not variable.startswith(_FOREIGN_PREFIXES):
-            near = close_matches(variable, [v for v in known if v.startswith("DOVETAIL_")], 1)
-            hint = f"; did you mean {near[0]}?" if near else ""
+            names = [v.removeprefix("DOVETAIL_") for v in known if v.startswith("DOVETAIL_")]
+            near = close_matches(name, names, 1)
+            hint = f"; did you mean DOVETAIL_{near[0]}?" if near else ""
             problems.append(
                 f"the environment variable {variable} is unknown and has no effect{hint}"
             )

@@ -5,11 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from dovetail._core.base import events
 from dovetail._core.base.bindings import guards, unset
-from dovetail._core.base.option_kinds import Choice, Kind
+from dovetail._core.base.option_kinds import Choice, Float, Int, Kind, Text
 from dovetail._core.base.options import Option, OptionScope
 
-__all__ = ["Guard", "LoggerOption", "StartupOption", "ThreadGuard", "TransferGuards"]
+__all__ = [
+    "Guard",
+    "LoggerOption",
+    "StartupOption",
+    "ThreadGuard",
+    "TransferGuards",
+    "debug",
+    "debug_log_modules",
+    "logging_level",
+    "slow_compile_secs",
+]
 
 T = TypeVar("T")
 
@@ -128,7 +139,19 @@ class StartupOption(Option[T]):
         super().set_global(value)
 
 
-class LoggerOption(Option[Any]):
+class _OptionOfTheProcess(Option[Any]):
+    """An option of the whole process, which has no scope for a thread."""
+
+    def __call__(self, new_val: Any = None) -> OptionScope[Any]:
+        """Raise, since the option belongs to the process."""
+        self.checked(new_val)
+        raise TypeError(
+            f"the option {self.name!r} is one of the whole process: "
+            f"write dovetail.config.update({self.name!r}, {new_val!r})"
+        )
+
+
+class LoggerOption(_OptionOfTheProcess):
     """An option that sets the levels of loggers, which belong to the whole process.
 
     Args:
@@ -153,14 +176,6 @@ class LoggerOption(Option[Any]):
         if self.value != default:
             self._tell()
 
-    def __call__(self, new_val: Any = None) -> OptionScope[Any]:
-        """Raise, since levels of loggers belong to the process: there is no scope for a thread."""
-        self.checked(new_val)
-        raise TypeError(
-            f"the option {self.name!r} is one of the whole process: "
-            f"write dovetail.config.update({self.name!r}, {new_val!r})"
-        )
-
     def set_global(self, value: Any) -> None:
         """Set the levels of loggers."""
         super().set_global(value)
@@ -181,3 +196,49 @@ class LoggerOption(Option[Any]):
                 handler = logging.StreamHandler()
                 handler.setFormatter(logging.Formatter(logging.BASIC_FORMAT))
                 logger.addHandler(handler)
+
+
+logging_level = LoggerOption(
+    "logging_level",
+    Choice(None, "NOTSET", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"),
+    "NOTSET",
+    lambda level: {} if level in (None, "NOTSET") else {"dovetail": level},
+    "The level of the loggers of dovetail.",
+)
+debug_log_modules = LoggerOption(
+    "debug_log_modules",
+    Text(),
+    None,
+    lambda names: {"dovetail" if n == "jax" else n: "DEBUG" for n in (names or "").split(",") if n},
+    'Loggers that log everything, such as "dovetail" or "dovetail.cache_misses,dovetail.debug".',
+)
+
+
+class _EventLevel(_OptionOfTheProcess):
+    """The option that prints events."""
+
+    def __init__(self, name: str, kind: Kind[Any], help: str) -> None:
+        super().__init__(name, kind, 0, help, ours=True)
+        if self.value:
+            events.print_level(self.value)
+
+    def set_global(self, value: Any) -> None:
+        """Print events of this level and of those below."""
+        super().set_global(value)
+        events.print_level(self.get_global())
+
+
+debug = _EventLevel(
+    "debug",
+    Int("a level from 0 to 4", minimum=0, maximum=4),
+    "Print events to stderr, with reasons: at 1 compilations and donations that failed, at 2 also "
+    "traces, eager programs and programs read from disk, at 3 also transfers and waits, at 4 all.",
+)
+slow_compile_secs = Option(
+    "slow_compile_secs",
+    Float(),
+    10.0,
+    "Tell, on stderr, when a program takes longer than this many seconds to compile, and which "
+    "lines of code it is large by; 0 for never.",
+    ours=True,
+)

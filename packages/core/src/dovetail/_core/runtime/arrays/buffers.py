@@ -8,12 +8,13 @@ memory that a caller can write to.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NoReturn
 
 import numpy as np
 
-from dovetail._core.base import caches
+from dovetail._core.base import caches, events
 from dovetail._core.base.bindings import (
     JaxRuntimeError,
     _jax,
@@ -138,6 +139,25 @@ def put(value: Any, aval: Any, sharding: Any, committed: bool = False) -> Buffer
         BackendUnavailableError: the device is compile-only.
         TypeError: a backend written in Python returned something other than a buffer.
     """
+    if not events.listeners:
+        return _put(value, aval, sharding, committed)
+    start = time.perf_counter()
+    buffer = _put(value, aval, sharding, committed)
+    _tell_moved(aval, start, f"a value of the host was copied to {sharding._device}")
+    return buffer
+
+
+def _tell_moved(aval: Any, start: float, reason: str) -> None:
+    """Tell those that listen of data that has moved."""
+    cause = events.current_cause()
+    if cause is None or not cause.argument:
+        cause = events.Cause(reason)
+    seconds = time.perf_counter() - start
+    count = math.prod(aval.shape) * aval.dtype.itemsize
+    events.emit("transfer", aval.short_name(), seconds, cause, nbytes=count)
+
+
+def _put(value: Any, aval: Any, sharding: Any, committed: bool) -> Buffer:
     if sharding._plugin_client is not None:
         clients.check_runs(sharding._device, *_NO_MEMORY)
         guards.check("host-to-device", aval, sharding)
@@ -158,7 +178,7 @@ def put(value: Any, aval: Any, sharding: Any, committed: bool = False) -> Buffer
         clients.check_runs(sharding._device, *_NO_MEMORY)
         if guards.is_none(error):
             with guards.suspended():
-                return put(value, aval, sharding, committed)
+                return _put(value, aval, sharding, committed)
         raise placing(error, "placing on the device", aval) from None
 
 
@@ -282,6 +302,16 @@ def move(
         donate: whether the memory of the buffer may be used for a result over several devices.
         share: whether such a result may share memory with the buffer.
     """
+    if not events.listeners or buffer._sharding is sharding:
+        return _move(buffer, sharding, committed, donate, share)
+    start = time.perf_counter()
+    moved = _move(buffer, sharding, committed, donate, share)
+    places = f"from {buffer._sharding} to {sharding}"
+    _tell_moved(buffer.aval, start, f"an array was moved {places}")
+    return moved
+
+
+def _move(buffer: Buffer, sharding: Any, committed: bool, donate: bool, share: bool) -> Buffer:
     present = buffer._sharding
     if present is sharding:
         if buffer._committed is committed:
@@ -311,7 +341,7 @@ def move(
     except JaxRuntimeError as error:
         if guards.is_none(error):
             with guards.suspended():
-                return move(buffer, sharding, committed)
+                return _move(buffer, sharding, committed, donate, share)
         raise placing(error, "moving", buffer.aval) from None
     return rewrap(moved, buffer.aval, sharding, committed)
 
@@ -366,6 +396,7 @@ def read(buffer: Buffer) -> np.ndarray[Any, Any]:
     if cached is not None:
         host_value: np.ndarray[Any, Any] = cached
         return host_value
+    start = time.perf_counter() if events.listeners else 0.0
     if type(buffer) is PluginBuffer:
         guards.check("device-to-host", buffer.aval, buffer._sharding)
         value, copied = buffer.read(), True
@@ -385,6 +416,8 @@ def read(buffer: Buffer) -> np.ndarray[Any, Any]:
         value.flags.writeable = False
     if copied:  # a cached view would form a reference cycle with the buffer
         buffer._npy_value = value
+        if start:
+            _tell_moved(buffer.aval, start, f"the host read it from {buffer._sharding._device}")
     return value
 
 
@@ -428,6 +461,16 @@ def block_until_ready(buffers: Sequence[Buffer]) -> None:
     Raises:
         JaxRuntimeError: one of the computations failed; if a callback caused it, its exception.
     """
+    if not events.listeners:
+        _block(buffers)
+        return
+    waits, start = [b for b in buffers if not _is_done(b)], time.perf_counter()
+    _block(buffers)
+    if waits:
+        _tell_waited(waits[0], start, len(waits) - 1)
+
+
+def _block(buffers: Sequence[Buffer]) -> None:
     try:
         for buffer in buffers:
             if type(buffer) is PluginBuffer:
@@ -443,10 +486,24 @@ def wait(buffer: Buffer) -> None:
     Raises:
         JaxRuntimeError: the computation failed; if a callback caused it, its exception.
     """
+    start = time.perf_counter() if events.listeners and not _is_done(buffer) else 0.0
     try:
         buffer.block_until_ready()
     except JaxRuntimeError as error:
         _raise_cause(error)
+    if start:
+        _tell_waited(buffer, start)
+
+
+def _is_done(buffer: Buffer) -> bool:
+    return bool(buffer.is_deleted() or buffer.is_ready())
+
+
+def _tell_waited(buffer: Buffer, start: float, more: int = 0) -> None:
+    """Tell those that listen that the host has waited for a buffer, and perhaps for more."""
+    others = f", and of {more} others" if more else ""
+    cause = events.Cause(f"the host asked for it before it was computed{others}")
+    events.emit("wait", buffer.aval.short_name(), time.perf_counter() - start, cause)
 
 
 def _checked(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-"""Why something was traced or compiled: the log of ``explain_cache_misses``, and ``no_tracing``."""
+"""Why something was traced or compiled: for the log, for events, and for what forbids it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,20 @@ from types import CodeType
 from typing import Any, Final, NamedTuple
 from weakref import WeakSet
 
-from dovetail._core.base import config, pytree, source
+from dovetail._core.base import config, events, pytree, source
 from dovetail._core.base.bindings import get_traceback
+from dovetail._core.base.events import Cause
 from dovetail._core.base.tree_difference import Node, differences_between
 from dovetail._core.transform.flattening import parameter_names
 
-__all__ = ["Miss", "TraceSignature", "explain_miss", "log_compiled"]
+__all__ = [
+    "TraceSignature",
+    "cause_of_compilation",
+    "cause_of_trace",
+    "explain_miss",
+    "log_compiled",
+    "log_traced",
+]
 
 _logger: Final = logging.getLogger("dovetail.cache_misses")
 
@@ -43,89 +51,112 @@ class TraceSignature(NamedTuple):
 _traced_code: Final[WeakSet[CodeType]] = WeakSet()
 
 
-@dataclass(frozen=True, slots=True)
-class Miss:
-    """A call that missed the cache.
-
-    Attributes:
-        function: the name of the called function.
-        where: the user's line.
-        reason: why it missed, with the paths of the arguments, and what to change.
-    """
-
-    function: str
-    where: str
-    reason: str
-
-    def log(self, seconds: float) -> None:
-        """Log the miss with the time that the trace took."""
-        _logger.warning(
-            "tracing %s, called at %s, took %.1f ms: %s",
-            self.function,
-            self.where,
-            seconds * 1e3,
-            self.reason,
-        )
-
-
 def explain_miss(
     name: str,
     function: Any,
     signature: TraceSignature,
     known: Collection[TraceSignature],
-) -> Miss | None:
-    """Explain why a function has to be traced, if an option asks for it.
+    *,
+    eager: bool = False,
+) -> Cause | None:
+    """Explain why a function has to be traced, if somebody wants to know.
 
     Args:
         name: the function's name.
         function: the function.
         signature: the signature of this call.
         known: the signatures of earlier calls, the first of them first.
+        eager: whether it is an operation outside of `jit`.
 
     Raises:
         RuntimeError: the option ``no_tracing`` is on.
+        RecompilationError: it is traced again, in a block of `no_recompiles`.
     """
-    if not (config.explain_cache_misses.value or config.no_tracing.value):
-        return None
     code = getattr(function, "__code__", None)
-    reason = _reason(function, signature, known, code in _traced_code if code else False)
-    miss = Miss(name, source.describe(get_traceback()), reason)
+    seen = code in _traced_code if code else False
+    if code and not config.no_tracing.value:
+        _traced_code.add(code)
+    wanted = config.explain_cache_misses.value or config.no_tracing.value or events.happening()
+    if not wanted:
+        return None
+    cause = cause_of_trace(function, signature, known, seen=seen, eager=eager)
     if config.no_tracing.value:
         raise RuntimeError(
-            f"{name}, called at {miss.where}, would have to be traced, and the option no_tracing "
-            f"forbids it: {reason}"
+            f"{name}, called at {source.describe(get_traceback())}, would have to be traced, and "
+            f"the option no_tracing forbids it: {cause.text}"
         )
-    if code:
-        _traced_code.add(code)
-    return miss if config.explain_cache_misses.value else None
+    if cause.again:
+        events.announce(name, cause)
+    return cause
 
 
-def log_compiled(
-    name: str, what: str, device: Any, seconds: float, others: Iterable[Any] = ()
-) -> None:
-    """Log a new program if the option ``explain_cache_misses`` is on.
+def log_traced(name: str, cause: Cause | None, seconds: float) -> None:
+    """Log a trace if the option ``explain_cache_misses`` is on.
+
+    Args:
+        name: the name of the function.
+        cause: why it was traced.
+        seconds: how long that took.
+    """
+    if cause is not None and config.explain_cache_misses.value:
+        _logger.warning(
+            "tracing %s, called at %s, took %.1f ms: %s",
+            name,
+            source.describe(get_traceback()),
+            seconds * 1e3,
+            cause.text,
+        )
+
+
+def cause_of_compilation(
+    name: str,
+    what: str,
+    device: Any,
+    others: Iterable[Any] = (),
+    *,
+    eager: bool = False,
+) -> Cause | None:
+    """Explain why a program has to be compiled, if somebody wants to know.
 
     Args:
         name: the name of the function or operation.
         what: what the program is for.
         device: where it runs.
-        seconds: the time for lowering and compiling, or for reading it from the disk cache.
         others: where there were programs for the same.
+        eager: whether it is an operation outside of `jit`.
+
+    Raises:
+        RecompilationError: it is compiled again, in a block of `no_recompiles`.
     """
-    if config.explain_cache_misses.value:
+    if not (config.explain_cache_misses.value or events.happening()):
+        return None
+    elsewhere = ", ".join(map(str, others))
+    cause = Cause(
+        f"there was no program for {what} on {device}"
+        + (f"; there was one for {elsewhere}" if elsewhere else ""),
+        "place the arguments where those of earlier calls were" if elsewhere else "",
+        before=elsewhere,
+        after=str(device),
+        eager=eager,
+        again=bool(elsewhere),
+    )
+    if cause.again:
+        events.announce(name, cause)
+    return cause
+
+
+def log_compiled(name: str, cause: Cause | None, seconds: float) -> None:
+    """Log a new program if the option ``explain_cache_misses`` is on.
+
+    Args:
+        name: the name of the function or operation.
+        cause: why it was compiled.
+        seconds: the time for lowering and compiling, or for reading it from the disk cache.
+    """
+    if cause is not None and config.explain_cache_misses.value:
         where = source.describe(get_traceback())
-        elsewhere = ", ".join(map(str, others))
         _logger.warning(
-            "compiling %s, called at %s, took %.1f ms: there was no program for %s on %s%s",
-            name,
-            where,
-            seconds * 1e3,
-            what,
-            device,
-            f"; there was one for {elsewhere}. To avoid it, place the arguments where those of "
-            "earlier calls were"
-            if elsewhere
-            else "",
+            "compiling %s, called at %s, took %.1f ms: %s", name, where, seconds * 1e3, cause.text
         )
 
 
@@ -135,25 +166,48 @@ class _Change:
 
     Attributes:
         weight: how large it is: 1 for a dtype or a value, 2 for a change of structure.
-        text: returns a sentence that says what has changed.
+        argument: what has changed.
+        values: returns what it is now and what it was.
         advice: how to avoid it.
     """
 
     weight: float
-    text: Callable[[], str]
+    argument: str
+    values: Callable[[], tuple[str, str]]
     advice: tuple[str, ...]
 
+    def text(self) -> str:
+        """A sentence that says what has changed."""
+        now, before = self.values()
+        return f"{self.argument} is {now}; it was {before}"
 
-def _reason(
-    function: Any, signature: TraceSignature, known: Collection[TraceSignature], seen: bool
-) -> str:
+
+def cause_of_trace(
+    function: Any,
+    signature: TraceSignature,
+    known: Collection[TraceSignature],
+    *,
+    seen: bool = False,
+    eager: bool = False,
+) -> Cause:
+    """Why a function was traced: what distinguishes the call from the nearest earlier one.
+
+    Args:
+        function: the function.
+        signature: the signature of the call.
+        known: the signatures of earlier calls, the first of them first.
+        seen: whether another function of the same code was traced before.
+        eager: whether it is an operation outside of `jit`.
+    """
     if not known:
-        if seen:
-            return (
-                "it was made anew, and another function of the same code was traced before; define "
-                "and jit it once, outside of the loop or function that makes it"
+        if seen and not eager:
+            return Cause(
+                "it was made anew, and another function of the same code was traced before",
+                "define and jit it once, outside of the loop or function that makes it",
+                again=True,
             )
-        return "it was not called before (a function that is made anew is another function)"
+        made = "" if eager else " (a function that is made anew is another function)"
+        return Cause(f"it was not called before{made}", eager=eager)
     # The nearest has the fewest changes; among several, the latest.
     changes = min(
         (list(_changes(function, signature, other)) for other in reversed(list(known))),
@@ -164,7 +218,11 @@ def _reason(
     advice = advice or "pass static values and static data of trees that equal themselves"
     count = len(known)
     more = f" (nearest of {count} earlier signatures)" if count > 1 else ""
-    return f"{texts}{more}. To avoid it, {advice}"
+    argument = after = before = ""
+    if changes:
+        argument = changes[0].argument
+        after, before = changes[0].values()
+    return Cause(f"{texts}{more}", advice, argument, before, after, eager, True)
 
 
 def _changes(function: Any, new: TraceSignature, old: TraceSignature) -> Iterator[_Change]:
@@ -219,9 +277,9 @@ def _changes_of_structure(now: _Arguments, before: _Arguments) -> Iterator[_Chan
     advice = ("pass arguments of one structure, by position or by keyword in every call",)
     for name in dict.fromkeys((*now.nodes, *before.nodes)):
         if name not in before.nodes:
-            yield _Change(2, partial("{} is passed; it was not".format, name), advice)
+            yield _Change(2, name, lambda: ("passed", "not"), advice)
         elif name not in now.nodes:
-            yield _Change(2, partial("{} is not passed; it was".format, name), advice)
+            yield _Change(2, name, lambda: ("not passed", "passed"), advice)
         else:
             yield from _changes_of_argument(name, now, before, advice)
 
@@ -233,19 +291,14 @@ def _changes_of_argument(
         new, old = "keyword", "position"
         if name in before.keywords:
             new, old = old, new
-        yield _Change(2, lambda: f"{name} is passed by {new}; it was passed by {old}", advice)
+        yield _Change(2, name, lambda: (f"passed by {new}", f"passed by {old}"), advice)
     for found in differences_between(now.nodes[name], before.nodes[name], prefix=False):
-        yield _Change(
-            2,
-            partial(
-                "{}{} is {}; it was {}".format,
-                name,
-                pytree.keystr(found.path),
-                found.first,
-                found.second,
-            ),
-            advice,
-        )
+        where = name + pytree.keystr(found.path)
+        yield _Change(2, where, partial(_texts, found.first, found.second), advice)
+
+
+def _texts(now: object, before: object) -> tuple[str, str]:
+    return str(now), str(before)
 
 
 def _change_of_type(name: str, new: Any, old: Any) -> _Change:
@@ -263,7 +316,8 @@ def _change_of_type(name: str, new: Any, old: Any) -> _Change:
         advice.append("pass an array in every call, or a Python scalar in every call")
     return _Change(
         weight or 1,
-        lambda: f"{name} is {new.short_name()}{_weak(new)}; it was {old.short_name()}{_weak(old)}",
+        name,
+        lambda: (f"{new.short_name()}{_weak(new)}", f"{old.short_name()}{_weak(old)}"),
         tuple(advice) or ("pass arguments of one type in every call",),
     )
 
@@ -273,22 +327,19 @@ def _changes_of_statics(new: TraceSignature, old: TraceSignature) -> Iterator[_C
     now = {where: (kind, value) for where, kind, value in new.statics}
     before = {where: (kind, value) for where, kind, value in old.statics}
 
-    def said(where: Any) -> str:
+    def said(where: Any) -> tuple[str, str]:
         if where not in now:
-            return f"the static argument {where!r} is not passed; it was {before[where][1]!r:.80}"
+            return "not passed", f"{before[where][1]!r:.80}"
         kind, value = now[where]
         if where not in before:
-            return f"the static argument {where!r} is {value!r:.80}; it was not passed"
+            return f"{value!r:.80}", "not passed"
         old_kind, old_value = before[where]
         types = ("", "") if kind is old_kind else (f" ({kind.__name__})", f" ({old_kind.__name__})")
-        return (
-            f"the static argument {where!r} is {value!r:.80}{types[0]}; it was "
-            f"{old_value!r:.80}{types[1]}"
-        )
+        return f"{value!r:.80}{types[0]}", f"{old_value!r:.80}{types[1]}"
 
     for where in dict.fromkeys((*now, *before)):
         if now.get(where) != before.get(where):
-            yield _Change(1, partial(said, where), advice)
+            yield _Change(1, f"the static argument {where!r}", partial(said, where), advice)
 
 
 def _changes_of_options(new: TraceSignature, old: TraceSignature) -> Iterator[_Change]:
@@ -298,11 +349,8 @@ def _changes_of_options(new: TraceSignature, old: TraceSignature) -> Iterator[_C
             if pair[0] != pair[1]:
                 yield _Change(
                     1,
-                    partial(
-                        "the option {} of jit is {!r:.80}; it was {!r:.80}".format,
-                        field.name,
-                        *pair,
-                    ),
+                    f"the option {field.name} of jit",
+                    partial(_shown, *pair),
                     ("keep one jitted function",),
                 )
     if new.context == old.context:
@@ -310,12 +358,16 @@ def _changes_of_options(new: TraceSignature, old: TraceSignature) -> Iterator[_C
     names = config.names_in_trace_key()
     advice = ("set options once, before the first call",)
     if len(names) != len(new.context):  # jax is in the process, and its options are among them
-        yield _Change(1, lambda: "an option that affects tracing has another value", advice)
+        what = "the value of an option that affects tracing"
+        yield _Change(1, what, lambda: ("another", "the same in earlier calls"), advice)
         return
     for name, value, was in zip(names, new.context, old.context, strict=True):
         if value != was:
-            said = partial("the option {} is {!r:.80}; it was {!r:.80}".format, name, value, was)
-            yield _Change(1, said, advice)
+            yield _Change(1, f"the option {name}", partial(_shown, value, was), advice)
+
+
+def _shown(now: object, before: object) -> tuple[str, str]:
+    return f"{now!r:.80}", f"{before!r:.80}"
 
 
 def _weak(aval: Any) -> str:

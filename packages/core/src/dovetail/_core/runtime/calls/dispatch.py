@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from dovetail._core.base import caches, config
+from dovetail._core.base import caches, config, events
 from dovetail._core.base.bindings import JaxRuntimeError, get_traceback
 from dovetail._core.base.monitoring import timed
 from dovetail._core.base.tracebacks import boundary, hide_frames
@@ -27,7 +27,7 @@ from dovetail._core.ir.jaxpr import (
 from dovetail._core.ir.walk import all_equations, jaxprs_in_params
 from dovetail._core.plugins.manager import manager
 from dovetail._core.runtime.arrays.array import Array
-from dovetail._core.runtime.calls.cache_misses import log_compiled
+from dovetail._core.runtime.calls.cache_misses import cause_of_compilation, log_compiled
 from dovetail._core.runtime.calls.eager_functions import compile_eager as compile_eager
 from dovetail._core.runtime.calls.fastpath import fastpath, pjit_function
 from dovetail._core.runtime.calls.followed_keys import follow_primitive
@@ -107,14 +107,16 @@ def _primitive_program(
     primitive: Primitive, params: _Params, avals: tuple[Any, ...], sharding: Any
 ) -> LoadedProgram:
     jaxpr = _jaxpr_of(primitive, params, avals)
+    name = f"the operation {primitive.name}"
+    operands = ", ".join(aval.short_name() for aval in avals)
+    cause = cause_of_compilation(name, f"({operands})", sharding._device, eager=True)
     start = time.perf_counter()
     try:
-        program = compile_jaxpr(ClosedJaxpr(jaxpr, []), sharding, name=primitive.name)
+        with events.because(cause, primitive.name):
+            program = compile_jaxpr(ClosedJaxpr(jaxpr, []), sharding, name=primitive.name)
     except (JaxRuntimeError, MemoryError) as error:
         raise explained_shortage(error, primitive.name, jaxpr) from None
-    operands = ", ".join(aval.short_name() for aval in avals)
-    seconds = time.perf_counter() - start
-    log_compiled(f"the operation {primitive.name}", f"({operands})", sharding._device, seconds)
+    log_compiled(name, cause, time.perf_counter() - start)
     return program
 
 

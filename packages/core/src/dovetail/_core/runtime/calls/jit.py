@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final, NamedTuple
 
-from dovetail._core.base import caches, config, pytree
+from dovetail._core.base import caches, config, events, pytree
 from dovetail._core.base.bindings import JaxRuntimeError
 from dovetail._core.base.monitoring import timed
 from dovetail._core.base.tracebacks import hide_frames
@@ -33,7 +33,7 @@ from dovetail._core.ops.calls.sharding_constraint import constrain
 from dovetail._core.runtime.arrays.buffers import is_buffer
 from dovetail._core.runtime.arrays.donation import donating
 from dovetail._core.runtime.arrays.failures import original
-from dovetail._core.runtime.calls.cache_misses import TraceSignature, explain_miss
+from dovetail._core.runtime.calls.cache_misses import TraceSignature, explain_miss, log_traced
 from dovetail._core.runtime.calls.fastpath import FastpathData, fastpath, pjit_function
 from dovetail._core.runtime.calls.followed_keys import follow_program
 from dovetail._core.runtime.calls.shortages import watch
@@ -65,8 +65,8 @@ from dovetail._core.transform.referencing import stage_using_references
 #: whether C++ should drop the entry.
 Missed = tuple[Any, FastpathData | None, bool]
 
-# A function that is called with ever new shapes must not fill up memory.
-_MAX_SIGNATURES: Final = 1024
+#: A function that is called with ever new shapes must not fill up memory.
+MOST_SIGNATURES: Final = 1024
 
 # Staged programs by function: two jits of one function share them.
 _staged: Final = caches.ByFunction()
@@ -366,15 +366,20 @@ class JitFunction:
         staged: StagedProgram | None = entries.get(key)
         if staged is None:
             names = self._leaf_names(arguments)
-            missed = explain_miss(self.options.name, self.function, key, entries.keys())
+            eager = not self.has_lines
+            name = self.options.name
+            cause = explain_miss(name, self.function, key, entries.keys(), eager=eager)
             start = time.perf_counter()
             staged = self._stage(arguments, avals, names)
-            if missed is not None:
-                missed.log(time.perf_counter() - start)
+            staged.seconds = time.perf_counter() - start
+            staged.cause = cause
+            if cause is not None:
+                log_traced(name, cause, staged.seconds)
+                events.emit("eager" if eager else "trace", name, staged.seconds, cause)
             # A captured tracer belongs to one trace of the caller; the next call may capture
             # a different one.
             if staged.uses.stay and not any(isinstance(c, Tracer) for c in staged.closed.consts):
-                if len(entries) >= _MAX_SIGNATURES:
+                if len(entries) >= MOST_SIGNATURES:
                     del entries[next(iter(entries))]
                 entries[key] = staged
         return staged
@@ -462,6 +467,14 @@ class JitFunction:
         if staged.asked is not None:
             return resolve_asked(leaves, staged.asked, name, describe)
         return resolve_place(leaves, name, describe)
+
+    def entries(self) -> dict[TraceSignature, StagedProgram]:
+        """What is staged with these options, by signature, the first of them first."""
+        try:
+            entries = _staged.of(self.function)
+        except TypeError:
+            entries = self._own
+        return {key: staged for key, staged in entries.items() if key.options == self.options}
 
     def clear(self) -> None:
         """Drop everything that was staged and compiled."""

@@ -13,15 +13,16 @@ from typing import Any, Final
 
 import numpy as np
 
-from dovetail._core.base import config, dtypes, pytree, source
+from dovetail._core.base import config, dtypes, events, pytree, source
 from dovetail._core.base.bindings import JaxRuntimeError
 from dovetail._core.base.monitoring import timed
 from dovetail._core.ir.avals import outer_aval
 from dovetail._core.ir.jaxpr import ClosedJaxpr
 from dovetail._core.ir.walk import all_equations
 from dovetail._core.ops.elementwise.conversion import copy_p
-from dovetail._core.runtime.calls.cache_misses import log_compiled
+from dovetail._core.runtime.calls.cache_misses import cause_of_compilation, log_compiled
 from dovetail._core.runtime.calls.shortages import explained_shortage
+from dovetail._core.runtime.calls.slow_compilations import telling_if_slow
 from dovetail._core.runtime.devices import clients, process_ends
 from dovetail._core.runtime.devices.address_space import reserve_for_compiler
 from dovetail._core.runtime.devices.named_sharding import over_current_mesh
@@ -122,12 +123,17 @@ class StagedProgram:
         narrowed: index and dtype of the arguments that are converted to a narrower integer dtype,
             so Python integers must be checked before each call; None if not yet determined.
         programs: compiled programs by sharding.
+        compile_seconds: how long lowering and compiling each took, or reading it from disk.
+        seconds: how long tracing took.
+        cause: why it was traced, if anybody wanted to know.
     """
 
     __slots__ = (
         "_asked",
         "_looked",
+        "cause",
         "closed",
+        "compile_seconds",
         "donated",
         "empty",
         "in_tree",
@@ -136,6 +142,7 @@ class StagedProgram:
         "options",
         "out_tree",
         "programs",
+        "seconds",
         "uses",
     )
 
@@ -160,6 +167,9 @@ class StagedProgram:
         self._asked: AskedPlaces | None = None
         self._looked = False
         self.programs: dict[Any, Any] = {}
+        self.compile_seconds: dict[Any, float] = {}
+        self.seconds = 0.0
+        self.cause: events.Cause | None = None
         outs = map(outer_aval, closed.out_avals)
         self.empty = [i for i, aval in enumerate(outs) if aval.dtype == dtypes.float0]
 
@@ -235,7 +245,8 @@ class StagedProgram:
         sharding = sharding._typing(self.closed.out_avals)
         make = compile_unloaded if clients.is_compile_only(sharding._device) else compile_module
         try:
-            with timed("compiled", self.options.name):
+            name = self.options.name
+            with timed("compiled", name), telling_if_slow(name, self.closed):
                 return make(lowered, sharding, compiler_options)
         except (JaxRuntimeError, MemoryError) as error:
             raise self.explained_shortage(error) from None
@@ -293,19 +304,18 @@ class StagedProgram:
                 "arguments on a device out of dovetail.devices()",
             )
             platform = clients.platform_of(sharding._device)
+            others = [place._device for place in self.programs]
+            what, eager = "these arguments", self.cause is not None and self.cause.eager
+            cause = cause_of_compilation(name, what, sharding._device, others, eager=eager)
             start = time.perf_counter()
-            lowered = self.lower((platform,), sharding)
-            compilation.log_duration("lowered", lowered.name, time.perf_counter() - start)
-            compiled = self.compile(lowered, sharding, dict(self.options.compiler_options))
+            with events.because(cause if others else self.cause or cause, name):
+                lowered = self.lower((platform,), sharding)
+                compilation.log_duration("lowered", lowered.name, time.perf_counter() - start)
+                compiled = self.compile(lowered, sharding, dict(self.options.compiler_options))
             assert isinstance(compiled, LoadedProgram), "the device is there"
             program = compiled
-            log_compiled(
-                self.options.name,
-                "these arguments",
-                sharding._device,
-                time.perf_counter() - start,
-                [place._device for place in self.programs],
-            )
+            self.compile_seconds[sharding] = time.perf_counter() - start
+            log_compiled(name, cause, self.compile_seconds[sharding])
             self.programs[sharding] = program
         return program
 
@@ -347,6 +357,11 @@ class StagedProgram:
         if not unused:
             return
         avals = self.closed.in_avals
+        remedy = "leave it out of donate_argnums"
+        why = f"no result of {self.options.name} has its shape and dtype left to take the memory"
+        for i in unused if events.listeners else ():
+            cause = events.Cause(why, remedy, self.names[i], after=avals[i].short_name())
+            events.emit("donation", self.options.name, 0.0, cause)
         listed = ", ".join(f"{avals[i].short_name()} ({self.names[i]})" for i in unused)
         source.warn(
             f"Some donated buffers were not usable: {listed}. No result of {self.options.name} "

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dovetail._core.base import caches, dtypes
+from dovetail._core.base import caches, dtypes, events
 from dovetail._core.base.errors import DeviceMismatchError, ShapeError
 from dovetail._core.base.runtime_errors import OutOfMemoryError
 from dovetail._core.ir.abstract_mesh import AbstractMesh
@@ -70,7 +70,11 @@ def argument_buffer(
             leaf._check()
         if buffer._sharding is sharding:
             return buffer
-        return buffers.move(buffer, sharding, buffer._committed)
+        if not events.listeners:
+            return buffers.move(buffer, sharding, buffer._committed)
+        name = what if isinstance(what, str) else what(number)
+        with events.because(_moved(name, buffer, sharding)):
+            return buffers.move(buffer, sharding, buffer._committed)
     if kind is Token:
         return argument_buffer(leaf.array, sharding, what, number)
     if kind is Literal:
@@ -82,7 +86,9 @@ def argument_buffer(
             leaf = np.zeros(aval.shape, bool)
     phrase = what if isinstance(what, str) else what(number)
     try:
-        return buffers.put(host_value(leaf, aval, phrase), aval, sharding)
+        value = host_value(leaf, aval, phrase)
+        with events.because(_copied(phrase, leaf) if events.listeners else None):
+            return buffers.put(value, aval, sharding)
     except OutOfMemoryError as error:
         raise named(error, phrase) from None
 
@@ -102,9 +108,33 @@ def place_host_argument(argument: Any, sharding: Any, layout: Any) -> Any:
         if value.dtype != aval.dtype:
             value = value.astype(aval.dtype)
     try:
-        return buffers.put(value, aval, sharding)
+        if not events.listeners:
+            return buffers.put(value, aval, sharding)
+        with events.because(_copied(layout.describe(), argument)):
+            return buffers.put(value, aval, sharding)
     except OutOfMemoryError as error:
         raise named(error, layout.describe()) from None
+
+
+def _copied(what: str, value: Any) -> events.Cause:
+    """Why an argument is copied to a device."""
+    kind = type(value).__name__
+    remedy = "make it an array once, with dovetail.numpy.asarray(x) or dovetail.device_put(x)"
+    if isinstance(value, bool | int | float | complex):
+        remedy = ""
+    return events.Cause(f"{what} is of type {kind}, and is copied in each call", remedy, what)
+
+
+def _moved(what: str, buffer: Any, sharding: Any) -> events.Cause:
+    """Why an array is moved to other devices."""
+    before, after = str(buffer._sharding), str(sharding)
+    return events.Cause(
+        f"{what} is placed as {before}, and the program takes it as {after}",
+        "place it once, with dovetail.device_put(x, sharding)",
+        what,
+        before,
+        after,
+    )
 
 
 class HostArgument:

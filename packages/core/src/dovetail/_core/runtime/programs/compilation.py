@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from dovetail._core.base import caches, config, monitoring
+from dovetail._core.base import caches, config, events, monitoring
 from dovetail._core.base.bindings import JaxRuntimeError, xla_client
 from dovetail._core.base.interrupts import is_interrupt
 from dovetail._core.base.locks import shared_lock
@@ -359,7 +359,16 @@ def compile_executable(
 
     if not lowered.cacheable:
         return make()[0]
-    return _once((lowered.key(), option_bytes, id(client)), make)
+    made: list[None] = []
+
+    def make_once() -> tuple[Any, bytes | None]:
+        made.append(None)
+        return make()
+
+    executable = _once((lowered.key(), option_bytes, id(client)), make_once)
+    if not made:
+        events.emit("reuse", lowered.name, 0.0)
+    return executable
 
 
 def _load_or_compile(
@@ -396,6 +405,7 @@ def _load_or_compile(
         _statistics.compiled += 1
         _statistics.compile_seconds += seconds
     log_duration("compiled", lowered.name, seconds)
+    events.emit("compile", lowered.name, seconds)
     if cache is not None and seconds >= config.persistent_cache_min_compile_time_secs.value:
         cache.store(key, executable, lowered.name)
         monitoring.record_event(f"{_CACHE_EVENTS}/cache_misses")
@@ -602,5 +612,6 @@ def _load(
         _statistics.loaded += 1
         _statistics.load_seconds += seconds
     log_duration("loaded", lowered.name, seconds)
+    events.emit("load", lowered.name, seconds)
     monitoring.record_event_duration_secs(f"{_CACHE_EVENTS}/cache_retrieval_time_sec", seconds)
     return executable
