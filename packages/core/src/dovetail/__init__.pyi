@@ -69,6 +69,7 @@ from dovetail._core.api.mutable_references import new_ref as new_ref
 from dovetail._core.api.named_scopes import named_call as named_call
 from dovetail._core.api.named_scopes import named_scope as named_scope
 from dovetail._core.api.pmap import pmap as pmap
+from dovetail._core.api.profiling import profile as profile
 from dovetail._core.api.rematerialization import checkpoint as checkpoint
 from dovetail._core.api.showing import show as show
 from dovetail._core.api.vectorization import vmap as vmap

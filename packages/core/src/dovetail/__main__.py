@@ -1,4 +1,4 @@
-"""`python -m dovetail`: the doctor, errors explained, new backends, processes."""
+"""`python -m dovetail`: the doctor, errors explained, profiles, new backends, processes."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from pathlib import Path
 
 import dovetail
 from dovetail._core.api.launching import add_arguments, launch
+from dovetail._core.api.profile_command import add_arguments as add_arguments_of_profile
+from dovetail._core.api.profile_command import profile_program
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -64,6 +66,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "the same program mended. Without a code: all of them, a line each.",
     )
     explain.add_argument("code", metavar="CODE", nargs="?", help="such as DT0101")
+    profile = commands.add_parser(
+        "profile",
+        help="run a program, and tell where its time goes",
+        description="Run a program, and print where its time goes, by its lines: Python, "
+        "computing, waiting, tracing, compiling, transfers.",
+    )
+    add_arguments_of_profile(profile)
     processes = commands.add_parser(
         "launch",
         help="start several processes of a program on this machine",
@@ -81,6 +90,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     if chosen.command == "launch":
         return launch(chosen)
+    if chosen.command == "profile":
+        return profile_program(chosen)
     if chosen.command == "explain":
         return _explain(chosen.code)
     if chosen.command == "new-backend":

@@ -1,5 +1,8 @@
 """Profiles: what programs and Python spend time on, and what holds memory on devices."""
 
+from dovetail._core.api.profiling import LineTime as LineTime
+from dovetail._core.api.profiling import Profile as Profile
+from dovetail._core.api.profiling import ProgramTime as ProgramTime
 from dovetail._core.base.tracebacks import publish as _publish
 from dovetail._core.runtime.profiles.annotations import StepTraceAnnotation as StepTraceAnnotation
 from dovetail._core.runtime.profiles.annotations import TraceAnnotation as TraceAnnotation
@@ -25,12 +28,15 @@ from dovetail._core.runtime.profiles.sessions import stop_trace as stop_trace
 from dovetail._core.runtime.profiles.sessions import trace as trace
 
 __all__ = [
+    "LineTime",
+    "Profile",
     "ProfileData",
     "ProfileEvent",
     "ProfileLine",
     "ProfileOptions",
     "ProfilePlane",
     "ProfileSession",
+    "ProgramTime",
     "StepTraceAnnotation",
     "TraceAnnotation",
     "annotate_function",

@@ -6,16 +6,15 @@ import argparse
 import contextlib
 import ctypes
 import os
-import runpy
 import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
-from types import TracebackType
-from typing import IO, Any, Final
+from typing import IO, Any, Final, Literal
+
+from dovetail._core.api.user_programs import add_program, report, run_as_main
 
 __all__ = ["add_arguments", "launch", "run"]
 
@@ -45,13 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--port", type=_port, default=0, help="the coordinator's port; a free one by default"
     )
-    parser.add_argument(
-        "-m", dest="module", action="store_true", help="the program is the name of a module"
-    )
-    parser.add_argument("program", metavar="PROGRAM", help="a Python file")
-    parser.add_argument(
-        "arguments", nargs=argparse.REMAINDER, metavar="...", help="arguments of the program"
-    )
+    add_program(parser)
 
 
 def _count(text: str) -> int:
@@ -219,7 +212,7 @@ def _free_port() -> int:
 _PARENT_DEATH: Final = 1  # PR_SET_PDEATHSIG
 
 
-def run(parent: int, kind: str) -> None:
+def run(parent: int, kind: Literal["file", "module"]) -> None:
     """Run the program, which is the first argument of this process, as Python itself would.
 
     Python does not tell at exit with what status a process ends, and whoever fails must not wait
@@ -236,29 +229,15 @@ def run(parent: int, kind: str) -> None:
             os._exit(1)
     del sys.argv[0]
     try:
-        if kind == "module":
-            sys.path[0] = os.getcwd()
-            runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
-        else:
-            sys.path[0] = str(Path(sys.argv[0]).resolve().parent)
-            runpy.run_path(sys.argv[0], run_name="__main__")
+        run_as_main(kind)
     except SystemExit as error:
         if error.code:
             _note(f"has ended with status {error.code}")
         raise
     except BaseException as error:
         _note(f"has ended with {type(error).__name__}: {error}"[:500])
-        error = error.with_traceback(_own(error.__traceback__))
-        sys.excepthook(type(error), error, error.__traceback__)
+        report(error, __file__)
         sys.exit(128 + signal.SIGINT if isinstance(error, KeyboardInterrupt) else 1)
-
-
-def _own(traceback: TracebackType | None) -> TracebackType | None:
-    """A traceback without what is above the program."""
-    above = (__file__, runpy.__file__, "<frozen runpy>")
-    while traceback is not None and traceback.tb_frame.f_code.co_filename in above:
-        traceback = traceback.tb_next
-    return traceback
 
 
 def _note(reason: str) -> None:
