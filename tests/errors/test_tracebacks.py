@@ -18,6 +18,7 @@ from tests.errors.test_messages import MISTAKES
 import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax
+from dovetail.extend.tracebacks import publish
 from dovetail._core.base import config
 from dovetail._core.base.tracebacks import is_hidden, without_hidden
 
@@ -265,3 +266,8 @@ def test_an_api_of_ones_own_hides_its_frames(
     finally:
         source._extra_folders[:] = before
         source.is_internal.cache_clear()
+
+
+def test_a_module_that_does_not_list_its_names() -> None:
+    with pytest.raises(TypeError, match=r"acme, which has no __all__: list"):
+        publish({"__name__": "acme"})
