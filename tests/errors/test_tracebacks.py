@@ -18,9 +18,9 @@ from tests.errors.test_messages import MISTAKES
 import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax
-from dovetail.extend.tracebacks import publish
 from dovetail._core.base import config
 from dovetail._core.base.tracebacks import is_hidden, without_hidden
+from dovetail.extend.tracebacks import publish
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
