@@ -1,0 +1,175 @@
+"""The equations of a program with all that is around them, and their places in the user's code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from types import CodeType
+from typing import Any, Final
+
+from dovetail._core.base.source import Note, SourceLocation, UserFrame, is_internal, user_frames
+from dovetail._core.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from dovetail._core.ir.walk import jaxprs_and_closed_jaxprs
+from dovetail._core.ops.control.scan import scan_p
+from dovetail._core.ops.control.while_loop import while_p
+from dovetail._core.transform.stage import stage
+
+__all__ = ["Body", "Program", "Site", "raw_frames"]
+
+#: What programs are traced for that transformations derive from others.
+_DERIVED: Final = ("jvp", "linearize", "transpose")
+
+RawFrame = tuple[CodeType, int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Site:
+    """An equation where it stands.
+
+    Attributes:
+        eqn: the equation.
+        body: the jaxpr that it is part of.
+    """
+
+    eqn: JaxprEqn
+    body: Body
+
+    @property
+    def notes(self) -> list[Note]:
+        """What tools are told of the equation."""
+        place = self.eqn.traceback
+        return place.notes if type(place) is SourceLocation else []
+
+    def frame(self) -> UserFrame | None:
+        """The user's innermost frame: that of a call of a program, if it is the framework's own."""
+        around: list[Any] = []
+        site: Site | None = self
+        while site is not None:
+            around.append(site.eqn.traceback)
+            site = site.body.caller
+        for stack in around:
+            frames = [] if stack is None else user_frames(stack, 1, within=stage.__code__)
+            if frames:
+                return frames[0]
+        outermost = around[-1]
+        return next(iter([] if outermost is None else user_frames(outermost)), None)
+
+    def users_frame(self) -> RawFrame | None:
+        """Code and offset of the user's innermost frame below the function that was traced."""
+        return next((f for f in raw_frames(self.eqn) if not is_internal(f[0].co_filename)), None)
+
+
+@dataclass(frozen=True, eq=False)
+class Body:
+    """A jaxpr in a program.
+
+    Attributes:
+        jaxpr: the jaxpr.
+        consts: the values of its constants.
+        caller: the equation that it is part of; None if it is the program itself.
+        in_loop: whether it is part of a loop.
+        derived: whether a derivative is computed in it.
+    """
+
+    jaxpr: Jaxpr
+    consts: Sequence[Any]
+    caller: Site | None = None
+    in_loop: bool = False
+    derived: bool = False
+
+    def sites(self) -> Iterator[Site]:
+        """Its equations."""
+        return (Site(eqn, self) for eqn in self.jaxpr.eqns)
+
+    @cached_property
+    def used(self) -> frozenset[Any]:
+        """The variables that something uses."""
+        atoms = [v for eqn in self.jaxpr.eqns for v in eqn.invars] + self.jaxpr.outvars
+        return frozenset(v for v in atoms if type(v) is not Literal)
+
+    def outer(self, var: Var) -> Atom | None:
+        """What the caller passes for a parameter; None if that is not known."""
+        if self.caller is None or var not in self.jaxpr.invars:
+            return None
+        # Branches and bodies of loops take the last operands, in their order.
+        given = self.caller.eqn.invars
+        place = len(given) - len(self.jaxpr.invars) + self.jaxpr.invars.index(var)
+        if place < 0 or getattr(given[place].aval, "dtype", None) != var.aval.dtype:
+            return None
+        return given[place]
+
+
+class Program:
+    """A function traced for its arguments.
+
+    Args:
+        function: the user's function.
+        closed: the program.
+        names: the names of its arguments.
+    """
+
+    def __init__(self, function: Any, closed: ClosedJaxpr, names: Sequence[str]) -> None:
+        self.function = function
+        self.closed = closed
+        self.names = dict(zip(closed.jaxpr.invars, names, strict=False))
+        self.bodies = list(_bodies(closed))
+
+    def sites(self) -> Iterator[Site]:
+        """All equations, those of bodies after those that they are part of."""
+        for body in self.bodies:
+            yield from body.sites()
+
+    def argument(self, atom: Any, body: Body) -> str | None:
+        """The path of the argument that a variable is; None if it is none."""
+        while body.caller is not None:
+            outer = body.outer(atom) if type(atom) is not Literal else None
+            if outer is None:
+                return None
+            atom, body = outer, body.caller.body
+        return None if type(atom) is Literal else self.names.get(atom)
+
+
+def _bodies(closed: ClosedJaxpr) -> Iterator[Body]:
+    """The bodies of a program, each jaxpr once, and once more if it is part of a loop, too."""
+    todo = [Body(closed.jaxpr, closed.consts)]
+    seen: set[tuple[int, bool]] = set()
+    while todo:
+        body = todo.pop()
+        key = (id(body.jaxpr), body.in_loop)
+        if key in seen:
+            continue
+        seen.add(key)
+        yield body
+        inner = []
+        for site in body.sites():
+            if not site.eqn.params:
+                continue
+            in_loop = body.in_loop or is_loop(site.eqn)
+            for part in jaxprs_and_closed_jaxprs(site.eqn.params):
+                jaxpr = part.jaxpr if isinstance(part, ClosedJaxpr) else part
+                consts = part.consts if isinstance(part, ClosedJaxpr) else ()
+                info = jaxpr.debug_info
+                derived = body.derived or (info is not None and info.traced_for in _DERIVED)
+                inner.append(Body(jaxpr, consts, site, in_loop, derived))
+        todo.extend(reversed(inner))
+
+
+def is_loop(eqn: JaxprEqn) -> bool:
+    """Whether an equation runs its body several times."""
+    if eqn.primitive is scan_p:
+        return bool(eqn.params["length"] != 1)
+    return eqn.primitive is while_p
+
+
+def raw_frames(eqn: JaxprEqn) -> list[RawFrame]:
+    """The frames of an equation up to the function that was traced, innermost first."""
+    place = eqn.traceback
+    if place is None:
+        return []
+    frames = []
+    for code, offset in zip(*place.raw_frames(), strict=True):
+        if code is stage.__code__:
+            break
+        frames.append((code, offset))
+    return frames
