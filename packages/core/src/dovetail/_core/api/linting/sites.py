@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from itertools import takewhile
 from types import CodeType
 from typing import Any, Final
 
+from dovetail._core.base import caches
 from dovetail._core.base.source import Note, SourceLocation, UserFrame, is_internal, user_frames
 from dovetail._core.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from dovetail._core.ir.walk import jaxprs_and_closed_jaxprs
@@ -15,7 +17,7 @@ from dovetail._core.ops.control.scan import scan_p
 from dovetail._core.ops.control.while_loop import while_p
 from dovetail._core.transform.stage import stage
 
-__all__ = ["Body", "Program", "Site", "raw_frames"]
+__all__ = ["Body", "Program", "Site", "raw_frames", "traceback_of"]
 
 #: What programs are traced for that transformations derive from others.
 _DERIVED: Final = ("jvp", "linearize", "transpose")
@@ -57,7 +59,7 @@ class Site:
 
     def users_frame(self) -> RawFrame | None:
         """Code and offset of the user's innermost frame below the function that was traced."""
-        return next((f for f in raw_frames(self.eqn) if not is_internal(f[0].co_filename)), None)
+        return users_frame(traceback_of(self.eqn))
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +89,15 @@ class Body:
         """The variables that something uses."""
         atoms = [v for eqn in self.jaxpr.eqns for v in eqn.invars] + self.jaxpr.outvars
         return frozenset(v for v in atoms if type(v) is not Literal)
+
+    @cached_property
+    def live(self) -> frozenset[Any]:
+        """The variables that its results and effects depend on."""
+        live = set(self.jaxpr.outvars)
+        for eqn in reversed(self.jaxpr.eqns):
+            if eqn.effects or not live.isdisjoint(eqn.outvars):
+                live.update(eqn.invars)
+        return frozenset(v for v in live if type(v) is not Literal)
 
     def outer(self, var: Var) -> Atom | None:
         """What the caller passes for a parameter; None if that is not known."""
@@ -162,14 +173,26 @@ def is_loop(eqn: JaxprEqn) -> bool:
     return eqn.primitive is while_p
 
 
-def raw_frames(eqn: JaxprEqn) -> list[RawFrame]:
-    """The frames of an equation up to the function that was traced, innermost first."""
+def traceback_of(eqn: JaxprEqn) -> Any:
+    """The stack of an equation, without the names of its scopes; None if there is none."""
     place = eqn.traceback
-    if place is None:
-        return []
-    frames = []
-    for code, offset in zip(*place.raw_frames(), strict=True):
-        if code is stage.__code__:
-            break
-        frames.append((code, offset))
-    return frames
+    return place.traceback if type(place) is SourceLocation else place
+
+
+@lru_cache(maxsize=8192)
+def raw_frames(traceback: Any) -> tuple[RawFrame, ...]:
+    """The frames of a stack up to the function that was traced, innermost first."""
+    if traceback is None:
+        return ()
+    frames = zip(*traceback.raw_frames(), strict=True)
+    return tuple(takewhile(lambda frame: frame[0] is not stage.__code__, frames))
+
+
+@lru_cache(maxsize=8192)
+def users_frame(traceback: Any) -> RawFrame | None:
+    """Code and offset of the user's innermost frame below the function that was traced."""
+    return next((f for f in raw_frames(traceback) if not is_internal(f[0].co_filename)), None)
+
+
+caches.register(raw_frames.cache_clear)
+caches.register(users_frame.cache_clear)

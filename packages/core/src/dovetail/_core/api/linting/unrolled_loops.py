@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, Final
 
 from dovetail._core.api.linting.bytecode import Loop, loops_at
 from dovetail._core.api.linting.findings import Finding
-from dovetail._core.api.linting.sites import Body, Program, RawFrame, raw_frames
-from dovetail._core.base.source import SourceLocation, is_internal
-from dovetail._core.ir.jaxpr import JaxprEqn
+from dovetail._core.api.linting.sites import Body, Program, raw_frames, traceback_of
+from dovetail._core.base import caches
+from dovetail._core.base.source import is_internal
 
 __all__ = ["unrolled_loops"]
 
@@ -30,8 +31,8 @@ def unrolled_loops(program: Program) -> Iterator[Finding]:
     for loop, (turns, equations, names) in counts.items():
         yield Finding(
             "unrolled-loop",
-            f"{loop.code.co_filename}:{loop.line}",
-            loop.code.co_qualname,
+            f"{loop.file}:{loop.line}",
+            loop.function,
             f"this loop of Python is traced turn by turn: {turns} times the same operations "
             f"({names}), {equations} equations in all, each of which is compiled",
             "Write lax.scan or lax.fori_loop, or dovetail.vmap if turns do not depend on each "
@@ -46,19 +47,19 @@ def _loops_in(body: Body) -> dict[Loop, tuple[int, int, str]]:
     equations: dict[Loop, int] = defaultdict(int)
     primitives: dict[Loop, dict[str, int]] = defaultdict(dict)
     for eqn in body.jaxpr.eqns:
-        frames = raw_frames(eqn)
-        loops, clear = _user_loops(frames)
+        traceback = traceback_of(eqn)
+        loops, clear = _user_loops(traceback)
         if not loops:
             continue
         for loop in loops:
             equations[loop] += 1
         if not clear:
             continue
-        # A loop of the framework has turns of other shapes, too.
-        shapes = tuple([getattr(v.aval, "shape", None) for v in eqn.outvars])
-        key = (tuple(frames), eqn.primitive, shapes)
-        # What is derived from an equation has its very stack.
-        places[key].add(_identity(eqn))
+        # Turns with other shapes cannot be those of a compiled loop.
+        shapes = tuple([getattr(v.aval, "shape", None) for v in (*eqn.invars, *eqn.outvars)])
+        key = (traceback, eqn.primitive, shapes)
+        # Stacks of turns are equal; what is derived from an equation has the same one.
+        places[key].add(id(traceback))
         chains[key] = loops
     turns: dict[Loop, int] = defaultdict(int)
     for key, stacks in places.items():
@@ -68,8 +69,7 @@ def _loops_in(body: Body) -> dict[Loop, tuple[int, int, str]]:
             primitives[innermost].get(key[1].name, 0), len(stacks)
         )
     found = {}
-    for key, loops in chains.items():
-        innermost, *outer = loops
+    for innermost, *outer in chains.values():
         # In a loop within a loop, each turn of the outer one counts all turns of the inner.
         around = next((turns[loop] for loop in outer if loop in turns), 1)
         own = turns[innermost] // max(around, 1)
@@ -79,24 +79,20 @@ def _loops_in(body: Body) -> dict[Loop, tuple[int, int, str]]:
     return found
 
 
-def _identity(eqn: JaxprEqn) -> int:
-    place = eqn.traceback
-    return id(place.traceback if type(place) is SourceLocation else place)
-
-
 def _in_words(names: list[str]) -> str:
     shown = names[:4]
     return ", ".join(shown) + (", ..." if len(names) > len(shown) else "")
 
 
-def _user_loops(frames: list[RawFrame]) -> tuple[tuple[Loop, ...], bool]:
+@lru_cache(maxsize=8192)
+def _user_loops(traceback: Any) -> tuple[tuple[Loop, ...], bool]:
     """The user's loops around an equation, innermost first.
 
     Also, whether none of the framework's is inside of the innermost one.
     """
     loops: list[Loop] = []
     clear = True
-    for code, offset in frames:
+    for code, offset in raw_frames(traceback):
         around = loops_at(code, offset)
         if not around:
             continue
@@ -105,3 +101,6 @@ def _user_loops(frames: list[RawFrame]) -> tuple[tuple[Loop, ...], bool]:
         elif not loops:
             clear = False
     return tuple(loops), clear
+
+
+caches.register(_user_loops.cache_clear)

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import re
+import ast
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final
 
 from dovetail._core.api.linting.bytecode import expression_at, is_dropped
 from dovetail._core.api.linting.findings import Finding, where_is
-from dovetail._core.api.linting.sites import Program, RawFrame, Site, raw_frames
+from dovetail._core.api.linting.sites import Program, RawFrame, Site, raw_frames, traceback_of
 from dovetail._core.base.source import is_internal
 from dovetail._core.transform import jvp, linearize, transposition
 
 __all__ = ["unused_results"]
 
-_UPDATES: Final = ("scatter", "dynamic_update_slice")
-_UPDATE: Final = re.compile(r"\.at\s*\[.*\]\s*\.\s*(?!get\b)(\w+)\s*\(", re.DOTALL)
+#: What the names of primitives and functions that update arrays begin with.
+_UPDATES: Final = ("scatter", "dynamic_update_")
 #: Where values are computed for derivatives, which may need less than the function returns.
 _DERIVING: Final = frozenset(module.__file__ for module in (jvp, linearize, transposition))
 
@@ -33,22 +33,23 @@ def unused_results(program: Program) -> Iterator[Finding]:
         if place is not None:
             by_place[place].append(site)
     for (code, offset), sites in by_place.items():
-        last = sites[-1]
-        if not all(map(_has_no_use, _of_last_kind(sites))) or any(s.eqn.effects for s in sites):
+        updates = [s for s in sites if s.eqn.primitive.name.startswith(_UPDATES)]
+        dropped = is_dropped(code, offset) and all(map(_is_dead, sites))
+        unused = updates and all(map(_has_no_use, updates))
+        if not dropped and (not unused or any(map(_is_for_derivative, updates))):
             continue
-        is_update = last.eqn.primitive.name.startswith(_UPDATES)
-        dropped = is_dropped(code, offset)
-        if dropped:
-            is_update = is_update or bool(_UPDATE.search(expression_at(code, offset)))
-        elif not is_update or any(map(_is_for_derivative, sites)):
+        text = expression_at(code, offset)
+        method = _update_in(text)
+        is_update = bool(method or (updates and not text))
+        if not dropped and not is_update:
             continue
+        last = updates[-1] if updates else sites[-1]
         where, function = where_is(last.frame())
         aval = last.eqn.outvars[0].aval.short_name() if last.eqn.outvars else ""
         if is_update:
             target = program.argument(last.eqn.invars[0], last.body)
-            method = _UPDATE.search(expression_at(code, offset))
             name = target or "x"
-            advice = f": {name} = {name}.at[...].{method.group(1)}(...)" if method else ""
+            advice = f": {name} = {name}{method}(...)" if method and method[0] == "." else ""
             yield Finding(
                 "unused-update",
                 where,
@@ -69,9 +70,22 @@ def unused_results(program: Program) -> Iterator[Finding]:
             )
 
 
-def _of_last_kind(sites: list[Site]) -> list[Site]:
-    """The sites of the primitive with which the work at a place ends."""
-    return [site for site in sites if site.eqn.primitive is sites[-1].eqn.primitive]
+def _update_in(text: str) -> str | None:
+    """The update that an expression is, such as ``.at[...].set``; None if it is none."""
+    try:
+        expression = ast.parse(f"({text})", mode="eval").body
+    except SyntaxError:
+        return None
+    match expression:
+        case ast.Call(ast.Attribute(ast.Subscript(ast.Attribute(attr="at")), attr=method)):
+            return None if method == "get" else f".at[...].{method}"
+        case ast.Call(ast.Attribute(attr=name) | ast.Name(name)):
+            return name if name.startswith(_UPDATES) else None
+    return None
+
+
+def _is_dead(site: Site) -> bool:
+    return not site.eqn.effects and site.body.live.isdisjoint(site.eqn.outvars)
 
 
 def _has_no_use(site: Site) -> bool:
@@ -81,6 +95,6 @@ def _has_no_use(site: Site) -> bool:
 def _is_for_derivative(site: Site) -> bool:
     return site.body.derived or any(
         code.co_filename in _DERIVING
-        for code, _ in raw_frames(site.eqn)
+        for code, _ in raw_frames(traceback_of(site.eqn))
         if is_internal(code.co_filename)
     )

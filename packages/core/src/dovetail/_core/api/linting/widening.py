@@ -16,7 +16,7 @@ import numpy as np
 from dovetail._core.api.arguments import promoted, promoted_pair, same_dtype
 from dovetail._core.api.linting.bytecode import expression_at
 from dovetail._core.api.linting.findings import Finding, where_is
-from dovetail._core.api.linting.sites import Body, Program, RawFrame, Site, raw_frames
+from dovetail._core.api.linting.sites import Body, Program, RawFrame, Site, raw_frames, traceback_of
 from dovetail._core.base import dtypes
 from dovetail._core.base.source import is_internal
 from dovetail._core.basis.elementwise import convert_element_type_p
@@ -81,7 +81,7 @@ def _is_widening(site: Site) -> bool:
     eqn = site.eqn
     if eqn.primitive is not convert_element_type_p or not _is_narrow(eqn.invars[0]):
         return False
-    for code, _ in raw_frames(eqn):
+    for code, _ in raw_frames(traceback_of(eqn)):
         if code in _PROMOTING:
             return True
         if not is_internal(code.co_filename):
