@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import re
 import types
 from collections.abc import Callable
 from typing import Any
@@ -464,7 +463,7 @@ def updates_that_are_used(x: Any) -> Any:
 @clean(VECTOR)
 def value_beside_a_derivative(x: Any) -> Any:
     _, pullback = dt.vjp(lambda x: x.at[0].set(1.0), x)
-    y, tangent = dt.jvp(lambda x: x.at[0].set(1.0), (x,), (x,))
+    _, tangent = dt.jvp(lambda x: x.at[0].set(1.0), (x,), (x,))
     slope = dt.grad(lambda x: x.at[0].set(1.0)[1])(x)
     return pullback(x), tangent, slope
 
@@ -622,6 +621,140 @@ def clones(key: Any) -> Any:
     return random.normal(key) + random.normal(random.clone(key))
 
 
+# float64-by-accident, with enable_x64
+
+INTEGERS = dt.ShapeDtypeStruct((5,), np.int32)
+WIDE = dt.ShapeDtypeStruct((5,), np.float64)
+ROOT = np.sqrt(2.0)
+OFFSETS = np.linspace(0, 1, 5)
+_wide_found: list[tuple[Program, tuple[Any, ...], str | None]] = []
+_wide_clean: list[tuple[Program, tuple[Any, ...]]] = []
+
+
+def widens(argument: str | None, *args: Any) -> Callable[[Program], Program]:
+    """Expect ``float64-by-accident``, about an argument, at the lines with ``# here``."""
+
+    def register(program: Program) -> Program:
+        _wide_found.append((program, args, argument))
+        return program
+
+    return register
+
+
+def stays(*args: Any) -> Callable[[Program], Program]:
+    """Expect nothing with `enable_x64`."""
+
+    def register(program: Program) -> Program:
+        _wide_clean.append((program, args))
+        return program
+
+    return register
+
+
+@widens("x", VECTOR)
+def number_of_numpy(x: Any) -> Any:
+    return jnp.sin(ROOT * x)  # here
+
+
+@widens("x", VECTOR)
+def array_of_numpy(x: Any) -> Any:
+    y = x + OFFSETS  # here
+    return y * x  # widened already
+
+
+@widens("params['w']", {"w": VECTOR})
+def product_with_an_array_of_numpy(params: Any) -> Any:
+    return jnp.dot(params["w"], OFFSETS)  # here
+
+
+@widens("x", VECTOR)
+def array_of_the_default_dtype(x: Any) -> Any:
+    zeros = jnp.zeros(5)
+    return x + zeros  # here
+
+
+@widens(None, VECTOR)
+def intermediate_value(x: Any) -> Any:
+    y = jnp.sin(x)
+    return jnp.where(y > 0, y, jnp.ones(5))  # here
+
+
+@widens("x", VECTOR, KEY)
+def noise_of_the_default_dtype(x: Any, key: Any) -> Any:
+    return x + random.normal(key, (5,))  # here
+
+
+@widens("x", VECTOR)
+def number_of_numpy_in_scan(x: Any) -> Any:
+    def step(c: Any, x: Any) -> Any:
+        return c, x * ROOT  # here
+
+    return lax.scan(step, 0.0, x)
+
+
+@widens("x", VECTOR)
+def number_of_numpy_under_grad(x: Any) -> Any:
+    return dt.grad(lambda y: (y * ROOT).sum())(x)  # here
+
+
+@widens("x", ROWS)
+def number_of_numpy_under_vmap(x: Any) -> Any:
+    return dt.vmap(dt.jit(lambda y: y * ROOT))(x)  # here
+
+
+@widens("x", dt.ShapeDtypeStruct((5,), np.complex64))
+def complex_number(x: Any) -> Any:
+    return x * np.complex128(1j)  # here
+
+
+@stays(VECTOR)
+def numbers_of_python(x: Any) -> Any:
+    return np.pi * x + 1.0 + float(ROOT)
+
+
+@stays(VECTOR)
+def arrays_of_32_bits(x: Any) -> Any:
+    return x * np.float32(ROOT) + OFFSETS.astype(np.float32) + jnp.zeros(5, x.dtype)
+
+
+@stays(VECTOR)
+def conversion_that_is_written_out(x: Any) -> Any:
+    y = x.astype(jnp.float64) * OFFSETS + jnp.zeros(5)
+    return y + x + jnp.asarray(x, "float64") + jnp.sum(x, dtype=jnp.float64)
+
+
+@stays(VECTOR)
+def array_whose_dtype_is_written_out(x: Any) -> Any:
+    return x + jnp.zeros(5, jnp.float64)
+
+
+@stays(VECTOR, WIDE)
+def argument_of_64_bits(x: Any, y: Any) -> Any:
+    return x * jnp.sin(y)
+
+
+@stays(VECTOR, WIDE)
+def argument_of_64_bits_in_bodies(x: Any, y: Any) -> Any:
+    x = lax.scan(lambda c, _: (c, x * y), 0.0, None, length=2)[1]
+    return dt.jit(lambda x, y: x[0].astype(np.float32) + y)(x, y)
+
+
+@stays(INTEGERS)
+def integers(n: Any) -> Any:
+    return n * ROOT + n / 2
+
+
+@stays(WIDE)
+def all_of_64_bits(x: Any) -> Any:
+    return x * ROOT + OFFSETS
+
+
+@stays(VECTOR)
+def functions_of_the_framework(x: Any) -> Any:
+    y = jnp.linalg.norm(x) + jnp.mean(x) + jnp.std(x) + jnp.interp(x, x, x).sum()
+    return y + dt.nn.gelu(x) + dt.scipy.special.gammaln(x) + jnp.fft.fft(x).real
+
+
 # Tests
 
 
@@ -650,3 +783,196 @@ def test_what_is_no_mistake(program: Program, args: tuple[Any, ...]) -> None:
     report = dt.lint(program, *args)
     assert not report, report
     assert not dt.lint(lambda *args: dt.jit(program)(*args), *args)
+
+
+@pytest.mark.parametrize(("program", "args", "argument"), _wide_found, ids=names)
+def test_a_widening_is_found(program: Program, args: tuple[Any, ...], argument: Any) -> None:
+    with dt.enable_x64():
+        report = dt.lint(program, *args)
+    assert [f.rule for f in report] == ["float64-by-accident"] * len(report)
+    assert [f.where for f in report] == [f"{__file__}:{n}" for n in marked_lines(program)], report
+    assert {f.argument for f in report} == {argument}
+    assert not dt.lint(program, *args)  # all is of 32 bits
+
+
+@pytest.mark.parametrize(("program", "args"), _wide_clean, ids=names)
+def test_what_is_no_widening(program: Program, args: tuple[Any, ...]) -> None:
+    with dt.enable_x64():
+        report = dt.lint(program, *args)
+    assert not report, report
+
+
+ARGUMENTS: list[tuple[Program, tuple[Any, ...], str | None]] = [
+    (two_draws, (KEY,), "key"),
+    (draw_after_split, (KEY,), "key"),
+    (update_as_statement, (VECTOR,), "x"),
+    (weights_of_numpy, (VECTOR,), "WEIGHTS"),
+    (weights_in_a_table, (VECTOR,), "TABLES['embedding'][0]"),
+    (weights_in_scan, (VECTOR,), "WEIGHTS"),
+    (array_made_of_one_of_numpy, (VECTOR,), None),
+    (for_loop, (VECTOR,), None),
+]
+
+
+@pytest.mark.parametrize(("program", "args", "argument"), ARGUMENTS, ids=names)
+def test_the_argument(program: Program, args: tuple[Any, ...], argument: str | None) -> None:
+    assert {finding.argument for finding in dt.lint(program, *args)} == {argument}
+
+
+def _variables() -> dict[str, Program]:
+    captured = jnp.ones((512, 512))
+
+    class Model:
+        def __init__(self) -> None:
+            self.weights = jnp.ones((512, 512))
+
+        def __call__(self, x: Any) -> Any:
+            return self.weights @ x
+
+    def with_closure(x: Any) -> Any:
+        return captured @ x
+
+    def with_weights(weights: Any, x: Any) -> Any:
+        return weights @ x
+
+    return {
+        "captured": with_closure,
+        "self.weights": Model().__call__,
+        "weights": functools.partial(lambda x, weights: weights @ x, weights=captured),
+        "args[0] of the partial": functools.partial(with_weights, captured),
+    }
+
+
+@pytest.mark.parametrize("name", ["captured", "self.weights", "weights", "args[0] of the partial"])
+def test_the_variable_that_holds_a_constant(name: str) -> None:
+    report = dt.lint(_variables()[name], jnp.ones(512))
+    assert [f.argument for f in report] == [name]
+    assert name in report[0].message
+    assert name in report[0].remedy
+    assert "1.0 MiB" in report[0].message
+
+
+def test_nothing_runs() -> None:
+    effects: list[Any] = []
+
+    def program(x: Any) -> Any:
+        dt.debug.callback(effects.append, x)
+        return TABLES["embedding"][0] @ (jnp.ones(512) * x)
+
+    weights, key = jnp.ones(5), random.key(0)
+    with dt.no_execution(True):
+        assert dt.lint(program, weights[0] if weights is None else SCALAR)
+        assert dt.lint(two_draws, key)
+        assert dt.lint(for_loop, weights)
+    assert not effects
+
+
+def test_arguments_of_all_kinds() -> None:
+    @functools.partial(dt.jit, static_argnames="count", donate_argnums=0)
+    def program(x: Any, *, count: int, scale: Any = 1.0) -> Any:
+        for _ in range(count):
+            x = jnp.sin(x["a"]) * scale
+            x = {"a": x}
+        return x
+
+    for leaf in (np.ones(3), jnp.ones(3), dt.ShapeDtypeStruct((3,), np.float32), 2.0):
+        assert not dt.lint(program, {"a": leaf}, count=3)
+        assert dt.lint(program, {"a": leaf}, count=9)[0].rule == "unrolled-loop"
+        assert dt.lint(program, {"a": leaf}, count=9, scale=leaf)
+
+
+def test_references() -> None:
+    ref = dt.new_ref(jnp.zeros(3))
+
+    def program(x: Any) -> Any:
+        for i in range(8):
+            ref[i % 3] = jnp.sin(x[0])
+        return ref[...]
+
+    assert [f.rule for f in dt.lint(program, VECTOR)] == ["unrolled-loop"]
+    np.testing.assert_array_equal(ref[...], 0)
+
+
+def test_keys_are_new_to_it() -> None:
+    """What ran before does not count, nor does what is looked at count for what runs."""
+    key = random.key(1)
+    with dt.debug_key_reuse(True):
+        assert not dt.lint(keys_that_are_split, key)
+        random.normal(key)
+        assert not dt.lint(keys_that_are_split, key)
+    assert dt.lint(two_draws, key)
+
+
+def test_a_report() -> None:
+    def program(x: Any) -> Any:
+        x.at[0].set(1.0)
+        for _ in range(8):
+            x = jnp.sin(x)
+        return x
+
+    report = dt.lint(program, VECTOR)
+    assert isinstance(report, LintReport)
+    assert len(report) == 2
+    assert bool(report)
+    first, second = report
+    assert isinstance(first, Finding)
+    assert (first, second) == (report[0], report[1]) == tuple(report[:])
+    assert [first.rule, second.rule] == ["unused-update", "unrolled-loop"]
+    line = program.__code__.co_firstlineno
+    assert (first.where, second.where) == (f"{__file__}:{line + 1}", f"{__file__}:{line + 2}")
+    assert first.function.endswith("program")
+    assert first.remedy == "Assign what it returns: x = x.at[...].set(...)"
+    assert "8 times" in second.message
+    assert str(report) == repr(report)
+    assert str(report).splitlines() == [
+        "program: 2 findings",
+        f"{__file__}:{line + 1} ({first.function}): unused-update",
+        f"  {first.message}.",
+        f"  {first.remedy}.",
+        f"{__file__}:{line + 2} ({first.function}): unrolled-loop",
+        f"  {second.message}.",
+        f"  {second.remedy}.",
+    ]
+    assert report._repr_html_().count("<tr>") == 3
+    nothing = dt.lint(jnp.sin, VECTOR)
+    assert not nothing
+    assert list(nothing) == []
+    assert str(nothing) == "sin: nothing found"
+
+
+def test_functions_of_the_framework_have_the_line_of_the_call() -> None:
+    report = dt.lint(dt.vmap(choose), VECTOR)
+    line = choose.__code__.co_firstlineno + 1
+    assert [f.where for f in report] == [f"{__file__}:{line}"]
+
+
+MISUSES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
+    "no function": (lambda: dt.lint(3, VECTOR), TypeError, "takes a function"),  # type: ignore[arg-type]
+    "a string": (lambda: dt.lint(jnp.sin, "x"), TypeError, "Argument x of sin"),
+    "an argument too few": (lambda: dt.lint(layer), TypeError, "missing 1 required"),
+    "a branch on a value": (
+        lambda: dt.lint(lambda x: x if x else -x, SCALAR),
+        dt.errors.TracerBoolConversionError,
+        "bool",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISUSES)
+def test_misuses(name: str) -> None:
+    call, error, message = MISUSES[name]
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_programs_are_the_same_with_notes() -> None:
+    """What `vmap` notes for the rule about conditionals is no part of what is compiled."""
+
+    def one(x: Any) -> Any:
+        with dt.named_scope("model"):
+            return choose(x)
+
+    lowered = dt.jit(dt.grad(lambda x: dt.vmap(dt.jit(one))(x).sum())).lower(jnp.ones(3))
+    text = lowered.as_text(debug_info=True)
+    assert "all branches run" not in text
+    assert "jvp(vmap(model))/select_n" in text

@@ -8,8 +8,8 @@ have 64 bits by default.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -31,33 +31,55 @@ _PROMOTING: Final = frozenset(f.__code__ for f in (promoted, promoted_pair, same
 _CHOICES: Final = ("float64", "complex128", "double", "f8")
 
 
+class _Known(NamedTuple):
+    """What is known of the variables of a body.
+
+    Attributes:
+        chosen: those of 64 bits that somebody has chosen.
+        narrow: those of fewer bits that come from arguments, or from captured arrays.
+    """
+
+    chosen: set[Any]
+    narrow: set[Any]
+
+
 def widenings(program: Program) -> Iterator[Finding]:
     """Operations that widen floats of 32 bits or fewer because of a default of NumPy."""
-    chosen: dict[Body, set[Any]] = {}
-    of_jaxpr: dict[int, Body] = {}
+    known: dict[int, _Known] = {}
     for body in program.bodies:
-        outer = None if body.caller is None else of_jaxpr.get(id(body.caller.body.jaxpr))
-        known = set() if outer is None else chosen[outer]
-        mine = {
-            var
-            for var in body.jaxpr.invars
-            if _is_wide(var) and (body.caller is None or _passed(var, body) in (None, *known))
-        }
+        chosen, narrow = known[id(body.jaxpr)] = _of_parameters(body, known)
         by_place: dict[RawFrame | None, list[Site]] = defaultdict(list)
         for site in body.sites():
             by_place[site.users_frame()].append(site)
         for site in body.sites():
-            if not any(map(_is_wide, site.eqn.outvars)):
+            eqn = site.eqn
+            if not narrow.isdisjoint(v for v in eqn.invars if type(v) is not Literal):
+                narrow.update(filter(_is_narrow, eqn.outvars))
+            if not any(map(_is_wide, eqn.outvars)):
                 continue
             if _is_widening(site):
                 partners = _partners(site, by_place[site.users_frame()])
-                if partners and mine.isdisjoint(partners):
+                if partners and chosen.isdisjoint(partners) and eqn.invars[0] in narrow:
                     yield _finding(program, site, partners[0])
-            elif not _passes_on(site, mine) and not _is_chosen(site):
+            elif not _passes_on(site, chosen) and not _is_chosen(site):
                 continue
-            mine.update(filter(_is_wide, site.eqn.outvars))
-        chosen[body] = mine
-        of_jaxpr[id(body.jaxpr)] = body
+            chosen.update(filter(_is_wide, eqn.outvars))
+
+
+def _of_parameters(body: Body, known: Mapping[int, _Known]) -> _Known:
+    parameters = body.jaxpr.invars
+    captured = set(filter(_is_narrow, body.jaxpr.constvars))
+    if body.caller is None:
+        return _Known(
+            set(filter(_is_wide, parameters)), captured | set(filter(_is_narrow, parameters))
+        )
+    around = known[id(body.caller.body.jaxpr)]
+    given = {v: outer for v in parameters if type(outer := body.outer(v)) is not Literal}
+    # Where it is not known what is passed, somebody may have chosen it.
+    return _Known(
+        {v for v, o in given.items() if _is_wide(v) and (o is None or o in around.chosen)},
+        captured | {v for v, o in given.items() if _is_narrow(v) and o in around.narrow},
+    )
 
 
 def _is_wide(atom: Any) -> bool:
@@ -69,11 +91,6 @@ def _is_narrow(atom: Any) -> bool:
     dtype = getattr(atom.aval, "dtype", None)
     is_float = isinstance(dtype, np.dtype) and dtypes.kind_of(dtype) in ("f", "c")
     return is_float and dtype not in _WIDE and not atom.aval.weak_type
-
-
-def _passed(var: Any, body: Body) -> Any:
-    outer = body.outer(var)
-    return "a literal" if type(outer) is Literal else outer
 
 
 def _is_widening(site: Site) -> bool:
