@@ -12,21 +12,13 @@ from dovetail._core.api.linting.sites import Program
 from dovetail._core.api.linting.unrolled_loops import unrolled_loops
 from dovetail._core.api.linting.unused_results import unused_results
 from dovetail._core.api.linting.widening import widenings
-from dovetail._core.ops.callbacks.buffers import buffer_callback_p
-from dovetail._core.ops.callbacks.debugging import debug_callback_p, debug_print_p
-from dovetail._core.ops.callbacks.values import io_callback_p, pure_callback_p
+from dovetail._core.ops.callbacks.debugging import DebugCallback, DebugPrint
+from dovetail._core.ops.callbacks.values import ValueCallback
 from dovetail._core.ops.control.branches import ALL_RUN
-from dovetail._core.trace.primitive import Primitive
 
 __all__ = ["RULES"]
 
-_CALLBACKS: Final[dict[Primitive, str]] = {
-    buffer_callback_p: "buffer_callback",
-    debug_callback_p: "debug.callback",
-    debug_print_p: "debug.print",
-    io_callback_p: "io_callback",
-    pure_callback_p: "pure_callback",
-}
+_CALLBACKS: Final = (DebugCallback, DebugPrint, ValueCallback)
 
 
 def vmapped_conditionals(program: Program) -> Iterator[Finding]:
@@ -53,16 +45,15 @@ def vmapped_conditionals(program: Program) -> Iterator[Finding]:
 def host_calls_in_loops(program: Program) -> Iterator[Finding]:
     """Calls of Python in the body of a compiled loop, which waits for each of them."""
     for site in program.sites():
-        name = _CALLBACKS.get(site.eqn.primitive)
-        if name is None or not site.body.in_loop:
+        if not site.body.in_loop or not isinstance(site.eqn.primitive, _CALLBACKS):
             continue
         where, function = where_is(site.frame())
         yield Finding(
             "host-in-loop",
             where,
             function,
-            f"{name} is called in each turn of a compiled loop, which leaves the device for Python "
-            "each time",
+            f"each turn of a compiled loop calls Python here ({site.eqn.primitive.name}), and the "
+            "device waits for it",
             "Return what is wanted from the loop, as a stacked result of lax.scan, and look at it "
             "after the loop; or call Python in few turns, with lax.cond",
         )

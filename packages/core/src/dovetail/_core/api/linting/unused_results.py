@@ -11,12 +11,15 @@ from dovetail._core.api.linting.bytecode import expression_at, is_dropped
 from dovetail._core.api.linting.findings import Finding, where_is
 from dovetail._core.api.linting.sites import Program, RawFrame, Site, raw_frames, traceback_of
 from dovetail._core.base.source import is_internal
+from dovetail._core.ops.indexing.dynamic_slicing import DynamicUpdateSlice
+from dovetail._core.ops.indexing.scatter import ScatterFamily
 from dovetail._core.transform import jvp, linearize, transposition
 
 __all__ = ["unused_results"]
 
-#: What the names of primitives and functions that update arrays begin with.
-_UPDATES: Final = ("scatter", "dynamic_update_")
+_UPDATES: Final = (DynamicUpdateSlice, ScatterFamily)
+#: What the names of functions that update arrays begin with.
+_UPDATING: Final = ("scatter", "dynamic_update_")
 #: Where values are computed for derivatives, which may need less than the function returns.
 _DERIVING: Final = frozenset(module.__file__ for module in (jvp, linearize, transposition))
 
@@ -33,7 +36,7 @@ def unused_results(program: Program) -> Iterator[Finding]:
         if place is not None:
             by_place[place].append(site)
     for (code, offset), sites in by_place.items():
-        updates = [s for s in sites if s.eqn.primitive.name.startswith(_UPDATES)]
+        updates = [s for s in sites if isinstance(s.eqn.primitive, _UPDATES)]
         dropped = is_dropped(code, offset) and all(map(_is_dead, sites))
         unused = updates and all(map(_has_no_use, updates))
         if not dropped and (not unused or any(map(_is_for_derivative, updates))):
@@ -80,7 +83,7 @@ def _update_in(text: str) -> str | None:
         case ast.Call(ast.Attribute(ast.Subscript(ast.Attribute(attr="at")), attr=method)):
             return None if method == "get" else f".at[...].{method}"
         case ast.Call(ast.Attribute(attr=name) | ast.Name(name)):
-            return name if name.startswith(_UPDATES) else None
+            return name if name.startswith(_UPDATING) else None
     return None
 
 
