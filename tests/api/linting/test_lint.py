@@ -173,6 +173,30 @@ def comprehension(x: Any) -> Any:
     return jnp.stack([jnp.sin(x * i) for i in range(10)])  # here
 
 
+@finds("unrolled-loop", dt.ShapeDtypeStruct((10, 5), np.float32))
+def loop_over_rows(x: Any) -> Any:
+    return [jnp.sin(row) for row in x]  # here
+
+
+@finds("unrolled-loop", [ROWS] * 10, VECTOR)
+def loop_over_layers(weights: Any, x: Any) -> Any:
+    for w in weights:  # here
+        x = jnp.tanh(w @ x)[:1] + x
+    return x
+
+
+@finds("unrolled-loop", SCALAR)
+def loop_with_a_number(x: Any) -> Any:
+    for _ in range(10):  # here
+        x = jnp.cos(x)
+    return x
+
+
+@finds("unrolled-loop", KEY)
+def loop_over_keys(key: Any) -> Any:
+    return [random.normal(key) for key in random.split(key, 10)]  # here
+
+
 @finds("unrolled-loop", VECTOR)
 def generator(x: Any) -> Any:
     return sum(jnp.sin(x * i) for i in range(10))  # here
@@ -302,6 +326,20 @@ def few_maps_over_leaves(x: Any) -> Any:
     for _ in range(2):
         x = dt.tree.map(lambda x: jnp.sin(x) * x, x)
     return x
+
+
+@clean({str(i): VECTOR for i in range(20)}, SCALAR)
+def comprehension_over_leaves(tree: Any, rate: Any) -> Any:
+    slopes = dt.grad(lambda tree: sum(x @ x for x in tree.values()))(tree)
+    return {name: x - rate * slopes[name] for name, x in tree.items()}
+
+
+@clean([VECTOR] * 20)
+def sum_over_leaves(leaves: Any) -> Any:
+    total = 0.0
+    for leaf in leaves:
+        total += jnp.sum(leaf * leaf)
+    return total
 
 
 @clean(VECTOR)
