@@ -149,6 +149,11 @@ def cond_that_chooses_nothing(x: Any) -> Any:
     return dt.vmap(lambda x: lax.cond(x > 0, lambda x: x, lambda x: x, x))(x)
 
 
+@clean(VECTOR)
+def conditionals_of_the_framework(x: Any) -> Any:
+    return jnp.piecewise(x, [x < 0, x > 1], [jnp.sin, jnp.cos, 0.0])
+
+
 # unrolled-loop
 
 
@@ -587,6 +592,16 @@ def callbacks_outside_of_loops(x: Any) -> Any:
     dt.debug.print("{}", x)
     x = lax.fori_loop(0, 4, lambda i, x: x + 1, x)
     return lax.cond(x.sum() > 0, lambda x: dt.pure_callback(np.sin, x, x), jnp.cos, x)
+
+
+@clean(ROWS)
+def callbacks_for_elements(x: Any) -> Any:
+    def one(x: Any) -> Any:
+        dt.debug.callback(lambda x: None, x)
+        dt.debug.print("{}", x)
+        return dt.pure_callback(np.sin, x, x, vmap_method="sequential")
+
+    return dt.vmap(one)(x)
 
 
 # key-reused

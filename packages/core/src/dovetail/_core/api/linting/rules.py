@@ -14,6 +14,7 @@ from dovetail._core.api.linting.unused_results import unused_results
 from dovetail._core.api.linting.widening import widenings
 from dovetail._core.ops.callbacks.debugging import DebugCallback, DebugPrint
 from dovetail._core.ops.callbacks.values import ValueCallback
+from dovetail._core.ops.control import conditionals
 from dovetail._core.ops.control.branches import ALL_RUN
 
 __all__ = ["RULES"]
@@ -25,7 +26,7 @@ def vmapped_conditionals(program: Program) -> Iterator[Finding]:
     """Conditionals all branches of which run, since `vmap` maps over the predicate."""
     for site in program.sites():
         for note in site.notes:
-            if note != ALL_RUN:
+            if note != ALL_RUN or site.called_file() != conditionals.__file__:
                 continue
             where, function = where_is(site.frame())
             counts = " and ".join(map(str, note.facts))
@@ -46,6 +47,8 @@ def host_calls_in_loops(program: Program) -> Iterator[Finding]:
     """Calls of Python in the body of a compiled loop, which waits for each of them."""
     for site in program.sites():
         if not site.body.in_loop or not isinstance(site.eqn.primitive, _CALLBACKS):
+            continue
+        if not site.is_callback():  # but a bar that shows how far the loop is
             continue
         where, function = where_is(site.frame())
         yield Finding(

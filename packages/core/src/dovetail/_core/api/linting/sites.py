@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -9,10 +11,11 @@ from itertools import takewhile
 from types import CodeType
 from typing import Any, Final
 
-from dovetail._core.base import caches
+from dovetail._core.base import caches, tracebacks
 from dovetail._core.base.source import Note, SourceLocation, UserFrame, is_internal, user_frames
 from dovetail._core.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from dovetail._core.ir.walk import jaxprs_and_closed_jaxprs
+from dovetail._core.ops import callbacks
 from dovetail._core.ops.control.scan import scan_p
 from dovetail._core.ops.control.while_loop import while_p
 from dovetail._core.transform.stage import stage
@@ -21,6 +24,11 @@ __all__ = ["Body", "Program", "Site", "raw_frames", "traceback_of"]
 
 #: What programs are traced for that transformations derive from others.
 _DERIVED: Final = ("jvp", "linearize", "transpose")
+
+#: Where functions of the framework are called through.
+_WRAPPING: Final = (tracebacks.__file__, functools.__file__)
+
+_CALLBACK_FUNCTIONS: Final = tuple(os.path.join(folder, "") for folder in callbacks.__path__)
 
 RawFrame = tuple[CodeType, int]
 
@@ -45,17 +53,33 @@ class Site:
 
     def frame(self) -> UserFrame | None:
         """The user's innermost frame: that of a call of a program, if it is the framework's own."""
-        around: list[Any] = []
-        site: Site | None = self
-        while site is not None:
-            around.append(site.eqn.traceback)
-            site = site.body.caller
-        for stack in around:
-            frames = [] if stack is None else user_frames(stack, 1, within=stage.__code__)
+        stacks = [site.eqn.traceback for site in self.around() if site.eqn.traceback is not None]
+        for stack in stacks:
+            frames = user_frames(stack, 1, within=stage.__code__)
             if frames:
                 return frames[0]
-        outermost = around[-1]
-        return next(iter([] if outermost is None else user_frames(outermost)), None)
+        return next(iter(user_frames(stacks[-1]) if stacks else []), None)
+
+    def called_file(self) -> str:
+        """The file of the framework's function that the user calls here."""
+        return next(filter(None, (called_file(traceback_of(s.eqn)) for s in self.around())), "")
+
+    def around(self) -> Iterator[Site]:
+        """The equation, and those that it is part of."""
+        site: Site | None = self
+        while site is not None:
+            yield site
+            site = site.body.caller
+
+    def is_callback(self) -> bool:
+        """Whether the user calls a function here that calls Python when the program runs."""
+        return self.called_file().startswith(_CALLBACK_FUNCTIONS)
+
+    def is_loop(self) -> bool:
+        """Whether it runs its body several times; not where `vmap` calls Python several times."""
+        eqn = self.eqn
+        several = eqn.primitive is scan_p and eqn.params["length"] != 1
+        return (several or eqn.primitive is while_p) and not self.is_callback()
 
     def users_frame(self) -> RawFrame | None:
         """Code and offset of the user's innermost frame below the function that was traced."""
@@ -156,7 +180,7 @@ def _bodies(closed: ClosedJaxpr) -> Iterator[Body]:
         for site in body.sites():
             if not site.eqn.params:
                 continue
-            in_loop = body.in_loop or is_loop(site.eqn)
+            in_loop = body.in_loop or site.is_loop()
             for part in jaxprs_and_closed_jaxprs(site.eqn.params):
                 jaxpr = part.jaxpr if isinstance(part, ClosedJaxpr) else part
                 consts = part.consts if isinstance(part, ClosedJaxpr) else ()
@@ -164,13 +188,6 @@ def _bodies(closed: ClosedJaxpr) -> Iterator[Body]:
                 derived = body.derived or (info is not None and info.traced_for in _DERIVED)
                 inner.append(Body(jaxpr, consts, site, in_loop, derived))
         todo.extend(reversed(inner))
-
-
-def is_loop(eqn: JaxprEqn) -> bool:
-    """Whether an equation runs its body several times."""
-    if eqn.primitive is scan_p:
-        return bool(eqn.params["length"] != 1)
-    return eqn.primitive is while_p
 
 
 def traceback_of(eqn: JaxprEqn) -> Any:
@@ -194,5 +211,18 @@ def users_frame(traceback: Any) -> RawFrame | None:
     return next((f for f in raw_frames(traceback) if not is_internal(f[0].co_filename)), None)
 
 
+@lru_cache(maxsize=8192)
+def called_file(traceback: Any) -> str:
+    """The file of the framework's function that the user's innermost frame calls."""
+    called = ""
+    for code, _ in raw_frames(traceback):
+        if not is_internal(code.co_filename):
+            return called
+        if code.co_filename not in _WRAPPING:
+            called = code.co_filename
+    return ""
+
+
+caches.register(called_file.cache_clear)
 caches.register(raw_frames.cache_clear)
 caches.register(users_frame.cache_clear)

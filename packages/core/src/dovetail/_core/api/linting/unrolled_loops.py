@@ -90,7 +90,9 @@ class _Unrolled:
             for number in self.bound
             if number < starts[-1] + longest
         }
-        made = {v: turn for number, turn in turn_of.items() for v in self.bound[number].outvars}
+        made: dict[Any, int] = {
+            v: turn for number, turn in turn_of.items() for v in self.bound[number].outvars
+        }
         operands = [
             (turn, v)
             for number, turn in turn_of.items()

@@ -127,6 +127,8 @@ def _is_chosen(site: Site) -> bool:
 def _partners(site: Site, at_place: list[Site]) -> list[Any]:
     """The operands of 64 bits with which an operand is combined in the user's expression."""
     made = set(site.eqn.outvars)
+    # What a function of the framework makes is no choice of the user's.
+    own = {v for other in at_place for v in other.eqn.outvars}
     partners: list[Any] = []
     for other in at_place:
         if other is site or made.isdisjoint(v for v in other.eqn.invars if type(v) is not Literal):
@@ -135,7 +137,7 @@ def _partners(site: Site, at_place: list[Site]) -> list[Any]:
             if type(atom) is Literal:
                 if _is_wide(atom) and not atom.aval.weak_type:
                     partners.append(atom)
-            elif atom not in made and _is_wide(atom):
+            elif atom not in own and _is_wide(atom):
                 partners.append(atom)
         made.update(other.eqn.outvars)
     return partners
