@@ -11,8 +11,10 @@ import pytest
 
 import dovetail as dt
 import dovetail.numpy as jnp
+from dovetail import lax
 from dovetail.debug import Finding, LintReport
 
+ROWS = dt.ShapeDtypeStruct((3, 5), np.float32)
 VECTOR = dt.ShapeDtypeStruct((5,), np.float32)
 SCALAR = dt.ShapeDtypeStruct((), np.float32)
 
@@ -113,10 +115,82 @@ def test_a_report() -> None:
     assert str(nothing) == "sin: nothing found"
 
 
+def number_in_each_turn(x: Any) -> Any:
+    total = 0.0
+    for row in x:
+        total += float(jnp.sum(row))  # here
+    return total
+
+
+def numbers_in_a_comprehension(x: Any) -> Any:
+    return [row.sum().item() for row in x]  # here
+
+
+def condition_of_a_loop(x: Any) -> Any:
+    while jnp.sum(x) < 10:  # here
+        x = x + 1
+    return x
+
+
+def branch_in_a_loop(x: Any) -> Any:
+    for _ in range(10):
+        if x[0] > 0:  # here
+            x = x + 1
+    return x
+
+
+def copies_to_the_host(x: Any) -> Any:
+    history = []
+    for _ in range(3):
+        x = dt.jit(jnp.sin)(x)
+        history.append(np.asarray(x))  # here
+    return history
+
+
+NEED_VALUES: list[tuple[Callable[..., Any], Any]] = [
+    (number_in_each_turn, ROWS),
+    (numbers_in_a_comprehension, ROWS),
+    (condition_of_a_loop, VECTOR),
+    (branch_in_a_loop, VECTOR),
+    (copies_to_the_host, VECTOR),
+]
+
+
+@pytest.mark.parametrize(("program", "x"), NEED_VALUES, ids=lambda p: getattr(p, "__name__", ""))
+def test_loops_that_need_values(
+    program: Callable[..., Any], x: Any, marked_lines: Callable[[Any], list[str]]
+) -> None:
+    (finding,) = dt.lint(program, x)
+    assert finding.rule == "host-in-loop"
+    assert [finding.where] == marked_lines(program)
+    # What fails however it is called gets its own error.
+    for function in (dt.jit(program), lambda x: dt.jit(program)(x)):
+        with pytest.raises(TypeError):
+            dt.lint(function, x)
+
+
 MISUSES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "no function": (lambda: dt.lint(3, VECTOR), TypeError, "takes a function"),  # type: ignore[arg-type]
     "a string": (lambda: dt.lint(jnp.sin, "x"), TypeError, "Argument x of sin"),
     "an argument too few": (lambda: dt.lint(lambda x: x), TypeError, "missing 1 required"),
+    "a value in a compiled loop": (
+        lambda: dt.lint(dt.jit(lambda x: [float(v) for v in x]), VECTOR),
+        dt.errors.ConcretizationTypeError,
+        "concrete",
+    ),
+    "a value in a body": (
+        lambda: dt.lint(
+            lambda x: lax.scan(lambda c, _: (next(float(c) for _ in "ab"), None), x, None, 2),
+            SCALAR,
+        ),
+        dt.errors.ConcretizationTypeError,
+        "concrete",
+    ),
+    "a number that is differentiated": (
+        lambda: dt.lint(dt.grad(number_in_each_turn), ROWS),
+        dt.errors.ConcretizationTypeError,
+        "differentiated",
+    ),
     "a branch on a value": (
         lambda: dt.lint(lambda x: x if x else -x, SCALAR),
         dt.errors.TracerBoolConversionError,

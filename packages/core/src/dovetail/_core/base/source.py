@@ -23,6 +23,7 @@ __all__ = [
     "UserFrame",
     "add_internal_folder",
     "describe",
+    "frame_at",
     "is_internal",
     "location_within",
     "stack_level",
@@ -191,7 +192,8 @@ def _stack(traceback: Traceback | None) -> Iterator[tuple[CodeType, int]]:
         frame = frame.f_back  # type: ignore[assignment]
 
 
-def _resolve(code: CodeType, offset: int) -> UserFrame:
+def frame_at(code: CodeType, offset: int) -> UserFrame:
+    """The place of an instruction, which is at an offset in bytes."""
     # Instruction offsets are in bytes, two per instruction; -1 if a frame has not started.
     here = itertools.islice(code.co_positions(), max(offset, 0) // 2, None)
     line, _, column, _ = next(here, (None, None, None, None))
@@ -218,7 +220,7 @@ def user_frames(
         if code is within:
             break
         if not is_internal(code.co_filename):
-            frames.append(_resolve(code, offset))
+            frames.append(frame_at(code, offset))
             if len(frames) == limit:
                 break
     return frames

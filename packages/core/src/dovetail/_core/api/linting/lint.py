@@ -7,6 +7,7 @@ from typing import Any
 
 from dovetail._core.api.jit import jit
 from dovetail._core.api.linting.findings import Finding, LintReport
+from dovetail._core.api.linting.needed_values import VALUE_IS_NEEDED, needed_value
 from dovetail._core.api.linting.rules import RULES
 from dovetail._core.api.linting.sites import Program
 from dovetail._core.api.stages import Wrapped
@@ -27,7 +28,8 @@ def lint(f: Callable[..., object], /, *args: Any, **kwargs: Any) -> LintReport:
     - ``unused-update``: nothing uses the result of ``x.at[...].set(...)`` or of another update;
     - ``unused-result``: nothing uses the result of a statement such as ``jnp.sort(x)``;
     - ``host-in-loop``: the body of a compiled loop calls Python: `pure_callback`, `io_callback`,
-      `debug.print`, ...;
+      `debug.print`, ...; or a loop of Python needs values of arrays, as by ``float(loss)``, for
+      which each turn waits. Tracing cannot go on there, so that it is the only finding;
     - ``float64-by-accident``: with `enable_x64`, a constant of NumPy, or an array made with the
       default dtype, has widened an operand of 32 bits;
     - ``key-reused``: a random key is used twice (keys of `random.key`; raw ones are not followed).
@@ -61,8 +63,17 @@ def lint(f: Callable[..., object], /, *args: Any, **kwargs: Any) -> LintReport:
         Assign what it returns: x = x.at[...].set(...)
     """
     check_callable(f, "lint")
-    traced = (f if isinstance(f, Wrapped) else jit(f)).trace(*args, **kwargs)
     name = name_of(f)
+    if isinstance(f, Wrapped):
+        traced = f.trace(*args, **kwargs)
+    else:
+        try:
+            traced = jit(f).trace(*args, **kwargs)
+        except VALUE_IS_NEEDED as error:
+            needed = needed_value(error)
+            if needed is None:
+                raise
+            return LintReport(name, [needed])
     info = traced.jaxpr.debug_info
     names = () if info is None else info.argument_names or ()
     program = Program(f, traced.jaxpr, names)
