@@ -56,6 +56,7 @@ from dovetail._core.api.jacobians import jacrev as jacrev
 from dovetail._core.api.jit import Inline as Inline
 from dovetail._core.api.jit import clear_caches as clear_caches
 from dovetail._core.api.jit import jit as jit
+from dovetail._core.api.linting.lint import lint as lint
 from dovetail._core.api.mapping import shard_map as shard_map
 from dovetail._core.api.mapping import smap as smap
 from dovetail._core.api.meshes import get_mesh as get_mesh

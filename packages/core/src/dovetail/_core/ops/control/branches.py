@@ -12,6 +12,8 @@ import numpy as np
 from dovetail._core.base import dtypes
 from dovetail._core.base.errors import MissingRuleError
 from dovetail._core.base.flags import Flags, partition, union_flags
+from dovetail._core.base.restoring import Restoring
+from dovetail._core.base.source import Note
 from dovetail._core.base.strictness import strictness
 from dovetail._core.basis.operands import make_literal
 from dovetail._core.basis.structural import (
@@ -34,7 +36,7 @@ from dovetail._core.ir.jaxpr import (
     no_effects,
     ordered_effects,
 )
-from dovetail._core.ir.walk import Reduction, Wanted
+from dovetail._core.ir.walk import Reduction, Wanted, count_equations
 from dovetail._core.ops.checks.checking import batch_with_checks, has_checks
 from dovetail._core.ops.checks.error import union
 from dovetail._core.ops.control.bodies import (
@@ -48,6 +50,7 @@ from dovetail._core.ops.elementwise.selection import select_n_p
 from dovetail._core.ops.random.keys import clone
 from dovetail._core.trace.manual_axes import joined, types_of
 from dovetail._core.trace.primitive import Primitive
+from dovetail._core.trace.scopes import scope
 from dovetail._core.trace.zeros import Zero, wanted_among, with_zeros, without_zeros
 from dovetail._core.transform.batch import batch_flat
 from dovetail._core.transform.derived import (
@@ -73,6 +76,9 @@ if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder
 
 _INDEX: Final = np.dtype(np.int32)
+#: The name of the note on operations that select among branches which have all run; its facts are
+#: the numbers of equations of the branches.
+ALL_RUN: Final = "all branches run"
 R = TypeVar("R")
 S = TypeVar("S")
 Branches = tuple[ClosedJaxpr, ...]
@@ -265,11 +271,14 @@ class Cond(Primitive):
             )
         if len(branches) == 2:
             index = ne(index, make_literal(0, _INDEX))
-        return (
-            [
+        note = Note(ALL_RUN, tuple([count_equations(branch) for branch in branches]))
+        with Restoring(*scope([note])):
+            outs = [
                 chosen(index, *cases) if operand is None else operands[operand]
                 for operand, *cases in zip(passed, *results, strict=True)
-            ],
+            ]
+        return (
+            outs,
             [0 if operand is None else dims[operand] for operand in passed],
         )
 
