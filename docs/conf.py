@@ -17,10 +17,12 @@ extensions = [
     "myst_nb",
     "sphinx_copybutton",
     "sphinx_design",
+    "docstrings",
     "reference",
     "errors_by_code",
     "repository",
     "code_links",
+    "navigation",
 ]
 exclude_patterns = ["_extensions", "_static", "guide/pictures"]
 nitpicky = True

@@ -1,8 +1,9 @@
-"""Docstrings as reStructuredText.
+"""Sphinx extension: docstrings as pages show them.
 
 Docstrings are text in sections (`Args:`, `Returns:`, `Raises:`, `Differs:`, `Example:` and others),
-with paragraphs, lists, doctests, and names in backquotes. Nothing else in them is markup, so
-that everything else is escaped.
+with paragraphs, lists, doctests, and names in backquotes. Nothing else in them is markup. The
+directive `docstring` makes nodes of one, which takes a fraction of the time of reStructuredText;
+`names` makes a table of names with their first sentences.
 """
 
 from __future__ import annotations
@@ -11,74 +12,115 @@ import inspect
 import re
 import textwrap
 from collections.abc import Iterator
+from typing import Any
 
-TITLES = {
-    "Args": "Arguments",
-    "Attributes": "Attributes",
-    "Returns": "Returns",
-    "Yields": "Yields",
-    "Raises": "Raises",
-    "Source": "Source",
-    "Method": "Method",
-    "References": "References",
-}
-HEADING = re.compile(r"(Args|Attributes|Returns|Yields|Raises|Source|Method|References):\s*$")
-BOX = re.compile(r"(Differs|Examples?):\s*$")
+from docutils import nodes
+from sphinx.addnodes import pending_xref
+from sphinx.util.docutils import SphinxDirective
+
+TITLES = {"Args": "Arguments", "Differs": "Differs from JAX", "Examples": "Example"}
+HEADING = re.compile(
+    r"(Args|Attributes|Returns|Yields|Raises|Source|Method|References|Differs|Examples?):\s*$"
+)
 CODE = re.compile(r"(``.+?``|`[^`]+`)", re.DOTALL)
 ITEM = re.compile(r"(\*{0,2}[A-Za-z_][\w.]*(?:, \*{0,2}[A-Za-z_][\w.]*)*|\.\.\.):(?:\s+(.*))?$")
 BULLET = re.compile(r"(-|\*|\d+\.)\s+")
 
 
-def as_rst(docstring: str) -> list[str]:
-    """The lines of a docstring as reStructuredText."""
-    lines: list[str] = []
-    for title, body in sections(inspect.cleandoc(docstring)):
+class Docstring(SphinxDirective):
+    """Its content is a docstring."""
+
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        """The nodes of the docstring."""
+        return as_nodes(list(self.content))
+
+
+class Names(SphinxDirective):
+    """A table; each line holds a full name, the name to show, and a sentence, parted by |."""
+
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        """The table."""
+        body = nodes.tbody()
+        for line in self.content:
+            full, shown, sentence = line.split("|", 2)
+            link = pending_xref(
+                "",
+                nodes.literal(shown, shown),
+                refdomain="py",
+                reftype="obj",
+                reftarget=full,
+                refexplicit=True,
+                refwarn=True,
+                refdoc=self.env.docname,
+            )
+            cells = (nodes.paragraph("", "", link), nodes.paragraph("", "", *prose(sentence)))
+            body += nodes.row("", *(nodes.entry("", cell) for cell in cells))
+        widths = [nodes.colspec(colwidth=30), nodes.colspec(colwidth=70)]
+        group = nodes.tgroup("", *widths, body, cols=2)
+        return [nodes.table("", group, classes=["names"])]
+
+
+def as_nodes(lines: list[str]) -> list[nodes.Node]:
+    """The nodes of a docstring, of which these are the lines."""
+    found: list[nodes.Node] = []
+    fields = nodes.field_list()
+    for heading, body in sections(lines):
         if not body:
             continue
-        if title is None:
-            lines += blocks(body)
-        elif title == "Differs":
-            lines += [".. admonition:: Differs from JAX", "   :class: differs", ""]
-            lines += indented(blocks(body))
-        elif title.startswith("Example"):
-            lines += [".. rubric:: Example", "   :class: example", "", *blocks(body)]
+        title = TITLES.get(heading, heading)
+        if heading == "Differs":
+            content = (nodes.title(title, title), *blocks(body))
+            found.append(nodes.admonition("", *content, classes=["differs"]))
+        elif not heading or title == "Example":
+            found += blocks(body)
         else:
-            lines += [f":{TITLES[title]}:", *indented(fields(body)), ""]
-    return lines
+            if fields not in found:
+                found.append(fields)
+            content = nodes.field_body("", *described(body))
+            fields += nodes.field("", nodes.field_name(title, title), content)
+    return found
 
 
 def summary(docstring: str) -> str:
-    """The first sentence of a docstring, as reStructuredText."""
+    """The first sentence of a docstring, on one line."""
     paragraph = " ".join(inspect.cleandoc(docstring).partition("\n\n")[0].split())
-    found = re.match(r"(.+?(?<!e\.g)(?<!i\.e)\.)(\s|$)", paragraph)
-    return prose(found[1] if found else paragraph)
+    found = re.match(r"(.+?(?<!e\.g)(?<!i\.e)[.:])(\s|$)", paragraph)
+    return (found[1] if found else paragraph).rstrip(":")
 
 
-def sections(docstring: str) -> Iterator[tuple[str | None, list[str]]]:
-    """The sections of a docstring: their headings, None for what has none, and their lines."""
-    title: str | None = None
+def sections(lines: list[str]) -> Iterator[tuple[str, list[str]]]:
+    """The sections of a docstring: their headings, empty for what has none, and their lines."""
+    heading = ""
     body: list[str] = []
-    for line in docstring.splitlines():
-        found = HEADING.match(line) or BOX.match(line)
-        ends = title is not None and line and not line.startswith(" ")
+    for line in lines:
+        found = HEADING.match(line)
+        ends = heading and line and not line.startswith(" ")
         if found or ends:
-            yield title, textwrap.dedent("\n".join(body)).strip("\n").splitlines()
-            title, body = (found[1], []) if found else (None, [line])
+            yield heading, dedented(body)
+            heading, body = (found[1], []) if found else ("", [line])
         else:
             body.append(line)
-    yield title, textwrap.dedent("\n".join(body)).strip("\n").splitlines()
+    yield heading, dedented(body)
 
 
-def fields(body: list[str]) -> list[str]:
-    """A section of names with descriptions as a list, and of others as paragraphs."""
+def described(body: list[str]) -> list[nodes.Node]:
+    """A section of names with descriptions as a list, and of others as blocks."""
     if not ITEM.match(body[0]):
         return blocks(body)
-    lines: list[str] = []
+    listing = nodes.bullet_list(classes=["described"])
     for name, description in items(body):
-        bold = ", ".join(f"**{escaped(word)}**" for word in name.split(", "))
-        first, *rest = blocks(description) or [""]
-        lines += [f"- {bold}: {first}", *indented(rest, 2)]
-    return [*lines, ""]
+        content = blocks(description)
+        words = nodes.strong(name, name, classes=["name"])
+        if content and isinstance(content[0], nodes.paragraph):
+            content[0].insert(0, [words, nodes.Text(": ")])
+        else:
+            content.insert(0, nodes.paragraph("", "", words))
+        listing += nodes.list_item("", *content)
+    return [listing]
 
 
 def items(body: list[str]) -> Iterator[tuple[str, list[str]]]:
@@ -89,89 +131,88 @@ def items(body: list[str]) -> Iterator[tuple[str, list[str]]]:
         found = ITEM.match(line)
         if found:
             if name:
-                yield name, joined(description)
+                yield name, [*description[:1], *dedented(description[1:])]
             name, description = found[1], [found[2] or ""]
         else:
             description.append(line)
-    yield name, joined(description)
+    yield name, [*description[:1], *dedented(description[1:])]
 
 
-def joined(description: list[str]) -> list[str]:
-    """The lines behind a name, of which all but the first are indented."""
-    first, *rest = description
-    lines = [first, *textwrap.dedent("\n".join(rest)).splitlines()]
-    return "\n".join(lines).strip("\n").splitlines()
-
-
-def blocks(body: list[str]) -> list[str]:
+def blocks(body: list[str]) -> list[nodes.Node]:
     """Paragraphs, lists, doctests and indented lines."""
-    lines: list[str] = []
-    for block in re.split(r"\n[ \t]*\n", "\n".join(body).strip("\n")):
+    found: list[nodes.Node] = []
+    text = "\n".join(body).strip("\n")
+    after_example = False
+    for block in re.split(r"\n[ \t]*\n", text):
         rows = block.splitlines()
         if not rows:
             continue
-        if rows[0].lstrip().startswith(">>>"):
-            if lines[-2:] and lines[-1] == "" and lines[-2].startswith("   "):
-                lines += indented(textwrap.dedent(block).splitlines())  # the example goes on
-            else:
-                lines += [".. code-block:: pycon", ""]
-                lines += indented(textwrap.dedent(block).splitlines())
+        is_example = rows[0].lstrip().startswith(">>>")
+        if is_example and after_example:
+            earlier = found.pop().astext()
+            found.append(code(f"{earlier}\n\n{textwrap.dedent(block)}", "pycon"))
+        elif is_example:
+            found.append(code(textwrap.dedent(block), "pycon"))
         elif all(row.startswith(" ") for row in rows):
-            lines += [".. code-block:: text", "", *indented(textwrap.dedent(block).splitlines())]
+            found.append(code(textwrap.dedent(block), "text"))
         elif BULLET.match(rows[0]):
-            lines += bullets(rows)
+            found.append(bullets(rows))
         else:
-            lines += paragraph(rows)
-        lines.append("")
-    return lines
+            found += paragraph(rows)
+        after_example = is_example
+    return found
 
 
-def paragraph(rows: list[str]) -> list[str]:
+def paragraph(rows: list[str]) -> list[nodes.Node]:
     """A paragraph, and the list or the indented lines that follow it without an empty line."""
     for number, row in enumerate(rows[1:], 1):
+        before = nodes.paragraph("", "", *prose(" ".join(rows[:number])))
         if BULLET.match(row):
-            return [prose(" ".join(rows[:number])), "", *bullets(rows[number:])]
+            return [before, bullets(rows[number:])]
         if row.startswith("    ") and rows[number - 1].rstrip().endswith(":"):
-            body = textwrap.dedent("\n".join(rows[number:])).splitlines()
-            return [prose(" ".join(rows[:number])), "", ".. code-block:: text", "", *indented(body)]
-    return [re.sub("::$", ":", prose(" ".join(rows)))]
+            return [before, code(textwrap.dedent("\n".join(rows[number:])), "text")]
+    return [nodes.paragraph("", "", *prose(" ".join(rows)))]
 
 
-def bullets(rows: list[str]) -> list[str]:
-    """A list, its items on one line each."""
+def bullets(rows: list[str]) -> nodes.Node:
+    """A list."""
     texts: list[str] = []
     for row in rows:
         if BULLET.match(row):
-            texts.append(row)
+            texts.append(BULLET.sub("", row, count=1))
         else:
             texts[-1] += " " + row.strip()
-    lines = []
+    numbered = rows[0][0].isdigit()
+    listing = nodes.enumerated_list() if numbered else nodes.bullet_list()
     for text in texts:
-        mark = BULLET.match(text)
-        assert mark is not None
-        lines.append(mark[0].strip() + " " + re.sub("::$", ":", prose(text[mark.end() :])))
-    return lines
+        listing += nodes.list_item("", nodes.paragraph("", "", *prose(text)))
+    return listing
 
 
-def prose(text: str) -> str:
-    """Text in which names in backquotes are code, on one line."""
-    parts = []
-    for number, part in enumerate(CODE.split(" ".join(text.split()))):
-        if number % 2 == 0:
-            parts.append(escaped(part))
-            continue
-        code = part.strip("`").strip()
-        before = "\\ " if parts and parts[-1][-1:].strip() else ""
-        parts.append(f"{before}``{code}``\\ ")
-    return re.sub(r"\\ (?=\s|$)", "", "".join(parts))
+def prose(text: str) -> list[nodes.Node]:
+    """Text in which names in backquotes are code."""
+    found: list[nodes.Node] = []
+    for number, part in enumerate(CODE.split(re.sub("::$", ":", " ".join(text.split())))):
+        if number % 2:
+            word = part.strip("`").strip()
+            found.append(nodes.literal(word, word))
+        elif part:
+            found.append(nodes.Text(part))
+    return found
 
 
-def escaped(text: str) -> str:
-    """Text without markup."""
-    text = re.sub(r"([\\*|`])", r"\\\1", text)
-    return re.sub(r"(?<=\w)_(?!\w)", r"\\_", text)
+def code(text: str, language: str) -> nodes.literal_block:
+    """A block of code."""
+    return nodes.literal_block(text, text, language=language)
 
 
-def indented(lines: list[str], width: int = 3) -> list[str]:
-    """The lines, further to the right."""
-    return [" " * width + line if line else "" for line in lines]
+def dedented(lines: list[str]) -> list[str]:
+    """The lines without the space that all have on their left, and without empty ones around."""
+    return textwrap.dedent("\n".join(lines)).strip("\n").splitlines()
+
+
+def setup(app: Any) -> dict[str, Any]:
+    """Define the directives."""
+    app.add_directive("docstring", Docstring)
+    app.add_directive("names", Names)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

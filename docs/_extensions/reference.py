@@ -21,7 +21,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from docstrings import as_rst, indented, prose, summary
+from docstrings import summary
 from reference_groups import GROUPS, LAST, Page, Part
 from written_pages import write_pages
 
@@ -138,10 +138,8 @@ class Writer:
                 lines += [part.title, "-" * len(part.title), ""]
             lines += self.introduction(part)
             entries = [self.entry(part.module, name) for name in sorted(names, key=str.lower)]
-            lines += ["", ".. list-table::", "   :class: names", "   :widths: 30 70", ""]
-            for entry in entries:
-                lines += [f"   * - :py:obj:`{entry.shown} <{entry.full}>`", f"     - {entry.summary}"]
-            lines.append("")
+            lines += ["", ".. names::", ""]
+            lines += [f"   {entry.full}|{entry.shown}|{entry.summary}" for entry in entries]
             for entry in entries:
                 lines += entry.lines
         return "\n".join(lines) + "\n"
@@ -153,7 +151,7 @@ class Writer:
         self.modules.add(part.module)
         lines = [f".. py:module:: {part.module}", ""]
         if part.title == part.module:
-            lines += as_rst(importlib.import_module(part.module).__doc__ or "")
+            lines += documented(importlib.import_module(part.module).__doc__ or "")
         return lines
 
     def entry(self, module: str, name: str) -> Entry:
@@ -210,7 +208,7 @@ class Entry:
     def summary(self) -> str:
         """One sentence."""
         if self.same_as:
-            return f"The same as :py:obj:`{self.same_as}`."
+            return f"The same as `{self.same_as}`."
         if is_plain(self.value) or not self.docstring:
             return value_of(self.value)
         return summary(self.docstring)
@@ -224,12 +222,12 @@ class Entry:
         if kind in ("function", "class", "exception"):
             signature = signature_of(self.value)
         if self.same_as:
-            body = [f"The same as :py:obj:`{self.same_as}`.", ""]
+            body = documented(self.summary)
         else:
             if kind == "data" and value_of(self.value):
-                body += [value_of(self.value), ""]
+                body += documented(value_of(self.value))
             if not is_plain(self.value):
-                body += as_rst(self.docstring)
+                body += documented(self.docstring)
             if kind in ("class", "exception") and self.value.__module__.startswith("dovetail"):
                 body += members(self.value)
         return ["", f".. py:{kind}:: {self.shown}{signature}", "", *indented(body), ""]
@@ -382,16 +380,24 @@ def member_lines(name: str, member: Any) -> list[str]:
         signature = formatted(found, skip_first=not isinstance(member, staticmethod))
     elif found is not None and annotation_of(found.return_annotation):
         options = [f"   :type: {annotation_of(found.return_annotation)}"]
-    return [f".. py:{kind}:: {name}{signature}", *options, "", *indented(as_rst(docstring)), ""]
+    return [f".. py:{kind}:: {name}{signature}", *options, "", *indented(documented(docstring)), ""]
+
+
+def documented(docstring: str) -> list[str]:
+    """A directive that holds a docstring."""
+    lines = inspect.cleandoc(docstring).splitlines()
+    return [".. docstring::", "", *indented(lines), ""] if lines else []
+
+
+def indented(lines: list[str]) -> list[str]:
+    """The lines, further to the right."""
+    return ["   " + line if line else "" for line in lines]
 
 
 def linked(text: str) -> str:
-    """A sentence of `reference_groups`, whose links are Markdown's."""
-    parts = re.split(r"\[([^]]+)\]\(([^)]+)\.md\)", text)
-    lines = [prose(parts[0])]
-    for number in range(1, len(parts), 3):
-        lines += [f":doc:`{parts[number]} <{parts[number + 1]}>`", prose(parts[number + 2])]
-    return " ".join(line for line in lines if line).replace("> ;", ">;").replace("` ;", "`;")
+    """A sentence of `reference_groups` as reStructuredText, which is Markdown there."""
+    text = re.sub(r"`([^`]+)`", r"``\1``", text)
+    return re.sub(r"\[([^]]+)\]\(([^)]+)\.md\)", r":doc:`\1 <\2>`", text)
 
 
 def load_properties_of_arrays() -> None:

@@ -1,23 +1,18 @@
 """Sphinx extension for links from pages to other files of the repository.
 
 Pages link to files by relative paths, as they are read in a clone, and name files in backquotes.
-On the site, the files that are named so have a page each, with their text in colours.
+The site holds copies of the files that are named so, as plain text.
 """
 
 from __future__ import annotations
 
-import html
 import os
 import re
-from collections.abc import Iterator
+import shutil
 from pathlib import Path
 from typing import Any
 
 from docutils import nodes
-from pygments import highlight
-from pygments.formatters import HtmlFormatter
-from pygments.lexers import get_lexer_for_filename
-from pygments.util import ClassNotFound
 from sphinx.addnodes import download_reference, pending_xref
 from sphinx.transforms import SphinxTransform
 
@@ -27,7 +22,7 @@ FOLDER = "_repository"
 
 
 class LinksToFiles(SphinxTransform):
-    """Links that lead to files of the repository lead to their pages."""
+    """Links that lead to files of the repository lead to their copies."""
 
     default_priority = 300
 
@@ -42,7 +37,7 @@ class LinksToFiles(SphinxTransform):
                 self.link(page, literal)
 
     def change(self, page: Path, link: nodes.Element) -> None:
-        """Let a link lead to the page of its file; one in a heading becomes text."""
+        """Let a link lead to the copy of its file; one in a heading becomes text."""
         if isinstance(link.parent, nodes.title):
             link.replace_self(link.children[0].children if link.children else [])
             return
@@ -59,7 +54,7 @@ class LinksToFiles(SphinxTransform):
             link.replace_self(self.reference(path, children))
 
     def link(self, page: Path, literal: nodes.literal) -> None:
-        """Let the name of a file lead to its page."""
+        """Let the name of a file lead to its copy, or to its page if it is one."""
         name = literal.astext()
         inside = (nodes.reference, nodes.title, pending_xref, download_reference)
         if isinstance(literal.parent, inside) or not re.fullmatch(r"[\w./-]+\.(py|pyi|md|toml)", name):
@@ -85,16 +80,16 @@ class LinksToFiles(SphinxTransform):
         return path.relative_to(source).with_suffix("").as_posix() in self.env.found_docs
 
     def reference(self, path: Path, children: list[nodes.Node]) -> nodes.reference:
-        """A link to the page of a file."""
+        """A link to the copy of a file."""
         name = path.relative_to(ROOT).as_posix()
         files_of(self.env).setdefault(self.env.docname, set()).add(name)
-        uri = self.app.builder.get_relative_uri(self.env.docname, page_of(name))
+        uri = "../" * self.env.docname.count("/") + copy_of(name)
         return nodes.reference("", "", *children, refuri=uri, internal=True)
 
 
-def page_of(name: str) -> str:
-    """The page of a file, given its path in the repository."""
-    return f"{FOLDER}/{name}"
+def copy_of(name: str) -> str:
+    """The copy of a file, given its path in the repository."""
+    return f"{FOLDER}/{name}.txt"
 
 
 def files_of(env: Any) -> dict[str, set[str]]:
@@ -117,18 +112,12 @@ def merge(app: Any, env: Any, docnames: list[str], other: Any) -> None:
             files_of(env)[docname] = files_of(other)[docname]
 
 
-def pages_of_files(app: Any) -> Iterator[tuple[str, dict[str, Any], str]]:
-    """A page for each file that pages link to."""
-    formatter: HtmlFormatter[str] = HtmlFormatter(lineanchors="line", cssclass="highlight")
-    for name in sorted(set().union(*files_of(app.env).values())):
-        text = (ROOT / name).read_text(encoding="utf-8")
-        try:
-            body = highlight(text, get_lexer_for_filename(name), formatter)
-        except ClassNotFound:
-            body = f"<pre>{html.escape(text)}</pre>"
-        title = html.escape(name.rpartition("/")[2])
-        heading = f"<h1>{title}</h1><p><code>{html.escape(name)}</code></p>"
-        yield page_of(name), {"title": title, "body": heading + body}, "page.html"
+def copy_files(app: Any, exception: Exception | None) -> None:
+    """Copy the files that pages link to."""
+    for name in sorted(set().union(*files_of(app.env).values())) if exception is None else ():
+        copy = Path(app.outdir) / copy_of(name)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / name, copy)
 
 
 def setup(app: Any) -> dict[str, Any]:
@@ -136,5 +125,5 @@ def setup(app: Any) -> dict[str, Any]:
     app.add_transform(LinksToFiles)
     app.connect("env-purge-doc", purge)
     app.connect("env-merge-info", merge)
-    app.connect("html-collect-pages", pages_of_files)
+    app.connect("build-finished", copy_files)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
