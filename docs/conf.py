@@ -24,7 +24,7 @@ extensions = [
     "code_links",
     "navigation",
 ]
-exclude_patterns = ["_extensions", "_static", "guide/pictures"]
+exclude_patterns = ["_extensions", "_static"]
 nitpicky = True
 suppress_warnings = [
     "toc.not_readable",  # pages that are to come
@@ -61,14 +61,11 @@ html_theme = "furo"
 html_title = "dovetail"
 html_static_path = ["_static"]
 html_css_files = ["dovetail.css"]
-html_favicon = "_static/favicon.svg"
+html_logo = html_favicon = "_static/logo.svg"
 html_show_sourcelink = False
 html_copy_source = False
 html_show_sphinx = False
 html_theme_options = {
-    "light_logo": "logo-light.svg",
-    "dark_logo": "logo-dark.svg",
-    "sidebar_hide_name": False,
     "light_css_variables": {
         "color-brand-primary": "#9a5b13",
         "color-brand-content": "#2450a8",
@@ -87,4 +84,4 @@ html_theme_options = {
     },
 }
 pygments_style = "friendly"
-pygments_dark_style = "github-dark"
+pygments_dark_style = "one-dark"

@@ -6,6 +6,7 @@ are about one thing and stand on one page.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,8 @@ TOPICS = {
     "DT13": "Linear algebra",
 }
 
+PROGRAM = re.compile(r"^```python\n.*?^```$", re.MULTILINE | re.DOTALL)
+
 HEAD = """# Errors by code
 
 The last line of a message may hold a code, such as `DT0101 (python -m dovetail explain DT0101)`.
@@ -43,13 +46,14 @@ def text_of(title: str, pages: list[ErrorPage]) -> str:
     parts = [f"# {title}\n"]
     for page in pages:
         heading, _, body = page.text.partition("\n")
-        failing, _, mended = body.strip("\n").partition("\n```python\n")[2].partition("\n```\n")
-        reason = body.partition("\n```python\n")[0].strip("\n")
-        parts.append(
-            f"({page.code})=\n#{heading}\n\n{reason}\n\n"
-            f":::{{div}} failing\n```python\n{failing}\n```\n:::\n{mended}\n"
-        )
+        parts.append(f"({page.code})=\n#{heading}\n{with_marks(body)}")
     return "\n".join(parts)
+
+
+def with_marks(body: str) -> str:
+    """The text of a page whose first program is marked as failing, and the second as mended."""
+    programs = iter(("failing", "mended"))
+    return PROGRAM.sub(lambda found: f":::{{div}} {next(programs)}\n{found[0]}\n:::", body)
 
 
 def written() -> dict[str, str]:
