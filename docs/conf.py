@@ -5,13 +5,15 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import dovetail
+
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_extensions"))
 
 project = "dovetail"
 author = "The dovetail authors"
 project_copyright = author
-version = release = "0.1.0"
+version = release = dovetail.__version__
 
 extensions = [
     "myst_nb",
@@ -29,6 +31,7 @@ nitpicky = True
 suppress_warnings = [
     "toc.not_readable",  # pages that are to come
 ]
+highlight_language = "text"
 smartquotes = False  # the text is shown as it is written
 
 # Markdown. Anchors are those that GitHub makes, so that links work there, too.

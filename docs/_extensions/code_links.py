@@ -89,7 +89,9 @@ class LinksToNames(SphinxPostTransform):
         """A link to the entry of a name."""
         entry = self.env.domains.python_domain.objects[name]
         builder, docname = self.app.builder, self.env.docname
-        return make_refnode(builder, docname, entry.docname, entry.node_id, literal.deepcopy(), name)
+        return make_refnode(
+            builder, docname, entry.docname, entry.node_id, literal.deepcopy(), name
+        )
 
 
 def section_above(literal: nodes.Node) -> str:

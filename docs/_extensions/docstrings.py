@@ -8,7 +8,6 @@ directive `docstring` makes nodes of one, which takes a fraction of the time of 
 
 from __future__ import annotations
 
-import inspect
 import re
 import textwrap
 from collections.abc import Iterator
@@ -83,13 +82,6 @@ def as_nodes(lines: list[str]) -> list[nodes.Node]:
             content = nodes.field_body("", *described(body))
             fields += nodes.field("", nodes.field_name(title, title), content)
     return found
-
-
-def summary(docstring: str) -> str:
-    """The first sentence of a docstring, on one line."""
-    paragraph = " ".join(inspect.cleandoc(docstring).partition("\n\n")[0].split())
-    found = re.match(r"(.+?(?<!e\.g)(?<!i\.e)[.:])(\s|$)", paragraph)
-    return (found[1] if found else paragraph).rstrip(":")
 
 
 def sections(lines: list[str]) -> Iterator[tuple[str, list[str]]]:

@@ -18,12 +18,13 @@ from sphinx.addnodes import toctree
 
 def entries(env: Any, docname: str, seen: frozenset[str] = frozenset()) -> Iterator[Any]:
     """What the contents of a page list: captions, then triples of title, page and its entries."""
-    for contents in env.tocs_of_pages.get(docname, ()):
-        yield contents["caption"]
-        for name in contents["pages"]:
-            if name in env.titles and name not in seen:
-                inner = list(entries(env, name, seen | {name}))
-                yield env.titles[name].astext(), name, inner
+    for contents in contents_of(env).get(docname, ()):
+        pages = [name for name in contents["pages"] if name in env.titles and name not in seen]
+        if pages:
+            yield contents["caption"]
+        for name in pages:
+            inner = list(entries(env, name, seen | {name}))
+            yield env.titles[name].astext(), name, inner
 
 
 def keep_contents(app: Any, doctree: Any) -> None:
@@ -121,10 +122,14 @@ def with_names(toc: str, names: list[tuple[str, str, str]]) -> str:
     """The list of headings, and below each heading the names that it is about."""
     by_section = defaultdict(list)
     for name, anchor, section in names:
-        link = f'<a class="reference internal" href="#{anchor}"><code>{html.escape(name)}</code></a>'
+        link = (
+            f'<a class="reference internal" href="#{anchor}"><code>{html.escape(name)}</code></a>'
+        )
         by_section[section].append(f"<li>{link}</li>")
     for section, items in by_section.items():
-        heading = re.compile(rf'(<a class="reference internal" href="#{re.escape(section)}">.*?</a>)')
+        heading = re.compile(
+            rf'(<a class="reference internal" href="#{re.escape(section)}">.*?</a>)'
+        )
         listing = f"<ul>{''.join(items)}</ul>"
         toc = heading.sub(lambda found: found[1] + listing, toc, count=1)  # noqa: B023 (called here)
     return toc

@@ -14,16 +14,17 @@ import inspect
 import re
 import subprocess
 import sys
+import types
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-from docstrings import summary
 from reference_groups import GROUPS, LAST, Page, Part
 from written_pages import write_pages
+
+from dovetail import Array, numpy
 
 HEAD = """API reference
 =============
@@ -50,7 +51,7 @@ def public_modules(package: str = "dovetail") -> Iterator[str]:
         names = {path.stem for path in files if re.fullmatch(r"[a-z]\w*(\.py)?", path.name)}
     else:
         listed = getattr(contents, "__all__", ())
-        names = {name for name in listed if isinstance(getattr(contents, name), ModuleType)}
+        names = {name for name in listed if isinstance(getattr(contents, name), types.ModuleType)}
     for name in sorted(names):
         yield from public_modules(f"{package}.{name}")
     if package == "dovetail":
@@ -62,7 +63,9 @@ def public_names(module: str) -> tuple[str, ...]:
     """The names of a public module that are no modules."""
     contents = importlib.import_module(module)
     listed = getattr(contents, "__all__", ())
-    return tuple(name for name in listed if not isinstance(getattr(contents, name), ModuleType))
+    return tuple(
+        name for name in listed if not isinstance(getattr(contents, name), types.ModuleType)
+    )
 
 
 @functools.cache
@@ -159,7 +162,7 @@ class Writer:
         value = getattr(importlib.import_module(module), name)
         full = f"{module}.{name}"
         entry = Entry(full, name, value)
-        if is_shared(value):
+        if not is_plain(value):
             first = self.known[id(behind(value))]
             if first != full:
                 entry.same_as = first
@@ -169,7 +172,7 @@ class Writer:
         """Choose where objects are documented: the first time that they have their own name."""
         for module, name in names:
             value = getattr(importlib.import_module(module), name)
-            if not is_shared(value):
+            if is_plain(value):
                 continue
             value = behind(value)
             self.kept.append(value)
@@ -233,6 +236,13 @@ class Entry:
         return ["", f".. py:{kind}:: {self.shown}{signature}", "", *indented(body), ""]
 
 
+def summary(docstring: str) -> str:
+    """The first sentence of a docstring, on one line."""
+    paragraph = " ".join(inspect.cleandoc(docstring).partition("\n\n")[0].split())
+    found = re.match(r"(.+?(?<!e\.g)(?<!i\.e)[.:])(\s|$)", paragraph)
+    return (found[1] if found else paragraph).rstrip(":")
+
+
 def behind(value: Any) -> Any:
     """The object that a boundary for tracebacks, or a name for another module, stands for."""
     return inspect.unwrap(value) if callable(value) and not isinstance(value, type) else value
@@ -241,19 +251,13 @@ def behind(value: Any) -> Any:
 def is_plain(value: Any) -> bool:
     """Whether a value is best described by itself."""
     plain = (bool, int, float, str, bytes, tuple, list, dict, frozenset, set, type(None))
-    return isinstance(value, plain) or not hasattr(type(value), "__module__") or is_alias(value)
+    return isinstance(value, plain) or is_alias(value)
 
 
 def is_alias(value: Any) -> bool:
     """Whether a value is another name for a type."""
-    return type(value).__module__ in ("types", "typing") and not callable(value) or (
-        type(value).__name__ in ("GenericAlias", "_UnionGenericAlias", "UnionType", "_GenericAlias")
-    )
-
-
-def is_shared(value: Any) -> bool:
-    """Whether an object under two names is one thing: functions and classes, not numbers."""
-    return not is_plain(value)
+    aliases = types.UnionType | types.GenericAlias
+    return isinstance(value, aliases) or type(value).__module__ == "typing"
 
 
 def kind_of(value: Any) -> str:
@@ -267,9 +271,11 @@ def kind_of(value: Any) -> str:
 
 def value_of(value: Any) -> str:
     """A value as code, if it can be read."""
-    if hasattr(type(value), "__module__") and not is_plain(value):
+    if not is_plain(value):
         return ""
-    text = re.sub(r"\b(dovetail\._core|numpy|typing|collections\.abc)\.([\w.]*\.)?", "", repr(value))
+    text = re.sub(
+        r"\b(dovetail\._core|numpy|typing|collections\.abc)\.([\w.]*\.)?", "", repr(value)
+    )
     return "" if " at 0x" in text or len(text) > 300 else f"``{text}``"
 
 
@@ -278,8 +284,11 @@ def signature_of(value: Any) -> str:
     try:
         signature = inspect.signature(value)
     except (TypeError, ValueError):
-        return "()" if not isinstance(value, type) else ""
-    return formatted(signature)
+        return "" if isinstance(value, type) else "()"
+    if isinstance(value, type):
+        signature = signature.replace(return_annotation=inspect.Signature.empty)
+    text = formatted(signature)
+    return "" if isinstance(value, type) and text == "()" else text
 
 
 def formatted(signature: inspect.Signature, skip_first: bool = False) -> str:
@@ -402,8 +411,6 @@ def linked(text: str) -> str:
 
 def load_properties_of_arrays() -> None:
     """Let the functions of arrays that are loaded at the first use take their places."""
-    from dovetail import Array, numpy  # deferred: nothing is loaded before it is needed
-
     matrix = numpy.zeros((1, 1))
     for name in dir(Array):
         if isinstance(inspect.getattr_static(Array, name), property) and name[0] != "_":

@@ -111,7 +111,9 @@ FUNCTIONS = (
         "Shardings and meshes",
         "Arrays divided over many devices, programs that run on all of them, and processes.",
         (
-            Part("Meshes and shardings", DT, "P NamedSharding reshard get_abstract_mesh", "api.mes*"),
+            Part(
+                "Meshes and shardings", DT, "P NamedSharding reshard get_abstract_mesh", "api.mes*"
+            ),
             Part("Functions of parts", DT, defined_in="api.mapping api.pmap"),
             Part("dovetail.sharding", "dovetail.sharding"),
             Part(
@@ -145,9 +147,7 @@ FUNCTIONS = (
         "options",
         "Options in programs",
         "Functions and contexts that set an option; [all options](../options.md) have a page.",
-        (
-            Part("Options", DT, "config make_user_context", "base.config base.unavailable_options"),
-        ),
+        (Part("Options", DT, "config make_user_context", "base.config base.unavailable_options"),),
     ),
     Page(
         "trees",
@@ -160,13 +160,19 @@ FUNCTIONS = (
         "Debugging and profiling",
         "What happens in a program, and how long it takes.",
         (
-            Part("See what is there", DT, "show print_environment_info"),
+            Part(
+                "See what is there", DT, "show print_environment_info __version__ __version_info__"
+            ),
             *_modules("debug", "profiler", "monitoring", "experimental.profiler"),
             *_modules("experimental.checkify", "test_util"),
         ),
     ),
-    Page("errors", "Errors", "Classes of errors; [messages have codes](../errors/index.md).",
-         _modules("errors")),
+    Page(
+        "errors",
+        "Errors",
+        "Classes of errors; [messages have codes](../errors/index.md).",
+        _modules("errors"),
+    ),
 )
 
 ARRAYS = (
@@ -190,7 +196,6 @@ ARRAYS = (
         (
             Part("Types", NUMPY, "ndarray", "scalar_types dtype_explanation"),
             Part("Constants", NUMPY, "", "constants"),
-            Part("The array API standard", NUMPY, "", "namespace_info"),
             *_modules("dtypes", "typing"),
         ),
     ),

@@ -57,7 +57,9 @@ class LinksToFiles(SphinxTransform):
         """Let the name of a file lead to its copy, or to its page if it is one."""
         name = literal.astext()
         inside = (nodes.reference, nodes.title, pending_xref, download_reference)
-        if isinstance(literal.parent, inside) or not re.fullmatch(r"[\w./-]+\.(py|pyi|md|toml)", name):
+        if isinstance(literal.parent, inside) or not re.fullmatch(
+            r"[\w./-]+\.(py|pyi|md|toml)", name
+        ):
             return
         bases = [ROOT, page.parent, CORE, *sorted(ROOT.glob("packages/*/src"))]
         found = {path.resolve() for base in bases if (path := base / name).is_file()}
