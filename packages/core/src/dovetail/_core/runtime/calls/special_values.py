@@ -83,13 +83,14 @@ def note(
 ) -> None:
     """Remember how a program has made arrays; the arguments are those of `explained`."""
     operands = [_node_of(arg) for arg in args]
-    if len(closed.jaxpr.eqns) != 1 or closed.consts:
+    eqns = closed.jaxpr.eqns
+    if len(eqns) != 1 or closed.consts or jaxprs_in_params(eqns[0].params):
         again = None if closed.effects else _call(closed, args, names, has_lines)
         _note(program, name, operands, outs, again)
         return
-    (eqn,) = closed.jaxpr.eqns  # such as a function of the NumPy API
+    (eqn,) = eqns  # such as a function of the NumPy API
     by_var = dict(zip(closed.jaxpr.invars, operands, strict=True))
-    operands = [_literal(v) if type(v) is Literal else by_var[v] for v in eqn.invars]
+    operands = [_literal(v) if isinstance(v, Literal) else by_var[v] for v in eqn.invars]
     _note(program, eqn.primitive.name, operands, outs, None)
 
 
@@ -113,7 +114,7 @@ def _note(
     infinite = [node for node in made if node.statistics and node.statistics.infinities]
     searched = _searched.get(program, 0)
     if infinite and again is not None and searched < _MOST:
-        # An infinite slope becomes a nan in the backward pass, when nothing is left of this program.
+        # An infinite slope becomes a nan in the backward pass, when this program is long gone.
         _searched[program] = searched + 1
         for node, found in zip(made, _infinities(again, len(made)), strict=True):
             if found is not None:
@@ -172,9 +173,7 @@ def _operation(primitive: Primitive, params: dict[str, Any], args: Sequence[Any]
     return run
 
 
-def _call(
-    closed: ClosedJaxpr, args: Sequence[Any], names: Sequence[str], has_lines: bool
-) -> _Run:
+def _call(closed: ClosedJaxpr, args: Sequence[Any], names: Sequence[str], has_lines: bool) -> _Run:
     place, backward = describe(state.place), is_transposed(state.place)
 
     def run(search: Search) -> list[Value]:

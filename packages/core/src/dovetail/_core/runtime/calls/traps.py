@@ -1,7 +1,7 @@
 """Known traps: the ways in which programs that look right come to a nan or an infinity.
 
-The operation that made the bad value, what its operands hold, and the operations before it say which
-it is. A trap is a cause and a remedy.
+Which it is, say the operation that made the bad value, what its operands hold, and the operations
+before it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,16 @@ class Trap(NamedTuple):
 
 # Operations that only change the form of an array, or its sign.
 _FORMS: Final = frozenset(
-    "broadcast_in_dim convert_element_type copy neg reshape squeeze stop_gradient transpose".split()
+    {
+        "broadcast_in_dim",
+        "convert_element_type",
+        "copy",
+        "neg",
+        "reshape",
+        "squeeze",
+        "stop_gradient",
+        "transpose",
+    }
 )
 _SQUARES: Final = frozenset({"square", "integer_pow", "mul", "abs"})
 
@@ -118,7 +127,7 @@ def known_trap(node: Node, path: Sequence[Node], origin: Callable[[Node], Node])
         for operand in filter(_infinite, node.operands):
             trap = _of_infinity(origin(operand))
             break
-    if _hidden_by_where(node, path):
+    if _hidden_by_where(path):
         cause, remedy = _WHERE
         trap = Trap(cause if trap is None else f"{trap.cause}, and {cause}", remedy)
     return trap
@@ -140,9 +149,7 @@ def _below(node: Node, limit: float) -> bool:
     statistics = node.statistics
     if statistics is None:
         return False
-    return bool(statistics.negative) or (
-        statistics.least is not None and statistics.least < limit
-    )
+    return bool(statistics.negative) or (statistics.least is not None and statistics.least < limit)
 
 
 def _above(node: Node, limit: float) -> bool:
@@ -339,14 +346,16 @@ def _is_empty(node: Node) -> bool:
     return node.statistics is not None and not node.statistics.size
 
 
-def _hidden_by_where(node: Node, path: Sequence[Node]) -> bool:
-    """Whether the value, or the cotangent that met it, comes from a branch of a `where`."""
-    if not node.backward:
-        return any(other.backward for other in path) and any(
-            "select_n" in other.users for other in path if not other.backward
-        )
-    for operand in filter(_zero, node.operands):
-        made = walk_up(operand, _zero, _FORMS | {"mul", "add_any", "reduce_sum"})
-        if made.name == "select_n" and made.backward:
-            return True
-    return False
+def _hidden_by_where(path: Sequence[Node]) -> bool:
+    """Whether the value, or the cotangent that meets it, comes from a branch of a `where`."""
+    backward = [node for node in path if node.backward]
+    if backward and any("select_n" in node.users for node in path if not node.backward):
+        return True
+    return any(
+        _is_chosen_zero(operand) for node in backward for operand in filter(_zero, node.operands)
+    )
+
+
+def _is_chosen_zero(node: Node) -> bool:
+    made = walk_up(node, _zero, _FORMS | {"mul", "add_any", "reduce_sum"})
+    return made.name == "select_n" and made.backward

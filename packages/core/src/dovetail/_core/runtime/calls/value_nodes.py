@@ -1,4 +1,4 @@
-"""What is known of values while a nan or an infinity is looked for: how they were made, not they."""
+"""How values were made, and what they hold, for the search for a nan or an infinity."""
 
 from __future__ import annotations
 
@@ -66,7 +66,11 @@ def statistics_of(value: Any) -> Statistics | None:
     """What an array or a number holds; None of random keys and of what is on other processes."""
     aval = aval_of(value)
     dtype = getattr(aval, "dtype", None)
-    if dtype is None or not dtypes.kind_of(dtype) or not getattr(value, "is_fully_addressable", True):
+    if (
+        dtype is None
+        or not dtypes.kind_of(dtype)
+        or not getattr(value, "is_fully_addressable", True)
+    ):
         return None
     read = np.asarray(value)
     if read.dtype.kind == "c":

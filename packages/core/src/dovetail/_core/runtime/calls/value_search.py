@@ -9,15 +9,13 @@ is run equation by equation.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from dovetail._core.base import dtypes
-from dovetail._core.base.source import describe
-from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import as_operand, literal_like
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, Literal
@@ -154,7 +152,7 @@ class Search:
     def apply(
         self,
         primitive: Primitive,
-        params: dict[str, Any],
+        params: Mapping[str, Any],
         args: Sequence[Value],
         place: Any,
         backward: bool = False,
@@ -178,19 +176,17 @@ class Search:
         nodes = [arg.node for arg in args]
         if primitive is select_n_p:
             nodes = _chosen(args)
-        results = [
-            Value(o, self._node(primitive.name, o, nodes, place, backward)) for o in outs
-        ]
+        results = [Value(o, self._node(primitive.name, o, nodes, place, backward)) for o in outs]
         for number, result in enumerate(results):
             if primitive is scan_p:
-                loop = ScanParams.of(params)
+                loop = ScanParams.of(dict(params))
                 result.node.hold = _Loop(loop, *loop.split(args), number)
             elif primitive is while_p:
                 turn = WhileParams(**params)
                 of_condition, consts, carry = turn.split(args)
                 result.node.hold = _Loop(turn, [*of_condition, *consts], carry, (), number)
             elif jaxprs_in_params(params):
-                result.node.hold = Opaque(primitive, operands, params)
+                result.node.hold = Opaque(primitive, operands, dict(params))
         return results
 
     def origin(self, node: Node) -> Found:
@@ -259,17 +255,16 @@ class Search:
                 inside.turns.append(f"turn {turn + 1}{count} of the {node.name} at {node.where()}")
             return inside
 
-    def _first_turn(
-        self, loop: _Loop, slot: int, limit: Any
-    ) -> tuple[int, Sequence[Any], bool]:
+    def _first_turn(self, loop: _Loop, slot: int, limit: Any) -> tuple[int, Sequence[Any], bool]:
         """The first turn that makes a bad value, what it got, and whether there is one."""
         consts = [const.value for const in loop.consts]
         carry = [as_operand(_read(c.value), "a loop", "carry") for c in loop.carry]
         params = loop.params
+        of_condition: Sequence[Any] = ()
         if isinstance(params, ScanParams):
             elements = [as_operand(_read(x.value), "a loop", "xs") for x in loop.elements]
             body, limit = params.jaxpr, min(limit, np.int32(params.length))
-            of_body, of_condition, condition = consts, (), None
+            of_body, condition = consts, None
         else:
             elements, body = [], params.body_jaxpr
             of_condition, of_body = consts[: params.cond_nconsts], consts[params.cond_nconsts :]
