@@ -170,23 +170,20 @@ def memory_plan(
     taken = [*((f"a constant of {name}", aval) for aval in constants), *arguments]
     devices = program.sharding._device_list
     notes = []
-    stats, blocks = None, []
     try:
         stats = executable.get_compiled_memory_stats()
-        assignment = getattr(stats, "serialized_buffer_assignment_proto", b"")
-        module = executable.hlo_modules()[0]
-        if assignment:
-            blocks = blocks_of(assignment, module.as_serialized_hlo_module_proto())
     except (JaxRuntimeError, AttributeError, NotImplementedError):
+        stats = None
         notes.append("The compiler does not say what temporaries and code take.")
+    blocks, module = _blocks(stats, executable)
     buffers: list[PlannedBuffer] = []
-    if blocks:
-        buffers = list(_Reader(parsed(module.to_string()), taken, results).buffers(blocks))
-    else:
-        if not notes:
+    if module is None:
+        if stats is not None:
             notes.append("The compiler does not say which values its temporaries are.")
         buffers = [_whole("argument", *each) for each in taken]
         buffers += [_whole("result", *each) for each in results]
+    else:
+        buffers = list(_Reader(module, taken, results).buffers(blocks))
     arguments_size = sum(b.bytes for b in buffers if b.kind == "argument")
     results_size = sum(b.bytes for b in buffers if b.kind == "result")
     return MemoryPlan(
@@ -203,6 +200,19 @@ def memory_plan(
         buffers=tuple(sorted(buffers, key=lambda buffer: -buffer.bytes)),
         notes=tuple(notes),
     )
+
+
+def _blocks(stats: Any, executable: Any) -> tuple[list[Block], Module | None]:
+    """The blocks of a program and its text; none if the compiler does not tell them."""
+    assignment = getattr(stats, "serialized_buffer_assignment_proto", b"")
+    if not assignment:
+        return [], None
+    module = executable.hlo_modules()[0]
+    try:
+        blocks = blocks_of(assignment, module.as_serialized_hlo_module_proto())
+    except (ValueError, LookupError):  # another version of jaxlib may write it differently
+        return [], None
+    return blocks, parsed(module.to_string())
 
 
 def _whole(kind: str, path: str, aval: Any) -> PlannedBuffer:
