@@ -13,7 +13,7 @@ import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax
 from dovetail._core.runtime.reports import allocations
-from dovetail._core.runtime.reports.memory_plan import memory_plan
+from dovetail._core.runtime.reports.planning import memory_plan
 from dovetail.sharding import Mesh, NamedSharding
 from dovetail.sharding import PartitionSpec as P
 

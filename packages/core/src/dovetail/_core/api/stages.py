@@ -418,7 +418,7 @@ class Compiled(Stage):
 
     def memory(self) -> MemoryPlan:
         """What memory the program takes on each device: see `Lowered.memory`."""
-        from dovetail._core.runtime.reports.memory_plan import memory_plan  # deferred as above
+        from dovetail._core.runtime.reports.planning import memory_plan  # deferred: seldom needed
 
         arguments, results, constants = self._interface()
         return memory_plan(
