@@ -40,7 +40,7 @@ caches.register(_known.clear)
 _searched: Final[weakref.WeakKeyDictionary[LoadedProgram, int]] = weakref.WeakKeyDictionary()
 _MOST: Final = 3
 # Larger arrays are looked at once they are part of a message.
-_LARGE: Final = 2**20
+_LARGE: Final = 2**16
 
 
 def watching() -> bool:
@@ -108,7 +108,7 @@ def _note(
     made = []
     for out in outs:
         statistics = None
-        if isinstance(out, Array) and out.size < _LARGE:
+        if isinstance(out, Array) and _is_small(out):
             statistics = statistics_of(out)
         made.append(Node(name, before, statistics, place, backward))
     infinite = [node for node in made if node.statistics and node.statistics.infinities]
@@ -147,27 +147,34 @@ def _remember(array: Array, node: Node) -> None:
     _known[key] = (weakref.ref(array, lambda _: _known.pop(key, None)), node)
 
 
-def _node_of(value: Any, name: str = "an argument") -> Node:
-    """The node of an argument, as far as it is known."""
+def _node_of(value: Any, name: str = "an argument", *, of_any_size: bool = False) -> Node:
+    """The node of an argument, as far as it is known.
+
+    Args:
+        value: the argument.
+        name: what to call it if it is new.
+        of_any_size: whether to look into a large array, too.
+    """
     if type(value) is Literal:
         return _literal(value)
     found = _known.get(id(value))
-    if found is not None and found[0]() is value:
-        known = found[1]
-        if known.statistics is None:
-            known.statistics = statistics_of(value)
-        return known
-    node = Node(name, statistics=statistics_of(value))
+    node = Node(name) if found is None or found[0]() is not value else found[1]
+    if node.statistics is None and (of_any_size or _is_small(value)):
+        node.statistics = statistics_of(value)
     if isinstance(value, Array):
         _remember(value, node)
     return node
+
+
+def _is_small(value: Any) -> bool:
+    return getattr(value, "size", 1) < _LARGE
 
 
 def _operation(primitive: Primitive, params: dict[str, Any], args: Sequence[Any]) -> _Run:
     place, backward = state.place or get_traceback(), is_transposed(state.place)
 
     def run(search: Search) -> list[Value]:
-        values = [Value(arg, _node_of(arg)) for arg in args]
+        values = [Value(arg, _node_of(arg, of_any_size=True)) for arg in args]
         return search.apply(primitive, params, values, place, backward)
 
     return run
@@ -180,7 +187,7 @@ def _call(closed: ClosedJaxpr, args: Sequence[Any], names: Sequence[str], has_li
         values = []
         for number, arg in enumerate(args):
             named = f"the argument {names[number]}" if number < len(names) else "an argument"
-            values.append(Value(arg, _node_of(arg, named)))
+            values.append(Value(arg, _node_of(arg, named, of_any_size=True)))
         return search.evaluate(closed, values, None if has_lines else place, backward)
 
     return run
