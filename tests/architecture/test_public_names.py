@@ -44,7 +44,11 @@ def _declared(package):
 
 
 def _submodules(package):
-    return {name for name, place in _declared(package).items() if place == (package, name)}
+    return {
+        name
+        for name, place in _declared(package).items()
+        if place in ((package, name), (f"{package}.{name}", "callable_module"))
+    }
 
 
 def _in_folder(folder):

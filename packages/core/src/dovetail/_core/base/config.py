@@ -508,8 +508,8 @@ debug_nans = Option(
     affects_tracing=True,
 )
 """Differs:
-    The program is run again operation by operation, and the error names the first operation
-    that made a nan and its line. Programs with effects are not run twice.
+    The program is run again operation by operation, and the error names the operation that
+    made the nan, its line, pass and operands, and known traps. Programs with effects run once.
 
     >>> with dt.debug_nans():
     ...     dt.jit(lambda x: jnp.log(x) + 1)(-1.0)

@@ -37,7 +37,7 @@ from dovetail._core.runtime.calls.cache_misses import TraceSignature, explain_mi
 from dovetail._core.runtime.calls.fastpath import FastpathData, fastpath, pjit_function
 from dovetail._core.runtime.calls.followed_keys import follow_program
 from dovetail._core.runtime.calls.shortages import watch
-from dovetail._core.runtime.calls.special_values import explained
+from dovetail._core.runtime.calls.special_values import explained, kept, note, watching
 from dovetail._core.runtime.calls.staged_program import JitOptions, StagedProgram
 from dovetail._core.runtime.devices import process_ends
 from dovetail._core.runtime.devices.sharding import as_sharding
@@ -247,6 +247,7 @@ class JitFunction:
         sharding, committed = self._place(operands, staged)
         program = staged.program(sharding)
         watch(self.options.name, staged.closed.jaxpr, staged.names, program)
+        copies = kept(operands, staged.donated)
         try:
             outs = program(staged.own(operands, references), committed, staged.describe)
         except JaxRuntimeError as error:
@@ -255,9 +256,14 @@ class JitFunction:
             raise explained(
                 error,
                 self.options.name,
-                staged.closed.effects,
-                lambda checks: checks.evaluate(dce_closed(staged.closed), operands, self.has_lines),
+                dce_closed(staged.closed),
+                copies,
+                staged.names,
+                self.has_lines,
             ) from None
+        if watching():
+            closed = dce_closed(staged.closed)
+            note(program, self.options.name, closed, copies, outs, staged.names, self.has_lines)
         if followed is not None:
             followed.finish(outs)
         result = staged.result(outs, references)
