@@ -26,8 +26,8 @@ from dovetail._core.basis.operands import as_operand, literal_like
 from dovetail._core.basis.structural import broadcast_to, full
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ops.control.bodies import operands_of
-from dovetail._core.ops.control.loops import scan
-from dovetail._core.ops.control.while_loop import while_loop
+from dovetail._core.ops.loops.loops import scan
+from dovetail._core.ops.loops.while_loops import while_loop
 from dovetail._core.ops.custom.custom_gradient import closure_convert
 from dovetail._core.ops.custom.custom_vjp import custom_vjp
 from dovetail._core.ops.elementwise.arithmetic import abs as absolute

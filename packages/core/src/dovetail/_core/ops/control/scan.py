@@ -116,9 +116,7 @@ class ScanParams(NamedTuple):
             jaxpr=jaxpr, num_consts=len(captured) + len(consts), num_carry=len(carry)
         )
         primitive = self.primitive or scan_p
-        results: list[Any] = primitive.bind(
-            *self.leading, *operands, **loop.params(len(operands))
-        )
+        results: list[Any] = primitive.bind(*self.leading, *operands, **loop.params(len(operands)))
         return results
 
     def params(self, count: int) -> dict[str, Any]:
@@ -182,7 +180,7 @@ class Scan(Primitive):
             a.shape != b.shape or a.dtype != b.dtype for a, b in zip(carried, returned, strict=True)
         ):
             raise TypeError(f"scan: the body carries {carried} to {returned}")
-        stacked = [_stacked(a, loop.length) for a in outs[loop.num_carry :]]
+        stacked = [stacked_aval(a, loop.length) for a in outs[loop.num_carry :]]
         return [*carried_avals(carried, returned), *stacked]
 
     def with_axes(self, avals: Sequence[Any], params: Any) -> Any:
@@ -460,7 +458,7 @@ class Scan(Primitive):
         outs = tracker.follow(loop.jaxpr, [*consts, *carry, *elements[0]])
         after, ys = outs[: loop.num_carry], [outs[loop.num_carry :]]
         if loop.length == 1:
-            return [*after, *_stacked_keys(of_ys, ys, turns)]
+            return [*after, *stacked_keys(of_ys, ys, turns)]
         earlier = after
         outs = tracker.follow_again(loop.jaxpr, [*consts, *earlier, *elements[1]])
         after = outs[: loop.num_carry]
@@ -476,7 +474,7 @@ class Scan(Primitive):
                 ],
                 (earlier, after),
             )
-        return [*after, *_stacked_keys(of_ys, ys, turns)]
+        return [*after, *stacked_keys(of_ys, ys, turns)]
 
     def dce(self, eqn: JaxprEqn, used: list[bool]) -> Reduction:
         loop = ScanParams.of(dict(eqn.params))
@@ -509,7 +507,7 @@ class Scan(Primitive):
 scan_p: Final = Scan()
 
 
-def _stacked_keys(
+def stacked_keys(
     avals: Sequence[ShapedArray], followed: Sequence[Sequence[Any]], turns: Sequence[int]
 ) -> list[Any]:
     """What stands in place of stacked results, whose first turns were followed: of keys, -1."""
@@ -525,7 +523,7 @@ def _stacked_keys(
     return stacked
 
 
-def _stacked(aval: ShapedArray, length: int) -> ShapedArray:
+def stacked_aval(aval: ShapedArray, length: int) -> ShapedArray:
     stacked = aval.update(shape=(length, *aval.shape))
     return stacked if aval.division is None else stacked.with_division(aval.division.inserted(0))
 
