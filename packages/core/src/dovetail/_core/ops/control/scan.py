@@ -524,6 +524,7 @@ def stacked_keys(
 
 
 def stacked_aval(aval: ShapedArray, length: int) -> ShapedArray:
+    """The aval of values of a type, stacked along a new first dimension."""
     stacked = aval.update(shape=(length, *aval.shape))
     return stacked if aval.division is None else stacked.with_division(aval.division.inserted(0))
 

@@ -205,7 +205,7 @@ class While(Primitive):
         # The number of iterations is unknown, so residuals cannot be stacked: the linear program
         # runs the whole loop again.
         outs = self.bind(*primals, **params)
-        jaxprs = {name: _with_own_keys(params[name]) for name in ("cond_jaxpr", "body_jaxpr")}
+        jaxprs = {name: with_own_keys(params[name]) for name in ("cond_jaxpr", "body_jaxpr")}
 
         def tangent(*tangents: Any) -> list[Any]:
             return list(self.jvp(primals, tangents, **params | jaxprs)[1])
@@ -426,7 +426,7 @@ def _together(avals: Sequence[Any], others: Sequence[Any]) -> list[ManualAxisTyp
 
 
 @remembered
-def _with_own_keys(closed: ClosedJaxpr) -> ClosedJaxpr:
+def with_own_keys(closed: ClosedJaxpr) -> ClosedJaxpr:
     """The same program, with clones of its keys: it uses on purpose those that were used before."""
     if not any(map(holds_keys, closed.in_avals)):
         return closed

@@ -47,6 +47,7 @@ from dovetail._core.ops.control.while_loop import (
     derived_loop,
     reduced_loop,
     with_constants,
+    with_own_keys,
 )
 from dovetail._core.ops.elementwise.arithmetic import add, div, mul, sub
 from dovetail._core.ops.elementwise.comparison import lt
@@ -104,7 +105,9 @@ class Bound(NamedTuple):
 
     def bind(self, *parts: Any) -> list[Any]:
         """Bind a loop, given by arguments of `bind_while`, with this bound."""
-        return bind_while(*parts, primitive=bounded_while_p, **self._asdict())
+        condition, cond_consts, body, body_consts, carry = parts
+        primitive, bound = bounded_while_p, self._asdict()
+        return bind_while(condition, cond_consts, body, body_consts, carry, primitive, **bound)
 
 
 class BoundedWhile(While):
@@ -317,11 +320,10 @@ class BoundedWhile(While):
             return context.dynamic_update_slice(stack, one, aval, [row, *zeros])
 
         def segment(row: Any, *state: Any) -> list[Any]:
-            now, stacks = state[: 2 + many], state[2 + many :]
+            now = list(state[: 2 + many])
             kept, _ = partition(bound.kept, now[2:])
-            stacks = [
-                written(s, v, a, row) for s, v, a in zip(stacks, kept, stack_avals, strict=True)
-            ]
+            rows = zip(state[2 + many :], kept, stack_avals, strict=True)
+            stacks = [written(stack, value, aval, row) for stack, value, aval in rows]
             after = context.add(row, context.constant(1, place), place)
             if bound.segment == 1:
                 return [after, *turn(*now), *stacks]
@@ -501,7 +503,8 @@ def _with_tangents(body: ClosedJaxpr, flags: Flags, num_consts: int) -> ClosedJa
         *body.in_avals[num_consts:],
         *tangents[split:],
     ]
-    return _without_effects(stage(turn, avals, derived_info(body, "linearize")))
+    dual = stage(turn, avals, derived_info(body, "linearize"))
+    return with_own_keys(_without_effects(dual))
 
 
 def _without_effects(closed: ClosedJaxpr) -> ClosedJaxpr:
@@ -594,9 +597,8 @@ def _segment(body: ClosedJaxpr, bound: Bound, consts: int, linear: Flags) -> Clo
         if bound.segment == 1:
             outs = function_of(body)(*fixed, *state)
         else:
-            turns = {"primitive": partial_scan_p, "leading": (args[-1],)}
-            many = len(linear)
-            loop = ScanParams(body, bound.segment, False, consts, many, 1, (), False, **turns)
+            loop = ScanParams(body, bound.segment, False, consts, len(linear), 1, (), False)
+            loop = loop._replace(primitive=partial_scan_p, leading=(args[-1],))
             outs = loop.bind(fixed, state, [], body)
         return partition(linear, outs)[0]
 

@@ -163,9 +163,9 @@ def _positive(value: Any, name: str) -> int:
             "into cond_fun",
         )
     number = None if isinstance(value, (bool, np.bool_)) else integer(value, "while_loop", name)
-    if number is None or not 0 < number < 2**31:
+    if number is None or not 0 < number <= 2**30:
         raise ValueError(
-            f"lax.while_loop: {name} must be a positive integer below 2**31, got {value!r:.80}"
+            f"lax.while_loop: {name} must be a positive integer up to 2**30, got {value!r:.80}"
         )
     return number
 
