@@ -463,7 +463,7 @@ def shared_slots(computed: Sequence[Sequence[Any]]) -> tuple[list[Any], list[lis
     return slots, places
 
 
-def _unused(aval: Any) -> Any:
+def unused(aval: Any) -> Any:
     """A value of a type, whatever it is."""
     if dtypes.is_extended(aval.dtype):
         return full(aval.shape, 0, aval.dtype)
@@ -481,7 +481,7 @@ def pad_residuals(
         by_slot = dict(zip(place, outs[count:], strict=True))
         return [
             *outs[:count],
-            *(by_slot[i] if i in by_slot else _unused(aval) for i, aval in enumerate(slots)),
+            *(by_slot[i] if i in by_slot else unused(aval) for i, aval in enumerate(slots)),
         ]
 
     return stage(function, closed.in_avals, derived_info(closed, "linearize"))
@@ -509,16 +509,37 @@ def _guarded(
     Returns:
         The operands and their batch dimensions.
     """
-    used = {v for eqn in branch.jaxpr.eqns for v in eqn.invars if type(v) is not Literal}
-    guarded: list[Any] = []
+    own: list[Any] = []
     places: list[int | None] = []
-    for var, x, dim in zip(branch.jaxpr.invars, operands, dims, strict=True):
-        if var in used and dtypes.kind_of(var.aval.dtype) in ("f", "c"):
+    for derived, x, dim in zip(_may_derive(branch), operands, dims, strict=True):
+        if derived:
             x, dim = to_front(x, dim, size), 0
             x = chosen(elsewhere, x, stop_gradient_p.bind(x))
-        guarded.append(x)
+        own.append(x)
         places.append(dim)
-    return guarded, places
+    return own, places
+
+
+def guarded(closed: ClosedJaxpr, runs: Any, operands: Sequence[Any]) -> list[Any]:
+    """The operands of a body, with no derivative where its results are not taken.
+
+    Args:
+        closed: the body.
+        runs: a scalar, whether its results are taken.
+        operands: its operands.
+    """
+    return [
+        select_n_p.bind(runs, stop_gradient_p.bind(x), x) if derived else x
+        for derived, x in zip(_may_derive(closed), operands, strict=True)
+    ]
+
+
+def _may_derive(closed: ClosedJaxpr) -> list[bool]:
+    """Which arguments of a jaxpr it uses, and may have a derivative in."""
+    used = {v for eqn in closed.jaxpr.eqns for v in eqn.invars if type(v) is not Literal}
+    return [
+        var in used and dtypes.kind_of(var.aval.dtype) in ("f", "c") for var in closed.jaxpr.invars
+    ]
 
 
 def _alternatives(operands: Sequence[Any]) -> list[Any]:
