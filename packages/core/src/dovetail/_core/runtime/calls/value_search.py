@@ -25,12 +25,13 @@ from dovetail._core.ops.calls.program_primitive import ProgramPrimitive
 from dovetail._core.ops.control.branches import cond_p
 from dovetail._core.ops.control.scan import ScanParams, scan_p
 from dovetail._core.ops.control.vector_functions import EquationPrimitive, split_operands
-from dovetail._core.ops.control.while_loop import WhileParams, while_loop, while_p
+from dovetail._core.ops.control.while_loop import WhileParams, while_p
 from dovetail._core.ops.elementwise.arithmetic import abs_p, add, sub
 from dovetail._core.ops.elementwise.bitwise import bitwise_and, bitwise_not, bitwise_or
 from dovetail._core.ops.elementwise.comparison import eq_p, lt, ne_p
 from dovetail._core.ops.elementwise.selection import select_n_p
 from dovetail._core.ops.indexing.dynamic_slicing import dynamic_index_in_dim
+from dovetail._core.ops.loops.while_loops import while_loop
 from dovetail._core.ops.parallel.shard_map import shard_map_p
 from dovetail._core.ops.reduction.reductions import reduce_or
 from dovetail._core.runtime.calls.value_nodes import Node, is_transposed, statistics_of
