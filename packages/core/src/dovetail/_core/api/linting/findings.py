@@ -44,7 +44,7 @@ class LintReport(Sequence[Finding]):
     """The findings of `dovetail.lint`, in the order of their lines: true if there are any.
 
     Args:
-        name: the name of the function.
+        name: the name of the function, which is an attribute, too.
         findings: the findings.
     """
 
