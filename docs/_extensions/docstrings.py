@@ -23,6 +23,7 @@ HEADING = re.compile(
 )
 CODE = re.compile(r"(``.+?``|`[^`]+`)", re.DOTALL)
 ITEM = re.compile(r"(\*{0,2}[A-Za-z_][\w.]*(?:, \*{0,2}[A-Za-z_][\w.]*)*|\.\.\.):(?:\s+(.*))?$")
+RULE = re.compile(r"=+( +=+)+$")
 BULLET = re.compile(r"(-|\*|\d+\.)\s+")
 
 
@@ -147,6 +148,8 @@ def blocks(body: list[str]) -> list[nodes.Node]:
             found.append(code(textwrap.dedent(block), "pycon"))
         elif all(row.startswith(" ") for row in rows):
             found.append(code(textwrap.dedent(block), "text"))
+        elif RULE.match(rows[0]):
+            found.append(table(rows))
         elif BULLET.match(rows[0]):
             found.append(bullets(rows))
         else:
@@ -179,6 +182,24 @@ def bullets(rows: list[str]) -> nodes.Node:
     for text in texts:
         listing += nodes.list_item("", nodes.paragraph("", "", *prose(text)))
     return listing
+
+
+def table(rows: list[str]) -> nodes.Node:
+    """A table whose columns stand below rules of equal signs, as its heading does."""
+    columns = [slice(*found.span()) for found in re.finditer("=+", rows[0])]
+    columns[-1] = slice(columns[-1].start, None)
+    parts: list[list[nodes.Node]] = [[]]
+    for row in rows[1:]:
+        if RULE.match(row):
+            parts.append([])
+            continue
+        cells = (nodes.paragraph("", "", *prose(row[column])) for column in columns)
+        parts[-1].append(nodes.row("", *(nodes.entry("", cell) for cell in cells)))
+    head, body = (parts[0], parts[1]) if parts[1] else ([], parts[0])
+    group = nodes.tgroup("", *(nodes.colspec(colwidth=1) for _ in columns), cols=len(columns))
+    group += [nodes.thead("", *head)] if head else []
+    group += nodes.tbody("", *body)
+    return nodes.table("", group)
 
 
 def prose(text: str) -> list[nodes.Node]:

@@ -288,7 +288,8 @@ def signature_of(value: Any) -> str:
     if isinstance(value, type):
         signature = signature.replace(return_annotation=inspect.Signature.empty)
     text = formatted(signature)
-    return "" if isinstance(value, type) and text == "()" else text
+    says_nothing = text in ("()", "(*args: Any, **kwargs: Any)")
+    return "" if isinstance(value, type) and says_nothing else text
 
 
 def formatted(signature: inspect.Signature, skip_first: bool = False) -> str:
