@@ -24,6 +24,7 @@ extensions = [
     "errors_by_code",
     "repository",
     "code_links",
+    "gallery",
     "navigation",
 ]
 exclude_patterns = ["_extensions", "_static"]
