@@ -29,9 +29,6 @@ extensions = [
 ]
 exclude_patterns = ["_extensions", "_static"]
 nitpicky = True
-suppress_warnings = [
-    "toc.not_readable",  # pages that are to come
-]
 highlight_language = "text"
 smartquotes = False  # the text is shown as it is written
 
@@ -39,7 +36,6 @@ smartquotes = False  # the text is shown as it is written
 myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 4
 myst_links_external_new_tab = True
-suppress_warnings += ["myst.header"]  # pages of errors begin at level 2 in the page of all
 
 # Cells are executed while the site is built; what has not changed since is taken from a cache.
 nb_execution_mode = "cache"
