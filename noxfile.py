@@ -197,7 +197,8 @@ def docs(session: nox.Session) -> None:
     """Build the site into dist/docs, check its links, look at it; after `--`: words for Sphinx."""
     install(session, *group("docs"))
     site = DIST / "docs"
-    shutil.rmtree(site, ignore_errors=True)
+    for folder in (site, ROOT / ".nox" / "doctrees"):  # what runs in cells may have changed
+        shutil.rmtree(folder, ignore_errors=True)
     words = ("--fail-on-warning", "--keep-going", "-j", "auto", "-d", ".nox/doctrees")
     # A page shows what is written to stderr, and a busy machine compiles slowly.
     quiet = {"DOVETAIL_SLOW_COMPILE_SECS": "0"}

@@ -24,13 +24,11 @@ extensions = [
     "errors_by_code",
     "repository",
     "code_links",
+    "gallery",
     "navigation",
 ]
 exclude_patterns = ["_extensions", "_static"]
 nitpicky = True
-suppress_warnings = [
-    "toc.not_readable",  # pages that are to come
-]
 highlight_language = "text"
 smartquotes = False  # the text is shown as it is written
 
@@ -38,11 +36,9 @@ smartquotes = False  # the text is shown as it is written
 myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 4
 myst_links_external_new_tab = True
-suppress_warnings += ["myst.header"]  # pages of errors begin at level 2 in the page of all
 
-# Cells are executed while the site is built; what has not changed since is taken from a cache.
-nb_execution_mode = "cache"
-nb_execution_cache_path = str(HERE.parent / ".nox" / "cells")
+# Cells are executed whenever their page is read.
+nb_execution_mode = "force"
 nb_execution_raise_on_error = True
 nb_execution_show_tb = True
 nb_execution_timeout = 240
@@ -53,7 +49,7 @@ nb_number_source_lines = False
 add_module_names = True
 default_role = "code"
 maximum_signature_line_length = 88
-toc_object_entries = False  # a million of them; `reference` lists names beside the text
+toc_object_entries = False  # would be copied for every page; `navigation` lists names instead
 
 # What is copied from an example is the program, without prompts and results.
 copybutton_prompt_text = r">>> |\.\.\. |\$ "

@@ -139,7 +139,7 @@ FUNCTIONS = (
             Part("More continuous distributions", "dovetail.random", "", "parametric"),
             Part("Discrete distributions", "dovetail.random", "", "discrete"),
             Part("Permutations and choices", "dovetail.random", "", "resampling"),
-            Part("More", "dovetail.random"),
+            Part("Primitives", "dovetail.random"),
             Part("dovetail.experimental.random", "dovetail.experimental.random"),
         ),
     ),
@@ -161,7 +161,10 @@ FUNCTIONS = (
         "What happens in a program, and how long it takes.",
         (
             Part(
-                "See what is there", DT, "show print_environment_info __version__ __version_info__"
+                "See what is there",
+                DT,
+                "show explain events no_recompiles profile lint print_environment_info "
+                "__version__ __version_info__",
             ),
             *_modules("debug", "profiler", "monitoring", "experimental.profiler"),
             *_modules("experimental.checkify", "test_util"),
