@@ -10,7 +10,7 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax, nn
-from dovetail._core.runtime.calls import special_values
+from dovetail._core.runtime.calls import value_explanations
 
 ZEROS, ONES = np.zeros(4, np.float32), np.ones(4, np.float32)
 MASKED = np.full(3, -np.inf, np.float32)
@@ -261,12 +261,12 @@ def test_what_is_known_of_arrays_goes_with_them() -> None:
         x = jnp.exp(jnp.ones(5))
         y = x * 2
     numbers = {id(x), id(y)}
-    assert numbers <= special_values._known.keys()
+    assert numbers <= value_explanations._known.keys()
     del x, y
     gc.collect()
-    assert numbers.isdisjoint(special_values._known)
+    assert numbers.isdisjoint(value_explanations._known)
     z = jnp.exp(jnp.ones(5))
-    assert id(z) not in special_values._known
+    assert id(z) not in value_explanations._known
 
 
 def test_large_arrays_are_looked_at_for_a_message() -> None:
@@ -283,4 +283,4 @@ def test_a_long_computation_is_forgotten() -> None:
         x = jnp.ones(3)
         for _ in range(100):
             x = x * 1.5
-        assert depth(special_values._known[id(x)][1]) < 15
+        assert depth(value_explanations._known[id(x)][1]) < 15
