@@ -250,7 +250,7 @@ def _explained(
                 )
             facts = _facts(found)
         elif found is not None:
-            facts = [f"  it was there before: {found.node.name} is {found.node.statistics}"]
+            facts = [f"  it was there before: {found.node.name}, {found.node.statistics}"]
         else:
             name, where, kind = _checked(check, (name, where, kind))
     text = f"invalid value ({kind}) encountered in {name} at {where}"
@@ -290,8 +290,8 @@ def _facts(found: Found) -> list[str]:
     lines += [f"  in:   {turn}" for turn in found.turns]
     for number, operand in enumerate(node.operands):
         if operand.statistics is not None:
-            made = f" ({operand.name})" if operand.name else ""
-            lines.append(f"  operand {number}: {operand.statistics}{made}")
+            whose = f" of {node.name}" if isinstance(node.hold, Opaque) else ""
+            lines.append(f"  operand {number}{whose}: {operand.statistics} ({operand.name})")
     infinities = Search(nans=False, infinities=True)
     trap = known_trap(node, found.path, lambda bad: infinities.origin(bad).node)
     if trap is not None:
