@@ -10,7 +10,9 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax, nn
-from dovetail._core.runtime.calls import special_values
+from dovetail._core.runtime.calls import value_explanations
+from dovetail.sharding import Mesh
+from dovetail.sharding import PartitionSpec as P
 
 ZEROS, ONES = np.zeros(4, np.float32), np.ones(4, np.float32)
 MASKED = np.full(3, -np.inf, np.float32)
@@ -39,6 +41,19 @@ FORWARD = {
     "own softmax": (own_softmax, MASKED, "sub", "values are -inf"),
     "exp": (lambda x: jnp.exp(x) * 0.0, 100.0, "mul", "exp overflows"),
     "sigmoid": (lambda x: jnp.exp(x) / (1 + jnp.exp(x)), 100.0, "div", "exp overflows"),
+    "index": (lambda x: jnp.take(x, 7), ONES, "gather", "an index is out of bounds"),
+    "cholesky": (
+        lambda x: jnp.linalg.cholesky(-jnp.diag(x))[0, 0],
+        ONES,
+        "cholesky",
+        "not positive definite",
+    ),
+    "solve": (
+        lambda x: jnp.linalg.solve(jnp.diag(x), jnp.ones(4))[0],
+        ZEROS,
+        "triangular_solve",
+        "whose matrix is singular",
+    ),
     "mean": (lambda x: jnp.mean(x), ZEROS[:0], "div", "a mean of no elements"),
 }
 #: Functions whose derivative is nan while their value is not.
@@ -217,12 +232,12 @@ def test_operands_are_described() -> None:
     text = message(lambda x: x - x, jnp.array([np.inf, -np.inf]))
     assert "\n  operand 1: f32[2]: 1 of 2 inf; 1 of 2 -inf" in text
     text = message(lambda x: jnp.log(x), jnp.array([-1.0 + 0j, np.nan]))
-    assert "it was there before: the argument x is c64[2]" in text
+    assert "it was there before: the argument x, c64[2]" in text
 
 
 def test_a_nan_from_outside() -> None:
     text = message(dt.jit(lambda a: {"b": a["c"][::-1]}), {"c": jnp.array([np.nan, 1.0])})
-    assert "it was there before: the argument a['c'] is f32[2]: min 1" in text
+    assert "it was there before: the argument a['c'], f32[2]: min 1" in text
 
 
 #: Functions with an infinite value: the function, its argument, the operation, the cause.
@@ -245,6 +260,27 @@ def test_infinities(name: str, way: str) -> None:
     assert cause in trap(text)
 
 
+def test_forward_mode() -> None:
+    text = message(dt.jit(dt.jacfwd(lambda x: jnp.sqrt(x) * 0.0)), jnp.zeros(2))
+    assert "the derivative of a square root" in trap(text)
+
+
+def test_programs_compiled_ahead_of_time() -> None:
+    x = jnp.array([-1.0, 2.0])
+    compiled = dt.jit(lambda x: jnp.log(x), donate_argnums=0).lower(x).compile()
+    text = message(compiled, x)
+    assert "(nan) encountered in log at test_traps.py:" in text
+    assert "log of a number below 0" in trap(text)
+
+
+def test_shard_map_is_looked_into() -> None:
+    mesh = Mesh(np.array(dt.devices()[:4]), "i")
+    f = dt.shard_map(lambda x: jnp.log(x), mesh=mesh, in_specs=P("i"), out_specs=P("i"))
+    text = message(dt.jit(f), -jnp.ones(8))
+    assert "(nan) encountered in log at test_traps.py:" in text
+    assert "operand 0 of shard_map: f32[8" in text
+
+
 def test_donated_arguments_are_explained_and_gone() -> None:
     x = jnp.array([-1.0, 2.0])
     text = message(dt.jit(lambda x: jnp.log(x), donate_argnums=0), x)
@@ -261,12 +297,12 @@ def test_what_is_known_of_arrays_goes_with_them() -> None:
         x = jnp.exp(jnp.ones(5))
         y = x * 2
     numbers = {id(x), id(y)}
-    assert numbers <= special_values._known.keys()
+    assert numbers <= value_explanations._known.keys()
     del x, y
     gc.collect()
-    assert numbers.isdisjoint(special_values._known)
+    assert numbers.isdisjoint(value_explanations._known)
     z = jnp.exp(jnp.ones(5))
-    assert id(z) not in special_values._known
+    assert id(z) not in value_explanations._known
 
 
 def test_large_arrays_are_looked_at_for_a_message() -> None:
@@ -283,4 +319,4 @@ def test_a_long_computation_is_forgotten() -> None:
         x = jnp.ones(3)
         for _ in range(100):
             x = x * 1.5
-        assert depth(special_values._known[id(x)][1]) < 15
+        assert depth(value_explanations._known[id(x)][1]) < 15

@@ -30,6 +30,7 @@ from dovetail._core.ir.jaxpr import ClosedJaxpr
 from dovetail._core.runtime.arrays.donation import raise_explained, retire_donated
 from dovetail._core.runtime.calls.followed_keys import follow_program
 from dovetail._core.runtime.calls.shortages import watch
+from dovetail._core.runtime.calls.special_values import kept
 from dovetail._core.runtime.calls.staged_program import StagedProgram
 from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices.sharding import (
@@ -46,6 +47,7 @@ from dovetail._core.runtime.reports.memory_plan import MemoryPlan
 from dovetail._core.runtime.reports.report import Report
 from dovetail._core.trace.mutable_references import Ref
 from dovetail._core.trace.tracer import Tracer
+from dovetail._core.transform.derived import dce_closed
 from dovetail._core.transform.flattening import check_array_leaves
 
 P = ParamSpec("P")
@@ -560,10 +562,17 @@ class Compiled(Stage):
         committed = place is not None or type(program.sharding) is not SingleDeviceSharding
         followed = follow_program(staged.closed, operands)
         watch(name, staged.closed.jaxpr, staged.names, self._program)
+        copies = kept(operands, staged.donated)
         try:
             outs = self._program(
                 staged.own(operands, references), committed, lambda i: staged.names[i]
             )
+        except FloatingPointError as error:
+            from dovetail._core.runtime.calls import value_explanations  # deferred: seldom needed
+
+            raise value_explanations.explained(
+                error, name, dce_closed(staged.closed), copies, staged.names, has_lines=True
+            ) from None
         except (JaxRuntimeError, ValueError) as error:
             raise_explained(error, name)
             raise staged.explained_shortage(error, self._program) from None

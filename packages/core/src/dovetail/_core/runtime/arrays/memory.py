@@ -13,7 +13,6 @@ from dovetail._core.base import caches, dtypes
 from dovetail._core.base.bindings import JaxRuntimeError
 from dovetail._core.base.runtime_errors import OutOfMemoryError
 from dovetail._core.base.source import describe
-from dovetail._core.runtime.devices.live_buffers import alive, lines_of
 
 __all__ = [
     "byte_count",
@@ -94,7 +93,9 @@ def named(error: OutOfMemoryError, what: str) -> OutOfMemoryError:
 
 def _alive() -> str:
     """Lines about the arrays that are alive: the lines that made the most of them first."""
-    lines = lines_of(alive())
+    from dovetail._core.runtime.devices import live_buffers  # deferred: seldom needed
+
+    lines = live_buffers.lines_of(live_buffers.alive())
     if not lines:
         return "  alive: no other arrays"
     total, count = sum(line.bytes for line in lines), sum(line.count for line in lines)

@@ -105,6 +105,18 @@ _ZERO_DEVIATION: Final = Trap(
     "a division by a standard deviation of 0, as all values are the same",
     "Add a small number: (x - jnp.mean(x)) / jnp.sqrt(jnp.var(x) + 1e-6)",
 )
+_OUTSIDE: Final = Trap(
+    "an index is out of bounds, where nan stands for the element",
+    'Look at the indices, or clip them: jnp.take(x, i, mode="clip"), x.at[i].get(mode="clip")',
+)
+_NOT_POSITIVE: Final = Trap(
+    "a matrix that is not positive definite has no Cholesky factor",
+    "Make it symmetric and add to its diagonal: (a + a.T) / 2 + 1e-6 * jnp.eye(len(a))",
+)
+_SINGULAR: Final = Trap(
+    "a system of equations whose matrix is singular, with a 0 on the diagonal of a factor",
+    "Use jnp.linalg.lstsq or pinv, or add to the diagonal: a + 1e-6 * jnp.eye(len(a))",
+)
 _SAFE_QUOTIENT: Final = (
     "Say what it is to be there, with `where` twice: "
     "jnp.where(y != 0, x / jnp.where(y != 0, y, 1.0), 0.0)"
@@ -250,13 +262,27 @@ def _of_division(node: Node, top: Node, bottom: Node) -> Trap | None:
     return _NO_NUMBER if _zero(top) else _DIVIDED
 
 
+def _of_gather(node: Node, x: Node, *_: Node) -> Trap | None:
+    return None if x.statistics is None or x.statistics.nans else _OUTSIDE
+
+
+def _of_cholesky(node: Node, x: Node) -> Trap | None:
+    return _NOT_POSITIVE
+
+
+def _of_triangular(node: Node, matrix: Node, *_: Node) -> Trap | None:
+    return _SINGULAR if _zero(matrix) else None
+
+
 _RULES: Final[dict[str, Callable[..., Trap | None]]] = {
     "acos": _of_arc,
     "acosh": _of_arccosh,
     "asin": _of_arc,
     "atanh": _of_arc,
+    "cholesky": _of_cholesky,
     "div": _of_division,
     "exp": _of_exp,
+    "gather": _of_gather,
     "log": _of_log,
     "log1p": _of_log,
     "pow": _of_power,
@@ -265,12 +291,14 @@ _RULES: Final[dict[str, Callable[..., Trap | None]]] = {
     "rsqrt": _of_root,
     "sqrt": _of_root,
     "sub": _of_difference,
+    "triangular_solve": _of_triangular,
 }
 
 
 def _of_infinity(made: Node) -> Trap | None:
     """The trap that made an infinity."""
-    if made.backward and made.name == "div" and made.operands and _zero(made.operands[-1]):
+    divided = made.name == "div" and bool(made.operands) and _zero(made.operands[-1])
+    if divided and (made.backward or _is_half(made.operands[0])):
         return _slope(made.operands[-1])
     return _of_operation(made)
 
@@ -340,6 +368,12 @@ def _deviates(node: Node) -> bool:
     total = _sum(node)
     square = None if total is None or total.name != "reduce_sum" else _square_in(total)
     return square is not None and _maker(square.operands[0]).name == "sub"
+
+
+def _is_half(node: Node) -> bool:
+    """Whether it is the number 1/2, as in the derivative of a square root, 1 / (2 sqrt(x))."""
+    statistics = node.statistics
+    return statistics is not None and statistics.size == 1 and statistics.mean == 0.5
 
 
 def _is_empty(node: Node) -> bool:

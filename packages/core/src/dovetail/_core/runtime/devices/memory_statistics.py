@@ -13,7 +13,6 @@ from typing import Any, Final
 from dovetail._core.base.bindings import _jax
 from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices.capacity import host_memory
-from dovetail._core.runtime.devices.live_buffers import alive, bytes_by_device
 
 __all__ = ["extend", "memory_stats"]
 
@@ -50,7 +49,10 @@ def memory_stats(self: Any) -> Mapping[str, int] | None:
     found = _of_backend(self)
     if found is not None or not clients.runs_here(self):
         return found
-    sizes, counts, largest = bytes_by_device(alive(clients.platform_of(self)))
+    from dovetail._core.runtime.devices import live_buffers  # deferred: seldom needed
+
+    buffers = live_buffers.alive(clients.platform_of(self))
+    sizes, counts, largest = live_buffers.bytes_by_device(buffers)
     facts = {
         "bytes_in_use": sizes[self],
         "num_allocs": counts[self],
