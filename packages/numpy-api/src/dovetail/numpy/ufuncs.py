@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from dovetail.extend.arguments import array_like, integer, no_out
 from dovetail.extend.eager import compile_eager
+from dovetail.extend.tracebacks import bounded
 from dovetail.numpy.compiled import plain
 from dovetail.typing import Array, ArrayLike, AxisLike, DTypeLike
 
 
+@bounded
 class ufunc(functools.partial):  # type: ignore[type-arg]
     """An elementwise function that broadcasts, with methods to fold and accumulate over arrays.
 

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple, overload
 
 from dovetail._core.base.events import Cause
 from dovetail._core.base.notebooks import boxed
+from dovetail._core.base.tracebacks import bounded
 from dovetail._core.runtime.calls.cache_misses import cause_of_trace
 from dovetail._core.runtime.calls.jit import MOST_SIGNATURES, JitFunction
 from dovetail._core.runtime.calls.staged_program import StagedProgram
@@ -74,6 +75,7 @@ class Signature:
         return "\n".join(lines)
 
 
+@bounded
 class Explanation(Sequence[Signature]):
     """Why a jitted function was traced and compiled: what `dovetail.explain` returns.
 

@@ -8,7 +8,7 @@ from typing import Literal as Lit
 
 from dovetail._core.base import dtypes, pytree
 from dovetail._core.base.flags import merge, partition
-from dovetail._core.base.tracebacks import boundary
+from dovetail._core.base.tracebacks import bounded
 from dovetail._core.base.typing import PyTree
 from dovetail._core.base.wrapping import wraps
 from dovetail._core.basis.elementwise import convert_element_type
@@ -210,6 +210,7 @@ def nonzero_leaves(in_nzs: Any, transformation: str, tree: Any) -> list[bool]:
     return flags_of_leaves(f"in_nzs of {transformation}", flags, tree)
 
 
+@bounded
 @pytree.register_pytree_node_class
 class LinearFunction:
     """The linear function returned by `linearize`, from argument tangents to result tangent.
@@ -255,7 +256,6 @@ class LinearFunction:
     def __repr__(self) -> str:
         return f"<linear function from {self.in_tree} to {self.out_tree}>"
 
-    @boundary
     def __call__(self, *tangents: Any) -> Any:
         leaves, tree = pytree.flatten(tangents)
         if tree != self.in_tree:

@@ -12,6 +12,7 @@ import numpy as np
 from dovetail._core.base import dtypes, pytree
 from dovetail._core.base.errors import ShapeError
 from dovetail._core.base.restoring import Restoring, within
+from dovetail._core.base.tracebacks import bounded
 from dovetail._core.base.typing import ArrayLike, PyTree
 from dovetail._core.base.wrapping import wraps
 from dovetail._core.ir.avals import AbstractToken, ShapedArray, aval_of
@@ -48,6 +49,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+@bounded
 class ShapeDtypeStruct:
     """Shape and dtype of an array, without data.
 

@@ -20,12 +20,14 @@ from typing import Any, Final, NoReturn, ParamSpec, TypeVar
 from dovetail._core.base.error_codes import add_code
 from dovetail._core.base.errors import UnknownNameError, close_matches
 from dovetail._core.base.option_kinds import Choice
-from dovetail._core.base.options import Option
+from dovetail._core.base.options import Option, Options
 from dovetail._core.base.source import is_internal
 from dovetail._core.base.wrapping import update_wrapper
 
 __all__ = [
     "boundary",
+    "boundary_of_reader",
+    "bounded",
     "explain_call",
     "hide_frames",
     "is_hidden",
@@ -37,6 +39,8 @@ __all__ = [
 
 P = ParamSpec("P")
 R = TypeVar("R")
+C = TypeVar("C", bound=type)
+S = TypeVar("S")
 
 traceback_filtering = Option(
     "traceback_filtering",
@@ -75,6 +79,18 @@ _MISMATCH: Final = re.compile(
 )
 _NAMED: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 _MISTAKES: Final = (AttributeError, IndexError, KeyError, NameError)
+#: The mark of an exception that the framework raised, when it has passed a boundary inside of it.
+_MEANT: Final = "_dovetail_meant"
+_CONSTRUCTORS: Final = ("__init__", "__new__", "__post_init__")
+#: The special methods by which users call, enter and change objects.
+_ENTRIES: Final = frozenset(
+    f"__{name}__"
+    for name in (
+        *("new", "init", "post_init", "call", "enter", "exit", "iter", "contains"),
+        *("getitem", "setitem", "delitem", "getattr", "setattr"),
+        *("bool", "int", "float", "complex", "index", "array", "format", "reduce"),
+    )
+)
 #: The instructions that raise these where the program itself is wrong.
 _READS: Final = tuple(
     code
@@ -102,6 +118,7 @@ def hide_frames(error: BaseException) -> None:
     """
     if _own_entry(error) is not None and not _is_own_mistake(error):
         add_code(error)
+        error.__dict__[_MEANT] = True
     if traceback_filtering.value == "off":
         return
     for one in _chain(error):
@@ -156,7 +173,7 @@ def _own_entry(error: BaseException) -> TracebackType | None:
 def _is_own_mistake(error: BaseException) -> bool:
     """Whether the framework itself has failed: by an assertion, or an error that nothing raises."""
     entry = _own_entry(error)
-    if entry is None:
+    if entry is None or _MEANT in error.__dict__:
         return False
     reads = entry.tb_frame.f_code.co_code[entry.tb_lasti] in _READS
     return isinstance(error, AssertionError) or (isinstance(error, _MISTAKES) and reads)
@@ -194,7 +211,7 @@ def boundary(function: Callable[P, R]) -> Callable[P, R]:
             result: Any = function(*args, **kwargs)
         except Exception as error:
             if type(error) is TypeError:
-                explain_call(error, function, function.__name__)
+                explain_call(error, function, _shown_name(function))
             hide_frames(error)
             raise
         if type(result) is FunctionType and is_hidden(result.__code__.co_filename):
@@ -206,6 +223,52 @@ def boundary(function: Callable[P, R]) -> Callable[P, R]:
 
     return update_wrapper(call, function)
 
+
+def _shown_name(function: Callable[..., Any]) -> str:
+    """The name by which users call a function: for a constructor, that of the class."""
+    owner, _, name = function.__qualname__.rpartition(".")
+    return owner.rpartition(".")[2] if name in _CONSTRUCTORS else function.__name__
+
+
+def boundary_of_reader(method: Callable[[S], R]) -> Callable[[S], R]:
+    """As `boundary`, for a method without arguments, which it makes slower by 20 ns alone."""
+
+    def read(self: S) -> R:
+        try:
+            return method(self)
+        except Exception as error:
+            hide_frames(error)
+            raise
+
+    return update_wrapper(read, method)
+
+
+def bounded(cls: C) -> C:
+    """A class whose constructor and public methods are behind boundaries, and with them the class.
+
+    Properties are not, nor is what compares and prints.
+    """
+    for name, value in list(vars(cls).items()):
+        if name.startswith("_") and name not in _ENTRIES:
+            continue
+        kind = type(value)
+        if kind is FunctionType and value.__code__ not in _BOUNDARIES:
+            setattr(cls, name, (boundary_of_reader if _is_reader(value) else boundary)(value))
+        elif kind is classmethod or kind is staticmethod:
+            setattr(cls, name, kind(boundary(value.__func__)))
+    return cls
+
+
+def _is_reader(method: FunctionType) -> bool:
+    code = method.__code__
+    more = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
+    return code.co_argcount == 1 and not code.co_kwonlyargcount and not code.co_flags & more
+
+
+_BOUNDARIES: Final = (boundary(len).__code__, boundary_of_reader(len).__code__)
+
+for _class in (Option, Options):  # which this module uses
+    bounded(_class)
 
 _published: Final[dict[Callable[..., Any], Callable[..., Any]]] = {}
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final, NoReturn
 
+from dovetail._core.base.tracebacks import bounded
 from dovetail._core.ir.dimensions import (
     Scope,
     Size,
@@ -23,6 +24,7 @@ from dovetail._core.ir.monomials import Operation, quotient_of
 __all__ = ["SymbolicScope", "symbolic_shape"]
 
 
+@bounded
 class SymbolicScope(Scope):
     """What dimension variables have in common: the constraints on them.
 

@@ -10,6 +10,7 @@ from dovetail import device_put
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import no_out
 from dovetail.extend.avals import ArrayClass, aval_of
+from dovetail.extend.tracebacks import bounded
 from dovetail.numpy import complex_numbers, creation, shapes
 from dovetail.typing import Array, ArrayLike, DeviceLike, DTypeLike, ShapeLike, Sharding
 
@@ -214,6 +215,7 @@ def array_module(self: Any, types: Iterable[type]) -> Any:
     return dovetail.numpy if all(issubclass(t, supported) for t in types) else NotImplemented
 
 
+@bounded
 class FlatElements:
     """The elements of an array in row-major order: the type of `x.flat`.
 

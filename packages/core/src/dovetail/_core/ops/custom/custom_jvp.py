@@ -10,7 +10,7 @@ from dovetail._core.base import dtypes, pytree
 from dovetail._core.base.caches import Memory
 from dovetail._core.base.errors import UnexpectedTracerError
 from dovetail._core.base.flags import merge, partition
-from dovetail._core.base.tracebacks import boundary
+from dovetail._core.base.tracebacks import bounded
 from dovetail._core.base.wrapping import update_wrapper
 from dovetail._core.basis.elementwise import add_tangents
 from dovetail._core.basis.operands import as_result, typed_like
@@ -439,6 +439,7 @@ def _checked_tangents(
     return checked
 
 
+@bounded
 class custom_jvp(HasRules, Generic[P, R]):
     """A function with a custom derivative rule for forward mode.
 
@@ -558,7 +559,6 @@ class custom_jvp(HasRules, Generic[P, R]):
 
         self.defjvp(jvp)
 
-    @boundary
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if self.jvp is None:
             raise AttributeError(

@@ -13,6 +13,7 @@ from dovetail._core.base import config
 from dovetail._core.base.bindings import _jax, xla_client
 from dovetail._core.base.errors import ShapeError
 from dovetail._core.base.notebooks import table
+from dovetail._core.base.tracebacks import bounded
 from dovetail._core.ir.abstract_mesh import AbstractMesh, AxisType
 from dovetail._core.ir.avals import set_shown_sharding
 from dovetail._core.ir.division import Division, division_of_spec
@@ -35,6 +36,7 @@ __all__ = ["NamedSharding", "default_place", "over_current_mesh"]
 Shape = tuple[int, ...]
 
 
+@bounded
 class NamedSharding(Sharding):
     """An array whose dimensions are divided over the axes of a mesh.
 
