@@ -12,7 +12,7 @@ import inspect
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from opcode import opmap
 from types import FunctionType, TracebackType
 from typing import Any, Final, NoReturn, ParamSpec, TypeVar
@@ -34,6 +34,7 @@ __all__ = [
     "publish",
     "published",
     "traceback_filtering",
+    "unknown_name",
     "without_hidden",
 ]
 
@@ -303,6 +304,12 @@ def publish(namespace: dict[str, Any]) -> None:
             namespace[name] = published(value, module, name)
 
     def missing(name: str) -> NoReturn:
-        raise UnknownNameError(module, name, names)
+        unknown_name(module, name, names)
 
-    namespace.setdefault("__getattr__", missing)
+    namespace.setdefault("__getattr__", boundary(missing))
+
+
+@boundary
+def unknown_name(module: str, name: str, known: Iterable[str]) -> NoReturn:
+    """Raise the error about a name that a public module does not have, which says what to write."""
+    raise UnknownNameError(module, name, known)
