@@ -16,6 +16,7 @@ from dovetail.extend.arguments import (
     canonical_axis,
     canonical_shape,
     convert,
+    counted,
     integer,
     literal,
     requested_dtype,
@@ -419,10 +420,10 @@ def _split(function: str, ary: Any, indices_or_sections: Any, axis: int) -> list
         part, rest = divmod(size, count)
         if rest and function != "array_split":
             raise ValueError(
-                f"{function}: {size} elements along axis {dimension} do not divide into {count} "
-                "equal parts; array_split takes any number of parts"
+                f"{function}: {counted(size, 'element')} along axis {dimension} do not divide "
+                f"into {count} equal parts; array_split takes any number of parts"
             )
-        require_host_memory(_EACH_PART * count, f"{count} parts of {function}")
+        require_host_memory(_EACH_PART * count, f"{counted(count, 'part')} of {function}")
         sizes = (part + 1,) * rest + (part,) * (count - rest)
     if len(sizes) == 1:
         return [x]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, overload
 
+from dovetail._core.base.counting import counted
 from dovetail._core.base.events import Cause
 from dovetail._core.base.notebooks import boxed
 from dovetail._core.base.tracebacks import bounded
@@ -112,8 +113,8 @@ class Explanation(Sequence[Signature]):
             return f"{self.name} was not called yet, or its cache was cleared"
         info = self.info
         head = (
-            f"{self.name}: traced for {_counted(info.signatures, 'signature')} in "
-            f"{info.trace_seconds * 1e3:.1f} ms, {_counted(info.programs, 'program')} compiled in "
+            f"{self.name}: traced for {counted(info.signatures, 'signature')} in "
+            f"{info.trace_seconds * 1e3:.1f} ms, {counted(info.programs, 'program')} compiled in "
             f"{info.compile_seconds * 1e3:.1f} ms"
         )
         lines = [head]
@@ -123,14 +124,10 @@ class Explanation(Sequence[Signature]):
         return "\n".join(lines)
 
     def __repr__(self) -> str:
-        return f"<Explanation of {self.name}: {_counted(len(self), 'signature')}>"
+        return f"<Explanation of {self.name}: {counted(len(self), 'signature')}>"
 
     def _repr_html_(self) -> str:
         return boxed(self.name, str(self))
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}{'s' * (count != 1)}"
 
 
 def cache_info(engine: JitFunction) -> CacheInfo:

@@ -10,6 +10,7 @@ from typing import Any, Literal, ParamSpec, TypeVar, cast, overload
 import numpy as np
 
 from dovetail._core.base import dtypes, pytree
+from dovetail._core.base.counting import counted
 from dovetail._core.base.errors import ShapeError
 from dovetail._core.base.restoring import Restoring, within
 from dovetail._core.base.tracebacks import bounded
@@ -128,7 +129,8 @@ class ShapeDtypeStruct:
             self._layout, sharding = sharding.layout, sharding.sharding
         if len(getattr(sharding, "spec", ())) > len(self.shape):
             raise ShapeError(
-                f"ShapeDtypeStruct: {sharding} divides {len(sharding.spec)} dimensions, and the "
+                f"ShapeDtypeStruct: {sharding} divides "
+                f"{counted(len(sharding.spec), 'dimension')}, and the "
                 f"shape {self.shape} has {len(self.shape)}"
             )
         self.sharding = sharding

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dovetail._core.base import config
+from dovetail._core.base.counting import counted
 from dovetail._core.base.tracebacks import bounded
 from dovetail._core.base.typing import DeviceLike
 from dovetail._core.ir.abstract_mesh import (
@@ -168,7 +169,8 @@ def make_mesh(
                 f"computation to have {count} on this computer"
             )
         raise ValueError(
-            f"make_mesh: a mesh of {described} takes {count} devices, and {have} {len(known)}{hint}"
+            f"make_mesh: a mesh of {described} takes {counted(count, 'device')}, and {have} "
+            f"{len(known)}{hint}"
         )
     array = create_device_mesh(sizes, known[:count], allow_split_physical_axes=True)
     return Mesh(array, names, types)

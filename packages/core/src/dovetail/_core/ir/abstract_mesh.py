@@ -10,6 +10,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
+from dovetail._core.base.counting import counted
 from dovetail._core.base.tracebacks import bounded
 
 __all__ = [
@@ -264,7 +265,7 @@ def checked_sizes(what: str, sizes: Any) -> tuple[int, ...]:
         known = tuple(map(operator.index, sizes))
     except TypeError:
         raise TypeError(
-            f"{what}: the sizes of axes are a sequence of integers, such as (4, 2); got {sizes!r}"
+            f"{what}: sizes of axes are integers, in a sequence such as (4, 2); got {sizes!r}"
         ) from None
     if min(known, default=1) < 1:
         raise ValueError(f"{what}: there is at least one device along an axis, got {known}")
@@ -285,7 +286,10 @@ def checked_names(what: str, names: Any, count: int) -> tuple[AxisName, ...]:
             f"{what}: the names of axes are a sequence, such as ('data', 'model'); got {names!r}"
         ) from None
     if len(known) != count:
-        raise ValueError(f"{what}: there are {count} axes, and {len(known)} names: {known}")
+        raise ValueError(
+            f"{what}: got {counted(len(known), 'name')} for {counted(count, 'axis', 'axes')}: "
+            f"{known}"
+        )
     twice = [name for number, name in enumerate(known) if name in known[:number]]
     if twice:
         raise ValueError(f"{what}: the name {twice[0]!r} stands for two axes: {known}")
@@ -311,5 +315,8 @@ def checked_types(what: str, types: Any, count: int, default: AxisType) -> tuple
     if wrong:
         raise TypeError(f"{what}: types of axes are of the class AxisType, got {wrong[0]!r}")
     if len(known) != count:
-        raise ValueError(f"{what}: there are {count} axes, and {len(known)} types: {known}")
+        raise ValueError(
+            f"{what}: got {counted(len(known), 'type')} for {counted(count, 'axis', 'axes')}: "
+            f"{known}"
+        )
     return known

@@ -14,6 +14,7 @@ from dovetail.extend.arguments import (
     canonical_axes,
     canonical_axis,
     convert,
+    counted,
     integer,
     literal,
     refuse_complex,
@@ -68,7 +69,9 @@ def over(function: str, a: Any, s: Any, axes: Any, norm: Any, kind: lax.FftType)
     if s is not None:
         lengths = tuple(length(function, "s", n) for n in _sequence(function, "s", s))
         if axes is None and len(lengths) > rank:
-            raise ValueError(f"{function}: s names {len(lengths)} sizes, and a has rank {rank}")
+            raise ValueError(
+                f"{function}: s names {counted(len(lengths), 'size')}, and a has rank {rank}"
+            )
     if axes is None:
         dimensions = tuple(range(rank - len(lengths) if lengths is not None else 0, rank))
     else:

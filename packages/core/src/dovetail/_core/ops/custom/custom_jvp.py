@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Final, Generic, ParamSpec, TypeVar
 
 from dovetail._core.base import dtypes, pytree
 from dovetail._core.base.caches import Memory
+from dovetail._core.base.counting import counted
 from dovetail._core.base.errors import UnexpectedTracerError
 from dovetail._core.base.flags import merge, partition
 from dovetail._core.base.tracebacks import bounded
@@ -541,9 +542,9 @@ class custom_jvp(HasRules, Generic[P, R]):
         def jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
             if len(jvps) != len(primals):
                 raise TypeError(
-                    f"defjvps of {self._signature} was given {len(jvps)} rules for the "
-                    f"{len(primals)} arguments of this call; pass one for each, None where the "
-                    "derivative is zero"
+                    f"defjvps of {self._signature} was given {counted(len(jvps), 'rule')} for the "
+                    f"{counted(len(primals), 'argument')} of this call; pass one for each, None "
+                    "where the derivative is zero"
                 )
             function: Callable[..., R] = self
             out = function(*primals)

@@ -11,6 +11,7 @@ import numpy as np
 
 from dovetail._core.base import config
 from dovetail._core.base.bindings import _jax, xla_client
+from dovetail._core.base.counting import counted
 from dovetail._core.base.errors import ShapeError
 from dovetail._core.base.notebooks import table
 from dovetail._core.base.tracebacks import bounded
@@ -124,8 +125,8 @@ class NamedSharding(Sharding):
         if len(self.spec) > len(aval_shape):
             hint = "; a scalar goes with PartitionSpec()" if not aval_shape else ""
             raise ShapeError(
-                f"{self.spec} has entries for {len(self.spec)} dimensions, and an array of shape "
-                f"{tuple(aval_shape)} has {len(aval_shape)}{hint}"
+                f"{self.spec} has entries for {counted(len(self.spec), 'dimension')}, and an "
+                f"array of shape {tuple(aval_shape)} has {len(aval_shape)}{hint}"
             )
 
     def shard_shape(self, global_shape: Shape) -> Shape:
