@@ -118,7 +118,7 @@ def test_abstract_meshes_are_values() -> None:
         (lambda: AbstractMesh((4.0,), "x"), TypeError, "sizes of axes are integers"),
         (lambda: AbstractMesh((0,), "x"), ValueError, "at least one device"),
         (lambda: AbstractMesh((4,), "x", ("auto",)), TypeError, "of the class AxisType"),
-        (lambda: AbstractMesh((4,), "x", (AxisType.Auto,) * 2), ValueError, "got 2 types for 1 axis"),
+        (lambda: AbstractMesh((4,), "x", (AxisType.Auto,) * 2), ValueError, "2 types for 1 axis"),
         (lambda: MESH.update_axis_types({"z": AxisType.Auto}), ValueError, "no axis 'z'"),
     ],
 )

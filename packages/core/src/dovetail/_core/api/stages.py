@@ -516,7 +516,7 @@ class Compiled(Stage):
                 staged.own(operands, references), committed, lambda i: staged.names[i]
             )
         except (JaxRuntimeError, ValueError) as error:
-            raise_explained(error, name)
+            raise_explained(error, name, leaves, lambda: staged.names)
             raise staged.explained_shortage(error, self._program) from None
         if any(staged.donated):
             retire_donated(compress(leaves, staged.donated), name)

@@ -74,6 +74,13 @@ _OTHER_WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "high": ("maxval",),
     "split_size_or_sections": ("indices_or_sections",),
 }
+#: What no function here takes, and what to write instead.
+_NOT_ARGUMENTS: Final[Mapping[str, str]] = {
+    "requires_grad": "dovetail.grad(f)(x): derivatives are those of functions",
+    "inplace": "x = f(x): arrays are immutable",
+    "out": "x = f(...): arrays are immutable, and results are new ones",
+    "pin_memory": "dovetail.device_put(x, sharding) with a memory_kind",
+}
 _MISMATCH: Final = re.compile(
     r"(?P<function>\S+)\(\) (?:got an unexpected keyword argument '(?P<word>\w+)'"
     r"|(?P<problem>takes .* positional arguments? but \d+ (?:was|were) given))"
@@ -197,6 +204,8 @@ def explain_call(error: TypeError, function: Callable[..., Any], name: str) -> N
     if word is not None:
         meant = [n for n in _OTHER_WORDS.get(word, ()) if n in names] or close_matches(word, names)
         advice = f"write {meant[0]}=..." if meant else f"its arguments are {', '.join(names)}"
+        if word in _NOT_ARGUMENTS:
+            advice = f"write {_NOT_ARGUMENTS[word]}"
         error.args = (f"{name}() got an unexpected keyword argument {word!r}: {advice}",)
         return
     plural = next((n for n in names if n in ("shape", "axes", "sizes")), None)

@@ -356,6 +356,18 @@ class Ref(RefView):
     def __bool__(self) -> NoReturn:
         _refuse(self, "bool")
 
+    def __int__(self) -> NoReturn:
+        _refuse(self, "int")
+
+    def __float__(self) -> NoReturn:
+        _refuse(self, "float")
+
+    def __complex__(self) -> NoReturn:
+        _refuse(self, "complex")
+
+    def __index__(self) -> NoReturn:
+        _refuse(self, "a Python index")
+
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
         _refuse(self, "a function of NumPy")
 

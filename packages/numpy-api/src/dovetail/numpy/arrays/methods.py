@@ -49,6 +49,11 @@ def to_device(self: Array, device: DeviceLike, *, stream: Any = None) -> Array:
 
 def flatten(self: Array, order: str = "C", *, out_sharding: Sharding | None = None) -> Array:
     """Flatten the array to one dimension. See `dovetail.numpy.ravel`."""
+    if isinstance(order, int):
+        raise TypeError(
+            f"flatten makes one dimension of all, and order is 'C' or 'F', got {order}; to keep "
+            "the first dimensions write x.reshape(*x.shape[:n], -1)"
+        )
     return shapes.ravel(self, order, out_sharding=out_sharding)
 
 

@@ -90,7 +90,14 @@ def over_two(function: str, a: Any, s: Any, axes: Any, norm: Any, kind: lax.FftT
             f"{function} transforms along two dimensions, got axes={axes}; use "
             f"{function[:-1]}n for other numbers of them"
         )
-    return over(function, a, s, axes, norm, kind)
+    x = _operand(function, a, kind)
+    rank = aval_of(x).ndim
+    if rank < 2:
+        raise ValueError(
+            f"{function} transforms along two dimensions, and the array has "
+            f"{counted(rank, 'dimension')}; for one write {function[:-1]}"
+        )
+    return over(function, x, s, axes, norm, kind)
 
 
 def _sequence(function: str, argument: str, given: Any) -> Sequence[Any]:
