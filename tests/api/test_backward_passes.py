@@ -571,7 +571,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "saveable_args too short": (
         lambda: _dense_vjp(saveable_args=(True,)),
         ValueError,
-        "saveable_args of vjp is a tuple with 1 parts where the arguments have 2 parts",
+        "saveable_args of vjp is a tuple with 1 part where the arguments have 2 parts",
     ),
     "saveable_args of numbers": (
         lambda: _dense_vjp(saveable_args=(True, 1)),
@@ -582,7 +582,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "in_nzs too deep": (
         lambda: _dense_vjp(in_nzs=((True,), True)),
         ValueError,
-        r"in_nzs of vjp\[0\] is a tuple with 1 parts where the arguments have an array",
+        r"in_nzs of vjp\[0\] is a tuple with 1 part where the arguments have an array",
     ),
     "in_nzs of an array": (
         lambda: dt.linearize(jnp.sin, 1.0, in_nzs=jnp.bool_(True)),

@@ -132,7 +132,7 @@ ERRORS: list[tuple[str, Callable[[], Any], type[Exception], str]] = [
     ("sizes", lambda: dt.vmap(jnp.add)(np.ones(2), np.ones(3)), ValueError, "inconsistent sizes"),
     ("rank", lambda: dt.vmap(jnp.sin)(1.0), ValueError, r"shape \(\), of rank 0"),
     ("axis", lambda: dt.vmap(jnp.sin, 2)(np.ones((2, 2))), ValueError, "over axis 2"),
-    ("count", lambda: dt.vmap(jnp.add, (0,))(1.0, 2.0), ValueError, "1 entries"),
+    ("count", lambda: dt.vmap(jnp.add, (0,))(1.0, 2.0), ValueError, "1 entry,"),
     ("nothing", lambda: dt.vmap(lambda x: x, None)(1.0), ValueError, "axis_size"),
     ("type", lambda: dt.vmap(jnp.sin, "x"), TypeError, "in_axes"),
     ("float", lambda: dt.vmap(jnp.sin, (1.5,)), TypeError, "integers"),

@@ -7,8 +7,11 @@ import functools
 import importlib
 import inspect
 import os
+import sys
+import types
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -140,3 +143,32 @@ def test_column_and_line_of_a_long_call() -> None:
     frame = source.user_frame(traceback)
     assert frame is not None
     assert frame.line == here() - 6
+
+
+class Shell:
+    """As much of IPython as tells a file of a cell by its name."""
+
+    class compile:
+        @staticmethod
+        def format_code_name(name: str) -> tuple[str, str] | None:
+            return ("Cell", "In[3]") if name == "/tmp/ipykernel_1/2.py" else None
+
+
+def test_a_cell_of_a_notebook_is_called_as_ipython_calls_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    notebook = types.SimpleNamespace(get_ipython=Shell)
+    monkeypatch.setitem(sys.modules, "IPython", notebook)
+    cell = source.UserFrame("/tmp/ipykernel_1/2.py", 4, 1, "loss")
+    module = source.UserFrame("/home/me/train.py", 4, 1, "loss")
+    assert str(cell) == "Cell In[3]:4 (loss)"
+    assert str(module) == "train.py:4 (loss)"
+    names: dict[str, Any] = {"jit": dovetail.jit}
+    program = "@jit\ndef f(x):\n    return 1 if x else 2\n"
+    exec(compile(program, "/tmp/ipykernel_1/2.py", "exec"), names)
+    with pytest.raises(dovetail.errors.TracerBoolConversionError) as raised:
+        names["f"](1.0)
+    assert "where: Cell In[3]:3 (f)\n" in str(raised.value)
+    assert "ipykernel" not in str(raised.value)
+    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: None))
+    assert str(cell) == "2.py:4 (loss)"

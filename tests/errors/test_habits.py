@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax
-from dovetail._core.base.habits import ATTRIBUTES, FUNCTIONS
+from dovetail._core.base.habits import ATTRIBUTES, FUNCTIONS, OF_MODULES
 
 X = jnp.ones(3)
 IMAGES = jnp.ones((8, 28, 28, 3))
@@ -41,6 +42,17 @@ CALLS: dict[str, tuple[Callable[[], Any], type, str]] = {
     "list": (lambda: jnp.sum([X, X]), TypeError, "asarray"),
     "seed": (lambda: dt.random.seed(0), AttributeError, "dovetail.random.key(seed)"),
     "no key": (lambda: dt.random.normal((3,)), TypeError, "random.key(seed)"),
+    "requires_grad": (lambda: jnp.ones(3, requires_grad=True), TypeError, "dovetail.grad(f)(x)"),  # type: ignore[call-arg]
+    "out": (lambda: jnp.sin(X, out=X), TypeError, "results are new ones"),  # type: ignore[call-arg]
+    "flatten": (lambda: IMAGES.flatten(1), TypeError, "x.reshape(*x.shape[:n], -1)"),  # type: ignore[arg-type]
+    "float of a reference": (lambda: float(dt.new_ref(1.0)), TypeError, "ref[...]"),  # type: ignore[arg-type]
+    "leaves": (
+        lambda: dt.tree.unflatten(dt.tree.structure([1, 2]), iter([1, 2, 3])),
+        ValueError,
+        "Too many leaves for PyTreeDef; expected 2, got 3",
+    ),
+    "fft2": (lambda: jnp.fft.fft2(X), ValueError, "has 1 dimension; for one write fft.fft"),
+    "mesh": (lambda: dt.make_mesh((1,), ("x", "y")), ValueError, "make_mesh: got 2 names for 1"),
     "keyword": (lambda: dt.nn.softmax(X, dim=-1), TypeError, "write axis="),
 }
 
@@ -53,23 +65,25 @@ def test_a_call(name: str) -> None:
     assert words in str(raised.value)
 
 
-@pytest.mark.parametrize("name", ATTRIBUTES)
-def test_an_attribute_of_an_array(name: str) -> None:
+@pytest.mark.parametrize("traced", [False, True])
+def test_attributes_of_arrays(traced: bool) -> None:
     def check(x: Any) -> Any:
-        assert not hasattr(x, name)
-        assert name not in dir(x)
-        assert name not in dir(dt.Array)
-        with pytest.raises(AttributeError, match=f"no attribute '{name}'; write ") as raised:
-            getattr(x, name)
-        assert ATTRIBUTES[name] in str(raised.value)
+        for name, advice in ATTRIBUTES.items():
+            assert not hasattr(x, name)
+            assert name not in dir(dt.Array)
+            with pytest.raises(AttributeError, match=f"no attribute '{name}'; write ") as raised:
+                getattr(x, name)
+            assert advice in str(raised.value)
+        assert not set(ATTRIBUTES) & set(dir(x))
         return x
 
-    check(X)
-    dt.jit(check)(X)
+    (dt.jit(check) if traced else check)(X)
 
 
-def test_no_attribute_of_numpys_arrays_is_among_them() -> None:
-    assert not set(ATTRIBUTES) & set(dir(np.ndarray))
+def test_attributes_of_numpys_arrays_are_there_or_answered() -> None:
+    public = {name for name in dir(np.ndarray) if not name.startswith("_")}
+    missing = public - set(dir(X)) - set(ATTRIBUTES)
+    assert missing == {"base", "data", "getfield", "setfield", "dump", "dumps"} - set(ATTRIBUTES)
 
 
 NAMES = [
@@ -87,6 +101,10 @@ NAMES = [
     ("dovetail.random", "randn", "dovetail.random.normal(key, shape)"),
     ("dovetail.nn", "Linear", "flax or equinox"),
     ("dovetail.nn", "rellu", "did you mean 'relu'?"),
+    ("dovetail.random", "random", "write dovetail.random.uniform(key, shape)"),
+    ("dovetail.numpy", "polynomial", "write dovetail.numpy.polyval"),
+    ("dovetail.numpy", "numpy", "has no attribute 'numpy'"),
+    ("dovetail.extend.core", "create_call_primitive", "not in dovetail; calls of functions"),
     ("dovetail.tree", "mapp", "did you mean 'map'?"),
     ("dovetail.tree_util", "tree_mp", "did you mean 'tree_map'?"),
     ("dovetail.debug", "prnt", "did you mean 'print'?"),
@@ -102,11 +120,22 @@ def test_a_name_of_a_module(module: str, name: str, words: str) -> None:
     assert words in str(raised.value)
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_what_is_written_instead_is_there(name: str) -> None:
+@pytest.mark.parametrize(
+    ("module", "name"), [(module, name) for module, names in OF_MODULES.items() for name in names]
+)
+def test_a_habit_is_answered_where_it_is_one(module: str, name: str) -> None:
+    with pytest.raises(AttributeError) as raised:
+        getattr(importlib.import_module(module), name)
+    assert str(raised.value).endswith(f"; write {OF_MODULES[module][name]}")
+
+
+ADVICE = [*FUNCTIONS.values(), *(text for names in OF_MODULES.values() for text in names.values())]
+
+
+@pytest.mark.parametrize("advice", sorted(set(ADVICE)))
+def test_what_is_written_instead_is_there(advice: str) -> None:
     """The names below `dovetail` in the advice."""
-    words = FUNCTIONS[name].replace("(", " ").replace(",", " ").replace(";", " ").split()
-    for word in words:
+    for word in re.split(r"[^\w.]+", advice):
         if word.startswith("dovetail."):
             value: Any = dt
             for part in word.rstrip(".:").split(".")[1:]:

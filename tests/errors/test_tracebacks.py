@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import os
 import pickle
 import subprocess
@@ -172,6 +174,118 @@ def test_a_wrong_keyword_names_the_argument_that_was_meant(name: str, jit: bool)
     assert "got an unexpected keyword argument" in str(error)
     assert f"write {meant}=" in str(error), str(error)
     assert not hidden(error)
+
+
+MODULES = (
+    *("dovetail", "dovetail.numpy", "dovetail.lax", "dovetail.random", "dovetail.nn"),
+    *("dovetail.numpy.linalg", "dovetail.numpy.fft", "dovetail.nn.initializers"),
+    *("dovetail.tree", "dovetail.tree_util", "dovetail.flatten_util", "dovetail.sharding"),
+    *("dovetail.stages", "dovetail.dtypes", "dovetail.export", "dovetail.ffi", "dovetail.ref"),
+    *("dovetail.custom_batching", "dovetail.custom_derivatives", "dovetail.debug"),
+    *("dovetail.profiler", "dovetail.experimental.layout", "dovetail.experimental.sparse"),
+    *("dovetail.image", "dovetail.ops", "dovetail.scipy.special", "dovetail.scipy.stats"),
+)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_no_public_name_that_is_called_wrongly_shows_frames_of_the_framework(module: str) -> None:
+    thing = object()
+    wrong: list[tuple[Any, dict[str, Any]]] = [((thing,), {}), ((thing,) * 2, {}), ((), {"x_": 0})]
+    found = importlib.import_module(module)
+    shown = []
+    for name in dir(found):
+        function = getattr(found, name)
+        is_error = isinstance(function, type) and issubclass(function, BaseException)
+        if name.startswith("_") or not callable(function) or is_error:
+            continue
+        for args, kwargs in wrong:
+            try:
+                function(*args, **kwargs)
+            except Exception as error:
+                shown += [f"{name}: {frame}" for frame in hidden(error)]
+    assert not shown
+
+
+@dt.custom_jvp
+def squared(x: Any) -> Any:
+    return x * x
+
+
+def without_jit() -> Any:
+    with dt.disable_jit():
+        return X @ X
+
+
+X = jnp.ones((2, 3))
+KEYS = dt.random.split(dt.random.key(0))
+MESH = dt.make_mesh((1,), ("x",))
+COMPILED = dt.jit(lambda x: x @ x.T)
+REF = dt.new_ref(jnp.ones(3))
+#: What passes no function of a module: methods, operators, indices, `with`.
+PLACES: dict[str, tuple[Callable[[], Any], str]] = {
+    "x[i] =": (lambda: X.__setitem__(0, 1.0), "DT0201"),
+    "bool": (lambda: bool(X > 0), "DT0309"),
+    "float": (lambda: float(X), ""),
+    "int": (lambda: int(X), ""),
+    "index": (lambda: [1, 2][X], ""),  # type: ignore[call-overload]
+    "iter": (lambda: iter(jnp.float32(1)), "DT0310"),
+    "format": (lambda: f"{X:.2f}", ""),
+    "x[str]": (lambda: X["a"], "DT0206"),  # type: ignore[index]
+    "operator": (lambda: ~X, ""),
+    "without jit": (lambda: without_jit(), "DT0102"),
+    "attribute": (lambda: X.unsqueeze(0), ""),  # type: ignore[attr-defined]
+    "property": (lambda: jnp.ones(3).mT, ""),
+    "array of keys": (lambda: np.asarray(KEYS), ""),
+    "truth of keys": (lambda: bool(KEYS[0]), ""),
+    "Array": (lambda: dt.Array([1.0]), ""),
+    "scalar type": (lambda: jnp.float32("one"), ""),
+    "item": (lambda: X.item(), ""),
+    "device": (lambda: X.to_device("tpu:7"), ""),
+    "flat": (lambda: X.flat["a"], "DT0206"),
+    "at": (lambda: X.at(0), ""),  # type: ignore[operator]
+    "at[i] =": (lambda: X.at.__setitem__(0, 1), ""),  # type: ignore[attr-defined]
+    "at + ": (lambda: X.at[0] + 1, ""),  # type: ignore[operator]
+    "at.set": (lambda: X.at[0].set(jnp.ones(7)), ""),
+    "ref[i]": (lambda: REF[1.5], ""),
+    "ref +": (lambda: REF + 1, "DT1109"),
+    "ref as array": (lambda: np.asarray(REF), "DT1109"),
+    "update": (lambda: dt.config.update("no_such", 1), ""),
+    "value": (lambda: dt.config.update("enable_x64", "perhaps"), ""),
+    "option": (lambda: dt.config.no_such, ""),
+    "assigned": (lambda: setattr(dt.config, "enable_x64", True), ""),
+    "with": (lambda: dt.default_matmul_precision("best"), ""),
+    "set_mesh": (lambda: dt.set_mesh(3), ""),  # type: ignore[arg-type]
+    "make_mesh": (lambda: dt.make_mesh((0,), ("x",)), ""),
+    "sharding": (lambda: dt.NamedSharding(MESH, dt.P("q")), "DT1205"),
+    "shard_shape": (lambda: dt.NamedSharding(MESH, dt.P("x")).shard_shape(()), ""),
+    "mesh": (lambda: dt.sharding.Mesh(dt.devices()[:1], ("x", "y")), ""),
+    "custom_vjp": (lambda: dt.custom_vjp(abs, nondiff_argnums="a"), ""),  # type: ignore[arg-type]
+    "no rule": (lambda: squared(X), "DT1001"),
+    "rule": (lambda: squared.defjvp(3), "DT0407"),  # type: ignore[arg-type]
+    "lower": (lambda: COMPILED.lower("a"), "DT0401"),
+    "trace": (lambda: COMPILED.trace(), ""),
+    "stage": (lambda: COMPILED.lower(X).as_text("nonsense"), ""),
+    "compiled": (lambda: COMPILED.lower(X).compile()(X.T), ""),
+    "vjp": (lambda: dt.vjp(jnp.sin, X)[1](1.0), ""),
+    "node": (lambda: dt.tree_util.register_pytree_node_class(3), ""),  # type: ignore[type-var]
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_no_other_place_shows_frames_of_the_framework(place: str) -> None:
+    call, code = PLACES[place]
+    error = raised(call)
+    assert not hidden(error)
+    notes = getattr(error, "__notes__", [""])
+    assert notes[-1].startswith(code)
+    assert not isinstance(error, AssertionError)
+
+
+def test_a_method_without_arguments_looks_as_before() -> None:
+    assert list(inspect.signature(dt.Array.is_ready).parameters) == ["self"]
+    assert list(inspect.signature(dt.NamedSharding).parameters)[:2] == ["mesh", "spec"]
+    with pytest.raises(TypeError, match=r"NamedSharding\(\) got an unexpected keyword argument"):
+        dt.NamedSharding(MESH, dt.P(), memory="device")  # type: ignore[call-arg]
 
 
 def test_public_functions_are_one_object_and_pickled_by_name() -> None:

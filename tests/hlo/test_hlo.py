@@ -506,7 +506,7 @@ def test_custom_call_text() -> None:
 
 
 def test_layouts_must_be_as_many_as_values() -> None:
-    with pytest.raises(ValueError, match="2 layouts were given for 1 values"):
+    with pytest.raises(ValueError, match="2 layouts were given for 1 value"):
         run(
             lambda c, x: c.custom_call("t", [x], c.avals_out, operand_layouts=[(0, 1)] * 2),
             [X],

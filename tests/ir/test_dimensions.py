@@ -204,7 +204,7 @@ def test_errors_of_arguments():
         export.symbolic_shape("a", scope=scope, constraints=("a >= 2",))
     with pytest.raises(TypeError, match="scope is a SymbolicScope"):
         export.symbolic_shape("a", scope=3)
-    with pytest.raises(ValueError, match="has 1 dimensions, and the array it is for 2"):
+    with pytest.raises(ValueError, match="has 1 dimension, and the array it is for 2"):
         export.symbolic_shape("a", like=(2, 3))
     with pytest.raises(ValueError, match="which is 3 in the array"):
         export.symbolic_shape("a, 4", like=(2, 3))

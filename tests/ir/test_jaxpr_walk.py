@@ -173,7 +173,7 @@ def test_what_is_all_used_stays_the_same_object() -> None:
 
 
 def test_a_wrong_number_of_used_outputs() -> None:
-    with pytest.raises(ValueError, match="2 entries, the jaxpr has 1 results"):
+    with pytest.raises(ValueError, match="2 entries, the jaxpr has 1 result"):
         walk.dce(program(1), [True, False])
 
 
@@ -358,7 +358,7 @@ def test_values_are_let_go_after_their_last_use() -> None:
 
 @pytest.mark.parametrize("args", [[], [1.0, 2.0]])
 def test_a_wrong_number_of_values(args: list[float]) -> None:
-    with pytest.raises(TypeError, match=f"1 arguments; 0 and {len(args)} were given"):
+    with pytest.raises(TypeError, match=f"1 argument; 0 and {len(args)} were given"):
         walk.eval_jaxpr(chain(1).jaxpr, [], *args)
 
 

@@ -112,13 +112,13 @@ def test_abstract_meshes_are_values() -> None:
 @pytest.mark.parametrize(
     ("make", "error", "text"),
     [
-        (lambda: AbstractMesh((4, 2), ("x",)), ValueError, "2 axes, and 1 names"),
+        (lambda: AbstractMesh((4, 2), ("x",)), ValueError, "got 1 name for 2 axes"),
         (lambda: AbstractMesh((4, 2), ("x", "x")), ValueError, "'x' stands for two axes"),
         (lambda: AbstractMesh((4,), (None,)), ValueError, "None is no name"),
         (lambda: AbstractMesh((4.0,), "x"), TypeError, "sizes of axes are integers"),
         (lambda: AbstractMesh((0,), "x"), ValueError, "at least one device"),
         (lambda: AbstractMesh((4,), "x", ("auto",)), TypeError, "of the class AxisType"),
-        (lambda: AbstractMesh((4,), "x", (AxisType.Auto,) * 2), ValueError, "1 axes, and 2 types"),
+        (lambda: AbstractMesh((4,), "x", (AxisType.Auto,) * 2), ValueError, "2 types for 1 axis"),
         (lambda: MESH.update_axis_types({"z": AxisType.Auto}), ValueError, "no axis 'z'"),
     ],
 )

@@ -260,7 +260,7 @@ def test_polynomials_and_products() -> None:
         (lambda: jnp.interp(1.0, np.ones(2), np.ones(2), right="b"), ValueError, "right.*'b'"),
         (lambda: jnp.unravel_index(1.5, (2, 2)), TypeError, "integer"),
         (lambda: jnp.ravel_multi_index((np.array([5]),), (3,)), ValueError, "out of bounds"),
-        (lambda: jnp.ravel_multi_index((np.array([1]),), (3, 2)), ValueError, "1 indices for 2"),
+        (lambda: jnp.ravel_multi_index((np.array([1]),), (3, 2)), ValueError, "1 index for 2"),
         (lambda: jnp.polyval(2.0, 1.0), ValueError, "vector"),
         (lambda: jnp.diag_indices_from(np.ones((2, 3))), ValueError, "equal sizes"),
         (lambda: jnp.tril_indices_from(np.ones(3)), ValueError, "matrix"),

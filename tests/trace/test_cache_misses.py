@@ -320,4 +320,4 @@ def test_captured_constants(limit, warns):
     finally:
         dt.config.update("captured_constants_warn_bytes", 2_000_000_000)
     texts = [str(warning.message) for warning in caught]
-    assert [("has captured 1 arrays of 4,000 bytes" in text) for text in texts] == [True] * warns
+    assert [("has captured 1 array of 4,000 bytes" in text) for text in texts] == [True] * warns

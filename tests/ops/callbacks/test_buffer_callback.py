@@ -184,7 +184,7 @@ def test_it_may_compute() -> None:
         (
             lambda: buffer_callback(double, like(X), input_output_aliases={1: 0})(X),
             ValueError,
-            "has 1: 0, but there are 1 arguments and 1 results",
+            "has 1: 0, with 1 argument and 1 result",
         ),
         (
             lambda: buffer_callback(double, like(X[0]), input_output_aliases={0: 0})(X),

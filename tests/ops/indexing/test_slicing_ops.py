@@ -214,7 +214,7 @@ ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
         )
     ),
     (lambda: lax.index_take(X, (), ()), ValueError, "an array of indices for each axis"),
-    (lambda: lax.index_take(X, (np.arange(2),), (0, 1)), ValueError, "got 1 arrays for axes"),
+    (lambda: lax.index_take(X, (np.arange(2),), (0, 1)), ValueError, "got 1 array for axes"),
     (lambda: lax.index_take(X, (np.arange(2),), (2,)), ValueError, "axes 2 is out of bounds"),
     (lambda: lax.index_take(X, (np.arange(2),) * 2, (0, 0)), ValueError, "named twice"),
     (lambda: lax.index_take(X, (np.arange(2.0),), (0,)), TypeError, "integers of one shape"),

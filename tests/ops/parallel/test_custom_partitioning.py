@@ -596,7 +596,7 @@ def test_bad_texts(rule: str, words: str) -> None:
     ("rule", "keywords", "words"),
     [
         ("i j, j k -> i", {}, "result 0 has 1 dimension there.*shape \\(8, 6\\)"),
-        ("i j -> i k", {}, "for 1 operands, and the function has 2"),
+        ("i j -> i k", {}, "for 1 operand, and the function has 2"),
         ("i j, j k -> i k, i", {}, "for 2 results"),
         (
             "i j, k l -> j i",

@@ -687,12 +687,12 @@ def test_pmap() -> None:
         (
             lambda: dt.pmap(lambda x: x)(jnp.ones((5, 2))),
             ValueError,
-            "there are 5 elements along the mapped axis, and 4 devices",
+            "the mapped axis has 5 elements for 4 devices",
         ),
         (
             lambda: dt.pmap(lambda x: x, devices=dt.devices()[:3])(jnp.ones(2)),
             ValueError,
-            "2 elements along the mapped axis and 3 devices",
+            "2 elements for 3 devices",
         ),
         (lambda: dt.pmap(lambda x, y: x, in_axes=(0,))(1, 2), ValueError, "in_axes of pmap of"),
         (

@@ -49,10 +49,10 @@ def test_meshes_are_one_object() -> None:
 @pytest.mark.parametrize(
     ("make", "error", "text"),
     [
-        (lambda: Mesh(DEVICES, ("x", "y")), ValueError, "1 axes, and 2 names"),
+        (lambda: Mesh(DEVICES, ("x", "y")), ValueError, "got 2 names for 1 axis"),
         (lambda: Mesh([DEVICES[0]] * 2, "x"), ValueError, "a device occurs twice"),
         (lambda: Mesh([1, 2], "x"), TypeError, "takes devices"),
-        (lambda: Mesh(DEVICES, "x", (AxisType.Auto,) * 2), ValueError, "1 axes, and 2 types"),
+        (lambda: Mesh(DEVICES, "x", (AxisType.Auto,) * 2), ValueError, "got 2 types for 1 axis"),
         (lambda: NamedSharding(MESH, P("z")), ValueError, r"names the axis 'z', which Mesh\("),
         (lambda: NamedSharding(MESH, P("x", "x")), ValueError, "two dimensions over the axis 'x'"),
         (lambda: NamedSharding(MESH, ("x",)), TypeError, r"write PartitionSpec\('x'\)"),
@@ -220,8 +220,8 @@ def test_keys_and_empty_arrays() -> None:
     ("value", "text"),
     [
         (np.arange(6), "dimension 0 of an array of shape .6,. cannot be divided evenly"),
-        (np.float32(1), "entries for 1 dimensions"),
-        (3.0, "entries for 1 dimensions"),
+        (np.float32(1), "entries for 1 dimension"),
+        (3.0, "entries for 1 dimension"),
     ],
 )
 def test_arrays_that_cannot_be_divided(value: Any, text: str) -> None:

@@ -57,9 +57,9 @@ def lazy_names(
         if found is None:
             if name == "__all__":
                 return namespace["__all__"]
-            from dovetail.errors import UnknownNameError  # deferred: rarely raised
+            from dovetail._core.base.tracebacks import unknown_name  # deferred: rarely needed
 
-            raise UnknownNameError(package, name, names())
+            return unknown_name(package, name, names())
         module, attribute = found
         is_submodule = module == package
         if is_submodule:

@@ -5,6 +5,7 @@ Jaxprs and their parts are in `dovetail.extend`; the machinery itself is private
 
 from dovetail._core.api.inspection import ensure_compile_time_eval as ensure_compile_time_eval
 from dovetail._core.api.inspection import eval_context as eval_context
+from dovetail._core.base.tracebacks import publish as _publish
 from dovetail._core.ir.avals import AbstractValue as AbstractValue
 from dovetail._core.ir.avals import ShapedArray as ShapedArray
 from dovetail._core.ir.dimensions import max_dim as max_dim
@@ -24,3 +25,5 @@ __all__ = [
     "max_dim",
     "min_dim",
 ]
+
+_publish(globals())

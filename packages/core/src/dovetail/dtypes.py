@@ -12,6 +12,7 @@ from dovetail._core.base.dtypes import itemsize_bits as itemsize_bits
 from dovetail._core.base.dtypes import prng_key as prng_key
 from dovetail._core.base.dtypes import result_type as result_type
 from dovetail._core.base.dtypes import scalar_type_of as scalar_type_of
+from dovetail._core.base.tracebacks import publish as _publish
 
 __all__ = [
     "TypePromotionError",
@@ -27,3 +28,5 @@ __all__ = [
     "result_type",
     "scalar_type_of",
 ]
+
+_publish(globals())

@@ -7,6 +7,7 @@
 import typing as _typing
 
 from dovetail._core.api import callable_memory as _callable_memory
+from dovetail._core.base.tracebacks import publish as _publish
 from dovetail._core.runtime.devices.live_buffers import LiveLine as LiveLine
 from dovetail._core.runtime.devices.memory_spaces import Space as Space
 from dovetail._core.runtime.reports.live_memory import DeviceUse as DeviceUse
@@ -20,3 +21,5 @@ else:
     callable_module = _callable_memory.make_callable(__name__)
 
 __all__ = ["DeviceUse", "LiveLine", "LiveMemory", "MemoryPlan", "PlannedBuffer", "Space"]
+
+_publish(globals())

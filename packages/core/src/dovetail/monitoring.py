@@ -24,6 +24,7 @@ from dovetail._core.base.monitoring import (
     unregister_event_time_span_listener as unregister_event_time_span_listener,
 )
 from dovetail._core.base.monitoring import unregister_scalar_listener as unregister_scalar_listener
+from dovetail._core.base.tracebacks import publish as _publish
 
 __all__ = [
     "Cause",
@@ -43,3 +44,5 @@ __all__ = [
     "unregister_event_time_span_listener",
     "unregister_scalar_listener",
 ]
+
+_publish(globals())

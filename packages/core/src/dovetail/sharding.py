@@ -7,6 +7,7 @@ from dovetail._core.api.meshes import get_mesh as get_mesh
 from dovetail._core.api.meshes import make_single_device_sharding as make_single_device_sharding
 from dovetail._core.api.meshes import set_mesh as set_mesh
 from dovetail._core.api.meshes import use_abstract_mesh as use_abstract_mesh
+from dovetail._core.base.tracebacks import publish as _publish
 from dovetail._core.ir.abstract_mesh import AbstractDevice as AbstractDevice
 from dovetail._core.ir.abstract_mesh import AbstractMesh as AbstractMesh
 from dovetail._core.ir.abstract_mesh import AxisType as AxisType
@@ -43,3 +44,5 @@ __all__ = [
     "set_mesh",
     "use_abstract_mesh",
 ]
+
+_publish(globals())

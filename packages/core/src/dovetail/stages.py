@@ -8,6 +8,7 @@ from dovetail._core.api.stages import Compiled as Compiled
 from dovetail._core.api.stages import Lowered as Lowered
 from dovetail._core.api.stages import Traced as Traced
 from dovetail._core.api.stages import Wrapped as Wrapped
+from dovetail._core.base.tracebacks import publish as _publish
 
 __all__ = [
     "ArgInfo",
@@ -19,3 +20,5 @@ __all__ = [
     "Traced",
     "Wrapped",
 ]
+
+_publish(globals())

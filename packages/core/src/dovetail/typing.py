@@ -11,6 +11,7 @@ import typing as _typing
 
 import numpy as _np
 
+from dovetail._core.base.tracebacks import publish as _publish
 from dovetail._core.base.typing import ArrayLike as ArrayLike
 from dovetail._core.base.typing import AxisLike as AxisLike
 from dovetail._core.base.typing import Device as Device
@@ -56,3 +57,5 @@ __all__ = [
     "SupportsDType",
     "SupportsShape",
 ]
+
+_publish(globals())

@@ -46,6 +46,7 @@ from dovetail._core.api.arguments import undivided as undivided
 from dovetail._core.api.arguments import value as value
 from dovetail._core.api.arguments import weak_of as weak_of
 from dovetail._core.api.arguments import with_rank as with_rank
+from dovetail._core.base.counting import counted as counted
 from dovetail._core.base.source import describe as user_line
 from dovetail._core.base.source import warn as warn_user
 from dovetail._core.ir.jaxpr import Literal as Literal
@@ -66,6 +67,7 @@ __all__ = [
     "canonical_axis",
     "canonical_shape",
     "convert",
+    "counted",
     "divided",
     "dtype_by_value",
     "fits",

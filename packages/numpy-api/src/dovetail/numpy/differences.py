@@ -14,6 +14,7 @@ from dovetail.extend.arguments import (
     canonical_axes,
     canonical_axis,
     convert,
+    counted,
     inexact,
     inexact_dtype,
     literal,
@@ -92,8 +93,8 @@ def _gradient(f: Any, varargs: tuple[Any, ...], axis: Any, order: int) -> list[A
     given: list[Any] = [array_like(h, "gradient", f"varargs[{i}]") for i, h in enumerate(varargs)]
     if len(given) not in (0, 1, len(axes)):
         raise TypeError(
-            f"gradient takes one distance, or one for each of {len(axes)} dimensions, got "
-            f"{len(given)}"
+            f"gradient takes one distance, or one for each of {counted(len(axes), 'dimension')}, "
+            f"got {len(given)}"
         )
     distances: list[Any] = given * len(axes) if len(given) == 1 else given or [None] * len(axes)
     for h, dimension in zip(distances, axes, strict=True):

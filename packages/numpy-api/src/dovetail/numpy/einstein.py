@@ -13,6 +13,7 @@ from dovetail.extend.arguments import (
     array_like,
     asked_division,
     convert,
+    counted,
     divided,
     integer,
     no_out,
@@ -144,8 +145,8 @@ def _parsed(subscripts: Any, operands: Sequence[Any]) -> tuple[str, list[Any]]:
     count = text.split("->")[0].count(",") + 1
     if count != len(values):
         raise ValueError(
-            f"einsum: the subscripts {text!r} have {count} terms, and there are {len(values)} "
-            "operands"
+            f"einsum: the subscripts {text!r} have {counted(count, 'term')}, and there are "
+            f"{len(values)} operands"
         )
     return text, values
 

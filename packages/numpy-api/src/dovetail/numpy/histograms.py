@@ -13,6 +13,7 @@ from dovetail.extend import dtypes
 from dovetail.extend.arguments import (
     array_like,
     convert,
+    counted,
     inexact_dtype,
     integer,
     literal,
@@ -321,7 +322,7 @@ def _of_points(
     if len(limits) != rank:
         raise ValueError(
             f"{function}: range must have a pair of numbers or None for each of the {rank} "
-            f"dimensions, got {len(limits)} entries"
+            f"dimensions, got {counted(len(limits), 'entry', 'entries')}"
         )
     checked = [_bins(function, b) for b in each]
     return _histogram(

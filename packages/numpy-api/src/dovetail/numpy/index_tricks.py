@@ -14,6 +14,7 @@ from dovetail.extend.arguments import (
     require_callable,
 )
 from dovetail.extend.avals import Tracer, aval_of
+from dovetail.extend.tracebacks import bounded
 from dovetail.numpy.creation import array
 from dovetail.numpy.filling import ones
 from dovetail.numpy.joining import concatenate, stack
@@ -57,6 +58,7 @@ def _grids(name: str, key: Any, sparse: bool) -> list[Any]:
     return list(meshgrid(*axes, indexing="ij", sparse=sparse))
 
 
+@bounded
 class _DenseGrid:
     """Coordinates of the points of a grid, in one array: ``mgrid[0:2, 0:3]``.
 
@@ -84,6 +86,7 @@ class _DenseGrid:
         return "mgrid"
 
 
+@bounded
 class _OpenGrid:
     """Coordinates of the points of a grid, as arrays that broadcast: ``ogrid[0:2, 0:3]``.
 
@@ -106,6 +109,7 @@ class _OpenGrid:
         return "ogrid"
 
 
+@bounded
 class _Joining:
     """The common part of `r_` and `c_`: join the entries of an index."""
 
@@ -200,6 +204,7 @@ class _ColumnJoining(_Joining):
     """
 
 
+@bounded
 class _IndexExpression:
     """Build an index for later use from brackets: ``x[s_[1:3]]`` is ``x[1:3]``.
 

@@ -16,6 +16,7 @@ from dovetail.extend.arguments import (
     canonical_axis,
     canonical_shape,
     convert,
+    counted,
     integer,
     literal,
     requested_dtype,
@@ -400,9 +401,11 @@ def _split(function: str, ary: Any, indices_or_sections: Any, axis: int) -> list
     x_shape = aval_of(x).shape
     dimension = canonical_axis(function, axis, len(x_shape))
     size = x_shape[dimension]
-    if not isinstance(indices_or_sections, (int, tuple, list)):
+    if isinstance(indices_or_sections, Sequence) and not isinstance(indices_or_sections, str):
+        indices_or_sections = list(indices_or_sections)
+    if not isinstance(indices_or_sections, (int, list)):
         array_like(indices_or_sections, function, "indices_or_sections")
-    if isinstance(indices_or_sections, (tuple, list)) or np.ndim(indices_or_sections):
+    if isinstance(indices_or_sections, list) or np.ndim(indices_or_sections):
         cuts = [integer(function, "indices_or_sections", i) for i in indices_or_sections]
         bounds = [slice(i).indices(size)[1] for i in cuts]
         starts, stops = [0, *bounds], [*bounds, size]
@@ -419,10 +422,10 @@ def _split(function: str, ary: Any, indices_or_sections: Any, axis: int) -> list
         part, rest = divmod(size, count)
         if rest and function != "array_split":
             raise ValueError(
-                f"{function}: {size} elements along axis {dimension} do not divide into {count} "
-                "equal parts; array_split takes any number of parts"
+                f"{function}: {counted(size, 'element')} along axis {dimension} do not divide "
+                f"into {count} equal parts; array_split takes any number of parts"
             )
-        require_host_memory(_EACH_PART * count, f"{count} parts of {function}")
+        require_host_memory(_EACH_PART * count, f"{counted(count, 'part')} of {function}")
         sizes = (part + 1,) * rest + (part,) * (count - rest)
     if len(sizes) == 1:
         return [x]

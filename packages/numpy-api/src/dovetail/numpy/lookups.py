@@ -15,6 +15,7 @@ from dovetail.extend.arguments import (
     array_sequence,
     canonical_shape,
     convert,
+    counted,
     dtype_by_value,
     inexact_dtype,
     integer,
@@ -430,7 +431,8 @@ def ravel_multi_index(
     parts = array_sequence(multi_index, "ravel_multi_index", "multi_index")
     if len(parts) != len(sizes):
         raise ValueError(
-            f"ravel_multi_index: {len(parts)} indices for {len(sizes)} dimensions were given"
+            f"ravel_multi_index: {counted(len(parts), 'index', 'indices')} for "
+            f"{counted(len(sizes), 'dimension')} were given"
         )
     if mode not in ("raise", "wrap", "clip") or order not in ("C", "F"):
         raise ValueError(

@@ -9,7 +9,15 @@ import numpy as np
 from dovetail import lax
 from dovetail.errors import DTypeError
 from dovetail.extend import dtypes
-from dovetail.extend.arguments import array_like, canonical_axis, convert, literal, value, weak_of
+from dovetail.extend.arguments import (
+    array_like,
+    canonical_axis,
+    convert,
+    counted,
+    literal,
+    value,
+    weak_of,
+)
 from dovetail.extend.avals import ArrayClass, aval_of
 from dovetail.extend.checks import require_host_memory
 from dovetail.extend.dimensions import is_symbolic_dim
@@ -315,7 +323,7 @@ def _padded_by(
         x = apply_along_axis(row, dimension, x)
         if aval_of(x).shape[dimension] != size:
             raise ValueError(
-                f"pad: the function given as mode must return a row of {size} elements, got "
-                f"{aval_of(x).shape[dimension]}"
+                "pad: the function given as mode must return a row of "
+                f"{counted(size, 'element')}, got {aval_of(x).shape[dimension]}"
             )
     return x

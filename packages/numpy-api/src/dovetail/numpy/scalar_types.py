@@ -15,6 +15,7 @@ from dovetail.extend import dtypes
 from dovetail.extend.dtypes import finfo as finfo
 from dovetail.extend.dtypes import iinfo as iinfo
 from dovetail.extend.dtypes import promote_types as promote_types
+from dovetail.extend.tracebacks import boundary
 from dovetail.typing import ArrayLike, DType, DTypeLike
 
 
@@ -23,6 +24,7 @@ class ScalarType(type):
 
     dtype: np.dtype[Any]
 
+    @boundary
     def __call__(cls, x: Any = 0) -> Any:
         """Create an array of the dtype.
 

@@ -17,6 +17,7 @@ from dovetail.extend.arguments import (
     canonical_axis,
     canonical_shape,
     convert,
+    counted,
     integer,
     placed,
     require_kind,
@@ -139,7 +140,8 @@ def complete_shape(function: str, shape: Any, count: int, have: Shape) -> Shape:
         product = math.prod(n for n in sizes if n != -1)
         if product == 0 or count % product:
             raise ShapeError(
-                f"{function}: an array of shape {have} with {count} elements does not go into "
+                f"{function}: an array of shape {have} with {counted(count, 'element')} does not "
+                "go into "
                 f"shape {tuple(sizes)}: the known sizes multiply to {product}, which does not "
                 f"divide {count}"
             )
@@ -148,7 +150,8 @@ def complete_shape(function: str, shape: Any, count: int, have: Shape) -> Shape:
         raise ShapeError(f"{function}: sizes must not be negative, got the shape {tuple(sizes)}")
     if math.prod(sizes) != count:
         raise ShapeError(
-            f"{function}: cannot reshape an array of shape {have} with {count} elements into shape "
+            f"{function}: cannot reshape an array of shape {have} with "
+            f"{counted(count, 'element')} into shape "
             f"{tuple(sizes)} with {math.prod(sizes)}; one size may be -1, which stands for the rest"
         )
     return tuple(sizes)

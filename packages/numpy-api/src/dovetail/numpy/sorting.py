@@ -13,6 +13,7 @@ from dovetail.extend.arguments import (
     array_sequence,
     canonical_axis,
     convert,
+    counted,
     inexact_dtype,
     integer,
     literal,
@@ -191,7 +192,7 @@ def _check_nth(function: str, kth: Any, size: int) -> None:
     place = integer(function, "kth", kth)
     if not -size <= place < size:
         raise ValueError(
-            f"{function}: kth={place} is out of bounds for {size} elements"
+            f"{function}: kth={place} is out of bounds for {counted(size, 'element')}"
             + (f"; it must be from {-size} to {size - 1}" if size else "")
         )
 

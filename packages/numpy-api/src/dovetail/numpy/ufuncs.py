@@ -7,12 +7,14 @@ import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from dovetail.extend.arguments import array_like, integer, no_out
+from dovetail.extend.arguments import array_like, counted, integer, no_out
 from dovetail.extend.eager import compile_eager
+from dovetail.extend.tracebacks import bounded
 from dovetail.numpy.compiled import plain
 from dovetail.typing import Array, ArrayLike, AxisLike, DTypeLike
 
 
+@bounded
 class ufunc(functools.partial):  # type: ignore[type-arg]
     """An elementwise function that broadcasts, with methods to fold and accumulate over arrays.
 
@@ -369,7 +371,7 @@ def _mapped(func: Callable[..., Any], name: str, nin: int, nout: int) -> Callabl
         if out is not None or where is not None:
             _refuse_places(name, out, where)
         if len(args) != nin:
-            raise TypeError(f"{name} takes nin={nin} arguments and got {len(args)}")
+            raise TypeError(f"{name} takes nin={counted(nin, 'argument')} and got {len(args)}")
         from dovetail.numpy.vectorization import map_elements  # deferred: loads `vmap`
 
         values = [array_like(x, name, f"x{i + 1}") for i, x in enumerate(args)]

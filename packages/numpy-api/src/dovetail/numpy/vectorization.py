@@ -14,6 +14,7 @@ from dovetail.extend.arguments import (
     broadcast_result,
     canonical_axis,
     convert,
+    counted,
     literal,
     require_callable,
     value,
@@ -161,7 +162,8 @@ def map_elements(
     cores = [()] * len(values) if signature is None else signature[0]
     if len(cores) != len(values):
         raise TypeError(
-            f"{name} got {len(values)} arrays, and its signature, {_written(signature)}, has "
+            f"{name} got {counted(len(values), 'array')}, and its signature, "
+            f"{_written(signature)}, has "
             f"{len(cores)}; arguments that are excluded or None do not count"
         )
     sizes: dict[str, int] = {}
@@ -222,7 +224,7 @@ def _check_results(name: str, found: Any, sizes: dict[str, int], signature: Any)
     several = isinstance(found, (tuple, list))
     if not several and len(cores) > 1:
         raise TypeError(
-            f"{name} must return a tuple of {len(cores)} results by its signature, "
+            f"{name} must return a tuple of {counted(len(cores), 'result')} by its signature, "
             f"{_written(signature)}, and returned a single value"
         )
     results = found if several else (found,)
@@ -298,7 +300,8 @@ def piecewise(
     cases = list(funclist)
     if len(cases) not in (count, count + 1):
         raise ValueError(
-            f"piecewise: with {count} conditions funclist must hold {count} functions, or one more "
+            f"piecewise: with {counted(count, 'condition')} funclist must hold "
+            f"{counted(count, 'function')}, or one more "
             f"for elements for which none holds, and it holds {len(cases)}"
         )
     if len(cases) == count:
@@ -424,8 +427,8 @@ def apply_over_axes(
             reduced = expand_dims(reduced, axis)
         if len(shape_of(reduced)) != rank:
             raise ValueError(
-                f"apply_over_axes: func must return an array of {rank} dimensions, or of "
-                f"{rank - 1}, for axis {axis}, and returned one of shape {shape_of(reduced)}"
+                f"apply_over_axes: func must return an array of {counted(rank, 'dimension')}, or "
+                f"of {rank - 1}, for axis {axis}, and returned one of shape {shape_of(reduced)}"
             )
         x = reduced
     return x

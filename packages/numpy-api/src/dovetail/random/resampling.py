@@ -13,6 +13,7 @@ from dovetail.extend.arguments import (
     array_like,
     canonical_axis,
     convert,
+    counted,
     inexact,
     integer,
     literal,
@@ -378,7 +379,8 @@ def choice(
         )
     if not replace and draws > max(size, 0):
         raise ValueError(
-            f"random.choice: {draws} draws without replacement cannot be made from {size} elements"
+            f"random.choice: {draws} draws without replacement cannot be made from "
+            f"{counted(size, 'element')}"
         )
     if p is not None:
         chances = aval_of(_array("choice", "p", p))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from dovetail._core.base.counting import counted
+
 
 class FlatTree:
     """Groups of values, of which each is a value or groups again.
@@ -35,7 +37,7 @@ class FlatTree:
         """
         count = len(self.vals)
         if len(vals) != count:
-            raise ValueError(f"a FlatTree of {count} values was given {len(vals)}")
+            raise ValueError(f"a FlatTree of {counted(count, 'value')} was given {len(vals)}")
         return self._filled(iter(vals))
 
     def _filled(self, vals: Iterator[Any]) -> FlatTree:

@@ -17,7 +17,7 @@ from dovetail._core.api.derivatives import (
 )
 from dovetail._core.api.jit import jit
 from dovetail._core.base import dtypes, pytree
-from dovetail._core.base.tracebacks import boundary
+from dovetail._core.base.tracebacks import bounded
 from dovetail._core.base.typing import PyTree
 from dovetail._core.base.wrapping import wraps
 from dovetail._core.basis.operands import as_result, typed_like
@@ -173,6 +173,7 @@ class _BackwardPass:
 _Wishes = tuple[type, ...]
 
 
+@bounded
 @pytree.register_pytree_node_class
 class Pullback:
     """The function returned by `vjp`, from result cotangent to argument cotangents.
@@ -325,7 +326,6 @@ class Pullback:
         wishes = tuple([type(entry) for entry in flat])
         return Pullback(self.args_res, self.opaque_residuals, static, wishes, refs)
 
-    @boundary
     def __call__(self, *cotangents: Any) -> tuple[Any, ...]:
         static = self._static
         program = static.program

@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, overload
 
+from dovetail._core.base.counting import counted
 from dovetail._core.base.events import Cause
 from dovetail._core.base.notebooks import boxed
+from dovetail._core.base.tracebacks import bounded
 from dovetail._core.runtime.calls.cache_misses import cause_of_trace
 from dovetail._core.runtime.calls.jit import MOST_SIGNATURES, JitFunction
 from dovetail._core.runtime.calls.staged_program import StagedProgram
@@ -74,6 +76,7 @@ class Signature:
         return "\n".join(lines)
 
 
+@bounded
 class Explanation(Sequence[Signature]):
     """Why a jitted function was traced and compiled: what `dovetail.explain` returns.
 
@@ -110,8 +113,8 @@ class Explanation(Sequence[Signature]):
             return f"{self.name} was not called yet, or its cache was cleared"
         info = self.info
         head = (
-            f"{self.name}: traced for {_counted(info.signatures, 'signature')} in "
-            f"{info.trace_seconds * 1e3:.1f} ms, {_counted(info.programs, 'program')} compiled in "
+            f"{self.name}: traced for {counted(info.signatures, 'signature')} in "
+            f"{info.trace_seconds * 1e3:.1f} ms, {counted(info.programs, 'program')} compiled in "
             f"{info.compile_seconds * 1e3:.1f} ms"
         )
         lines = [head]
@@ -121,14 +124,10 @@ class Explanation(Sequence[Signature]):
         return "\n".join(lines)
 
     def __repr__(self) -> str:
-        return f"<Explanation of {self.name}: {_counted(len(self), 'signature')}>"
+        return f"<Explanation of {self.name}: {counted(len(self), 'signature')}>"
 
     def _repr_html_(self) -> str:
         return boxed(self.name, str(self))
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}{'s' * (count != 1)}"
 
 
 def cache_info(engine: JitFunction) -> CacheInfo:

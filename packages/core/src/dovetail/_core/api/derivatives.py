@@ -7,8 +7,9 @@ from typing import Any, ParamSpec, TypeVar, overload
 from typing import Literal as Lit
 
 from dovetail._core.base import dtypes, pytree
+from dovetail._core.base.counting import counted
 from dovetail._core.base.flags import merge, partition
-from dovetail._core.base.tracebacks import boundary
+from dovetail._core.base.tracebacks import bounded
 from dovetail._core.base.typing import PyTree
 from dovetail._core.base.wrapping import wraps
 from dovetail._core.basis.elementwise import convert_element_type
@@ -191,9 +192,10 @@ def flags_of_leaves(name: str, flags: Any, tree: Any) -> list[bool]:
     parts = pytree.leaves(flags, is_leaf=lambda part: part is not flags)
     inner = tree.children()
     if len(parts) != len(inner) or pytree.treedef_is_leaf(tree):
-        found = "an array" if pytree.treedef_is_leaf(tree) else f"{len(inner)} parts"
+        found = "an array" if pytree.treedef_is_leaf(tree) else f"{counted(len(inner), 'part')}"
         raise ValueError(
-            f"{name} is a {type(flags).__name__} with {len(parts)} parts where the arguments have "
+            f"{name} is a {type(flags).__name__} with {counted(len(parts), 'part')} where the "
+            "arguments have "
             f"{found}; give a tuple with a bool for each argument or part of one, or a bool for "
             "all of it"
         )
@@ -210,6 +212,7 @@ def nonzero_leaves(in_nzs: Any, transformation: str, tree: Any) -> list[bool]:
     return flags_of_leaves(f"in_nzs of {transformation}", flags, tree)
 
 
+@bounded
 @pytree.register_pytree_node_class
 class LinearFunction:
     """The linear function returned by `linearize`, from argument tangents to result tangent.
@@ -255,7 +258,6 @@ class LinearFunction:
     def __repr__(self) -> str:
         return f"<linear function from {self.in_tree} to {self.out_tree}>"
 
-    @boundary
     def __call__(self, *tangents: Any) -> Any:
         leaves, tree = pytree.flatten(tangents)
         if tree != self.in_tree:
@@ -545,8 +547,8 @@ def _check_scalar(outs: Any, out_tree: Any, fun: Any, holomorphic: bool) -> None
     if len(outs) != 1 or out_tree.num_nodes != 1:
         raise TypeError(
             f"gradients are defined for functions with a scalar result, but {name_of(fun)} "
-            f"returned a tree of {len(outs)} values ({out_tree}); if the others are auxiliary "
-            "data, return a pair and pass has_aux=True"
+            f"returned a tree of {counted(len(outs), 'value')} ({out_tree}); if the others are "
+            "auxiliary data, return a pair and pass has_aux=True"
         )
     aval = aval_of(outs[0])
     if aval.shape:

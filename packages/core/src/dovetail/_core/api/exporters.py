@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dovetail._core.base import pytree
+from dovetail._core.base.counting import counted
 from dovetail._core.base.errors import (
     ConcretizationTypeError,
     NonArrayArgumentError,
@@ -137,7 +138,10 @@ def _request(
 
     def trace_again(shapes: Sequence[tuple[int, ...]]) -> ExportRequest:
         if len(shapes) != len(avals):
-            raise ShapeError(f"{len(shapes)} shapes for {len(avals)} arguments of {info.function}")
+            raise ShapeError(
+                f"{counted(len(shapes), 'shape')} for {counted(len(avals), 'argument')} of "
+                f"{info.function}"
+            )
         changed = [
             aval.update(shape=tuple(shape)) for aval, shape in zip(avals, shapes, strict=True)
         ]

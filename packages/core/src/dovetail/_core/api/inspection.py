@@ -10,8 +10,10 @@ from typing import Any, Literal, ParamSpec, TypeVar, cast, overload
 import numpy as np
 
 from dovetail._core.base import dtypes, pytree
+from dovetail._core.base.counting import counted
 from dovetail._core.base.errors import ShapeError
 from dovetail._core.base.restoring import Restoring, within
+from dovetail._core.base.tracebacks import bounded
 from dovetail._core.base.typing import ArrayLike, PyTree
 from dovetail._core.base.wrapping import wraps
 from dovetail._core.ir.avals import AbstractToken, ShapedArray, aval_of
@@ -48,6 +50,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+@bounded
 class ShapeDtypeStruct:
     """Shape and dtype of an array, without data.
 
@@ -126,7 +129,8 @@ class ShapeDtypeStruct:
             self._layout, sharding = sharding.layout, sharding.sharding
         if len(getattr(sharding, "spec", ())) > len(self.shape):
             raise ShapeError(
-                f"ShapeDtypeStruct: {sharding} divides {len(sharding.spec)} dimensions, and the "
+                f"ShapeDtypeStruct: {sharding} divides "
+                f"{counted(len(sharding.spec), 'dimension')}, and the "
                 f"shape {self.shape} has {len(self.shape)}"
             )
         self.sharding = sharding

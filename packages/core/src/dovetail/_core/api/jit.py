@@ -13,6 +13,7 @@ import numpy as np
 from dovetail._core.api.call_caches import cache_info
 from dovetail._core.api.stages import Lowered, Traced, Wrapped
 from dovetail._core.base import caches, pytree
+from dovetail._core.base.tracebacks import boundary
 from dovetail._core.base.typing import Device, PyTree
 from dovetail._core.base.unspecified import UNSPECIFIED
 from dovetail._core.ir.partition_spec import PartitionSpec
@@ -234,10 +235,12 @@ def _traced(engine: JitFunction, args: Any, kwargs: Any) -> Traced:
     return Traced(staged, place)
 
 
+@boundary
 def _trace(engine: JitFunction, /, *args: Any, **kwargs: Any) -> Traced:
     return _traced(engine, args, kwargs)
 
 
+@boundary
 def _lower(
     engine: JitFunction,
     /,
@@ -248,6 +251,7 @@ def _lower(
     return _traced(engine, args, kwargs).lower(lowering_platforms=lowering_platforms)
 
 
+@boundary
 def _eval_shape(engine: JitFunction, /, *args: Any, **kwargs: Any) -> Any:
     return _traced(engine, args, kwargs).out_info
 

@@ -7,8 +7,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from dovetail._core.base import config
+from dovetail._core.base.counting import counted
+from dovetail._core.base.tracebacks import bounded
 from dovetail._core.base.typing import DeviceLike
-from dovetail._core.ir.abstract_mesh import AbstractMesh, AxisType
+from dovetail._core.ir.abstract_mesh import (
+    AbstractMesh,
+    AxisType,
+    checked_names,
+    checked_sizes,
+    checked_types,
+)
 from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices.device_meshes import create_device_mesh
 from dovetail._core.runtime.devices.mesh import Mesh
@@ -17,6 +25,7 @@ from dovetail._core.trace.current_mesh import current_mesh, mesh_scope
 from dovetail._core.trace.state import evaluation_trace, state
 
 
+@bounded
 class set_mesh:
     """Set the current mesh of this thread, over which a bare `PartitionSpec` divides arrays.
 
@@ -145,11 +154,13 @@ def make_mesh(
         >>> dt.make_mesh((1, 1), ("data", "model"))
         Mesh('data': 1, 'model': 1, axis_types=(Explicit, Explicit))
     """
-    wanted = AbstractMesh(axis_sizes, axis_names, None if axis_types is None else tuple(axis_types))
-    count = math.prod(wanted.axis_sizes)
+    sizes = checked_sizes("make_mesh", axis_sizes)
+    names = checked_names("make_mesh", axis_names, len(sizes))
+    types = checked_types("make_mesh", axis_types, len(sizes), AxisType.Explicit)
+    count = math.prod(sizes)
     known = list(clients.devices() if devices is None else devices)
     if len(known) < count or (devices is not None and len(known) != count):
-        described = ", ".join(f"{name!r}: {n}" for name, n in wanted.shape_tuple)
+        described = ", ".join(f"{name!r}: {n}" for name, n in zip(names, sizes, strict=True))
         have = "there are" if devices is None else "devices has"
         hint = ""
         if devices is None and clients.default_platform() == "cpu":
@@ -158,10 +169,11 @@ def make_mesh(
                 f"computation to have {count} on this computer"
             )
         raise ValueError(
-            f"make_mesh: a mesh of {described} takes {count} devices, and {have} {len(known)}{hint}"
+            f"make_mesh: a mesh of {described} takes {counted(count, 'device')}, and {have} "
+            f"{len(known)}{hint}"
         )
-    array = create_device_mesh(wanted.axis_sizes, known[:count], allow_split_physical_axes=True)
-    return Mesh(array, wanted.axis_names, wanted.axis_types)
+    array = create_device_mesh(sizes, known[:count], allow_split_physical_axes=True)
+    return Mesh(array, names, types)
 
 
 def make_single_device_sharding(

@@ -7,6 +7,7 @@ from functools import partial
 from typing import ParamSpec, TypeVar
 
 from dovetail._core.base.restoring import Restoring, within
+from dovetail._core.base.tracebacks import bounded
 from dovetail._core.trace.scopes import scope
 from dovetail._core.transform.flattening import name_of
 
@@ -14,6 +15,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+@bounded
 class named_scope(Restoring[None]):
     """Context manager and decorator that names the operations inside it.
 

@@ -176,6 +176,14 @@ def register_ffi_type(
         NotImplementedError: the platform is another one: a PJRT library registers the types of its
             own handlers.
     """
+    if not isinstance(platform, str):
+        raise TypeError(
+            f"register_ffi_type of {name!r} takes the name of a platform, got {platform!r}"
+        )
+    if not isinstance(type_registration, Mapping):
+        raise TypeError(
+            f"register_ffi_type of {name!r} takes a dict of capsules, got {type_registration!r:.80}"
+        )
     if platform.lower() not in _HOST:
         raise NotImplementedError(
             f"register_ffi_type of {name!r}: types are registered for the CPU; keep what the "

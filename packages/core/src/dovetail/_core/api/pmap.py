@@ -11,6 +11,7 @@ from dovetail._core.api.jit import jit
 from dovetail._core.api.mapping import DeviceMap, axis_spec
 from dovetail._core.api.vectorization import mapped_dims
 from dovetail._core.base import pytree
+from dovetail._core.base.counting import counted
 from dovetail._core.base.typing import PyTree
 from dovetail._core.base.wrapping import wraps
 from dovetail._core.basis.operands import as_operand
@@ -105,8 +106,9 @@ def pmap(
         if isinstance(axes, tuple):
             if len(axes) != len(args):
                 raise ValueError(
-                    f"in_axes of pmap of {name} has {len(axes)} entries, but the call has "
-                    f"{len(args)} positional arguments; give one entry for each"
+                    f"in_axes of pmap of {name} has {counted(len(axes), 'entry', 'entries')}, but "
+                    "the call has "
+                    f"{counted(len(args), 'positional argument')}; give one entry for each"
                 )
             axes = tuple([axes[i] for i in dynamic])
 
@@ -168,8 +170,8 @@ def _mesh(size: int, axis: Hashable, devices: Any, backend: str | None, function
     known = list(clients.devices(backend) if devices is None else devices)
     if devices is not None and len(known) != size:
         raise ValueError(
-            f"pmap of {function}: there are {size} elements along the mapped axis and "
-            f"{len(known)} devices; pass one device for each"
+            f"pmap of {function}: the mapped axis has {counted(size, 'element')} for "
+            f"{counted(len(known), 'device')}; pass one device for each"
         )
     if len(known) < size:
         hint = ""
@@ -179,8 +181,9 @@ def _mesh(size: int, axis: Hashable, devices: Any, backend: str | None, function
                 "the first computation"
             )
         raise ValueError(
-            f"pmap of {function}: there are {size} elements along the mapped axis, and "
-            f"{len(known)} devices; use vmap, or a vmap inside for what a device takes{hint}"
+            f"pmap of {function}: the mapped axis has {counted(size, 'element')} for "
+            f"{counted(len(known), 'device')}; use vmap, or a vmap inside for what a device "
+            f"takes{hint}"
         )
     array = np.empty(size, object)
     array[:] = known[:size]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dovetail._core.base import dtypes, pytree
-from dovetail._core.base.tracebacks import boundary
+from dovetail._core.base.tracebacks import bounded
 from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import full
@@ -19,6 +19,7 @@ from dovetail._core.ops.shape.joining import concatenate_p, split
 from dovetail._core.ops.shape.reshaping import reshape
 
 
+@bounded
 @dataclass(frozen=True, slots=True)
 class Unravel:
     """The function from a vector back to a tree.
@@ -36,7 +37,6 @@ class Unravel:
     avals: tuple[Any, ...]
     dtype: Any
 
-    @boundary
     def __call__(self, vector: Any) -> Any:
         x = as_operand(vector, "the function that ravel_pytree returned", "vector")
         aval = aval_of(x)

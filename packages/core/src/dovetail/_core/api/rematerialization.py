@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple, ParamSpec, TypeVar
 
 from dovetail._core.base import config, dtypes, pytree
+from dovetail._core.base.counting import counted
 from dovetail._core.base.errors import ConcretizationTypeError
 from dovetail._core.base.wrapping import wraps
 from dovetail._core.basis.operands import as_operand
@@ -219,7 +220,7 @@ def _static_arguments(
             if not -len(positional) <= number < len(positional):
                 raise ValueError(
                     f"static_argnums={argnums!r} of checkpoint: {name_of(fun)} has "
-                    f"{len(positional)} positional arguments"
+                    f"{counted(len(positional), 'positional argument')}"
                 )
         numbers = [n % len(positional) for n in numbers]
     keyword_names = [

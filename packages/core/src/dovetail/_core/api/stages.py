@@ -23,7 +23,7 @@ from dovetail._core.base import pytree
 from dovetail._core.base.bindings import JaxRuntimeError
 from dovetail._core.base.errors import BackendUnavailableError, InconclusiveDimensionOperation
 from dovetail._core.base.events import Cause, because
-from dovetail._core.base.tracebacks import boundary
+from dovetail._core.base.tracebacks import boundary, bounded
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.dimension_solving import scope_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr
@@ -95,6 +95,7 @@ class ArgInfo:
         return f"ArgInfo(_aval={self._aval!r}, donated={self.donated})"
 
 
+@bounded
 class Stage:
     """Common base of the steps.
 
@@ -141,6 +142,7 @@ class Stage:
         return staged.out_tree.unflatten(list(map(struct_of, staged.out_avals, places)))
 
 
+@bounded
 class Traced(Stage):
     """A function traced to a jaxpr, made by ``jit(f).trace(...)``.
 
@@ -208,6 +210,7 @@ def _checked_platforms(platforms: Any) -> tuple[str, ...]:
     return names
 
 
+@bounded
 class Lowered(Stage):
     """A program in StableHLO, made by ``jit(f).lower(...)``.
 
@@ -333,6 +336,7 @@ def _device_of(platform: str) -> Any:
         ) from error.__cause__
 
 
+@bounded
 class Compiled(Stage):
     """A compiled program, made by ``jit(f).lower(...).compile()``.
 
@@ -501,7 +505,6 @@ class Compiled(Stage):
         """
         return self(*args, **kwargs)
 
-    @boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         staged = self._staged
         name = staged.options.name
@@ -574,7 +577,7 @@ class Compiled(Stage):
                 error, name, dce_closed(staged.closed), copies, staged.names, has_lines=True
             ) from None
         except (JaxRuntimeError, ValueError) as error:
-            raise_explained(error, name)
+            raise_explained(error, name, leaves, lambda: staged.names)
             raise staged.explained_shortage(error, self._program) from None
         if any(staged.donated):
             retire_donated(compress(leaves, staged.donated), name)

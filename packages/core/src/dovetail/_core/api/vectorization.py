@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final, ParamSpec, Protocol, TypeVar
 
 from dovetail._core.base import pytree
+from dovetail._core.base.counting import counted
 from dovetail._core.base.typing import PyTree
 from dovetail._core.base.wrapping import wraps
 from dovetail._core.basis.operands import as_result
@@ -92,9 +93,10 @@ def vmap(
     def vmap_fun(*args: Any, **kwargs: Any) -> Any:
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise ValueError(
-                f"in_axes of vmap of {name} has {len(in_axes)} entries, but the call has "
-                f"{len(args)} positional arguments; give one entry for each (keyword arguments are "
-                "always mapped over axis 0)"
+                f"in_axes of vmap of {name} has {counted(len(in_axes), 'entry', 'entries')}, but "
+                "the call has "
+                f"{counted(len(args), 'positional argument')}; give one entry for each (keyword "
+                "arguments are always mapped over axis 0)"
             )
         if _batched_nodes:
             args, kwargs = _spread((args, kwargs))

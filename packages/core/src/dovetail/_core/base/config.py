@@ -34,6 +34,7 @@ from dovetail._core.base.process_options import debug as debug
 from dovetail._core.base.process_options import debug_log_modules as debug_log_modules
 from dovetail._core.base.process_options import logging_level as logging_level
 from dovetail._core.base.process_options import slow_compile_secs as slow_compile_secs
+from dovetail._core.base.tracebacks import boundary
 from dovetail._core.base.tracebacks import traceback_filtering as traceback_filtering
 from dovetail._core.base.user_contexts import user_contexts
 
@@ -43,6 +44,7 @@ __all__ = ["Option", "Options", "config", "names_in_trace_key", "trace_key", "tr
 class _DisableJit(Option[bool]):
     """The option `disable_jit`, whose scope takes an argument with another name."""
 
+    @boundary
     def __call__(self, disable: bool = True) -> OptionScope[bool]:
         """A scope in which jit is disabled, or enabled again.
 

@@ -15,6 +15,7 @@ from dovetail._core.base.extended_dtypes import ExtendedDType, extended, float0
 from dovetail._core.base.extended_dtypes import prng_key as prng_key
 from dovetail._core.base.promotion import TypePromotionError as TypePromotionError
 from dovetail._core.base.strictness import strictness
+from dovetail._core.base.tracebacks import bounded
 from dovetail._core.base.typing import DTypeLike
 
 __all__ = [
@@ -609,6 +610,7 @@ class _Limits(type):
         return isinstance(instance, cls.kinds)  # type: ignore[attr-defined]
 
 
+@bounded
 class finfo(metaclass=_Limits):
     """The limits of a dtype of floats or complex numbers: ``eps``, ``max``, ``tiny``, ``bits`` ...
 
@@ -655,6 +657,7 @@ class finfo(metaclass=_Limits):
         return limits
 
 
+@bounded
 class iinfo(metaclass=_Limits):
     """The limits of a dtype of integers: ``min``, ``max``, ``bits``.
 

@@ -12,10 +12,10 @@ from collections.abc import Collection, Iterable, Mapping
 from importlib import import_module
 from typing import Final
 
-__all__ = ["ATTRIBUTES", "FUNCTIONS", "missing_name"]
+__all__ = ["ATTRIBUTES", "FUNCTIONS", "OF_MODULES", "missing_name"]
 
-#: Attributes of arrays of PyTorch and TensorFlow.
-ATTRIBUTES: Final[Mapping[str, str]] = {
+#: Attributes of arrays of PyTorch and TensorFlow, and what changes arrays of NumPy.
+_OTHERWISE: Final[Mapping[str, str]] = {
     "abs": "jnp.abs(x)",
     "add_": "x = x + y: arrays are immutable",
     "assign": "x = value: arrays are immutable",
@@ -93,6 +93,97 @@ ATTRIBUTES: Final[Mapping[str, str]] = {
     "unsqueeze_": "x = jnp.expand_dims(x, axis): arrays are immutable",
     "where": "jnp.where(condition, x, y)",
     "zero_": "jnp.zeros_like(x): arrays are immutable",
+    "add": "x + y",
+    "addmm": "x + a @ b",
+    "baddbmm": "x + a @ b",
+    "byte": "x.astype(jnp.uint8)",
+    "cholesky": "jnp.linalg.cholesky(x)",
+    "clamp_": "x = x.clip(low, high): arrays are immutable",
+    "clamp_max": "x.clip(max=high)",
+    "clamp_min": "x.clip(low)",
+    "copy_": "x = value: arrays are immutable",
+    "ctypes": "np.asarray(x).ctypes, or x.unsafe_buffer_pointer() for the address",
+    "data_ptr": "x.unsafe_buffer_pointer()",
+    "det": "jnp.linalg.det(x)",
+    "detach_": "dt.lax.stop_gradient(x)",
+    "device_buffer": "x.addressable_data(0)",
+    "device_buffers": "x.addressable_shards",
+    "digamma": "dt.lax.digamma(x)",
+    "div": "x / y",
+    "div_": "x = x / y: arrays are immutable",
+    "dump": "jnp.save(file, x)",
+    "dumps": "pickle.dumps(x)",
+    "erf": "dt.lax.erf(x)",
+    "eval": "x: nothing is waiting to be computed",
+    "fill": "x = jnp.full_like(x, value): arrays are immutable",
+    "flags": "np.asarray(x).flags: arrays are immutable, all of them",
+    "ge": "x >= y",
+    "get_device": "x.devices()",
+    "grad_fn": "dt.grad(loss)(params): derivatives are those of functions",
+    "gt": "x > y",
+    "histc": "jnp.histogram(x, bins)",
+    "index_add": "x.at[indices].add(values)",
+    "index_copy": "x.at[indices].set(values)",
+    "index_fill": "x.at[indices].set(value)",
+    "inverse": "jnp.linalg.inv(x)",
+    "is_contiguous": "x: where elements lie in memory is XLA's business",
+    "is_leaf": "dt.grad(loss)(params): derivatives are those of functions",
+    "itemset": "x = x.at[index].set(value): arrays are immutable",
+    "le": "x <= y",
+    "lgamma": "dt.lax.lgamma(x)",
+    "log_softmax": "dt.nn.log_softmax(x, axis)",
+    "logsumexp": "dt.nn.logsumexp(x, axis)",
+    "lt": "x < y",
+    "matrix_power": "jnp.linalg.matrix_power(x, n)",
+    "mul": "x * y",
+    "mv": "x @ y",
+    "ndimension": "x.ndim",
+    "ne": "x != y",
+    "neg": "-x",
+    "new_full": "jnp.full(shape, value, x.dtype)",
+    "new_ones": "jnp.ones(shape, x.dtype)",
+    "new_tensor": "jnp.asarray(values, x.dtype)",
+    "newbyteorder": "x.byteswap()",
+    "partition": "x = jnp.partition(x, kth, axis): arrays are immutable",
+    "pin_memory": 'dt.device_put(x, x.sharding.with_memory_kind("pinned_host"))',
+    "put": "x = jnp.put(x, indices, values, inplace=False): arrays are immutable",
+    "qr": "jnp.linalg.qr(x)",
+    "read_value": "x",
+    "register_hook": "dt.custom_vjp for a function whose derivative does something of its own",
+    "repeat_interleave": "x.repeat(repeats, axis)",
+    "reshape_as": "x.reshape(y.shape)",
+    "resize": "x = jnp.resize(x, shape): arrays are immutable",
+    "scatter": "x.at[indices].set(values)",
+    "scatter_add": "x.at[indices].add(values)",
+    "set_shape": "x.reshape(shape)",
+    "setflags": "x: arrays are immutable, all of them",
+    "short": "x.astype(jnp.int16)",
+    "stride": "np.asarray(x).strides: where elements lie in memory is XLA's business",
+    "strides": "np.asarray(x).strides: where elements lie in memory is XLA's business",
+    "sub": "x - y",
+    "svd": "jnp.linalg.svd(x)",
+    "swapdims": "x.swapaxes(axis1, axis2)",
+    "take_along_dim": "jnp.take_along_axis(x, indices, axis)",
+    "tensor_split": "jnp.array_split(x, sections, axis)",
+    "tofile": "np.asarray(x).tofile(file), or jnp.save(file, x)",
+    "tostring": "x.tobytes()",
+    "unflatten": "x.reshape(shape)",
+    "unsafe_raw_buffer": "x.unsafe_buffer_pointer(), its address",
+    "view_as": "x.reshape(y.shape)",
+}
+
+_SAME: Final = (
+    *("allclose", "bincount", "ceil", "cross", "diag", "equal", "expm1", "fliplr", "flipud"),
+    *("floor", "fmod", "hsplit", "inner", "isclose", "isfinite", "isinf", "log10", "log1p", "log2"),
+    *("logical_and", "logical_not", "logical_or", "maximum", "median", "minimum", "moveaxis"),
+    *("outer", "quantile", "reciprocal", "remainder", "rot90", "sign", "square", "tril", "triu"),
+    *("true_divide", "unique", "vsplit"),
+)
+
+#: What is no attribute of arrays, though other libraries have it, and what to write instead.
+ATTRIBUTES: Final[Mapping[str, str]] = {
+    **_OTHERWISE,
+    **{name: f"jnp.{name}(x, ...)" for name in _SAME},
 }
 
 #: Functions of PyTorch and TensorFlow, and classes.
@@ -137,6 +228,125 @@ FUNCTIONS: Final[Mapping[str, str]] = {
     "seed": "key = dovetail.random.key(seed): functions of dovetail.random take keys",
     "tensor": "dovetail.numpy.asarray(x)",
     "unsqueeze": "dovetail.numpy.expand_dims(x, axis)",
+    "Inf": "dovetail.numpy.inf",
+    "NaN": "dovetail.numpy.nan",
+    "alltrue": "dovetail.numpy.all(x)",
+    "amp": "x.astype(dovetail.numpy.bfloat16): functions compute in their arguments' dtype",
+    "asanyarray": "dovetail.numpy.asarray(x)",
+    "ascontiguousarray": "dovetail.numpy.asarray(x): their order in memory is XLA's business",
+    "asfortranarray": "dovetail.numpy.asarray(x): their order in memory is XLA's business",
+    "asnumpy": "numpy.asarray(x)",
+    "autocast": "x.astype(dovetail.numpy.bfloat16): functions compute in their arguments' dtype",
+    "backends": "dovetail.default_backend() for the platform, dovetail.config for options",
+    "cuda": 'dovetail.devices("cuda") for the devices, dovetail.device_put(x, device) to move data',
+    "cumproduct": "dovetail.numpy.cumprod(x)",
+    "host_callback": "dovetail.pure_callback, or dovetail.debug.callback for effects alone",
+    "in1d": "dovetail.numpy.isin(x, values)",
+    "is_tensor": "isinstance(x, dovetail.Array)",
+    "msort": "dovetail.numpy.sort(x, axis=0)",
+    "onnx": "dovetail.export, or the distribution dovetail-onnx",
+    "optim": "an optimizer of optax, or of dovetail.example_libraries.optimizers",
+    "partial": "functools.partial",
+    "product": "dovetail.numpy.prod(x)",
+    "row_stack": "dovetail.numpy.vstack(arrays)",
+    "set_default_device": 'dovetail.config.update("default_device", device)',
+    "set_default_dtype": "dtype=... in each call, or dovetail.enable_x64(True) for 64 bits",
+    "sometrue": "dovetail.numpy.any(x)",
+    "synchronize": "dovetail.block_until_ready(x)",
+    "to_numpy": "numpy.asarray(x)",
+    "trapz": "dovetail.numpy.trapezoid(y, x)",
+    "value_and_gradient": "dovetail.value_and_grad(f)",
+    "value_and_jacobian": "dovetail.vjp, which gives the value and a function for derivatives",
+}
+
+_IMMUTABLE: Final = "arrays are immutable"
+_CLASSES: Final = "values of strings, dates and records are NumPy's alone"
+_ERRORS: Final = (
+    "floating-point errors raise nothing; debug_nans finds NaN: dovetail.debug_nans(True)"
+)
+
+#: Names of modules of NumPy and PyTorch, by the module here that has their place.
+OF_MODULES: Final[Mapping[str, Mapping[str, str]]] = {
+    "dovetail.numpy": {
+        "nditer": "whole arrays in operations, dovetail.vmap(f), or numpy.nditer(numpy.asarray(x))",
+        "ndenumerate": "whole arrays in operations, or numpy.ndenumerate(numpy.asarray(x))",
+        "errstate": _ERRORS,
+        "seterr": _ERRORS,
+        "geterr": _ERRORS,
+        "copyto": f"x = x.at[...].set(y): {_IMMUTABLE}",
+        "putmask": f"x = dovetail.numpy.where(mask, values, x): {_IMMUTABLE}",
+        "polynomial": "dovetail.numpy.polyval, polyfit, polymul and others of that kind",
+        "ma": "a mask of its own, which where=... of reductions takes",
+        "matrix": "dovetail.numpy.asarray(x), and x @ y for products",
+        "asmatrix": "dovetail.numpy.asarray(x), and x @ y for products",
+        "memmap": "numpy.memmap(file), parts of which dovetail.numpy.asarray takes",
+        "loadtxt": "dovetail.numpy.asarray(numpy.loadtxt(file))",
+        "genfromtxt": "dovetail.numpy.asarray(numpy.genfromtxt(file))",
+        "savetxt": "numpy.savetxt(file, numpy.asarray(x))",
+        "testing": "numpy.testing, whose functions take arrays of dovetail",
+        "may_share_memory": f"False: {_IMMUTABLE}, so that nobody sees whether they share memory",
+        "shares_memory": f"False: {_IMMUTABLE}, so that nobody sees whether they share memory",
+        "char": f"numpy.char: {_CLASSES}",
+        "rec": f"numpy.rec: {_CLASSES}",
+        "recarray": f"numpy.recarray: {_CLASSES}",
+        "datetime64": f"numpy.datetime64: {_CLASSES}",
+        "timedelta64": f"numpy.timedelta64: {_CLASSES}",
+        "broadcast": "dovetail.numpy.broadcast_shapes or dovetail.numpy.broadcast_arrays",
+        "float": "dovetail.numpy.float32, or the built-in float",
+        "int": "dovetail.numpy.int32, or the built-in int",
+    },
+    "dovetail.random": {
+        "random": "dovetail.random.uniform(key, shape)",
+        "random_sample": "dovetail.random.uniform(key, shape)",
+        "ranf": "dovetail.random.uniform(key, shape)",
+        "sample": "dovetail.random.choice(key, values, shape, replace=False)",
+        "choices": "dovetail.random.choice(key, values, shape)",
+        "default_rng": "key = dovetail.random.key(seed): functions of dovetail.random take keys",
+        "RandomState": "key = dovetail.random.key(seed): functions of dovetail.random take keys",
+        "Generator": "key = dovetail.random.key(seed): functions of dovetail.random take keys",
+        "SeedSequence": "dovetail.random.split(key, count), which makes keys of one",
+        "get_state": "the key itself, which is all the state there is",
+        "set_state": "the key itself, which is all the state there is",
+        "standard_normal": "dovetail.random.normal(key, shape)",
+        "standard_exponential": "dovetail.random.exponential(key, shape)",
+        "standard_cauchy": "dovetail.random.cauchy(key, shape)",
+        "standard_gamma": "dovetail.random.gamma(key, a, shape)",
+        "standard_t": "dovetail.random.t(key, df, shape)",
+        "integers": "dovetail.random.randint(key, shape, low, high)",
+        "random_integers": "dovetail.random.randint(key, shape, low, high)",
+        "shuffle": f"x = dovetail.random.permutation(key, x): {_IMMUTABLE}",
+        "bytes": "dovetail.random.bits(key, shape, dovetail.numpy.uint8)",
+        "power": "dovetail.random.uniform(key, shape) ** (1 / a)",
+    },
+    "dovetail.nn": {
+        "dropout": "mask = dovetail.random.bernoulli(key, keep, x.shape), and "
+        "dovetail.numpy.where(mask, x / keep, 0)",
+        "layer_norm": "dovetail.nn.standardize(x), times a scale, plus an offset",
+        "batch_norm": "dovetail.nn.standardize(x, axis=0), times a scale, plus an offset",
+        "rms_norm": "x * dovetail.lax.rsqrt(dovetail.numpy.mean(x**2, -1, keepdims=True) + 1e-6)",
+        "normalize": "x / dovetail.numpy.linalg.norm(x, axis=-1, keepdims=True)",
+        "mse_loss": "dovetail.numpy.mean((x - y) ** 2)",
+        "l1_loss": "dovetail.numpy.mean(dovetail.numpy.abs(x - y))",
+        "cross_entropy": "-dovetail.numpy.take_along_axis(dovetail.nn.log_softmax(x), "
+        "labels[:, None], 1).mean(), or optax",
+        "nll_loss": "-dovetail.numpy.take_along_axis(x, labels[:, None], 1).mean(), or optax",
+        "huber_loss": "a loss of optax",
+        "smooth_l1_loss": "a loss of optax",
+        "binary_cross_entropy": "a loss of optax",
+        "binary_cross_entropy_with_logits": "a loss of optax",
+        "linear": "x @ weights + bias",
+        "embedding": "table[indices]",
+        "conv2d": "dovetail.lax.conv_general_dilated(x, kernel, strides, padding)",
+        "max_pool2d": "dovetail.lax.reduce_window(x, -dovetail.numpy.inf, dovetail.lax.max, sizes, "
+        'strides, "VALID")',
+        "avg_pool2d": "dovetail.lax.reduce_window(x, 0.0, dovetail.lax.add, sizes, strides, "
+        '"VALID") / count',
+        "interpolate": "dovetail.image.resize(x, shape, method)",
+        "unfold": "dovetail.lax.conv_general_dilated_patches(x, sizes, strides, padding)",
+        "init": "dovetail.nn.initializers",
+        "scaled_dot_product_attention": "dovetail.nn.dot_product_attention(query, key, value)",
+        "prelu": "dovetail.nn.leaky_relu(x, slope)",
+    },
 }
 
 #: A name in a stub.
@@ -163,16 +373,23 @@ def missing_name(module: str, name: str, known: Iterable[str]) -> str:
     reason = _left_out().get(module, {}).get(name)
     if reason is not None:
         return f"{text}: it is a name of JAX that is not in dovetail; {reason}"
-    places = [other for other in _MODULES if other != module and name in _names_of(other)]
+    habit = OF_MODULES.get(module, {}).get(name)
+    if habit is not None:
+        return f"{text}; write {habit}"
+    places = [
+        f"{other}.{name}"
+        for other in _MODULES
+        if other != module and f"{other}.{name}" != module and name in _names_of(other)
+    ]
     if places:
-        return f"{text}; it is {places[0]}.{name}"
+        return f"{text}; it is {places[0]}"
     if name in FUNCTIONS:
         return f"{text}; write {FUNCTIONS[name]}"
     if name[0].isupper() and module == "dovetail.nn":
         return f"{text}; it has functions alone, and classes of layers are in flax or equinox"
     from difflib import get_close_matches  # deferred: as below
 
-    near = get_close_matches(name, known, 1)
+    near = get_close_matches(name, known, 1, 0.75 if len(name) > 4 else 0.6)
     return f"{text}; did you mean {near[0]!r}?" if near else text
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import functools
 import gc
-import os
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -31,7 +30,7 @@ from types import (
 )
 from typing import Any, Final
 
-from dovetail._core.base.source import is_internal
+from dovetail._core.base.source import is_internal, short_file
 
 __all__ = ["Chain", "Holders"]
 
@@ -219,7 +218,7 @@ def _code_of(value: Any) -> CodeType | None:
 
 
 def _file_of(code: CodeType) -> str:
-    return os.path.basename(code.co_filename) or code.co_filename
+    return short_file(code.co_filename)
 
 
 def _name_of(function: Any) -> str:

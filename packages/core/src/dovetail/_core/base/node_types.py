@@ -20,6 +20,7 @@ from dovetail._core.base.bindings import (
     PyTreeRegistry,
     SequenceKey,
 )
+from dovetail._core.base.tracebacks import bounded
 
 __all__ = [
     "KeyPath",
@@ -344,8 +345,7 @@ def static(**kwargs: Any) -> Any:
 
 
 def _check_new(name: str, nodetype: Any) -> None:
-    if not isinstance(nodetype, type):
-        raise TypeError(f"{name}: expected a class, got {nodetype!r}")
+    _check_class(name, nodetype)
     if registry.is_node(nodetype) and not is_plain_named_tuple(nodetype):
         raise ValueError(
             f"{name}: {nodetype.__module__}.{nodetype.__qualname__} is already a node of trees; a "
@@ -353,7 +353,13 @@ def _check_new(name: str, nodetype: Any) -> None:
         )
 
 
+def _check_class(name: str, nodetype: Any) -> None:
+    if not isinstance(nodetype, type):
+        raise TypeError(f"{name}: expected a class, got {nodetype!r}")
+
+
 def _require_methods(name: str, cls: type, *methods: str) -> None:
+    _check_class(name, cls)
     missing = [method for method in methods if not hasattr(cls, method)]
     if missing:
         raise AttributeError(
@@ -525,6 +531,7 @@ def child_keys(kind: type, static_data: Any, count: int) -> list[Any]:
     return [FlattenedIndexKey(index) for index in range(count)]
 
 
+@bounded
 class Partial(functools.partial[Any]):
     """`functools.partial` that is a node of trees: the arguments are children, the function is not.
 

@@ -269,6 +269,8 @@ def check_environment() -> None:
 
 
 def _canonical_name(name: str) -> str:
+    if not isinstance(name, str):
+        raise TypeError(f"the name of an option is a string, got {name!r:.80}")
     return name[4:] if name.startswith("jax_") and name not in _registry else name
 
 

@@ -142,12 +142,14 @@ def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> PyTree:
     check_structure("tree.unflatten", treedef)
     if not np.iterable(leaves):
         raise TypeError(f"tree.unflatten: leaves must be a sequence, got {leaves!r:.80}")
-    try:
-        return treedef.unflatten(leaves)
-    except ValueError as error:
-        if "leaves for PyTreeDef" not in str(error):
-            raise
-        raise ValueError(f"tree.unflatten: {error}") from None
+    given = leaves if isinstance(leaves, (list, tuple)) else tuple(leaves)
+    if len(given) != treedef.num_leaves:
+        difference = "few" if len(given) < treedef.num_leaves else "many"
+        raise ValueError(
+            f"tree.unflatten: Too {difference} leaves for PyTreeDef; expected "
+            f"{treedef.num_leaves}, got {len(given)}: {treedef}"
+        )
+    return treedef.unflatten(given)
 
 
 def leaves(tree: PyTree, is_leaf: IsLeaf = None) -> list[Any]:

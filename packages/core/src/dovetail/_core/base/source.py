@@ -8,7 +8,7 @@ import itertools
 import os
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import CodeType
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,8 @@ __all__ = [
     "frame_at",
     "is_internal",
     "location_within",
+    "short_file",
+    "shown_file",
     "stack_level",
     "user_frame",
     "user_frames",
@@ -56,7 +58,27 @@ class UserFrame:
     function: str
 
     def __str__(self) -> str:
-        return f"{os.path.basename(self.file) or self.file}:{self.line} ({self.function})"
+        return f"{short_file(self.file)}:{self.line} ({self.function})"
+
+
+def shown_file(file: str) -> str:
+    """A file in messages: its path, and for a cell of a notebook ``Cell In[3]``, as IPython says.
+
+    Args:
+        file: the path, or what stands in its place.
+    """
+    shell: Any = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    name: Callable[[str], tuple[str, str] | None] | None = getattr(
+        getattr(shell, "compile", None), "format_code_name", None
+    )
+    found = None if name is None else name(file)
+    return file if found is None else " ".join(found)
+
+
+def short_file(file: str) -> str:
+    """A file in messages, as `shown_file` says, without its folder."""
+    shown = shown_file(file)
+    return os.path.basename(shown) or shown
 
 
 class Transformation(str):

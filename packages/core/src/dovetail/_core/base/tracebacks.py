@@ -12,7 +12,7 @@ import inspect
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from opcode import opmap
 from types import FunctionType, TracebackType
 from typing import Any, Final, NoReturn, ParamSpec, TypeVar
@@ -20,23 +20,28 @@ from typing import Any, Final, NoReturn, ParamSpec, TypeVar
 from dovetail._core.base.error_codes import add_code
 from dovetail._core.base.errors import UnknownNameError, close_matches
 from dovetail._core.base.option_kinds import Choice
-from dovetail._core.base.options import Option
+from dovetail._core.base.options import Option, Options
 from dovetail._core.base.source import is_internal
 from dovetail._core.base.wrapping import update_wrapper
 
 __all__ = [
     "boundary",
+    "boundary_of_reader",
+    "bounded",
     "explain_call",
     "hide_frames",
     "is_hidden",
     "publish",
     "published",
     "traceback_filtering",
+    "unknown_name",
     "without_hidden",
 ]
 
 P = ParamSpec("P")
 R = TypeVar("R")
+C = TypeVar("C", bound=type)
+S = TypeVar("S")
 
 traceback_filtering = Option(
     "traceback_filtering",
@@ -69,12 +74,31 @@ _OTHER_WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "high": ("maxval",),
     "split_size_or_sections": ("indices_or_sections",),
 }
+#: What no function here takes, and what to write instead.
+_NOT_ARGUMENTS: Final[Mapping[str, str]] = {
+    "requires_grad": "dovetail.grad(f)(x): derivatives are those of functions",
+    "inplace": "x = f(x): arrays are immutable",
+    "out": "x = f(...): arrays are immutable, and results are new ones",
+    "pin_memory": "dovetail.device_put(x, sharding) with a memory_kind",
+}
 _MISMATCH: Final = re.compile(
     r"(?P<function>\S+)\(\) (?:got an unexpected keyword argument '(?P<word>\w+)'"
     r"|(?P<problem>takes .* positional arguments? but \d+ (?:was|were) given))"
 )
 _NAMED: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 _MISTAKES: Final = (AttributeError, IndexError, KeyError, NameError)
+#: The mark of an exception that the framework raised, when it has passed a boundary inside of it.
+_MEANT: Final = "_dovetail_meant"
+_CONSTRUCTORS: Final = ("__init__", "__new__", "__post_init__")
+#: The special methods by which users call, enter and change objects.
+_ENTRIES: Final = frozenset(
+    f"__{name}__"
+    for name in (
+        *("new", "init", "post_init", "call", "enter", "exit", "iter", "contains"),
+        *("getitem", "setitem", "delitem", "getattr", "setattr"),
+        *("bool", "int", "float", "complex", "index", "array", "format", "reduce"),
+    )
+)
 #: The instructions that raise these where the program itself is wrong.
 _READS: Final = tuple(
     code
@@ -102,6 +126,7 @@ def hide_frames(error: BaseException) -> None:
     """
     if _own_entry(error) is not None and not _is_own_mistake(error):
         add_code(error)
+        error.__dict__[_MEANT] = True
     if traceback_filtering.value == "off":
         return
     for one in _chain(error):
@@ -156,7 +181,7 @@ def _own_entry(error: BaseException) -> TracebackType | None:
 def _is_own_mistake(error: BaseException) -> bool:
     """Whether the framework itself has failed: by an assertion, or an error that nothing raises."""
     entry = _own_entry(error)
-    if entry is None:
+    if entry is None or _MEANT in error.__dict__:
         return False
     reads = entry.tb_frame.f_code.co_code[entry.tb_lasti] in _READS
     return isinstance(error, AssertionError) or (isinstance(error, _MISTAKES) and reads)
@@ -179,6 +204,8 @@ def explain_call(error: TypeError, function: Callable[..., Any], name: str) -> N
     if word is not None:
         meant = [n for n in _OTHER_WORDS.get(word, ()) if n in names] or close_matches(word, names)
         advice = f"write {meant[0]}=..." if meant else f"its arguments are {', '.join(names)}"
+        if word in _NOT_ARGUMENTS:
+            advice = f"write {_NOT_ARGUMENTS[word]}"
         error.args = (f"{name}() got an unexpected keyword argument {word!r}: {advice}",)
         return
     plural = next((n for n in names if n in ("shape", "axes", "sizes")), None)
@@ -194,7 +221,7 @@ def boundary(function: Callable[P, R]) -> Callable[P, R]:
             result: Any = function(*args, **kwargs)
         except Exception as error:
             if type(error) is TypeError:
-                explain_call(error, function, function.__name__)
+                explain_call(error, function, _shown_name(function))
             hide_frames(error)
             raise
         if type(result) is FunctionType and is_hidden(result.__code__.co_filename):
@@ -206,6 +233,52 @@ def boundary(function: Callable[P, R]) -> Callable[P, R]:
 
     return update_wrapper(call, function)
 
+
+def _shown_name(function: Callable[..., Any]) -> str:
+    """The name by which users call a function: for a constructor, that of the class."""
+    owner, _, name = function.__qualname__.rpartition(".")
+    return owner.rpartition(".")[2] if name in _CONSTRUCTORS else function.__name__
+
+
+def boundary_of_reader(method: Callable[[S], R]) -> Callable[[S], R]:
+    """As `boundary`, for a method without arguments, which it makes slower by 20 ns alone."""
+
+    def read(self: S) -> R:
+        try:
+            return method(self)
+        except Exception as error:
+            hide_frames(error)
+            raise
+
+    return update_wrapper(read, method)
+
+
+def bounded(cls: C) -> C:
+    """A class whose constructor and public methods are behind boundaries, and with them the class.
+
+    Properties are not, nor is what compares and prints.
+    """
+    for name, value in list(vars(cls).items()):
+        if name.startswith("_") and name not in _ENTRIES:
+            continue
+        kind = type(value)
+        if kind is FunctionType and value.__code__ not in _BOUNDARIES:
+            setattr(cls, name, (boundary_of_reader if _is_reader(value) else boundary)(value))
+        elif kind is classmethod or kind is staticmethod:
+            setattr(cls, name, kind(boundary(value.__func__)))
+    return cls
+
+
+def _is_reader(method: FunctionType) -> bool:
+    code = method.__code__
+    more = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
+    return code.co_argcount == 1 and not code.co_kwonlyargcount and not code.co_flags & more
+
+
+_BOUNDARIES: Final = (boundary(len).__code__, boundary_of_reader(len).__code__)
+
+for _class in (Option, Options):  # which this module uses
+    bounded(_class)
 
 _published: Final[dict[Callable[..., Any], Callable[..., Any]]] = {}
 
@@ -248,6 +321,12 @@ def publish(namespace: dict[str, Any]) -> None:
             namespace[name] = published(value, module, name)
 
     def missing(name: str) -> NoReturn:
-        raise UnknownNameError(module, name, names)
+        unknown_name(module, name, names)
 
-    namespace.setdefault("__getattr__", missing)
+    namespace.setdefault("__getattr__", boundary(missing))
+
+
+@boundary
+def unknown_name(module: str, name: str, known: Iterable[str]) -> NoReturn:
+    """Raise the error about a name that a public module does not have, which says what to write."""
+    raise UnknownNameError(module, name, known)

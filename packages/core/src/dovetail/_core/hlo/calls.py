@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dovetail._core.base.counting import counted
 from dovetail._core.hlo.mlir import Attribute, Location, Value, ir
 from dovetail._core.hlo.partitioning import Partitioning
 from dovetail._core.hlo.regions import RegionBuilder
@@ -179,7 +180,9 @@ class CallBuilder(RegionBuilder):
             # A token has no dimensions to order.
             layouts = [tuple(range(getattr(t, "rank", 0)))[::-1] for t in types]
         if len(layouts) != len(types):
-            raise ValueError(f"{len(layouts)} layouts were given for {len(types)} values")
+            raise ValueError(
+                f"{counted(len(layouts), 'layout')} were given for {counted(len(types), 'value')}"
+            )
         return ir.ArrayAttr.get([self._layout(layout) for layout in layouts])
 
     @staticmethod

@@ -10,12 +10,16 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
+from dovetail._core.base.counting import counted
+from dovetail._core.base.tracebacks import bounded
+
 __all__ = [
     "AbstractDevice",
     "AbstractMesh",
     "AxisType",
     "MeshAxes",
     "checked_names",
+    "checked_sizes",
     "checked_types",
 ]
 
@@ -139,6 +143,7 @@ class AbstractDevice:
     platform: str
 
 
+@bounded
 @final
 class AbstractMesh(MeshAxes):
     """Named axes of devices without the devices: to trace and to describe programs.
@@ -177,7 +182,7 @@ class AbstractMesh(MeshAxes):
         *,
         abstract_device: AbstractDevice | None = None,
     ) -> None:
-        self.axis_sizes = tuple(_size(size) for size in axis_sizes)
+        self.axis_sizes = checked_sizes("AbstractMesh", axis_sizes)
         self.axis_names = checked_names("AbstractMesh", axis_names, len(self.axis_sizes))
         if isinstance(axis_types, AxisType):
             axis_types = (axis_types,) * len(self.axis_sizes)
@@ -249,13 +254,21 @@ def _restored(sizes: Any, names: Any, types: Any, device: Any) -> AbstractMesh:
     return AbstractMesh(sizes, names, types, abstract_device=device)
 
 
-def _size(size: Any) -> int:
+def checked_sizes(what: str, sizes: Any) -> tuple[int, ...]:
+    """Sizes of axes.
+
+    Raises:
+        TypeError: they are no sequence of integers.
+        ValueError: one is below 1.
+    """
     try:
-        known = operator.index(size)
+        known = tuple(map(operator.index, sizes))
     except TypeError:
-        raise TypeError(f"AbstractMesh: sizes of axes are integers, got {size!r}") from None
-    if known < 1:
-        raise ValueError(f"AbstractMesh: there is at least one device along an axis, got {size}")
+        raise TypeError(
+            f"{what}: sizes of axes are integers, in a sequence such as (4, 2); got {sizes!r}"
+        ) from None
+    if min(known, default=1) < 1:
+        raise ValueError(f"{what}: there is at least one device along an axis, got {known}")
     return known
 
 
@@ -263,11 +276,20 @@ def checked_names(what: str, names: Any, count: int) -> tuple[AxisName, ...]:
     """Names of axes, of which a single one may be given as it is.
 
     Raises:
+        TypeError: they are no sequence.
         ValueError: there are fewer or more than axes, or one stands for two.
     """
-    known: tuple[AxisName, ...] = (names,) if isinstance(names, str) else tuple(names)
+    try:
+        known: tuple[AxisName, ...] = (names,) if isinstance(names, str) else tuple(names)
+    except TypeError:
+        raise TypeError(
+            f"{what}: the names of axes are a sequence, such as ('data', 'model'); got {names!r}"
+        ) from None
     if len(known) != count:
-        raise ValueError(f"{what}: there are {count} axes, and {len(known)} names: {known}")
+        raise ValueError(
+            f"{what}: got {counted(len(known), 'name')} for {counted(count, 'axis', 'axes')}: "
+            f"{known}"
+        )
     twice = [name for number, name in enumerate(known) if name in known[:number]]
     if twice:
         raise ValueError(f"{what}: the name {twice[0]!r} stands for two axes: {known}")
@@ -285,10 +307,16 @@ def checked_types(what: str, types: Any, count: int, default: AxisType) -> tuple
     """
     if types is None:
         return (default,) * count
-    known: tuple[AxisType, ...] = (types,) if isinstance(types, AxisType) else tuple(types)
+    try:
+        known: tuple[AxisType, ...] = (types,) if isinstance(types, AxisType) else tuple(types)
+    except TypeError:
+        raise TypeError(f"{what}: types of axes are of the class AxisType, got {types!r}") from None
     wrong = [one for one in known if not isinstance(one, AxisType)]
     if wrong:
         raise TypeError(f"{what}: types of axes are of the class AxisType, got {wrong[0]!r}")
     if len(known) != count:
-        raise ValueError(f"{what}: there are {count} axes, and {len(known)} types: {known}")
+        raise ValueError(
+            f"{what}: got {counted(len(known), 'type')} for {counted(count, 'axis', 'axes')}: "
+            f"{known}"
+        )
     return known

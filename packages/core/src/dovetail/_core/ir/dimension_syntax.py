@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final, NoReturn
 
+from dovetail._core.base.counting import counted
+from dovetail._core.base.tracebacks import bounded
 from dovetail._core.ir.dimensions import (
     Scope,
     Size,
@@ -23,6 +25,7 @@ from dovetail._core.ir.monomials import Operation, quotient_of
 __all__ = ["SymbolicScope", "symbolic_shape"]
 
 
+@bounded
 class SymbolicScope(Scope):
     """What dimension variables have in common: the constraints on them.
 
@@ -190,7 +193,8 @@ class _Parser:
             self.fail("',' or the end")
         if self.like is not None and len(sizes) != len(self.like):
             raise ValueError(
-                f"the symbolic shape {self.text!r} has {len(sizes)} dimensions, and the array it "
+                f"the symbolic shape {self.text!r} has {counted(len(sizes), 'dimension')}, and "
+                "the array it "
                 f"is for {len(self.like)}: {tuple(self.like)}; ... stands for all others"
             )
         return tuple(sizes)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dovetail._core.base import config
 from dovetail._core.base.caches import Memory
+from dovetail._core.base.counting import counted
 from dovetail._core.base.notebooks import colored
 from dovetail._core.base.source import SourceLocation
 from dovetail._core.base.terminals import shows_color
@@ -274,8 +275,8 @@ class ClosedJaxpr:
     def __init__(self, jaxpr: Jaxpr, consts: Sequence[Any]) -> None:
         if len(consts) != len(jaxpr.constvars):
             raise ValueError(
-                f"the jaxpr has {len(jaxpr.constvars)} constvars, but {len(consts)} values were "
-                "given"
+                f"the jaxpr has {counted(len(jaxpr.constvars), 'constvar')}, but "
+                f"{counted(len(consts), 'value')} were given"
             )
         self.jaxpr = jaxpr
         self.consts = list(consts)

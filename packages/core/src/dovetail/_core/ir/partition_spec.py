@@ -6,6 +6,8 @@ import enum
 from collections.abc import Hashable, Iterable, Iterator
 from typing import Any, ClassVar, Final, final, overload
 
+from dovetail._core.base.tracebacks import bounded
+
 __all__ = ["PartitionSpec", "Unconstrained", "UnreducedKind", "axes_of"]
 
 AxisName = Hashable
@@ -39,6 +41,7 @@ class UnreducedKind(enum.Enum):
     min = 3
 
 
+@bounded
 @final
 class PartitionSpec:
     """For each dimension of an array, the axes of a mesh that it is divided over.

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
 from dovetail._core.base.caches import register
+from dovetail._core.base.counting import counted
 from dovetail._core.base.source import location_within
 from dovetail._core.ir.jaxpr import (
     Atom,
@@ -259,7 +260,8 @@ def dce(
     wanted = (True,) * len(jaxpr.outvars) if used_outputs is None else tuple(used_outputs)
     if len(wanted) != len(jaxpr.outvars):
         raise ValueError(
-            f"used_outputs has {len(wanted)} entries, the jaxpr has {len(jaxpr.outvars)} results"
+            f"used_outputs has {counted(len(wanted), 'entry', 'entries')}, the jaxpr has "
+            f"{counted(len(jaxpr.outvars), 'result')}"
         )
     reduced, used = _run(jaxpr, wanted)
     kept = [
@@ -453,8 +455,8 @@ def eval_jaxpr(
     """
     if len(consts) != len(jaxpr.constvars) or len(args) != len(jaxpr.invars):
         raise TypeError(
-            f"the jaxpr takes {len(jaxpr.constvars)} constants and {len(jaxpr.invars)} arguments; "
-            f"{len(consts)} and {len(args)} were given"
+            f"the jaxpr takes {counted(len(jaxpr.constvars), 'constant')} and "
+            f"{counted(len(jaxpr.invars), 'argument')}; {len(consts)} and {len(args)} were given"
         )
     last = last_uses(jaxpr)
     env: dict[Any, Any] = dict(zip(jaxpr.constvars, consts, strict=True))

@@ -9,6 +9,7 @@ from typing import Any, ParamSpec, TypeVar
 from dovetail._core.base import config
 from dovetail._core.base.errors import ForbiddenCollectiveError
 from dovetail._core.base.restoring import Restoring, within
+from dovetail._core.base.tracebacks import bounded
 from dovetail._core.trace.current_mesh import current_mesh
 
 AxisName = Hashable
@@ -18,6 +19,7 @@ R = TypeVar("R")
 used: bool = False
 
 
+@bounded
 class no_collectives(Restoring[None]):
     """A scope in which devices along some axes of a mesh must not communicate.
 

@@ -17,7 +17,7 @@ from dovetail._core.base.bindings import get_traceback
 from dovetail._core.base.errors import DTypeError
 from dovetail._core.base.restoring import Restoring
 from dovetail._core.base.source import describe
-from dovetail._core.base.tracebacks import boundary
+from dovetail._core.base.tracebacks import boundary, bounded
 from dovetail._core.ir.avals import ShapedArray, aval_of, forbid_as_array
 from dovetail._core.ir.index_slices import Slice
 from dovetail._core.trace.state import Trace, state
@@ -124,6 +124,7 @@ class RefState:
         self.shared = True
 
 
+@bounded
 class RefView(_OfArray):
     """Something read and written in place by index: a reference, or a part of one."""
 
@@ -179,11 +180,9 @@ class RefView(_OfArray):
             )
         return value
 
-    @boundary
     def __getitem__(self, index: Index) -> Any:
         return self.get(index)
 
-    @boundary
     def __setitem__(self, index: Index, value: Any) -> None:
         self.set(index, value)
 
@@ -193,6 +192,7 @@ class RefView(_OfArray):
         return _Parts(self)
 
 
+@bounded
 class Ref(RefView):
     """A mutable reference: an array that is read and written in place. `new_ref` makes one.
 
@@ -356,6 +356,18 @@ class Ref(RefView):
     def __bool__(self) -> NoReturn:
         _refuse(self, "bool")
 
+    def __int__(self) -> NoReturn:
+        _refuse(self, "int")
+
+    def __float__(self) -> NoReturn:
+        _refuse(self, "float")
+
+    def __complex__(self) -> NoReturn:
+        _refuse(self, "complex")
+
+    def __index__(self) -> NoReturn:
+        _refuse(self, "a Python index")
+
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
         _refuse(self, "a function of NumPy")
 
@@ -372,6 +384,7 @@ class Ref(RefView):
         return f"Ref{shown[len('Array') :]}".replace("\n  ", "\n")  # keeps the lines aligned
 
 
+@bounded
 class TransformedRef(RefView):
     """A part of a mutable reference, made by ``ref.at[index]``."""
 
@@ -472,6 +485,7 @@ def refuse_parts(tree: Any, function: str) -> None:
             )
 
 
+@bounded
 class _Parts:
     """The value of `ref.at`: an object to index."""
 
@@ -498,6 +512,7 @@ def _refuse(ref: Ref, what: str) -> NoReturn:
 
 
 def _refused_operator(name: str) -> Any:
+    @boundary
     def operator(self: Ref, *others: Any) -> NoReturn:
         _refuse(self, f"the operator {name}")
 

@@ -21,7 +21,7 @@ from dovetail._core.base.errors import (
 )
 from dovetail._core.base.habits import ATTRIBUTES
 from dovetail._core.base.locks import shared_lock
-from dovetail._core.base.tracebacks import boundary
+from dovetail._core.base.tracebacks import boundary, boundary_of_reader, bounded
 
 if TYPE_CHECKING:
     from dovetail._core.trace.array_methods import ArrayMethods
@@ -102,6 +102,7 @@ class _OfOtherFrameworks:
     def __init__(self, name: str) -> None:
         self.name = name
 
+    @boundary
     def __get__(self, array: Any, owner: type) -> NoReturn:
         raise AttributeError(
             f"{owner.__name__!r} object has no attribute {self.name!r}; write "
@@ -162,7 +163,7 @@ def _install(cls: type, adapt: Callable[[str, Callable[..., Any]], Any], methods
     for name, function in methods.properties.items():
         if name not in cls.__dict__:
             late = isinstance(function, str)
-            setattr(cls, name, _late_property(cls, name, function) if late else property(function))
+            setattr(cls, name, _late_property(cls, name, function) if late else _property(function))
 
 
 def _imported(place: str) -> Any:
@@ -197,15 +198,19 @@ class _Late:
         return method.__get__(instance, owner)
 
 
+def _property(function: Callable[[Any], Any]) -> property:
+    return property(boundary_of_reader(function))
+
+
 def _late_property(cls: type, name: str, place: str) -> property:
     """A property that imports its function on first read and replaces itself with it."""
 
     def read(self: Any) -> Any:
         function = _imported(place)
-        setattr(cls, name, property(function))
+        setattr(cls, name, _property(function))
         return function(self)
 
-    return property(read)
+    return _property(read)
 
 
 def _stub(name: str) -> Callable[..., Any]:
@@ -247,12 +252,14 @@ class _OfValues:
     def __init__(self, name: str) -> None:
         self.name = name
 
+    @boundary
     def __get__(self, tracer: Any, owner: type) -> Any:
         if tracer is None:
             raise AttributeError(f"{owner.__name__} has no attribute {self.name!r}")
         raise TracerAttributeError(tracer, self.name)
 
 
+@bounded
 class Tracer(ArrayClass):
     """A value inside a transformation.
 
@@ -364,6 +371,7 @@ class Tracer(ArrayClass):
             )
         raise TracerIntegerConversionError(self)
 
+    @boundary
     def __hash__(self) -> NoReturn:  # type: ignore[override]
         raise TypeError(
             f"unhashable type: a tracer ({self.aval}), here {self.origin()}. What looks it up, in "

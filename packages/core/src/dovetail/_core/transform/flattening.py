@@ -11,6 +11,7 @@ import numpy as np
 
 from dovetail._core.base import dtypes, pytree
 from dovetail._core.base.errors import NonArrayArgumentError
+from dovetail._core.base.source import shown_file
 from dovetail._core.ir.avals import (
     AbstractValue,
     ShapedArray,
@@ -113,7 +114,7 @@ def location_of(function: Any) -> str:
     code = getattr(target, "__code__", None) or getattr(
         getattr(target, "__func__", None), "__code__", None
     )
-    return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else ""
+    return f"{shown_file(code.co_filename)}:{code.co_firstlineno}" if code is not None else ""
 
 
 def parameter_names(function: Any, count: int) -> list[str]:

@@ -14,7 +14,7 @@ from dovetail.experimental.sparse.bcoo_layouts import relaid, transposed
 from dovetail.experimental.sparse.bcoo_order import fitted, full
 from dovetail.experimental.sparse.bcoo_shapes import squeezed, with_columns
 from dovetail.experimental.sparse.coordinates import Coordinates
-from dovetail.extend.arguments import canonical_shape
+from dovetail.extend.arguments import canonical_shape, counted
 from dovetail.extend.avals import aval_of
 from dovetail.typing import ArrayLike
 
@@ -150,8 +150,8 @@ def bcoo_dynamic_slice(mat: C, start_indices: Sequence[Any], slice_sizes: Sequen
     ):
         raise TypeError(
             f"bcoo_dynamic_slice: start_indices and slice_sizes must have one element for each of "
-            f"the {mat.ndim} dimensions of an array of shape {mat.shape}, and sizes must not "
-            f"exceed its own; got {len(starts)} and {sizes}"
+            f"the {counted(mat.ndim, 'dimension')} of an array of shape {mat.shape}, and sizes "
+            f"must not exceed its own; got {len(starts)} and {sizes}"
         )
     return dynamic_part(mat, starts, sizes)
 
@@ -241,7 +241,7 @@ def bcoo_gather(
     if len(sizes) != operand.ndim:
         raise TypeError(
             f"bcoo_gather: slice_sizes {sizes} must have one element for each of the "
-            f"{operand.ndim} dimensions of the operand"
+            f"{counted(operand.ndim, 'dimension')} of the operand"
         )
     return taken(operand, starts, dimension_numbers, sizes, kind)
 

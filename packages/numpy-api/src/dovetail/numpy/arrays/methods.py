@@ -10,6 +10,7 @@ from dovetail import device_put
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import no_out
 from dovetail.extend.avals import ArrayClass, aval_of
+from dovetail.extend.tracebacks import bounded
 from dovetail.numpy import complex_numbers, creation, shapes
 from dovetail.typing import Array, ArrayLike, DeviceLike, DTypeLike, ShapeLike, Sharding
 
@@ -48,6 +49,11 @@ def to_device(self: Array, device: DeviceLike, *, stream: Any = None) -> Array:
 
 def flatten(self: Array, order: str = "C", *, out_sharding: Sharding | None = None) -> Array:
     """Flatten the array to one dimension. See `dovetail.numpy.ravel`."""
+    if isinstance(order, int):
+        raise TypeError(
+            f"flatten makes one dimension of all, and order is 'C' or 'F', got {order}; to keep "
+            "the first dimensions write x.reshape(*x.shape[:n], -1)"
+        )
     return shapes.ravel(self, order, out_sharding=out_sharding)
 
 
@@ -214,6 +220,7 @@ def array_module(self: Any, types: Iterable[type]) -> Any:
     return dovetail.numpy if all(issubclass(t, supported) for t in types) else NotImplemented
 
 
+@bounded
 class FlatElements:
     """The elements of an array in row-major order: the type of `x.flat`.
 

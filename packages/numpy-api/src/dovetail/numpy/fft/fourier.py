@@ -14,6 +14,7 @@ from dovetail.extend.arguments import (
     canonical_axes,
     canonical_axis,
     convert,
+    counted,
     integer,
     literal,
     refuse_complex,
@@ -68,7 +69,9 @@ def over(function: str, a: Any, s: Any, axes: Any, norm: Any, kind: lax.FftType)
     if s is not None:
         lengths = tuple(length(function, "s", n) for n in _sequence(function, "s", s))
         if axes is None and len(lengths) > rank:
-            raise ValueError(f"{function}: s names {len(lengths)} sizes, and a has rank {rank}")
+            raise ValueError(
+                f"{function}: s names {counted(len(lengths), 'size')}, and a has rank {rank}"
+            )
     if axes is None:
         dimensions = tuple(range(rank - len(lengths) if lengths is not None else 0, rank))
     else:
@@ -87,7 +90,14 @@ def over_two(function: str, a: Any, s: Any, axes: Any, norm: Any, kind: lax.FftT
             f"{function} transforms along two dimensions, got axes={axes}; use "
             f"{function[:-1]}n for other numbers of them"
         )
-    return over(function, a, s, axes, norm, kind)
+    x = _operand(function, a, kind)
+    rank = aval_of(x).ndim
+    if rank < 2:
+        raise ValueError(
+            f"{function} transforms along two dimensions, and the array has "
+            f"{counted(rank, 'dimension')}; for one write {function[:-1]}"
+        )
+    return over(function, x, s, axes, norm, kind)
 
 
 def _sequence(function: str, argument: str, given: Any) -> Sequence[Any]:

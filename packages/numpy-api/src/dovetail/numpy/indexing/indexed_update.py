@@ -9,7 +9,7 @@ import numpy as np
 from dovetail.extend.arguments import placed, undivided
 from dovetail.extend.avals import ArrayClass, shape_of
 from dovetail.extend.indexing import scatter_numbers
-from dovetail.extend.tracebacks import boundary
+from dovetail.extend.tracebacks import boundary, bounded
 from dovetail.extend.unchecked import add_dimensions, squeeze_dimensions
 from dovetail.lax import GatherScatterMode, scatter_apply
 from dovetail.numpy.indexing.parsing import parse
@@ -122,6 +122,7 @@ def _check_strategy(strategy: Any, index: Any) -> None:
             )
 
 
+@bounded
 class IndexUpdateHelper:
     """The object to index that `x.at` returns."""
 
@@ -231,6 +232,7 @@ def _combining(
     return cast("Combining", boundary(method))
 
 
+@bounded
 class IndexUpdateRef:
     """A part of an array, `x.at[index]`, with methods that return updated copies of the array.
 
@@ -416,6 +418,7 @@ class IndexUpdateRef:
 
 
 def _refuse(name: str, method: str) -> None:
+    @boundary
     def operator(self: IndexUpdateRef, other: Any) -> NoReturn:
         raise TypeError(
             f"x.at[index] is no array that an operator could be applied to: write "

@@ -15,6 +15,7 @@ from dovetail.extend.arguments import (
     broadcast_result,
     canonical_axes,
     convert,
+    counted,
     integer,
     literal,
     same_dtype,
@@ -110,7 +111,7 @@ def _solved(function: str, a: Any, b: Any) -> Any:
         if len(shape) > 1 and shape[-1] == size:
             advice = "; write b[..., None] for a stack of vectors, and [..., 0] of the result"
         raise ValueError(
-            f"{function}: b must have {size} rows, as the matrices in a, got the shapes "
+            f"{function}: b must have {counted(size, 'row')}, as the matrices in a, got the shapes "
             f"{aval_of(left).shape} of a and {shape} of b{advice}"
         )
     if len(shape) == 1:
@@ -196,8 +197,8 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     size = math.prod(columns)
     if math.prod(rows) != size:
         raise ValueError(
-            f"linalg.tensorinv: the first {count} dimensions of a must have as many elements as "
-            f"the others, got the shape {shape}; choose another ind"
+            f"linalg.tensorinv: the first {counted(count, 'dimension')} of a must have as many "
+            f"elements as the others, got the shape {shape}; choose another ind"
         )
     return rounded(reshaped(inverse(reshaped(x, (size, size))), columns + rows), dtype)
 

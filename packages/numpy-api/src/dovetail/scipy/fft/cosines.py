@@ -16,7 +16,7 @@ import numpy as np
 import dovetail.numpy as jnp
 from dovetail import lax
 from dovetail.extend import dtypes
-from dovetail.extend.arguments import array_like, canonical_axes, canonical_axis, integer
+from dovetail.extend.arguments import array_like, canonical_axes, canonical_axis, counted, integer
 from dovetail.extend.avals import aval_of
 from dovetail.numpy.compiled import compiled_with
 from dovetail.numpy.fft.fourier import length
@@ -192,7 +192,9 @@ def _over(function: str, x: Any, type: Any, s: Any, axes: Any, norm: Any, invers
         sizes = tuple(length(name, "s", n) for n in given)
     if axes is None:
         if sizes is not None and len(sizes) > rank:
-            raise ValueError(f"{name}: s names {len(sizes)} sizes, and x has rank {rank}")
+            raise ValueError(
+                f"{name}: s names {counted(len(sizes), 'size')}, and x has rank {rank}"
+            )
         dimensions = tuple(range(rank - len(sizes) if sizes is not None else 0, rank))
     else:
         wanted = tuple(axes) if isinstance(axes, Iterable) else (axes,)

@@ -12,7 +12,7 @@ import dovetail.numpy as jnp
 from dovetail import lax
 from dovetail.errors import ShapeError
 from dovetail.extend import dtypes
-from dovetail.extend.arguments import array_like, array_sequence, inexact_dtype
+from dovetail.extend.arguments import array_like, array_sequence, counted, inexact_dtype
 from dovetail.extend.avals import aval_of
 from dovetail.numpy.averages import computed_in, real_dtype
 from dovetail.numpy.compiled import compiled_with
@@ -98,7 +98,7 @@ class RegularGridInterpolator:
             if line.shape != (size,) or not size:
                 raise ShapeError(
                     f"{_NAME}: points must be vectors of at least one number for each element "
-                    f"along a dimension, got {line.shape} for {size} elements"
+                    f"along a dimension, got {line.shape} for {counted(size, 'element')}"
                 )
         self.fill_value: Array | None = None
         if fill_value is not None:

@@ -10,7 +10,14 @@ import numpy as np
 from dovetail import lax
 from dovetail.errors import ShapeError
 from dovetail.extend import dtypes
-from dovetail.extend.arguments import array_like, broadcast_result, convert, literal, same_dtype
+from dovetail.extend.arguments import (
+    array_like,
+    broadcast_result,
+    convert,
+    counted,
+    literal,
+    same_dtype,
+)
 from dovetail.extend.avals import aval_of
 from dovetail.extend.matrices import diagonal, real_dtype, solve_triangular, zeros_of
 from dovetail.numpy.conditions import pick, spread
@@ -76,8 +83,8 @@ def with_sides(
         )
     if right_shape[0 if rank == 1 else -2] != size:
         raise ShapeError(
-            f"{function}: {names[1]} must have {size} rows, as the matrices in {names[0]}, got the "
-            f"shapes {shape} of {names[0]} and {right_shape} of {names[1]}"
+            f"{function}: {names[1]} must have {counted(size, 'row')}, as the matrices in "
+            f"{names[0]}, got the shapes {shape} of {names[0]} and {right_shape} of {names[1]}"
         )
     single = rank == 1
     if single:

@@ -13,6 +13,7 @@ from dovetail.extend.arguments import (
     array_like,
     broadcast_result,
     convert,
+    counted,
     inexact,
     integer,
     literal,
@@ -169,8 +170,8 @@ def _coefficients(function: str, a: Any, least: int) -> Any:
     shape = aval_of(x).shape
     if shape[-1] < least:
         raise ShapeError(
-            f"{function}: the last dimension of a must have {least} elements or more, got the "
-            f"shape {shape}"
+            f"{function}: the last dimension of a must have {counted(least, 'element')} or more, "
+            f"got the shape {shape}"
         )
     first = lax.slice_in_dim(x, 0, 1, axis=len(shape) - 1)
     rest = _tail(x)

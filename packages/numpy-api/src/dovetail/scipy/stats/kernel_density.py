@@ -12,6 +12,7 @@ from dovetail.errors import ShapeError
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import array_like, value
 from dovetail.extend.avals import aval_of
+from dovetail.extend.tracebacks import bounded
 from dovetail.numpy.compiled import compiled
 from dovetail.random.arguments import shape_argument
 from dovetail.scipy.special import logsumexp, ndtr
@@ -20,6 +21,7 @@ from dovetail.tree_util import register_pytree_node_class
 from dovetail.typing import Array, ArrayLike, KeyLike, ShapeLike
 
 
+@bounded
 @register_pytree_node_class
 class gaussian_kde:
     """A density estimated from samples: the mean of normal densities around them.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 
 from dovetail._core.base import dtypes, pytree
+from dovetail._core.base.counting import counted
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.effects import io_effect
 from dovetail._core.ir.jaxpr import Effects, no_effects
@@ -241,8 +242,9 @@ def _check_aliases(
     for number, out in aliases:
         if not (0 <= number < len(avals_in) and 0 <= out < len(avals_out)):
             raise ValueError(
-                f"buffer_callback: input_output_aliases has {number}: {out}, but there are "
-                f"{len(avals_in)} arguments and {len(avals_out)} results, counted from 0"
+                f"buffer_callback: input_output_aliases has {number}: {out}, with "
+                f"{counted(len(avals_in), 'argument')} and {counted(len(avals_out), 'result')}, "
+                "counted from 0"
             )
         argument, promise = avals_in[number], avals_out[out]
         if argument.shape != promise.shape or argument.dtype != promise.dtype:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
 import numpy as np
 
 from dovetail._core.base import dtypes
+from dovetail._core.base.counting import counted
 from dovetail._core.base.source import describe
 from dovetail._core.base.typing import ArrayLike
 from dovetail._core.basis.structural import batch_size, to_front
@@ -260,8 +261,8 @@ def _orders(layouts: Any, avals: Sequence[Any], what: str) -> tuple[Order, ...]:
         raise TypeError(f"{what} is a sequence with a layout for each array, got {layouts!r:.80}")
     if len(layouts) != len(ranks):
         raise ValueError(
-            f"{what} has {len(layouts)} layouts for {len(ranks)} arrays; give one for each, None "
-            "for row-major order"
+            f"{what} has {counted(len(layouts), 'layout')} for {counted(len(ranks), 'array')}; "
+            "give one for each, None for row-major order"
         )
     return tuple(
         [
@@ -379,8 +380,8 @@ def ffi_call(
         leaves, _ = flat_operands(tuple(args), {}, "ffi_call")
         if len(leaves) != len(args):
             raise TypeError(
-                f"ffi_call: the {len(args)} arguments hold {len(leaves)} arrays; native code takes "
-                "arrays, not trees of them"
+                f"ffi_call: the {counted(len(args), 'argument')} hold "
+                f"{counted(len(leaves), 'array')}; native code takes arrays, not trees of them"
             )
         if attributes and custom_call_api_version < _TYPED:
             raise ValueError(
@@ -426,8 +427,9 @@ def _check_aliases(
     for number, out in aliases:
         if not (0 <= number < len(inputs[0]) and 0 <= out < len(outputs[0])):
             raise ValueError(
-                f"ffi_call: input_output_aliases has {number}: {out}, but there are "
-                f"{len(inputs[0])} arguments and {len(outputs[0])} results, counted from 0"
+                f"ffi_call: input_output_aliases has {number}: {out}, with "
+                f"{counted(len(inputs[0]), 'argument')} and {counted(len(outputs[0]), 'result')}, "
+                "counted from 0"
             )
         given, wanted = [
             (a[i].short_name(), o[i]) for i, (a, o) in ((number, inputs), (out, outputs))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from dovetail._core.base.counting import counted
 from dovetail._core.basis.structural import SameValue
 from dovetail._core.ir.avals import aval_of
 
@@ -68,7 +69,7 @@ def ordered(array: Any, layout: Any, function: str, what: str) -> Any:
     shape = aval_of(array).shape
     if len(shape) != len(layout.major_to_minor):
         raise ValueError(
-            f"{function}: {layout} orders {len(layout.major_to_minor)} dimensions, and {what} of "
-            f"shape {shape} has {len(shape)}"
+            f"{function}: {layout} orders {counted(len(layout.major_to_minor), 'dimension')}, and "
+            f"{what} of shape {shape} has {len(shape)}"
         )
     return layout_constraint_p.bind(array, major_to_minor=layout.major_to_minor)

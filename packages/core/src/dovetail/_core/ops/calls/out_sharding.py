@@ -11,6 +11,7 @@ from math import prod
 from typing import Any
 
 from dovetail._core.base import pytree
+from dovetail._core.base.counting import counted
 from dovetail._core.base.errors import ShapeError, ShardingTypeError
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.division import Division, asked
@@ -55,7 +56,8 @@ def asked_division(
     rank = shape if isinstance(shape, int) else len(shape)
     if len(entries) > rank:
         raise ShapeError(
-            f"{what} is {PartitionSpec(*entries)}, with {len(entries)} entries, and the result has "
+            f"{what} is {PartitionSpec(*entries)}, with "
+            f"{counted(len(entries), 'entry', 'entries')}, and the result has "
             f"{rank} dimension{'s' if rank != 1 else ''}"
         )
     sizes = dict(mesh.shape_tuple)

@@ -6,6 +6,7 @@ import dataclasses
 import enum
 from collections.abc import Sequence
 
+from dovetail._core.base.tracebacks import bounded
 from dovetail._core.ops.contraction.dot_general import (
     DimensionNumbers,
     Dims,
@@ -22,6 +23,7 @@ class RaggedMode(enum.Enum):
     BATCH = "batch"
 
 
+@bounded
 @dataclasses.dataclass(frozen=True)
 class RaggedDotDimensionNumbers:
     """The dimensions that `ragged_dot_general` contracts, and the one divided into groups.

@@ -13,6 +13,7 @@ import numpy as np
 from dovetail._core.base import dtypes, pytree
 from dovetail._core.base.caches import HasMemory
 from dovetail._core.base.errors import UnexpectedTracerError
+from dovetail._core.base.tracebacks import bounded
 from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import as_result, typed_like
 from dovetail._core.ir.avals import aval_of
@@ -30,6 +31,7 @@ from dovetail._core.transform.flattening import (
 )
 
 
+@bounded
 class HasRules(HasMemory):
     """A function with rules of its own.
 

@@ -8,9 +8,10 @@ from typing import Any, ClassVar, Final, Generic, ParamSpec, TypeVar
 
 from dovetail._core.base import dtypes, pytree
 from dovetail._core.base.caches import Memory
+from dovetail._core.base.counting import counted
 from dovetail._core.base.errors import UnexpectedTracerError
 from dovetail._core.base.flags import merge, partition
-from dovetail._core.base.tracebacks import boundary
+from dovetail._core.base.tracebacks import bounded
 from dovetail._core.base.wrapping import update_wrapper
 from dovetail._core.basis.elementwise import add_tangents
 from dovetail._core.basis.operands import as_result, typed_like
@@ -439,6 +440,7 @@ def _checked_tangents(
     return checked
 
 
+@bounded
 class custom_jvp(HasRules, Generic[P, R]):
     """A function with a custom derivative rule for forward mode.
 
@@ -540,9 +542,9 @@ class custom_jvp(HasRules, Generic[P, R]):
         def jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
             if len(jvps) != len(primals):
                 raise TypeError(
-                    f"defjvps of {self._signature} was given {len(jvps)} rules for the "
-                    f"{len(primals)} arguments of this call; pass one for each, None where the "
-                    "derivative is zero"
+                    f"defjvps of {self._signature} was given {counted(len(jvps), 'rule')} for the "
+                    f"{counted(len(primals), 'argument')} of this call; pass one for each, None "
+                    "where the derivative is zero"
                 )
             function: Callable[..., R] = self
             out = function(*primals)
@@ -558,7 +560,6 @@ class custom_jvp(HasRules, Generic[P, R]):
 
         self.defjvp(jvp)
 
-    @boundary
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if self.jvp is None:
             raise AttributeError(

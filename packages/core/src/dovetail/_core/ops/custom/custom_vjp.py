@@ -19,7 +19,7 @@ from dovetail._core.base.caches import Memory
 from dovetail._core.base.errors import UnexpectedTracerError
 from dovetail._core.base.flags import merge, partition
 from dovetail._core.base.strictness import strictness
-from dovetail._core.base.tracebacks import boundary
+from dovetail._core.base.tracebacks import bounded
 from dovetail._core.base.wrapping import update_wrapper
 from dovetail._core.basis.manual_axes import match_axes
 from dovetail._core.basis.operands import as_operand, as_result
@@ -471,6 +471,7 @@ def _up_to_none(tree: Any, given: Any) -> list[Any] | None:
     return out if walk(tree, structure) else None
 
 
+@bounded
 class custom_vjp(HasRules, Generic[P, R]):
     """A function with a custom derivative rule for reverse mode.
 
@@ -588,7 +589,6 @@ class custom_vjp(HasRules, Generic[P, R]):
                 "is not known where the function is chosen"
             )
 
-    @boundary
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if self.fwd is None or self.bwd is None:
             raise AttributeError(

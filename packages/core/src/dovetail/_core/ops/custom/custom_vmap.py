@@ -13,7 +13,7 @@ import numpy as np
 from dovetail._core.base import config, dtypes, pytree
 from dovetail._core.base.caches import Memory
 from dovetail._core.base.flags import Flags, merge, partition
-from dovetail._core.base.tracebacks import boundary
+from dovetail._core.base.tracebacks import bounded
 from dovetail._core.base.wrapping import update_wrapper
 from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import as_operand
@@ -416,6 +416,7 @@ def _differentiable(call: ClosedJaxpr) -> Flags:
     return tuple([a.tangent().dtype != dtypes.float0 for a in call.out_avals])
 
 
+@bounded
 class custom_vmap(HasRules, Generic[P, R]):
     """A function with a custom rule for `vmap`.
 
@@ -479,7 +480,6 @@ class custom_vmap(HasRules, Generic[P, R]):
         self._memory.clear()
         return vmap_rule
 
-    @boundary
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if self.vmap_rule is None:
             raise AttributeError(

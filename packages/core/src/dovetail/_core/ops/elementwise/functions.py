@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from dovetail._core.base import dtypes
+from dovetail._core.base.tracebacks import bounded
 from dovetail._core.basis.elementwise import mul
 from dovetail._core.basis.families import Unary
 from dovetail._core.basis.operands import literal_like
@@ -36,6 +37,7 @@ class AccuracyMode(enum.Enum):
     __str__ = __repr__
 
 
+@bounded
 class Tolerance:
     """Bounds on the error of a function; a backend takes the fastest implementation within them.
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 
 from dovetail._core.base import dtypes
+from dovetail._core.base.counting import counted
 from dovetail._core.base.errors import DTypeError, ShapeError
 from dovetail._core.base.typing import Array, ArrayLike
 from dovetail._core.basis import structural
@@ -312,7 +313,7 @@ def _start_indices(
         if len(wrap) != len(shape):
             raise ValueError(
                 f"lax.{function}: allow_negative_indices must be a bool, or one for each of the "
-                f"{len(shape)} dimensions of the operand"
+                f"{counted(len(shape), 'dimension')} of the operand"
             )
     operands: list[Any] = [
         i if type(i) is int else as_operand(i, f"lax.{function}", "start_indices") for i in indices
@@ -644,8 +645,8 @@ def index_take(src: ArrayLike, idxs: Sequence[ArrayLike], axes: Sequence[int]) -
     indices = [as_operand(i, "lax.index_take", "idxs") for i in idxs]
     if not indices or len(indices) != len(dims):
         raise ValueError(
-            f"lax.index_take takes an array of indices for each axis, got {len(indices)} arrays "
-            f"for axes {dims}"
+            "lax.index_take takes an array of indices for each axis, got "
+            f"{counted(len(indices), 'array')} for axes {dims}"
         )
     first = shape_of(indices[0])
     columns = []

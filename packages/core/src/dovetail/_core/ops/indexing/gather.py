@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from dovetail._core.base import dtypes
+from dovetail._core.base.counting import counted
 from dovetail._core.base.errors import DTypeError
 from dovetail._core.base.typing import Array, ArrayLike
 from dovetail._core.basis.elementwise import dtype_name
@@ -369,7 +370,7 @@ class Gather(Linear):
         if len(slice_sizes) != operand.ndim:
             raise TypeError(
                 f"gather: slice_sizes {slice_sizes} must have one entry for each of the "
-                f"{operand.ndim} dimensions of the operand of shape {operand.shape}"
+                f"{counted(operand.ndim, 'dimension')} of the operand of shape {operand.shape}"
             )
         for dim, (size, most) in enumerate(zip(slice_sizes, operand.shape, strict=True)):
             if not 0 <= size <= most:

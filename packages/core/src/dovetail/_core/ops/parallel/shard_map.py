@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
+from dovetail._core.base.counting import counted
 from dovetail._core.base.flags import Flags, partition
 from dovetail._core.basis.manual_axes import (
     in_order,
@@ -308,7 +309,7 @@ class ShardMap(ProgramPrimitive):
         if axis.size % count:
             raise ValueError(
                 f"shard_map inside of vmap with spmd_axis_name={axis.spmd_axis_name}: the "
-                f"{axis.size} elements cannot be divided evenly over {count} devices"
+                f"{axis.size} elements cannot be divided evenly over {counted(count, 'device')}"
             )
         with self.inside(params):
             derived, out_dims = batch_of(params["jaxpr"], axis.size // count, tuple(dims))

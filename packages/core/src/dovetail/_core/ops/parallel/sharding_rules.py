@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from dovetail._core.base.counting import counted
 from dovetail._core.base.errors import ShapeError
 
 #: Stands for the leading dimensions of an array that a rule does not name.
@@ -297,7 +298,7 @@ class _Table:
         for side, mappings, shapes in sides:
             if len(mappings) != len(shapes):
                 raise ShapeError(
-                    f"{self.what} is for {len(mappings)} {side}s, and the function has "
+                    f"{self.what} is for {counted(len(mappings), side)}, and the function has "
                     f"{len(shapes)}; arrays in trees count each"
                 )
             dims.append(

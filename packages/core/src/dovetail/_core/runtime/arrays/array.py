@@ -18,6 +18,7 @@ from dovetail._core.base.bindings import JaxRuntimeError, PyTreeDef, get_traceba
 from dovetail._core.base.errors import DeletedArrayError
 from dovetail._core.base.habits import ATTRIBUTES
 from dovetail._core.base.pytree import dispatch_registry
+from dovetail._core.base.tracebacks import boundary, bounded
 from dovetail._core.ir.avals import ShapedArray, make_aval, physical_aval
 from dovetail._core.ir.division import division
 from dovetail._core.runtime.arrays import buffers, guards
@@ -27,12 +28,7 @@ from dovetail._core.runtime.arrays.shards import Shard, shards_of
 from dovetail._core.runtime.arrays.text import array_html, array_text, short_type
 from dovetail._core.runtime.devices import clients, process_ends, sharding
 from dovetail._core.runtime.devices.named_sharding import default_place
-from dovetail._core.trace.tracer import (
-    ArrayClass,
-    Tracer,
-    ambiguous_truth,
-    load_array_methods,
-)
+from dovetail._core.trace.tracer import ArrayClass, Tracer, ambiguous_truth, load_array_methods
 
 if TYPE_CHECKING:
     from dovetail._core.runtime.devices.layout import Format
@@ -62,6 +58,7 @@ class Retired(NamedTuple):
 class _ArrayMeta(type):
     """Makes `isinstance(tracer, Array)` true for tracers of arrays."""
 
+    @boundary
     def __call__(cls, *args: Any, **kwargs: Any) -> NoReturn:
         raise TypeError("Array is not called: make an array with dovetail.numpy.array(value)")
 
@@ -83,6 +80,7 @@ class _ArrayMeta(type):
         )
 
 
+@bounded
 class Array(ArrayClass, metaclass=_ArrayMeta):
     """An immutable array on a device; operations return new arrays.
 
@@ -484,6 +482,7 @@ def _logical_aval(physical: ShapedArray, key_dtype: Any) -> ShapedArray:
     return make_aval(physical.shape[:rank], key_dtype, False, divided)
 
 
+@bounded
 class KeyArray(Array):
     """An array of random keys. Its buffer holds the keys' underlying numbers."""
 

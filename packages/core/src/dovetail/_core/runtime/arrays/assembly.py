@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dovetail._core.base import dtypes, pytree
+from dovetail._core.base.counting import counted
 from dovetail._core.base.errors import NonArrayArgumentError, ShapeError
 from dovetail._core.base.typing import ArrayLike, DTypeLike, PyTree, ShapeLike
 from dovetail._core.ir.avals import physical_aval
@@ -235,7 +236,7 @@ def _of_local_data(function: str, place: Any, data: Any, shape: tuple[int, ...] 
                 "global_shape must be given"
             )
         if size % len(own) or (wanted is not None and wanted * len(own) != size * count):
-            held_text = f"{len(own)} of {count} parts"
+            held_text = f"{len(own)} of {counted(count, 'part')}"
             raise ShapeError(
                 f"{function}: this process holds {held_text} of dimension {number} under {place}, "
                 f"and its data have the size {size} there"

@@ -10,32 +10,60 @@ from dovetail._core.base import pytree
 from dovetail._core.base.bindings import JaxRuntimeError, get_traceback
 from dovetail._core.base.errors import DeletedArrayError
 from dovetail._core.runtime.arrays.array import Array, KeyArray, retire
+from dovetail._core.transform.flattening import leaf_names
 
 __all__ = ["donating", "raise_explained", "retire_donated"]
 
-# XLA's wording when the first of the two arguments is donated, and when the second is.
+# XLA's wording when the first of the two arguments is donated, the second, and both.
 _GIVEN_TWICE: Final = (
     "previously donated in the same call",
     "Attempt to donate a buffer which is also used by the same call",
+    "Attempt to donate the same buffer twice",
 )
 
 
-def raise_explained(error: Exception, name: str) -> None:
+def raise_explained(
+    error: Exception, name: str, leaves: Sequence[Any], names: Callable[[], Sequence[str]]
+) -> None:
     """Raise a clearer error if XLA's is about an array that a call both donates and uses.
 
     Args:
         error: XLA's error.
         name: the name of the called function.
+        leaves: the leaves of its arguments.
+        names: gives their names, such as ``params['w']``.
 
     Raises:
         JaxRuntimeError: XLA's error is about that.
     """
     if any(words in str(error) for words in _GIVEN_TWICE):
+        pair = _sharing(leaves)
+        which = ""
+        if pair is not None:
+            labels = names()
+            which = f", as {labels[pair[0]]} and as {labels[pair[1]]}"
         raise JaxRuntimeError(
-            f"{name} was given one array twice, or two that share memory, and donates it: a "
+            f"{name} was given one array twice, or two that share memory{which}, and donates it: a "
             "donated array must not be used for another argument of the same call. Pass a copy "
             "for one of the two, with dovetail.numpy.copy(x)"
         ) from None
+
+
+def _sharing(leaves: Sequence[Any]) -> tuple[int, int] | None:
+    """The numbers of two arrays that are in one place in memory; None if none are found."""
+    seen: dict[Any, int] = {}
+    for number, leaf in enumerate(leaves):
+        if not isinstance(leaf, Array) or not leaf.size:
+            continue
+        buffer = leaf._any_buffer()
+        try:
+            place = buffer.unsafe_buffer_pointer()
+        except (JaxRuntimeError, ValueError, RuntimeError):  # deleted, or on several devices
+            place = id(buffer)
+        first = seen.setdefault(place, number)
+        if first != number:
+            return first, number
+    return None
 
 
 def retire_donated(values: Iterable[Any], name: str) -> None:
@@ -83,7 +111,8 @@ def donating(
         try:
             result = compiled(*args, **kwargs)
         except (JaxRuntimeError, ValueError) as error:
-            raise_explained(error, name)
+            leaves = pytree.leaves((args, dict(sorted(kwargs.items()))))
+            raise_explained(error, name, leaves, lambda: leaf_names(compiled, args, kwargs))
             raise
         retire_donated([args[n] for n in numbers if n < len(args)], name)
         if names and kwargs:

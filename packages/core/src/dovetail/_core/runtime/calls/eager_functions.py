@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from dovetail._core.base import config, dtypes, pytree
-from dovetail._core.base.tracebacks import explain_call, hide_frames
+from dovetail._core.base.tracebacks import boundary, explain_call, hide_frames
 from dovetail._core.basis.elementwise import convert_element_type_p
 from dovetail._core.basis.structural import broadcast_in_dim_p, reshape_p
 from dovetail._core.ir.avals import array_conversion
@@ -77,6 +77,7 @@ class EagerFunction:
             return out
 
         # C++ takes the signature for help() from this function.
+        @boundary
         @wraps(function)
         def inlined(*args: Any, **kwargs: Any) -> Any:
             return self.inline(*args, **kwargs)

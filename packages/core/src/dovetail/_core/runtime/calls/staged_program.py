@@ -15,6 +15,7 @@ import numpy as np
 
 from dovetail._core.base import config, dtypes, events, pytree, source
 from dovetail._core.base.bindings import JaxRuntimeError
+from dovetail._core.base.counting import counted
 from dovetail._core.base.monitoring import timed
 from dovetail._core.ir.avals import outer_aval
 from dovetail._core.ir.jaxpr import ClosedJaxpr
@@ -265,7 +266,8 @@ class StagedProgram:
         sizes = [getattr(value, "nbytes", 0) for value in self.closed.consts]
         if sum(sizes) >= limit:
             source.warn(
-                f"{self.options.name} has captured {len(sizes)} arrays of {sum(sizes):,} bytes in "
+                f"{self.options.name} has captured {counted(len(sizes), 'array')} of "
+                f"{sum(sizes):,} bytes in "
                 "all, which its program holds on to; pass them as arguments instead, or raise the "
                 "option captured_constants_warn_bytes" + self._largest_constants()
             )

@@ -6,6 +6,7 @@ import operator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
+from dovetail._core.base.tracebacks import bounded
 from dovetail._core.runtime.devices.plugin_buffers import PluginBuffer
 from dovetail._core.runtime.devices.sharding import Sharding
 
@@ -24,6 +25,7 @@ class AutoLayout:
 _AUTO: Final = AutoLayout()
 
 
+@bounded
 @dataclass(frozen=True, slots=True)
 class Layout:
     """The order of an array's elements in memory.
@@ -77,6 +79,7 @@ class Layout:
         return ordered and not self.tiling and not self.sub_byte_element_size_in_bits
 
 
+@bounded
 @dataclass(frozen=True, slots=True)
 class Format:
     """An array's sharding and memory layout; ``x.format`` for an array ``x``.

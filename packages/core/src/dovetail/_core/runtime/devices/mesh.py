@@ -11,6 +11,7 @@ import numpy as np
 
 from dovetail._core.base import config
 from dovetail._core.base.notebooks import boxed
+from dovetail._core.base.tracebacks import bounded
 from dovetail._core.ir.abstract_mesh import (
     AbstractDevice,
     AbstractMesh,
@@ -26,6 +27,7 @@ __all__ = ["Mesh"]
 AxisName = Hashable
 
 
+@bounded
 @final
 class Mesh(MeshAxes):
     """Devices in an array with named axes. There is one object for equal meshes.

@@ -11,8 +11,10 @@ import numpy as np
 
 from dovetail._core.base import config
 from dovetail._core.base.bindings import _jax, xla_client
+from dovetail._core.base.counting import counted
 from dovetail._core.base.errors import ShapeError
 from dovetail._core.base.notebooks import table
+from dovetail._core.base.tracebacks import bounded
 from dovetail._core.ir.abstract_mesh import AbstractMesh, AxisType
 from dovetail._core.ir.avals import set_shown_sharding
 from dovetail._core.ir.division import Division, division_of_spec
@@ -35,6 +37,7 @@ __all__ = ["NamedSharding", "default_place", "over_current_mesh"]
 Shape = tuple[int, ...]
 
 
+@bounded
 class NamedSharding(Sharding):
     """An array whose dimensions are divided over the axes of a mesh.
 
@@ -122,8 +125,8 @@ class NamedSharding(Sharding):
         if len(self.spec) > len(aval_shape):
             hint = "; a scalar goes with PartitionSpec()" if not aval_shape else ""
             raise ShapeError(
-                f"{self.spec} has entries for {len(self.spec)} dimensions, and an array of shape "
-                f"{tuple(aval_shape)} has {len(aval_shape)}{hint}"
+                f"{self.spec} has entries for {counted(len(self.spec), 'dimension')}, and an "
+                f"array of shape {tuple(aval_shape)} has {len(aval_shape)}{hint}"
             )
 
     def shard_shape(self, global_shape: Shape) -> Shape:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from dovetail._core.base.bindings import JaxRuntimeError, _jax, xla_client
 from dovetail._core.base.config import default_device
+from dovetail._core.base.tracebacks import bounded
 from dovetail._core.ir.division import Division
 from dovetail._core.ir.manual_axis_type import invarying
 from dovetail._core.plugins.protocols import is_pjrt
@@ -25,6 +26,7 @@ Index = tuple[slice, ...]
 _replicated: Final = xla_client.HloSharding.replicate()
 
 
+@bounded
 class Sharding(ABC):
     """Base of all shardings: how an array is laid out over devices."""
 
@@ -138,6 +140,7 @@ else:
     _SingleDevice = _jax.SingleDeviceSharding
 
 
+@bounded
 @sharding_class(Sharding)
 class SingleDeviceSharding(_SingleDevice):
     """All of an array on one device. There is one object for each device and memory kind.

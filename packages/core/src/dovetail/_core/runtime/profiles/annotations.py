@@ -8,6 +8,8 @@ from typing import ParamSpec, TypeVar
 
 from jaxlib import _profiler
 
+from dovetail._core.base.tracebacks import bounded
+
 __all__ = ["StepTraceAnnotation", "TraceAnnotation", "annotate_function"]
 
 P = ParamSpec("P")
@@ -32,6 +34,7 @@ class TraceAnnotation(_profiler.TraceMe):  # type: ignore[misc]
     """
 
 
+@bounded
 class StepTraceAnnotation(TraceAnnotation):
     """A scope that profiles show as one step of a training loop.
 
@@ -49,6 +52,8 @@ class StepTraceAnnotation(TraceAnnotation):
     """
 
     def __init__(self, name: str, **kwargs: object) -> None:
+        if not isinstance(name, str):
+            raise TypeError(f"StepTraceAnnotation takes a name, which is a string, got {name!r}")
         super().__init__(name, _r=1, **kwargs)
 
 

@@ -11,7 +11,7 @@ import time
 from types import CodeType, FrameType
 from typing import Final, NamedTuple
 
-from dovetail._core.base.source import is_internal
+from dovetail._core.base.source import is_internal, short_file
 
 __all__ = ["Line", "Sampler", "users_line"]
 
@@ -32,7 +32,7 @@ class Line(NamedTuple):
     def __str__(self) -> str:
         if not self.line:
             return self.function
-        return f"{os.path.basename(self.file) or self.file}:{self.line} ({self.function})"
+        return f"{short_file(self.file)}:{self.line} ({self.function})"
 
 
 #: Where no line of the user's own code runs.

@@ -16,6 +16,7 @@ from jaxlib._profile_data import ProfileData, ProfileEvent, ProfileLine, Profile
 from jaxlib._profiler import ProfileOptions
 
 from dovetail._core.base.bindings import export_profile
+from dovetail._core.base.tracebacks import bounded
 from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices.pjrt import loaded_plugins
 from dovetail._core.runtime.profiles.perfetto import serve_to_perfetto, write_perfetto_trace
@@ -56,6 +57,7 @@ class _Running:
 _running: Final = _Running()
 
 
+@bounded
 class ProfileSession:
     """A recording of a profile, which is started and stopped; also a scope for `with`.
 

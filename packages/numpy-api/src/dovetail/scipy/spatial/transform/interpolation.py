@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dovetail import numpy as jnp
+from dovetail.extend.arguments import counted
 from dovetail.extend.avals import Tracer
 from dovetail.scipy.spatial.transform.rotations import Rotation, floats
 from dovetail.typing import Array, ArrayLike
@@ -76,7 +77,9 @@ class Slerp(NamedTuple):
         """
         x: Any = floats("Slerp", "times", times)
         if x.ndim > 1:
-            raise ValueError(f"Slerp: times must be at most 1-dimensional, got {x.ndim} dimensions")
+            raise ValueError(
+                f"Slerp: times must be at most 1-dimensional, got {counted(x.ndim, 'dimension')}"
+            )
         index = jnp.clip(
             jnp.searchsorted(self.times, x, side="right") - 1, 0, self.timedelta.shape[0] - 1
         )
