@@ -25,6 +25,7 @@ extensions = [
     "repository",
     "code_links",
     "gallery",
+    "mathml",
     "navigation",
 ]
 exclude_patterns = ["_extensions", "_static"]
@@ -36,6 +37,8 @@ smartquotes = False  # the text is shown as it is written
 myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 4
 myst_links_external_new_tab = True
+myst_update_mathjax = False
+html_math_renderer = "mathml"
 
 # Cells are executed whenever their page is read.
 nb_execution_mode = "force"
