@@ -52,7 +52,9 @@ def note_operation(
 ) -> None:
     """Remember how an operation that was evaluated by itself has made arrays."""
     operands = [_node_of(arg) for arg in args]
-    again = _operation(primitive, params, args) if jaxprs_in_params(params) else None
+    again = None
+    if jaxprs_in_params(params) and _are_here(args):
+        again = _operation(primitive, params, args)
     _note(program, primitive.name, operands, outs, again)
 
 
@@ -69,7 +71,9 @@ def note(
     operands = [_node_of(arg) for arg in args]
     eqns = closed.jaxpr.eqns
     if len(eqns) != 1 or closed.consts or jaxprs_in_params(eqns[0].params):
-        again = None if closed.effects else _call(closed, args, names, has_lines)
+        again = None
+        if not closed.effects and _are_here(args):
+            again = _call(closed, args, names, has_lines)
         _note(program, name, operands, outs, again)
         return
     (eqn,) = eqns  # such as a function of the NumPy API
@@ -150,6 +154,11 @@ def _node_of(value: Any, name: str = "an argument", *, of_any_size: bool = False
     return node
 
 
+def _are_here(args: Sequence[Any]) -> bool:
+    """Whether this process can read all arguments: a search is not the same in every process."""
+    return all(getattr(arg, "is_fully_addressable", True) for arg in args)
+
+
 def _is_small(value: Any) -> bool:
     return getattr(value, "size", 1) < _LARGE
 
@@ -189,7 +198,7 @@ def explained_operation(
         error,
         primitive.name,
         effects,
-        _operation(primitive, params, args),
+        _operation(primitive, params, args) if _are_here(args) else None,
         lambda checks: checks.apply(primitive, args, params),
     )
 
@@ -219,7 +228,7 @@ def explained(
         error,
         name,
         closed.effects,
-        _call(closed, args, names, has_lines),
+        _call(closed, args, names, has_lines) if _are_here(args) else None,
         lambda checks: checks.evaluate(closed, args, has_lines),
     )
 
@@ -228,7 +237,7 @@ def _explained(
     error: FloatingPointError,
     name: str,
     effects: Effects,
-    search: _Run,
+    search: _Run | None,
     check: Callable[[CheckTrace], Any],
 ) -> FloatingPointError:
     if not watching():
@@ -237,7 +246,7 @@ def _explained(
     where = describe(state.place)
     facts: list[str] = []
     if not effects:
-        found = _found(search)
+        found = None if search is None else _found(search)
         if found is not None and found.node.operands:
             node = found.node
             name, where, kind = node.name, node.where(), _kind(node, kind)
