@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from dovetail._core.base.bindings import JaxRuntimeError, _jax, xla_client
 from dovetail._core.base.config import default_device
-from dovetail._core.base.tracebacks import bounded
+from dovetail._core.base.tracebacks import boundary, bounded, hide_frames
 from dovetail._core.ir.division import Division
 from dovetail._core.ir.manual_axis_type import invarying
 from dovetail._core.plugins.protocols import is_pjrt
@@ -140,7 +140,6 @@ else:
     _SingleDevice = _jax.SingleDeviceSharding
 
 
-@bounded
 @sharding_class(Sharding)
 class SingleDeviceSharding(_SingleDevice):
     """All of an array on one device. There is one object for each device and memory kind.
@@ -177,7 +176,11 @@ class SingleDeviceSharding(_SingleDevice):
     def __new__(cls, device: Any, memory_kind: str | None = None) -> SingleDeviceSharding:
         interned = _interned.get((device, memory_kind))
         if interned is None:
-            interned = _intern(cls, device, memory_kind)
+            try:
+                interned = _intern(cls, device, memory_kind)
+            except Exception as error:  # no boundary: most calls end one line above
+                hide_frames(error)
+                raise
         return interned
 
     def __init__(self, device: Any, memory_kind: str | None = None) -> None:
@@ -193,6 +196,7 @@ class SingleDeviceSharding(_SingleDevice):
         """The kind of memory that holds the data."""
         return self._memory_kind or memory_kinds(self._device)[0]
 
+    @boundary
     def with_memory_kind(self, kind: str) -> SingleDeviceSharding:
         """The sharding of the same device with another of its memories."""
         return SingleDeviceSharding(self._device, kind)
