@@ -27,6 +27,7 @@ from dovetail._core.base.options import config as config
 from dovetail._core.base.process_options import (
     Guard,
     LoggerOption,
+    ProcessOption,
     StartupOption,
     ThreadGuard,
     TransferGuards,
@@ -663,10 +664,10 @@ captured_constants_report_frames = Option(
 
 # Messages.
 pprint_use_color = Option(
-    "pprint_use_color",
-    BOOL,
-    True,
-    "Print jaxprs in colours where the terminal has them.",
+    "pprint_use_color", BOOL, True, "Print jaxprs in colours where the terminal has them."
+)
+progress_bars = ProcessOption(
+    "progress_bars", BOOL, True, "Show the bars of loops that are called with `progress`."
 )
 logging_level = LoggerOption(
     "logging_level",
@@ -691,10 +692,7 @@ compilation_cache_dir = Option(
     "The folder for compiled programs that later processes use; in the user's cache if None.",
 )
 enable_compilation_cache = Option(
-    "enable_compilation_cache",
-    BOOL,
-    True,
-    "Keep compiled programs on disk for later processes.",
+    "enable_compilation_cache", BOOL, True, "Keep compiled programs on disk for later processes."
 )
 """Differs:
     Programs are kept on disk unless this option is off. A damaged or foreign entry is

@@ -9,7 +9,14 @@ from dovetail._core.base.bindings import guards, unset
 from dovetail._core.base.option_kinds import Choice, Kind
 from dovetail._core.base.options import Option, OptionScope
 
-__all__ = ["Guard", "LoggerOption", "StartupOption", "ThreadGuard", "TransferGuards"]
+__all__ = [
+    "Guard",
+    "LoggerOption",
+    "ProcessOption",
+    "StartupOption",
+    "ThreadGuard",
+    "TransferGuards",
+]
 
 T = TypeVar("T")
 
@@ -128,7 +135,19 @@ class StartupOption(Option[T]):
         super().set_global(value)
 
 
-class LoggerOption(Option[Any]):
+class ProcessOption(Option[T]):
+    """An option that belongs to the whole process, and is read in other threads."""
+
+    def __call__(self, new_val: Any = None) -> OptionScope[T]:
+        """Raise, since there is no scope for a thread."""
+        self.checked(new_val)
+        raise TypeError(
+            f"the option {self.name!r} is one of the whole process: "
+            f"write dovetail.config.update({self.name!r}, {new_val!r})"
+        )
+
+
+class LoggerOption(ProcessOption[Any]):
     """An option that sets the levels of loggers, which belong to the whole process.
 
     Args:
@@ -152,14 +171,6 @@ class LoggerOption(Option[Any]):
         self._before: dict[str, int] = {}
         if self.value != default:
             self._tell()
-
-    def __call__(self, new_val: Any = None) -> OptionScope[Any]:
-        """Raise, since levels of loggers belong to the process: there is no scope for a thread."""
-        self.checked(new_val)
-        raise TypeError(
-            f"the option {self.name!r} is one of the whole process: "
-            f"write dovetail.config.update({self.name!r}, {new_val!r})"
-        )
 
     def set_global(self, value: Any) -> None:
         """Set the levels of loggers."""
