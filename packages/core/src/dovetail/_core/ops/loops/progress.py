@@ -18,7 +18,7 @@ from dovetail._core.base import pytree
 from dovetail._core.base.progress_bars import show
 from dovetail._core.basis.operands import literal_like, make_literal
 from dovetail._core.basis.structural import batch_size, to_front
-from dovetail._core.ir.avals import shape_of
+from dovetail._core.ir.avals import make_aval, shape_of
 from dovetail._core.ir.effects import debug_effect
 from dovetail._core.ir.jaxpr import DebugInfo, Effects
 from dovetail._core.ops.callbacks.calls import FlatCallback, Observation, call_now
@@ -26,7 +26,7 @@ from dovetail._core.ops.callbacks.debugging import debug_callback_p
 from dovetail._core.ops.control.branches import cond_p
 from dovetail._core.ops.control.partial_scan import COUNT
 from dovetail._core.ops.elementwise.arithmetic import add, div, rem, sub
-from dovetail._core.ops.elementwise.bitwise import bitwise_or, clz, shift_left
+from dovetail._core.ops.elementwise.bitwise import bitwise_and, bitwise_or, clz, shift_left
 from dovetail._core.ops.elementwise.comparison import eq
 from dovetail._core.ops.elementwise.conversion import convert_element_type
 from dovetail._core.ops.elementwise.extrema import max as maximum
@@ -71,13 +71,23 @@ class ReportProgress(Observation):
     def lower(self, context: Builder, *values: Any, **params: Any) -> Any:
         progress = Progress(**params)
 
-        def report(count: Any, total: Any) -> list[Any]:
+        device = make_aval((), COUNT)
+        number = context.constant(0, device)
+        if context.manual is not None:
+            # Of the devices that each run the loop the first one reports.
+            axes = [axis for axis, _ in context.manual.mesh if axis in context.manual.names]
+            number = context.axis_index(axes, device)
+
+        def report(device: Any, count: Any, total: Any) -> list[Any]:
             most, end = (
                 reduce_max(x, tuple(range(len(shape_of(x))))) if shape_of(x) else x
                 for x in (count, total)
             )
-            due = convert_element_type(_is_due(most, end, progress.is_bound), np.int32)
-            cond_p.bind(due, count, total, branches=(silent, telling))
+            due = eq(device, literal_like(0, device))
+            if not progress.is_last:
+                due = bitwise_and(due, _is_due(most, end, progress.is_bound))
+            index = convert_element_type(due, np.int32)
+            cond_p.bind(index, count, total, branches=(silent, telling))
             return []
 
         def tell(count: Any, total: Any) -> list[Any]:
@@ -90,10 +100,9 @@ class ReportProgress(Observation):
             )
             return []
 
-        info = DebugInfo("progress", progress.description)
-        silent, telling = (stage(f, context.avals_in, info) for f in (lambda *_: [], tell))
-        program = telling if progress.is_last else stage(report, context.avals_in, info)
-        return context.inline_jaxpr(program, values)
+        avals, info = context.avals_in, DebugInfo("progress", progress.description)
+        silent, telling = (stage(f, avals, info) for f in (lambda *_: [], tell))
+        return context.inline_jaxpr(stage(report, [device, *avals], info), [number, *values])
 
 
 report_progress_p: Final = ReportProgress()
