@@ -50,22 +50,21 @@ def show(
     """
     most = int(count.max(initial=0))
     key = (description, depth)
-    ends = is_last or (not is_bound and 0 <= total <= most)
     with _lock:
         bar = _open.get(key)
-        if not (_Process.shows and config.progress_bars.get_global() and sys.stderr):
+        is_seen = sys.stderr is not None and not sys.stderr.closed
+        if not (is_seen and _Process.shows and config.progress_bars.get_global()):
             if bar is not None:
                 bar.end()
             return
         if bar is None:
-            # What other devices tell when the first has ended is not shown again.
-            if most == 0 or (ends and most > 1):
+            if is_last:  # a loop without turns
                 return
             bar = _open[key] = _Bar(key, total, is_bound)
         running = int((count == most).sum())
-        lanes = f", {running} of {count.size} elements" if count.ndim and not ends else ""
-        bar.move(max(most, bar.count), lanes, now=ends)
-        if ends:
+        lanes = f", {running} of {count.size} elements" if count.ndim and not is_last else ""
+        bar.move(max(most, bar.count), lanes, now=is_last)
+        if is_last:
             bar.end()
 
 

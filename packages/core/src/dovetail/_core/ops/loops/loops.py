@@ -121,7 +121,8 @@ def scan(
             the option `progress_bars`, which is on, decides when it does whether that is shown:
             nothing is traced again. A gradient shows its first pass, and a batch one bar. The bar
             of a loop in another one goes away when it ends. Of several processes the first shows
-            bars. As with all functions of the host, such a program cannot be exported.
+            bars. As with all functions of the host, such a program cannot be exported, and a
+            checkpointed function does not run the loop again but keeps what its gradient needs.
 
     Returns:
         The final carry, and the results for all elements, stacked along a new axis 0 in the order
@@ -199,7 +200,8 @@ def scan(
         )
     count = len(carry.leaves)
     first = [*own, *carry.leaves]
-    outs = _scan(body, first, elements, length, reverse, unroll, _split_transpose)[len(own) :]
+    outs = _scan(body, first, elements, length, reverse, unroll, _split_transpose)
+    outs = _ended(shown, outs, own)
     ys_tree = _parts_of_pair(f, body.out_tree)[1]
     outs = _write_back(lent, outs, count + ys_tree.num_leaves)
     return pytree.unflatten(carry.tree, outs[:count]), pytree.unflatten(ys_tree, outs[count:])
@@ -222,6 +224,13 @@ def _counted(
     turn = progress.counting(flat if lent is None else lent, length)
     kind = None if lent is not None else f"{progress.kind}, {length}"
     return [make_literal(0, COUNT)], (*_COUNTED, *names), turn, kind
+
+
+def _ended(progress: Progress | None, outs: list[Any], own: Sequence[Any]) -> list[Any]:
+    """The results of a loop but for what it carries itself, first the number of turns."""
+    if progress is not None:
+        progress.end(outs[0])
+    return outs[len(own) :]
 
 
 def _values_of(xs: Any, caller: str) -> Any:
@@ -528,7 +537,7 @@ def fori_loop(
             )
         nothing = Operands([], None, [])
         outs = _scan(body, [*own, *carry.leaves], nothing, length, unroll=turns)
-        return pytree.unflatten(carry.tree, outs[len(own) :])
+        return pytree.unflatten(carry.tree, _ended(shown, outs, own))
     if unroll is not None and (unroll is True or _unroll(unroll, 0) != 1):
         raise ValueError(
             "lax.fori_loop: unroll needs bounds that are known while tracing, got "
@@ -545,9 +554,7 @@ def fori_loop(
         reported = shown
 
         def turn(count: Any, total: Any, *args: Any) -> list[Any]:
-            count = add(count, literal_like(1, count))
-            reported.report(count, total)
-            return [count, total, *advance(*args)]
+            return [reported.counted(count, total), total, *advance(*args)]
 
         total = convert_element_type(sub(end, index), COUNT)
         own, kind = [make_literal(0, COUNT), total, *own], f"{kind}, {shown.kind}"
@@ -562,7 +569,7 @@ def fori_loop(
         DebugInfo("lax.fori_loop", "the comparison with upper"),
     )
     outs = run_while(Body(interned(proceed), [], None), body, leaves)
-    return pytree.unflatten(carry.tree, outs[len(own) :])
+    return pytree.unflatten(carry.tree, _ended(shown, outs, own))
 
 
 def _known(bound: Any, name: str) -> int | None:
@@ -634,7 +641,7 @@ def map(
         avals = [*(aval_of(x) for x in own), *_elements(elements)]
         with staging(shown):
             body = stage_body("lax.map", flat, avals, names, turn, kind)
-        outs = _scan(body, own, elements, length)[len(own) :]
+        outs = _ended(shown, _scan(body, own, elements, length), own)
         return pytree.unflatten(body.out_tree, _write_back(lent, outs, body.out_tree.num_leaves))
 
     def batched(*values: Any) -> list[Any]:
@@ -656,7 +663,7 @@ def map(
         avals = [*(aval_of(x) for x in own), *_elements(grouped)]
         with staging(shown):
             body = stage_body("lax.map", flat, avals, names, turn)
-        outs = _scan(body, own, grouped, turns)[len(own) :]
+        outs = _ended(shown, _scan(body, own, grouped, turns), own)
         results.append([reshape(y, (whole, *shape_of(y)[2:])) for y in outs])
     if rest or not turns:
         results.append(batched(*part(whole, length)))

@@ -140,7 +140,7 @@ def while_loop(
         except ConcretizationTypeError:
             pass  # whether the condition holds is not known here
         else:
-            if shown is not None:
+            if shown is not None and steps != total:
                 replace(shown, is_last=True)(steps, total)
             return value
     carry = operands_of(init_val, "lax.while_loop", "init_val")
