@@ -159,6 +159,7 @@ def scan(
 
         ``progress=`` is ours, as it is of `map`, `fori_loop` and `while_loop`.
 
+        >>> import contextlib, io
         >>> with contextlib.redirect_stderr(io.StringIO()) as shown:
         ...     total, _ = lax.scan(lambda c, x: (c + x, None), 0.0, jnp.ones(3), progress="text")
         ...     _ = total.block_until_ready()

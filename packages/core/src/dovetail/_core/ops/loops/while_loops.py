@@ -116,7 +116,7 @@ def while_loop(
 
         >>> root = lambda a: lax.while_loop(
         ...     lambda x: abs(x * x - a) > 1e-3, lambda x: (x + a / x) / 2, a, max_steps=50)
-        >>> print(dovetail.grad(root)(4.0).round(3))
+        >>> print(dt.grad(root)(4.0).round(3))
         0.25
 
     Example:
