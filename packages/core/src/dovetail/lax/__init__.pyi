@@ -49,7 +49,6 @@ from dovetail._core.ops.control.conditionals import cond as cond
 from dovetail._core.ops.control.conditionals import switch as switch
 from dovetail._core.ops.control.linear_solve import custom_linear_solve as custom_linear_solve
 from dovetail._core.ops.control.linear_solve import linear_solve_p as linear_solve_p
-from dovetail._core.ops.control.partial_scan import partial_scan_p as partial_scan_p
 from dovetail._core.ops.control.platforms import platform_dependent as platform_dependent
 from dovetail._core.ops.control.root import custom_root as custom_root
 from dovetail._core.ops.control.scan import scan_p as scan_p
@@ -242,7 +241,6 @@ from dovetail._core.ops.indexing.sorting import sort_key_val as sort_key_val
 from dovetail._core.ops.indexing.sorting import sort_p as sort_p
 from dovetail._core.ops.indexing.sorting import top_k as top_k
 from dovetail._core.ops.indexing.sorting import top_k_p as top_k_p
-from dovetail._core.ops.loops.bounded_while import bounded_while_p as bounded_while_p
 from dovetail._core.ops.loops.loops import fori_loop as fori_loop
 from dovetail._core.ops.loops.loops import map as map
 from dovetail._core.ops.loops.loops import scan as scan

@@ -30,7 +30,7 @@ from dovetail._core.basis.structural import (
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
 from dovetail._core.ir.effects import input_output
 from dovetail._core.ir.jaxpr import ClosedJaxpr, JaxprEqn, Literal, no_effects, ordered_effects
-from dovetail._core.ir.walk import Reduction, drop_unused
+from dovetail._core.ir.walk import Reduction, drop_unused, substitute
 from dovetail._core.ops.checkpoint.remat import remat_p
 from dovetail._core.ops.checks.checking import batch_with_checks, has_checks
 from dovetail._core.ops.checks.error import settled, union
@@ -53,6 +53,7 @@ from dovetail._core.ops.elementwise.arithmetic import add, div, mul, sub
 from dovetail._core.ops.elementwise.comparison import lt
 from dovetail._core.ops.elementwise.extrema import clamp
 from dovetail._core.ops.elementwise.selection import select_n_p
+from dovetail._core.ops.loops.progress import report_progress_p
 from dovetail._core.ops.shape.creation import iota_like
 from dovetail._core.trace.zeros import with_zeros
 from dovetail._core.transform.batch import place_batch
@@ -514,9 +515,13 @@ def _without_effects(closed: ClosedJaxpr) -> ClosedJaxpr:
         NotImplementedError: it uses what the host returned the first time.
     """
     jaxpr = closed.jaxpr
-    needed = {v for v in jaxpr.outvars if type(v) is not Literal}
     kept: list[JaxprEqn] = []
-    for eqn in reversed(jaxpr.eqns):
+    told = [eqn for eqn in jaxpr.eqns if eqn.primitive is report_progress_p]
+    counts: dict[Any, Any] = {eqn.outvars[0]: eqn.invars[0] for eqn in told}
+    eqns = substitute([eqn for eqn in jaxpr.eqns if eqn not in told], counts)
+    outvars = [counts.get(v, v) if type(v) is not Literal else v for v in jaxpr.outvars]
+    needed = {v for v in outvars if type(v) is not Literal}
+    for eqn in reversed(eqns):
         if needed.isdisjoint(eqn.outvars) and eqn.effects:
             continue
         if input_output(eqn.effects):
@@ -530,7 +535,8 @@ def _without_effects(closed: ClosedJaxpr) -> ClosedJaxpr:
     if len(kept) == len(jaxpr.eqns):
         return closed
     effects = no_effects.union(*(eqn.effects for eqn in kept))
-    return ClosedJaxpr(jaxpr.replace(eqns=kept[::-1], effects=effects), closed.consts)
+    replaced = jaxpr.replace(eqns=kept[::-1], outvars=outvars, effects=effects)
+    return ClosedJaxpr(replaced, closed.consts)
 
 
 class _Replay(NamedTuple):

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import count
+from dataclasses import replace
 from math import isqrt
-from typing import Any, TypeVar, overload
+from typing import Any, Literal, TypeVar, overload
 
 import numpy as np
 
 from dovetail._core.base import config, pytree
 from dovetail._core.base.errors import ConcretizationTypeError
 from dovetail._core.base.typing import Array, ArrayLike, PyTree
+from dovetail._core.basis.operands import make_literal
+from dovetail._core.ir.avals import aval_of
 from dovetail._core.ops.control.bodies import Body, named, operands_of, stage_body, stage_loop
+from dovetail._core.ops.control.partial_scan import COUNT
 from dovetail._core.ops.control.while_loop import bind_while, run_while
 from dovetail._core.ops.loops.bounded_while import run_bounded
+from dovetail._core.ops.loops.progress import progress_of, staging
 from dovetail._core.ops.shape.dimensions import integer
 from dovetail._core.trace.tracer import Tracer
+from dovetail._core.transform.derived import with_order
 from dovetail._core.transform.flattening import FlatFunction, check_callable, leaf_names
 
 T = TypeVar("T")
@@ -30,6 +35,7 @@ def while_loop(
     *,
     max_steps: int | None = None,
     checkpoints: int | None = None,
+    progress: Literal["text"] | None = None,
 ) -> Array: ...
 @overload
 def while_loop(
@@ -39,6 +45,7 @@ def while_loop(
     *,
     max_steps: int | None = None,
     checkpoints: int | None = None,
+    progress: Literal["text"] | None = None,
 ) -> T: ...
 @overload
 def while_loop(
@@ -48,6 +55,7 @@ def while_loop(
     *,
     max_steps: int | None = None,
     checkpoints: int | None = None,
+    progress: Literal["text"] | None = None,
 ) -> T: ...
 def while_loop(
     cond_fun: Callable[[Any], ArrayLike],
@@ -56,6 +64,7 @@ def while_loop(
     *,
     max_steps: int | None = None,
     checkpoints: int | None = None,
+    progress: Literal["text"] | None = None,
 ) -> PyTree:
     """Call a function as long as a condition holds.
 
@@ -81,6 +90,8 @@ def while_loop(
             no gradient.
         checkpoints: how many carries are kept for a gradient of a loop with `max_steps`, a positive
             integer; about its square root if None.
+        progress: "text" to show on the standard error how many iterations there were, as `scan`
+            does; of a batch, those of the element that has most.
 
     Returns:
         The first carry for which the condition is false, or that after `max_steps` iterations.
@@ -90,7 +101,8 @@ def while_loop(
     Raises:
         TypeError: `body_fun` returns another type than that of `init_val`, or `cond_fun` does not
             return a scalar bool; `max_steps` or `checkpoints` is no integer.
-        ValueError: one of these is not positive, or `checkpoints` is given without `max_steps`.
+        ValueError: one of these is not positive, `checkpoints` is given without `max_steps`, or
+            `progress` is another string.
 
     Differs:
         All results are arrays; JAX returns a number that the body passes through as it is.
@@ -104,7 +116,7 @@ def while_loop(
 
         >>> root = lambda a: lax.while_loop(
         ...     lambda x: abs(x * x - a) > 1e-3, lambda x: (x + a / x) / 2, a, max_steps=50)
-        >>> print(dovetail.grad(root)(4.0).round(3))
+        >>> print(dt.grad(root)(4.0).round(3))
         0.25
 
     Example:
@@ -115,30 +127,48 @@ def while_loop(
     check_callable(cond_fun, "lax.while_loop")
     check_callable(body_fun, "lax.while_loop")
     bind = _bound(max_steps, checkpoints)
+    shown = progress_of(progress, "lax.while_loop", body_fun, is_bound=True)
+    total = -1 if max_steps is None else max_steps
     if config.disable_jit.value:
+        call = body_fun if shown is None else shown.calling(body_fun, total)
         try:
             value: Any = init_val
-            steps = count() if max_steps is None else range(max_steps)
-            for _ in steps:
-                if not cond_fun(value):
-                    break
-                value = body_fun(value)
+            steps = 0
+            while steps != total and cond_fun(value):
+                value = call(value)
+                steps += 1
         except ConcretizationTypeError:
             pass  # whether the condition holds is not known here
         else:
+            if shown is not None and steps != total:
+                replace(shown, is_last=True)(steps, total)
             return value
     carry = operands_of(init_val, "lax.while_loop", "init_val")
     arguments = pytree.structure((init_val,))
     names = leaf_names(body_fun, (init_val,))
-    carry, body = stage_loop("lax.while_loop", FlatFunction(body_fun, arguments), names, carry)
+    flat, condition_flat = FlatFunction(body_fun, arguments), FlatFunction(cond_fun, arguments)
+    own: list[Any] = []
+    kind: str | None = None
+    turn: Callable[..., list[Any]] | None = None
+    if shown is not None:
+        own, names = [make_literal(0, COUNT)], ("the number of turns so far", *names)
+        kind, turn = f"{shown.kind}, {total}", shown.counting(flat, total)
+    with staging(shown):
+        carry, body = stage_loop(
+            "lax.while_loop", flat, names, carry, own=own, turn=turn, kind=kind
+        )
     condition = stage_body(
-        "lax.while_loop",
-        FlatFunction(cond_fun, arguments),
-        carry.avals,
-        leaf_names(cond_fun, (init_val,)),
+        "lax.while_loop", condition_flat, carry.avals, leaf_names(cond_fun, (init_val,))
     )
     _check_condition(cond_fun, condition)
-    return pytree.unflatten(carry.tree, run_while(condition, body, carry.leaves, bind))
+    if shown is not None:
+        first = len(condition.closed.in_avals) - len(carry.leaves)
+        numbers = [*range(first), aval_of(own[0]), *range(first, first + len(carry.leaves))]
+        condition = condition._replace(closed=with_order(condition.closed, numbers))
+    outs = run_while(condition, body, [*own, *carry.leaves], bind)
+    if shown is not None:
+        shown.end(outs[0])
+    return pytree.unflatten(carry.tree, outs[len(own) :])
 
 
 def _bound(max_steps: Any, checkpoints: Any) -> Callable[..., list[Any]]:
