@@ -48,14 +48,14 @@ def test_a_profile_without_samples() -> None:
     assert attribute(1, 1, [], [], []) == []
 
 
-times = st.floats(0, 10, allow_nan=False)
+times = st.integers(0, 40).map(lambda quarters: quarters / 4)
 pairs = st.tuples(times, times).map(sorted)
 
 
 @given(
-    st.lists(st.tuples(pairs, st.sampled_from(WORK), st.sampled_from([A, B]))),
-    st.lists(pairs),
-    st.lists(st.tuples(times, st.sampled_from([A, B]))),
+    st.lists(st.tuples(pairs, st.sampled_from(WORK), st.sampled_from([A, B])), max_size=8),
+    st.lists(pairs, max_size=8),
+    st.lists(st.tuples(times, st.sampled_from([A, B])), max_size=8),
     pairs,
 )
 def test_time_is_divided_without_rest(
@@ -72,7 +72,7 @@ def test_time_is_divided_without_rest(
     assert at == end
 
 
-@given(st.lists(pairs))
+@given(st.lists(pairs, max_size=8))
 def test_outermost(spans: list[list[float]]) -> None:
     found = outermost(map(tuple, spans))  # type: ignore[arg-type]
     assert all(a[1] <= b[0] for a, b in pairwise(found))

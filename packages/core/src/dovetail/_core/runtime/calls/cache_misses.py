@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from functools import partial
 from types import CodeType
 from typing import Any, Final, NamedTuple
-from weakref import WeakSet
+from weakref import WeakValueDictionary
 
 from dovetail._core.base import config, events, pytree, source
 from dovetail._core.base.bindings import get_traceback
@@ -46,9 +46,9 @@ class TraceSignature(NamedTuple):
     context: tuple[Any, ...]
 
 
-# The code of traced functions. A function that is redefined in a loop is a new object every time,
-# but keeps its code.
-_traced_code: Final[WeakSet[CodeType]] = WeakSet()
+# The code of traced functions, by identity: that of two functions in two files may be equal. A
+# function that is redefined in a loop is a new object every time, but keeps its code.
+_traced_code: Final[WeakValueDictionary[int, CodeType]] = WeakValueDictionary()
 
 
 def explain_miss(
@@ -73,9 +73,9 @@ def explain_miss(
         RecompilationError: it is traced again, in a block of `no_recompiles`.
     """
     code = getattr(function, "__code__", None)
-    seen = code in _traced_code if code else False
-    if code and not config.no_tracing.value:
-        _traced_code.add(code)
+    seen = code is not None and _traced_code.get(id(code)) is code
+    if code is not None and not config.no_tracing.value:
+        _traced_code[id(code)] = code
     wanted = config.explain_cache_misses.value or config.no_tracing.value or events.happening()
     if not wanted:
         return None
