@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dovetail._core.base.option_kinds import Bool
-from dovetail._core.base.tracebacks import bounded
 
 __all__ = [
     "UNAVAILABLE",
@@ -216,7 +215,6 @@ UNAVAILABLE: Final[Mapping[str, Unavailable]] = _table()
 """The options by name, without a prefix."""
 
 
-@bounded
 class FixedOption:
     """An option that there is not, as an object whose scope JAX's programs may enter.
 

@@ -66,9 +66,7 @@ class Scope:
         #: The least value of its variables.
         self.least = least
         #: Where it was made, for messages.
-        self.place = (
-            "" if where is None else f" made at {source.shown_file(where.file)}:{where.line}"
-        )
+        self.place = "" if where is None else f" made at {where.place}"
         #: Sizes that are never negative.
         self.constraints: list[SymbolicDimension] = []
         #: What these have been written as.
