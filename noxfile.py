@@ -193,6 +193,21 @@ def typing(session: nox.Session) -> None:
 
 
 @nox.session
+def docs(session: nox.Session) -> None:
+    """Build the site into dist/docs, check its links, look at it; after `--`: words for Sphinx."""
+    install(session, *group("docs"))
+    site = DIST / "docs"
+    for folder in (site, ROOT / ".nox" / "doctrees"):  # what runs in cells may have changed
+        shutil.rmtree(folder, ignore_errors=True)
+    words = ("--fail-on-warning", "--keep-going", "-j", "auto", "-d", ".nox/doctrees")
+    # A page shows what is written to stderr, and a busy machine compiles slowly.
+    quiet = {"DOVETAIL_SLOW_COMPILE_SECS": "0"}
+    session.run("sphinx-build", "-q", *words, *session.posargs, "docs", str(site), env=quiet)
+    session.run("python", "tests/site/check_links.py", str(site))
+    session.run("python", "tests/site/look.py", str(site))
+
+
+@nox.session
 def wheels(session: nox.Session) -> None:
     """Build the seven wheels into dist/; install them in a fresh environment on every Python.
 

@@ -34,6 +34,10 @@ CIRCLES_ON_PURPOSE = {
     ("dovetail._core.runtime.arrays.buffers", "dovetail._core.runtime.arrays.array"): (
         "a buffer is converted on its device as an array"
     ),
+    (
+        "dovetail._core.runtime.devices.clients",
+        "dovetail._core.runtime.devices.memory_statistics",
+    ): ("devices of clients are told to count the arrays that the clients hold"),
     ("dovetail._core.runtime.arrays.buffers", "dovetail._core.runtime.arrays.moving"): (
         "what moves between several devices is put together out of buffers"
     ),

@@ -123,6 +123,7 @@ OPTIONS: dict[str, Row] = {
     "platforms": Row(None, "cuda,cpu", "cuda, cpu"),
     "raise_persistent_cache_errors": ON,
     "process_timeout": Row(300, 5, "5"),
+    "progress_bars": OFF,
     "random_seed_offset": Row(0, 3, "3"),
     "slow_compile_secs": Row(10.0, 0.5, "0.5"),
     "slow_plugin_seconds": Row(10.0, 0.5, "0.5"),
@@ -188,7 +189,7 @@ STARTUP = {
     "pjrt_client_create_options",
     "platform_name",
 }
-OF_THE_PROCESS = {"debug", "debug_log_modules", "logging_level"}
+OF_THE_PROCESS = {"debug", "debug_log_modules", "logging_level", "progress_bars"}
 
 every_option = pytest.mark.parametrize("name", OPTIONS)
 

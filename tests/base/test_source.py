@@ -151,7 +151,7 @@ class Shell:
     class compile:
         @staticmethod
         def format_code_name(name: str) -> tuple[str, str] | None:
-            return ("Cell", "In[3]") if name == "/cells/ipykernel_1/2.py" else None
+            return ("Cell", "In[3]") if name == "/somewhere/ipykernel_1/2.py" else None
 
 
 def test_a_cell_of_a_notebook_is_called_as_ipython_calls_it(
@@ -159,13 +159,13 @@ def test_a_cell_of_a_notebook_is_called_as_ipython_calls_it(
 ) -> None:
     notebook = types.SimpleNamespace(get_ipython=Shell)
     monkeypatch.setitem(sys.modules, "IPython", notebook)
-    cell = source.UserFrame("/cells/ipykernel_1/2.py", 4, 1, "loss")
+    cell = source.UserFrame("/somewhere/ipykernel_1/2.py", 4, 1, "loss")
     module = source.UserFrame("/home/me/train.py", 4, 1, "loss")
     assert str(cell) == "Cell In[3]:4 (loss)"
     assert str(module) == "train.py:4 (loss)"
     names: dict[str, Any] = {"jit": dovetail.jit}
     program = "@jit\ndef f(x):\n    return 1 if x else 2\n"
-    exec(compile(program, "/cells/ipykernel_1/2.py", "exec"), names)
+    exec(compile(program, "/somewhere/ipykernel_1/2.py", "exec"), names)
     with pytest.raises(dovetail.errors.TracerBoolConversionError) as raised:
         names["f"](1.0)
     assert "where: Cell In[3]:3 (f)\n" in str(raised.value)

@@ -104,6 +104,7 @@ NAMES = [
     ("dovetail.random", "random", "write dovetail.random.uniform(key, shape)"),
     ("dovetail.numpy", "polynomial", "write dovetail.numpy.polyval"),
     ("dovetail.numpy", "numpy", "has no attribute 'numpy'"),
+    ("dovetail.extend.core", "create_call_primitive", "not in dovetail; calls of functions"),
     ("dovetail.tree", "mapp", "did you mean 'map'?"),
     ("dovetail.tree_util", "tree_mp", "did you mean 'tree_map'?"),
     ("dovetail.debug", "prnt", "did you mean 'print'?"),

@@ -615,6 +615,24 @@ def a_reference_of_an_ended_function() -> Any:
     return kept[0][...]  # wrong
 
 
+@mistake
+def derivatives_that_where_hides() -> Any:
+    def root(x: Any) -> Any:
+        return jnp.where(x > 0, jnp.sqrt(x), 0.0)  # wrong
+
+    with dt.debug_nans(True):
+        return dt.jit(dt.grad(root))(0.0)
+
+
+@mistake
+def logarithms_of_what_a_loop_makes_negative() -> Any:
+    def step(x: Any, _: Any) -> Any:
+        return jnp.log(x), None  # wrong
+
+    with dt.debug_nans(True):
+        return lax.scan(step, 2.0, None, length=9)
+
+
 #: Words with which a message says what to do.
 ADVICE = re.compile(
     r"\b(use|write|pass|give|convert|choose|insert|make|mark|return|reduce|slice|leave|combine|"

@@ -22,6 +22,7 @@ import dovetail.numpy as jnp
 from dovetail import lax
 from dovetail._core.base import config
 from dovetail._core.base.tracebacks import is_hidden, without_hidden
+from dovetail.extend.tracebacks import publish
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -379,3 +380,8 @@ def test_an_api_of_ones_own_hides_its_frames(
     finally:
         source._extra_folders[:] = before
         source.is_internal.cache_clear()
+
+
+def test_a_module_that_does_not_list_its_names() -> None:
+    with pytest.raises(TypeError, match=r"acme, which has no __all__: list"):
+        publish({"__name__": "acme"})

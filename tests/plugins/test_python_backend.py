@@ -417,8 +417,9 @@ def test_stages(device):
     for method in (compiled.cost_analysis, compiled.memory_analysis):
         with pytest.raises(NotImplementedError, match="its backend does not offer it"):
             method()
-    with pytest.raises(ValueError, match="there is nothing optimised to report on"):
-        compiled.report()
+    for look in (compiled.report, compiled.memory):
+        with pytest.raises(ValueError, match="there is nothing optimised to report on"):
+            look()
     with pytest.raises(ValueError, match="the backend of numpy reads equations"):
         dt.jit(jnp.sin).trace(1.0).lower(lowering_platforms=("cpu", "numpy"))
 

@@ -59,6 +59,7 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "ragged_all_to_all": "tests/ops/parallel/test_ragged.py",
     "reduce_scatter": "tests/ops/parallel/test_collectives.py",
     "shard_map": "tests/ops/parallel/test_shard_map.py",
+    "report_progress": "tests/ops/loops/test_progress.py",
     "sharding_constraint": "tests/runtime/devices/test_programs_over_meshes.py",
     "all_gather_reduced": "tests/ops/parallel/test_unreduced.py",
     "preduced": "tests/ops/parallel/test_unreduced.py",

@@ -230,6 +230,15 @@ halved("text")  # error
 summed(x, x)  # error
 
 
+# --------------------------------------------------------------------------------------- memory
+
+space: dt.memory.Space = dt.memory.Space.Host
+reveal_type(dt.memory().bytes)  # expect: int
+reveal_type(dt.memory("cpu").lines[0].source)  # expect: str
+reveal_type(dt.jit(abs).lower(x).memory().peak_bytes)  # expect: int
+dt.memory(3)  # error
+
+
 # -------------------------------------------------------------------------------- dovetail.typing
 
 

@@ -19,7 +19,6 @@ from dovetail import ffi as ffi
 from dovetail import flatten_util as flatten_util
 from dovetail import image as image
 from dovetail import lax as lax
-from dovetail import memory as memory
 from dovetail import monitoring as monitoring
 from dovetail import nn as nn
 from dovetail import numpy as numpy
@@ -56,6 +55,7 @@ from dovetail._core.api.jacobians import jacrev as jacrev
 from dovetail._core.api.jit import Inline as Inline
 from dovetail._core.api.jit import clear_caches as clear_caches
 from dovetail._core.api.jit import jit as jit
+from dovetail._core.api.linting.lint import lint as lint
 from dovetail._core.api.mapping import shard_map as shard_map
 from dovetail._core.api.mapping import smap as smap
 from dovetail._core.api.meshes import get_mesh as get_mesh
@@ -164,10 +164,12 @@ from dovetail._core.runtime.devices.named_sharding import NamedSharding as Named
 from dovetail._core.runtime.programs.effects import effects_barrier as effects_barrier
 from dovetail._core.trace.current_mesh import get_abstract_mesh as get_abstract_mesh
 from dovetail._core.trace.mutable_references import Ref as Ref
+from dovetail.memory import callable_module as _callable_module
 
 P = _PartitionSpec
 checking_leaks = check_tracer_leaks
 jacobian = jacrev
+memory = _callable_module
 remat = checkpoint
 
 __version__: str

@@ -1,5 +1,7 @@
 """Looking at values while compiled programs run."""
 
+from dovetail._core.api.linting.findings import Finding as Finding
+from dovetail._core.api.linting.findings import LintReport as LintReport
 from dovetail._core.api.sharding_pictures import (
     visualize_array_sharding as visualize_array_sharding,
 )
@@ -18,6 +20,8 @@ from dovetail._core.ops.callbacks.inspections import (
 
 __all__ = [
     "DebugEffect",
+    "Finding",
+    "LintReport",
     "OrderedDebugEffect",
     "breakpoint",
     "callback",

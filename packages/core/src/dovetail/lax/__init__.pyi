@@ -49,13 +49,9 @@ from dovetail._core.ops.control.conditionals import cond as cond
 from dovetail._core.ops.control.conditionals import switch as switch
 from dovetail._core.ops.control.linear_solve import custom_linear_solve as custom_linear_solve
 from dovetail._core.ops.control.linear_solve import linear_solve_p as linear_solve_p
-from dovetail._core.ops.control.loops import fori_loop as fori_loop
-from dovetail._core.ops.control.loops import map as map
-from dovetail._core.ops.control.loops import scan as scan
 from dovetail._core.ops.control.platforms import platform_dependent as platform_dependent
 from dovetail._core.ops.control.root import custom_root as custom_root
 from dovetail._core.ops.control.scan import scan_p as scan_p
-from dovetail._core.ops.control.while_loop import while_loop as while_loop
 from dovetail._core.ops.control.while_loop import while_p as while_p
 from dovetail._core.ops.elementwise.arithmetic import abs as abs
 from dovetail._core.ops.elementwise.arithmetic import abs_p as abs_p
@@ -245,6 +241,10 @@ from dovetail._core.ops.indexing.sorting import sort_key_val as sort_key_val
 from dovetail._core.ops.indexing.sorting import sort_p as sort_p
 from dovetail._core.ops.indexing.sorting import top_k as top_k
 from dovetail._core.ops.indexing.sorting import top_k_p as top_k_p
+from dovetail._core.ops.loops.loops import fori_loop as fori_loop
+from dovetail._core.ops.loops.loops import map as map
+from dovetail._core.ops.loops.loops import scan as scan
+from dovetail._core.ops.loops.while_loops import while_loop as while_loop
 from dovetail._core.ops.parallel.casts import pcast as pcast
 from dovetail._core.ops.parallel.casts import pvary as pvary
 from dovetail._core.ops.parallel.collective import all_gather_p as all_gather_p

@@ -17,7 +17,6 @@ from dovetail.extend.arguments import (
     canonical_axis,
     canonical_shape,
     convert,
-    counted,
     integer,
     placed,
     require_kind,
@@ -140,19 +139,17 @@ def complete_shape(function: str, shape: Any, count: int, have: Shape) -> Shape:
         product = math.prod(n for n in sizes if n != -1)
         if product == 0 or count % product:
             raise ShapeError(
-                f"{function}: an array of shape {have} with {counted(count, 'element')} does not "
-                "go into "
-                f"shape {tuple(sizes)}: the known sizes multiply to {product}, which does not "
-                f"divide {count}"
+                f"{function}: an array of shape {have}, of size {count}, does not go into shape "
+                f"{tuple(sizes)}: the known sizes multiply to {product}, which does not divide "
+                f"{count}"
             )
         sizes[unknown[0]] = count // product
     if any(n < 0 for n in sizes):
         raise ShapeError(f"{function}: sizes must not be negative, got the shape {tuple(sizes)}")
     if math.prod(sizes) != count:
         raise ShapeError(
-            f"{function}: cannot reshape an array of shape {have} with "
-            f"{counted(count, 'element')} into shape "
-            f"{tuple(sizes)} with {math.prod(sizes)}; one size may be -1, which stands for the rest"
+            f"{function}: cannot reshape an array of shape {have}, of size {count}, into shape "
+            f"{tuple(sizes)}, of size {math.prod(sizes)}; an entry of -1 stands for the rest"
         )
     return tuple(sizes)
 

@@ -26,8 +26,6 @@ from dovetail._core.basis.operands import as_operand, literal_like
 from dovetail._core.basis.structural import broadcast_to, full
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ops.control.bodies import operands_of
-from dovetail._core.ops.control.loops import scan
-from dovetail._core.ops.control.while_loop import while_loop
 from dovetail._core.ops.custom.custom_gradient import closure_convert
 from dovetail._core.ops.custom.custom_vjp import custom_vjp
 from dovetail._core.ops.elementwise.arithmetic import abs as absolute
@@ -42,6 +40,8 @@ from dovetail._core.ops.elementwise.powers import pow as power
 from dovetail._core.ops.elementwise.powers import sqrt, square
 from dovetail._core.ops.elementwise.selection import select
 from dovetail._core.ops.indexing.dynamic_slicing import dynamic_index_in_dim
+from dovetail._core.ops.loops.loops import scan
+from dovetail._core.ops.loops.while_loops import while_loop
 from dovetail._core.ops.reduction.reductions import reduce_sum
 from dovetail._core.ops.shape.joining import concatenate
 from dovetail._core.ops.shape.reshaping import reshape

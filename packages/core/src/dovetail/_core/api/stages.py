@@ -30,6 +30,7 @@ from dovetail._core.ir.jaxpr import ClosedJaxpr
 from dovetail._core.runtime.arrays.donation import raise_explained, retire_donated
 from dovetail._core.runtime.calls.followed_keys import follow_program
 from dovetail._core.runtime.calls.shortages import watch
+from dovetail._core.runtime.calls.special_values import kept
 from dovetail._core.runtime.calls.staged_program import StagedProgram
 from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices.sharding import (
@@ -42,9 +43,11 @@ from dovetail._core.runtime.programs.compilation import serialized, with_own_nam
 from dovetail._core.runtime.programs.inspection import cost_of, hlo_of
 from dovetail._core.runtime.programs.program import LoadedProgram
 from dovetail._core.runtime.reports.hardware import Hardware
+from dovetail._core.runtime.reports.memory_plan import MemoryPlan
 from dovetail._core.runtime.reports.report import Report
 from dovetail._core.trace.mutable_references import Ref
 from dovetail._core.trace.tracer import Tracer
+from dovetail._core.transform.derived import dce_closed
 from dovetail._core.transform.flattening import check_array_leaves
 
 P = ParamSpec("P")
@@ -256,6 +259,32 @@ class Lowered(Stage):
         platform = self._module.platforms[0]
         return cost_of(self._module, clients.backend(platform))
 
+    def memory(self) -> MemoryPlan:
+        """What memory the program takes on each device, and what takes it; it is compiled for that.
+
+        The numbers are those of the compiler: its arguments, its results, and the block that it
+        lays out for temporaries, with the user's line of each large value. They are bounds of what
+        one call takes, to which other arrays come: `dovetail.memory` says what these are.
+
+        Returns:
+            The plan; ``print`` shows it as a table.
+
+        Raises:
+            ValueError: the program is one of a backend that reads equations.
+            InconclusiveDimensionOperation: sizes of its arguments are symbolic.
+
+        Example:
+            >>> import dovetail as dt
+            >>> import dovetail.numpy as jnp
+            >>> x = dt.ShapeDtypeStruct((256, 256), "float32")
+            >>> plan = dt.jit(lambda x: jnp.sin(x @ x) @ x).lower(x).memory()
+            >>> plan.argument_bytes, plan.result_bytes
+            (262144, 262144)
+            >>> sorted(buffer.path for buffer in plan.buffers if buffer.path)
+            ['result', 'x']
+        """
+        return self.compile().memory()
+
     def compile(self, compiler_options: Mapping[str, Any] | None = None) -> Compiled:
         """Compile for the device that the program would run on.
 
@@ -338,9 +367,11 @@ class Compiled(Stage):
         or lines, the first call compiles this one again.
         """
         if self._text is None:
-            own = self._program.executable if self._named is None else self._named()
-            self._text = str(self._program.hlo_text(own))
+            self._text = str(self._program.hlo_text(self._own_executable()))
         return self._text
+
+    def _own_executable(self) -> Any:
+        return self._program.executable if self._named is None else self._named()
 
     def cost_analysis(self) -> Mapping[str, float]:
         """Counts of operations and bytes, by the compiler's names."""
@@ -385,6 +416,33 @@ class Compiled(Stage):
         """
         from dovetail._core.runtime.reports.making import report_of  # deferred: seldom needed
 
+        arguments, results, constants = self._interface()
+        return report_of(
+            self._staged.options.name,
+            self._program,
+            self.as_text(),
+            arguments,
+            results,
+            constants,
+            hardware,
+        )
+
+    def memory(self) -> MemoryPlan:
+        """What memory the program takes on each device: see `Lowered.memory`."""
+        from dovetail._core.runtime.reports.planning import memory_plan  # deferred: seldom needed
+
+        arguments, results, constants = self._interface()
+        return memory_plan(
+            self._staged.options.name,
+            self._program,
+            self._own_executable(),
+            [(name, aval) for name, aval in arguments if aval is not None],
+            results,
+            constants,
+        )
+
+    def _interface(self) -> tuple[list[tuple[str, Any]], list[tuple[str, Any]], list[Any]]:
+        """Arguments and results by name, None for what is not used, and hoisted constants."""
         staged, lowered = self._staged, self._lowered
         if getattr(lowered, "equations", None) is not None:
             raise ValueError(
@@ -398,14 +456,10 @@ class Compiled(Stage):
             f"result{pytree.keystr(path)}"
             for path, _ in pytree.leaves_with_path(staged.out_tree.unflatten(staged.out_avals))
         ]
-        return report_of(
-            staged.options.name,
-            self._program,
-            self.as_text(),
+        return (
             list(zip(staged.names, avals, strict=True)),
             list(zip(names, staged.out_avals, strict=True)),
             [aval_of(constant) for constant in lowered.hoisted],
-            hardware,
         )
 
     def runtime_executable(self) -> Any:
@@ -511,10 +565,17 @@ class Compiled(Stage):
         committed = place is not None or type(program.sharding) is not SingleDeviceSharding
         followed = follow_program(staged.closed, operands)
         watch(name, staged.closed.jaxpr, staged.names, self._program)
+        copies = kept(operands, staged.donated)
         try:
             outs = self._program(
                 staged.own(operands, references), committed, lambda i: staged.names[i]
             )
+        except FloatingPointError as error:
+            from dovetail._core.runtime.calls import value_explanations  # deferred: seldom needed
+
+            raise value_explanations.explained(
+                error, name, dce_closed(staged.closed), copies, staged.names, has_lines=True
+            ) from None
         except (JaxRuntimeError, ValueError) as error:
             raise_explained(error, name, leaves, lambda: staged.names)
             raise staged.explained_shortage(error, self._program) from None

@@ -26,6 +26,7 @@ from dovetail._core.base.options import Cell, Option, Options, OptionScope, chec
 from dovetail._core.base.options import config as config
 from dovetail._core.base.process_options import (
     Guard,
+    ProcessOption,
     StartupOption,
     ThreadGuard,
     TransferGuards,
@@ -510,8 +511,8 @@ debug_nans = Option(
     affects_tracing=True,
 )
 """Differs:
-    The program is run again operation by operation, and the error names the first operation
-    that made a nan and its line. Programs with effects are not run twice.
+    The program is run again operation by operation, and the error names the operation that
+    made the nan, its line, pass and operands, and known traps. Programs with effects run once.
 
     >>> with dt.debug_nans():
     ...     dt.jit(lambda x: jnp.log(x) + 1)(-1.0)
@@ -668,11 +669,12 @@ captured_constants_report_frames = Option(
 
 # Messages.
 pprint_use_color = Option(
-    "pprint_use_color",
-    BOOL,
-    True,
-    "Print jaxprs in colours where the terminal has them.",
+    "pprint_use_color", BOOL, True, "Print jaxprs in colours where the terminal has them."
 )
+progress_bars = ProcessOption(
+    "progress_bars", BOOL, True, "Show the bars of loops that are called with `progress`."
+)
+
 # Compiled programs on disk.
 compilation_cache_dir = Option(
     "compilation_cache_dir",
@@ -681,10 +683,7 @@ compilation_cache_dir = Option(
     "The folder for compiled programs that later processes use; in the user's cache if None.",
 )
 enable_compilation_cache = Option(
-    "enable_compilation_cache",
-    BOOL,
-    True,
-    "Keep compiled programs on disk for later processes.",
+    "enable_compilation_cache", BOOL, True, "Keep compiled programs on disk for later processes."
 )
 """Differs:
     Programs are kept on disk unless this option is off. A damaged or foreign entry is

@@ -13,6 +13,7 @@ from dovetail._core.base.options import Option, OptionScope
 __all__ = [
     "Guard",
     "LoggerOption",
+    "ProcessOption",
     "StartupOption",
     "ThreadGuard",
     "TransferGuards",
@@ -139,11 +140,11 @@ class StartupOption(Option[T]):
         super().set_global(value)
 
 
-class _OptionOfTheProcess(Option[Any]):
-    """An option of the whole process, which has no scope for a thread."""
+class ProcessOption(Option[T]):
+    """An option that belongs to the whole process, and is read in other threads."""
 
-    def __call__(self, new_val: Any = None) -> OptionScope[Any]:
-        """Raise, since the option belongs to the process."""
+    def __call__(self, new_val: Any = None) -> OptionScope[T]:
+        """Raise, since there is no scope for a thread."""
         self.checked(new_val)
         raise TypeError(
             f"the option {self.name!r} is one of the whole process: "
@@ -151,7 +152,7 @@ class _OptionOfTheProcess(Option[Any]):
         )
 
 
-class LoggerOption(_OptionOfTheProcess):
+class LoggerOption(ProcessOption[Any]):
     """An option that sets the levels of loggers, which belong to the whole process.
 
     Args:
@@ -214,10 +215,10 @@ debug_log_modules = LoggerOption(
 )
 
 
-class _EventLevel(_OptionOfTheProcess):
+class _EventLevel(ProcessOption[int]):
     """The option that prints events."""
 
-    def __init__(self, name: str, kind: Kind[Any], help: str) -> None:
+    def __init__(self, name: str, kind: Kind[int], help: str) -> None:
         super().__init__(name, kind, 0, help, ours=True)
         if self.value:
             events.print_level(self.value)

@@ -17,11 +17,13 @@ if TYPE_CHECKING:
     from dovetail._core.base.bindings import Traceback
 
 __all__ = [
+    "Note",
     "SourceLocation",
     "Transformation",
     "UserFrame",
     "add_internal_folder",
     "describe",
+    "frame_at",
     "is_internal",
     "location_within",
     "short_file",
@@ -106,6 +108,25 @@ class Metadata(str):
         return self
 
 
+class Note(str):
+    """What tools for users are told of operations, in the place of the name of a scope.
+
+    Compilers are not: programs are the same without it.
+
+    Args:
+        name: what it is about.
+        facts: numbers that belong to it.
+    """
+
+    __slots__ = ("facts",)
+    facts: tuple[int, ...]
+
+    def __new__(cls, name: str, facts: tuple[int, ...] = ()) -> Note:
+        self = super().__new__(cls, name)
+        self.facts = facts
+        return self
+
+
 class SourceLocation:
     """A captured stack together with named scopes; usable in place of the stack.
 
@@ -129,7 +150,7 @@ class SourceLocation:
         """The prefix of operation names, such as ``model/vmap(jvp(layer))/``."""
         written, around = "", ""
         for name in self.scopes:
-            if type(name) is Metadata:
+            if type(name) is Metadata or type(name) is Note:
                 continue
             if type(name) is Transformation:
                 around += f"{name}("
@@ -142,6 +163,11 @@ class SourceLocation:
     def metadata(self) -> tuple[tuple[str, str], ...]:
         """What the compiler is told of the operation; inner scopes come last."""
         return tuple([p for name in self.scopes if type(name) is Metadata for p in name.pairs])
+
+    @property
+    def notes(self) -> list[Note]:
+        """What tools are told of the operation."""
+        return [name for name in self.scopes if type(name) is Note]
 
 
 def location_within(around: Any, place: Any) -> Any:
@@ -193,7 +219,8 @@ def _stack(traceback: Traceback | None) -> Iterator[tuple[CodeType, int]]:
         frame = frame.f_back  # type: ignore[assignment]
 
 
-def _resolve(code: CodeType, offset: int) -> UserFrame:
+def frame_at(code: CodeType, offset: int) -> UserFrame:
+    """The place of an instruction, which is at an offset in bytes."""
     # Instruction offsets are in bytes, two per instruction; -1 if a frame has not started.
     here = itertools.islice(code.co_positions(), max(offset, 0) // 2, None)
     line, _, column, _ = next(here, (None, None, None, None))
@@ -220,7 +247,7 @@ def user_frames(
         if code is within:
             break
         if not is_internal(code.co_filename):
-            frames.append(_resolve(code, offset))
+            frames.append(frame_at(code, offset))
             if len(frames) == limit:
                 break
     return frames

@@ -305,8 +305,16 @@ def publish(namespace: dict[str, Any]) -> None:
 
     Args:
         namespace: the module's ``globals()``, with ``__all__``.
+
+    Raises:
+        TypeError: there is no ``__all__``.
     """
-    module, names = namespace["__name__"], namespace["__all__"]
+    module, names = namespace["__name__"], namespace.get("__all__")
+    if names is None:
+        raise TypeError(
+            f"publish was given the names of {module}, which has no __all__: list its public names "
+            "there, before the call"
+        )
     for name in names:
         value = namespace[name]
         if type(value) is FunctionType:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from dovetail._core.base import config
 from dovetail._core.base.bindings import get_traceback
 from dovetail._core.base.restoring import Restoring
 from dovetail._core.base.source import SourceLocation, Transformation
@@ -127,6 +128,10 @@ class Replay:
             state.place, trace = outer, state.trace
             names = (*names_in(trace), *transformation, *place.scopes)
             place = NamedScopes(names, trace, place.traceback, outer)
+        elif transformation and (config.debug_nans.value or config.debug_infs.value):
+            # Messages of these options tell a backward pass from a forward pass.
+            state.place, trace = outer, state.trace
+            place = NamedScopes((*names_in(trace), *transformation), trace, place, outer)
         elif type(outer) is NamedScopes:
             place = NamedScopes(outer.names, outer.trace, place or outer.traceback, outer.outer)
         state.place = place or outer

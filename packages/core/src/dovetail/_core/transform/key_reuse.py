@@ -17,7 +17,7 @@ import numpy as np
 
 from dovetail._core.base import dtypes
 from dovetail._core.base.errors import KeyReuseError
-from dovetail._core.base.source import user_frames
+from dovetail._core.base.source import UserFrame, user_frames
 from dovetail._core.ir.avals import ShapedArray
 from dovetail._core.ir.jaxpr import ClosedJaxpr, JaxprEqn, Literal
 from dovetail._core.ir.walk import jaxprs_and_closed_jaxprs
@@ -218,10 +218,25 @@ class KeyTracker:
             if parted is not None and not self._in_later_turn:
                 first += f", called at {parted[0]}"
                 again += f", called at {parted[1]}"
-        raise KeyReuseError(
+        self._refuse(
             f"a random key was used at {first}, and is used {again}, "
-            "where it gives the same numbers once more. Split it before, and use each new key "
-            "once: key, subkey = random.split(key); random.clone(key) says that this is intended, "
+            "where it gives the same numbers once more",
+            "Split it before, and use each new key once: key, subkey = random.split(key)",
+            stacks,
+            number,
+        )
+
+    def _refuse(self, mistake: str, remedy: str, stacks: Stacks, number: int) -> None:
+        """Raise the error about a key.
+
+        Args:
+            mistake: what is done with the key.
+            remedy: what to do instead.
+            stacks: where.
+            number: the key.
+        """
+        raise KeyReuseError(
+            f"{mistake}. {remedy}; random.clone(key) says that this is intended, "
             "and the option debug_key_reuse, which is on under pytest, can be turned off"
         )
 
@@ -239,10 +254,12 @@ class KeyTracker:
         for number, count in Counter([] if outs[0] is None else outs[0].flat).items():
             if number >= 0 and count > max(of_operand[number] for of_operand in counts):
                 place = _lines(self._stacks())[0]
-                raise KeyReuseError(
+                self._refuse(
                     f"a random key is twice in the array made at {place}, so that "
-                    "the same numbers come from both. Split it instead: keys = random.split(key, "
-                    "2); random.clone(key) says that this is intended"
+                    "the same numbers come from both",
+                    "Split it instead: keys = random.split(key, 2)",
+                    self._stacks(),
+                    number,
                 )
 
     # Programs inside of equations
@@ -309,10 +326,56 @@ class KeyTracker:
         return np.array(flags, bool).reshape(numbers.shape)
 
 
-def _lines(stacks: Stacks) -> list[str]:
-    """The user's lines, innermost first: each stack up to the function that was traced.
+class Reuse(NamedTuple):
+    """A key that is used for the second time.
 
-    What is beyond belongs to its first call, which may be another one.
+    Attributes:
+        number: the key's number.
+        mistake: what is done with it.
+        remedy: what to do instead.
+        stacks: where it is used for the second time.
+    """
+
+    number: int
+    mistake: str
+    remedy: str
+    stacks: Stacks
+
+
+class ReuseCollector(KeyTracker):
+    """Goes on where a `KeyTracker` raises an error, and keeps what it is about.
+
+    Args: those of `KeyTracker`.
+
+    Attributes:
+        found: the keys that are used twice.
+    """
+
+    def __init__(self, read: Callable[[KeyTracker, Any], Any], stack: Any) -> None:
+        super().__init__(read, stack)
+        self.found: list[Reuse] = []
+        self._is_trying = False
+
+    def _refuse(self, mistake: str, remedy: str, stacks: Stacks, number: int) -> None:
+        if self._is_trying:
+            super()._refuse(mistake, remedy, stacks, number)
+        self.found.append(Reuse(number, mistake, remedy, stacks))
+
+    def carried_on(
+        self, body: Callable[[Sequence[Any]], Sequence[Any]], states: Sequence[Sequence[Any]]
+    ) -> list[Any]:
+        outer, self._is_trying = self._is_trying, True
+        try:
+            return super().carried_on(body, states)
+        finally:
+            self._is_trying = outer
+
+
+def frames_of(stacks: Stacks) -> list[UserFrame]:
+    """The user's frames, innermost first: each stack up to the function that was traced.
+
+    What is beyond belongs to its first call, which may be another one. All of the last stack
+    counts, which is that of the user's call.
     """
     *of_equations, of_user = stacks
     frames = [
@@ -321,8 +384,11 @@ def _lines(stacks: Stacks) -> list[str]:
         if stack is not None
         for frame in user_frames(stack, _MAX_FRAMES, within=stage.__code__)
     ]
-    frames += user_frames(of_user, _MAX_FRAMES)
-    return list(map(str, frames)) or ["an unknown place"]
+    return frames + user_frames(of_user, _MAX_FRAMES)
+
+
+def _lines(stacks: Stacks) -> list[str]:
+    return list(map(str, frames_of(stacks))) or ["an unknown place"]
 
 
 def common(values: Sequence[Any]) -> Any:

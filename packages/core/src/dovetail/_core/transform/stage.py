@@ -317,6 +317,12 @@ def _frozen(array: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:
     return copied
 
 
+def is_copy_of(constant: Any, value: Any) -> bool:
+    """Whether a constant of a program stands for a value that it has captured."""
+    is_host = isinstance(value, np.ndarray)
+    return value is constant or (is_host and _copies.get(id(value)) is constant)
+
+
 def as_literal(value: Any, aval: Any) -> Literal | None:
     """A `Literal` for host scalars, None for everything else."""
     if type(value) in (bool, int, float, complex):

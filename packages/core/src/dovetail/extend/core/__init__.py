@@ -28,6 +28,7 @@ from dovetail._core.api.jaxprs import (
 )
 from dovetail._core.api.jaxprs import unsafe_get_axis_names as unsafe_get_axis_names_DO_NOT_USE
 from dovetail._core.api.jaxprs import valid_jaxtype as valid_jaxtype
+from dovetail._core.base.tracebacks import publish as _publish
 from dovetail._core.ir.avals import AbstractToken as AbstractToken
 from dovetail._core.ir.check import check_jaxpr as check_jaxpr
 from dovetail._core.ir.effects import HostEffect as Effect
@@ -84,3 +85,5 @@ __all__ = [
     "unsafe_get_axis_names_DO_NOT_USE",
     "valid_jaxtype",
 ]
+
+_publish(globals())

@@ -12,7 +12,7 @@ from dovetail._core.base.config import enable_x64
 from dovetail._core.ops.elementwise.arithmetic import add, mul
 from dovetail._core.ops.elementwise.comparison import lt
 from dovetail._core.ops.elementwise.trigonometric import sin
-from dovetail.testing.sample import Sample
+from dovetail.testing.sample import Sample, rolled
 
 INDEX = np.dtype(np.int32)
 XS = np.array([[0.5, -1.25], [2.0, 0.75], [-0.5, 1.5]])
@@ -94,4 +94,59 @@ def whiles() -> list[Sample]:
     ]
 
 
-SAMPLES: dict[str, list[Sample]] = {"cond": branches(), "scan": scans(), "while": whiles()}
+def partial_scans() -> list[Sample]:
+    """The scans that are not unrolled, of none, some and all elements, and of more than there are.
+
+    In a batch the elements do different numbers of turns.
+    """
+    made = []
+    for sample in scans():
+        if sample.params["unroll"] == 1:
+            linear = tuple(n + 1 for n in sample.linear)
+            for turns in (0, 2, 3, 5):
+                args = (INDEX.type(turns), *sample.args)
+                made.append(sample.replace(args=args, linear=linear, vary=_other_turns))
+    return made
+
+
+def _other_turns(x: np.ndarray[Any, Any], index: int) -> np.ndarray[Any, Any]:
+    return np.asarray((x + index) % 4, INDEX) if x.dtype == INDEX else rolled(x, index)
+
+
+def bounded_whiles() -> list[Sample]:
+    """Ended by the condition and by the bound; with and without kept states; of linear bodies."""
+    condition = _jaxpr(lambda n, i, x: (lt(i, n),), INDEX.type(0), INDEX.type(0), FIRST)
+    one = INDEX.type(1)
+    body = _jaxpr(lambda c, i, x: (add(i, one), sin(mul(x, c))), FIRST, one, FIRST)
+    sums = _jaxpr(lambda i, x: (add(i, one), add(x, mul(x, 2.0))), one, FIRST)
+    made = []
+    for turns, segment, kept in ((0, 2, True), (2, 2, True), (3, 1, True), (9, 2, False)):
+        shared = {
+            "cond_jaxpr": condition,
+            "cond_nconsts": 1,
+            "max_steps": 4,
+            "segment": segment,
+            "kept": (kept, kept),
+        }
+        first = (INDEX.type(turns), np.array([1.5, 0.5]), INDEX.type(0), FIRST)
+        linear = (first[0], *first[2:])
+        made += [
+            Sample(first, {"body_jaxpr": body, "body_nconsts": 1, **shared}, vary=_other_turns),
+            Sample(
+                linear,
+                {"body_jaxpr": sums, "body_nconsts": 0, **shared},
+                linear=(2,),
+                observe=lambda outs: outs[2::2],  # without the counts, which are integers
+                vary=_other_turns,
+            ),
+        ]
+    return made
+
+
+SAMPLES: dict[str, list[Sample]] = {
+    "bounded_while": bounded_whiles(),
+    "cond": branches(),
+    "partial_scan": partial_scans(),
+    "scan": scans(),
+    "while": whiles(),
+}

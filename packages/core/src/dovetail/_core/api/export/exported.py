@@ -31,9 +31,9 @@ from dovetail._core.ir.dimensions import SymbolicDimension, of_variable
 from dovetail._core.ir.jaxpr import ClosedJaxpr, JaxprEqn
 from dovetail._core.ir.walk import eval_jaxpr
 from dovetail._core.ops.calls.exported import call_exported_p, solution_for
-from dovetail._core.ops.control.loops import map as loop
 from dovetail._core.ops.custom.custom_vjp import custom_vjp
 from dovetail._core.ops.custom.custom_vmap import custom_vmap
+from dovetail._core.ops.loops.loops import map as loop
 from dovetail._core.ops.random.keys import random_unwrap_p
 from dovetail._core.plugins.manager import manager
 from dovetail._core.runtime.calls.staged_program import StagedProgram

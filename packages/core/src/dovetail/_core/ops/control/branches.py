@@ -12,6 +12,8 @@ import numpy as np
 from dovetail._core.base import dtypes
 from dovetail._core.base.errors import MissingRuleError
 from dovetail._core.base.flags import Flags, partition, union_flags
+from dovetail._core.base.restoring import Restoring
+from dovetail._core.base.source import Note
 from dovetail._core.base.strictness import strictness
 from dovetail._core.basis.operands import make_literal
 from dovetail._core.basis.structural import (
@@ -34,7 +36,7 @@ from dovetail._core.ir.jaxpr import (
     no_effects,
     ordered_effects,
 )
-from dovetail._core.ir.walk import Reduction, Wanted
+from dovetail._core.ir.walk import Reduction, Wanted, count_equations
 from dovetail._core.ops.checks.checking import batch_with_checks, has_checks
 from dovetail._core.ops.checks.error import union
 from dovetail._core.ops.control.bodies import (
@@ -48,6 +50,7 @@ from dovetail._core.ops.elementwise.selection import select_n_p
 from dovetail._core.ops.random.keys import clone
 from dovetail._core.trace.manual_axes import joined, types_of
 from dovetail._core.trace.primitive import Primitive
+from dovetail._core.trace.scopes import scope
 from dovetail._core.trace.zeros import Zero, wanted_among, with_zeros, without_zeros
 from dovetail._core.transform.batch import batch_flat
 from dovetail._core.transform.derived import (
@@ -73,6 +76,9 @@ if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder
 
 _INDEX: Final = np.dtype(np.int32)
+#: The name of the note on operations that select among branches which have all run; its facts are
+#: the numbers of equations of the branches.
+ALL_RUN: Final = "all branches run"
 R = TypeVar("R")
 S = TypeVar("S")
 Branches = tuple[ClosedJaxpr, ...]
@@ -265,11 +271,14 @@ class Cond(Primitive):
             )
         if len(branches) == 2:
             index = ne(index, make_literal(0, _INDEX))
-        return (
-            [
+        note = Note(ALL_RUN, tuple([count_equations(branch) for branch in branches]))
+        with Restoring(*scope([note])):
+            outs = [
                 chosen(index, *cases) if operand is None else operands[operand]
                 for operand, *cases in zip(passed, *results, strict=True)
-            ],
+            ]
+        return (
+            outs,
             [0 if operand is None else dims[operand] for operand in passed],
         )
 
@@ -454,7 +463,7 @@ def shared_slots(computed: Sequence[Sequence[Any]]) -> tuple[list[Any], list[lis
     return slots, places
 
 
-def _unused(aval: Any) -> Any:
+def unused(aval: Any) -> Any:
     """A value of a type, whatever it is."""
     if dtypes.is_extended(aval.dtype):
         return full(aval.shape, 0, aval.dtype)
@@ -472,7 +481,7 @@ def pad_residuals(
         by_slot = dict(zip(place, outs[count:], strict=True))
         return [
             *outs[:count],
-            *(by_slot[i] if i in by_slot else _unused(aval) for i, aval in enumerate(slots)),
+            *(by_slot[i] if i in by_slot else unused(aval) for i, aval in enumerate(slots)),
         ]
 
     return stage(function, closed.in_avals, derived_info(closed, "linearize"))
@@ -500,16 +509,37 @@ def _guarded(
     Returns:
         The operands and their batch dimensions.
     """
-    used = {v for eqn in branch.jaxpr.eqns for v in eqn.invars if type(v) is not Literal}
-    guarded: list[Any] = []
+    own: list[Any] = []
     places: list[int | None] = []
-    for var, x, dim in zip(branch.jaxpr.invars, operands, dims, strict=True):
-        if var in used and dtypes.kind_of(var.aval.dtype) in ("f", "c"):
+    for derived, x, dim in zip(_may_derive(branch), operands, dims, strict=True):
+        if derived:
             x, dim = to_front(x, dim, size), 0
             x = chosen(elsewhere, x, stop_gradient_p.bind(x))
-        guarded.append(x)
+        own.append(x)
         places.append(dim)
-    return guarded, places
+    return own, places
+
+
+def guarded(closed: ClosedJaxpr, runs: Any, operands: Sequence[Any]) -> list[Any]:
+    """The operands of a body, with no derivative where its results are not taken.
+
+    Args:
+        closed: the body.
+        runs: a scalar, whether its results are taken.
+        operands: its operands.
+    """
+    return [
+        select_n_p.bind(runs, stop_gradient_p.bind(x), x) if derived else x
+        for derived, x in zip(_may_derive(closed), operands, strict=True)
+    ]
+
+
+def _may_derive(closed: ClosedJaxpr) -> list[bool]:
+    """Which arguments of a jaxpr it uses, and may have a derivative in."""
+    used = {v for eqn in closed.jaxpr.eqns for v in eqn.invars if type(v) is not Literal}
+    return [
+        var in used and dtypes.kind_of(var.aval.dtype) in ("f", "c") for var in closed.jaxpr.invars
+    ]
 
 
 def _alternatives(operands: Sequence[Any]) -> list[Any]:

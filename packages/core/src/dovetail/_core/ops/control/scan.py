@@ -80,6 +80,8 @@ class ScanParams(NamedTuple):
         unroll: the number of calls of the body per iteration of the compiled loop.
         linear: for each operand, whether the scan is known to be linear in it.
         _split_transpose: a hint for the gradient of the loop.
+        primitive: which primitive it is.
+        leading: the operands of the loop that come before the constants.
     """
 
     jaxpr: ClosedJaxpr
@@ -90,6 +92,8 @@ class ScanParams(NamedTuple):
     unroll: int
     linear: Flags
     split_transpose: bool
+    primitive: Primitive | None = None
+    leading: tuple[Any, ...] = ()
 
     @classmethod
     def of(cls, params: dict[str, Any]) -> ScanParams:
@@ -111,12 +115,14 @@ class ScanParams(NamedTuple):
         loop = self._replace(
             jaxpr=jaxpr, num_consts=len(captured) + len(consts), num_carry=len(carry)
         )
-        results: list[Any] = scan_p.bind(*operands, **loop.params(len(operands)))
+        primitive = self.primitive or scan_p
+        results: list[Any] = primitive.bind(*self.leading, *operands, **loop.params(len(operands)))
         return results
 
     def params(self, count: int) -> dict[str, Any]:
         """The parameters of an equation with `count` operands."""
         fields = self._asdict()
+        del fields["primitive"], fields["leading"]
         fields["_split_transpose"] = fields.pop("split_transpose")
         return fields | {"linear": (False,) * count}
 
@@ -174,7 +180,7 @@ class Scan(Primitive):
             a.shape != b.shape or a.dtype != b.dtype for a, b in zip(carried, returned, strict=True)
         ):
             raise TypeError(f"scan: the body carries {carried} to {returned}")
-        stacked = [_stacked(a, loop.length) for a in outs[loop.num_carry :]]
+        stacked = [stacked_aval(a, loop.length) for a in outs[loop.num_carry :]]
         return [*carried_avals(carried, returned), *stacked]
 
     def with_axes(self, avals: Sequence[Any], params: Any) -> Any:
@@ -368,30 +374,7 @@ class Scan(Primitive):
         _, carry_avals, xs_avals = loop.split(avals)
         ys_avals = out_avals[loop.num_carry :]
         place = make_aval((), position_dtype(loop.length))
-
-        def element(x: Any, aval: Any, index: Any) -> Any:
-            part = aval.update(shape=(1, *aval.shape[1:]))
-            zero = context.constant(0, place)
-            taken = context.dynamic_slice(x, part, [index, *[zero] * (len(aval.shape) - 1)])
-            return context.reshape(taken, aval.update(shape=aval.shape[1:]))
-
-        def step(
-            index: Any, carry: Sequence[Any], ys: Sequence[Any]
-        ) -> tuple[list[Any], list[Any]]:
-            elements = [element(x, a, index) for x, a in zip(xs, xs_avals, strict=True)]
-            results = context.inline_jaxpr(loop.jaxpr, [*consts, *carry, *elements])
-            zero = context.constant(0, place)
-            written = [
-                context.dynamic_update_slice(
-                    y,
-                    context.reshape(result, a.update(shape=(1, *a.shape[1:]))),
-                    a,
-                    [index, *[zero] * (len(a.shape) - 1)],
-                )
-                for y, result, a in zip(ys, results[loop.num_carry :], ys_avals, strict=True)
-            ]
-            return results[: loop.num_carry], written
-
+        step = stepping(context, loop, consts, list(zip(xs, xs_avals, strict=True)), ys_avals)
         ys = [context.constant(0, a) for a in ys_avals]
         symbolic = is_symbolic_dim(loop.length)
         unroll = 1 if symbolic else min(loop.unroll, loop.length)
@@ -439,10 +422,10 @@ class Scan(Primitive):
     def check(self, checks: Any, *args: Any, **params: Any) -> Any:
         loop = ScanParams.of(params)
         checked, error = checks.checked(loop.jaxpr)
-        if checked is loop.jaxpr:
-            return self.bind(*args, **params)
-        body = _checked_body(checked, error, loop.num_consts)
         consts, carry, xs = loop.split(args)
+        if checked is loop.jaxpr:
+            return loop.bind(consts, carry, xs, checked)
+        body = _checked_body(checked, error, loop.num_consts)
         outs = loop.bind(consts, [*settled(init_error, error), *carry], xs, body)
         checks.record(error, outs[: error.num_leaves])
         return outs[error.num_leaves :]
@@ -475,7 +458,7 @@ class Scan(Primitive):
         outs = tracker.follow(loop.jaxpr, [*consts, *carry, *elements[0]])
         after, ys = outs[: loop.num_carry], [outs[loop.num_carry :]]
         if loop.length == 1:
-            return [*after, *_stacked_keys(of_ys, ys, turns)]
+            return [*after, *stacked_keys(of_ys, ys, turns)]
         earlier = after
         outs = tracker.follow_again(loop.jaxpr, [*consts, *earlier, *elements[1]])
         after = outs[: loop.num_carry]
@@ -491,7 +474,7 @@ class Scan(Primitive):
                 ],
                 (earlier, after),
             )
-        return [*after, *_stacked_keys(of_ys, ys, turns)]
+        return [*after, *stacked_keys(of_ys, ys, turns)]
 
     def dce(self, eqn: JaxprEqn, used: list[bool]) -> Reduction:
         loop = ScanParams.of(dict(eqn.params))
@@ -524,7 +507,7 @@ class Scan(Primitive):
 scan_p: Final = Scan()
 
 
-def _stacked_keys(
+def stacked_keys(
     avals: Sequence[ShapedArray], followed: Sequence[Sequence[Any]], turns: Sequence[int]
 ) -> list[Any]:
     """What stands in place of stacked results, whose first turns were followed: of keys, -1."""
@@ -540,7 +523,8 @@ def _stacked_keys(
     return stacked
 
 
-def _stacked(aval: ShapedArray, length: int) -> ShapedArray:
+def stacked_aval(aval: ShapedArray, length: int) -> ShapedArray:
+    """The aval of values of a type, stacked along a new first dimension."""
     stacked = aval.update(shape=(length, *aval.shape))
     return stacked if aval.division is None else stacked.with_division(aval.division.inserted(0))
 
@@ -664,6 +648,46 @@ def _cast_by_uses(body: Jaxpr, count: int) -> list[ManualAxisType]:
     return wanted
 
 
+def stepping(
+    context: Builder,
+    loop: ScanParams,
+    consts: Sequence[Any],
+    xs: Sequence[tuple[Any, Any]],
+    ys_avals: Sequence[Any],
+) -> Callable[[Any, Sequence[Any], Sequence[Any]], tuple[list[Any], list[Any]]]:
+    """One iteration of a lowered loop, from a position, the carry and stacked results.
+
+    Args:
+        context: where it is lowered.
+        loop: the parameters of the loop.
+        consts: its constants.
+        xs: the arrays that it slices, with their avals.
+        ys_avals: the avals of stacked results.
+    """
+    place = make_aval((), position_dtype(loop.length))
+
+    def row(index: Any, aval: Any) -> tuple[list[Any], Any]:
+        zeros = [context.constant(0, place)] * (len(aval.shape) - 1)
+        return [index, *zeros], aval.update(shape=(1, *aval.shape[1:]))
+
+    def element(x: Any, aval: Any, index: Any) -> Any:
+        at, part = row(index, aval)
+        taken = context.dynamic_slice(x, part, at)
+        return context.reshape(taken, aval.update(shape=aval.shape[1:]))
+
+    def written(y: Any, result: Any, aval: Any, index: Any) -> Any:
+        at, part = row(index, aval)
+        return context.dynamic_update_slice(y, context.reshape(result, part), aval, at)
+
+    def step(index: Any, carry: Sequence[Any], ys: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        elements = [element(x, aval, index) for x, aval in xs]
+        results = context.inline_jaxpr(loop.jaxpr, [*consts, *carry, *elements])
+        made = zip(ys, results[loop.num_carry :], ys_avals, strict=True)
+        return results[: loop.num_carry], [written(y, r, a, index) for y, r, a in made]
+
+    return step
+
+
 @remembered
 def _checked_body(closed: ClosedJaxpr, error: Any, num_consts: int) -> ClosedJaxpr:
     """A body that also carries an error; `closed` returns its leaves as leading results."""
@@ -753,7 +777,8 @@ def _transpose_with_known_carry(
     )
     params = loop._replace(jaxpr=ClosedJaxpr(stacking, [])).params(len(args))
     wanted = [False] * loop.num_carry + [True] * len(known)
-    stacked = apply_part(scan_p, args, params, wanted)
+    primitive = loop.primitive or scan_p
+    stacked = apply_part(primitive, [*loop.leading, *args], params, wanted)
 
     order = [
         *range(first),
@@ -764,8 +789,9 @@ def _transpose_with_known_carry(
     results = [*carried, *range(loop.num_carry, len(jaxpr.outvars))]
     rest = loop._replace(jaxpr=with_order(loop.jaxpr, order, results), num_carry=len(carried))
     operands_left = [*(args[i] for i in order[: len(args) - len(known)]), *stacked]
+    of_loop = {"primitive": loop.primitive, "leading": loop.leading}
     cotangents = scan_p.transpose(
-        [cotangent[i] for i in results], *operands_left, **rest.params(len(operands_left))
+        [cotangent[i] for i in results], *operands_left, **rest.params(len(args)), **of_loop
     )
     by_number = dict(zip(order, cotangents, strict=True))
     return [by_number[i] for i in range(len(args))]

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeVar, overload
+from collections.abc import Callable, Generator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeVar
 
-import numpy as np
-
-from dovetail._core.base import config, pytree
-from dovetail._core.base.errors import ConcretizationTypeError
 from dovetail._core.base.flags import merge, partition
-from dovetail._core.base.typing import Array, ArrayLike, PyTree
 from dovetail._core.basis.structural import batch_size, to_front
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.effects import input_output
@@ -30,10 +25,6 @@ from dovetail._core.ops.control.bodies import (
     Derive,
     carried_avals,
     instantiated_terms,
-    named,
-    operands_of,
-    stage_body,
-    stage_loop,
     tangents_of_body,
     terms_of_body,
 )
@@ -55,7 +46,6 @@ from dovetail._core.transform.derived import (
     varying,
     with_order,
 )
-from dovetail._core.transform.flattening import FlatFunction, check_callable, leaf_names
 from dovetail._core.transform.key_reuse import holds_keys
 from dovetail._core.transform.stage import stage
 from dovetail._core.transform.taylor import by_order, nonzero_in, terms_of, up_to
@@ -98,11 +88,23 @@ def bind_while(
     body: ClosedJaxpr,
     body_consts: Sequence[Any],
     carry: Sequence[Any],
+    primitive: Primitive | None = None,
+    **bound: Any,
 ) -> list[Any]:
-    """Bind a loop; the constants of the jaxprs become leading operands."""
+    """Bind a loop; the constants of the jaxprs become leading operands.
+
+    Args:
+        condition: the condition.
+        cond_consts: its constants.
+        body: the body.
+        body_consts: its constants.
+        carry: the first values of what is carried.
+        primitive: the primitive, `while_p` if None.
+        bound: further parameters of it.
+    """
     cond_jaxpr, cond_captured = hoist_consts(condition)
     body_jaxpr, body_captured = hoist_consts(body)
-    results: list[Any] = while_p.bind(
+    results: list[Any] = (primitive or while_p).bind(
         *cond_captured,
         *cond_consts,
         *body_captured,
@@ -112,6 +114,7 @@ def bind_while(
         body_jaxpr=body_jaxpr,
         cond_nconsts=len(cond_captured) + len(cond_consts),
         body_nconsts=len(body_captured) + len(body_consts),
+        **bound,
     )
     return results
 
@@ -202,7 +205,7 @@ class While(Primitive):
         # The number of iterations is unknown, so residuals cannot be stacked: the linear program
         # runs the whole loop again.
         outs = self.bind(*primals, **params)
-        jaxprs = {name: _with_own_keys(params[name]) for name in ("cond_jaxpr", "body_jaxpr")}
+        jaxprs = {name: with_own_keys(params[name]) for name in ("cond_jaxpr", "body_jaxpr")}
 
         def tangent(*tangents: Any) -> list[Any]:
             return list(self.jvp(primals, tangents, **params | jaxprs)[1])
@@ -254,7 +257,7 @@ class While(Primitive):
             condition = batch_of(loop.cond_jaxpr, size, (*cond_dims, *at)).jaxpr
             body = _while_any(condition, body, loop.cond_nconsts, loop.body_nconsts, flags)
             body_consts = [*cond_consts, *body_consts]
-            condition = _any(condition)
+            condition = any_of(condition)
         outs = bind_while(
             condition,
             cond_consts,
@@ -307,7 +310,7 @@ class While(Primitive):
             return self.bind(*args, **params)
         cond_consts, body_consts, carry = loop.split(args)
         *found, proceed = function_of(condition)(*cond_consts, *carry)
-        again, turn = _checked_loop(body, of_body, condition, of_condition, loop.cond_nconsts)
+        again, turn = checked_loop(body, of_body, condition, of_condition, loop.cond_nconsts)
         first = settled(of_condition.unflatten(found), error)
         outs = bind_while(again, [], turn, [*cond_consts, *body_consts], [*first, proceed, *carry])
         checks.record(error, outs[: error.num_leaves])
@@ -357,36 +360,64 @@ class While(Primitive):
         )
 
     def dce(self, eqn: JaxprEqn, used: list[bool]) -> Reduction:
-        loop = WhileParams(**eqn.params)
-        _, needed = yield Wanted(loop.cond_jaxpr, (True,))
-        carried = [a or b for a, b in zip(used, needed[loop.cond_nconsts :], strict=True)]
-        no_consts = (False,) * loop.body_nconsts
-        while True:
-            body, kept = yield Wanted(loop.body_jaxpr, tuple(carried), (*no_consts, *carried))
-            if kept[loop.body_nconsts :] == carried:
-                break
-            carried = kept[loop.body_nconsts :]
-        no_consts = (False,) * loop.cond_nconsts
-        condition, of_cond = yield Wanted(loop.cond_jaxpr, (True,), (*no_consts, *carried))
+        reduced = yield from reduced_loop(WhileParams(**eqn.params), used)
         eqn = drop_unused(eqn, used)
-        if condition is loop.cond_jaxpr and body is loop.body_jaxpr:
-            return eqn
-        every = [*of_cond[: loop.cond_nconsts], *kept]
-        effects = condition.jaxpr.effects | body.jaxpr.effects
+        return eqn if reduced is None else reduced.replaced(eqn, eqn.outvars)
+
+
+while_p: Final = While()
+
+
+class ReducedLoop(NamedTuple):
+    """A loop without dead code.
+
+    Attributes:
+        params: its parameters.
+        operands: which operands are left.
+        carried: which parts of the carry are left.
+    """
+
+    params: WhileParams
+    operands: list[bool]
+    carried: list[bool]
+
+    def replaced(self, eqn: JaxprEqn, outvars: Sequence[Any], **bound: Any) -> JaxprEqn:
+        """The equation of this loop.
+
+        Args:
+            eqn: the equation of the whole loop.
+            outvars: the variables of its whole carry.
+            bound: further parameters.
+        """
+        loop = self.params
+        effects = loop.cond_jaxpr.jaxpr.effects | loop.body_jaxpr.jaxpr.effects
         return eqn.replace(
-            invars=partition(every, eqn.invars)[0],
-            outvars=partition(carried, eqn.outvars)[0],
-            params={
-                "cond_jaxpr": condition,
-                "body_jaxpr": body,
-                "cond_nconsts": sum(of_cond[: loop.cond_nconsts]),
-                "body_nconsts": sum(kept[: loop.body_nconsts]),
-            },
+            invars=partition(self.operands, eqn.invars)[0],
+            outvars=partition(self.carried, outvars)[0],
+            params={**loop._asdict(), **bound},
             effects=effects if eqn.effects else no_effects,
         )
 
 
-while_p: Final = While()
+def reduced_loop(
+    loop: WhileParams, used: Sequence[bool]
+) -> Generator[Wanted, Any, ReducedLoop | None]:
+    """A loop without what only unused parts of its carry need; None if that is nothing."""
+    _, needed = yield Wanted(loop.cond_jaxpr, (True,))
+    carried = [a or b for a, b in zip(used, needed[loop.cond_nconsts :], strict=True)]
+    no_consts = (False,) * loop.body_nconsts
+    while True:
+        body, kept = yield Wanted(loop.body_jaxpr, tuple(carried), (*no_consts, *carried))
+        if kept[loop.body_nconsts :] == carried:
+            break
+        carried = kept[loop.body_nconsts :]
+    no_consts = (False,) * loop.cond_nconsts
+    condition, of_cond = yield Wanted(loop.cond_jaxpr, (True,), (*no_consts, *carried))
+    if condition is loop.cond_jaxpr and body is loop.body_jaxpr:
+        return None
+    of_cond = of_cond[: loop.cond_nconsts]
+    params = WhileParams(condition, body, sum(of_cond), sum(kept[: loop.body_nconsts]))
+    return ReducedLoop(params, [*of_cond, *kept], carried)
 
 
 def _together(avals: Sequence[Any], others: Sequence[Any]) -> list[ManualAxisType]:
@@ -395,7 +426,7 @@ def _together(avals: Sequence[Any], others: Sequence[Any]) -> list[ManualAxisTyp
 
 
 @remembered
-def _with_own_keys(closed: ClosedJaxpr) -> ClosedJaxpr:
+def with_own_keys(closed: ClosedJaxpr) -> ClosedJaxpr:
     """The same program, with clones of its keys: it uses on purpose those that were used before."""
     if not any(map(holds_keys, closed.in_avals)):
         return closed
@@ -426,13 +457,36 @@ def _along(
     if any(still) and not all(still):
         # These are constants, and their derivatives are their own: they have gradients even where
         # the loop has none.
-        fewer, operands, their_terms = _with_constants(loop, still, primals, terms)
+        fewer, operands, their_terms = with_constants(loop, still, primals, terms)
         _, _, carry = loop.split(primals)
         kept, _ = partition(
             still, zip(carry, *zip(*terms[loop.body_nconsts :], strict=True), strict=True)
         )
         changed = _along(fewer, operands, their_terms, derivative)
         return [merge(still, x, y) for x, y in zip(zip(*kept, strict=True), changed, strict=True)]
+    derived = derived_loop(loop, primals, terms, derivative)
+    return by_order(bind_while(*derived.parts), derived.nonzero_out)
+
+
+class DerivedLoop(NamedTuple):
+    """A loop of primals and their tangents, or Taylor coefficients.
+
+    Attributes:
+        parts: the arguments of `bind_while`; the carry is first all primals, then all terms.
+        nonzero_out: for each part of the carry, which terms it has.
+    """
+
+    parts: tuple[Any, ...]
+    nonzero_out: list[Any]
+
+
+def derived_loop(
+    loop: WhileParams,
+    primals: Sequence[Any],
+    terms: Sequence[Sequence[Any]],
+    derivative: Callable[[ClosedJaxpr], Derive],
+) -> DerivedLoop:
+    """A loop that also carries terms, as of `_along`, of all that it carries."""
     derive = derivative(loop.body_jaxpr)
     flags = [any(same) for same in nonzero_in(terms)]
     while True:
@@ -459,17 +513,12 @@ def _along(
     )
     avals = loop.body_jaxpr.in_avals[consts:]
     more = [a.tangent() for a, same in zip(avals, terms[consts:], strict=True) for _ in same]
-    outs = bind_while(
-        with_order(loop.cond_jaxpr, [*range(len(loop.cond_jaxpr.in_avals)), *more]),
-        cond_consts,
-        body,
-        [*body_consts, *of_consts],
-        [*carry, *of_carry],
-    )
-    return by_order(outs, nonzero_out)
+    condition = with_order(loop.cond_jaxpr, [*range(len(loop.cond_jaxpr.in_avals)), *more])
+    consts_and_terms, carried = [*body_consts, *of_consts], [*carry, *of_carry]
+    return DerivedLoop((condition, cond_consts, body, consts_and_terms, carried), nonzero_out)
 
 
-def _with_constants(
+def with_constants(
     loop: WhileParams, still: Sequence[bool], primals: Sequence[Any], terms: Sequence[Any]
 ) -> tuple[WhileParams, list[Any], list[Any]]:
     """A loop with parts of its carry as constants, with its operands and their terms."""
@@ -489,7 +538,7 @@ def _with_constants(
 
 
 @remembered
-def _any(condition: ClosedJaxpr) -> ClosedJaxpr:
+def any_of(condition: ClosedJaxpr) -> ClosedJaxpr:
     """Whether a batched condition holds for any element."""
     function = function_of(condition)
     return stage(
@@ -535,7 +584,7 @@ def _while_any(
 
 
 @remembered
-def _checked_loop(
+def checked_loop(
     body: ClosedJaxpr, of_body: Any, condition: ClosedJaxpr, of_condition: Any, cond_nconsts: int
 ) -> tuple[ClosedJaxpr, ClosedJaxpr]:
     """Condition and body of a loop that also carries an error.
@@ -574,86 +623,23 @@ def _checked_loop(
     )
 
 
-@overload
-def while_loop(
-    cond_fun: Callable[[Array], ArrayLike],
-    body_fun: Callable[[Array], ArrayLike],
-    init_val: ArrayLike,
-) -> Array: ...
-@overload
-def while_loop(
-    cond_fun: Callable[[T], ArrayLike], body_fun: Callable[[T], T], init_val: T
-) -> T: ...
-@overload
-def while_loop(
-    cond_fun: Callable[[Any], ArrayLike], body_fun: Callable[[Any], T], init_val: PyTree
-) -> T: ...
-def while_loop(
-    cond_fun: Callable[[Any], ArrayLike], body_fun: Callable[[Any], Any], init_val: PyTree
-) -> PyTree:
-    """Call a function as long as a condition holds.
-
-    Both functions are traced once, and the loop is one operation of the compiled program: compile
-    time does not grow with the number of iterations. The loop has derivatives in forward mode
-    (`jvp`, `jacfwd`); for gradients, write a loop of fixed length with `fori_loop` or `scan`. What
-    `body_fun` returns as it got it is a constant, which has gradients.
+def run_while(
+    condition: Body,
+    body: Body,
+    carry: Sequence[Any],
+    bind: Callable[..., list[Any]] = bind_while,
+) -> list[Any]:
+    """Run a loop whose body may change mutable references that both functions use.
 
     Args:
-        cond_fun: maps the carry to a scalar bool.
-        body_fun: maps the carry to the new carry, a tree of arrays with the same structure, shapes
-            and dtypes.
-        init_val: the initial carry, a tree of arrays. A Python number in it takes the dtype that
-            `body_fun` returns.
-
-    Returns:
-        The first carry for which the condition is false.
-
-    Raises:
-        TypeError: `body_fun` returns another type than that of `init_val`, or `cond_fun` does not
-            return a scalar bool.
-
-    Differs:
-        All results are arrays; JAX returns a number that the body passes through as it is.
-
-        >>> total, flag = lax.while_loop(lambda s: s[0] < 2, lambda s: (s[0] + 1, s[1]), (0, True))
-        >>> print(flag.dtype)
-        bool
-
-    Example:
-        >>> from dovetail import lax
-        >>> int(lax.while_loop(lambda n: n < 1000, lambda n: 2 * n, 1))
-        1024
+        condition: the condition.
+        body: the body.
+        carry: the first values of what is carried.
+        bind: binds the loop, and returns what it carries at the end.
     """
-    check_callable(cond_fun, "lax.while_loop")
-    check_callable(body_fun, "lax.while_loop")
-    if config.disable_jit.value:
-        try:
-            value: Any = init_val
-            while cond_fun(value):
-                value = body_fun(value)
-        except ConcretizationTypeError:
-            pass  # whether the condition holds is not known here
-        else:
-            return value
-    carry = operands_of(init_val, "lax.while_loop", "init_val")
-    arguments = pytree.structure((init_val,))
-    names = leaf_names(body_fun, (init_val,))
-    carry, body = stage_loop("lax.while_loop", FlatFunction(body_fun, arguments), names, carry)
-    condition = stage_body(
-        "lax.while_loop",
-        FlatFunction(cond_fun, arguments),
-        carry.avals,
-        leaf_names(cond_fun, (init_val,)),
-    )
-    _check_condition(cond_fun, condition)
-    return pytree.unflatten(carry.tree, run_while(condition, body, carry.leaves))
-
-
-def run_while(condition: Body, body: Body, carry: Sequence[Any]) -> list[Any]:
-    """Run a loop whose body may change mutable references that both functions use."""
     holds = condition.closed
     if not body.changed:
-        return bind_while(holds, condition.captured, body.closed, body.captured, carry)
+        return bind(holds, condition.captured, body.closed, body.captured, carry)
     # The condition reads from these what the body wrote in the previous iteration.
     first = len(condition.captured) - len(condition.read)
     kept = [
@@ -674,27 +660,5 @@ def run_while(condition: Body, body: Body, carry: Sequence[Any]) -> list[Any]:
         ],
     )
     constants = [condition.captured[i] for i in kept]
-    outs = bind_while(holds, constants, body.closed, body.captured, [*changed_values, *carry])
+    outs = bind(holds, constants, body.closed, body.captured, [*changed_values, *carry])
     return body.finish(outs)
-
-
-def _check_condition(cond_fun: Callable[..., Any], condition: Body) -> None:
-    if condition.changed:
-        raise ValueError(
-            f"lax.while_loop: {named(cond_fun)} writes to {condition.changed[0].described()}; a "
-            "condition may read references, and body_fun may write to them"
-        )
-    outs = condition.out_avals
-    if (
-        pytree.treedef_is_leaf(condition.out_tree)
-        and not outs[0].shape
-        and outs[0].dtype == np.dtype(bool)
-    ):
-        return
-    actual = ", ".join(a.short_name() for a in outs) or "nothing"
-    if not pytree.treedef_is_leaf(condition.out_tree):
-        actual = f"{condition.out_tree} of {actual}"
-    raise TypeError(
-        f"lax.while_loop: {named(cond_fun)} must return a scalar bool, got {actual}; write a "
-        "comparison, and combine several with .all() or .any()"
-    )

@@ -22,8 +22,8 @@ from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo
 from dovetail._core.ops.calls.program_primitive import ProgramPrimitive
 from dovetail._core.ops.control.bodies import Body, operands_of
-from dovetail._core.ops.control.loops import map as sequential_map
 from dovetail._core.ops.custom.arguments import HasRules
+from dovetail._core.ops.loops.loops import map as sequential_map
 from dovetail._core.trace.scopes import at_own_lines
 from dovetail._core.trace.tracer import Tracer
 from dovetail._core.trace.zeros import Zero, with_zeros, without_zeros

@@ -11,6 +11,7 @@ from collections import OrderedDict
 from typing import Final
 
 from dovetail._core.base.locks import shared_lock
+from dovetail._core.base.progress_bars import end_lines
 from dovetail._core.base.runtime_errors import raised_by_callback
 
 __all__ = ["CallbackFailure", "keep", "original", "was_raised"]
@@ -40,6 +41,7 @@ def keep(error: BaseException) -> CallbackFailure:
     Returns:
         The exception to raise in its place.
     """
+    end_lines()
     with _lock:
         number = next(_numbers)
         _kept[number] = error

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
 from math import prod
 from typing import Any, Final
 
@@ -13,7 +13,6 @@ from dovetail._core.base import caches, dtypes
 from dovetail._core.base.bindings import JaxRuntimeError
 from dovetail._core.base.runtime_errors import OutOfMemoryError
 from dovetail._core.base.source import describe
-from dovetail._core.runtime.devices import clients
 
 __all__ = [
     "byte_count",
@@ -93,24 +92,24 @@ def named(error: OutOfMemoryError, what: str) -> OutOfMemoryError:
 
 
 def _alive() -> str:
-    """A line about the arrays that are alive, those that take the most memory first."""
-    kinds: Counter[Any] = Counter()
-    for buffer in clients.live_buffers():
-        if not buffer.is_deleted():
-            kinds[buffer.aval] += 1
-    if not kinds:
+    """Lines about the arrays that are alive: the lines that made the most of them first."""
+    from dovetail._core.runtime.devices import live_buffers  # deferred: seldom needed
+
+    lines = live_buffers.lines_of(live_buffers.alive())
+    if not lines:
         return "  alive: no other arrays"
-    sizes = sorted(((byte_count(aval) * n, n, aval) for aval, n in kinds.items()), key=_size)
-    total = sum(size for size, _, _ in sizes)
-    largest = [
-        f"{in_words(size)} in {n} of {aval.short_name()}" for size, n, aval in sizes[:_LISTED]
+    total, count = sum(line.bytes for line in lines), sum(line.count for line in lines)
+    text = [f"  alive: {count} arrays of {in_words(total)}, by the lines that made them:"]
+    text += [
+        f"    {in_words(line.bytes)} in {line.count} of {', '.join(line.largest)}, {line.source}"
+        for line in lines[:_LISTED]
     ]
-    more = ", ..." if len(sizes) > _LISTED else ""
-    return f"  alive: {kinds.total()} arrays of {in_words(total)}: {', '.join(largest)}{more}"
-
-
-def _size(entry: Sequence[Any]) -> int:
-    return -int(entry[0])
+    if len(lines) > _LISTED:
+        left = in_words(sum(line.bytes for line in lines[_LISTED:]))
+        text.append(
+            f"    {left} from {len(lines) - _LISTED} other lines (dovetail.memory() has all)"
+        )
+    return "\n".join(text)
 
 
 # The programs that were started last. One may fail after its call has returned, and all that jaxlib

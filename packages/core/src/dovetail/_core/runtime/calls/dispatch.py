@@ -33,7 +33,7 @@ from dovetail._core.runtime.calls.fastpath import fastpath, pjit_function
 from dovetail._core.runtime.calls.followed_keys import follow_primitive
 from dovetail._core.runtime.calls.jit import Missed
 from dovetail._core.runtime.calls.shortages import explained_shortage
-from dovetail._core.runtime.calls.special_values import explained
+from dovetail._core.runtime.calls.special_values import watching
 from dovetail._core.runtime.devices import clients, process_ends
 from dovetail._core.runtime.devices.address_space import reserve_for_compiler
 from dovetail._core.runtime.devices.mesh import Mesh
@@ -220,17 +220,21 @@ class _EagerPrimitive:
         try:
             outs = program(args, committed)
         except FloatingPointError as error:
-            params = self.params.params
-            raise explained(
-                error,
-                self.primitive.name,
-                program.effects,
-                lambda checks: checks.apply(self.primitive, args, params),
+            from dovetail._core.runtime.calls import value_explanations  # deferred: seldom needed
+
+            raise value_explanations.explained_operation(
+                error, self.primitive, self.params.params, args, program.effects
             ) from None
         except JaxRuntimeError as error:
             raise self._explained_shortage(error, avals, program) from None
         if followed is not None:
             followed.finish(outs)
+        if watching():
+            from dovetail._core.runtime.calls import value_explanations  # deferred: seldom needed
+
+            value_explanations.note_operation(
+                program, self.primitive, self.params.params, args, outs
+            )
         return (outs if self.primitive.multiple_results else outs[0]), program, committed
 
     def _explained_shortage(

@@ -37,7 +37,7 @@ from dovetail._core.runtime.calls.cache_misses import TraceSignature, explain_mi
 from dovetail._core.runtime.calls.fastpath import FastpathData, fastpath, pjit_function
 from dovetail._core.runtime.calls.followed_keys import follow_program
 from dovetail._core.runtime.calls.shortages import watch
-from dovetail._core.runtime.calls.special_values import explained
+from dovetail._core.runtime.calls.special_values import kept, watching
 from dovetail._core.runtime.calls.staged_program import JitOptions, StagedProgram
 from dovetail._core.runtime.devices import process_ends
 from dovetail._core.runtime.devices.sharding import as_sharding
@@ -247,17 +247,29 @@ class JitFunction:
         sharding, committed = self._place(operands, staged)
         program = staged.program(sharding)
         watch(self.options.name, staged.closed.jaxpr, staged.names, program)
+        copies = kept(operands, staged.donated)
         try:
             outs = program(staged.own(operands, references), committed, staged.describe)
         except JaxRuntimeError as error:
             raise staged.explained_shortage(error, program) from None
         except FloatingPointError as error:
-            raise explained(
+            from dovetail._core.runtime.calls import value_explanations  # deferred: seldom needed
+
+            raise value_explanations.explained(
                 error,
                 self.options.name,
-                staged.closed.effects,
-                lambda checks: checks.evaluate(dce_closed(staged.closed), operands, self.has_lines),
+                dce_closed(staged.closed),
+                copies,
+                staged.names,
+                self.has_lines,
             ) from None
+        if watching():
+            from dovetail._core.runtime.calls import value_explanations  # deferred: seldom needed
+
+            closed = dce_closed(staged.closed)
+            value_explanations.note(
+                program, self.options.name, closed, copies, outs, staged.names, self.has_lines
+            )
         if followed is not None:
             followed.finish(outs)
         result = staged.result(outs, references)

@@ -1,57 +1,29 @@
-"""Locates the source of a nan or infinity, for the options ``debug_nans`` and ``debug_infs``."""
+"""The options ``debug_nans`` and ``debug_infs`` while programs run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from dovetail._core.base import config
-from dovetail._core.base.source import describe
-from dovetail._core.ir.jaxpr import Effects
-from dovetail._core.ops.checks.checking import CheckTrace
-from dovetail._core.ops.checks.failures import InfError, JaxException, NaNError
-from dovetail._core.trace.state import evaluation_trace, state, use_trace
+from dovetail._core.ops.elementwise.conversion import copy_p
+from dovetail._core.runtime.arrays.array import Array
+from dovetail._core.trace.state import evaluation_trace, use_trace
+
+__all__ = ["kept", "watching"]
 
 
-def explained(
-    error: FloatingPointError, name: str, effects: Effects, run: Callable[[CheckTrace], Any]
-) -> FloatingPointError:
-    """An error about a nan or an infinity that names the operation and the user's line.
+def watching() -> bool:
+    """Whether one of the options is on."""
+    return bool(config.debug_nans.value or config.debug_infs.value)
 
-    The program is run again, operation by operation, including the bodies of calls, branches and
-    loops.
 
-    Args:
-        error: the error raised for the program's results.
-        name: the program's name.
-        effects: the program's effects; a program with effects is not run again.
-        run: runs the program again on the same values.
-    """
-    if not (config.debug_nans.value or config.debug_infs.value):
-        return error
-    categories: set[type[JaxException]] = set()
-    categories |= {NaNError} if config.debug_nans.value else set()
-    categories |= {InfError} if config.debug_infs.value else set()
-    where = describe(state.place)
-    kind = "inf" if "(inf)" in str(error) else "nan"
-    if not effects:
-        checks = CheckTrace(evaluation_trace, frozenset(categories))
-        try:
-            with (
-                use_trace(evaluation_trace),
-                config.debug_nans(False),
-                config.debug_infs(False),
-            ):
-                run(checks)
-        except RuntimeError:
-            pass  # an argument was donated and deleted
-        finally:
-            checks.finished = True
-        checked = checks.error
-        if checked._metadata and np.asarray(checked._pred):
-            failure = checked._metadata[int(checked._code)]
-            kind = "inf" if failure.category is InfError else "nan"
-            name, where = failure.details, failure.place
-    return FloatingPointError(f"invalid value ({kind}) encountered in {name} at {where}")
+def kept(operands: Sequence[Any], donated: Sequence[bool]) -> Sequence[Any]:
+    """Arguments to explain a call with: copies of those that it gives up."""
+    if not watching() or not any(donated):
+        return operands
+    with use_trace(evaluation_trace):
+        return [
+            copy_p.bind(x) if gone and isinstance(x, Array) else x
+            for x, gone in zip(operands, donated, strict=True)
+        ]

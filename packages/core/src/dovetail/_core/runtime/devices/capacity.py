@@ -30,6 +30,8 @@ _CONTROL_GROUPS: Final = (
 
 def device_memory(device: Any) -> int | None:
     """The bytes of a device's memory; None if they are not known."""
+    if "cpu" in (clients.platform_of(device), device.platform):
+        return host_memory()
     try:
         stats = device.memory_stats()
     except (JaxRuntimeError, AttributeError, NotImplementedError):
@@ -37,11 +39,7 @@ def device_memory(device: Any) -> int | None:
     limit = (stats or {}).get("bytes_limit")
     if limit:
         return int(limit)
-    on_host = not is_pjrt(device.client) or "cpu" in (
-        clients.platform_of(device),
-        device.platform,
-    )
-    return host_memory() if on_host else None
+    return None if is_pjrt(device.client) else host_memory()
 
 
 def host_memory() -> int | None:

@@ -47,6 +47,7 @@ __all__ = [
     "process_count",
     "process_index",
     "process_indices",
+    "runs_here",
     "started",
 ]
 
@@ -173,6 +174,9 @@ def _client(platform: str) -> Client:
             atexit.register(process_ends.end_calls_of_daemons)
             # Last registered, first called: it ends a thread that would be waited for.
             atexit.register(group.leave_at_exit)
+        from dovetail._core.runtime.devices.memory_statistics import extend  # deferred: a circle
+
+        extend()
         _clients[platform] = client
         _fix_options(platform, started=True)
         if _clients.get(platform_of(client)) is not client:  # if it is, it serves two platforms
@@ -301,6 +305,12 @@ def is_compile_only(owner: Device | Client) -> bool:
     """Whether a device, or a client, is compile-only."""
     origin = _origins.get(id(getattr(owner, "client", owner)))
     return origin is not None and bool(origin.topology)
+
+
+def runs_here(device: Device) -> bool:
+    """Whether a device is one of this process, of a client that this framework has made."""
+    ours = any(client is device.client for client in list(_clients.values()))
+    return ours and is_addressable(device)
 
 
 def describe_device(device: Device) -> str:

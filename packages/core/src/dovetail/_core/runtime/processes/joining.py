@@ -14,6 +14,7 @@ from typing import Final
 import jaxlib.version
 
 from dovetail._core.base.bindings import _jax
+from dovetail._core.base.progress_bars import show_here
 from dovetail._core.plugins.process_group import ProcessGroup
 from dovetail._core.runtime.processes import group
 from dovetail._core.runtime.processes.channel import Channel, Introduction, connect
@@ -66,6 +67,7 @@ def join(place: Place, timeouts: Timeouts) -> None:
     processes = ProcessGroup(number, count, client, hostname, ids, place.slice_index)
     channel = Channel(connection, number, timeouts.heartbeat)
     group.enter(Membership(processes, channel, timeouts))
+    show_here(number == 0)
 
 
 def _own_address(connection: socket.socket, coordinator: str) -> str:

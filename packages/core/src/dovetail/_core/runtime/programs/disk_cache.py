@@ -167,6 +167,7 @@ class DiskCache:
         self.folder = folder
         self.max_bytes = max_bytes
         self._usable: bool | None = None
+        self._writable = True
         self._stored = -1  # bytes in the folder, as far as this process knows; -1 if unknown
         self._files = 0
         self._warned = False
@@ -221,7 +222,7 @@ class DiskCache:
             executable: the loaded executable.
             name: its name, for messages.
         """
-        if not self._open(make=True):
+        if not self._writable or not self._open(make=True):
             return
         try:
             payload: bytes = executable.serialize()
@@ -240,8 +241,9 @@ class DiskCache:
         except OSError as error:
             if is_interrupt(error):
                 raise
-            self._warn(f"it cannot be written to: {error}")
-            self._usable = False
+            # What is there can still be read: others may have filled a folder that all read.
+            self._writable = False
+            self._warn(f"it cannot be written to: {error}", "read, but no more written to")
             return
         self._evict_beyond_limits(len(header) + len(payload))
 
@@ -326,9 +328,9 @@ class DiskCache:
             self._warn(problem)
         return self._usable
 
-    def _warn(self, problem: str) -> None:
+    def _warn(self, problem: str, what: str = "not used") -> None:
         text = (
-            f"the folder for compiled programs {self.folder} is not used: {problem}. Programs are "
+            f"the folder for compiled programs {self.folder} is {what}: {problem}. Programs are "
             "compiled again in every process; DOVETAIL_COMPILATION_CACHE_DIR names another folder, "
             "DOVETAIL_ENABLE_COMPILATION_CACHE=0 switches it off"
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, overload
+from typing import Any, Final, Literal, TypeVar, overload
 
 import numpy as np
 
@@ -25,10 +25,12 @@ from dovetail._core.ops.control.bodies import (
     stage_body,
     stage_loop,
 )
+from dovetail._core.ops.control.partial_scan import COUNT
 from dovetail._core.ops.control.scan import ScanParams
 from dovetail._core.ops.control.while_loop import run_while
-from dovetail._core.ops.elementwise.arithmetic import add
+from dovetail._core.ops.elementwise.arithmetic import add, sub
 from dovetail._core.ops.elementwise.comparison import lt
+from dovetail._core.ops.loops.progress import Progress, progress_of, staging
 from dovetail._core.ops.shape.dimensions import integer
 from dovetail._core.ops.shape.joining import concatenate_p
 from dovetail._core.ops.shape.slicing import slice_dimension
@@ -40,6 +42,9 @@ from dovetail._core.transform.flattening import FlatFunction, check_callable, le
 from dovetail._core.transform.interning import interned
 from dovetail._core.transform.referencing import Lending
 from dovetail._core.transform.stage import stage
+
+#: The name of what a loop with progress carries itself.
+_COUNTED: Final = ("the number of turns so far",)
 
 C = TypeVar("C")
 X = TypeVar("X")
@@ -55,6 +60,8 @@ def scan(
     reverse: bool = False,
     unroll: int | bool = 1,
     _split_transpose: bool = False,
+    *,
+    progress: Literal["text"] | None = None,
 ) -> tuple[Array, Y]: ...
 @overload
 def scan(
@@ -65,6 +72,8 @@ def scan(
     reverse: bool = False,
     unroll: int | bool = 1,
     _split_transpose: bool = False,
+    *,
+    progress: Literal["text"] | None = None,
 ) -> tuple[C, Y]: ...
 @overload
 def scan(
@@ -75,6 +84,8 @@ def scan(
     reverse: bool = False,
     unroll: int | bool = 1,
     _split_transpose: bool = False,
+    *,
+    progress: Literal["text"] | None = None,
 ) -> tuple[C, Y]: ...
 def scan(
     f: Callable[[Any, Any], tuple[Any, Any]],
@@ -84,6 +95,8 @@ def scan(
     reverse: bool = False,
     unroll: int | bool = 1,
     _split_transpose: bool = False,
+    *,
+    progress: Literal["text"] | None = None,
 ) -> tuple[PyTree, PyTree]:
     """Call a function for each slice along the leading axis of arrays, and carry a value along.
 
@@ -103,6 +116,13 @@ def scan(
         reverse: whether to start with the last element.
         unroll: the number of calls of `f` per iteration of the compiled loop; True to unroll fully.
         _split_transpose: accepted for compatibility; gradients do not depend on it.
+        progress: "text" to show on the standard error how far the loop is: by tqdm where that is
+            installed, else in a line of its own. The program reports about a hundred times, and
+            the option `progress_bars`, which is on, decides when it does whether that is shown:
+            nothing is traced again. A gradient shows its first pass, and a batch one bar. The bar
+            of a loop in another one goes away when it ends. Of several processes the first shows
+            bars. As with all functions of the host, such a program cannot be exported, and a
+            checkpointed function does not run the loop again but keeps what its gradient needs.
 
     Returns:
         The final carry, and the results for all elements, stacked along a new axis 0 in the order
@@ -110,8 +130,8 @@ def scan(
 
     Raises:
         TypeError: `f` does not return a pair, or its carry has another type than `init`.
-        ValueError: sizes along axis 0 differ from each other or from `length`, or no length is
-            known.
+        ValueError: sizes along axis 0 differ from each other or from `length`, no length is known,
+            or `progress` is another string.
 
     Differs:
         A function is traced anew where a variable that it names has changed, as it also is by
@@ -137,6 +157,15 @@ def scan(
         >>> type(lax.scan(lambda c, x: [c, x], 0, jnp.ones(2)))
         <class 'tuple'>
 
+        ``progress=`` is ours, as it is of `map`, `fori_loop` and `while_loop`.
+
+        >>> import contextlib, io
+        >>> with contextlib.redirect_stderr(io.StringIO()) as shown:
+        ...     total, _ = lax.scan(lambda c, x: (c + x, None), 0.0, jnp.ones(3), progress="text")
+        ...     _ = total.block_until_ready()
+        >>> print(shown.getvalue().splitlines()[-1])
+        scan of <lambda>: 100% ######################## 3/3 [... s]
+
     Example:
         >>> import numpy as np
         >>> from dovetail import lax
@@ -149,26 +178,60 @@ def scan(
     length = _length(elements, "lax.scan", length)
     unroll = _unroll(unroll, length)
     carry = operands_of(init, "lax.scan", "init")
+    shown = progress_of(progress, "lax.scan", f)
     if config.disable_jit.value and length:
+        f = f if shown is None else shown.calling(f, length)
         return _step_by_step(f, init, xs, elements, length, bool(reverse))
     flat = FlatFunction(
         f, pytree.structure((init, pytree.unflatten(elements.tree, elements.leaves)))
     )
     lent = _lending(flat, carry.leaves, xs, "lax.scan")
-    carry, body = stage_loop(
-        "lax.scan",
-        flat,
-        leaf_names(f, (init, xs)),
-        carry,
-        elements=_elements(elements),
-        turn=lent,
-        carried=lambda out_tree: _parts_of_pair(f, out_tree)[0],
-    )
+    own, names, turn, kind = _counted(shown, flat, lent, leaf_names(f, (init, xs)), length)
+    with staging(shown):
+        carry, body = stage_loop(
+            "lax.scan",
+            flat,
+            names,
+            carry,
+            own=own,
+            elements=_elements(elements),
+            turn=turn,
+            kind=kind,
+            carried=lambda out_tree: _parts_of_pair(f, out_tree)[0],
+        )
     count = len(carry.leaves)
-    outs = _scan(body, carry.leaves, elements, length, reverse, unroll, _split_transpose)
+    first = [*own, *carry.leaves]
+    outs = _scan(body, first, elements, length, reverse, unroll, _split_transpose)
+    outs = _ended(shown, outs, own)
     ys_tree = _parts_of_pair(f, body.out_tree)[1]
     outs = _write_back(lent, outs, count + ys_tree.num_leaves)
     return pytree.unflatten(carry.tree, outs[:count]), pytree.unflatten(ys_tree, outs[count:])
+
+
+def _counted(
+    progress: Progress | None, flat: FlatFunction, lent: Any, names: tuple[str, ...], length: Any
+) -> tuple[list[Any], tuple[str, ...], Callable[..., list[Any]] | None, str | None]:
+    """What a loop carries itself, the names of its arguments, its turn, and that turn's kind.
+
+    Args:
+        progress: how its progress is shown, if at all.
+        flat: the function.
+        lent: the function, lent references, if there are any.
+        names: names of the arguments of the function.
+        length: the number of turns.
+    """
+    if progress is None:
+        return [], names, lent, None
+    turn = progress.counting(flat if lent is None else lent, length)
+    kind = None if lent is not None else f"{progress.kind}, {length}"
+    return [make_literal(0, COUNT)], (*_COUNTED, *names), turn, kind
+
+
+def _ended(progress: Progress | None, outs: list[Any], own: Sequence[Any]) -> list[Any]:
+    """The results of a loop but for what it carries itself, first the number of turns."""
+    if progress is not None:
+        progress.end(outs[0])
+    return outs[len(own) :]
 
 
 def _values_of(xs: Any, caller: str) -> Any:
@@ -331,6 +394,7 @@ def fori_loop(
     init_val: ArrayLike,
     *,
     unroll: int | bool | None = None,
+    progress: Literal["text"] | None = None,
 ) -> Array: ...
 @overload
 def fori_loop(
@@ -340,6 +404,7 @@ def fori_loop(
     init_val: C,
     *,
     unroll: int | bool | None = None,
+    progress: Literal["text"] | None = None,
 ) -> C: ...
 @overload
 def fori_loop(
@@ -349,6 +414,7 @@ def fori_loop(
     init_val: PyTree,
     *,
     unroll: int | bool | None = None,
+    progress: Literal["text"] | None = None,
 ) -> C: ...
 def fori_loop(
     lower: IntLike,
@@ -357,6 +423,7 @@ def fori_loop(
     init_val: PyTree,
     *,
     unroll: int | bool | None = None,
+    progress: Literal["text"] | None = None,
 ) -> PyTree:
     """Call a function for each integer of a range, and carry a value along.
 
@@ -374,6 +441,7 @@ def fori_loop(
             `body_fun` returns.
         unroll: the number of calls per iteration of the compiled loop; True to unroll fully. More
             than one call needs concrete bounds.
+        progress: "text" to show on the standard error how far the loop is, as `scan` does.
 
     Returns:
         The final carry; `init_val` if the range is empty.
@@ -381,8 +449,8 @@ def fori_loop(
     Raises:
         TypeError: a bound is not a scalar, the bounds have different dtypes, or `body_fun` returns
             another type than that of `init_val`.
-        ValueError: a bound is known and not whole, or the loop is unrolled, but the bounds are not
-            concrete.
+        ValueError: a bound is known and not whole, the loop is unrolled, but the bounds are not
+            concrete, or `progress` is another string.
 
     Differs:
         A loop that is called eagerly traces its body at every call, and finds what was compiled
@@ -428,6 +496,7 @@ def fori_loop(
     known = [_known(lower, "lower"), _known(upper, "upper")]
     concrete = None not in known
     start, stop = [n or 0 for n in known]
+    shown = progress_of(progress, "lax.fori_loop", body_fun)
     weak = first.weak_type and last.weak_type
     if concrete:
         limits = dtypes.iinfo(dtypes.default_dtype("i"))
@@ -437,8 +506,9 @@ def fori_loop(
         raise TypeError(f"lax.fori_loop: lower must be a scalar integer, got {first.short_name()}")
     if config.disable_jit.value and concrete:
         value: Any = init_val
+        turn = body_fun if shown is None else shown.calling(body_fun, stop - start)
         for i in range(start, stop):
-            value = body_fun(np.asarray(i, dtype)[()], value)
+            value = turn(np.asarray(i, dtype)[()], value)
         return value
 
     index = (
@@ -456,14 +526,19 @@ def fori_loop(
         def step(i: Any, *value: Any) -> list[Any]:
             return [add(i, literal_like(1, i)), *flat(i, *value)]
 
-        count = max_dim(stop - start, 0)
-        turns = 1 if unroll is None else _unroll(unroll, count)
-        carry, body = stage_loop(
-            "lax.fori_loop", flat, names, carry, own=[index], turn=step, kind="counted"
-        )
+        length = max_dim(stop - start, 0)
+        turns = 1 if unroll is None else _unroll(unroll, length)
+        own, turn, kind = [index], step, "counted"
+        if shown is not None:
+            own, turn = [make_literal(0, COUNT), index], shown.counting(step, length)
+            names, kind = (*_COUNTED, *names), f"{kind}, {shown.kind}, {length}"
+        with staging(shown):
+            carry, body = stage_loop(
+                "lax.fori_loop", flat, names, carry, own=own, turn=turn, kind=kind
+            )
         nothing = Operands([], None, [])
-        outs = _scan(body, [index, *carry.leaves], nothing, count, unroll=turns)
-        return pytree.unflatten(carry.tree, outs[1:])
+        outs = _scan(body, [*own, *carry.leaves], nothing, length, unroll=turns)
+        return pytree.unflatten(carry.tree, _ended(shown, outs, own))
     if unroll is not None and (unroll is True or _unroll(unroll, 0) != 1):
         raise ValueError(
             "lax.fori_loop: unroll needs bounds that are known while tracing, got "
@@ -474,19 +549,28 @@ def fori_loop(
     def advance(i: Any, end: Any, *value: Any) -> list[Any]:
         return [add(i, literal_like(1, i)), end, *flat(i, *value)]
 
-    own = [index, end]
+    own, turn, kind = [index, end], advance, "up to a bound"
     names = (names[0], "upper", *names[1:])
-    carry, body = stage_loop(
-        "lax.fori_loop", flat, names, carry, own=own, turn=advance, kind="up to a bound"
-    )
+    if shown is not None:
+        reported = shown
+
+        def turn(count: Any, total: Any, *args: Any) -> list[Any]:
+            return [reported.counted(count, total), total, *advance(*args)]
+
+        total = convert_element_type(sub(end, index), COUNT)
+        own, kind = [make_literal(0, COUNT), total, *own], f"{kind}, {shown.kind}"
+        names = (*_COUNTED, "the number of turns", *names)
+    with staging(shown):
+        carry, body = stage_loop("lax.fori_loop", flat, names, carry, own=own, turn=turn, kind=kind)
     leaves = [*own, *carry.leaves]
+    at = len(own) - 2
     proceed = stage(
-        lambda i, end, *_: [lt(i, end)],
+        lambda *now: [lt(now[at], now[at + 1])],
         [aval_of(x) for x in leaves],
         DebugInfo("lax.fori_loop", "the comparison with upper"),
     )
     outs = run_while(Body(interned(proceed), [], None), body, leaves)
-    return pytree.unflatten(carry.tree, outs[2:])
+    return pytree.unflatten(carry.tree, _ended(shown, outs, own))
 
 
 def _known(bound: Any, name: str) -> int | None:
@@ -507,7 +591,13 @@ def _known(bound: Any, name: str) -> int | None:
     return int(number)
 
 
-def map(f: Callable[[X], Y], xs: X, *, batch_size: int | None = None) -> Y:
+def map(
+    f: Callable[[X], Y],
+    xs: X,
+    *,
+    batch_size: int | None = None,
+    progress: Literal["text"] | None = None,
+) -> Y:
     """Call a function for each slice along the leading axis of arrays, one after another.
 
     The result is that of `vmap`, with less memory (one element at a time) and more time.
@@ -516,12 +606,14 @@ def map(f: Callable[[X], Y], xs: X, *, batch_size: int | None = None) -> Y:
         f: a function from an element to a tree of arrays.
         xs: a tree of arrays of the same size along axis 0.
         batch_size: the number of elements to vectorize with `vmap` at a time; by default, one.
+        progress: "text" to show on the standard error how far the loop is, as `scan` does.
 
     Returns:
         The results for all elements, stacked along a new axis 0.
 
     Raises:
-        ValueError: sizes along axis 0 differ, or `batch_size` is not positive.
+        ValueError: sizes along axis 0 differ, `batch_size` is not positive, or `progress` is
+            another string.
 
     Example:
         >>> import numpy as np
@@ -539,13 +631,18 @@ def map(f: Callable[[X], Y], xs: X, *, batch_size: int | None = None) -> Y:
     length = _length(elements, "lax.map")
     flat = FlatFunction(f, pytree.structure((pytree.unflatten(elements.tree, elements.leaves),)))
     names = leaf_names(f, (xs,))
+    shown = progress_of(progress, "lax.map", f)
     if config.disable_jit.value and length:
+        f = f if shown is None else shown.calling(f, length)
         _, each = _step_by_step(lambda _, x: ((), f(x)), (), xs, elements, length, False)
         return each
     if batch_size is None:
         lent = _lending(flat, [], xs, "lax.map")
-        body = stage_body("lax.map", flat, _elements(elements), names, lent)
-        outs = _scan(body, [], elements, length)
+        own, names, turn, kind = _counted(shown, flat, lent, names, length)
+        avals = [*(aval_of(x) for x in own), *_elements(elements)]
+        with staging(shown):
+            body = stage_body("lax.map", flat, avals, names, turn, kind)
+        outs = _ended(shown, _scan(body, own, elements, length), own)
         return pytree.unflatten(body.out_tree, _write_back(lent, outs, body.out_tree.num_leaves))
 
     def batched(*values: Any) -> list[Any]:
@@ -563,8 +660,11 @@ def map(f: Callable[[X], Y], xs: X, *, batch_size: int | None = None) -> Y:
         shape = (turns, batch_size)
         groups = [reshape(x, (*shape, *shape_of(x)[1:])) for x in part(0, whole)]
         grouped = elements._replace(leaves=groups)
-        body = stage_body("lax.map", flat, _elements(grouped), names, batched)
-        outs = _scan(body, [], grouped, turns)
+        own, names, turn, _ = _counted(shown, flat, batched, names, turns)
+        avals = [*(aval_of(x) for x in own), *_elements(grouped)]
+        with staging(shown):
+            body = stage_body("lax.map", flat, avals, names, turn)
+        outs = _ended(shown, _scan(body, own, grouped, turns), own)
         results.append([reshape(y, (whole, *shape_of(y)[2:])) for y in outs])
     if rest or not turns:
         results.append(batched(*part(whole, length)))
