@@ -342,7 +342,7 @@ class TestErrors:
     def test_rules_for_each_argument(self) -> None:
         f = dt.custom_jvp(lambda x, y: x)
         f.defjvps(lambda t, out, x, y: t)
-        with pytest.raises(TypeError, match="1 rules for the 2 arguments"):
+        with pytest.raises(TypeError, match="1 rule for the 2 arguments"):
             dt.grad(f)(1.0, 2.0)
         g = dt.custom_jvp(lambda x, y: x, nondiff_argnums=(1,))
         with pytest.raises(TypeError, match="use defjvp"):

@@ -92,7 +92,7 @@ def _facts(tracer: Any) -> list[str]:
     facts = [f"  value: a tracer of type {aval}"] if aval is not None else []
     frame = source.user_frame()
     if frame is not None:
-        facts.append(f"  where: {source.shown_file(frame.file)}:{frame.line} ({frame.function})")
+        facts.append(f"  where: {frame.place} ({frame.function})")
     origin = getattr(tracer, "origin", None)
     if callable(origin):
         try:

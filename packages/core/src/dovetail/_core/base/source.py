@@ -57,6 +57,11 @@ class UserFrame:
     column: int | None
     function: str
 
+    @property
+    def place(self) -> str:
+        """The file and the line, for messages."""
+        return f"{shown_file(self.file)}:{self.line}"
+
     def __str__(self) -> str:
         return f"{short_file(self.file)}:{self.line} ({self.function})"
 

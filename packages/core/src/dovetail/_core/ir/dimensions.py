@@ -66,8 +66,7 @@ class Scope:
         #: The least value of its variables.
         self.least = least
         #: Where it was made, for messages.
-        at = where and f"{source.shown_file(where.file)}:{where.line}"
-        self.place = f" made at {at}" if at else ""
+        self.place = "" if where is None else f" made at {where.place}"
         #: Sizes that are never negative.
         self.constraints: list[SymbolicDimension] = []
         #: What these have been written as.

@@ -346,7 +346,7 @@ class _Printer:
             texts.append(
                 "an unknown place"
                 if frame is None
-                else f"{source.shown_file(frame.file)}:{frame.line}"
+                else f"{frame.place}"
                 + (f":{frame.column}" if frame.column is not None else "")
                 + f" ({frame.function})"
             )

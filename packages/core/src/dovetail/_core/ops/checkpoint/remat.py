@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dovetail._core.base import config
 from dovetail._core.base.flags import Flags, partition
-from dovetail._core.base.source import shown_file, user_frame
+from dovetail._core.base.source import user_frame
 from dovetail._core.ir.jaxpr import (
     ClosedJaxpr,
     Jaxpr,
@@ -238,7 +238,7 @@ def _made_by(eqn: JaxprEqn, number: int) -> str:
     if frame is None:
         return what
     column = "" if frame.column is None else f":{frame.column}"
-    return f"{what} from {shown_file(frame.file)}:{frame.line}{column} ({frame.function})"
+    return f"{what} from {frame.place}{column} ({frame.function})"
 
 
 def _log(plan: _RematPlan) -> None:
