@@ -149,7 +149,7 @@ def complete_shape(function: str, shape: Any, count: int, have: Shape) -> Shape:
     if math.prod(sizes) != count:
         raise ShapeError(
             f"{function}: cannot reshape an array of shape {have}, of size {count}, into shape "
-            f"{tuple(sizes)}, of size {math.prod(sizes)}; an entry of -1 stands for the rest"
+            f"{tuple(sizes)}, of size {math.prod(sizes)}; one may be -1, and stands for the rest"
         )
     return tuple(sizes)
 
