@@ -234,6 +234,17 @@ def loop_of_scans(x: Any) -> Any:
 
 
 @finds("unrolled-loop", VECTOR)
+def loop_with_handlers(x: Any) -> Any:
+    for _ in range(10):  # here
+        try:
+            with dt.named_scope("turn"):
+                x = jnp.sin(x)
+        except ValueError:
+            continue
+    return x
+
+
+@finds("unrolled-loop", VECTOR)
 def loop_in_scan(x: Any) -> Any:
     def step(c: Any, _: Any) -> Any:
         for _ in range(10):  # here

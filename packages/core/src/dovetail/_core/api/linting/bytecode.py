@@ -40,6 +40,7 @@ def _instructions(code: CodeType) -> tuple[dis.Instruction, ...]:
 @lru_cache(maxsize=4096)
 def _loops(code: CodeType) -> tuple[tuple[int, int, int], ...]:
     """The lines and the first and last offsets of the loops of a function, inner ones first."""
+    handlers = [i.offset for i in _instructions(code) if i.opname == "PUSH_EXC_INFO"]
     ends: dict[int, int] = {}
     lines: dict[int, int] = {}
     place: dict[int, int] = {}
@@ -53,6 +54,9 @@ def _loops(code: CodeType) -> tuple[tuple[int, int, int], ...]:
         # Those of generators that wait for others are no loops.
         if name.startswith(_BACKWARD) and not name.endswith("NO_INTERRUPT"):
             first = instruction.argval
+            # Handlers of exceptions, of `with` too, stand at the end, and jump back from there.
+            if any(first < handler < instruction.offset for handler in handlers):
+                continue
             ends[first] = instruction.offset
             # That of `while` stands at the end, before the jump.
             lines[first] = min(lines.get(first, line), line, place.get(first, line))

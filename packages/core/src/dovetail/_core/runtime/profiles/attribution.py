@@ -90,10 +90,9 @@ def attribute(
         Stretches from the start to the end, in order, each of which begins where another ends.
     """
     known = [
-        span._replace(start=max(span.start, start), end=min(span.end, end))
-        for span in _flat(spans)
-        if span.end > start and span.start < end
+        span._replace(start=max(span.start, start), end=min(span.end, end)) for span in _flat(spans)
     ]
+    known = [span for span in known if span.end > span.start]
     starts = [call[0] for call in calls]
 
     def seen(time: float, line: Line) -> tuple[Work, Line]:
