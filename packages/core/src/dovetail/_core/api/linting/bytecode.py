@@ -44,9 +44,9 @@ def _loops(code: CodeType) -> tuple[tuple[int, int, int], ...]:
     ends: dict[int, int] = {}
     lines: dict[int, int] = {}
     place: dict[int, int] = {}
+    line = code.co_firstlineno
     for instruction in _instructions(code):
         positions = instruction.positions
-        line = code.co_firstlineno
         if positions is not None and positions.lineno is not None:
             line = positions.lineno
         place[instruction.offset] = line
