@@ -40,22 +40,27 @@ def _instructions(code: CodeType) -> tuple[dis.Instruction, ...]:
 @lru_cache(maxsize=4096)
 def _loops(code: CodeType) -> tuple[tuple[int, int, int], ...]:
     """The lines and the first and last offsets of the loops of a function, inner ones first."""
-    handlers = [i.offset for i in _instructions(code) if i.opname == "PUSH_EXC_INFO"]
     ends: dict[int, int] = {}
     lines: dict[int, int] = {}
     place: dict[int, int] = {}
+    names: dict[int, str] = {}
     line = code.co_firstlineno
+    # The handler of a `with` statement stands at the end of the function, and jumps back.
+    is_handler = False
     for instruction in _instructions(code):
         positions = instruction.positions
         if positions is not None and positions.lineno is not None:
             line = positions.lineno
         place[instruction.offset] = line
-        name = instruction.opname
+        name = names[instruction.offset] = instruction.opname
+        ends_handler, is_handler = (
+            is_handler,
+            name == "POP_EXCEPT" or (is_handler and name == "POP_TOP"),
+        )
         # Those of generators that wait for others are no loops.
         if name.startswith(_BACKWARD) and not name.endswith("NO_INTERRUPT"):
             first = instruction.argval
-            # Handlers of exceptions, of `with` too, stand at the end, and jump back from there.
-            if any(first < handler < instruction.offset for handler in handlers):
+            if ends_handler and names.get(first) != "FOR_ITER":
                 continue
             ends[first] = instruction.offset
             # That of `while` stands at the end, before the jump.
