@@ -410,13 +410,20 @@ def weekly(session: nox.Session) -> None:
         session.notify(name)
 
 
+def against_jax(
+    session: nox.Session, program: str, output: str, *words: str, needs: tuple[str, ...] = ()
+) -> None:
+    """Install both frameworks on the same jaxlib, and run a program of benchmarks/ on them."""
+    install(session, *needs)
+    own, python = str(Path(session.bin) / "python"), install_jax(session)
+    pythons = ("--dovetail", own, "--jax", python)
+    given = session.posargs or ("--output", f"benchmarks/{output}", *words)
+    session.run(own, f"benchmarks/{program}.py", *pythons, *given)
+
+
 def bench(session: nox.Session) -> None:
     """Measure against JAX at the same jaxlib, interleaved; `-- --rounds 1` for a first look."""
-    install(session, *group("demo"))
-    python = install_jax(session)
-    words = session.posargs or ["--output", "benchmarks/results.md"]
-    own = str(Path(session.bin) / "python")
-    session.run(own, "benchmarks/compare.py", "--dovetail", own, "--jax", python, *words)
+    against_jax(session, "compare", "results.md", needs=tuple(group("demo")))
 
 
 nox.session(bench)
@@ -448,34 +455,25 @@ def bench_operations(session: nox.Session) -> None:
 @nox.session
 def bench_numpy(session: nox.Session) -> None:
     """Measure eager calls of the NumPy API against JAX at the same jaxlib, interleaved."""
-    install(session)
-    python = install_jax(session)
-    words = session.posargs or ["--output", "benchmarks/numpy_functions.md"]
-    own = str(Path(session.bin) / "python")
-    pythons = ("--dovetail", own, "--jax", python)
-    session.run(own, "benchmarks/compare_numpy_functions.py", *pythons, *words)
+    against_jax(session, "compare_numpy_functions", "numpy_functions.md")
 
 
 def bench_devices(session: nox.Session) -> None:
     """Measure programs and transfers over eight CPU devices against JAX, interleaved."""
-    install(session)
-    python = install_jax(session)
-    words = session.posargs or ["--output", "benchmarks/devices.md"]
-    own = str(Path(session.bin) / "python")
-    pythons = ("--dovetail", own, "--jax", python)
-    session.run(own, "benchmarks/compare_devices.py", *pythons, *words)
+    against_jax(session, "compare_devices", "devices.md")
 
 
 def bench_processes(session: nox.Session) -> None:
     """Measure training in one and in four processes against JAX, interleaved."""
-    install(session)
-    python = install_jax(session)
-    words = session.posargs or ["--output", "benchmarks/devices.md", "--append"]
-    own = str(Path(session.bin) / "python")
-    pythons = ("--dovetail", own, "--jax", python)
-    session.run(own, "benchmarks/compare_processes.py", *pythons, *words)
+    against_jax(session, "compare_processes", "devices.md", "--append")
 
 
+def bench_tools(session: nox.Session) -> None:
+    """Measure what the tools cost, switched off and on, beside JAX."""
+    against_jax(session, "tools", "tools.md")
+
+
+nox.session(bench_tools)
 nox.session(bench_processes)
 nox.session(bench_devices)
 for _version in PYTHONS:
@@ -486,6 +484,9 @@ for _version in PYTHONS:
         bench_processes,
         name=f"bench_processes-{_version}",
         python=find_python(_version) or _version,
+    )
+    nox.session(
+        bench_tools, name=f"bench_tools-{_version}", python=find_python(_version) or _version
     )
 
 
