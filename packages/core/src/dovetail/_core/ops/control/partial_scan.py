@@ -20,7 +20,6 @@ from dovetail._core.ops.shape.creation import iota_like
 from dovetail._core.transform.derived import (
     derived_info,
     function_of,
-    reference_of,
     remembered,
     varying,
 )
@@ -64,17 +63,7 @@ class PartialScan(Scan):
         return super().for_divisions(avals[1:], params)
 
     def reference(self, turns: Any, *args: Any, **params: Any) -> Any:
-        loop = ScanParams.of(params)
-        consts, carry, xs = loop.split(args)
-        outs = loop.jaxpr.out_avals[loop.num_carry :]
-        ys = [np.zeros((loop.length, *a.shape), a.dtype) for a in outs]
-        steps = range(min(int(turns), loop.length))
-        for i in reversed(steps) if loop.reverse else steps:
-            results = reference_of(loop.jaxpr, [*consts, *carry, *(np.asarray(x)[i] for x in xs)])
-            carry = results[: loop.num_carry]
-            for y, result in zip(ys, results[loop.num_carry :], strict=True):
-                y[i] = result
-        return [*carry, *ys]
+        return super().reference(*args, **self.of_loop(turns, params))
 
     def taylor(
         self, operands: Sequence[Any], results: Sequence[Any], **params: Any

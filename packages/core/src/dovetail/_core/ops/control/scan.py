@@ -212,7 +212,7 @@ class Scan(Primitive):
         consts, carry, xs = loop.split(args)
         outs = loop.jaxpr.out_avals[loop.num_carry :]
         ys = [np.zeros((loop.length, *a.shape), a.dtype) for a in outs]
-        steps = range(loop.length)
+        steps = range(min([loop.length, *map(int, loop.leading)]))
         for i in reversed(steps) if loop.reverse else steps:
             results = reference_of(loop.jaxpr, [*consts, *carry, *(np.asarray(x)[i] for x in xs)])
             carry = results[: loop.num_carry]

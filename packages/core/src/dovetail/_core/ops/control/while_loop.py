@@ -219,9 +219,10 @@ class While(Primitive):
         raise ValueError(
             f"lax.while_loop, and lax.fori_loop whose bounds are known only at run time{of}, have "
             "no gradient in reverse mode: how often they run, and so how much memory the gradient "
-            "needs, is not known when the program is made. Use lax.fori_loop with bounds that are "
-            "Python integers, or lax.scan with a fixed length (and lax.cond or a mask in its body "
-            "to leave it early); or differentiate in forward mode, with jvp or jacfwd"
+            "needs, is not known when the program is made. Give lax.while_loop max_steps, a number "
+            "of iterations that it never exceeds; or use lax.fori_loop with bounds that are Python "
+            "integers, or lax.scan with a fixed length; or differentiate in forward mode, with jvp "
+            "or jacfwd"
         )
 
     def batch(
