@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, overload
@@ -136,8 +137,8 @@ def cache_info(engine: JitFunction) -> CacheInfo:
     return CacheInfo(
         len(entries),
         sum(len(staged.programs) for staged in entries),
-        sum(staged.seconds for staged in entries),
-        sum(sum(staged.compile_seconds.values()) for staged in entries),
+        math.fsum(staged.seconds for staged in entries),
+        math.fsum(s for staged in entries for s in staged.compile_seconds.values()),
         MOST_SIGNATURES,
     )
 

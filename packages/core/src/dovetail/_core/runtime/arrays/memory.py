@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from dovetail._core.base import caches, dtypes
 from dovetail._core.base.bindings import JaxRuntimeError
+from dovetail._core.base.counting import counted
 from dovetail._core.base.runtime_errors import OutOfMemoryError
 from dovetail._core.base.source import describe
 
@@ -95,11 +96,11 @@ def _alive() -> str:
     """Lines about the arrays that are alive: the lines that made the most of them first."""
     from dovetail._core.runtime.devices import live_buffers  # deferred: seldom needed
 
-    lines = live_buffers.lines_of(live_buffers.alive())
+    lines = [line for line in live_buffers.lines_of(live_buffers.alive()) if line.bytes]
     if not lines:
         return "  alive: no other arrays"
     total, count = sum(line.bytes for line in lines), sum(line.count for line in lines)
-    text = [f"  alive: {count} arrays of {in_words(total)}, by the lines that made them:"]
+    text = [f"  alive: {counted(count, 'array')} of {in_words(total)}, by the line that made it:"]
     text += [
         f"    {in_words(line.bytes)} in {line.count} of {', '.join(line.largest)}, {line.source}"
         for line in lines[:_LISTED]

@@ -11,6 +11,8 @@ from dovetail._core.runtime.reports import tables
 
 __all__ = ["MemoryPlan", "PlannedBuffer"]
 
+#: The share of the memory, in percent, that is worth a number.
+_LEAST_SHARE: Final = 0.01
 _SHOWN: Final = 12
 _HEAD: Final = ("size", "type", "what", "operation", "line")
 _SIDES: Final = ("right", "left", "left", "left", "left")
@@ -103,7 +105,8 @@ class MemoryPlan:
         if self.capacity:
             share = 100 * self.peak_bytes / self.capacity
             too_much = ": too much" if share > 100 else ""
-            of = f"of {in_words(self.capacity)}, {share:.2g} %{too_much}"
+            percent = f", {share:.2g} %{too_much}" if share >= _LEAST_SHARE else ""
+            of = f"of {in_words(self.capacity)}{percent}"
         rows = [("peak", in_words(self.peak_bytes), of)]
         amounts = (
             ("arguments", self.argument_bytes),
