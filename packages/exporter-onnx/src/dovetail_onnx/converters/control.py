@@ -88,6 +88,114 @@ def while_(
     )
 
 
+@table.rule("bounded_while")
+def bounded_while(
+    c: Context,
+    *operands: Value,
+    cond_jaxpr: ClosedJaxpr,
+    body_jaxpr: ClosedJaxpr,
+    cond_nconsts: int,
+    body_nconsts: int,
+    max_steps: int,
+    segment: int,
+    kept: Sequence[bool],
+) -> list[Value]:
+    """The same, at most so many times; the number of turns, and rows of what it has kept."""
+    g = c.graph
+    of_condition = operands[:cond_nconsts]
+    of_body = operands[cond_nconsts : cond_nconsts + body_nconsts]
+    carried = operands[cond_nconsts + body_nconsts :]
+    (begins,) = c.inline(cond_jaxpr, [*of_condition, *carried])
+    avals = c.outs[1 + len(carried) :]
+    # What is not to be kept goes to a row more, which is cut off.
+    stacks = [g.expand(0, (a.shape[0] + 1, *a.shape[1:]), a.dtype) for a in avals]
+    begun = g.constant(np.int64(0))
+    with g.body() as block:
+        turn, goes_on = Value(g.name("turn"), I64, ()), Value(g.name("goes_on"), BOOL, ())
+        count, *state = (_parameter(g, x, "state") for x in (begun, *carried))
+        rows = [_parameter(g, x, "kept") for x in stacks]
+        results = c.inline(body_jaxpr, [*of_body, *state])
+        (condition,) = c.inline(cond_jaxpr, [*of_condition, *results])
+        row = c.op("Div", turn, segment)
+        starts = c.op("Equal", c.op("Mul", row, segment), turn)
+        starting = [x for x, keeps in zip(state, kept, strict=True) if keeps]
+        written = []
+        for stack, value in zip(rows, starting, strict=True):
+            last = g.constant(np.int64(stack.shape[0] - 1))
+            place = g.op("Where", starts, row, last, shape=(), dtype=I64)
+            written.append(_with_row(g, stack, place, value))
+        after = c.op("Add", count, 1)
+        outs = [condition, after, *results, *written]
+        body = g.subgraph(block, g.name("body"), [turn, goes_on, count, *state, *rows], outs)
+    initial = [begun, *carried, *stacks]
+    count, *found = g.emit(
+        "Loop",
+        [g.constant(np.int64(max_steps)), begins, *initial],
+        [x.dtype for x in initial],
+        [x.shape for x in initial],
+        body=body,
+    )
+    last, of_segments = found[: len(carried)], found[len(carried) :]
+    cut = [g.part(x, 0, 0, x.shape[0] - 1) for x in of_segments]
+    return [g.cast(count, c.outs[0].dtype), *last, *cut]
+
+
+def _with_row(g: Graph, stack: Value, row: Value, value: Value) -> Value:
+    """An array with another row."""
+    place, rows = g.reshape(row, [1, 1]), g.unsqueeze(value, [0])
+    return g.op("ScatterND", stack, place, rows, shape=stack.shape)
+
+
+@table.rule("partial_scan")
+def partial_scan(
+    c: Context,
+    turns: Value,
+    *operands: Value,
+    jaxpr: ClosedJaxpr,
+    length: int,
+    reverse: bool,
+    num_consts: int,
+    num_carry: int,
+    **params: Any,
+) -> list[Value]:
+    """A loop over the leading elements of arrays; the rows of the others are zeros."""
+    g = c.graph
+    constants = operands[:num_consts]
+    carried = operands[num_consts : num_consts + num_carry]
+    arrays = operands[num_consts + num_carry :]
+    stacks = [g.expand(0, a.shape, a.dtype) for a in c.outs[num_carry:]]
+    if not length:
+        return [*carried, *stacks]
+    end = g.op("Min", g.cast(turns, I64), g.constant(np.int64(length)), shape=(), dtype=I64)
+    with g.body() as block:
+        turn, goes_on = Value(g.name("turn"), I64, ()), Value(g.name("goes_on"), BOOL, ())
+        state = [_parameter(g, x, "state") for x in carried]
+        rows = [_parameter(g, x, "rows") for x in stacks]
+        index = c.op("Sub", c.op("Sub", end, 1), turn) if reverse else turn
+        elements = [g.op("Gather", x, index, shape=x.shape[1:], axis=0) for x in arrays]
+        results = c.inline(jaxpr, [*constants, *state, *elements])
+        after = [
+            _with_row(g, stack, index, value)
+            for stack, value in zip(rows, results[num_carry:], strict=True)
+        ]
+        outs = [goes_on, *results[:num_carry], *after]
+        body = g.subgraph(block, g.name("body"), [turn, goes_on, *state, *rows], outs)
+    initial = [*carried, *stacks]
+    return g.emit(
+        "Loop",
+        [end, g.constant(np.array(True)), *initial],
+        [x.dtype for x in initial],
+        [x.shape for x in initial],
+        body=body,
+    )
+
+
+@table.rule("report_progress")
+def report_progress(c: Context, count: Value, total: Value, **params: Any) -> list[Value]:
+    """The number of turns; a model shows no bars."""
+    return [count]
+
+
 @table.rule("scan")
 def scan(
     c: Context,
