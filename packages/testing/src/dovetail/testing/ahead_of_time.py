@@ -149,6 +149,10 @@ PROGRAMS: Final[Mapping[str, Program]] = {
     "pure_callback": (lambda x: dt.pure_callback(_host, X, x), (X,)),
     "reduce": (lambda x: lax.reduce(x, np.float32(0), lambda a, b: a * b + a + b, (0,)), (X,)),
     "remat2": (dt.grad(dt.checkpoint(lax.sin)), (dt.ShapeDtypeStruct((), "f4"),)),
+    "report_progress": (
+        lambda x: lax.fori_loop(0, 4, lambda _, x: x * 2.0, x, progress="text"),
+        (X,),
+    ),
     "rng_uniform": (lambda x: lax.rng_uniform(np.float32(0), np.float32(1), (4,)) + x, (X,)),
     "xla_metadata_call": (xla_metadata.xla_metadata_call(lax.sin, color="red"), (X,)),
 }

@@ -53,6 +53,7 @@ TESTED_BY: Final = {
     "reduced_vary_cast": "collectives::test_sums_of_parts",
     "remat2": "transformations::test_transformed_programs",
     "remat_opt": "transformations::test_calls_of_every_kind",
+    "report_progress": "callbacks::test_progress_of_loops",
     "reshard": "collectives::test_types_over_a_mesh",
     "rng_uniform": "device::test_numbers_of_the_platforms_generator",
     "shard_map": "collectives::test_collective_operations",

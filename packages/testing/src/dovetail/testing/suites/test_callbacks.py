@@ -145,6 +145,20 @@ def test_debug_print(dovetail_backend: Backend, capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().out == "x is 3, twice 6\nx is 4, twice 8\n"
 
 
+def test_progress_of_loops(dovetail_backend: Backend, capsys: pytest.CaptureFixture[str]) -> None:
+    """A loop tells on stderr how far it is, and computes what it computes without that."""
+
+    @dt.jit
+    def f(x: Any) -> Any:
+        return lax.fori_loop(0, 5, lambda _, x: lax.mul(x, np.float32(2)), x, progress="text")
+
+    got = f(dovetail_backend.put(X))
+    np.testing.assert_array_equal(read(got), 32 * X)
+    dt.effects_barrier()
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert all(word in last for word in ("100%", "5/5")), f"the last line is {last!r}"
+
+
 @pytest.mark.parametrize("kind", ["pure", "io", "ordered"])
 def test_exceptions_arrive_as_they_are(dovetail_backend: Backend, kind: str) -> None:
     """An exception in a callback is raised where the result is read or waited for, with its type
