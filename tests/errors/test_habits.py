@@ -13,6 +13,7 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax
+from dovetail._core.base import habits
 from dovetail._core.base.habits import ATTRIBUTES, FUNCTIONS, OF_MODULES
 
 X = jnp.ones(3)
@@ -144,3 +145,10 @@ def test_what_is_written_instead_is_there(advice: str) -> None:
                     break
                 value = getattr(value, part)
             assert value is not None
+
+
+def test_whether_there_is_a_name_costs_no_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python asks so for each submodule that is imported by name, and libraries do."""
+    monkeypatch.setattr(habits, "missing_name", lambda *args: pytest.fail("a text was made"))
+    for module in (dt, jnp, dt.lax, dt.random, dt.nn, dt.tree_util, dt.sharding):
+        assert not hasattr(module, "qqqq")

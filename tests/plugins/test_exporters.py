@@ -177,7 +177,7 @@ def test_a_program_is_traced_again_for_other_shapes(own_manager) -> None:
             shapes.extend(aval.shape for aval in again.jaxpr.out_avals)
             assert request.in_tree.unflatten([1, 2]) == (1, 2)
             assert request.out_tree.unflatten([1, 2]) == (1, 2)
-            with pytest.raises(ValueError, match="1 shapes for 2 arguments of <lambda>"):
+            with pytest.raises(ValueError, match="1 shape for 2 arguments of <lambda>"):
                 request.trace_again([(7, 3)])
             names = (request.input_names, request.output_names)
             return exporters.ExportedProgram("shapes", b"", *names)

@@ -125,7 +125,8 @@ def hide_frames(error: BaseException) -> None:
             is a mistake of the framework's own.
     """
     if _own_entry(error) is not None and not _is_own_mistake(error):
-        add_code(error)
+        if not isinstance(error, UnknownNameError):  # its text is only made where it is read
+            add_code(error)
         error.__dict__[_MEANT] = True
     if traceback_filtering.value == "off":
         return

@@ -58,8 +58,8 @@ def _sharing(leaves: Sequence[Any]) -> tuple[int, int] | None:
         buffer = leaf._any_buffer()
         try:
             place = buffer.unsafe_buffer_pointer()
-        except (JaxRuntimeError, ValueError, RuntimeError):  # deleted, or on several devices
-            place = id(buffer)
+        except (RuntimeError, ValueError, AttributeError):
+            place = id(buffer)  # it is deleted, on several devices, or of a backend in Python
         first = seen.setdefault(place, number)
         if first != number:
             return first, number
