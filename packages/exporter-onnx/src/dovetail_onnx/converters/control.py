@@ -128,16 +128,15 @@ def bounded_while(
         outs = [condition, after, *results, *written]
         body = g.subgraph(block, g.name("body"), [turn, goes_on, count, *state, *rows], outs)
     initial = [begun, *carried, *stacks]
-    count, *found = g.emit(
+    turns, *found = g.emit(
         "Loop",
         [g.constant(np.int64(max_steps)), begins, *initial],
         [x.dtype for x in initial],
         [x.shape for x in initial],
         body=body,
     )
-    last, of_segments = found[: len(carried)], found[len(carried) :]
-    cut = [g.part(x, 0, 0, x.shape[0] - 1) for x in of_segments]
-    return [g.cast(count, c.outs[0].dtype), *last, *cut]
+    of_segments = [g.part(x, 0, 0, x.shape[0] - 1) for x in found[len(carried) :]]
+    return [g.cast(turns, c.outs[0].dtype), *found[: len(carried)], *of_segments]
 
 
 def _with_row(g: Graph, stack: Value, row: Value, value: Value) -> Value:
