@@ -70,8 +70,8 @@ class Signature:
         for place, seconds in self.compile_seconds:
             how = "ahead of time" if seconds is None else f"in {seconds * 1e3:.1f} ms"
             times.append(f"compiled for {place} {how}")
-        equations = f"{self.equations} equation{'s' * (self.equations != 1)}"
-        lines = [", ".join(listed) or "no arguments", f"{equations}, {', '.join(times)}"]
+        work = ", ".join([counted(self.equations, "equation"), *times])
+        lines = [", ".join(listed) or "no arguments", work]
         lines.append(self.cause.reason)
         lines += [f"to avoid it, {self.cause.remedy}"] * bool(self.cause.remedy)
         return "\n".join(lines)

@@ -30,7 +30,6 @@ __all__ = [
     "emit",
     "happening",
     "listeners",
-    "listening",
     "print_level",
     "remove_listener",
     "watched",
@@ -261,15 +260,6 @@ def announce(name: str, cause: Cause) -> None:
 
 # ---------------------------------------------------------------------------------------------
 # listening
-
-
-def listening(listener: Callable[[Event], object]) -> Restoring[None]:
-    """A scope in which a function is called with each event of the process.
-
-    Args:
-        listener: the function; it is called in the thread where the event happens.
-    """
-    return Restoring(lambda: listener, lambda: add_listener(listener), remove_listener)
 
 
 def add_listener(listener: Callable[[Event], object]) -> None:

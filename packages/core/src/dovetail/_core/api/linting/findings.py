@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import overload
 
+from dovetail._core.base.counting import counted
 from dovetail._core.base.notebooks import table
 from dovetail._core.base.source import UserFrame
 
@@ -74,10 +75,7 @@ class LintReport(Sequence[Finding]):
         return str(self)
 
     def _summary(self) -> str:
-        count = len(self)
-        if not count:
-            return f"{self.name}: nothing found"
-        return f"{self.name}: {count} finding{'s' if count > 1 else ''}"
+        return f"{self.name}: {counted(len(self), 'finding') if self else 'nothing found'}"
 
     def _repr_html_(self) -> str:
         rows = [("line", "rule", "what is wrong", "what to write instead")]
