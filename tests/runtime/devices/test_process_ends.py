@@ -76,6 +76,8 @@ FORK = """
             pass
         assert ready.shape == (1000,) and np.asarray(ready)[5] == 3
         dt.make_jaxpr(lambda x: jnp.sin(x) * 2)(a)
+        dt.make_jaxpr(dt.jit(lambda x: jnp.sin(x) * 2))(a)
+        assert gc.get_freeze_count()
         dt.clear_caches()
         dt.effects_barrier()
         ready.delete()

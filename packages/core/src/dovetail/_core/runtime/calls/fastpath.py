@@ -70,8 +70,11 @@ def pjit_function(
 
     Returns:
         jaxlib's function object: it has a ``__dict__``, binds as a method, and supports weak
-        references.
+        references. In the child of a fork, a function of Python in its place: a lock of C++ may be
+        held there for ever, and nothing is computed anyway.
     """
+    if process_ends.in_child():
+        return _uncached(cache_miss)
     return _jax.pjit(
         name,
         fun,
@@ -83,6 +86,14 @@ def pjit_function(
         place_host_argument,
         _cache,
     )
+
+
+def _uncached(cache_miss: Callable[..., tuple[Any, FastpathData | None, bool]]) -> Any:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return cache_miss(*args, **kwargs)[0]
+
+    call._clear_cache = lambda: None  # type: ignore[attr-defined]
+    return call
 
 
 _float64_aval: Final = make_aval((), np.dtype(np.float64))

@@ -15,6 +15,7 @@ Python enters C++. Until then that costs nothing: see `on_end`.
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import sys
 import threading
@@ -142,9 +143,13 @@ def settle() -> None:
 
 
 def end_in_child() -> None:
-    """From now on nothing computes in this process, the child of a fork."""
+    """From now on nothing computes in this process, the child of a fork.
+
+    What was garbage before the fork stays: C++ would end it, and wait for threads that are gone.
+    """
     global _forked
     _forked = True
+    gc.freeze()
     _end()
 
 
