@@ -13,6 +13,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +26,11 @@ GLIBC = (2, 17)
 #: The oldest headers: handlers made with them run with every later jaxlib.
 HEADERS = "jaxlib==0.10.2"
 FOLDER = "dovetail_cpu_kernels"
-FLAGS = (
-    *("-std=c++17", "-O3", "-DNDEBUG", "-fPIC", "-shared", "-pthread", "-s"),
-    "-fvisibility=hidden",
-)
+COMPILED = ("-std=c++17", "-O3", "-DNDEBUG", "-fPIC", "-pthread", "-fvisibility=hidden", "-c")
+LINKED = ("-shared", "-pthread", "-s")
 #: The environment variable by which a wheel without kernels is built, if it is 1.
 WITHOUT = "DOVETAIL_WITHOUT_KERNELS"
-#: The environment variable that names a folder where libraries are kept for the next build.
+#: The environment variable that names a folder where what is compiled is kept for the next build.
 KEPT = "DOVETAIL_KERNELS_KEPT_IN"
 
 
@@ -54,6 +53,17 @@ def headers() -> Path | None:
     """The folder of XLA's headers in jaxlib."""
     found = importlib.util.find_spec("jaxlib")
     return None if found is None or found.origin is None else Path(found.origin).parent / "include"
+
+
+def instruction_set(level: str, zig: bool) -> tuple[list[str], list[str]]:
+    """The options that choose an instruction set, and what else only the linker is told."""
+    if not zig:
+        linked = ["-static-libstdc++", "-static-libgcc", "-Wl,--exclude-libs,ALL"]
+        return [f"-march={level}"], linked
+    # Zig has its own spelling of instruction sets, and links its C++ library.
+    target = f"{platform.machine()}-linux-gnu.{GLIBC[0]}.{GLIBC[1]}"
+    processor = {"armv8-a": "generic"}.get(level, level.replace("-", "_"))
+    return ["-target", target, f"-mcpu={processor}"], []
 
 
 class KernelHook(BuildHookInterface):
@@ -83,58 +93,61 @@ class KernelHook(BuildHookInterface):
             self.app.display_warning(f"dovetail-cpu: no kernels are built without {lacking}")
             return
         zig = any(Path(word).name in ("zig", "ziglang") for word in compiler)
-        machine = platform.machine()
         self.built = Path(tempfile.mkdtemp())
         included = build_data.setdefault(
             "force_include_editable" if version == "editable" else "force_include", {}
         )
-        for level in self.levels():
-            library = self.built / f"{level}.so"
-            if zig:
-                # Zig has its own spelling of instruction sets, and links its C++ library.
-                names = {"armv8-a": "generic"}
-                target = f"{machine}-linux-gnu.{GLIBC[0]}.{GLIBC[1]}"
-                chosen = ["-target", target, f"-mcpu={names.get(level, level.replace('-', '_'))}"]
-            else:
-                chosen = [f"-march={level}", "-static-libstdc++", "-static-libgcc"]
-                chosen += ["-Wl,--exclude-libs,ALL"]
-            try:
-                self.compile([*compiler, *FLAGS, *chosen], include, library)
-            except (OSError, subprocess.CalledProcessError) as error:
-                if os.environ.get("CXX"):
-                    raise
-                # A compiler that is merely there may be old, or lack its libraries.
-                self.app.display_warning(f"dovetail-cpu: no kernels for {level}: {error}")
-                continue
-            included[str(library)] = f"{FOLDER}/{library.name}"
+        with ThreadPoolExecutor(os.cpu_count()) as threads:
+            libraries = {}
+            for level in self.levels():
+                chosen, own = instruction_set(level, zig)
+                command = [*compiler, *COMPILED, *chosen, "-isystem", str(include)]
+                units = sorted(Path(self.root, "native").glob("*.cc"))
+                libraries[level] = (
+                    [*compiler, *LINKED, *chosen, *own],
+                    [threads.submit(self.compile, command, include, u, level) for u in units],
+                )
+            for level, (command, objects) in libraries.items():
+                library = self.built / f"{level}.so"
+                try:
+                    files = [str(future.result()) for future in objects]
+                    subprocess.run([*command, *files, "-o", str(library)], check=True)
+                except (OSError, subprocess.CalledProcessError) as error:
+                    if os.environ.get("CXX"):
+                        raise
+                    # A compiler that is merely there may be old, or lack its libraries.
+                    self.app.display_warning(f"dovetail-cpu: no kernels for {level}: {error}")
+                    continue
+                included[str(library)] = f"{FOLDER}/{library.name}"
         if not included:
             return
+        machine = platform.machine()
         system = f"manylinux_{GLIBC[0]}_{GLIBC[1]}_{machine}" if zig else sysconfig.get_platform()
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{system.replace('-', '_').replace('.', '_')}"
 
-    def compile(self, command: list[str], include: Path, library: Path) -> None:
-        """Compile a library, or take it from an earlier build of the same files."""
-        sources = sorted(Path(self.root, "native").iterdir())
+    def compile(self, command: list[str], include: Path, unit: Path, level: str) -> Path:
+        """Compile a source file, or take its object from an earlier build of the same files."""
         known = hashlib.sha256("\0".join(command).encode())
-        for file in [*sources, *sorted(include.glob("xla/ffi/**/*.h"))]:
+        files = (*unit.parent.glob("*.h"), *include.glob("xla/ffi/**/*.h"))
+        for file in (unit, *sorted(files)):
             known.update(file.read_bytes())
-        units = [str(file) for file in sources if file.suffix == ".cc"]
-        words = [*command, "-isystem", str(include), *units, "-o", str(library)]
+        compiled = self.built / f"{level}-{unit.stem}.o"
+        words = [*command, str(unit), "-o", str(compiled)]
         folder = os.environ.get(KEPT)
         if folder is None:
             subprocess.run(words, check=True)
-            return
-        kept = Path(folder, f"{known.hexdigest()}.so")
+            return compiled
+        kept = Path(folder, f"{known.hexdigest()}.o")
         kept.parent.mkdir(parents=True, exist_ok=True)
         with kept.with_suffix(".lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # several builds at once compile once
             if not kept.exists():
                 subprocess.run(words, check=True)
                 part = kept.with_suffix(".part")
-                shutil.copyfile(library, part)
+                shutil.copyfile(compiled, part)
                 part.replace(kept)
-        shutil.copyfile(kept, library)
+        return kept
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         """Remove the libraries, which the wheel holds now."""
