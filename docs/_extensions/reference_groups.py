@@ -101,7 +101,7 @@ FUNCTIONS = (
         (
             Part("Arrays", DT, "Array Shard ds"),
             Part("Transfers", DT, defined_in="runtime.arrays.*"),
-            Part("Devices and processes", DT, "Device", "runtime.devices.clients"),
+            Part("Devices and processes", DT, "Device", "runtime.devices.clients api.threads"),
             Part("References that are written to", DT, "Ref", "api.mutable_references"),
             *_modules("ref", "memory", "dlpack"),
         ),

@@ -75,6 +75,7 @@ def test_a_sound_installation():
         "Default platform: cpu",
         "highest priority (0)",
         "numpy dovetail-numpy",
+        "Threads on the CPU: ",
         "Compilation cache: ",
         "No problems found.",
     ):

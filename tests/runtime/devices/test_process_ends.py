@@ -136,6 +136,11 @@ POOLS = """
     if sys.argv[1] == "early":
         with context.Pool(1) as pool:
             print(pool.map_async(double, [np.arange(2)]).get(60)[0])
+    if sys.argv[1] == "threads":
+        dt.set_num_threads(3)
+        with context.Pool(1, initializer=dt.set_num_threads, initargs=(1,)) as pool:
+            print(pool.map_async(double, [np.arange(2)]).get(60)[0])
+            print(pool.apply_async(dt.get_num_threads).get(60), dt.get_num_threads())
     if sys.argv[1] == "pool":
         array = jnp.arange(3)
         with context.Pool(1) as pool:
@@ -154,7 +159,13 @@ POOLS = """
 
 @needs_fork
 @pytest.mark.parametrize(
-    ("kind", "said"), [("early", "[0 2]"), ("pool", "True\nTrue"), ("futures", "True\nTrue")]
+    ("kind", "said"),
+    [
+        ("early", "[0 2]"),
+        ("threads", "[0 2]\n1 3"),
+        ("pool", "True\nTrue"),
+        ("futures", "True\nTrue"),
+    ],
 )
 def test_a_pool_of_forked_processes_gets_the_error(kind, said):
     assert run(POOLS, kind) == (0, f"{said}\n")

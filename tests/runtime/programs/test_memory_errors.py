@@ -15,7 +15,7 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax
-from dovetail._core.runtime.devices import capacity
+from dovetail._core.runtime.devices import capacity, control_groups
 from dovetail._core.runtime.programs import program
 from dovetail.errors import JaxRuntimeError, OutOfMemoryError
 
@@ -206,11 +206,12 @@ def test_limits_of_memory_are_those_of_the_system(
 ) -> None:
     there = capacity.host_memory()
     assert there is None or 2**28 < there < 2**60
-    monkeypatch.setattr(
-        capacity, "_CONTROL_GROUPS", (("", tmp_path, "memory.max"), ("memory", tmp_path, "limit"))
-    )
+    monkeypatch.setattr(control_groups, "_ROOT", tmp_path)
+    (tmp_path / "memory").mkdir()
     (tmp_path / "memory.max").write_text("max\n")
     assert capacity.host_memory() == there
+    (tmp_path / "memory" / "memory.limit_in_bytes").write_text(f"{2**63 - 4096}\n")
+    assert capacity.host_memory() == there
     (tmp_path / "memory.max").write_text("1000000\n")
-    (tmp_path / "limit").write_text("2000000\n")
+    (tmp_path / "memory" / "memory.limit_in_bytes").write_text("2000000\n")
     assert capacity.host_memory() == (1000000 if sys.platform == "linux" else there)

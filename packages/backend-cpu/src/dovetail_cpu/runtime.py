@@ -12,8 +12,9 @@ from typing import Any, Final
 from jaxlib import _jax, version, xla_client
 
 from dovetail.extend import BackendUnavailableError, Client, ProcessGroup
+from dovetail_cpu import blas
 
-OPTIONS: Final = ("asynchronous", "num_devices", "retained_memory")
+OPTIONS: Final = ("asynchronous", "num_devices", "num_threads", "retained_memory")
 
 GROUP_OPTIONS: Final = ("collectives", "global_topology_timeout", "local_topology_timeout")
 """Those that matter where several processes compute together."""
@@ -40,7 +41,7 @@ def make_client(options: Mapping[str, object], processes: ProcessGroup | None = 
 
     Raises:
         TypeError: an option is unknown or of the wrong type.
-        ValueError: `num_devices` is not positive, or another option out of range.
+        ValueError: `num_devices` or `num_threads` is not positive, or another option out of range.
         BackendUnavailableError: what the processes are to exchange data by is not there.
     """
     known = (*OPTIONS, *GROUP_OPTIONS)
@@ -49,10 +50,8 @@ def make_client(options: Mapping[str, object], processes: ProcessGroup | None = 
         raise TypeError(
             f"the cpu backend has no option {', '.join(unknown)}; it has {', '.join(known)}"
         )
-    num_devices = options.get("num_devices")
-    if num_devices is not None and (type(num_devices) is not int or num_devices < 1):
-        kind = TypeError if type(num_devices) is not int else ValueError
-        raise kind(f"cpu option num_devices must be a positive int or None, got {num_devices!r}")
+    num_devices = _positive("num_devices", options)
+    num_threads = _positive("num_threads", options)
     asynchronous = options.get("asynchronous", True)
     if not isinstance(asynchronous, bool):
         raise TypeError(f"cpu option asynchronous must be True or False, got {asynchronous!r}")
@@ -62,13 +61,25 @@ def make_client(options: Mapping[str, object], processes: ProcessGroup | None = 
         raise kind(f"cpu option retained_memory must be a number of bytes, got {retained!r}")
     if retained:
         keep_freed_memory(retained)
+    if num_threads is not None:
+        blas.set_most_threads(num_threads)
     arguments, note = _group_arguments(options, processes)
-    with enough_threads(num_devices or 1):
+    with enough_threads(num_devices or 1, num_threads):
         client: Client = xla_client.make_cpu_client(
             asynchronous=asynchronous, num_devices=num_devices, **arguments
         )
     note()
     return client
+
+
+def _positive(name: str, options: Mapping[str, object]) -> int | None:
+    value = options.get(name)
+    if value is None:
+        return None
+    if type(value) is not int or value < 1:
+        kind = TypeError if type(value) is not int else ValueError
+        raise kind(f"cpu option {name} must be a positive int or None, got {value!r}")
+    return value
 
 
 def _group_arguments(
@@ -120,23 +131,31 @@ def _collectives(kind: object, processes: ProcessGroup) -> tuple[Any, Callable[[
 
 
 @contextlib.contextmanager
-def enough_threads(num_devices: int) -> Iterator[None]:
-    """Make XLA create a pool of at least two threads, or twice as many as there are devices.
+def enough_threads(num_devices: int, num_threads: int | None = None) -> Iterator[None]:
+    """Make XLA create a pool of so many threads, but of two, or twice the devices, at least.
 
     A callback can hold the only thread of a pool; a program that it runs would then wait forever.
     In jaxlib before 0.11 each device holds a thread while it waits for the others in a collective
     operation, and several programs may be under way.
+
+    Args:
+        num_devices: how many devices there will be.
+        num_threads: None to leave the number to XLA's variables, or the processors.
     """
-    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
-    waiting = 2 * num_devices if num_devices > 1 and _VERSION < (0, 11) else 2
-    if processors >= waiting or any(name in os.environ for name in _POOL_SIZE):
+    if num_threads is None and any(name in os.environ for name in _POOL_SIZE):
         yield
         return
-    os.environ[_POOL_SIZE[0]] = str(waiting)
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
+    waiting = 2 * num_devices if num_devices > 1 and _VERSION < (0, 11) else 2
+    name = _POOL_SIZE[0]
+    before = os.environ.get(name)
+    os.environ[name] = str(max(num_threads or processors, waiting))
     try:
         yield
     finally:
-        del os.environ[_POOL_SIZE[0]]
+        del os.environ[name]
+        if before is not None:
+            os.environ[name] = before
 
 
 def keep_freed_memory(limit: int) -> None:

@@ -72,6 +72,8 @@ from dovetail._core.api.pmap import pmap as pmap
 from dovetail._core.api.profiling import profile as profile
 from dovetail._core.api.rematerialization import checkpoint as checkpoint
 from dovetail._core.api.showing import show as show
+from dovetail._core.api.threads import get_num_threads as get_num_threads
+from dovetail._core.api.threads import set_num_threads as set_num_threads
 from dovetail._core.api.vectorization import vmap as vmap
 from dovetail._core.base.config import allow_f16_reductions as allow_f16_reductions
 from dovetail._core.base.config import (

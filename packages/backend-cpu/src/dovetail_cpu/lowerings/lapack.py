@@ -9,6 +9,8 @@ from typing import Any, Final
 import numpy as np
 from jaxlib import xla_client
 
+from dovetail_cpu import blas
+
 PREFIXES: Final = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 
 _lock: Final = threading.RLock()
@@ -29,6 +31,7 @@ def prepare() -> None:
         for name, target in _lapack.registrations().items():
             xla_client.register_custom_call_target(name, target, platform="cpu", api_version=1)
         _lapack.initialize()
+        blas.limit_threads()
         _prepared = True
 
 

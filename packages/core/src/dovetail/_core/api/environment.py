@@ -11,6 +11,7 @@ from dovetail._core.plugins.manager import manager
 from dovetail._core.plugins.protocols import Client
 from dovetail._core.plugins.trials import PATIENCE, TriedPlugins
 from dovetail._core.runtime.devices import clients
+from dovetail._core.runtime.devices.threads import describe_threads
 from dovetail._core.runtime.programs import disk_cache
 
 
@@ -48,7 +49,8 @@ def run_doctor(*, as_data: bool, patience: float = PATIENCE) -> int:
         tried.resolve_platforms()  # without a default platform none is started
         return tried.make_client(platform)
 
-    report = doctor.examine(tried, {"Compilation cache": cache_state()}, connect)
+    settings = {"Threads on the CPU": describe_threads(), "Compilation cache": cache_state()}
+    report = doctor.examine(tried, settings, connect)
     text = doctor.as_json(report) if as_data else doctor.as_text(report)
     sys.stdout.write(text + "\n")
     return report.exit_code
@@ -80,6 +82,7 @@ def print_environment_info(return_string: bool = False) -> str | None:
     except BackendUnavailableError as error:
         lines.append(f"no devices: {error}")
     lines += [f"plug-in {failure}" for failure in manager().failures]
+    lines.append(f"threads on the CPU: {describe_threads()}")
     lines.append(f"compilation cache: {cache_state()}")
     text = "\n".join(lines)
     if return_string:

@@ -18,7 +18,6 @@ from dovetail._core.base.option_kinds import (
     Float,
     Int,
     Names,
-    Pairs,
     Platforms,
     Text,
 )
@@ -27,7 +26,6 @@ from dovetail._core.base.options import config as config
 from dovetail._core.base.process_options import (
     Guard,
     ProcessOption,
-    StartupOption,
     ThreadGuard,
     TransferGuards,
 )
@@ -35,6 +33,26 @@ from dovetail._core.base.process_options import debug as debug
 from dovetail._core.base.process_options import debug_log_modules as debug_log_modules
 from dovetail._core.base.process_options import logging_level as logging_level
 from dovetail._core.base.process_options import slow_compile_secs as slow_compile_secs
+from dovetail._core.base.startup_options import (
+    cpu_collectives_implementation as cpu_collectives_implementation,
+)
+from dovetail._core.base.startup_options import (
+    cpu_enable_async_dispatch as cpu_enable_async_dispatch,
+)
+from dovetail._core.base.startup_options import (
+    cpu_get_global_topology_timeout_minutes as cpu_get_global_topology_timeout_minutes,
+)
+from dovetail._core.base.startup_options import (
+    cpu_get_local_topology_timeout_minutes as cpu_get_local_topology_timeout_minutes,
+)
+from dovetail._core.base.startup_options import cpu_retained_memory as cpu_retained_memory
+from dovetail._core.base.startup_options import cuda_visible_devices as cuda_visible_devices
+from dovetail._core.base.startup_options import num_cpu_devices as num_cpu_devices
+from dovetail._core.base.startup_options import num_threads as num_threads
+from dovetail._core.base.startup_options import (
+    pjrt_client_create_options as pjrt_client_create_options,
+)
+from dovetail._core.base.startup_options import platform_name as platform_name
 from dovetail._core.base.tracebacks import boundary
 from dovetail._core.base.tracebacks import traceback_filtering as traceback_filtering
 from dovetail._core.base.user_contexts import user_contexts
@@ -259,12 +277,6 @@ slow_plugin_seconds = Option(
     "0 for no message.",
     ours=True,
 )
-platform_name = StartupOption(
-    "platform_name",
-    Text(),
-    None,
-    "The default platform, among those that may be used; read when the first backend starts.",
-)
 default_device = Option(
     "default_device",
     DeviceName(),
@@ -272,52 +284,6 @@ default_device = Option(
     "Where data that is committed to no device is placed.",
     affects_tracing=True,
 )
-num_cpu_devices = StartupOption(
-    "num_cpu_devices",
-    Int("a number of devices, or -1 to leave it to XLA_FLAGS", minimum=-1, refused=0),
-    -1,
-    "How many devices the CPU appears as; read when the CPU backend starts.",
-)
-cpu_collectives_implementation = StartupOption(
-    "cpu_collectives_implementation",
-    Choice("gloo", "mpi", "none", None),
-    "gloo",
-    "What CPUs of several processes exchange data by; read when the CPU backend starts.",
-)
-cpu_get_global_topology_timeout_minutes = StartupOption(
-    "cpu_get_global_topology_timeout_minutes",
-    Int("a number of minutes", minimum=1),
-    5,
-    "How long CPUs of several processes wait for each other; read when the CPU backend starts.",
-)
-cpu_get_local_topology_timeout_minutes = StartupOption(
-    "cpu_get_local_topology_timeout_minutes",
-    Int("a number of minutes", minimum=1),
-    2,
-    "How long the others wait for what a process says of its CPU; read when the CPU backend "
-    "starts.",
-)
-cpu_enable_async_dispatch = StartupOption(
-    "cpu_enable_async_dispatch",
-    BOOL,
-    True,
-    "Let programs run on the CPU while Python goes on; read when the CPU backend starts.",
-)
-cpu_retained_memory = StartupOption(
-    "cpu_retained_memory",
-    Int("a number of bytes, or 0 to leave the C library's allocator as it is", minimum=0),
-    1 << 30,
-    "How much freed memory the process keeps for later arrays on the CPU, rather than have the "
-    "system map and clear fresh pages for each; read when the CPU backend starts.",
-    ours=True,
-)
-"""Differs:
-    JAX has no such option. Without it glibc maps and clears fresh pages for every large
-    result, which makes an addition of 1e7 numbers take four times as long.
-
-    >>> print(dt.config.option("cpu_retained_memory").default)
-    1073741824
-"""
 cpu_kernels = Option(
     "cpu_kernels",
     BOOL,
@@ -333,13 +299,6 @@ cpu_kernels = Option(
     ...     print(jnp.sort(jnp.array([3, 1, 2])))
     [1 2 3]
 """
-cuda_visible_devices = StartupOption(
-    "cuda_visible_devices",
-    Text(),
-    "all",
-    'The GPUs that this process uses, such as "0,2", counted among those that CUDA_VISIBLE_DEVICES '
-    "leaves; read when the CUDA backend starts.",
-)
 process_timeout = Option(
     "process_timeout",
     Int("a number of seconds", minimum=1),
@@ -354,13 +313,6 @@ process_timeout = Option(
     >>> print(dt.config.option("process_timeout").default)
     300
 """
-pjrt_client_create_options = StartupOption(
-    "pjrt_client_create_options",
-    Pairs(),
-    None,
-    "Further options for a backend on a PJRT library other than the CPU's, such as "
-    '"memory_fraction:0.5;preallocate:false"; read when the backend starts.',
-)
 
 # What moves between the host and devices.
 _GUARD_LEVELS = Choice(None, "allow", "log", "disallow", "log_explicit", "disallow_explicit")

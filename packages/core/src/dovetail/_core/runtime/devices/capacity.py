@@ -15,17 +15,12 @@ from dovetail._core.base.runtime_errors import OutOfMemoryError
 from dovetail._core.base.source import describe
 from dovetail._core.plugins.protocols import is_pjrt
 from dovetail._core.runtime.devices import clients
+from dovetail._core.runtime.devices.control_groups import memory_limits
 
 __all__ = ["FEWEST", "device_memory", "host_memory", "require_host_memory"]
 
 #: Bytes below which nobody needs to ask, for reading these figures takes tens of microseconds.
 FEWEST: Final = 2**30
-
-_UNLIMITED: Final = 2**60
-_CONTROL_GROUPS: Final = (
-    ("", Path("/sys/fs/cgroup"), "memory.max"),
-    ("memory", Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes"),
-)
 
 
 def device_memory(device: Any) -> int | None:
@@ -44,7 +39,7 @@ def device_memory(device: Any) -> int | None:
 
 def host_memory() -> int | None:
     """The bytes that this process can have at most, with what is swapped; None if not known."""
-    limits = [*_physical(), *_control_groups(), *_address_space()]
+    limits = [*_physical(), *memory_limits(), *_address_space()]
     return min(limits, default=None)
 
 
@@ -81,37 +76,6 @@ def _physical() -> list[int]:
         return [16 * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
     except (AttributeError, OSError, ValueError):
         return []
-
-
-def _control_groups() -> list[int]:
-    """The limits of the control groups that this process is in, of both kinds of hierarchy."""
-    try:
-        lines = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return []
-    found = []
-    for line in lines:
-        _, controllers, group = line.split(":", 2)
-        for name, root, file in _CONTROL_GROUPS:
-            if name not in controllers.split(","):
-                continue
-            folder = root / group.lstrip("/")
-            # In a container the group's path may be that outside of it; the root is its own then.
-            for place in (folder, *folder.parents):
-                if place == root.parent:
-                    break
-                limit = _number_in(place / file)
-                if limit is not None:
-                    found.append(limit)
-    return found
-
-
-def _number_in(file: Path) -> int | None:
-    try:
-        number = int(file.read_text(encoding="ascii"))
-    except (OSError, ValueError):  # it is not there, or "max"
-        return None
-    return number if number < _UNLIMITED else None
 
 
 def _address_space() -> list[int]:

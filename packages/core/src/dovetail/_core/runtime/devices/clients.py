@@ -20,6 +20,7 @@ from dovetail._core.plugins.protocols import is_pjrt
 from dovetail._core.runtime.devices import process_ends
 from dovetail._core.runtime.devices.address_space import reserve_for_client
 from dovetail._core.runtime.devices.plugin_buffers import live_plugin_buffers
+from dovetail._core.runtime.devices.threads import thread_count
 from dovetail._core.runtime.processes import group
 
 __all__ = [
@@ -116,6 +117,7 @@ _CLIENT_OPTIONS: Final[Mapping[str, Mapping[str, StartupOption[Any]]]] = {
         "global_topology_timeout": config.cpu_get_global_topology_timeout_minutes,
         "local_topology_timeout": config.cpu_get_local_topology_timeout_minutes,
         "num_devices": config.num_cpu_devices,
+        "num_threads": config.num_threads,
         "retained_memory": config.cpu_retained_memory,
     },
     "cuda": {"visible_devices": config.cuda_visible_devices},
@@ -132,6 +134,8 @@ def _client_options(platform: str) -> dict[str, object]:
     options |= {name: option.value for name, option in _CLIENT_OPTIONS.get(platform, {}).items()}
     if options.get("num_devices") == config.num_cpu_devices.default:
         del options["num_devices"]
+    if "num_threads" in options:
+        options["num_threads"] = thread_count()
     if group.current() is None:
         options = {name: value for name, value in options.items() if name not in _OF_GROUPS}
     return options
