@@ -129,11 +129,40 @@ print("PJRT_NPROC" in os.environ)
 """
 
 
-def run(before: str = "", **environment: str) -> list[str]:
+WITH_ONE_THREAD = """
+import faulthandler
+faulthandler.dump_traceback_later(100, exit=True)
+import threading
+import numpy as np
+import dovetail as dt
+import dovetail.numpy as jnp
+
+def nested(depth):
+    def function(x):
+        y = jnp.sin(x @ x) / len(x) + jnp.sort(x, axis=0)
+        if depth:
+            inner = dt.jit(nested(depth - 1))
+            y = dt.pure_callback(lambda z: np.asarray(inner(jnp.asarray(z))), y, y)
+        return y @ x
+    return function
+
+x = jnp.ones((400, 400))
+y = dt.jit(nested(3))(x)
+print(dt.get_num_threads(), y.is_ready())
+results = []
+compute = lambda: results.append(np.asarray(dt.jit(nested(2))(x)))
+threads = [threading.Thread(target=compute) for _ in range(4)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+print(len(results))
+"""
+
+
+def run(program: str, **environment: str) -> list[str]:
     ends = ("NPROC", "THREADS", "XLA_FLAGS", "NUM_CPU_DEVICES")
     clean = {name: value for name, value in os.environ.items() if not name.endswith(ends)}
     done = subprocess.run(
-        [sys.executable, "-c", IN_A_PROCESS.format(before=before)],
+        [sys.executable, "-c", program],
         env=clean | environment,
         capture_output=True,
         text=True,
@@ -155,12 +184,15 @@ def run(before: str = "", **environment: str) -> list[str]:
 def test_pool_and_blas_have_so_many_threads(
     before: str, environment: dict[str, str], count: int
 ) -> None:
-    first, error, variable = run(before, **environment)
+    first, error, variable = run(IN_A_PROCESS.format(before=before), **environment)
     said, pool, blas = first.split()
     assert int(said) == count
-    # A pool of one thread could be held by a callback.
-    assert int(pool) == max(count, 2)
+    assert int(pool) == count
     assert blas == "None" or 1 <= int(blas) <= count
     assert "'num_threads' is read when the platform 'cpu' starts" in error
     assert "DOVETAIL_NUM_THREADS" in error
     assert variable == str("PJRT_NPROC" in environment)
+
+
+def test_one_thread_computes_where_it_is_called_and_callbacks_may_be_nested() -> None:
+    assert run(WITH_ONE_THREAD, DOVETAIL_NUM_THREADS="1") == ["1 True", "4"]

@@ -36,6 +36,10 @@ def make_client(options: Mapping[str, object], processes: ProcessGroup | None = 
         options: the names in `OPTIONS` and `GROUP_OPTIONS`; all optional.
         processes: the processes whose devices the client has.
 
+    With one thread and one device, programs run in the thread that calls them: to hand each to
+    another thread, and to wait for it, takes as long as a small program, and gains nothing where
+    they take turns.
+
     Returns:
         jaxlib's client.
 
@@ -64,7 +68,9 @@ def make_client(options: Mapping[str, object], processes: ProcessGroup | None = 
     if num_threads is not None:
         blas.set_most_threads(num_threads)
     arguments, note = _group_arguments(options, processes)
-    with enough_threads(num_devices or 1, num_threads):
+    alone = num_threads == 1 and processes is None and _is_one(num_devices)
+    asynchronous = asynchronous and not alone
+    with pool_of(num_threads, fewest=1 if alone else fewest_threads(num_devices or 1)):
         client: Client = xla_client.make_cpu_client(
             asynchronous=asynchronous, num_devices=num_devices, **arguments
         )
@@ -130,26 +136,37 @@ def _collectives(kind: object, processes: ProcessGroup) -> tuple[Any, Callable[[
     raise ValueError(f"cpu option collectives must be 'gloo', 'mpi', 'none' or None, got {kind!r}")
 
 
-@contextlib.contextmanager
-def enough_threads(num_devices: int, num_threads: int | None = None) -> Iterator[None]:
-    """Make XLA create a pool of so many threads, but of two, or twice the devices, at least.
+def _is_one(num_devices: int | None) -> bool:
+    """Whether there will be one device."""
+    named = "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", "")
+    return num_devices == 1 or (num_devices is None and not named)
+
+
+def fewest_threads(num_devices: int) -> int:
+    """How many threads XLA's pool must have where programs run in it.
 
     A callback can hold the only thread of a pool; a program that it runs would then wait forever.
     In jaxlib before 0.11 each device holds a thread while it waits for the others in a collective
     operation, and several programs may be under way.
+    """
+    return 2 * num_devices if num_devices > 1 and _VERSION < (0, 11) else 2
+
+
+@contextlib.contextmanager
+def pool_of(num_threads: int | None, *, fewest: int) -> Iterator[None]:
+    """Make XLA create a pool of so many threads.
 
     Args:
-        num_devices: how many devices there will be.
         num_threads: None to leave the number to XLA's variables, or the processors.
+        fewest: how many there must be.
     """
     if num_threads is None and any(name in os.environ for name in _POOL_SIZE):
         yield
         return
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
-    waiting = 2 * num_devices if num_devices > 1 and _VERSION < (0, 11) else 2
     name = _POOL_SIZE[0]
     before = os.environ.get(name)
-    os.environ[name] = str(max(num_threads or processors, waiting))
+    os.environ[name] = str(max(num_threads or processors, fewest))
     try:
         yield
     finally:

@@ -53,7 +53,8 @@ cpu_enable_async_dispatch = StartupOption(
     "cpu_enable_async_dispatch",
     Bool(),
     True,
-    "Let programs run on the CPU while Python goes on; read when the CPU backend starts.",
+    "Let programs run on the CPU while Python goes on, if there is more than one thread; read when "
+    "the CPU backend starts.",
 )
 cpu_retained_memory = StartupOption(
     "cpu_retained_memory",
