@@ -6,6 +6,7 @@ import math
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,10 +19,14 @@ on_linux = pytest.mark.skipif(sys.platform != "linux", reason="Linux alone has c
 
 
 @pytest.fixture(autouse=True)
-def without_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+def nothing_chosen(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name in ("PJRT_NPROC", "NPROC"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(config.num_threads, "reader", None)
+    before = dt.config.num_threads
+    dt.set_num_threads(0)
+    yield
+    dt.set_num_threads(before)
 
 
 def quotas(root: Path, name: str, controller: str, files: dict[str, str]) -> None:
@@ -83,21 +88,16 @@ def test_an_affinity_is_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_options_come_before_variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = dt.config.num_threads
-    try:
-        dt.set_num_threads(0)
-        monkeypatch.setenv("NPROC", "6")
-        assert threads.describe_threads() == "6 (the variable NPROC)"
-        monkeypatch.setenv("PJRT_NPROC", "5")
-        assert dt.get_num_threads() == 5
-        dt.set_num_threads(7)
-        assert dt.config.num_threads == dt.get_num_threads() == 7
-        assert threads.describe_threads() == "7 (the option num_threads)"
-        monkeypatch.setenv("PJRT_NPROC", "many")
-        dt.set_num_threads(0)
-        assert dt.get_num_threads() == 6
-    finally:
-        dt.set_num_threads(before)
+    monkeypatch.setenv("NPROC", "6")
+    assert threads.describe_threads() == "6 (the variable NPROC)"
+    monkeypatch.setenv("PJRT_NPROC", "5")
+    assert dt.get_num_threads() == 5
+    dt.set_num_threads(7)
+    assert dt.config.num_threads == dt.get_num_threads() == 7
+    assert threads.describe_threads() == "7 (the option num_threads)"
+    monkeypatch.setenv("PJRT_NPROC", "many")
+    dt.set_num_threads(0)
+    assert dt.get_num_threads() == 6
 
 
 @pytest.mark.parametrize(
