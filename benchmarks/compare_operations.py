@@ -1,7 +1,8 @@
 """Compare workloads with JAX, NumPy or SciPy, and PyTorch, and write tables.
 
     python compare_operations.py --dovetail PYTHON --jax PYTHON [--torch PYTHON] [--cores one]
-        [--only PATTERN] [--seconds 1.5] [--least] [--output operations.md] [--append] [--check]
+        [--only PATTERN] [--seconds 1.5] [--rounds 5] [--busy] [--check]
+        [--output operations.md] [--append]
 
 Each figure is the median over the rounds of the median times of calls; in a round of one workload
 all frameworks measure it one after the other, every second time in reverse, and a ratio is the
@@ -24,7 +25,7 @@ from typing import Any
 
 import numpy as np
 from compare import show, versions
-from workers import Answers, Worker, interleave, one_core
+from workers import ROUNDS, Answers, Worker, interleave, one_core
 from workloads import FAMILIES
 
 #: The most that the geometric mean may be of the best peer, and a row.
@@ -42,17 +43,17 @@ class Row:
     Args:
         name: the workload.
         answers: by framework, what was answered in the rounds.
-        least: whether least times count, instead of medians.
+        busy: whether least CPU times count, instead of medians.
     """
 
     name: str
     answers: Answers
-    least: bool = False
+    busy: bool = False
 
     @property
     def times(self) -> dict[str, float]:
         """By framework, the time of a call in seconds."""
-        over = min if self.least else statistics.median
+        over = min if self.busy else statistics.median
         return {name: over(self._seconds(name)) for name in self.answers}
 
     @property
@@ -63,7 +64,7 @@ class Row:
 
     def of(self, peer: str) -> float:
         """How much of a peer's time dovetail takes."""
-        if self.least:
+        if self.busy:
             return self.times["dovetail"] / self.times[peer]
         pairs = zip(self._seconds("dovetail"), self._seconds(peer), strict=False)
         return statistics.median(a / b for a, b in pairs)
@@ -192,7 +193,10 @@ def main() -> int:
     parser.add_argument("--torch", help="Python that has PyTorch")
     parser.add_argument("--cores", choices=("one", "all", "both"), default="both")
     parser.add_argument("--seconds", type=float, default=1.5, help="for each workload")
-    parser.add_argument("--least", action="store_true", help="least times, on a busy machine")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="in which the time is spent")
+    parser.add_argument(
+        "--busy", action="store_true", help="least CPU times, on one core of a busy machine"
+    )
     parser.add_argument("--only", default="", help="a pattern in names of workloads or families")
     parser.add_argument("--check", action="store_true", help="compare results, and do not measure")
     parser.add_argument("--output", type=Path)
@@ -209,6 +213,8 @@ def main() -> int:
     wanted = {family: names for family, names in wanted.items() if names}
     every = os.sched_getaffinity(0)
     settings = {"one": [one_core()], "all": [every], "both": [one_core(), every]}
+    if options.busy and options.cores != "one":
+        parser.error("--busy needs --cores one: threads on other cores have CPU time, too")
     if options.check:
         workers = [Worker(pythons[name], name, "operations.py", every) for name in pythons]
         found = differences(workers, wanted)
@@ -219,7 +225,7 @@ def main() -> int:
 
     lines = [
         f"{versions(pythons)}. {platform.machine()}, {time.strftime('%Y-%m-%d')}. Milliseconds, "
-        f"{'least times' if options.least else 'medians'} of interleaved rounds.",
+        f"{'least CPU times' if options.busy else 'medians'} of interleaved rounds.",
     ]
     for cores in settings[options.cores]:
         workers = [Worker(pythons[name], name, "operations.py", cores) for name in pythons]
@@ -227,9 +233,11 @@ def main() -> int:
         for family, names in wanted.items():
             rows[family] = []
             for name in names:
-                answers = interleave(workers, name, options.seconds, least=options.least)
+                answers = interleave(
+                    workers, name, options.seconds, rounds=options.rounds, busy=options.busy
+                )
                 if {"dovetail", "jax"} <= answers.keys():
-                    rows[family].append(Row(name, answers, options.least))
+                    rows[family].append(Row(name, answers, options.busy))
                     print(rows[family][-1].cells(), file=sys.stderr)
         for worker in workers:
             worker.close()

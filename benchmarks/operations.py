@@ -3,11 +3,12 @@
     python operations.py jax|dovetail|numpy|torch
 
 The first line written is a JSON list of the workloads' names. Every line read is a request, a JSON
-object: with `seconds`, calls of the workload `name` follow one another for about that time, and
-their median (or, with `least`, the least) time in seconds is answered as `seconds`, each call until
-its result is there; with `results`, its results are written to that file. The first answer for a
-workload has `compile`: how much longer the first call took than those that followed. An `error` is
-answered where a workload fails.
+object, and a line answers it. With `seconds`, calls of the workload `name` follow one another for
+about that time, each until its result is there, and the answer has their median time in `seconds`;
+with `busy`, for one core of a machine that does other things, too, that is the least CPU time. The
+first answer for a workload also has `compile`: how much longer the first call took than those that
+followed. With `results`, the results are written to that file. A workload that fails is answered
+with an `error`.
 """
 
 from __future__ import annotations
@@ -56,6 +57,8 @@ class Programs:
         for part in MODULES.split():
             import_module(f"{name}.{part}")
         self.wait = self._module.block_until_ready
+        # The first program of a process starts the backend.
+        self.wait(self._module.jit(lambda x: x + 1)(np.float32(1)))
 
     def has(self, workload: Workload) -> bool:
         return True
@@ -122,18 +125,20 @@ class Torch:
         return (tensor.float() if tensor.dtype == self._torch.bfloat16 else tensor).numpy()
 
 
-def measure(call: Call, wait: Callable[[Any], Any], seconds: float, least: bool) -> float:
-    """Median or least time of calls that follow one another for about so many seconds."""
-    start = time.perf_counter()
+def measure(
+    call: Call, wait: Callable[[Any], Any], seconds: float, clock: Callable[[], float]
+) -> list[float]:
+    """Times of calls that follow one another for about so many seconds."""
+    start = clock()
     wait(call())
-    if time.perf_counter() - start > seconds:
-        return time.perf_counter() - start
+    if (first := clock() - start) > seconds:
+        return [first]
     times: list[float] = []
-    end = time.perf_counter() + seconds
-    while (start := time.perf_counter()) < end or len(times) < 3:
+    end = clock() + seconds
+    while (start := clock()) < end or len(times) < 3:
         wait(call())
-        times.append(time.perf_counter() - start)
-    return min(times) if least else statistics.median(times)
+        times.append(clock() - start)
+    return times
 
 
 class Measured:
@@ -142,15 +147,17 @@ class Measured:
     Args:
         framework: what it runs with.
         workload: which.
+        busy: whether CPU time counts.
     """
 
-    def __init__(self, framework: Any, workload: Workload) -> None:
+    def __init__(self, framework: Any, workload: Workload, busy: bool) -> None:
         self._framework, self._workload = framework, workload
         self._arguments = workload.arguments()
         self._function = framework.function(workload)
-        start = time.perf_counter()
+        self._clock = time.process_time if busy else time.perf_counter
+        start = self._clock()
         framework.wait(self.call()())
-        self._first: float | None = time.perf_counter() - start
+        self._first: float | None = self._clock() - start
 
     def call(self) -> Call:
         """A call with arrays that are made anew: their places in memory have an influence."""
@@ -163,8 +170,8 @@ class Measured:
             results = map_arrays(self._framework.to_numpy, self.call()())
             np.savez(request["results"], *arrays_of(self._workload.compared(results)))
             return {}
-        least = request.get("least", False)
-        seconds = measure(self.call(), self._framework.wait, request["seconds"], least)
+        times = measure(self.call(), self._framework.wait, request["seconds"], self._clock)
+        seconds = min(times) if self._clock is time.process_time else statistics.median(times)
         first, self._first = self._first, None
         return {"seconds": seconds} | ({} if first is None else {"compile": first - seconds})
 
@@ -180,7 +187,9 @@ def main() -> None:
         try:
             if request["name"] != current:
                 measured = None  # frees its arrays
-                measured = Measured(framework, workloads[request["name"]])
+                measured = Measured(
+                    framework, workloads[request["name"]], request.get("busy", False)
+                )
                 current = request["name"]
             answer = measured.answer(request)
         except Exception as error:
