@@ -22,7 +22,7 @@ import time
 from pathlib import Path
 
 from compare import show, versions
-from compare_operations import Worker
+from workers import Worker
 
 #: The most that a figure may be of JAX's, by the beginning of its name.
 BARS = {
@@ -60,7 +60,10 @@ def main() -> int:
         }
         if any(f"jaxlib {version}." in versions(pythons) for version in THREADS_WANTED):
             environment["PJRT_NPROC"] = "16"
-        workers = {name: Worker(pythons[name], name, environment, "devices.py") for name in pythons}
+        workers = {
+            name: Worker(pythons[name], name, "devices.py", environment=environment)
+            for name in pythons
+        }
         for call in workers["dovetail"].names:
             if options.only not in call:
                 continue
@@ -69,7 +72,7 @@ def main() -> int:
             for number in range(options.rounds):
                 order = reversed(workers.items()) if number % 2 else workers.items()
                 for name, worker in order:
-                    figures[call][name].append(worker.measure(call))
+                    figures[call][name].append(worker.ask(name=call)["microseconds"])
         for worker in workers.values():
             worker.close()
 

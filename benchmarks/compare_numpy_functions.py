@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 
 from compare import show, versions
-from compare_operations import Worker
+from workers import Worker
 
 #: The most that a figure may be of JAX's: of indexing and updates of small matrices, of all others.
 INDEXING = 0.3
@@ -46,7 +46,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         environment = os.environ | {"DOVETAIL_COMPILATION_CACHE_DIR": folder}
         workers = {
-            name: Worker(pythons[name], name, environment, "numpy_functions.py") for name in pythons
+            name: Worker(pythons[name], name, "numpy_functions.py", environment=environment)
+            for name in pythons
         }
         for call in workers["dovetail"].names:
             if options.only not in call:
@@ -56,7 +57,7 @@ def main() -> int:
             for number in range(options.rounds):
                 order = reversed(workers.items()) if number % 2 else workers.items()
                 for name, worker in order:
-                    figures[call][name].append(worker.measure(call))
+                    figures[call][name].append(worker.ask(name=call)["microseconds"])
         for worker in workers.values():
             worker.close()
 

@@ -1,91 +1,204 @@
-"""Compare single operations on large arrays with JAX, NumPy and PyTorch, and write a table.
+"""Compare workloads with JAX, NumPy or SciPy, and PyTorch, and write tables.
 
-    python compare_operations.py --dovetail PYTHON --jax PYTHON [--torch PYTHON] [--rounds 15]
-        [--only PATTERN] [--output operations.md] [--append]
+    python compare_operations.py --dovetail PYTHON --jax PYTHON [--torch PYTHON] [--cores one]
+        [--only PATTERN] [--seconds 1.5] [--rounds 5] [--busy] [--check]
+        [--output operations.md] [--append]
 
-Each figure is the median over the rounds; in a round of one operation all frameworks measure it
-one after the other, every second time in reverse, and a ratio is the median of those of the rounds.
+Each figure is the median over the rounds of the median times of calls; in a round of one workload
+all frameworks measure it one after the other, every second time in reverse, and a ratio is the
+median of those of the rounds. There is one table for one core and one for all cores.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import platform
 import re
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 from compare import show, versions
+from workers import ROUNDS, Answers, Worker, interleave, one_core
+from workloads import FAMILIES
 
-HERE = Path(__file__).parent
-GEOMETRIC_MEAN = 0.6
+#: The most that the geometric mean may be of the best peer, and a row.
+GEOMETRIC_MEAN = 0.8
 LARGEST = 1.1
-#: A short operation has more rounds than asked for: as many as fit into this time.
-SECONDS = 6.0
-MOST_ROUNDS = 99
+#: A row is called slower than JAX above this: what is measured twice differs by as much.
+SLOWER = 1.05
+SHOWN = {"jax": "JAX", "numpy": "NumPy", "torch": "PyTorch"}
 
 
-class Worker:
-    """A process that measures operations with one framework.
+@dataclass(frozen=True)
+class Row:
+    """The figures of one workload.
 
     Args:
-        python: its Python.
-        framework: the framework.
-        environment: its environment.
-        program: the program that measures.
-
-    Attributes:
-        names: the operations it has.
+        name: the workload.
+        answers: by framework, what was answered in the rounds.
+        busy: whether least CPU times count, instead of medians.
     """
 
-    def __init__(
-        self,
-        python: str,
-        framework: str,
-        environment: dict[str, str],
-        program: str = "operations.py",
-    ) -> None:
-        self._process = subprocess.Popen(
-            [python, str(HERE / program), framework],
-            env=environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        self.names: list[str] = json.loads(self._read())
+    name: str
+    answers: Answers
+    busy: bool = False
 
-    def measure(self, name: str) -> float:
-        """Measure an operation once more, in the unit of the program."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(f"{name}\n")
-        self._process.stdin.flush()
-        return float(self._read())
+    @property
+    def times(self) -> dict[str, float]:
+        """By framework, the time of a call in seconds."""
+        over = min if self.busy else statistics.median
+        return {name: over(self._seconds(name)) for name in self.answers}
 
-    def close(self) -> None:
-        """End the process."""
-        self._process.communicate()
+    @property
+    def best(self) -> str:
+        """The fastest of the others."""
+        times = self.times
+        return min((name for name in times if name != "dovetail"), key=times.__getitem__)
 
-    def _read(self) -> str:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
-            raise SystemExit(f"{' '.join(map(str, self._process.args))} ended without a figure")
-        return line
+    def of(self, peer: str) -> float:
+        """How much of a peer's time dovetail takes."""
+        if self.busy:
+            return self.times["dovetail"] / self.times[peer]
+        pairs = zip(self._seconds("dovetail"), self._seconds(peer), strict=False)
+        return statistics.median(a / b for a, b in pairs)
+
+    def compilation(self, framework: str) -> float:
+        """How many seconds the first call took more than others, at least a microsecond."""
+        return max(float(self.answers[framework][0]["compile"]), 1e-6)
+
+    def cells(self) -> str:
+        """The row of a table."""
+        times = self.times
+        compilation = self.compilation("dovetail")
+        figures = [
+            *(f"{times[f] * 1e3:.3g}" if f in times else "" for f in ("dovetail", *SHOWN)),
+            f"{self.of('jax'):.2f}",
+            f"{self.of(self.best):.2f}",
+            SHOWN[self.best],
+            f"{compilation * 1e3:.0f}",
+            f"{compilation / self.compilation('jax'):.2f}",
+        ]
+        return f"| {self.name} | {' | '.join(figures)} |"
+
+    def _seconds(self, framework: str) -> list[float]:
+        return [answer["seconds"] for answer in self.answers[framework]]
+
+
+def table(rows: dict[str, list[Row]]) -> list[str]:
+    """The rows of all families, and what they come to."""
+    lines = [
+        "| | dovetail | JAX | NumPy | PyTorch | of JAX | of the best | best | compile | of JAX |",
+        "|---|--:|--:|--:|--:|--:|--:|---|--:|--:|",
+    ]
+    for family, found in rows.items():
+        lines += [f"| **{family}** | | | | | | | | | |", *(row.cells() for row in found)]
+    every = [row for found in rows.values() for row in found]
+    of_jax = {row.name: row.of("jax") for row in every}
+    of_best = {row.name: row.of(row.best) for row in every}
+    jax_of_best = statistics.geometric_mean(
+        row.times["jax"] / min(seconds for name, seconds in row.times.items() if name != "dovetail")
+        for row in every
+    )
+    compilation = {row.name: row.compilation("dovetail") / row.compilation("jax") for row in every}
+    worst = max(compilation, key=compilation.__getitem__)
+    mean = statistics.geometric_mean(of_best.values())
+    above, slower = ranked(of_best, LARGEST), ranked(of_jax, SLOWER)
+    families = ", ".join(
+        f"{family} {statistics.geometric_mean(row.of(row.best) for row in found):.2f}"
+        for family, found in rows.items()
+    )
+    return [
+        *lines,
+        "",
+        f"{len(every)} workloads. Geometric mean of the times of JAX: "
+        f"{statistics.geometric_mean(of_jax.values()):.2f}; of the best of the others: {mean:.2f} "
+        f"(bar {GEOMETRIC_MEAN}: {'ok' if mean <= GEOMETRIC_MEAN else 'missed'}), where JAX has "
+        f"{jax_of_best:.2f}. By family: {families}.",
+        "",
+        f"Above {LARGEST} of the best: {len(above)} rows, {_count_above(of_best, 1.5)} above 1.5, "
+        f"{_count_above(of_best, 3)} above 3. {'; '.join(above) or 'None'}.",
+        "",
+        f"Above {SLOWER} of JAX: {len(slower)} rows. {'; '.join(slower) or 'None'}.",
+        "",
+        "Compilation, the first call less one that follows: geometric mean "
+        f"{statistics.geometric_mean(compilation.values()):.2f} of JAX's, "
+        f"{sum(row.compilation('dovetail') for row in every):.1f} s of "
+        f"{sum(row.compilation('jax') for row in every):.1f} s in all; worst: {worst} "
+        f"{compilation[worst]:.2f}.",
+    ]
+
+
+def ranked(ratios: dict[str, float], bound: float) -> list[str]:
+    """The names above a bound, with their ratios, the worst first."""
+    order = sorted(ratios.items(), key=lambda item: -item[1])
+    return [f"{name} {ratio:.2f}" for name, ratio in order if ratio > bound]
+
+
+def _count_above(ratios: dict[str, float], bound: float) -> int:
+    return sum(ratio > bound for ratio in ratios.values())
+
+
+def differences(workers: list[Worker], wanted: dict[str, list[str]]) -> list[str]:
+    """What differs between the results of dovetail and those of others."""
+    found = []
+    tolerances = {w.name: w.tolerance for family in FAMILIES.values() for w in family}
+    with tempfile.TemporaryDirectory() as folder:
+        for name in (name for names in wanted.values() for name in names):
+            print(name, file=sys.stderr)
+            results: dict[str, list[Any]] = {}
+            for worker in workers:
+                if name not in worker.names:
+                    continue
+                path = Path(folder) / f"{worker.framework}.npz"
+                answer = worker.ask(name=name, results=str(path))
+                if "error" in answer:
+                    found.append(f"{name}: {worker.framework}: {answer['error']}")
+                    print(found[-1], file=sys.stderr)
+                    continue
+                with np.load(path) as archive:
+                    results[worker.framework] = list(archive.values())
+            ours = results.pop("dovetail", [])
+            for framework, theirs in results.items():
+                difference = largest_difference(ours, theirs)
+                if not difference <= tolerances[name]:
+                    found.append(f"{name}: {framework} differs by {difference:.2g}")
+                    print(found[-1], file=sys.stderr)
+    return found
+
+
+def largest_difference(ours: list[Any], theirs: list[Any]) -> float:
+    """Of the largest absolute value or of 1; infinite where shapes differ."""
+    if [np.shape(x) for x in ours] != [np.shape(x) for x in theirs]:
+        return float("inf")
+    worst = 0.0
+    for a, b in zip(ours, theirs, strict=True):
+        wide = np.complex128 if np.iscomplexobj(a) else np.float64
+        scale = max(1.0, float(np.max(np.abs(b), initial=0.0)))
+        difference = np.max(np.abs(a.astype(wide) - b.astype(wide)), initial=0.0)
+        worst = max(worst, float(difference) / scale)
+    return worst
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--dovetail", required=True, help="Python that has dovetail")
+    parser.add_argument("--dovetail", required=True, help="Python that has dovetail and SciPy")
     parser.add_argument("--jax", required=True, help="Python that has JAX on the same jaxlib")
     parser.add_argument("--torch", help="Python that has PyTorch")
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--only", default="", help="a pattern that is in the names of operations")
+    parser.add_argument("--cores", choices=("one", "all", "both"), default="both")
+    parser.add_argument("--seconds", type=float, default=1.5, help="for each workload")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="in which the time is spent")
+    parser.add_argument(
+        "--busy", action="store_true", help="least CPU times, on one core of a busy machine"
+    )
+    parser.add_argument("--only", default="", help="a pattern in names of workloads or families")
+    parser.add_argument("--check", action="store_true", help="compare results, and do not measure")
     parser.add_argument("--output", type=Path)
     parser.add_argument("--append", action="store_true", help="keep the tables that are there")
     options = parser.parse_args()
@@ -93,56 +206,44 @@ def main() -> int:
     pythons = {"dovetail": options.dovetail, "jax": options.jax, "numpy": options.dovetail}
     if options.torch:
         pythons["torch"] = options.torch
-    figures: dict[str, dict[str, list[float]]] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        environment = os.environ | {"DOVETAIL_COMPILATION_CACHE_DIR": folder}
-        workers = {name: Worker(pythons[name], name, environment) for name in pythons}
-        for operation in workers["dovetail"].names:
-            if not re.search(options.only, operation):
-                continue
-            print(operation, file=sys.stderr)
-            having = {name: w for name, w in workers.items() if operation in w.names}
-            figures[operation] = {name: [] for name in having}
-            started = time.monotonic()
-            while (rounds := len(figures[operation]["dovetail"])) < options.rounds or (
-                rounds < MOST_ROUNDS and time.monotonic() - started < SECONDS
-            ):
-                # To and fro: the threads of PyTorch wait for work without sleeping, which would
-                # always slow the next one.
-                order = reversed(having.items()) if rounds % 2 else having.items()
-                for name, worker in order:
-                    figures[operation][name].append(worker.measure(operation))
-        for worker in workers.values():
+    wanted = {
+        family: [w.name for w in found if re.search(options.only, f"{family}: {w.name}")]
+        for family, found in FAMILIES.items()
+    }
+    wanted = {family: names for family, names in wanted.items() if names}
+    every = os.sched_getaffinity(0)
+    settings = {"one": [one_core()], "all": [every], "both": [one_core(), every]}
+    if options.busy and options.cores != "one":
+        parser.error("--busy needs --cores one: threads on other cores have CPU time, too")
+    if options.check:
+        workers = [Worker(pythons[name], name, "operations.py", every) for name in pythons]
+        found = differences(workers, wanted)
+        for worker in workers:
             worker.close()
+        print("\n".join(found) or "All results agree.")
+        return len(found) > 0
 
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     lines = [
-        f"{versions(pythons)}. {platform.machine()}, {cores} of {os.cpu_count()} cores, "
-        f"{time.strftime('%Y-%m-%d')}. Milliseconds, medians of at least {options.rounds} "
-        "interleaved rounds.",
-        "",
-        "| | dovetail | JAX | NumPy | PyTorch | of JAX | of the best |",
-        "|---|--:|--:|--:|--:|--:|--:|",
+        f"{versions(pythons)}. {platform.machine()}, {time.strftime('%Y-%m-%d')}. Milliseconds, "
+        f"{'least CPU times' if options.busy else 'medians'} of interleaved rounds.",
     ]
-    ratios = {}
-    for name, found in figures.items():
-        times = {framework: statistics.median(runs) for framework, runs in found.items()}
-        ours = times["dovetail"]
-        ratios[name] = statistics.median(
-            a / b for a, b in zip(found["dovetail"], found["jax"], strict=True)
-        )
-        best = min(value for framework, value in times.items() if framework != "dovetail")
-        cells = [f"{times[f]:.2f}" if f in times else "" for f in ("jax", "numpy", "torch")]
-        figures = [f"{ours:.2f}", *cells, f"{ratios[name]:.2f}", f"{ours / best:.2f}"]
-        lines.append(f"| {name} | {' | '.join(figures)} |")
-    mean = statistics.geometric_mean(ratios.values())
-    slow = [f"{name} {ratio:.2f}" for name, ratio in ratios.items() if ratio > LARGEST]
-    lines += [
-        "",
-        f"Geometric mean of the times of JAX: {mean:.2f} (bar {GEOMETRIC_MEAN}: "
-        f"{'ok' if mean <= GEOMETRIC_MEAN else 'missed'}). Above {LARGEST}: "
-        f"{', '.join(slow) or 'none'}.",
-    ]
+    for cores in settings[options.cores]:
+        workers = [Worker(pythons[name], name, "operations.py", cores) for name in pythons]
+        rows: dict[str, list[Row]] = {}
+        for family, names in wanted.items():
+            rows[family] = []
+            for name in names:
+                answers = interleave(
+                    workers, name, options.seconds, rounds=options.rounds, busy=options.busy
+                )
+                if {"dovetail", "jax"} <= answers.keys():
+                    rows[family].append(Row(name, answers, options.busy))
+                    print(rows[family][-1].cells(), file=sys.stderr)
+        for worker in workers:
+            worker.close()
+        heading = "One core" if len(cores) == 1 else f"{len(cores)} cores"
+        filled = {family: found for family, found in rows.items() if found}
+        lines += ["", f"## {heading}", "", *table(filled)]
     show(lines, options.output, options.append)
     return 0
 

@@ -155,8 +155,9 @@ def main() -> None:
     found = measured(framework, import_module(f"{name}.numpy"), import_module(f"{name}.sharding"))
     print(json.dumps(list(found)), flush=True)
     for line in sys.stdin:
-        asked = line.strip()
-        print(microseconds(asked, found[asked], framework.block_until_ready), flush=True)
+        asked = json.loads(line)["name"]
+        taken = microseconds(asked, found[asked], framework.block_until_ready)
+        print(json.dumps({"microseconds": taken}), flush=True)
 
 
 if __name__ == "__main__":

@@ -135,7 +135,8 @@ def main() -> None:
         found |= calls(jnp, size)
     print(json.dumps(list(found)), flush=True)
     for line in sys.stdin:
-        print(microseconds(found[line.strip()], framework.block_until_ready), flush=True)
+        taken = microseconds(found[json.loads(line)["name"]], framework.block_until_ready)
+        print(json.dumps({"microseconds": taken}), flush=True)
 
 
 if __name__ == "__main__":

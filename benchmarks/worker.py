@@ -13,6 +13,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from itertools import pairwise
 from typing import Any
@@ -24,6 +25,7 @@ dt = import_module(FRAMEWORK)
 jnp = import_module(f"{FRAMEWORK}.numpy")
 lax = import_module(f"{FRAMEWORK}.lax")
 nn = import_module(f"{FRAMEWORK}.nn")
+random = import_module(f"{FRAMEWORK}.random")
 tree_map = import_module(f"{FRAMEWORK}.tree_util").tree_map
 
 
@@ -50,16 +52,89 @@ def once(function: Callable[[], Any], repeats: int = 15) -> float:
     return statistics.median(times) * 1e6
 
 
+class Model:
+    """Something with a compiled method."""
+
+    @partial(dt.jit, static_argnums=0)
+    def apply(self, x: Any) -> Any:
+        return x + 1.0
+
+    def shift(self, x: Any) -> Any:
+        return x - 1.0
+
+
 def dispatch() -> dict[str, float]:
-    x = jnp.asarray(np.float32(1.0))
-    y = jnp.asarray(np.float32(2.0))
-    leaves = [jnp.asarray(np.full(3, i, np.float32)) for i in range(10)]
+    """Calls of small compiled programs, until the call returns."""
+    x, y = jnp.asarray(np.float32(1.0)), jnp.asarray(np.float32(2.0))
+    leaves = [jnp.asarray(np.full(3, i, np.float32)) for i in range(1000)]
+    tree = {"a": (leaves[0], [leaves[1]]), "b": {"c": leaves[2], "d": None}, "e": leaves[3:10]}
+    small, large = np.ones(10, np.float32), np.ones((512, 512), np.float32)
+    key = random.key(0)
+    model = Model()
     add = dt.jit(lambda a, b: a + b)
-    ten = dt.jit(lambda t: [v + 1.0 for v in t])
+    each = dt.jit(lambda values: [v + 1.0 for v in values])
+    total = dt.jit(lambda *values: values[0] + values[-1])
+    last = dt.jit(lambda values: values[-1] + 1.0)
+    outer = dt.jit(lambda a: add(add(a, a), a))
+    bound = dt.jit(model.shift)
+    mapped = dt.jit(lambda t: tree_map(lambda v: v + 1.0, t))
+    power = dt.jit(lambda a, n: a**n, static_argnums=1)
+    named = dt.jit(lambda a, mode: a + len(mode), static_argnames="mode")
+    fold = dt.jit(lambda k: random.fold_in(k, 1))
+    increment = dt.jit(lambda v: v + 1.0)
+    donating = dt.jit(lambda v: v + 1.0, donate_argnums=0)
+    state = [jnp.asarray(small)]
+
+    def donated() -> None:
+        state[0] = donating(state[0])
+
+    compiled = add.lower(x, y).compile()
+    compiled_many = total.lower(*leaves[:100]).compile()
     return {
         "jit: scalar add": microseconds(lambda: add(x, y)),
-        "jit: list of 10 leaves": microseconds(lambda: ten(leaves), 100),
+        "jit: list of 1 leaf": microseconds(lambda: each(leaves[:1])),
+        "jit: list of 10 leaves": microseconds(lambda: each(leaves[:10]), 100),
+        "jit: list of 100 leaves": microseconds(lambda: each(leaves[:100]), 20),
+        "jit: list of 1,000 leaves": microseconds(lambda: each(leaves), 2),
+        "jit: 100 arguments": microseconds(lambda: total(*leaves[:100]), 20),
+        "jit: list of 100 leaves, one used": microseconds(lambda: last(leaves[:100]), 50),
+        "jit: tree in and out": microseconds(lambda: mapped(tree), 100),
+        "jit: static argument": microseconds(lambda: power(x, 3)),
+        "jit: static keyword": microseconds(lambda: named(x, mode="fast")),
+        "jit: Python scalars": microseconds(lambda: add(1.0, 2.0)),
+        "jit: NumPy scalars": microseconds(lambda: add(small[0], small[1])),
+        "jit: NumPy array of 40 bytes": microseconds(lambda: increment(small)),
+        "jit: NumPy array of 1 MB": microseconds(lambda: increment(large), 10),
+        "jit: donated argument": microseconds(donated),
+        "jit: compiled ahead of time, scalars": microseconds(lambda: compiled(x, y)),
+        "jit: compiled ahead of time, 100 arguments": microseconds(
+            lambda: compiled_many(*leaves[:100]), 20
+        ),
+        "jit: method": microseconds(lambda: model.apply(x)),
+        "jit: bound method": microseconds(lambda: bound(x)),
+        "jit: key": microseconds(lambda: fold(key)),
+        "jit: nested": microseconds(lambda: outer(x)),
     }
+
+
+def small_programs() -> dict[str, float]:
+    """Calls of programs with small products of matrices, until the result is there."""
+    found = {}
+    for size in (10, 100):
+        product = dt.jit(lambda a, b: a @ b)
+        a = jnp.asarray(np.ones((size, size), np.float32))
+        found[f"jit: product of {size}x{size}"] = microseconds(
+            lambda product=product, a=a: product(a, a).block_until_ready(), 50
+        )
+    step = dt.jit(lambda p, x, y: tree_map(lambda v, g: v - 0.1 * g, p, dt.grad(mlp_loss)(p, x, y)))
+    arguments = tree_map(jnp.asarray, mlp_arguments())
+    found["jit: training step of a small MLP"] = microseconds(
+        lambda: dt.block_until_ready(step(*arguments)), 20
+    )
+    gradient = dt.grad(lambda v: jnp.sum(jnp.sin(v) * v))
+    x = jnp.asarray(np.ones(3, np.float32))
+    found["grad of a small function, not compiled"] = microseconds(lambda: gradient(x), 10)
+    return found
 
 
 def eager() -> dict[str, float]:
@@ -78,6 +153,44 @@ def eager() -> dict[str, float]:
         "jnp.zeros((10, 10))": microseconds(lambda: jnp.zeros((10, 10)), 50),
         "jnp.array([1.0, 2.0, 3.0])": microseconds(lambda: jnp.array(values), 50),
     }
+
+
+def sizes() -> dict[str, float]:
+    """Functions of small and large matrices, each call until its result is there."""
+    found = {}
+    for size in (10, 1000):
+        host = np.random.default_rng(0).uniform(0.1, 0.9, (size, size)).astype(np.float32)
+        x, y = jnp.asarray(host), jnp.asarray(host.T.copy())
+        row = x[0]
+        calls: dict[str, Callable[[], Any]] = {
+            "x + y": lambda x=x, y=y: x + y,
+            "x * 2": lambda x=x: x * 2,
+            "abs": lambda x=x: jnp.abs(x),
+            "sin": lambda x=x: jnp.sin(x),
+            "exp": lambda x=x: jnp.exp(x),
+            "sqrt": lambda x=x: jnp.sqrt(x),
+            "maximum": lambda x=x, y=y: jnp.maximum(x, y),
+            "where": lambda x=x, y=y: jnp.where(x > 0.5, x, y),
+            "sum": lambda x=x: jnp.sum(x),
+            "max of rows": lambda x=x: jnp.max(x, axis=1),
+            "mean of columns": lambda x=x: jnp.mean(x, axis=0),
+            "argmax": lambda x=x: jnp.argmax(x),
+            "sort": lambda x=x: jnp.sort(x),
+            "cumsum": lambda x=x: jnp.cumsum(x, axis=0),
+            "dot of vectors": lambda row=row: jnp.dot(row, row),
+            "x @ y": lambda x=x, y=y: x @ y,
+            "transpose": lambda x=x: x.T,
+            "reshape": lambda x=x: jnp.reshape(x, -1),
+            "concatenate": lambda x=x, y=y: jnp.concatenate([x, y]),
+            "linspace": lambda size=size: jnp.linspace(0.0, 1.0, size * size),
+            "softmax": lambda x=x: nn.softmax(x),
+            "x[1:5]": lambda x=x: x[1:5],
+        }
+        for name, call in calls.items():
+            found[f"eager {size}x{size}: {name}"] = microseconds(
+                lambda call=call: call().block_until_ready(), *((50, 91) if size == 10 else (1, 21))
+            )
+    return found
 
 
 def chain_of_operators(x: Any) -> Any:
@@ -252,5 +365,8 @@ def loops() -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    groups = {f.__name__: f for f in (dispatch, eager, tracing, size, lowering, fresh, loops)}
+    groups = {
+        f.__name__: f
+        for f in (dispatch, small_programs, eager, sizes, tracing, size, lowering, fresh, loops)
+    }
     print(json.dumps(groups[GROUP]()))
