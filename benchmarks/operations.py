@@ -65,7 +65,8 @@ class Programs:
 
     def function(self, workload: Workload) -> Callable[..., Any]:
         self._module.config.update("jax_enable_x64", workload.x64)
-        return self._module.jit(partial(workload.function, self._module))
+        compiled: Callable[..., Any] = self._module.jit(partial(workload.function, self._module))
+        return compiled
 
     def put(self, workload: Workload, arguments: Any) -> Any:
         placed = self._module.device_put(arguments)
@@ -178,14 +179,15 @@ class Measured:
 
 def main() -> None:
     name = sys.argv[1]
-    framework = {"numpy": Numpy, "torch": Torch}.get(name, partial(Programs, name))()
+    framework: Any = {"numpy": Numpy, "torch": Torch}.get(name, partial(Programs, name))()
     workloads = {w.name: w for found in FAMILIES.values() for w in found if framework.has(w)}
     print(json.dumps(list(workloads)), flush=True)
-    current, measured = None, None
+    current: str | None = None
+    measured: Measured | None = None
     for line in sys.stdin:
         request = json.loads(line)
         try:
-            if request["name"] != current:
+            if measured is None or request["name"] != current:
                 measured = None  # frees its arrays
                 measured = Measured(
                     framework, workloads[request["name"]], request.get("busy", False)
