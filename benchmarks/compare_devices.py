@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 
 from compare import show, versions
-from workers import Worker
+from interleaved import Worker
 
 #: The most that a figure may be of JAX's, by the beginning of its name.
 BARS = {

@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 
 from compare import show, versions
-from workers import Worker, interleave
+from interleaved import Worker, interleave
 
 #: The most that a figure may be of JAX's: of indexing and updates of small matrices, of all others.
 INDEXING = 0.3

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 from compare import show, versions
-from workers import ROUNDS, Answers, Worker, interleave, one_core
+from interleaved import ROUNDS, Answers, Worker, interleave, one_core
 from workloads import FAMILIES
 
 #: The most that the geometric mean may be of the best peer, and a row.
