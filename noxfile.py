@@ -431,15 +431,14 @@ for _version in PYTHONS:
     nox.session(bench, name=f"bench-{_version}", python=find_python(_version) or _version)
 
 
-@nox.session
 def bench_operations(session: nox.Session) -> None:
-    """Measure operations on large arrays against JAX, NumPy and PyTorch, interleaved."""
+    """Measure workloads against JAX, NumPy and PyTorch, interleaved; `-- --only sort`."""
     install(session)
     pythons = {}
     version = jaxlib_version(session)
     for name, wanted in (
         ("jax", (f"jax=={version}", f"jaxlib=={version}")),
-        ("torch", ("torch", "numpy")),
+        ("torch", ("torch", "numpy", "scipy")),
     ):
         folder = Path(session.create_tmp()).resolve() / name
         pythons[name] = str(folder / "bin" / "python")
@@ -452,9 +451,8 @@ def bench_operations(session: nox.Session) -> None:
     session.run(own, "benchmarks/compare_operations.py", "--dovetail", own, *others, *words)
 
 
-@nox.session
 def bench_numpy(session: nox.Session) -> None:
-    """Measure eager calls of the NumPy API against JAX at the same jaxlib, interleaved."""
+    """Measure calls of the NumPy API and `nn` against JAX at the same jaxlib, interleaved."""
     against_jax(session, "compare_numpy_functions", "numpy_functions.md")
 
 
@@ -473,10 +471,20 @@ def bench_tools(session: nox.Session) -> None:
     against_jax(session, "tools", "tools.md")
 
 
+nox.session(bench_numpy)
+nox.session(bench_operations)
 nox.session(bench_tools)
 nox.session(bench_processes)
 nox.session(bench_devices)
 for _version in PYTHONS:
+    nox.session(
+        bench_numpy, name=f"bench_numpy-{_version}", python=find_python(_version) or _version
+    )
+    nox.session(
+        bench_operations,
+        name=f"bench_operations-{_version}",
+        python=find_python(_version) or _version,
+    )
     nox.session(
         bench_devices, name=f"bench_devices-{_version}", python=find_python(_version) or _version
     )

@@ -17,12 +17,11 @@ import os
 import platform
 import statistics
 import sys
-import tempfile
 import time
 from pathlib import Path
 
 from compare import show, versions
-from workers import Worker
+from interleaved import Worker
 
 #: The most that a figure may be of JAX's, by the beginning of its name.
 BARS = {
@@ -52,29 +51,26 @@ def main() -> int:
 
     pythons = {"dovetail": options.dovetail, "jax": options.jax}
     figures: dict[str, dict[str, list[float]]] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        environment = os.environ | {
-            "DOVETAIL_COMPILATION_CACHE_DIR": folder,
-            "DOVETAIL_NUM_CPU_DEVICES": "8",
-            "JAX_NUM_CPU_DEVICES": "8",
-        }
-        if any(f"jaxlib {version}." in versions(pythons) for version in THREADS_WANTED):
-            environment["PJRT_NPROC"] = "16"
-        workers = {
-            name: Worker(pythons[name], name, "devices.py", environment=environment)
-            for name in pythons
-        }
-        for call in workers["dovetail"].names:
-            if options.only not in call:
-                continue
-            print(call, file=sys.stderr)
-            figures[call] = {name: [] for name in workers}
-            for number in range(options.rounds):
-                order = reversed(workers.items()) if number % 2 else workers.items()
-                for name, worker in order:
-                    figures[call][name].append(worker.ask(name=call)["microseconds"])
-        for worker in workers.values():
-            worker.close()
+    environment = {
+        "DOVETAIL_NUM_CPU_DEVICES": "8",
+        "JAX_NUM_CPU_DEVICES": "8",
+    }
+    if any(f"jaxlib {version}." in versions(pythons) for version in THREADS_WANTED):
+        environment["PJRT_NPROC"] = "16"
+    workers = {
+        name: Worker(pythons[name], name, "devices.py", environment=environment) for name in pythons
+    }
+    for call in workers["dovetail"].names:
+        if options.only not in call:
+            continue
+        print(call, file=sys.stderr)
+        figures[call] = {name: [] for name in workers}
+        for number in range(options.rounds):
+            order = reversed(workers.items()) if number % 2 else workers.items()
+            for name, worker in order:
+                figures[call][name].append(worker.ask(name=call)["microseconds"])
+    for worker in workers.values():
+        worker.close()
 
     count = len(os.sched_getaffinity(0))
     lines = [

@@ -1,7 +1,7 @@
-"""Compare eager calls of the NumPy API with JAX on the same jaxlib, and write a table.
+"""Compare calls of the NumPy API and of `nn` with JAX on the same jaxlib, and write a table.
 
     python compare_numpy_functions.py --dovetail PYTHON --jax PYTHON [--rounds 5]
-        [--output numpy_functions.md]
+        [--output numpy_functions.md] [--append]
 
 Each figure is the median over the rounds; in a round of one call both frameworks measure it one
 after the other, every second time in reverse, and a ratio is the median of those of the rounds.
@@ -12,18 +12,26 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import re
 import statistics
 import sys
-import tempfile
 import time
 from pathlib import Path
 
 from compare import show, versions
-from workers import Worker
+from interleaved import Worker, interleave
 
 #: The most that a figure may be of JAX's: of indexing and updates of small matrices, of all others.
 INDEXING = 0.3
 OTHERS = 1.0
+#: The longest that all rounds of a call take, but for the fewest that there are.
+SECONDS = 6.0
+#: What is summed up together, by patterns of names.
+GROUPS = {
+    "Small matrices": "^(?!jit ).* 10x10$",
+    "Large matrices": "^(?!jit ).* 1000x1000$",
+    "Compiled, large matrices": "^jit ",
+}
 
 
 def bar_of(name: str) -> float:
@@ -39,54 +47,61 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", default="", help="measure names that contain this")
     parser.add_argument("--output", type=Path)
+    parser.add_argument("--append", action="store_true", help="keep the tables that are there")
     options = parser.parse_args()
 
     pythons = {"dovetail": options.dovetail, "jax": options.jax}
+    workers = [Worker(python, name, "numpy_functions.py") for name, python in pythons.items()]
     figures: dict[str, dict[str, list[float]]] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        environment = os.environ | {"DOVETAIL_COMPILATION_CACHE_DIR": folder}
-        workers = {
-            name: Worker(pythons[name], name, "numpy_functions.py", environment=environment)
-            for name in pythons
+    failed = []
+    for call in (name for name in workers[0].names if name in workers[1].names):
+        if options.only not in call:
+            continue
+        print(call, file=sys.stderr)
+        answers = interleave(workers, call, SECONDS, options.rounds)
+        if len(answers) < len(workers):
+            failed.append(call)
+            continue
+        figures[call] = {
+            name: [answer["microseconds"] for answer in given] for name, given in answers.items()
         }
-        for call in workers["dovetail"].names:
-            if options.only not in call:
-                continue
-            print(call, file=sys.stderr)
-            figures[call] = {name: [] for name in workers}
-            for number in range(options.rounds):
-                order = reversed(workers.items()) if number % 2 else workers.items()
-                for name, worker in order:
-                    figures[call][name].append(worker.ask(name=call)["microseconds"])
-        for worker in workers.values():
-            worker.close()
+    for worker in workers:
+        worker.close()
 
     lines = [
-        f"{versions(pythons)}. {platform.machine()}, {os.cpu_count()} cores, "
+        f"{versions(pythons)}. {platform.machine()}, {len(os.sched_getaffinity(0))} cores, "
         f"{time.strftime('%Y-%m-%d')}. Microseconds, medians of {options.rounds} interleaved "
         "rounds.",
         "",
         "| | dovetail | JAX | of JAX | bar | |",
         "|---|--:|--:|--:|--:|---|",
     ]
-    ratios, missed = [], []
+    ratios = {}
     for name, found in figures.items():
-        ratio = statistics.median(
+        ratios[name] = ratio = statistics.median(
             a / b for a, b in zip(found["dovetail"], found["jax"], strict=True)
         )
-        ratios.append(ratio)
         bar = bar_of(name)
-        if ratio > bar:
-            missed.append(name)
-        cells = [f"{statistics.median(found[framework]):.1f}" for framework in workers]
+        cells = [f"{statistics.median(found[framework]):.1f}" for framework in pythons]
         verdict = "ok" if ratio <= bar else "missed"
         lines.append(f"| {name} | {' | '.join(cells)} | {ratio:.2f} | {bar} | {verdict} |")
-    lines += [
-        "",
-        f"Geometric mean of the times of JAX: {statistics.geometric_mean(ratios):.2f}. Missed: "
-        f"{', '.join(missed) or 'none'}.",
-    ]
-    show(lines, options.output)
+    for shown, pattern in GROUPS.items():
+        group = {name: ratio for name, ratio in ratios.items() if re.search(pattern, name)}
+        if not group:
+            continue
+        missed = sorted(
+            (name for name, ratio in group.items() if ratio > bar_of(name)),
+            key=lambda name: -group[name],
+        )
+        lines += [
+            "",
+            f"{shown}: {len(group)} calls; geometric mean of the times of JAX "
+            f"{statistics.geometric_mean(group.values()):.2f}; {len(missed)} missed: "
+            f"{', '.join(f'{name} {group[name]:.2f}' for name in missed) or 'none'}.",
+        ]
+    if failed:
+        lines += ["", f"Failed: {', '.join(failed)}."]
+    show(lines, options.output, options.append)
     return 0
 
 

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 from compare import show, versions
-from workers import ROUNDS, Answers, Worker, interleave, one_core
+from interleaved import ROUNDS, Answers, Worker, interleave, one_core
 from workloads import FAMILIES
 
 #: The most that the geometric mean may be of the best peer, and a row.
@@ -70,8 +70,8 @@ class Row:
         return statistics.median(a / b for a, b in pairs)
 
     def compilation(self, framework: str) -> float:
-        """How many seconds the first call took more than others, at least a microsecond."""
-        return max(float(self.answers[framework][0]["compile"]), 1e-6)
+        """How many seconds tracing, lowering and compiling took."""
+        return float(self.answers[framework][0]["compile"])
 
     def cells(self) -> str:
         """The row of a table."""
@@ -127,7 +127,7 @@ def table(rows: dict[str, list[Row]]) -> list[str]:
         "",
         f"Above {SLOWER} of JAX: {len(slower)} rows. {'; '.join(slower) or 'None'}.",
         "",
-        "Compilation, the first call less one that follows: geometric mean "
+        "Tracing, lowering and compiling: geometric mean "
         f"{statistics.geometric_mean(compilation.values()):.2f} of JAX's, "
         f"{sum(row.compilation('dovetail') for row in every):.1f} s of "
         f"{sum(row.compilation('jax') for row in every):.1f} s in all; worst: {worst} "

@@ -6,9 +6,8 @@ The first line written is a JSON list of the workloads' names. Every line read i
 object, and a line answers it. With `seconds`, calls of the workload `name` follow one another for
 about that time, each until its result is there, and the answer has their median time in `seconds`;
 with `busy`, for one core of a machine that does other things, too, that is the least CPU time. The
-first answer for a workload also has `compile`: how much longer the first call took than those that
-followed. With `results`, the results are written to that file. A workload that fails is answered
-with an `error`.
+first answer for a workload also has `compile`: how long tracing, lowering and compiling took. With
+`results`, the results are written to that file. A workload that fails is answered with an `error`.
 """
 
 from __future__ import annotations
@@ -65,7 +64,12 @@ class Programs:
 
     def function(self, workload: Workload) -> Callable[..., Any]:
         self._module.config.update("jax_enable_x64", workload.x64)
-        return self._module.jit(partial(workload.function, self._module))
+        compiled: Callable[..., Any] = self._module.jit(partial(workload.function, self._module))
+        return compiled
+
+    def compile(self, function: Any, arguments: Any) -> None:
+        """Compile a function, which is then not done again when it is called."""
+        function.lower(*arguments).compile()
 
     def put(self, workload: Workload, arguments: Any) -> Any:
         placed = self._module.device_put(arguments)
@@ -91,6 +95,9 @@ class Numpy:
         assert workload.numpy is not None
         return workload.numpy
 
+    def compile(self, function: Any, arguments: Any) -> None:
+        pass
+
     def put(self, workload: Workload, arguments: Any) -> Any:
         return map_arrays(lambda x: x.copy(), arguments)
 
@@ -110,6 +117,9 @@ class Torch:
     def function(self, workload: Workload) -> Callable[..., Any]:
         assert workload.torch is not None
         return partial(workload.torch, self._torch)
+
+    def compile(self, function: Any, arguments: Any) -> None:
+        pass
 
     def put(self, workload: Workload, arguments: Any) -> Any:
         def place(x: Any) -> Any:
@@ -155,9 +165,10 @@ class Measured:
         self._arguments = workload.arguments()
         self._function = framework.function(workload)
         self._clock = time.process_time if busy else time.perf_counter
+        placed = framework.put(workload, self._arguments)
         start = self._clock()
-        framework.wait(self.call()())
-        self._first: float | None = self._clock() - start
+        framework.compile(self._function, placed)
+        self._compilation: float | None = self._clock() - start
 
     def call(self) -> Call:
         """A call with arrays that are made anew: their places in memory have an influence."""
@@ -172,20 +183,23 @@ class Measured:
             return {}
         times = measure(self.call(), self._framework.wait, request["seconds"], self._clock)
         seconds = min(times) if self._clock is time.process_time else statistics.median(times)
-        first, self._first = self._first, None
-        return {"seconds": seconds} | ({} if first is None else {"compile": first - seconds})
+        answer = {"seconds": seconds}
+        if self._compilation is not None:
+            answer["compile"], self._compilation = self._compilation, None
+        return answer
 
 
 def main() -> None:
     name = sys.argv[1]
-    framework = {"numpy": Numpy, "torch": Torch}.get(name, partial(Programs, name))()
+    framework: Any = {"numpy": Numpy, "torch": Torch}.get(name, partial(Programs, name))()
     workloads = {w.name: w for found in FAMILIES.values() for w in found if framework.has(w)}
     print(json.dumps(list(workloads)), flush=True)
-    current, measured = None, None
+    current: str | None = None
+    measured: Measured | None = None
     for line in sys.stdin:
         request = json.loads(line)
         try:
-            if request["name"] != current:
+            if measured is None or request["name"] != current:
                 measured = None  # frees its arrays
                 measured = Measured(
                     framework, workloads[request["name"]], request.get("busy", False)

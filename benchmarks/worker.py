@@ -123,9 +123,8 @@ def small_programs() -> dict[str, float]:
     for size in (10, 100):
         product = dt.jit(lambda a, b: a @ b)
         a = jnp.asarray(np.ones((size, size), np.float32))
-        found[f"jit: product of {size}x{size}"] = microseconds(
-            lambda product=product, a=a: product(a, a).block_until_ready(), 50
-        )
+        call = partial(finish, partial(product, a, a))
+        found[f"jit: product of {size}x{size}"] = microseconds(call, 50)
     step = dt.jit(lambda p, x, y: tree_map(lambda v, g: v - 0.1 * g, p, dt.grad(mlp_loss)(p, x, y)))
     arguments = tree_map(jnp.asarray, mlp_arguments())
     found["jit: training step of a small MLP"] = microseconds(
@@ -155,42 +154,49 @@ def eager() -> dict[str, float]:
     }
 
 
+def calls_of_matrices(size: int) -> dict[str, Callable[[], Any]]:
+    """By name, calls on square matrices."""
+    host = np.random.default_rng(0).uniform(0.1, 0.9, (size, size)).astype(np.float32)
+    x, y = jnp.asarray(host), jnp.asarray(host.T.copy())
+    row = x[0]
+    return {
+        "x + y": lambda: x + y,
+        "x * 2": lambda: x * 2,
+        "abs": lambda: jnp.abs(x),
+        "sin": lambda: jnp.sin(x),
+        "exp": lambda: jnp.exp(x),
+        "sqrt": lambda: jnp.sqrt(x),
+        "maximum": lambda: jnp.maximum(x, y),
+        "where": lambda: jnp.where(x > 0.5, x, y),
+        "sum": lambda: jnp.sum(x),
+        "max of rows": lambda: jnp.max(x, axis=1),
+        "mean of columns": lambda: jnp.mean(x, axis=0),
+        "argmax": lambda: jnp.argmax(x),
+        "sort": lambda: jnp.sort(x),
+        "cumsum": lambda: jnp.cumsum(x, axis=0),
+        "dot of vectors": lambda: jnp.dot(row, row),
+        "x @ y": lambda: x @ y,
+        "transpose": lambda: x.T,
+        "reshape": lambda: jnp.reshape(x, -1),
+        "concatenate": lambda: jnp.concatenate([x, y]),
+        "linspace": lambda: jnp.linspace(0.0, 1.0, size * size),
+        "softmax": lambda: nn.softmax(x),
+        "x[1:5]": lambda: x[1:5],
+    }
+
+
 def sizes() -> dict[str, float]:
     """Functions of small and large matrices, each call until its result is there."""
     found = {}
-    for size in (10, 1000):
-        host = np.random.default_rng(0).uniform(0.1, 0.9, (size, size)).astype(np.float32)
-        x, y = jnp.asarray(host), jnp.asarray(host.T.copy())
-        row = x[0]
-        calls: dict[str, Callable[[], Any]] = {
-            "x + y": lambda x=x, y=y: x + y,
-            "x * 2": lambda x=x: x * 2,
-            "abs": lambda x=x: jnp.abs(x),
-            "sin": lambda x=x: jnp.sin(x),
-            "exp": lambda x=x: jnp.exp(x),
-            "sqrt": lambda x=x: jnp.sqrt(x),
-            "maximum": lambda x=x, y=y: jnp.maximum(x, y),
-            "where": lambda x=x, y=y: jnp.where(x > 0.5, x, y),
-            "sum": lambda x=x: jnp.sum(x),
-            "max of rows": lambda x=x: jnp.max(x, axis=1),
-            "mean of columns": lambda x=x: jnp.mean(x, axis=0),
-            "argmax": lambda x=x: jnp.argmax(x),
-            "sort": lambda x=x: jnp.sort(x),
-            "cumsum": lambda x=x: jnp.cumsum(x, axis=0),
-            "dot of vectors": lambda row=row: jnp.dot(row, row),
-            "x @ y": lambda x=x, y=y: x @ y,
-            "transpose": lambda x=x: x.T,
-            "reshape": lambda x=x: jnp.reshape(x, -1),
-            "concatenate": lambda x=x, y=y: jnp.concatenate([x, y]),
-            "linspace": lambda size=size: jnp.linspace(0.0, 1.0, size * size),
-            "softmax": lambda x=x: nn.softmax(x),
-            "x[1:5]": lambda x=x: x[1:5],
-        }
-        for name, call in calls.items():
-            found[f"eager {size}x{size}: {name}"] = microseconds(
-                lambda call=call: call().block_until_ready(), *((50, 91) if size == 10 else (1, 21))
-            )
+    for size, count in ((10, (50, 91)), (1000, (1, 21))):
+        for name, call in calls_of_matrices(size).items():
+            found[f"eager {size}x{size}: {name}"] = microseconds(partial(finish, call), *count)
     return found
+
+
+def finish(call: Callable[[], Any]) -> Any:
+    """A call's result, when it is there."""
+    return call().block_until_ready()
 
 
 def chain_of_operators(x: Any) -> Any:
@@ -292,7 +298,7 @@ def size() -> dict[str, float]:
 
     return {
         f"trace: {count:,} equations in a row": once(
-            lambda count=count: dt.make_jaxpr(chain(count))(vector), 3
+            partial(dt.make_jaxpr(chain(count)), vector), 3
         )
         for count in (10_000, 100_000)
     }

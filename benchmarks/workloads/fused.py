@@ -76,6 +76,16 @@ def _polynomial(x: Any) -> Any:
     return result
 
 
+def polynomial(shown: str, size: int) -> Workload:
+    return Workload(
+        f"polynomial of degree 9, {shown}",
+        lambda: (uniforms(size),),
+        lambda dt, x: _polynomial(x),
+        _polynomial,
+        lambda torch, x: _polynomial(x),
+    )
+
+
 def _stencil(x: Any) -> Any:
     inner = x[1:-1, 1:-1]
     around = x[2:, 1:-1] + x[:-2, 1:-1] + x[1:-1, 2:] + x[1:-1, :-2]
@@ -200,16 +210,9 @@ WORKLOADS = [
         lambda x, y: np.mean((x - y) ** 2),
         lambda torch, x, y: torch.nn.functional.mse_loss(x, y),
     ),
-    *(
-        Workload(
-            f"polynomial of degree 9, {shown}",
-            lambda size=size: (uniforms(size),),
-            lambda dt, x: _polynomial(x),
-            _polynomial,
-            lambda torch, x: _polynomial(x),
-        )
-        for shown, size in (("1e3", 1000), ("1e6", 10**6), ("1e7", 10**7))
-    ),
+    polynomial("1e3", 1000),
+    polynomial("1e6", 10**6),
+    polynomial("1e7", 10**7),
     Workload(
         "Black-Scholes 1e6",
         lambda: tuple(uniforms(10**6, low=0.5, high=1.5, seed=i) for i in range(3)),

@@ -21,7 +21,7 @@ def shown_of(shape: tuple[int, ...], dtype: DTypeLike = np.float32) -> str:
 
 def regular(*shape: int, dtype: DTypeLike = np.float32) -> Any:
     """Matrices that are far from singular."""
-    return (normals(*shape) + 2 * shape[-1] ** 0.5 * np.eye(*shape[-2:])).astype(dtype)
+    return (normals(*shape) + 2 * shape[-1] ** 0.5 * np.eye(shape[-1])).astype(dtype)
 
 
 def _magnitudes(results: Any) -> Any:

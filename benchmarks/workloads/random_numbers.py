@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,10 @@ def drawn(
     function: Function,
     numpy: Function | None,
     torch: Function | None,
-    *arrays: Any,
-    **others: Any,
+    *arrays: Callable[[], Any],
+    compared: Function = moments,
+    tolerance: float = 2e-2,
+    x64: bool = False,
 ) -> Workload:
     """Numbers of a key that is made of an argument, so that nothing is known while compiling.
 
@@ -31,7 +34,9 @@ def drawn(
         lambda dt, seed, *a: function(dt, dt.random.key(seed), *a),
         None if numpy is None else lambda _, *a: numpy(*a),
         None if torch is None else lambda module, _, *a: torch(module, *a),
-        **({"compared": moments, "tolerance": 2e-2} | others),
+        x64=x64,
+        compared=compared,
+        tolerance=tolerance,
     )
 
 

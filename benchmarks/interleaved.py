@@ -48,6 +48,7 @@ class Worker:
         )
         # Compiled anew: JAX keeps no programs on disk either.
         fresh = {"DOVETAIL_ENABLE_COMPILATION_CACHE": "0"}
+        self.framework = framework
         os.sched_setaffinity(0, cores)  # A child begins with those of its parent.
         try:
             self._process = subprocess.Popen(
@@ -59,7 +60,6 @@ class Worker:
             )
         finally:
             os.sched_setaffinity(0, before)
-        self.framework = framework
         self.names: list[str] = self._read()
 
     def ask(self, **request: Any) -> dict[str, Any]:
@@ -78,7 +78,7 @@ class Worker:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
-            raise SystemExit(f"{' '.join(map(str, self._process.args))} ended without an answer")
+            raise SystemExit(f"the process of {self.framework} ended without an answer")
         return json.loads(line)
 
 
