@@ -175,13 +175,14 @@ def _client(platform: str) -> Client:
         except BackendUnavailableError as error:
             _failures[platform] = error, manager().load(platform)
             raise
-        if platform == "cpu" and options["retained_memory"]:
-            freed_memory.watch(options["retained_memory"])
         if _release_host_memory not in gc.callbacks:
             gc.callbacks.append(_release_host_memory)
             atexit.register(process_ends.end_calls_of_daemons)
             # Last registered, first called: it ends a thread that would be waited for.
             atexit.register(group.leave_at_exit)
+        if platform == "cpu" and options["retained_memory"]:
+            # Its end is registered behind the others, which would wait for the thread.
+            freed_memory.watch(options["retained_memory"])
         from dovetail._core.runtime.devices.memory_statistics import extend  # deferred: a circle
 
         extend()

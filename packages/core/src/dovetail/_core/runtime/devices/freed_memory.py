@@ -8,6 +8,7 @@ looks once a second.
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import os
 import threading
@@ -127,10 +128,16 @@ def watch(most: int) -> None:
     except (AttributeError, OSError):
         return
 
+    ended = threading.Event()
+
     def loop() -> None:
-        while True:
-            time.sleep(_INTERVAL)
+        while not ended.wait(_INTERVAL):
             memory.look()
 
-    _watcher = threading.Thread(target=loop, name="dovetail freed memory", daemon=True)
+    _watcher = watcher = threading.Thread(target=loop, name="dovetail freed memory", daemon=True)
     _watcher.start()
+
+    @atexit.register
+    def end() -> None:
+        ended.set()
+        watcher.join()
