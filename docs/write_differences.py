@@ -207,11 +207,11 @@ def place_of(value: Any) -> tuple[str, str] | None:
 
 def public_names() -> dict[tuple[str, str], tuple[str, str]]:
     """For each place of a definition the public module and name by which users know it."""
-    options = "dovetail._core.base.config"
     names = {}
     for name in dt.config:
         shown = name if hasattr(dt, name) else f"config.{name}"
-        names[options, name] = "dovetail", shown
+        for file in ("config", "startup_options"):
+            names[f"dovetail._core.base.{file}", name] = "dovetail", shown
     for module in public_modules():
         contents = import_module(module)
         aliases = {}

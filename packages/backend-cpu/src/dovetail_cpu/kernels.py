@@ -19,7 +19,16 @@ THREEFRY_BITS: Final = "dovetail_threefry_bits"
 THREEFRY_FOLD_IN: Final = "dovetail_threefry_fold_in"
 THREEFRY_SPLIT: Final = "dovetail_threefry_split"
 
-_TARGETS: Final = (SORT, THREEFRY_BITS, THREEFRY_FOLD_IN, THREEFRY_SPLIT)
+SMALL_MATRICES: Final = ("cholesky", "lu", "qr", "reflections", "triangular_solve")
+"""What there is for batches of small matrices, with a suffix for each dtype."""
+
+_TARGETS: Final = (
+    SORT,
+    THREEFRY_BITS,
+    THREEFRY_FOLD_IN,
+    THREEFRY_SPLIT,
+    *(f"dovetail_{name}_{suffix}" for name in SMALL_MATRICES for suffix in ("f32", "f64")),
+)
 _OPTION: Final = "cpu_kernels"
 
 _lock: Final = threading.RLock()

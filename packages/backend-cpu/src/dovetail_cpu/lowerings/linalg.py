@@ -1,4 +1,4 @@
-"""Dense linear algebra by LAPACK.
+"""Dense linear algebra by LAPACK; small real matrices by kernels, where they were built.
 
 XLA's arrays are row-major, LAPACK's column-major. If the transposed problem is of the same kind, it
 is the one passed to LAPACK, so that nothing is copied.
@@ -18,9 +18,21 @@ from dovetail.extend.lowering import (
     triangle,
     where_succeeded,
 )
+from dovetail_cpu import kernels
 from dovetail_cpu.lowerings.lapack import PREFIXES, kernel_call, lapack_call
 
 TABLE: Final = LoweringTable()
+
+_SUFFIXES: Final = {"float32": "f32", "float64": "f64"}
+# Rows and columns up to which the kernels are faster than LAPACK, which blocks larger matrices.
+_SMALL: Final = 64
+
+
+def _kernel(context: Any, name: str, matrix: Any) -> str:
+    """The kernel for matrices of an aval's shape and dtype; empty where LAPACK is to be called."""
+    if matrix.dtype.name not in _SUFFIXES or max(matrix.shape[-2:]) > _SMALL:
+        return ""
+    return f"dovetail_{name}_{_SUFFIXES[matrix.dtype.name]}" if kernels.usable(context) else ""
 
 
 @TABLE.rule("triangular_solve")
@@ -39,6 +51,18 @@ def triangular_solve(
     matrix, out = context.avals_in
     if out.dtype.name not in PREFIXES or not out.size:
         return NotImplemented
+    target = _kernel(context, "triangular_solve", matrix) if left_side else ""
+    if target:
+        return kernels.call(
+            context,
+            target,
+            [a, b],
+            [out],
+            out.ndim - 2,
+            lower=int(lower),
+            transposed=int(transpose_a),
+            unit=int(unit_diagonal),
+        )[0]
     if conjugate_a and not transpose_a:
         a = conjugate(context, a, matrix)
     (x,) = lapack_call(
@@ -61,6 +85,9 @@ def cholesky(context: Any, x: Any) -> Any:
     (aval,) = context.avals_out
     if not aval.size:
         return NotImplemented
+    target = _kernel(context, "cholesky", aval)
+    if target:
+        return kernels.call(context, target, [x], [aval], aval.ndim - 2)[0]
     info = report_of(aval)
     root, failed = lapack_call(
         context, "potrf", [transpose(context, x, aval)], [aval, info], aliases={0: 0}, uplo="U"
@@ -75,6 +102,9 @@ def lu(context: Any, x: Any) -> Any:
     out, pivots, permutation = context.avals_out
     if not out.size:
         return NotImplemented
+    target = _kernel(context, "lu", out)
+    if target:
+        return kernels.call(context, target, [x], context.avals_out, out.ndim - 2)
     info = report_of(out)
     packed, rows, _ = lapack_call(context, "getrf", [x], [out, pivots, info], aliases={0: 0})
     return [packed, *pivots_from_one(context, rows, pivots, permutation)]
@@ -85,6 +115,10 @@ def geqrf(context: Any, a: Any) -> Any:
     """``geqrf``."""
     if not context.avals_in[0].size:
         return NotImplemented
+    (matrix,) = context.avals_in
+    target = _kernel(context, "qr", matrix)
+    if target:
+        return kernels.call(context, target, [a], context.avals_out, matrix.ndim - 2)
     return lapack_call(context, "geqrf", [a], context.avals_out, aliases={0: 0})
 
 
@@ -107,6 +141,9 @@ def householder_product(context: Any, a: Any, taus: Any) -> Any:
     (out,) = context.avals_out
     if not out.size or not context.avals_in[1].size:
         return NotImplemented
+    target = _kernel(context, "reflections", out)
+    if target:
+        return kernels.call(context, target, [a, taus], [out], out.ndim - 2)
     routine = "ungqr" if out.dtype.kind == "c" else "orgqr"
     return lapack_call(context, routine, [a, taus], [out], aliases={0: 0})
 

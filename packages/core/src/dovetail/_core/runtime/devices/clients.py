@@ -17,7 +17,7 @@ from dovetail._core.base.process_options import StartupOption
 from dovetail._core.plugins.loading import plugin_lock
 from dovetail._core.plugins.manager import manager
 from dovetail._core.plugins.protocols import is_pjrt
-from dovetail._core.runtime.devices import process_ends
+from dovetail._core.runtime.devices import freed_memory, process_ends
 from dovetail._core.runtime.devices.address_space import reserve_for_client
 from dovetail._core.runtime.devices.plugin_buffers import live_plugin_buffers
 from dovetail._core.runtime.devices.threads import thread_count
@@ -126,16 +126,17 @@ _CLIENT_OPTIONS: Final[Mapping[str, Mapping[str, StartupOption[Any]]]] = {
 _OF_GROUPS: Final = ("collectives", "global_topology_timeout", "local_topology_timeout")
 
 
-def _client_options(platform: str) -> dict[str, object]:
+def _client_options(platform: str) -> dict[str, Any]:
     """The framework's options for creating a platform's client."""
-    options: dict[str, object] = {}
+    options: dict[str, Any] = {}
     if platform != "cpu":
         options |= Pairs.pairs(config.pjrt_client_create_options.value)
     options |= {name: option.value for name, option in _CLIENT_OPTIONS.get(platform, {}).items()}
     if options.get("num_devices") == config.num_cpu_devices.default:
         del options["num_devices"]
-    if "num_threads" in options:
+    if platform == "cpu":
         options["num_threads"] = thread_count()
+        options["retained_memory"] = freed_memory.most_retained(config.cpu_retained_memory.value)
     if group.current() is None:
         options = {name: value for name, value in options.items() if name not in _OF_GROUPS}
     return options
@@ -169,7 +170,8 @@ def _client(platform: str) -> Client:
         process_ends.check()
         reserve_for_client(platform)
         try:
-            client = manager().make_client(platform, _client_options(platform), group.current())
+            options = _client_options(platform)
+            client = manager().make_client(platform, options, group.current())
         except BackendUnavailableError as error:
             _failures[platform] = error, manager().load(platform)
             raise
@@ -178,6 +180,9 @@ def _client(platform: str) -> Client:
             atexit.register(process_ends.end_calls_of_daemons)
             # Last registered, first called: it ends a thread that would be waited for.
             atexit.register(group.leave_at_exit)
+        if platform == "cpu" and options["retained_memory"]:
+            # Its end is registered behind the others, which would wait for the thread.
+            freed_memory.watch(options["retained_memory"])
         from dovetail._core.runtime.devices.memory_statistics import extend  # deferred: a circle
 
         extend()

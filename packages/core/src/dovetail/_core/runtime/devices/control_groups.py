@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-__all__ = ["memory_limits", "processor_limits"]
+__all__ = ["memory_left", "memory_limits", "processor_limits"]
 
 _ROOT: Final = Path("/sys/fs/cgroup")
 _UNLIMITED: Final = 2**60
@@ -14,10 +14,39 @@ _UNLIMITED: Final = 2**60
 
 def memory_limits() -> list[int]:
     """Bytes that the groups may take."""
+    return [limit for _, limit in _memory()]
+
+
+def memory_left() -> tuple[int, int] | None:
+    """Bytes that are left to the group with the fewest, and its limit; None if there is no limit.
+
+    Pages of files that nobody has read lately do not count: the system drops them when it needs
+    the memory.
+    """
+    pairs = []
+    for folder, limit in _memory():
+        use = _numbers_in(folder / "memory.current") or _numbers_in(
+            folder / "memory.usage_in_bytes"
+        )
+        pairs += [(limit - number + _droppable(folder), limit) for number in use]
+    return min(pairs, default=None)
+
+
+def _droppable(folder: Path) -> int:
+    try:
+        lines = (folder / "memory.stat").read_text(encoding="ascii").splitlines()
+        sizes = {line.split()[0]: int(line.split()[1]) for line in lines}
+    except (OSError, LookupError, ValueError):
+        return 0
+    return sizes.get("total_inactive_file", sizes.get("inactive_file", 0))
+
+
+def _memory() -> list[tuple[Path, int]]:
+    """The folders of the groups that have a limit, and that."""
     files = [folder / "memory.max" for folder in _folders("")]
     files += [folder / "memory.limit_in_bytes" for folder in _folders("memory")]
-    limits = [number for file in files for number in _numbers_in(file)[:1]]
-    return [number for number in limits if number < _UNLIMITED]
+    limits = [(file.parent, number) for file in files for number in _numbers_in(file)]
+    return [(folder, number) for folder, number in limits if number < _UNLIMITED]
 
 
 def processor_limits() -> list[float]:

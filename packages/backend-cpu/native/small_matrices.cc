@@ -1,0 +1,391 @@
+// Factorisations of batches of small real matrices, which LAPACK takes one by one, column-major and
+// on one thread. Here they stay row-major, loops go along rows, and threads share the batch.
+//
+// Source: Golub, Van Loan, "Matrix Computations", 4th edition, 2013: algorithms 3.4.1 (LU with
+// partial pivoting), 4.2.1 (Cholesky), 5.1.1 and 5.2.1 (Householder). Signs and scalings are
+// LAPACK's.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <new>
+#include <vector>
+
+#include "parallel.h"
+#include "xla/ffi/api/ffi.h"
+
+namespace dovetail {
+namespace {
+
+namespace ffi = xla::ffi;
+
+// Multiplications for which another thread is worth its while.
+constexpr int64_t kWorkPerThread = 1 << 16;
+// Elements that are kept in registers.
+template <typename T>
+constexpr int kWide = 128 / sizeof(T);
+
+// Calls body(first, last) for parts of a batch.
+template <typename Body>
+void ForBatch(ffi::ThreadPool& pool, int64_t batch, int64_t work, const Body& body) {
+  const int64_t worth = std::max<int64_t>(1, batch * std::max<int64_t>(1, work) / kWorkPerThread);
+  const int64_t threads = ThreadsOf(pool);
+  const int64_t parts = threads == 1 ? 1 : std::min({4 * threads, batch, worth});
+  if (parts <= 1) return body(int64_t{0}, batch);
+  ParallelFor(pool, parts,
+              [&](int64_t part) { body(batch * part / parts, batch * (part + 1) / parts); });
+}
+
+// to[j] -= factor * from[j].
+template <typename T>
+inline void Subtract(int64_t size, T factor, const T* __restrict from, T* __restrict to) {
+  for (int64_t j = 0; j < size; ++j) to[j] -= factor * from[j];
+}
+
+// The sum of products, in as many parts as a vector has lanes.
+template <typename T>
+inline T Dot(int64_t size, const T* __restrict a, const T* __restrict b) {
+  constexpr int kLanes = 64 / sizeof(T);
+  T sums[kLanes] = {};
+  int64_t i = 0;
+  for (; i + kLanes <= size; i += kLanes) {
+    for (int lane = 0; lane < kLanes; ++lane) sums[lane] += a[i + lane] * b[i + lane];
+  }
+  T sum = 0;
+  for (int lane = 0; lane < kLanes; ++lane) sum += sums[lane];
+  for (; i < size; ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+// The lower triangle of the root of a matrix, of which the lower triangle is read; NaN if it is not
+// positive definite. The rows of `upper`, of which there are n, have a multiple of kWide elements.
+template <typename T>
+void Cholesky(int64_t n, const T* from, T* to, T* upper, int64_t stride) {
+  constexpr int kW = kWide<T>;
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t j = i; j < n; ++j) upper[i * stride + j] = from[j * n + i];
+  }
+  bool failed = false;
+  for (int64_t i = 0; i < n; ++i) {
+    T* row = upper + i * stride;
+    for (int64_t begin = i / kW * kW; begin < n; begin += kW) {
+      T sums[kW];
+      for (int j = 0; j < kW; ++j) sums[j] = row[begin + j];
+      for (int64_t k = 0; k < i; ++k) {
+        const T factor = upper[k * stride + i];
+        const T* other = upper + k * stride + begin;
+        for (int j = 0; j < kW; ++j) sums[j] -= factor * other[j];
+      }
+      for (int j = 0; j < kW; ++j) row[begin + j] = sums[j];
+    }
+    const T pivot = row[i];
+    if (!(pivot > 0)) {
+      failed = true;
+      break;
+    }
+    const T root = std::sqrt(pivot), inverse = 1 / root;
+    for (int64_t j = i + 1; j < n; ++j) row[j] *= inverse;
+    row[i] = root;
+  }
+  if (failed) {
+    std::fill(to, to + n * n, std::numeric_limits<T>::quiet_NaN());
+    for (int64_t i = 0; i < n; ++i) std::fill(to + i * n + i + 1, to + (i + 1) * n, T(0));
+    return;
+  }
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t j = 0; j <= i; ++j) to[i * n + j] = upper[j * stride + i];
+    std::fill(to + i * n + i + 1, to + (i + 1) * n, T(0));
+  }
+}
+
+template <ffi::DataType kType>
+ffi::Error CholeskyOfAll(ffi::ThreadPool pool, ffi::Buffer<kType> x,
+                         ffi::Result<ffi::Buffer<kType>> out) {
+  using T = ffi::NativeType<kType>;
+  const int64_t n = x.dimensions().back();
+  if (x.element_count() == 0) return ffi::Error::Success();
+  const int64_t batch = static_cast<int64_t>(x.element_count()) / (n * n);
+  const int64_t stride = (n + kWide<T> - 1) / kWide<T> * kWide<T>;
+  const T* from = x.typed_data();
+  T* to = out->typed_data();
+  try {
+    ForBatch(pool, batch, n * n * n / 6, [&](int64_t first, int64_t last) {
+      std::vector<T> upper(n * stride);
+      for (int64_t b = first; b < last; ++b) {
+        Cholesky(n, from + b * n * n, to + b * n * n, upper.data(), stride);
+      }
+    });
+  } catch (const std::bad_alloc&) {
+    return ffi::Error(ffi::ErrorCode::kResourceExhausted, "no memory for a matrix");
+  }
+  return ffi::Error::Success();
+}
+
+// Overwrites a matrix of m rows and n columns with its factors.
+template <typename T>
+void Lu(int64_t m, int64_t n, T* a, int32_t* pivots, int32_t* permutation) {
+  for (int64_t i = 0; i < m; ++i) permutation[i] = static_cast<int32_t>(i);
+  for (int64_t k = 0; k < std::min(m, n); ++k) {
+    int64_t largest = k;
+    T size = std::abs(a[k * n + k]);
+    for (int64_t i = k + 1; i < m; ++i) {
+      const T other = std::abs(a[i * n + k]);
+      if (other > size) size = other, largest = i;
+    }
+    pivots[k] = static_cast<int32_t>(largest);
+    if (largest != k) {
+      std::swap_ranges(a + k * n, a + (k + 1) * n, a + largest * n);
+      std::swap(permutation[k], permutation[largest]);
+    }
+    const T pivot = a[k * n + k];
+    if (pivot == 0) continue;
+    for (int64_t i = k + 1; i < m; ++i) {
+      const T factor = a[i * n + k] /= pivot;
+      Subtract(n - k - 1, factor, a + k * n + k + 1, a + i * n + k + 1);
+    }
+  }
+}
+
+template <ffi::DataType kType>
+ffi::Error LuOfAll(ffi::ThreadPool pool, ffi::Buffer<kType> x, ffi::Result<ffi::Buffer<kType>> out,
+                   ffi::Result<ffi::Buffer<ffi::S32>> pivots,
+                   ffi::Result<ffi::Buffer<ffi::S32>> permutation) {
+  using T = ffi::NativeType<kType>;
+  if (x.element_count() == 0) return ffi::Error::Success();
+  const auto shape = x.dimensions();
+  const int64_t m = shape[shape.size() - 2], n = shape.back(), least = std::min(m, n);
+  const int64_t batch = static_cast<int64_t>(x.element_count()) / (m * n);
+  const T* from = x.typed_data();
+  T* to = out->typed_data();
+  int32_t* rows = pivots->typed_data();
+  int32_t* order = permutation->typed_data();
+  ForBatch(pool, batch, m * n * least / 3, [&](int64_t first, int64_t last) {
+    if (from != to) std::copy(from + first * m * n, from + last * m * n, to + first * m * n);
+    for (int64_t b = first; b < last; ++b) {
+      Lu(m, n, to + b * m * n, rows + b * least, order + b * m);
+    }
+  });
+  return ffi::Error::Success();
+}
+
+// The Euclidean norm of every `stride`-th number, without overflow or underflow.
+template <typename T>
+T Norm(int64_t size, const T* x, int64_t stride) {
+  if (sizeof(T) == 4) {
+    double sum = 0;
+    for (int64_t i = 0; i < size; ++i) sum += double(x[i * stride]) * double(x[i * stride]);
+    return T(std::sqrt(sum));
+  }
+  T sum = 0;
+  for (int64_t i = 0; i < size; ++i) sum += x[i * stride] * x[i * stride];
+  if (sum > T(1e-280) && sum < T(1e280)) return std::sqrt(sum);
+  T largest = 0;
+  for (int64_t i = 0; i < size; ++i) largest = std::max(largest, std::abs(x[i * stride]));
+  if (largest == 0 || !(largest < std::numeric_limits<T>::infinity())) return std::sqrt(sum);
+  sum = 0;
+  for (int64_t i = 0; i < size; ++i) {
+    const T part = x[i * stride] / largest;
+    sum += part * part;
+  }
+  return largest * std::sqrt(sum);
+}
+
+// rows -= factor * v (v^T rows): v has the elements 1, and `stride` apart those at `tail`. The rows
+// lie one below the other, `stride` apart, from that of the 1.
+template <typename T>
+void Reflect(int64_t size, const T* tail, int64_t stride, T factor, T* rows, int64_t columns,
+             T* sums) {
+  std::copy(rows, rows + columns, sums);
+  for (int64_t i = 1; i < size; ++i) {
+    Subtract(columns, -tail[(i - 1) * stride], rows + i * stride, sums);
+  }
+  for (int64_t j = 0; j < columns; ++j) sums[j] *= factor;
+  for (int64_t j = 0; j < columns; ++j) rows[j] -= sums[j];
+  for (int64_t i = 1; i < size; ++i) {
+    Subtract(columns, tail[(i - 1) * stride], sums, rows + i * stride);
+  }
+}
+
+// Overwrites a matrix with the factor R, and the reflections below it.
+template <typename T>
+void Qr(int64_t m, int64_t n, T* a, T* taus, T* sums) {
+  for (int64_t k = 0; k < std::min(m, n); ++k) {
+    T* head = a + k * n + k;
+    const T alpha = *head, rest = Norm(m - k - 1, head + n, n);
+    if (rest == 0) {
+      taus[k] = 0;
+      continue;
+    }
+    const T pair[2] = {alpha, rest};
+    const T beta = -std::copysign(Norm(2, pair, 1), alpha);
+    const T scale = alpha - beta;
+    taus[k] = -scale / beta;
+    for (int64_t i = 1; i < m - k; ++i) head[i * n] /= scale;
+    if (k + 1 < n) Reflect(m - k, head + n, n, taus[k], head + 1, n - k - 1, sums);
+    *head = beta;
+  }
+}
+
+template <ffi::DataType kType>
+ffi::Error QrOfAll(ffi::ThreadPool pool, ffi::Buffer<kType> x, ffi::Result<ffi::Buffer<kType>> out,
+                   ffi::Result<ffi::Buffer<kType>> taus) {
+  using T = ffi::NativeType<kType>;
+  if (x.element_count() == 0) return ffi::Error::Success();
+  const auto shape = x.dimensions();
+  const int64_t m = shape[shape.size() - 2], n = shape.back(), least = std::min(m, n);
+  const int64_t batch = static_cast<int64_t>(x.element_count()) / (m * n);
+  const T* from = x.typed_data();
+  T* to = out->typed_data();
+  T* factors = taus->typed_data();
+  try {
+    ForBatch(pool, batch, m * n * least, [&](int64_t first, int64_t last) {
+      std::vector<T> sums(n);
+      if (from != to) std::copy(from + first * m * n, from + last * m * n, to + first * m * n);
+      for (int64_t b = first; b < last; ++b) {
+        Qr(m, n, to + b * m * n, factors + b * least, sums.data());
+      }
+    });
+  } catch (const std::bad_alloc&) {
+    return ffi::Error(ffi::ErrorCode::kResourceExhausted, "no memory for a row");
+  }
+  return ffi::Error::Success();
+}
+
+// Overwrites reflections with the first columns of their product.
+template <typename T>
+void Product(int64_t m, int64_t n, int64_t count, T* a, const T* taus, T* sums) {
+  for (int64_t i = 0; i < m; ++i) {
+    for (int64_t j = count; j < n; ++j) a[i * n + j] = i == j ? T(1) : T(0);
+  }
+  for (int64_t k = count - 1; k >= 0; --k) {
+    T* head = a + k * n + k;
+    const T factor = taus[k];
+    if (k + 1 < n) Reflect(m - k, head + n, n, factor, head + 1, n - k - 1, sums);
+    for (int64_t i = 1; i < m - k; ++i) head[i * n] *= -factor;
+    *head = 1 - factor;
+    for (int64_t i = 1; i <= k; ++i) head[-i * n] = 0;
+  }
+}
+
+template <ffi::DataType kType>
+ffi::Error ProductOfAll(ffi::ThreadPool pool, ffi::Buffer<kType> x, ffi::Buffer<kType> taus,
+                        ffi::Result<ffi::Buffer<kType>> out) {
+  using T = ffi::NativeType<kType>;
+  if (x.element_count() == 0) return ffi::Error::Success();
+  const auto shape = x.dimensions();
+  const int64_t m = shape[shape.size() - 2], n = shape.back();
+  const int64_t count = taus.dimensions().back();
+  const int64_t batch = static_cast<int64_t>(x.element_count()) / (m * n);
+  const T* from = x.typed_data();
+  const T* factors = taus.typed_data();
+  T* to = out->typed_data();
+  try {
+    ForBatch(pool, batch, m * n * count, [&](int64_t first, int64_t last) {
+      std::vector<T> sums(n);
+      if (from != to) std::copy(from + first * m * n, from + last * m * n, to + first * m * n);
+      for (int64_t b = first; b < last; ++b) {
+        Product(m, n, count, to + b * m * n, factors + b * count, sums.data());
+      }
+    });
+  } catch (const std::bad_alloc&) {
+    return ffi::Error(ffi::ErrorCode::kResourceExhausted, "no memory for a row");
+  }
+  return ffi::Error::Success();
+}
+
+// Solves a x = b for a triangular matrix a whose element (i, j) is a[i * down + j * right], from
+// the first row if it is lower, else from the last. b has `columns` columns and is overwritten.
+template <typename T>
+void Solve(int64_t n, int64_t columns, const T* a, int64_t down, int64_t right, bool lower,
+           bool unit, T* b) {
+  const bool by_columns = columns == 1 && down == 1;
+  for (int64_t step = 0; step < n; ++step) {
+    const int64_t i = lower ? step : n - 1 - step;
+    const int64_t begin = lower ? 0 : i + 1, size = lower ? i : n - 1 - i;
+    T* row = b + i * columns;
+    if (by_columns) {
+      if (!unit) *row /= a[i * down + i * right];
+      const int64_t next = lower ? i + 1 : 0;
+      Subtract(n - 1 - size, *row, a + i * right + next, b + next);
+      continue;
+    }
+    if (columns == 1 && right == 1) {
+      *row -= Dot(size, a + i * down + begin, b + begin);
+    } else {
+      for (int64_t k = begin; k < begin + size; ++k) {
+        Subtract(columns, a[i * down + k * right], b + k * columns, row);
+      }
+    }
+    if (unit) continue;
+    const T pivot = a[i * down + i * right];
+    for (int64_t j = 0; j < columns; ++j) row[j] /= pivot;
+  }
+}
+
+template <ffi::DataType kType>
+ffi::Error SolveAll(ffi::ThreadPool pool, ffi::Buffer<kType> a, ffi::Buffer<kType> b,
+                    ffi::Result<ffi::Buffer<kType>> out, int64_t lower, int64_t transposed,
+                    int64_t unit) {
+  using T = ffi::NativeType<kType>;
+  if (b.element_count() == 0) return ffi::Error::Success();
+  const auto shape = b.dimensions();
+  const int64_t n = shape[shape.size() - 2], columns = shape.back();
+  const int64_t batch = static_cast<int64_t>(b.element_count()) / (n * columns);
+  const T* matrix = a.typed_data();
+  const T* from = b.typed_data();
+  T* to = out->typed_data();
+  ForBatch(pool, batch, n * n * columns / 2, [&](int64_t first, int64_t last) {
+    const int64_t size = n * columns;
+    if (from != to) std::copy(from + first * size, from + last * size, to + first * size);
+    for (int64_t i = first; i < last; ++i) {
+      Solve(n, columns, matrix + i * n * n, transposed ? 1 : n, transposed ? n : 1,
+            (lower != 0) != (transposed != 0), unit != 0, to + i * size);
+    }
+  });
+  return ffi::Error::Success();
+}
+
+}  // namespace
+}  // namespace dovetail
+
+// Nothing else is seen from outside.
+#pragma GCC visibility push(default)
+#define DOVETAIL_FOR(SUFFIX, TYPE)                                                              \
+  XLA_FFI_DEFINE_HANDLER_SYMBOL(dovetail_cholesky_##SUFFIX, dovetail::CholeskyOfAll<TYPE>,      \
+                                xla::ffi::Ffi::Bind()                                           \
+                                    .Ctx<xla::ffi::ThreadPool>()                                \
+                                    .Arg<xla::ffi::Buffer<TYPE>>()                              \
+                                    .Ret<xla::ffi::Buffer<TYPE>>());                            \
+  XLA_FFI_DEFINE_HANDLER_SYMBOL(dovetail_lu_##SUFFIX, dovetail::LuOfAll<TYPE>,                  \
+                                xla::ffi::Ffi::Bind()                                           \
+                                    .Ctx<xla::ffi::ThreadPool>()                                \
+                                    .Arg<xla::ffi::Buffer<TYPE>>()                              \
+                                    .Ret<xla::ffi::Buffer<TYPE>>()                              \
+                                    .Ret<xla::ffi::Buffer<xla::ffi::S32>>()                     \
+                                    .Ret<xla::ffi::Buffer<xla::ffi::S32>>());                   \
+  XLA_FFI_DEFINE_HANDLER_SYMBOL(dovetail_qr_##SUFFIX, dovetail::QrOfAll<TYPE>,                  \
+                                xla::ffi::Ffi::Bind()                                           \
+                                    .Ctx<xla::ffi::ThreadPool>()                                \
+                                    .Arg<xla::ffi::Buffer<TYPE>>()                              \
+                                    .Ret<xla::ffi::Buffer<TYPE>>()                              \
+                                    .Ret<xla::ffi::Buffer<TYPE>>());                            \
+  XLA_FFI_DEFINE_HANDLER_SYMBOL(dovetail_reflections_##SUFFIX, dovetail::ProductOfAll<TYPE>,    \
+                                xla::ffi::Ffi::Bind()                                           \
+                                    .Ctx<xla::ffi::ThreadPool>()                                \
+                                    .Arg<xla::ffi::Buffer<TYPE>>()                              \
+                                    .Arg<xla::ffi::Buffer<TYPE>>()                              \
+                                    .Ret<xla::ffi::Buffer<TYPE>>());                            \
+  XLA_FFI_DEFINE_HANDLER_SYMBOL(dovetail_triangular_solve_##SUFFIX, dovetail::SolveAll<TYPE>,   \
+                                xla::ffi::Ffi::Bind()                                           \
+                                    .Ctx<xla::ffi::ThreadPool>()                                \
+                                    .Arg<xla::ffi::Buffer<TYPE>>()                              \
+                                    .Arg<xla::ffi::Buffer<TYPE>>()                              \
+                                    .Ret<xla::ffi::Buffer<TYPE>>()                              \
+                                    .Attr<int64_t>("lower")                                     \
+                                    .Attr<int64_t>("transposed")                                \
+                                    .Attr<int64_t>("unit"))
+
+DOVETAIL_FOR(f32, xla::ffi::F32);
+DOVETAIL_FOR(f64, xla::ffi::F64);
+#pragma GCC visibility pop

@@ -1,0 +1,157 @@
+"""Kernels for small matrices: their results beside NumPy's, and beside LAPACK's by their signs."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dovetail as dt
+import dovetail.numpy as jnp
+from dovetail import lax
+from dovetail_cpu.kernel_library import library
+
+pytestmark = pytest.mark.skipif(
+    library() is None, reason="no kernels were built: there is no C++ compiler"
+)
+
+DTYPES = ("float32", "float64")
+SHAPES = [(1, 1), (2, 40, 3, 5), (3, 5, 3), (17, 31), (2, 40, 33, 8), (3, 64, 64), (1, 7), (7, 1)]
+
+by_dtype = pytest.mark.parametrize("dtype", DTYPES)
+by_shape = pytest.mark.parametrize("shape", SHAPES)
+
+
+def drawn(dtype: str, *shape: int) -> Any:
+    return np.random.default_rng(sum(shape)).normal(size=shape).astype(dtype)
+
+
+def both(function: Any, *operands: Any) -> tuple[Any, Any]:
+    """The results of a function by kernels, and by LAPACK; the programs tell which."""
+    found = []
+    for kernels in (True, False):
+        with dt.cpu_kernels(kernels), dt.enable_x64(True):
+            jitted = dt.jit(lambda *xs: function(*xs))
+            text = jitted.lower(*operands).as_text()
+            assert ("dovetail_" in text) == kernels, text
+            found.append(dt.tree.map(np.asarray, jitted(*operands)))
+    return found[0], found[1]
+
+
+def close(found: Any, expected: Any, dtype: str, scale: float = 1.0) -> None:
+    assert found.dtype == expected.dtype
+    bound = 200 * scale * np.finfo(dtype).eps
+    np.testing.assert_allclose(found, expected, rtol=bound, atol=bound * np.abs(expected).max())
+
+
+@by_dtype
+@by_shape
+def test_lu(dtype: str, shape: tuple[int, ...]) -> None:
+    x = drawn(dtype, *shape)
+    (packed, pivots, order), (_, others, orders) = both(lax.linalg.lu, x)
+    np.testing.assert_array_equal(pivots, others)
+    np.testing.assert_array_equal(order, orders)
+    least = min(shape[-2:])
+    lower = np.tril(packed[..., :least], -1) + np.eye(shape[-2], least, dtype=dtype)
+    product = lower @ np.triu(packed[..., :least, :])
+    close(product, np.take_along_axis(x, order[..., None], axis=-2), dtype)
+
+
+@by_dtype
+@by_shape
+@pytest.mark.parametrize("mode", ["reduced", "complete"])
+def test_qr(dtype: str, shape: tuple[int, ...], mode: str) -> None:
+    x = drawn(dtype, *shape)
+    (q, r), (q_of_lapack, r_of_lapack) = both(lambda x: jnp.linalg.qr(x, mode=mode), x)
+    close(q @ r, x, dtype)
+    close(
+        q.swapaxes(-1, -2) @ q,
+        np.broadcast_to(np.eye(q.shape[-1], dtype=dtype), q.shape[:-2] + (q.shape[-1],) * 2),
+        dtype,
+    )
+    np.testing.assert_array_equal(
+        np.sign(np.diagonal(r, 0, -2, -1)), np.sign(np.diagonal(r_of_lapack, 0, -2, -1))
+    )
+    assert q.shape == q_of_lapack.shape
+    assert not np.tril(r, -1).any()
+
+
+@by_dtype
+@pytest.mark.parametrize("size", [1, 2, 17, 33, 64])
+def test_cholesky(dtype: str, size: int) -> None:
+    x = drawn(dtype, 2, 20, size, size)
+    x = x @ x.swapaxes(-1, -2) + size * np.eye(size, dtype=dtype)
+    root, of_lapack = both(jnp.linalg.cholesky, x)
+    close(root @ root.swapaxes(-1, -2), x, dtype)
+    close(root, of_lapack, dtype)
+    assert not np.triu(root, 1).any()
+
+
+@by_dtype
+@pytest.mark.parametrize("bad", [0.0, -1.0, np.nan])
+def test_one_matrix_without_a_root_is_nan(dtype: str, bad: float) -> None:
+    x = np.tile(np.eye(5, dtype=dtype), (4, 1, 1))
+    x[2, 3, 3] = bad
+    root, of_lapack = both(jnp.linalg.cholesky, x)
+    np.testing.assert_array_equal(root, of_lapack)
+    assert np.isnan(root[2]).any()
+    np.testing.assert_array_equal(root[[0, 1, 3]], x[[0, 1, 3]])
+
+
+@by_dtype
+@pytest.mark.parametrize(("size", "columns"), [(1, 1), (5, 3), (40, 1), (64, 1), (17, 64), (64, 5)])
+def test_triangular_solve(dtype: str, size: int, columns: int) -> None:
+    a = drawn(dtype, 3, size, size) / size + np.eye(size, dtype=dtype)
+    b = drawn(dtype, 3, size, columns)
+    kinds = list(itertools.product([True, False], repeat=3))
+
+    def solve(a: Any, b: Any) -> Any:
+        return [
+            lax.linalg.triangular_solve(
+                a, b, left_side=True, lower=lower, transpose_a=transposed, unit_diagonal=unit
+            )
+            for lower, transposed, unit in kinds
+        ]
+
+    found, of_lapack = both(solve, a, b)
+    for x, of_lapack_x, (lower, transposed, unit) in zip(found, of_lapack, kinds, strict=True):
+        used = np.tril(a) if lower else np.triu(a)
+        if unit:
+            used = used * (1 - np.eye(size, dtype=dtype)) + np.eye(size, dtype=dtype)
+        close((used.swapaxes(-1, -2) if transposed else used) @ x, b, dtype)
+        close(x, of_lapack_x, dtype, 5)
+
+
+@by_dtype
+def test_what_has_no_inverse(dtype: str) -> None:
+    x = np.zeros((3, 4, 4), dtype)
+    x[1] = np.eye(4)
+    (packed, pivots, _), of_lapack = both(lax.linalg.lu, x)
+    np.testing.assert_array_equal(packed, of_lapack[0])
+    np.testing.assert_array_equal(pivots, of_lapack[1])
+    found, expected = both(jnp.linalg.det, x)
+    np.testing.assert_array_equal(found, expected)
+    (q, r), (q_of_lapack, r_of_lapack) = both(jnp.linalg.qr, x)
+    np.testing.assert_array_equal(q, q_of_lapack)
+    np.testing.assert_array_equal(r, r_of_lapack)
+
+
+@by_dtype
+def test_very_large_and_very_small_numbers(dtype: str) -> None:
+    for scale in (np.finfo(dtype).max / 100, np.finfo(dtype).tiny * np.finfo(dtype).eps ** -1.2):
+        x = (drawn(dtype, 2, 6, 6) * scale).astype(dtype)
+        (q, r), _ = both(jnp.linalg.qr, x)
+        close(q @ (r / scale), x / np.asarray(scale, dtype), dtype)
+
+
+@by_dtype
+def test_transformations(dtype: str) -> None:
+    x = drawn(dtype, 5, 4, 4)
+    with dt.enable_x64(True):
+        for function in (jnp.linalg.inv, jnp.linalg.det, lambda x: jnp.linalg.qr(x)[1]):
+            one_by_one = np.stack([np.asarray(function(matrix)) for matrix in x])
+            close(np.asarray(dt.vmap(function)(x)), one_by_one, dtype)
+            found, expected = both(dt.grad(lambda x: jnp.sum(jnp.sin(function(x)))), x)  # noqa: B023
+            close(found, expected, dtype, 100)
