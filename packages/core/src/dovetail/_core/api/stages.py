@@ -543,7 +543,8 @@ class Compiled(Stage):
 
     def _retire(self, leaves: Sequence[Any]) -> None:
         staged = self._staged
-        retire_donated(compress(leaves, staged.donated), staged.options.name)
+        action = f"donated to {staged.options.name}"
+        retire_donated(compress(leaves, staged.donated), action)
 
     def _miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Missed:
         """Serve a call that the C++ callable has no entry for."""

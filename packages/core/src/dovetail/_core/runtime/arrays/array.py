@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, NoR
 
 import numpy as np
 
-from dovetail._core.base import bindings, config, dtypes, source
+from dovetail._core.base import bindings, config, dtypes, native, source
 from dovetail._core.base.bindings import JaxRuntimeError, PyTreeDef, get_traceback
 from dovetail._core.base.errors import DeletedArrayError
 from dovetail._core.base.habits import ATTRIBUTES
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Array",
+    "DeletedArray",
     "KeyArray",
     "Retired",
     "Shard",
@@ -614,7 +615,7 @@ class _Result:
         self.count = count
 
 
-def _make_result(assemble: Assemble | None, children: tuple[Any, ...]) -> Any:
+def _make_result(assemble: Any, children: tuple[Any, ...]) -> Any:
     if assemble is not None:
         return assemble(children)
     array = _new_array()
@@ -623,7 +624,9 @@ def _make_result(assemble: Assemble | None, children: tuple[Any, ...]) -> Any:
 
 
 dispatch_registry.register_node(
-    _Result, lambda result: ((True,) * result.count, result.assemble), _make_result
+    _Result,
+    lambda result: ((True,) * result.count, result.assemble),
+    _make_result if native.calls is None else native.calls.assemble,
 )
 
 
@@ -636,13 +639,25 @@ def _wrap_all(children: tuple[Any, ...]) -> list[Array]:
     return arrays
 
 
-def _assembler(tree: PyTreeDef, key_dtypes: list[Any]) -> Assemble | None:
-    """A function that builds a pytree of arrays from its buffers; None for one array of numbers."""
+def _assembler(tree: PyTreeDef, key_dtypes: list[Any]) -> Any:
+    """A function that builds a pytree of arrays from its buffers; None for one array of numbers.
+
+    For the compiled path it may also be the type list or tuple, or the keys of a dictionary.
+    """
     if any(key_dtypes):
         return lambda children: tree.unflatten(map(wrap_value, key_dtypes, children))
     if tree.num_nodes == 1 == tree.num_leaves:
         return None
-    if tree.num_nodes == 1 + tree.num_leaves and tree.node_data() == (list, None):
+    kind, keys = tree.node_data() or (None, None)
+    flat = tree.num_nodes == 1 + tree.num_leaves
+    if native.calls is not None:
+        if flat and kind in (list, tuple) and keys is None:
+            return kind
+        if flat and kind is dict:
+            return tuple(keys)
+        wrap_all = native.calls.wrap_all
+        return lambda children: tree.unflatten(wrap_all(children))
+    if flat and kind is list:
         return _wrap_all
     return lambda children: tree.unflatten(_wrap_all(children))
 
@@ -651,6 +666,8 @@ def result_tree(result: Any) -> PyTreeDef:
     """The tree from which C++ builds a pytree of arrays like the given one, given its buffers."""
     arrays, tree = dispatch_registry.flatten(result, lambda value: isinstance(value, Array))
     assemble = _assembler(tree, [array._key_dtype for array in arrays])
+    if native.calls is not None and assemble is None:
+        return tree  # the compiled path wraps a single buffer itself
     return dispatch_registry.flatten(_Result(assemble, len(arrays)))[1]
 
 
@@ -667,7 +684,9 @@ class _Deleted:
         raise AttributeError(f"an array has no attribute {name!r}")
 
 
-class _DeletedArray(_Deleted, Array):
+class DeletedArray(_Deleted, Array):
+    """An array that was deleted or donated."""
+
     __slots__ = ()
 
 
@@ -708,7 +727,7 @@ def retire(array: Array, action: str, traceback: Any = None) -> None:
         return
     array._retired = Retired(buffer, action, traceback or get_traceback())
     del array._buffer
-    array.__class__ = _DeletedKeyArray if isinstance(array, KeyArray) else _DeletedArray
+    array.__class__ = _DeletedKeyArray if isinstance(array, KeyArray) else DeletedArray
 
 
 def _deleted_error(retired: Retired) -> DeletedArrayError:
