@@ -25,14 +25,12 @@ def told(**variables: str) -> str:
     return ended.stdout
 
 
-def test_the_path_in_python():
-    assert told(DOVETAIL_NATIVE="0").startswith("in Python")
-
-
-@pytest.mark.skipif(native.calls is None, reason="dovetail-native is not installed")
 def test_both_paths_give_the_same():
+    path, *interpreted = told(DOVETAIL_NATIVE="0").splitlines()
+    assert path == "in Python"
+    assert len(interpreted) > 60
+    if native.calls is None:
+        pytest.skip("dovetail-native is not installed: its path was not tried")
     path, *compiled = told().splitlines()
-    other, *interpreted = told(DOVETAIL_NATIVE="0").splitlines()
-    assert (path, other) == ("compiled", "in Python")
-    assert len(compiled) > 60
+    assert path == "compiled"
     assert compiled == interpreted

@@ -654,7 +654,7 @@ def _assembler(tree: PyTreeDef, key_dtypes: list[Any]) -> Any:
         if flat and kind in (list, tuple) and keys is None:
             return kind
         if flat and kind is dict:
-            return tuple(keys)
+            return tuple(keys or ())
         wrap_all = native.calls.wrap_all
         return lambda children: tree.unflatten(wrap_all(children))
     if flat and kind is list:
