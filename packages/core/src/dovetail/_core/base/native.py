@@ -8,6 +8,7 @@ off; it is read once.
 from __future__ import annotations
 
 import os
+from importlib import import_module
 from typing import Any, Final
 
 __all__ = ["calls", "reason"]
@@ -21,13 +22,13 @@ def _find() -> tuple[Any, str]:
     if os.environ.get("DOVETAIL_NATIVE") == "0":
         return None, "switched off by DOVETAIL_NATIVE=0"
     try:
-        import dovetail_native  # deferred: it need not be installed
+        package = import_module("dovetail_native")
     except ImportError:
         return None, "dovetail-native is not installed"
-    found: Any = dovetail_native.calls
+    found = package.calls
     if found is not None and found.INTERFACE != INTERFACE:
         return None, "dovetail-native is of another version than dovetail-core"
-    return found, dovetail_native.reason
+    return found, package.reason
 
 
 calls, reason = _find()

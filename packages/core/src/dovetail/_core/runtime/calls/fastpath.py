@@ -23,11 +23,11 @@ from dovetail._core.runtime.arrays.array import (
     DeletedArray,
     KeyArray,
     Retired,
-    result_tree,
 )
 from dovetail._core.runtime.arrays.donation import retire_donated
 from dovetail._core.runtime.arrays.host import checked_ndarray
 from dovetail._core.runtime.arrays.memory import byte_count
+from dovetail._core.runtime.arrays.results import result_tree
 from dovetail._core.runtime.devices import process_ends
 from dovetail._core.runtime.devices.sharding import default_sharding
 from dovetail._core.runtime.processes import group
