@@ -26,7 +26,7 @@ ROOT = Path(__file__).parent
 DIST = ROOT / "dist"
 PYPROJECT = nox.project.load_toml(ROOT / "pyproject.toml")
 PACKAGES = (
-    *("core", "numpy-api", "testing", "exporter-onnx"),
+    *("core", "native-core", "numpy-api", "testing", "exporter-onnx"),
     *("backend-cpu", "backend-cuda", "backend-tpu"),
 )
 KEPT_KERNELS = {"DOVETAIL_KERNELS_KEPT_IN": str(ROOT / ".nox" / "kernels")}
@@ -54,7 +54,7 @@ def group(name: str) -> list[str]:
 
 
 def install(session: nox.Session, *requirements: str) -> None:
-    """Install the seven distributions in editable mode, in one go so that they find each other."""
+    """Install the eight distributions in editable mode, in one go so that they find each other."""
     editable = [word for name in PACKAGES for word in ("-e", f"packages/{name}")]
     # Built here: an environment for the build of each would take longer than all the rest.
     session.install(*group("build"), *compiler(), "editables")
@@ -209,20 +209,20 @@ def docs(session: nox.Session) -> None:
 
 @nox.session
 def wheels(session: nox.Session) -> None:
-    """Build the seven wheels into dist/; install them in a fresh environment on every Python.
+    """Build the eight wheels into dist/; install them in a fresh environment on every Python.
 
-    Kernels are compiled for an old C library and with the headers of the oldest jaxlib.
+    Kernels are compiled for an old C library and with the headers of the oldest jaxlib. Of
+    `dovetail-native` there is one wheel for each Python.
     """
     session.install(*group("build"), *group("release"))
     for old in DIST.glob("dovetail_*.whl"):
         old.unlink()
+    words = ("--target", "wheel", "--directory", str(DIST))
     for name in PACKAGES:
         with session.chdir(ROOT / "packages" / name):
-            words = ("--target", "wheel", "--directory", str(DIST))
-            zig = {"CXX": "python -m ziglang c++", **KEPT_KERNELS}
+            zig = {"CXX": "python -m ziglang c++", "CC": "python -m ziglang cc", **KEPT_KERNELS}
             session.run("hatchling", "build", *words, env=zig)
-    built = sorted(DIST.glob("dovetail_*.whl"))
-    check_no_shared_file(session, built)
+    check_no_shared_file(session, sorted(DIST.glob("dovetail_*.whl")))
     for version in PYTHONS:
         interpreter = find_python(version)
         if interpreter is None:
@@ -232,9 +232,17 @@ def wheels(session: nox.Session) -> None:
         shutil.rmtree(environment, ignore_errors=True)
         session.run(interpreter, "-m", "venv", str(environment), external=True)
         python = str(environment / "bin" / "python")
+        tag = f"cp{version.replace('.', '')}"
+        if not list(DIST.glob(f"dovetail_native-*-{tag}-*.whl")):
+            requirements = ("hatchling>=1.26", "numpy>=2.0", *group("compiler"))
+            session.run(python, "-m", "pip", "install", "-q", *requirements, external=True)
+            with session.chdir(ROOT / "packages" / "native-core"):
+                zig = {"CC": f"{python} -m ziglang cc"}
+                build = (python, "-m", "hatchling", "build", *words)
+                session.run(*build, env=zig, external=True)
         # README's command, then the exporter, and the backends for hardware that is not here.
         pip = (python, "-m", "pip", "install", "-q", "--find-links", "dist")
-        session.run(*pip, "dovetail-core[cpu,testing]", external=True)
+        session.run(*pip, "dovetail-core[cpu,native,testing]", external=True)
         session.run(*pip, "dovetail-cuda", "dovetail-onnx", "dovetail-tpu", external=True)
         # -I: neither the repository's folder nor PYTHONPATH may lend a module to the wheels.
         smoke = str(ROOT / "tests" / "packaging" / "smoke.py")

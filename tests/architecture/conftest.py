@@ -99,7 +99,7 @@ def root() -> Path:
 
 @pytest.fixture(scope="session")
 def source_tree() -> SourceTree:
-    """Every module of the seven distributions."""
+    """Every module of the eight distributions."""
     modules = {}
     for source in sorted(ROOT.glob("packages/*/src")):
         for path in sorted(source.rglob("*.py")):

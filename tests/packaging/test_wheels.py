@@ -1,4 +1,4 @@
-"""The seven wheels: what is in them, and that no two share a file."""
+"""The eight wheels: what is in them, and that no two share a file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.packaging
 ROOT = Path(__file__).parents[2]
 FOLDERS = (
     *("backend-cpu", "backend-cuda", "backend-tpu"),
-    *("core", "exporter-onnx", "numpy-api", "testing"),
+    *("core", "exporter-onnx", "native-core", "numpy-api", "testing"),
 )
 ENTRY_POINTS = {
     "backend-cpu": {"dovetail.backends": {"cpu": "dovetail_cpu.plugin"}},
@@ -32,6 +32,7 @@ ENTRY_POINTS = {
     "backend-tpu": {"dovetail.backends": {"tpu": "dovetail_tpu.plugin"}},
     "core": {},
     "exporter-onnx": {"dovetail.exporters": {"onnx": "dovetail_onnx.plugin"}},
+    "native-core": {},
     "numpy-api": {"dovetail.extensions": {"numpy": "dovetail.numpy.arrays.plugin"}},
     "testing": {"pytest11": {"dovetail": "dovetail.testing.plugin"}},
 }
@@ -39,7 +40,7 @@ ENTRY_POINTS = {
 
 @pytest.fixture(scope="session")
 def wheels(tmp_path_factory):
-    """The seven wheels, open, by the folder of their package; built once."""
+    """The eight wheels, open, by the folder of their package; built once."""
     folder = tmp_path_factory.mktemp("wheels")
     kept = ROOT / ".nox" / "kernels"  # what nox has compiled need not be compiled again
     environment = {"DOVETAIL_KERNELS_KEPT_IN": str(kept)} if kept.exists() else {}
@@ -98,7 +99,8 @@ def test_every_source_file_is_in_exactly_its_wheel(wheel):
 
 def _kernels(wheel):
     """The native libraries in a wheel."""
-    return {n for n in wheel.namelist() if n.startswith("dovetail_cpu_kernels/")}
+    folders = ("dovetail_cpu_kernels/", "dovetail_native_calls.")
+    return {n for n in wheel.namelist() if n.startswith(folders)}
 
 
 def test_metadata(wheel):
@@ -115,8 +117,11 @@ def test_metadata(wheel):
     assert _in_dist_info(file, "licenses/LICENSE") == (ROOT / "LICENSE").read_text()
     pure = "false" if _kernels(file) else "true"
     assert f"Root-Is-Purelib: {pure}" in _in_dist_info(file, "WHEEL")
-    tag = "none-linux_" if _kernels(file) else "none-any"
-    assert f"Tag: py3-{tag}" in _in_dist_info(file, "WHEEL")
+    tag = "py3-none-linux_" if _kernels(file) else "py3-none-any"
+    if name == "native-core" and _kernels(file):
+        python = f"cp{sys.version_info.major}{sys.version_info.minor}"
+        tag = f"{python}-{python}-linux_"
+    assert f"Tag: {tag}" in _in_dist_info(file, "WHEEL")
 
 
 def test_entry_points(wheel):

@@ -15,7 +15,8 @@ import dovetail as dt
 from dovetail import Array, lax, live_arrays
 from dovetail._core.base import dtypes, pytree
 from dovetail._core.runtime.arrays import buffers, host
-from dovetail._core.runtime.arrays.array import KeyArray, result_tree, wrap_value
+from dovetail._core.runtime.arrays.array import KeyArray, wrap_value
+from dovetail._core.runtime.arrays.results import result_tree
 from dovetail._core.transform.stage import stage
 from dovetail.errors import DeletedArrayError
 from dovetail.experimental.layout import Format, Layout

@@ -234,7 +234,7 @@ def operator_class(monkeypatch):
 
 @pytest.mark.usefixtures("operator_class")
 def test_operators_run_no_python(x):
-    assert type(Array.__dict__["__add__"]).__name__ == "PjitFunction"
+    assert type(Array.__dict__["__add__"]).__name__ in ("Function", "PjitFunction")
     for _ in range(2):
         assert_value(x + x, [0, 2, 4])
         assert_value(x + 1, [1, 2, 3])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from dovetail._core.base import native
 from dovetail._core.base.errors import BackendUnavailableError
 from dovetail._core.plugins import doctor
 from dovetail._core.plugins.manager import manager
@@ -33,6 +34,13 @@ def cache_state() -> str:
     return f"{cache.folder} ({len(entries)} files, {size / 2**20:.1f} MiB, {limit})"
 
 
+def calls_state() -> str:
+    """Whether calls take the compiled path."""
+    if native.calls is not None:
+        return "compiled, by dovetail-native"
+    return f"in Python, which takes longer for small programs: {native.reason}"
+
+
 def run_doctor(*, as_data: bool, patience: float = PATIENCE) -> int:
     """Examine this installation and print the findings.
 
@@ -49,7 +57,11 @@ def run_doctor(*, as_data: bool, patience: float = PATIENCE) -> int:
         tried.resolve_platforms()  # without a default platform none is started
         return tried.make_client(platform)
 
-    settings = {"Threads on the CPU": describe_threads(), "Compilation cache": cache_state()}
+    settings = {
+        "Calls": calls_state(),
+        "Threads on the CPU": describe_threads(),
+        "Compilation cache": cache_state(),
+    }
     report = doctor.examine(tried, settings, connect)
     text = doctor.as_json(report) if as_data else doctor.as_text(report)
     sys.stdout.write(text + "\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import compress
@@ -28,11 +29,13 @@ from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.dimension_solving import scope_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr
 from dovetail._core.runtime.arrays.donation import raise_explained, retire_donated
+from dovetail._core.runtime.calls.fastpath import fastpath, pjit_function
 from dovetail._core.runtime.calls.followed_keys import follow_program
+from dovetail._core.runtime.calls.jit import Missed
 from dovetail._core.runtime.calls.shortages import watch
 from dovetail._core.runtime.calls.special_values import kept
 from dovetail._core.runtime.calls.staged_program import StagedProgram
-from dovetail._core.runtime.devices import clients
+from dovetail._core.runtime.devices import clients, process_ends
 from dovetail._core.runtime.devices.sharding import (
     SingleDeviceSharding,
     as_sharding,
@@ -359,6 +362,26 @@ class Compiled(Stage):
         # The executable with this program's own names; another may be shared, and show others.
         self._named = named
         self._text: str | None = None
+        self._donates = any(staged.donated)
+        self._fast = self._fast_path()
+
+    def _fast_path(self) -> Any:
+        """What calls the program: a function of C++, which asks `_miss` once for each signature."""
+        program = self._program
+        # A strong reference would be a cycle, and the program with the memory of its constants
+        # would stay until the garbage collector comes by.
+        held = weakref.ref(self)
+
+        def run(*args: Any, **kwargs: Any) -> Any:
+            return _alive(held)._run(args, kwargs)[0]
+
+        if not isinstance(program, LoadedProgram) or program.calls_host or program.effects:
+            return run
+
+        def miss(*args: Any, **kwargs: Any) -> Missed:
+            return _alive(held)._miss(args, kwargs)
+
+        return pjit_function(self._staged.options.name, run, miss, key="dovetail compiled program")
 
     def as_text(self) -> str:
         """The optimised program in XLA's language, with names of scopes and source locations.
@@ -506,6 +529,35 @@ class Compiled(Stage):
         return self(*args, **kwargs)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not self._donates:
+            return self._fast(*args, **kwargs)
+        try:
+            result = self._fast(*args, **kwargs)
+        except (JaxRuntimeError, ValueError) as error:
+            staged = self._staged
+            leaves = pytree.leaves((args, kwargs))
+            raise_explained(error, staged.options.name, leaves, lambda: staged.names)
+            raise
+        self._retire(pytree.leaves((args, kwargs)))
+        return result
+
+    def _retire(self, leaves: Sequence[Any]) -> None:
+        staged = self._staged
+        action = f"donated to {staged.options.name}"
+        retire_donated(compress(leaves, staged.donated), action)
+
+    def _miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Missed:
+        """Serve a call that the C++ callable has no entry for."""
+        if process_ends.ended:
+            process_ends.hold(self._fast._clear_cache)
+        try:
+            return self._run(args, kwargs)
+        except BaseException:
+            # Otherwise a signature whose first call raised would stay on the Python path forever.
+            self._fast._clear_cache()
+            raise
+
+    def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Missed:
         staged = self._staged
         name = staged.options.name
         clients.check_runs(
@@ -579,11 +631,20 @@ class Compiled(Stage):
         except (JaxRuntimeError, ValueError) as error:
             raise_explained(error, name, leaves, lambda: staged.names)
             raise staged.explained_shortage(error, self._program) from None
-        if any(staged.donated):
-            retire_donated(compress(leaves, staged.donated), name)
         if followed is not None:
             followed.finish(outs)
-        return staged.result(outs, references)
+        result = staged.result(outs, references)
+        # C++ neither updates references nor follows keys, and all its results are arrays.
+        if staged.empty or staged.uses or followed is not None:
+            return result, None, True
+        data = fastpath(program, leaves, result, committed, staged.describe)
+        return result, data, data is None
+
+
+def _alive(held: weakref.ref[Compiled]) -> Compiled:
+    program = held()
+    assert program is not None, "whoever calls its function holds it"
+    return program
 
 
 @runtime_checkable

@@ -44,7 +44,10 @@ _GROUP_VARIABLES: Final = frozenset(
     )
 )
 # What begins with these belongs to plug-ins and to the project's own tools.
-_FOREIGN_PREFIXES: Final = ("DOVETAIL_AS_JAX", "DOVETAIL_PLUGIN_", "DOVETAIL_TESTING_")
+_FOREIGN_PREFIXES: Final = (
+    *("DOVETAIL_AS_JAX", "DOVETAIL_NATIVE"),
+    *("DOVETAIL_PLUGIN_", "DOVETAIL_TESTING_"),
+)
 
 
 class _Missing:

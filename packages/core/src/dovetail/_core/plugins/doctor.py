@@ -22,7 +22,7 @@ from dovetail._core.plugins.protocols import Client
 State: TypeAlias = Literal["ready", "cannot run here", "left out", "broken"]
 
 _DISTRIBUTIONS = ("dovetail-core", "jaxlib", "numpy", "ml_dtypes", "pluggy")
-_WHERE_INSTALLED = ("dovetail-testing",)  # for authors of backends; users need not have it
+_WHERE_INSTALLED = ("dovetail-native", "dovetail-testing")  # users need not have them
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class Report:
 def versions() -> dict[str, str]:
     """Versions of Python, the operating system, and the distributions that core depends on.
 
-    They include the conformance kit if it is installed.
+    They include the compiled path of calls and the conformance kit if they are installed.
     """
     from importlib.metadata import PackageNotFoundError, version  # deferred: 20 ms
 

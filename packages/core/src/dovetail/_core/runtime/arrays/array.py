@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, NoR
 import numpy as np
 
 from dovetail._core.base import bindings, config, dtypes, source
-from dovetail._core.base.bindings import JaxRuntimeError, PyTreeDef, get_traceback
+from dovetail._core.base.bindings import JaxRuntimeError, get_traceback
 from dovetail._core.base.errors import DeletedArrayError
 from dovetail._core.base.habits import ATTRIBUTES
 from dovetail._core.base.pytree import dispatch_registry
@@ -35,13 +35,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Array",
+    "DeletedArray",
     "KeyArray",
     "Retired",
     "Shard",
     "array_from_buffer",
+    "new_array",
     "placed_by_default",
     "read_array",
-    "result_tree",
     "retire",
     "wrap_as",
 ]
@@ -562,13 +563,13 @@ class KeyArray(Array):
 
 
 # A bound method of type takes 3/4 of the time of object.__new__.
-_new_array: Final[Callable[[], Array]] = type.__call__.__get__(Array)
+new_array: Final[Callable[[], Array]] = type.__call__.__get__(Array)
 _new_key_array: Final[Callable[[], KeyArray]] = type.__call__.__get__(KeyArray)
 
 
 def array_from_buffer(buffer: Any) -> Array:
     """Wrap a buffer in an array."""
-    array = _new_array()
+    array = new_array()
     array._buffer = buffer
     return array
 
@@ -596,62 +597,8 @@ def wrap_value(key_dtype: Any, buffer: Any) -> Array:
 
 
 # The C++ jit flattens arrays as nodes of its pytrees. It reads the fields of dataclasses fastest.
-# It would create one by calling its class, which is slow, so a result is a node of a separate
-# type, whose children are the buffers of all its arrays.
 dispatch_registry.register_dataclass_node(Array, ["_buffer"], [])
 dispatch_registry.register_dataclass_node(KeyArray, ["_buffer"], ["_key_dtype"])
-
-Assemble = Callable[[tuple[Any, ...]], Any]
-
-
-class _Result:
-    """Stands for a program's result in the tree from which C++ assembles it."""
-
-    __slots__ = ("assemble", "count")
-
-    def __init__(self, assemble: Assemble | None, count: int) -> None:
-        self.assemble = assemble
-        self.count = count
-
-
-def _make_result(assemble: Assemble | None, children: tuple[Any, ...]) -> Any:
-    if assemble is not None:
-        return assemble(children)
-    array = _new_array()
-    (array._buffer,) = children
-    return array
-
-
-dispatch_registry.register_node(
-    _Result, lambda result: ((True,) * result.count, result.assemble), _make_result
-)
-
-
-def _wrap_all(children: tuple[Any, ...]) -> list[Array]:
-    arrays = []
-    for buffer in children:
-        array = _new_array()
-        array._buffer = buffer
-        arrays.append(array)
-    return arrays
-
-
-def _assembler(tree: PyTreeDef, key_dtypes: list[Any]) -> Assemble | None:
-    """A function that builds a pytree of arrays from its buffers; None for one array of numbers."""
-    if any(key_dtypes):
-        return lambda children: tree.unflatten(map(wrap_value, key_dtypes, children))
-    if tree.num_nodes == 1 == tree.num_leaves:
-        return None
-    if tree.num_nodes == 1 + tree.num_leaves and tree.node_data() == (list, None):
-        return _wrap_all
-    return lambda children: tree.unflatten(_wrap_all(children))
-
-
-def result_tree(result: Any) -> PyTreeDef:
-    """The tree from which C++ builds a pytree of arrays like the given one, given its buffers."""
-    arrays, tree = dispatch_registry.flatten(result, lambda value: isinstance(value, Array))
-    assemble = _assembler(tree, [array._key_dtype for array in arrays])
-    return dispatch_registry.flatten(_Result(assemble, len(arrays)))[1]
 
 
 class _Deleted:
@@ -667,7 +614,9 @@ class _Deleted:
         raise AttributeError(f"an array has no attribute {name!r}")
 
 
-class _DeletedArray(_Deleted, Array):
+class DeletedArray(_Deleted, Array):
+    """An array that was deleted or donated."""
+
     __slots__ = ()
 
 
@@ -689,7 +638,7 @@ class _Unplaced(Array):
 
 
 def _unplaced() -> Any:
-    array = _new_array()
+    array = new_array()
     array.__class__ = _Unplaced
     return array
 
@@ -708,7 +657,7 @@ def retire(array: Array, action: str, traceback: Any = None) -> None:
         return
     array._retired = Retired(buffer, action, traceback or get_traceback())
     del array._buffer
-    array.__class__ = _DeletedKeyArray if isinstance(array, KeyArray) else _DeletedArray
+    array.__class__ = _DeletedKeyArray if isinstance(array, KeyArray) else DeletedArray
 
 
 def _deleted_error(retired: Retired) -> DeletedArrayError:

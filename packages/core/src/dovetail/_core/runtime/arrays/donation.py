@@ -66,12 +66,12 @@ def _sharing(leaves: Sequence[Any]) -> tuple[int, int] | None:
     return None
 
 
-def retire_donated(values: Iterable[Any], name: str) -> None:
+def retire_donated(values: Iterable[Any], action: str) -> None:
     """Mark the arrays that a call has donated, so that using them again raises a clear error.
 
     Args:
         values: the donated arguments, pytrees.
-        name: the name of the called function.
+        action: what was done to them: ``"donated to step"``.
     """
     traceback = None
     for value in values:
@@ -86,7 +86,7 @@ def retire_donated(values: Iterable[Any], name: str) -> None:
             if gone:
                 if traceback is None:
                     traceback = get_traceback()
-                retire(leaf, f"donated to {name}", traceback)
+                retire(leaf, action, traceback)
 
 
 def donating(
@@ -106,6 +106,7 @@ def donating(
         donate_argnames: names of the donated keyword arguments.
     """
     numbers, names = tuple(donate_argnums), tuple(donate_argnames)
+    action = f"donated to {name}"
 
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
@@ -114,9 +115,9 @@ def donating(
             leaves = pytree.leaves((args, dict(sorted(kwargs.items()))))
             raise_explained(error, name, leaves, lambda: leaf_names(compiled, args, kwargs))
             raise
-        retire_donated([args[n] for n in numbers if n < len(args)], name)
+        retire_donated([args[n] for n in numbers if n < len(args)], action)
         if names and kwargs:
-            retire_donated([kwargs[n] for n in names if n in kwargs], name)
+            retire_donated([kwargs[n] for n in names if n in kwargs], action)
         return result
 
     return update_wrapper(call, compiled)

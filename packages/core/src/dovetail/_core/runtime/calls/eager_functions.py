@@ -22,6 +22,7 @@ from dovetail._core.ir.avals import array_conversion
 from dovetail._core.ir.jaxpr import Jaxpr, Literal, Var
 from dovetail._core.runtime.arrays import buffers
 from dovetail._core.runtime.arrays.array import Array
+from dovetail._core.runtime.calls.fastpath import does_all
 from dovetail._core.runtime.calls.jit import CallArguments, JitFunction, Missed
 from dovetail._core.runtime.calls.staged_program import JitOptions, StagedProgram
 from dovetail._core.runtime.devices import process_ends
@@ -93,6 +94,7 @@ class EagerFunction:
             uncompiled=inlined,
             cache_miss=self.miss,
             check_call=self._check_integers if checks else None,
+            explain=self._explain,
             has_lines=False,
         )
         self.compiled = self.engine.compiled
@@ -200,7 +202,9 @@ class EagerFunction:
 
         C++ raises for unhashable values before it calls Python, so a wrapper is needed.
         """
-        compiled, options = self.compiled, self.options
+        compiled = self.compiled
+        if does_all(()):
+            return compiled  # type: ignore[no-any-return]
 
         def call(*args: Any, **kwargs: Any) -> Any:
             try:
@@ -208,15 +212,29 @@ class EagerFunction:
             except ValueError as error:
                 if not str(error).startswith("Non-hashable static arguments"):
                     raise
-            if any(isinstance(value, Tracer) for value in (*args, *kwargs.values())):
-                return self.inline(*args, **kwargs)  # raises for what must not be traced
-            numbers, names = options.static_argnums, options.static_argnames
-            return compiled(
-                *[_hashable(a, options.name) if i in numbers else a for i, a in enumerate(args)],
-                **{k: _hashable(v, options.name) if k in names else v for k, v in kwargs.items()},
-            )
+            return self._with_hashable_statics(args, kwargs)
 
         return update_wrapper(call, self.function)
+
+    def _explain(
+        self, error: BaseException, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Any] | None:
+        """The result of a call after all, if only a static argument was not hashable."""
+        text = str(error) if isinstance(error, ValueError) else ""
+        if not text.startswith("Non-hashable static arguments"):
+            return None
+        return (self._with_hashable_statics(args, kwargs),)
+
+    def _with_hashable_statics(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The result of a call whose static arguments are not all hashable."""
+        options = self.options
+        if any(isinstance(value, Tracer) for value in (*args, *kwargs.values())):
+            return self.inline(*args, **kwargs)  # raises for what must not be traced
+        numbers, names = options.static_argnums, options.static_argnames
+        return self.compiled(
+            *[_hashable(a, options.name) if i in numbers else a for i, a in enumerate(args)],
+            **{k: _hashable(v, options.name) if k in names else v for k, v in kwargs.items()},
+        )
 
 
 def _scalar(value: Any) -> Any:

@@ -8,17 +8,29 @@ with the data that C++ needs to serve later calls with that signature on its own
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from types import FunctionType
 from typing import Any, Final, NamedTuple
+from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 
-from dovetail._core.base import bindings, caches, config
-from dovetail._core.base.bindings import _jax
+from dovetail._core.base import bindings, caches, config, events, native
+from dovetail._core.base.bindings import _jax, get_traceback
 from dovetail._core.base.pytree import dispatch_registry
 from dovetail._core.ir.avals import aval_of, make_aval
-from dovetail._core.runtime.arrays.array import Array, KeyArray, result_tree
+from dovetail._core.runtime.arrays.array import (
+    Array,
+    DeletedArray,
+    KeyArray,
+    Retired,
+)
+from dovetail._core.runtime.arrays.donation import retire_donated
+from dovetail._core.runtime.arrays.host import checked_ndarray
+from dovetail._core.runtime.arrays.memory import byte_count
+from dovetail._core.runtime.arrays.results import result_tree
 from dovetail._core.runtime.devices import process_ends
 from dovetail._core.runtime.devices.sharding import default_sharding
+from dovetail._core.runtime.processes import group
 from dovetail._core.runtime.programs.arguments import HostArgument, place_host_argument
 from dovetail._core.runtime.programs.program import LoadedProgram
 from dovetail._core.transform.key_reuse import holds_keys
@@ -46,6 +58,71 @@ caches.register(_cache.clear)
 process_ends.on_end(_cache.clear)
 
 
+#: Bytes of the largest NumPy argument that the compiled path copies, and C++ transfers without
+#: Python. Larger ones are copied once, to where they stay.
+_MOST_COPIED: Final = 2**18
+
+
+def _private(value: Any) -> Any:
+    """A NumPy value of any dtype as C++ may have it: converted, in memory of its own.
+
+    Raises:
+        OverflowError: an integer does not fit the canonical dtype.
+        NonArrayArgumentError: the value is not an array.
+    """
+    array = checked_ndarray(value)
+    if array.nbytes > _MOST_COPIED:
+        return value
+    return array.copy() if np.may_share_memory(array, value) else array
+
+
+if native.calls is not None:
+    native.calls.configure(
+        Array,
+        DeletedArray,
+        Retired,
+        _jax.ArrayImpl,
+        get_traceback,
+        lambda value, action: retire_donated([value], action),
+        _private,
+        _MOST_COPIED,
+        Array.__array__,
+        events,
+    )
+    Array.__array__ = native.calls.array_reader()  # type: ignore[method-assign]
+    process_ends.on_end(native.calls.be_careful)
+    group.on_start(native.calls.be_careful)
+
+#: Explains an error: called with it, the positional and the keyword arguments. It raises a clearer
+#: one, or returns the result of the call in a tuple, or None.
+Explain = Callable[[BaseException, tuple[Any, ...], dict[str, Any]], tuple[Any] | None]
+
+#: The most arguments of which the compiled path knows which are static or donated.
+_MOST_POSITIONS: Final = 64
+
+# C++ keeps entries by the function. The compiled path gives it one object for each function.
+_originals: Final[WeakKeyDictionary[Any, Any]] = WeakKeyDictionary()
+
+
+def _original(function: Any, held: bool) -> Any:
+    """What C++ calls in place of a function: calls it with arrays in place of their buffers."""
+    if not held or type(function) is not FunctionType:
+        return native.calls.Original(function)
+    found = _originals.get(function)
+    if found is None:
+        found = _originals[function] = native.calls.Original(ref(function))
+    return found
+
+
+def does_all(donate_argnums: Sequence[int]) -> bool:
+    """Whether the functions explain errors and mark donated arrays themselves."""
+    return native.calls is not None and all(n < _MOST_POSITIONS for n in donate_argnums)
+
+
+def _bits(numbers: Sequence[int]) -> int:
+    return sum(1 << number for number in numbers if number < _MOST_POSITIONS)
+
+
 def pjit_function(
     name: str,
     fun: Callable[..., Any],
@@ -53,9 +130,15 @@ def pjit_function(
     *,
     static_argnums: Sequence[int] = (),
     static_argnames: Sequence[str] = (),
+    donate_argnums: Sequence[int] = (),
+    donate_argnames: Sequence[str] = (),
+    explain: Explain | None = None,
+    held: bool = False,
     key: Hashable,
 ) -> Any:
     """Create a function whose calls C++ serves.
+
+    Where the compiled path is used (`does_all`), it marks donated arrays, and errors are explained.
 
     Args:
         name: the function's name in profiles.
@@ -66,25 +149,42 @@ def pjit_function(
             never become fast.
         static_argnums: indices of the arguments that are compared by value.
         static_argnames: names of such keyword arguments.
+        donate_argnums: indices of the arguments whose memory the program takes.
+        donate_argnames: names of such keyword arguments.
+        explain: explains errors of calls.
+        held: whether the caller holds ``fun``, which then shares entries with others of this key.
         key: distinguishes functions that share ``fun``; not None.
 
     Returns:
-        jaxlib's function object: it has a ``__dict__``, binds as a method, and supports weak
-        references. In the child of a fork, a function of Python in its place: a lock of C++ may be
-        held there for ever, and nothing is computed anyway.
+        A function object, jaxlib's or one around it: it has a ``__dict__``, binds as a method, and
+        supports weak references. In the child of a fork, a function of Python in its place: a lock
+        of C++ may be held there for ever, and nothing is computed anyway.
     """
     if process_ends.in_child():
         return _uncached(cache_miss)
-    return _jax.pjit(
+    compiled = native.calls is not None
+    function = _jax.pjit(
         name,
-        fun,
-        cache_miss,
+        _original(fun, held) if compiled else fun,
+        native.calls.Original(cache_miss) if compiled else cache_miss,
         list(static_argnums),
         list(static_argnames),
         key,
         dispatch_registry,
         place_host_argument,
         _cache,
+    )
+    if not compiled:
+        return function
+    donates = donate_argnums or donate_argnames
+    return native.calls.Function(
+        function,
+        explain=explain,
+        statics=_bits(static_argnums),
+        static_names=tuple(static_argnames),
+        donated=_bits(donate_argnums),
+        donated_names=tuple(donate_argnames),
+        action=f"donated to {name}" if donates and does_all(donate_argnums) else None,
     )
 
 
@@ -156,6 +256,7 @@ def fastpath(
     layouts: list[Any] = [None] * len(program.constants)
     places: list[Any] = [program.sharding._replicated] * len(program.constants)
     on_host, several = False, len(program.sharding._device_list) > 1
+    copies = native.calls is not None and not several and native.calls.copies()
     for number, (leaf, keep) in enumerate(zip(leaves, program.kept, strict=True)):
         kind = type(leaf)
         layout = None
@@ -164,7 +265,9 @@ def fastpath(
             on_host = True
             # C++ transfers Python scalars to one device alone.
             if isinstance(leaf, _NUMPY_TYPES) or (several and isinstance(leaf, _PYTHON_SCALARS)):
-                layout = HostArgument(aval_of(leaf), describe, number)
+                aval = aval_of(leaf)
+                if not copies or byte_count(aval) > _MOST_COPIED:
+                    layout = HostArgument(aval, describe, number)
             elif not isinstance(leaf, _PYTHON_SCALARS):
                 return None
         elif several and keep and leaf._buffer._sharding is not place:

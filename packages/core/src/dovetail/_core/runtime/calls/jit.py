@@ -31,10 +31,16 @@ from dovetail._core.ir.jaxpr import DebugInfo
 from dovetail._core.ops.calls.jit import call
 from dovetail._core.ops.calls.sharding_constraint import constrain
 from dovetail._core.runtime.arrays.buffers import is_buffer
-from dovetail._core.runtime.arrays.donation import donating
+from dovetail._core.runtime.arrays.donation import donating, raise_explained
 from dovetail._core.runtime.arrays.failures import original
 from dovetail._core.runtime.calls.cache_misses import TraceSignature, explain_miss, log_traced
-from dovetail._core.runtime.calls.fastpath import FastpathData, fastpath, pjit_function
+from dovetail._core.runtime.calls.fastpath import (
+    Explain,
+    FastpathData,
+    does_all,
+    fastpath,
+    pjit_function,
+)
 from dovetail._core.runtime.calls.followed_keys import follow_program
 from dovetail._core.runtime.calls.shortages import watch
 from dovetail._core.runtime.calls.special_values import kept, watching
@@ -67,6 +73,9 @@ Missed = tuple[Any, FastpathData | None, bool]
 
 #: A function that is called with ever new shapes must not fill up memory.
 MOST_SIGNATURES: Final = 1024
+
+#: How C++ begins the message of its error about a static argument.
+_NOT_HASHABLE: Final = "Non-hashable static arguments"
 
 # Staged programs by function: two jits of one function share them.
 _staged: Final = caches.ByFunction()
@@ -106,6 +115,7 @@ class JitFunction:
             ``function``.
         cache_miss: the function that C++ calls if it has no entry; `miss` by default.
         check_call: checks the arguments of a call and its staged program before it runs.
+        explain: explains errors of calls, where the compiled path is used.
         has_lines: whether source lines in the trace are the function's own, not a caller's.
     """
 
@@ -128,6 +138,7 @@ class JitFunction:
         uncompiled: Callable[..., Any] | None = None,
         cache_miss: Callable[..., Missed] | None = None,
         check_call: Callable[[CallArguments, StagedProgram], None] | None = None,
+        explain: Explain | None = None,
         has_lines: bool = True,
     ) -> None:
         self.function = function
@@ -142,9 +153,13 @@ class JitFunction:
             function if uncompiled is None else uncompiled,
             self.miss if cache_miss is None else cache_miss,
             options,
+            self._explain if explain is None else explain,
         )
         update_wrapper(self.compiled, function)
         self.callable = self.compiled
+        if does_all(options.donate_argnums):
+            self.compiled._reduced = self._reduced
+            return
         if options.donate_argnums or options.donate_argnames:
             self.callable = donating(
                 self.compiled, options.name, options.donate_argnums, options.donate_argnames
@@ -152,18 +167,46 @@ class JitFunction:
         if options.static_argnums or options.static_argnames:
             self.callable = self._naming_static_arguments(self.callable)
 
+    def _reduced(self) -> tuple[Any, ...]:
+        """What to pickle of the callable."""
+        return _unpickled, (self.function, self.options)
+
     def _pjit_function(
-        self, function: Callable[..., Any], cache_miss: Callable[..., Missed], key: Hashable
+        self,
+        function: Callable[..., Any],
+        cache_miss: Callable[..., Missed],
+        key: Hashable,
+        explain: Explain | None,
     ) -> Any:
         options = self.options
+        needed = bool(options.static_argnums or options.static_argnames)
+        if explain is None or explain == self._explain:
+            needed = needed or bool(options.donate_argnums or options.donate_argnames)
         return pjit_function(
             options.name,
             function,
             cache_miss,
             static_argnums=options.static_argnums,
             static_argnames=options.static_argnames,
+            donate_argnums=options.donate_argnums,
+            donate_argnames=options.donate_argnames,
+            explain=explain if needed else None,
+            held=function is self.function,
             key=key,
         )
+
+    def _explain(self, error: BaseException, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Raise a clearer error than that of a call, if there is one."""
+        options = self.options
+        if isinstance(error, ValueError) and str(error).startswith(_NOT_HASHABLE):
+            self.flatten_args(args, kwargs)  # raises
+        if isinstance(error, (JaxRuntimeError, ValueError)) and (
+            options.donate_argnums or options.donate_argnames
+        ):
+            leaves = pytree.leaves((args, dict(sorted(kwargs.items()))))
+            raise_explained(
+                error, options.name, leaves, lambda: leaf_names(self.function, args, kwargs)
+            )
 
     def _naming_static_arguments(self, compiled: Callable[..., Any]) -> Callable[..., Any]:
         """Wrap the function to replace C++'s error about unhashable static arguments."""
@@ -172,7 +215,7 @@ class JitFunction:
             try:
                 return compiled(*args, **kwargs)
             except ValueError as error:
-                if not str(error).startswith("Non-hashable static arguments are"):
+                if not str(error).startswith(_NOT_HASHABLE):
                     raise
             return self.flatten_args(args, kwargs)  # raises
 
@@ -284,7 +327,7 @@ class JitFunction:
         # is called in a scope that raises what the callback has raised.
         if self._guarded is None:
             self._guarded = self._pjit_function(
-                self.function, self._miss_guarded, ("calls the host", self.options)
+                self.function, self._miss_guarded, ("calls the host", self.options), None
             )
         return result, None, False
 
@@ -495,3 +538,7 @@ class JitFunction:
         self.compiled._clear_cache()
         if self._guarded is not None:
             self._guarded._clear_cache()
+
+
+def _unpickled(function: Callable[..., Any], options: JitOptions) -> Any:
+    return JitFunction(function, options).callable

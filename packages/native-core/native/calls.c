@@ -1,0 +1,811 @@
+/* The hot part of calls: unwraps arguments before jaxlib's function of a jitted function is called,
+ * and wraps its results.
+ *
+ * jaxlib takes its own buffers as leaves fastest, so arrays are replaced by their buffers in
+ * arguments, and in lists, tuples and dictionaries of them. Whatever else there is (keys, nodes of
+ * users' classes, deleted arrays) is handed on as it is. If jaxlib has no entry for a call, it calls
+ * an `Original`, which calls Python with the arguments that were given.
+ */
+
+#define PY_SSIZE_T_CLEAN
+#define NPY_NO_DEPRECATED_API NPY_1_7_API_VERSION
+#include <Python.h>
+#include <numpy/arrayobject.h>
+#include <numpy/arrayscalars.h>
+#include <stddef.h>
+#include <structmember.h>
+
+#ifdef Py_GIL_DISABLED
+#error "builds without the GIL take the path in Python"
+#endif
+
+/* ------------------------------------------------------------------------------------- arrays */
+
+static PyTypeObject *array_type;   /* owned */
+static PyTypeObject *deleted_type; /* owned: the class of arrays that were deleted or donated */
+static PyTypeObject *retired_type; /* owned: a named tuple of three */
+static PyTypeObject *buffer_type;  /* owned: jaxlib's */
+static Py_ssize_t buffer_slot, retired_slot;
+static PyObject *get_traceback;    /* owned: gives the traceback of the caller */
+static PyObject *retire_others;    /* owned: marks arrays in other containers, and those of keys */
+static PyObject *make_private;     /* owned: copies what is no plain array of NumPy's */
+static PyObject *read_array;       /* owned: `Array.__array__` in Python */
+static PyObject *events;           /* owned: the module that knows who listens */
+static PyObject *stranger;         /* owned: what jaxlib knows nothing of, so that it calls Python */
+static Py_ssize_t most_copied;     /* bytes of the largest argument that is copied here */
+static int careful;                /* whether waiting for a computation is left to Python */
+static PyObject *name_is_deleted, *name_is_ready, *name_traceback, *name_listeners, *name_aval,
+    *name_dtype;
+
+#define SLOT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
+
+/* A new array around a buffer, whose reference is taken over. */
+static PyObject *wrap(PyObject *buffer) {
+  PyObject *array = array_type->tp_alloc(array_type, 0);
+  if (array == NULL) {
+    Py_DECREF(buffer);
+    return NULL;
+  }
+  SLOT(array, buffer_slot) = buffer;
+  return array;
+}
+
+static int slot_of(PyObject *type, const char *name, Py_ssize_t *offset) {
+  PyObject *found = PyObject_GetAttrString(type, name);
+  if (found == NULL) return -1;
+  if (!Py_IS_TYPE(found, &PyMemberDescr_Type) ||
+      ((PyMemberDescrObject *)found)->d_member->type != T_OBJECT_EX) {
+    PyErr_Format(PyExc_TypeError, "%s is no slot", name);
+    Py_DECREF(found);
+    return -1;
+  }
+  *offset = ((PyMemberDescrObject *)found)->d_member->offset;
+  Py_DECREF(found);
+  return 0;
+}
+
+static PyObject *configure(PyObject *module, PyObject *args) {
+  PyTypeObject *array, *deleted, *retired, *buffer;
+  PyObject *traceback, *others, *private, *read, *who;
+  Py_ssize_t most;
+  if (!PyArg_ParseTuple(args, "O!O!O!O!OOOnOO", &PyType_Type, &array, &PyType_Type, &deleted,
+                        &PyType_Type, &retired, &PyType_Type, &buffer, &traceback, &others, &private, &most, &read, &who))
+    return NULL;
+  Py_ssize_t held, gone;
+  if (slot_of((PyObject *)array, "_buffer", &held) < 0 ||
+      slot_of((PyObject *)array, "_retired", &gone) < 0)
+    return NULL;
+  if (!PyType_IsSubtype(retired, &PyTuple_Type) || !PyType_IsSubtype(deleted, array) ||
+      deleted->tp_basicsize != array->tp_basicsize) {
+    PyErr_SetString(PyExc_TypeError, "these classes do not fit each other");
+    return NULL;
+  }
+  Py_XSETREF(array_type, (PyTypeObject *)Py_NewRef(array));
+  Py_XSETREF(deleted_type, (PyTypeObject *)Py_NewRef(deleted));
+  Py_XSETREF(retired_type, (PyTypeObject *)Py_NewRef(retired));
+  Py_XSETREF(buffer_type, (PyTypeObject *)Py_NewRef(buffer));
+  Py_XSETREF(get_traceback, Py_NewRef(traceback));
+  Py_XSETREF(retire_others, Py_NewRef(others));
+  Py_XSETREF(make_private, Py_NewRef(private));
+  Py_XSETREF(read_array, Py_NewRef(read));
+  Py_XSETREF(events, Py_NewRef(who));
+  most_copied = most;
+  buffer_slot = held;
+  retired_slot = gone;
+  Py_RETURN_NONE;
+}
+
+/* A list of arrays, from a tuple of buffers. */
+static PyObject *wrap_all(PyObject *module, PyObject *buffers) {
+  if (!PyTuple_CheckExact(buffers) || array_type == NULL) {
+    PyErr_SetString(PyExc_TypeError, "wrap_all takes a tuple of buffers");
+    return NULL;
+  }
+  Py_ssize_t count = PyTuple_GET_SIZE(buffers);
+  PyObject *arrays = PyList_New(count);
+  for (Py_ssize_t i = 0; arrays != NULL && i < count; i++) {
+    PyObject *array = wrap(Py_NewRef(PyTuple_GET_ITEM(buffers, i)));
+    if (array == NULL)
+      Py_CLEAR(arrays);
+    else
+      PyList_SET_ITEM(arrays, i, array);
+  }
+  return arrays;
+}
+
+/* A container of arrays, from what `assembler` made and a tuple of buffers: None for one array, the
+ * type list or tuple, a tuple of the keys of a dictionary, or a function of the buffers. */
+static PyObject *assemble(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
+  if (nargs != 2 || !PyTuple_CheckExact(args[1]) || array_type == NULL) {
+    PyErr_SetString(PyExc_TypeError, "assemble takes a form and a tuple of buffers");
+    return NULL;
+  }
+  PyObject *form = args[0], *buffers = args[1];
+  Py_ssize_t count = PyTuple_GET_SIZE(buffers);
+  if (form == (PyObject *)&PyList_Type) return wrap_all(module, buffers);
+  if (form == (PyObject *)&PyTuple_Type) {
+    PyObject *arrays = PyTuple_New(count);
+    for (Py_ssize_t i = 0; arrays != NULL && i < count; i++) {
+      PyObject *array = wrap(Py_NewRef(PyTuple_GET_ITEM(buffers, i)));
+      if (array == NULL)
+        Py_CLEAR(arrays);
+      else
+        PyTuple_SET_ITEM(arrays, i, array);
+    }
+    return arrays;
+  }
+  if (form == Py_None && count == 1) return wrap(Py_NewRef(PyTuple_GET_ITEM(buffers, 0)));
+  if (PyTuple_CheckExact(form) && PyTuple_GET_SIZE(form) == count) {
+    PyObject *arrays = PyDict_New();
+    for (Py_ssize_t i = 0; arrays != NULL && i < count; i++) {
+      PyObject *array = wrap(Py_NewRef(PyTuple_GET_ITEM(buffers, i)));
+      if (array == NULL || PyDict_SetItem(arrays, PyTuple_GET_ITEM(form, i), array) < 0)
+        Py_CLEAR(arrays);
+      Py_XDECREF(array);
+    }
+    return arrays;
+  }
+  return PyObject_CallOneArg(form, buffers);
+}
+
+/* `Array.__array__`: a view of what is computed and in the memory of the host; Python does the
+ * rest. */
+static PyObject *array_array(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+                             PyObject *kwnames) {
+  Py_ssize_t count = nargs + (kwnames == NULL ? 0 : PyTuple_GET_SIZE(kwnames));
+  int plain = Py_IS_TYPE(self, array_type) && !careful;
+  for (Py_ssize_t i = 0; i < count; i++) plain = plain && args[i] == Py_None;
+  PyObject *buffer = plain ? SLOT(self, buffer_slot) : NULL, *value = NULL;
+  if (buffer != NULL && Py_IS_TYPE(buffer, buffer_type)) {
+    Py_INCREF(buffer);
+    /* jaxlib must not be asked whether a deleted buffer is ready. */
+    PyObject *deleted = PyObject_CallMethodNoArgs(buffer, name_is_deleted);
+    PyObject *ready =
+        deleted == Py_False ? PyObject_CallMethodNoArgs(buffer, name_is_ready) : NULL;
+    Py_XDECREF(deleted);
+    if (ready == Py_True) {
+      PyObject *view = PyMemoryView_FromObject(buffer);
+      PyObject *aval = view == NULL ? NULL : PyObject_GetAttr(buffer, name_aval);
+      PyObject *dtype = aval == NULL ? NULL : PyObject_GetAttr(aval, name_dtype);
+      Py_buffer *memory = view == NULL ? NULL : PyMemoryView_GET_BUFFER(view);
+      if (dtype != NULL && PyArray_DescrCheck(dtype) && memory->readonly &&
+          memory->itemsize == PyDataType_ELSIZE((PyArray_Descr *)dtype) &&
+          ((PyArray_Descr *)dtype)->type_num < NPY_OBJECT) {
+        Py_INCREF(dtype);
+        value = PyArray_NewFromDescr(&PyArray_Type, (PyArray_Descr *)dtype, memory->ndim,
+                                     memory->shape, memory->strides, memory->buf, 0, NULL);
+        if (value != NULL && PyArray_SetBaseObject((PyArrayObject *)value, Py_NewRef(view)) < 0)
+          Py_CLEAR(value);
+      }
+      Py_XDECREF(dtype);
+      Py_XDECREF(aval);
+      Py_XDECREF(view);
+    }
+    Py_XDECREF(ready);
+    Py_DECREF(buffer);
+    if (value != NULL) return value;
+    PyErr_Clear(); /* Python says what is wrong */
+  }
+  PyObject *some[4], **all = some;
+  if (count > 3) {
+    PyErr_SetString(PyExc_TypeError, "__array__ takes a dtype and copy");
+    return NULL;
+  }
+  *all++ = self;
+  for (Py_ssize_t i = 0; i < count; i++) *all++ = args[i];
+  return PyObject_Vectorcall(read_array, some, nargs + 1, kwnames);
+}
+
+static PyMethodDef array_method = {"__array__", (PyCFunction)(void (*)(void))array_array,
+                                   METH_FASTCALL | METH_KEYWORDS,
+                                   "The value as an array of NumPy's."};
+
+/* The method `__array__` of the class of arrays. */
+static PyObject *array_reader(PyObject *module, PyObject *unused) {
+  return PyDescr_NewMethod(array_type, &array_method);
+}
+
+/* From now on whatever waits for a computation is left to Python. */
+static PyObject *be_careful(PyObject *module, PyObject *unused) {
+  careful = 1;
+  Py_RETURN_NONE;
+}
+
+/* ---------------------------------------------------------------------------------- arguments */
+
+/* Whether somebody wants to know of copies; -1 with an error. */
+static int somebody_listens(void) {
+  PyObject *listeners = PyObject_GetAttr(events, name_listeners);
+  int there = listeners == NULL ? -1 : PyObject_IsTrue(listeners);
+  Py_XDECREF(listeners);
+  return there;
+}
+
+/* The dtypes, in native byte order, that are what they are whatever the options say. */
+static int is_canonical(int number) {
+  switch (number) {
+    case NPY_BOOL:
+    case NPY_INT8:
+    case NPY_INT16:
+    case NPY_INT32:
+    case NPY_UINT8:
+    case NPY_UINT16:
+    case NPY_UINT32:
+    case NPY_HALF:
+    case NPY_FLOAT:
+    case NPY_CFLOAT:
+      return 1;
+    default:
+      return 0;
+  }
+}
+
+/* A value of NumPy's as jaxlib may take it: memory that the caller cannot write to. */
+static PyObject *private_value(PyObject *value) {
+  int told = somebody_listens();
+  if (told < 0) PyErr_Clear();
+  if (told) return Py_NewRef(stranger);
+  if (PyArray_CheckExact(value)) {
+    PyArrayObject *array = (PyArrayObject *)value;
+    if (is_canonical(PyArray_TYPE(array)) && PyArray_ISNOTSWAPPED(array)) {
+      if (PyArray_NBYTES(array) > most_copied) return Py_NewRef(value); /* Python will copy it */
+      PyObject *copy = PyArray_NewCopy(array, NPY_CORDER);
+      if (copy != NULL) return copy;
+      PyErr_Clear();
+      return Py_NewRef(stranger);
+    }
+  } else if (PyArray_IsScalar(value, Float32) || PyArray_IsScalar(value, Int32) ||
+             PyArray_IsScalar(value, Bool) || PyArray_IsScalar(value, UInt32)) {
+    PyTypeObject *type = Py_TYPE(value);
+    if (type == &PyFloat32ArrType_Type || type == &PyInt32ArrType_Type ||
+        type == &PyBoolArrType_Type || type == &PyUInt32ArrType_Type)
+      return Py_NewRef(value);
+  } else if (PyArray_Check(value)) {
+    return Py_NewRef(stranger); /* a subclass, of which jaxlib would only see the data */
+  }
+  PyObject *copy = PyObject_CallOneArg(make_private, value);
+  if (copy == NULL) PyErr_Clear();
+  return copy == NULL || copy == Py_None ? (Py_XDECREF(copy), Py_NewRef(stranger)) : copy;
+}
+
+/* What to give jaxlib in place of an argument: a new reference. `opaque` is set if the argument may
+ * hold others that are not looked at. */
+static PyObject *unwrap(PyObject *value, int depth, int *opaque) {
+  PyTypeObject *type = Py_TYPE(value);
+  if (type == array_type) {
+    PyObject *buffer = SLOT(value, buffer_slot);
+    return Py_NewRef(buffer == NULL ? value : buffer);
+  }
+  if (value == Py_None || type == &PyFloat_Type || type == &PyLong_Type || type == &PyBool_Type ||
+      type == &PyComplex_Type || type == buffer_type)
+    return Py_NewRef(value);
+  if (PyArray_Check(value) || PyArray_CheckScalar(value)) return private_value(value);
+  if (depth > 64) {
+    *opaque = 1;
+    return Py_NewRef(value);
+  }
+  if (type == &PyList_Type || type == &PyTuple_Type) {
+    int list = type == &PyList_Type;
+    PyObject *copy = NULL;
+    for (Py_ssize_t i = 0; i < Py_SIZE(value); i++) {
+      PyObject *item = list ? PyList_GET_ITEM(value, i) : PyTuple_GET_ITEM(value, i);
+      Py_INCREF(item); /* making an object may collect garbage, whose finalizers change the list */
+      PyObject *own = unwrap(item, depth + 1, opaque);
+      Py_DECREF(item);
+      if (copy == NULL) {
+        if (own == item) {
+          Py_DECREF(own);
+          continue;
+        }
+        copy = list ? PyList_GetSlice(value, 0, Py_SIZE(value)) : NULL;
+        if (!list) {
+          Py_ssize_t count = PyTuple_GET_SIZE(value);
+          copy = PyTuple_New(count);
+          for (Py_ssize_t k = 0; copy != NULL && k < count; k++)
+            PyTuple_SET_ITEM(copy, k, Py_NewRef(PyTuple_GET_ITEM(value, k)));
+        }
+        if (copy == NULL || i >= Py_SIZE(copy)) {
+          Py_DECREF(own);
+          goto failed;
+        }
+      } else if (i >= Py_SIZE(copy)) {
+        Py_DECREF(own);
+        goto failed;
+      }
+      PyObject **place = list ? &((PyListObject *)copy)->ob_item[i] : &((PyTupleObject *)copy)->ob_item[i];
+      PyObject *before = *place;
+      *place = own;
+      Py_DECREF(before);
+    }
+    return copy == NULL ? Py_NewRef(value) : copy;
+  failed:
+    PyErr_Clear();
+    Py_XDECREF(copy);
+    return Py_NewRef(stranger);
+  }
+  if (type == &PyDict_Type) {
+    PyObject *copy = PyDict_Copy(value), *key, *item;
+    Py_ssize_t position = 0;
+    int changed = 0;
+    while (copy != NULL && PyDict_Next(copy, &position, &key, &item)) {
+      Py_INCREF(item);
+      PyObject *own = unwrap(item, depth + 1, opaque);
+      if (own != item) {
+        changed = 1;
+        Py_INCREF(key);
+        if (PyDict_SetItem(copy, key, own) < 0) Py_CLEAR(copy);
+        Py_DECREF(key);
+      }
+      Py_DECREF(own);
+      Py_DECREF(item);
+    }
+    if (copy == NULL) {
+      PyErr_Clear();
+      return Py_NewRef(stranger);
+    }
+    if (changed) return copy;
+    Py_DECREF(copy);
+    return Py_NewRef(value);
+  }
+  *opaque = 1;
+  return Py_NewRef(value);
+}
+
+/* The calls of this thread that are running, the innermost first. */
+typedef struct Frame {
+  PyObject *const *args;
+  size_t nargsf;
+  PyObject *kwnames;
+  int taken;  /* whether Python was called with its arguments */
+  int opaque; /* whether an argument may hold values that were not looked at */
+  struct Frame *outer;
+} Frame;
+
+static __thread Frame *innermost;
+
+/* Whether jaxlib gets private copies of all small values of NumPy's in the running call. */
+static PyObject *copies(PyObject *module, PyObject *unused) {
+  return PyBool_FromLong(innermost != NULL && innermost->taken && !innermost->opaque);
+}
+
+/* ----------------------------------------------------------------------------------- Original */
+
+typedef struct {
+  PyObject_HEAD
+  vectorcallfunc vectorcall;
+  PyObject *target; /* a function, or a weak reference to one */
+  PyObject *weakrefs;
+} Original;
+
+static PyObject *original_call(PyObject *object, PyObject *const *args, size_t nargsf,
+                               PyObject *kwnames) {
+  PyObject *target = ((Original *)object)->target;
+  if (PyWeakref_Check(target)) {
+    target = PyObject_CallNoArgs(target);
+    if (target == NULL) return NULL;
+    if (target == Py_None) {
+      Py_DECREF(target);
+      PyErr_SetString(PyExc_ReferenceError, "the function of this program is gone");
+      return NULL;
+    }
+  } else {
+    Py_INCREF(target);
+  }
+  Frame *frame = innermost;
+  PyObject *result;
+  if (frame != NULL && !frame->taken) {
+    frame->taken = 1;
+    result = PyObject_Vectorcall(target, frame->args, PyVectorcall_NARGS(frame->nargsf),
+                                 frame->kwnames);
+  } else {
+    result = PyObject_Vectorcall(target, args, nargsf, kwnames);
+  }
+  Py_DECREF(target);
+  return result;
+}
+
+static PyObject *original_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+  PyObject *target;
+  if (!PyArg_ParseTuple(args, "O", &target)) return NULL;
+  Original *self = (Original *)type->tp_alloc(type, 0);
+  if (self == NULL) return NULL;
+  self->vectorcall = original_call;
+  self->target = Py_NewRef(target);
+  return (PyObject *)self;
+}
+
+static int original_traverse(Original *self, visitproc visit, void *arg) {
+  Py_VISIT(self->target);
+  return 0;
+}
+
+static int original_clear(Original *self) {
+  Py_CLEAR(self->target);
+  return 0;
+}
+
+static void original_dealloc(Original *self) {
+  PyObject_GC_UnTrack(self);
+  if (self->weakrefs != NULL) PyObject_ClearWeakRefs((PyObject *)self);
+  Py_CLEAR(self->target);
+  Py_TYPE(self)->tp_free(self);
+}
+
+static PyTypeObject original_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "dovetail_native.Original",
+    .tp_doc = "Calls a function with the arguments that the innermost running `Function` was given.",
+    .tp_basicsize = sizeof(Original),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_new = original_new,
+    .tp_dealloc = (destructor)original_dealloc,
+    .tp_traverse = (traverseproc)original_traverse,
+    .tp_clear = (inquiry)original_clear,
+    .tp_call = PyVectorcall_Call,
+    .tp_vectorcall_offset = offsetof(Original, vectorcall),
+    .tp_weaklistoffset = offsetof(Original, weakrefs),
+};
+
+/* ----------------------------------------------------------------------------------- Function */
+
+typedef struct {
+  PyObject_HEAD
+  vectorcallfunc vectorcall;
+  PyObject *inner;    /* jaxlib's function */
+  PyObject *dict;
+  PyObject *weakrefs;
+  PyObject *explain;  /* called with an exception and the arguments of the call; or NULL */
+  PyObject *names;    /* a tuple of names of static keyword arguments; or NULL */
+  PyObject *action;   /* what happens to donated arrays, in words; or NULL */
+  PyObject *given;    /* a tuple of names of donated keyword arguments; or NULL */
+  unsigned long long statics, donated; /* positions, as bits */
+} Function;
+
+#define MOST 32
+
+/* Whether a keyword argument is one of those of a tuple of names. */
+static int is_among(PyObject *name, PyObject *names) {
+  if (names == NULL) return 0;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); i++) {
+    PyObject *other = PyTuple_GET_ITEM(names, i);
+    if (name == other || PyUnicode_Compare(name, other) == 0) return 1;
+  }
+  return 0;
+}
+
+/* Mark an array whose buffer the call has deleted. */
+static int retire(Function *self, PyObject *array, PyObject **traceback, PyObject *result) {
+  PyObject *buffer = SLOT(array, buffer_slot);
+  if (buffer == NULL) return 0;
+  Py_INCREF(buffer);
+  PyObject *deleted = PyObject_CallMethodNoArgs(buffer, name_is_deleted);
+  if (deleted != Py_True) {
+    Py_DECREF(buffer);
+    if (deleted == NULL) return -1;
+    Py_DECREF(deleted);
+    return 0;
+  }
+  Py_DECREF(deleted);
+  if (*traceback == NULL) {
+    /* jaxlib has noted where the result was made, which is here. */
+    *traceback = Py_IS_TYPE(result, buffer_type) ? PyObject_GetAttr(result, name_traceback)
+                                                 : PyObject_CallNoArgs(get_traceback);
+    if (*traceback == NULL) {
+      Py_DECREF(buffer);
+      return -1;
+    }
+  }
+  PyObject *retired = retired_type->tp_alloc(retired_type, 3);
+  if (retired == NULL || SLOT(array, buffer_slot) != buffer) { /* another thread may have */
+    Py_XDECREF(retired);
+    Py_DECREF(buffer);
+    return retired == NULL ? -1 : 0;
+  }
+  PyTuple_SET_ITEM(retired, 0, buffer); /* the slot's reference and ours: one is dropped below */
+  PyTuple_SET_ITEM(retired, 1, Py_NewRef(self->action));
+  PyTuple_SET_ITEM(retired, 2, Py_NewRef(*traceback));
+  PyObject *before = SLOT(array, retired_slot);
+  SLOT(array, retired_slot) = retired;
+  SLOT(array, buffer_slot) = NULL;
+  Py_INCREF(deleted_type);
+  Py_SET_TYPE(array, deleted_type);
+  Py_DECREF(array_type);
+  Py_DECREF(buffer);
+  Py_XDECREF(before);
+  return 0;
+}
+
+/* Mark the arrays in a donated argument that the call has deleted. */
+static int retire_all(Function *self, PyObject *value, PyObject **traceback, PyObject *result,
+                      int depth) {
+  PyTypeObject *type = Py_TYPE(value);
+  if (type == array_type) return retire(self, value, traceback, result);
+  if (depth > 64) return 0;
+  if (type == &PyTuple_Type || type == &PyList_Type) {
+    for (Py_ssize_t i = 0; i < Py_SIZE(value); i++) {
+      PyObject *item =
+          Py_NewRef(type == &PyTuple_Type ? PyTuple_GET_ITEM(value, i) : PyList_GET_ITEM(value, i));
+      int failed = retire_all(self, item, traceback, result, depth + 1);
+      Py_DECREF(item);
+      if (failed) return failed;
+    }
+    return 0;
+  }
+  if (type == &PyDict_Type) {
+    PyObject *values = PyDict_Values(value);
+    int failed = values == NULL ? -1 : retire_all(self, values, traceback, result, depth + 1);
+    Py_XDECREF(values);
+    return failed;
+  }
+  if (type == deleted_type || value == Py_None || PyFloat_CheckExact(value) ||
+      PyLong_CheckExact(value))
+    return 0;
+  PyObject *done = PyObject_CallFunctionObjArgs(retire_others, value, self->action, NULL);
+  Py_XDECREF(done);
+  return done == NULL ? -1 : 0;
+}
+
+/* What the function that explains errors makes of the one that was raised: a result, or NULL with
+ * an error set. */
+static PyObject *explained(Function *self, PyObject *const *args, Py_ssize_t nargs,
+                           PyObject *kwnames) {
+  PyObject *type, *error, *traceback;
+  PyErr_Fetch(&type, &error, &traceback);
+  PyErr_NormalizeException(&type, &error, &traceback);
+  if (traceback != NULL) PyException_SetTraceback(error, traceback);
+  PyObject *positional = PyTuple_New(nargs), *keywords = PyDict_New(), *answer = NULL;
+  if (positional != NULL && keywords != NULL) {
+    for (Py_ssize_t i = 0; i < nargs; i++) PyTuple_SET_ITEM(positional, i, Py_NewRef(args[i]));
+    Py_ssize_t count = kwnames == NULL ? 0 : PyTuple_GET_SIZE(kwnames);
+    int failed = 0;
+    for (Py_ssize_t i = 0; i < count && !failed; i++)
+      failed = PyDict_SetItem(keywords, PyTuple_GET_ITEM(kwnames, i), args[nargs + i]);
+    if (!failed)
+      answer = PyObject_CallFunctionObjArgs(self->explain, error, positional, keywords, NULL);
+  }
+  Py_XDECREF(positional);
+  Py_XDECREF(keywords);
+  if (answer == NULL || !PyTuple_CheckExact(answer) || PyTuple_GET_SIZE(answer) != 1) {
+    if (answer != NULL) { /* there is nothing to explain */
+      Py_DECREF(answer);
+      PyErr_Restore(type, error, traceback);
+      return NULL;
+    }
+  }
+  Py_XDECREF(type);
+  Py_XDECREF(error);
+  Py_XDECREF(traceback);
+  if (answer == NULL) return NULL;
+  PyObject *result = Py_NewRef(PyTuple_GET_ITEM(answer, 0));
+  Py_DECREF(answer);
+  return result;
+}
+
+static PyObject *function_call(PyObject *object, PyObject *const *args, size_t nargsf,
+                               PyObject *kwnames) {
+  Function *self = (Function *)object;
+  Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
+  Py_ssize_t count = nargs + (kwnames == NULL ? 0 : PyTuple_GET_SIZE(kwnames));
+  PyObject *some[MOST + 1], **own = some;
+  if (count > MOST) {
+    own = PyMem_Malloc((count + 1) * sizeof(PyObject *));
+    if (own == NULL) return PyErr_NoMemory();
+  }
+  own[0] = own[1] = NULL;
+  own++; /* the place before is for callees */
+  Frame frame = {args, nargsf, kwnames, 0, 0, NULL};
+  for (Py_ssize_t i = 0; i < count; i++) {
+    int fixed = i < nargs ? i < 64 && (self->statics >> i & 1)
+                          : is_among(PyTuple_GET_ITEM(kwnames, i - nargs), self->names);
+    own[i] = fixed ? Py_NewRef(args[i]) : unwrap(args[i], 0, &frame.opaque);
+  }
+  frame.outer = innermost;
+  innermost = &frame;
+  PyObject *result =
+      PyObject_Vectorcall(self->inner, own, nargs | PY_VECTORCALL_ARGUMENTS_OFFSET, kwnames);
+  innermost = frame.outer;
+  for (Py_ssize_t i = 0; i < count; i++) Py_DECREF(own[i]);
+  if (own - 1 != some) PyMem_Free(own - 1);
+  if (result == NULL) {
+    if (self->explain != NULL && PyErr_ExceptionMatches(PyExc_Exception))
+      return explained(self, args, nargs, kwnames);
+    return NULL;
+  }
+  if (self->action != NULL) {
+    PyObject *traceback = NULL;
+    int failed = 0;
+    for (Py_ssize_t i = 0; i < count && !failed; i++) {
+      int gone = i < nargs ? i < 64 && (self->donated >> i & 1)
+                           : is_among(PyTuple_GET_ITEM(kwnames, i - nargs), self->given);
+      if (gone) failed = retire_all(self, args[i], &traceback, result, 0);
+    }
+    Py_XDECREF(traceback);
+    if (failed) {
+      Py_DECREF(result);
+      return NULL;
+    }
+  }
+  return Py_IS_TYPE(result, buffer_type) ? wrap(result) : result;
+}
+
+/* A tuple or None; NULL if it has nothing. */
+static int optional_tuple(PyObject *value, PyObject **place) {
+  if (value == NULL || value == Py_None) return 0;
+  if (!PyTuple_CheckExact(value)) {
+    PyErr_SetString(PyExc_TypeError, "names come as a tuple");
+    return -1;
+  }
+  if (PyTuple_GET_SIZE(value)) *place = Py_NewRef(value);
+  return 0;
+}
+
+static PyObject *function_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+  static char *words[] = {"inner",   "explain", "statics", "static_names",
+                          "donated", "donated_names", "action", NULL};
+  PyObject *inner, *explain = NULL, *names = NULL, *given = NULL, *action = NULL;
+  unsigned long long statics = 0, donated = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OKOKOO", words, &inner, &explain, &statics,
+                                   &names, &donated, &given, &action))
+    return NULL;
+  if (array_type == NULL) {
+    PyErr_SetString(PyExc_RuntimeError, "configure comes first");
+    return NULL;
+  }
+  Function *self = (Function *)type->tp_alloc(type, 0);
+  if (self == NULL) return NULL;
+  self->vectorcall = function_call;
+  self->inner = Py_NewRef(inner);
+  self->statics = statics;
+  self->donated = donated;
+  if (explain != NULL && explain != Py_None) self->explain = Py_NewRef(explain);
+  if (action != NULL && action != Py_None) self->action = Py_NewRef(action);
+  if (optional_tuple(names, &self->names) < 0 || optional_tuple(given, &self->given) < 0) {
+    Py_DECREF(self);
+    return NULL;
+  }
+  return (PyObject *)self;
+}
+
+static int function_traverse(Function *self, visitproc visit, void *arg) {
+  Py_VISIT(self->inner);
+  Py_VISIT(self->dict);
+  Py_VISIT(self->explain);
+  Py_VISIT(self->names);
+  Py_VISIT(self->given);
+  Py_VISIT(self->action);
+  return 0;
+}
+
+static int function_clear(Function *self) {
+  Py_CLEAR(self->dict);
+  Py_CLEAR(self->explain);
+  /* A cycle is broken at `explain`, `dict` or in `inner`, which stays for calls of finalizers. */
+  return 0;
+}
+
+static void function_dealloc(Function *self) {
+  PyObject_GC_UnTrack(self);
+  if (self->weakrefs != NULL) PyObject_ClearWeakRefs((PyObject *)self);
+  Py_CLEAR(self->inner);
+  Py_CLEAR(self->dict);
+  Py_CLEAR(self->explain);
+  Py_CLEAR(self->names);
+  Py_CLEAR(self->given);
+  Py_CLEAR(self->action);
+  Py_TYPE(self)->tp_free(self);
+}
+
+static PyObject *function_get(PyObject *self, PyObject *instance, PyObject *owner) {
+  if (instance == NULL || instance == Py_None) return Py_NewRef(self);
+  return PyMethod_New(self, instance);
+}
+
+static PyObject *function_repr(Function *self) {
+  PyObject *name = PyObject_GetAttrString((PyObject *)self, "__name__");
+  if (name == NULL) {
+    PyErr_Clear();
+    return PyUnicode_FromString("<compiled function>");
+  }
+  PyObject *text = PyUnicode_FromFormat("<compiled function %S at %p>", name, self);
+  Py_DECREF(name);
+  return text;
+}
+
+static PyObject *function_clear_cache(Function *self, PyObject *unused) {
+  return PyObject_CallMethod(self->inner, "_clear_cache", NULL);
+}
+
+static PyObject *function_cache_size(Function *self, PyObject *unused) {
+  return PyObject_CallMethod(self->inner, "_cache_size", NULL);
+}
+
+static PyObject *function_reduce(PyObject *self, PyObject *unused) {
+  PyObject *rebuild = PyObject_GetAttrString(self, "_reduced");
+  if (rebuild == NULL) {
+    PyErr_Clear();
+    PyErr_Format(PyExc_TypeError, "cannot pickle %R", self);
+    return NULL;
+  }
+  PyObject *parts = PyObject_CallNoArgs(rebuild);
+  Py_DECREF(rebuild);
+  return parts;
+}
+
+static PyMethodDef function_methods[] = {
+    {"_clear_cache", (PyCFunction)function_clear_cache, METH_NOARGS, "Drop what jaxlib has kept."},
+    {"_cache_size", (PyCFunction)function_cache_size, METH_NOARGS, "How much jaxlib has kept."},
+    {"__reduce__", function_reduce, METH_NOARGS, "What to pickle."},
+    {NULL},
+};
+
+static PyGetSetDef function_getset[] = {
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict},
+    {NULL},
+};
+
+static PyTypeObject function_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "dovetail_native.Function",
+    .tp_doc = "A compiled function of arrays, around jaxlib's, which takes buffers.",
+    .tp_basicsize = sizeof(Function),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
+                Py_TPFLAGS_METHOD_DESCRIPTOR,
+    .tp_new = function_new,
+    .tp_dealloc = (destructor)function_dealloc,
+    .tp_traverse = (traverseproc)function_traverse,
+    .tp_clear = (inquiry)function_clear,
+    .tp_call = PyVectorcall_Call,
+    .tp_vectorcall_offset = offsetof(Function, vectorcall),
+    .tp_weaklistoffset = offsetof(Function, weakrefs),
+    .tp_dictoffset = offsetof(Function, dict),
+    .tp_descr_get = function_get,
+    .tp_repr = (reprfunc)function_repr,
+    .tp_methods = function_methods,
+    .tp_getset = function_getset,
+};
+
+/* ------------------------------------------------------------------------------------- module */
+
+static PyMethodDef module_methods[] = {
+    {"configure", configure, METH_VARARGS, "Tell what the classes are."},
+    {"array_reader", array_reader, METH_NOARGS, "The method `__array__` of arrays."},
+    {"be_careful", be_careful, METH_NOARGS, "Leave it to Python to wait for computations."},
+    {"copies", copies, METH_NOARGS,
+     "Whether jaxlib gets private copies of all small values of NumPy's in the running call."},
+    {"wrap_all", wrap_all, METH_O, "A list of arrays, from a tuple of buffers."},
+    {"assemble", (PyCFunction)(void (*)(void))assemble, METH_FASTCALL,
+     "A container of arrays, from its form and a tuple of buffers."},
+    {NULL},
+};
+
+static struct PyModuleDef module = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "dovetail_native_calls",
+    .m_doc = "Calls of compiled functions.",
+    .m_size = -1,
+    .m_methods = module_methods,
+};
+
+PyMODINIT_FUNC PyInit_dovetail_native_calls(void) {
+  if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
+    PyErr_SetString(PyExc_ImportError, "dovetail_native works in the main interpreter alone");
+    return NULL;
+  }
+  if (PyType_Ready(&original_type) < 0 || PyType_Ready(&function_type) < 0) return NULL;
+  import_array();
+  stranger = PyObject_CallNoArgs((PyObject *)&PyBaseObject_Type);
+  name_is_ready = PyUnicode_InternFromString("is_ready");
+  name_listeners = PyUnicode_InternFromString("listeners");
+  name_aval = PyUnicode_InternFromString("aval");
+  name_dtype = PyUnicode_InternFromString("dtype");
+  name_is_deleted = PyUnicode_InternFromString("is_deleted");
+  name_traceback = PyUnicode_InternFromString("traceback");
+  PyObject *made = PyModule_Create(&module);
+  if (made == NULL || name_is_deleted == NULL || name_traceback == NULL || stranger == NULL ||
+      name_is_ready == NULL || name_listeners == NULL || name_aval == NULL || name_dtype == NULL ||
+      PyModule_AddIntConstant(made, "INTERFACE", 1) < 0 ||
+      PyModule_AddObjectRef(made, "Original", (PyObject *)&original_type) < 0 ||
+      PyModule_AddObjectRef(made, "Function", (PyObject *)&function_type) < 0) {
+    Py_XDECREF(made);
+    return NULL;
+  }
+  return made;
+}
