@@ -117,7 +117,9 @@ class Erfc(ElementaryFunction):
         return _gaussian(t, x, -2 / math.sqrt(math.pi))
 
     def formula(self, x: Any) -> Any:
-        """1 - erf(x) for x < 0.5; above, exp(-x**2) times an expansion of the slowly varying rest.
+        """exp(-x**2) times an expansion of the slowly varying rest.
+
+        Negative numbers are reflected. In float64, 1 - erf(x) is more accurate for x < 0.5.
 
         The rounding error of x**2 would be multiplied by x**2. So x is split into a number h with
         half of the bits, whose square is exact, and a small rest: exp(-x**2) = exp(-h**2) exp((h -
@@ -141,6 +143,10 @@ class Erfc(ElementaryFunction):
         t = div_p.bind(sub_p.bind(a, center), add_p.bind(a, center))
         series = horner(scaled_erfc_series(12 if single else None), t)
         small = mul(gaussian, div_p.bind(series, add_p.bind(literal_like(1, x), add_p.bind(a, a))))
+        if single:
+            return select_n_p.bind(
+                lt_p.bind(x, literal_like(0, x)), small, sub_p.bind(literal_like(2, x), small)
+            )
         near = sub_p.bind(literal_like(1, x), erf(x))
         return select_n_p.bind(lt_p.bind(x, literal_like(0.5, x)), small, near)
 
