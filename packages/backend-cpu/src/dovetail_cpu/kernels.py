@@ -19,7 +19,17 @@ THREEFRY_BITS: Final = "dovetail_threefry_bits"
 THREEFRY_FOLD_IN: Final = "dovetail_threefry_fold_in"
 THREEFRY_SPLIT: Final = "dovetail_threefry_split"
 
-_TARGETS: Final = (SORT, THREEFRY_BITS, THREEFRY_FOLD_IN, THREEFRY_SPLIT)
+ELEMENTARY: Final = {
+    name: f"dovetail_{name}" for name in ("acos", "asin", "cos", "sin", "tan")
+}
+
+_TARGETS: Final = (
+    *ELEMENTARY.values(),
+    SORT,
+    THREEFRY_BITS,
+    THREEFRY_FOLD_IN,
+    THREEFRY_SPLIT,
+)
 _OPTION: Final = "cpu_kernels"
 
 _lock: Final = threading.RLock()

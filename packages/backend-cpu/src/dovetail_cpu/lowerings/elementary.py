@@ -23,6 +23,7 @@ import numpy as np
 
 from dovetail.extend import LoweringTable
 from dovetail.extend.lowering import Expression
+from dovetail_cpu import kernels
 
 TABLE: Final = LoweringTable()
 
@@ -141,15 +142,18 @@ def _elementwise(primitive: str) -> Callable[[Formula], Formula]:
             ):
                 return NotImplemented
 
+            values = context.broadcast_operands(values, out)
+            kernel = kernels.ELEMENTARY.get(primitive)
+            if kernel and out.dtype == FLOAT32 and kernels.usable(context):
+                return kernels.call(context, kernel, values, [out], out.ndim)
+
             def body(*arguments: Any) -> Any:
                 operands = [Expression(context, value, out).convert(FLOAT32) for value in arguments]
                 return formula(*operands).convert(out.dtype).value
 
             # If fused with its uses, it would be recomputed for each of them, which multiplies in
             # chains of such functions.
-            (result,) = context.outlined(
-                body, context.broadcast_operands(values, out), [out], primitive, cache_key=primitive
-            )
+            (result,) = context.outlined(body, values, [out], primitive, cache_key=primitive)
             return result
 
         return formula
