@@ -19,9 +19,7 @@ THREEFRY_BITS: Final = "dovetail_threefry_bits"
 THREEFRY_FOLD_IN: Final = "dovetail_threefry_fold_in"
 THREEFRY_SPLIT: Final = "dovetail_threefry_split"
 
-ELEMENTARY: Final = {
-    name: f"dovetail_{name}" for name in ("acos", "asin", "cos", "sin", "tan")
-}
+ELEMENTARY: Final = {name: f"dovetail_{name}" for name in ("acos", "asin", "cos", "sin", "tan")}
 
 _TARGETS: Final = (
     *ELEMENTARY.values(),
