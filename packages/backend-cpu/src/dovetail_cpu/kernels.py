@@ -14,20 +14,41 @@ from jaxlib import xla_client
 
 from dovetail_cpu import kernel_library
 
+CONVOLVE: Final = "dovetail_convolve"
+CONVOLVE_INTEGERS: Final = "dovetail_convolve_integers"
+CUMULATIVE: Final = "dovetail_cumulative"
+ELEMENTARY: Final = {name: f"dovetail_{name}" for name in ("acos", "asin", "cos", "sin", "tan")}
+EXTREME_POSITIONS: Final = "dovetail_extreme_positions"
+FFT: Final = "dovetail_fft"
+ORDER_STATISTICS: Final = "dovetail_order_statistics"
+REDUCE: Final = "dovetail_reduce"
+REMAINDER: Final = "dovetail_remainder"
+SEARCHSORTED: Final = "dovetail_searchsorted"
+SMALL_MATRICES: Final = ("cholesky", "lu", "qr", "reflections", "triangular_solve")
+"""What there is for batches of small matrices, with a suffix for each dtype."""
 SORT: Final = "dovetail_sort"
 THREEFRY_BITS: Final = "dovetail_threefry_bits"
 THREEFRY_FOLD_IN: Final = "dovetail_threefry_fold_in"
 THREEFRY_SPLIT: Final = "dovetail_threefry_split"
-
-SMALL_MATRICES: Final = ("cholesky", "lu", "qr", "reflections", "triangular_solve")
-"""What there is for batches of small matrices, with a suffix for each dtype."""
+TOP_K: Final = "dovetail_top_k"
 
 _TARGETS: Final = (
+    CONVOLVE,
+    CONVOLVE_INTEGERS,
+    CUMULATIVE,
+    *ELEMENTARY.values(),
+    EXTREME_POSITIONS,
+    FFT,
+    ORDER_STATISTICS,
+    REDUCE,
+    REMAINDER,
+    SEARCHSORTED,
+    *(f"dovetail_{name}_{suffix}" for name in SMALL_MATRICES for suffix in ("f32", "f64")),
     SORT,
     THREEFRY_BITS,
     THREEFRY_FOLD_IN,
     THREEFRY_SPLIT,
-    *(f"dovetail_{name}_{suffix}" for name in SMALL_MATRICES for suffix in ("f32", "f64")),
+    TOP_K,
 )
 _OPTION: Final = "cpu_kernels"
 
@@ -81,7 +102,7 @@ def call(
     operands: Sequence[Any],
     outs: Sequence[Any],
     batch_dims: int,
-    **attributes: int,
+    **attributes: int | Sequence[int],
 ) -> list[Any]:
     """Call a kernel with row-major arrays, which it treats by their last dimensions.
 
@@ -91,7 +112,7 @@ def call(
         operands: values.
         outs: avals of the results.
         batch_dims: how many leading dimensions all of them share.
-        attributes: static arguments, 64-bit integers.
+        attributes: static arguments, 64-bit integers or sequences of them.
     """
     context.prepare(prepare)
     return context.custom_call(  # type: ignore[no-any-return]

@@ -2,7 +2,8 @@
 
 They bind a primitive without checking for mistakes, or return the operand if the result would equal
 it. Shapes are tuples of `int`, dimensions count from zero, dtypes are NumPy's.
-`AnyPrimitive` is the class of all primitives, for annotations; `add_any_p` adds cotangents.
+`AnyPrimitive` is the class of all primitives, for annotations; `add_any_p` adds cotangents;
+`reduce_max_of_numbers_p` finds the largest element where it may leave NaN out.
 """
 
 from dovetail._core.basis.elementwise import add_any_p as add_any_p
@@ -16,6 +17,9 @@ from dovetail._core.basis.structural import full as full
 from dovetail._core.basis.structural import instantiate_zeros as instantiate_zeros
 from dovetail._core.basis.structural import move_dimension as move_dimension
 from dovetail._core.basis.structural import reshape as reshape
+from dovetail._core.ops.reduction.reductions import (
+    reduce_max_of_numbers_p as reduce_max_of_numbers_p,
+)
 from dovetail._core.ops.shape.creation import iota_like as iota_like
 from dovetail._core.ops.shape.creation import position_dtype as position_dtype
 from dovetail._core.ops.shape.reshaping import add_dimensions as add_dimensions
@@ -40,6 +44,7 @@ __all__ = [
     "mul",
     "neg",
     "position_dtype",
+    "reduce_max_of_numbers_p",
     "reshape",
     "reverse",
     "slice_dimension",

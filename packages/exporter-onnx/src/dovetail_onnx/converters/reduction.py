@@ -51,6 +51,7 @@ def _extremum(operator: str, highest: bool) -> Callable[..., Value]:
 
 
 table.rule("reduce_max")(_extremum("ReduceMax", True))
+table.rule("reduce_max_of_numbers")(_extremum("ReduceMax", True))
 table.rule("reduce_min")(_extremum("ReduceMin", False))
 
 

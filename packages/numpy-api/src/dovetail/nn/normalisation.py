@@ -26,8 +26,7 @@ from dovetail.extend.arguments import (
     value,
 )
 from dovetail.extend.avals import aval_of
-from dovetail.extend.unchecked import iota_like, position_dtype
-from dovetail.lax import reduce_max_p
+from dovetail.extend.unchecked import iota_like, position_dtype, reduce_max_of_numbers_p
 from dovetail.numpy.averages import count_of
 from dovetail.numpy.averages import mean as mean_of
 from dovetail.numpy.compiled import compiled_with, divided_program, plain
@@ -55,14 +54,17 @@ def _prepared(function: str, x: Any, where: Any) -> tuple[Any, Any]:
 
 
 def _largest(x: Any, mask: Any, axes: Shape) -> Any:
-    """The largest real part along dimensions, which keep size one; without a gradient."""
+    """The largest real part along dimensions, which keep size one; without a gradient.
+
+    It may leave NaN out: the difference of a NaN and any number is NaN.
+    """
     real = lax.real(x) if dtypes.kind_of(aval_of(x).dtype) == "c" else x
     real = lax.stop_gradient(real)
     dtype = aval_of(real).dtype
     if mask is not None:
         real = pick(mask, real, literal(-math.inf, dtype))
     shape = aval_of(real).shape
-    return kept(reduce_max_p.bind(real, axes=axes), shape, axes)
+    return kept(reduce_max_of_numbers_p.bind(real, axes=axes), shape, axes)
 
 
 def _shifted_to_zero(x: Any, mask: Any, axes: Shape) -> Any:

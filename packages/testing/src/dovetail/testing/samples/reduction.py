@@ -160,6 +160,7 @@ SAMPLES: dict[str, list[Sample]] = {
     "reduce_sum": [*_arithmetic((0,), out_sharding=None), *_errors((), out_sharding=None)],
     "reduce_prod": [*_arithmetic(), *_errors((bool,))],
     "reduce_max": _extreme(),
+    "reduce_max_of_numbers": [s for s in _extreme() if "NaN" not in s.note],
     "reduce_min": _extreme(),
     "reduce_and": _logical(),
     "reduce_or": _logical(),

@@ -240,6 +240,16 @@ class ReduceMax(Extreme):
         return lowest(dtype)
 
 
+class ReduceMaxOfNumbers(ReduceMax):
+    """The largest element; where there are NaN, that or the largest number.
+
+    For those to whom it is the same, such as `softmax`: some backends find NaN only by looking for
+    them in a second pass.
+    """
+
+    name = "reduce_max_of_numbers"
+
+
 class ReduceMin(Extreme):
     """The smallest element."""
 
@@ -251,6 +261,7 @@ class ReduceMin(Extreme):
 
 
 reduce_max_p: Final = ReduceMax()
+reduce_max_of_numbers_p: Final = ReduceMaxOfNumbers()
 reduce_min_p: Final = ReduceMin()
 
 

@@ -243,7 +243,8 @@ def _of_difference(node: Node, x: Node, y: Node) -> Trap | None:
     if not _infinite(x) or not _infinite(y):
         return None
     made = walk_up(y, _infinite, _FORMS | {"max"})
-    return _SOFTMAX if made.name == "reduce_max" and _below(x, float("-inf")) else None
+    largest = made.name in ("reduce_max", "reduce_max_of_numbers")
+    return _SOFTMAX if largest and _below(x, float("-inf")) else None
 
 
 def _of_division(node: Node, top: Node, bottom: Node) -> Trap | None:
