@@ -14,12 +14,19 @@ from jaxlib import xla_client
 
 from dovetail_cpu import kernel_library
 
+CONVOLVE: Final = "dovetail_convolve"
 SORT: Final = "dovetail_sort"
 THREEFRY_BITS: Final = "dovetail_threefry_bits"
 THREEFRY_FOLD_IN: Final = "dovetail_threefry_fold_in"
 THREEFRY_SPLIT: Final = "dovetail_threefry_split"
 
-_TARGETS: Final = (SORT, THREEFRY_BITS, THREEFRY_FOLD_IN, THREEFRY_SPLIT)
+_TARGETS: Final = (
+    CONVOLVE,
+    SORT,
+    THREEFRY_BITS,
+    THREEFRY_FOLD_IN,
+    THREEFRY_SPLIT,
+)
 _OPTION: Final = "cpu_kernels"
 
 _lock: Final = threading.RLock()
@@ -72,7 +79,7 @@ def call(
     operands: Sequence[Any],
     outs: Sequence[Any],
     batch_dims: int,
-    **attributes: int,
+    **attributes: int | Sequence[int],
 ) -> list[Any]:
     """Call a kernel with row-major arrays, which it treats by their last dimensions.
 
@@ -82,7 +89,7 @@ def call(
         operands: values.
         outs: avals of the results.
         batch_dims: how many leading dimensions all of them share.
-        attributes: static arguments, 64-bit integers.
+        attributes: static arguments, 64-bit integers or sequences of them.
     """
     context.prepare(prepare)
     return context.custom_call(  # type: ignore[no-any-return]

@@ -23,6 +23,8 @@ from typing import Any, Final
 import numpy as np
 
 from dovetail.extend import LoweringTable, ShapedArray
+from dovetail_cpu.lowerings import convolution_kernel
+from dovetail_cpu.lowerings.convolution_kernel import Groups, Windows
 
 TABLE: Final = LoweringTable()
 
@@ -445,6 +447,10 @@ def conv_general_dilated(
 ) -> Any:
     """A convolution as a sum of products; NotImplemented where XLA's own is as fast."""
     (a, b), (out,) = context.avals_in, context.avals_out
+    if convolution_kernel.suits(context, a, b, out):
+        windows = Windows(window_strides, padding, lhs_dilation, rhs_dilation)
+        groups = Groups(feature_group_count, batch_group_count)
+        return convolution_kernel.call(context, lhs, rhs, windows, groups, dimension_numbers)
     x_spec, w_spec, out_spec = dimension_numbers
     dtype = _sum_dtype(out.dtype)
     groups = feature_group_count * batch_group_count
