@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <new>
 #include <numeric>
@@ -84,8 +85,6 @@ std::unique_ptr<T[]> Memory(int64_t size) {
   return std::unique_ptr<T[]>(new T[static_cast<size_t>(std::max<int64_t>(size, 1))]);
 }
 
-int64_t RoundedUp(int64_t size, int64_t to) { return (size + to - 1) / to * to; }
-
 // An array of positions and channels.
 template <typename T>
 struct Source {
@@ -94,6 +93,57 @@ struct Source {
   int64_t channels, channel_stride;
   int64_t repeats = 1;  // How often each channel is taken.
 };
+
+// Transposes four rows of four elements, each to a place of its own.
+template <typename T>
+void TransposeFour(const T* from, int64_t row, T* to0, T* to1, T* to2, T* to3) {
+#if defined(__clang__) || __GNUC__ >= 12
+  typedef T Four __attribute__((vector_size(4 * sizeof(T))));
+  Four a, b, c, d;
+  std::memcpy(&a, from, sizeof(Four));
+  std::memcpy(&b, from + row, sizeof(Four));
+  std::memcpy(&c, from + 2 * row, sizeof(Four));
+  std::memcpy(&d, from + 3 * row, sizeof(Four));
+  const Four low_ab = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+  const Four high_ab = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+  const Four low_cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+  const Four high_cd = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+  a = __builtin_shufflevector(low_ab, low_cd, 0, 1, 4, 5);
+  b = __builtin_shufflevector(low_ab, low_cd, 2, 3, 6, 7);
+  c = __builtin_shufflevector(high_ab, high_cd, 0, 1, 4, 5);
+  d = __builtin_shufflevector(high_ab, high_cd, 2, 3, 6, 7);
+  std::memcpy(to0, &a, sizeof(Four));
+  std::memcpy(to1, &b, sizeof(Four));
+  std::memcpy(to2, &c, sizeof(Four));
+  std::memcpy(to3, &d, sizeof(Four));
+#else
+  T* const to[] = {to0, to1, to2, to3};
+  for (int i = 0; i < 4; ++i) {
+    for (int r = 0; r < 4; ++r) to[i][r] = from[r * row + i];
+  }
+#endif
+}
+
+// to[i][r] = from[r][i], for `rows` rows of `size` elements, with these distances of rows.
+template <typename T>
+void Transpose(const T* from, int64_t from_row, int64_t rows, int64_t size, T* to,
+               int64_t to_row) {
+  int64_t r = 0;
+  for (; r + 4 <= rows; r += 4) {
+    const T* at = from + r * from_row;
+    T* put = to + r;
+    int64_t i = 0;
+    for (; i + 4 <= size; i += 4, put += 4 * to_row) {
+      TransposeFour(at + i, from_row, put, put + to_row, put + 2 * to_row, put + 3 * to_row);
+    }
+    for (; i < size; ++i, put += to_row) {
+      for (int64_t j = 0; j < 4; ++j) put[j] = at[j * from_row + i];
+    }
+  }
+  for (; r < rows; ++r) {
+    for (int64_t i = 0; i < size; ++i) to[i * to_row + r] = from[r * from_row + i];
+  }
+}
 
 // Copies a box of positions to [depth][height][width][pitch], with zeros for what there is not.
 template <typename T>
@@ -118,8 +168,12 @@ void Pack(const Source<T>& from, const int64_t (&begin)[kSpatial], const int64_t
       const int64_t count = right - left;
       if (from.repeats > 1) {
         for (int64_t w = 0; w < count; ++w) {
-          for (int64_t c = 0; c < channels; ++c) {
-            put[w * pitch + c] = row[w * across + c / from.repeats * by];
+          const T* at = row + w * across;
+          T* lanes = put + w * pitch;
+          for (int64_t c = 0; c < channels; at += by) {
+            for (const int64_t end = std::min(channels, c + from.repeats); c < end; ++c) {
+              lanes[c] = *at;
+            }
           }
         }
       } else if (by == 1 && across == channels && pitch == channels) {
@@ -132,6 +186,10 @@ void Pack(const Source<T>& from, const int64_t (&begin)[kSpatial], const int64_t
         // In blocks that stay in the cache.
         for (int64_t w = 0; w < count; w += 16) {
           const int64_t end = std::min(count, w + 16);
+          if (across == 1) {
+            Transpose(row + w, by, channels, end - w, put + w * pitch, pitch);
+            continue;
+          }
           for (int64_t c = 0; c < channels; ++c) {
             for (int64_t i = w; i < end; ++i) put[i * pitch + c] = row[i * across + c * by];
           }
@@ -209,18 +267,17 @@ class Convolution {
     }
     if (positions == 0) return;
     if (taps == 0 || p_.inputs == 0) return Clear();
-    const bool depthwise = p_.inputs == 1 && p_.groups > 1;
-    const bool last = p_.x_group == 1 && p_.y_group == (p_.outputs > 1 ? p_.outputs : 1) &&
-                      (p_.outputs == 1 || p_.y_output == 1);
+    const bool depthwise = p_.groups > 1 && p_.groups * p_.outputs > kL / 2;
+    const bool last = p_.x_input == 1 && p_.y_output == 1;
     if (positions <= taps) {
-      if (p_.batch == 1 && p_.outputs == 1 && p_.groups > 1) return LongByGroups(taps);
-      return Long(taps);
+      if (p_.batch == 1 && p_.outputs <= 4 && depthwise) return LongByGroups();
+      return Long();
     }
-    if (depthwise && last && p_.groups * p_.outputs > kL / 2) return ByGroups();
+    if (depthwise && last && p_.inputs * p_.outputs <= 4) return ByGroups();
     const bool first = p_.dimensions[2].x_stride == 1 && p_.dimensions[2].y_stride == 1;
     const Axis& across = axes_[2];
     const int64_t pitch = across.count + (across.taps - 1) * across.spread / across.step;
-    if (p_.outputs <= kL / 2 || (first && 5 * pitch < 6 * across.count)) return ByPositions();
+    if (p_.outputs <= kL / 2 || (first && 10 * pitch < 11 * across.count)) return ByPositions();
     ByFeatures();
   }
 
@@ -303,9 +360,7 @@ class Convolution {
     if (lane_step == 1) {
       for (int64_t r = 0; r < rows; ++r) std::copy_n(tile + r * pitch, lanes, y + r * row_step);
     } else if (row_step == 1) {
-      for (int64_t i = 0; i < lanes; ++i) {
-        for (int64_t r = 0; r < rows; ++r) y[i * lane_step + r] = tile[r * pitch + i];
-      }
+      Transpose(tile, pitch, rows, lanes, y, lane_step);
     } else {
       for (int64_t r = 0; r < rows; ++r) {
         for (int64_t i = 0; i < lanes; ++i) y[r * row_step + i * lane_step] = tile[r * pitch + i];
@@ -339,18 +394,30 @@ class Convolution {
     const int64_t tasks = alike * chunks;
     const int64_t splits =
         tasks >= 2 * ThreadsOf(pool_) ? 1 : std::min(count, PartsFor(2 * ThreadsOf(pool_), tasks));
-    const bool merged = pitch == inputs && across.spread == 1;
+    // Where nothing is padded, the input can be taken as it is.
+    bool direct_input = p_.x_input == 1;
+    for (int i = 0; i < kSpatial; ++i) {
+      direct_input &= axes_[i].offset >= 0 && axes_[i].offset + axes_[i].reach(axes_[i].count) <=
+                                                  p_.dimensions[i].x_size;
+    }
+    const int64_t to_deeper = direct_input ? depth.spread * p_.dimensions[0].x_stride
+                                           : high * wide * pitch;
+    const int64_t to_lower = direct_input ? p_.dimensions[1].x_stride : wide * pitch;
+    const int64_t to_right = direct_input ? p_.dimensions[2].x_stride : pitch;
+    const bool merged = to_right == inputs && across.spread == 1;
     std::vector<int64_t> a_offsets, b_offsets;
     for (int64_t d = 0; d < depth.taps; ++d) {
       for (int64_t h = 0; h < down.taps; ++h) {
         for (int64_t w = 0; w < (merged ? 1 : across.taps); ++w) {
-          a_offsets.push_back(((d * high + h * down.spread) * wide + w * across.spread) * pitch);
+          a_offsets.push_back(d * to_deeper + h * down.spread * to_lower +
+                              w * across.spread * to_right);
         }
       }
     }
     const int64_t steps = merged ? across.taps * inputs : inputs;
     // Of the distances in depth only those of the taps are copied.
-    ForTasks<T>(pool_, tasks * splits, depth.taps * high * wide * pitch, [&](int64_t task, T* own) {
+    const int64_t memory = direct_input ? 0 : depth.taps * high * wide * pitch;
+    ForTasks<T>(pool_, tasks * splits, memory, [&](int64_t task, T* own) {
       const int64_t split = task % splits, chunk = task / splits % chunks;
       const int64_t d = task / splits / chunks % depth.count;
       const int64_t n = task / splits / chunks / depth.count % p_.batch;
@@ -358,7 +425,12 @@ class Convolution {
       const int64_t first = chunk * rows, last = std::min(down.count, first + rows);
       const Source<T> input =
           Input(x_ + group * p_.x_group + n * p_.x_batch, inputs, p_.x_input);
-      for (int64_t tap = 0; tap < depth.taps; ++tap) {
+      const T* input_at = own;
+      if (direct_input) {
+        input_at = input.at + (d * depth.step + depth.offset) * input.stride[0] +
+                   (first * down.step + down.offset) * to_lower + across.offset * to_right;
+      }
+      for (int64_t tap = 0; tap < depth.taps && !direct_input; ++tap) {
         Pack(input,
              {d * depth.step + depth.offset + tap * depth.spread, first * down.step + down.offset,
               across.offset},
@@ -378,13 +450,14 @@ class Convolution {
           for (int64_t part = 0; part < parts; ++part) {
             const int64_t from = across.count * part / parts;
             const int64_t size = across.count * (part + 1) / parts - from;
-            const T* a = own + ((h - first) * down.step * wide + from * across.step) * pitch;
+            const T* a =
+                input_at + (h - first) * down.step * to_lower + from * across.step * to_right;
             T* y = y_at(group, n, d, h, from) + block.begin * p_.y_output;
             const auto multiply = TileOf<T, false>(size, block.width);
             if (direct) {
-              multiply(sums, a, across.step * pitch, at, y, y_step(2), false);
+              multiply(sums, a, across.step * to_right, at, y, y_step(2), false);
             } else {
-              multiply(sums, a, across.step * pitch, at, tile, pitch_b, false);
+              multiply(sums, a, across.step * to_right, at, tile, pitch_b, false);
               Put(tile, pitch_b, size, block.lanes, y, y_step(2), p_.y_output);
             }
           }
@@ -436,7 +509,10 @@ class Convolution {
     // Positions at a distance of `step` are neighbours, in a plane of their own for each remainder.
     const int64_t wide = across.count + (across.taps - 1) * across.spread / across.step;
     const int64_t more = (down.taps - 1) * down.spread / down.step;
-    const int64_t planes = depth.taps * down.step * across.step;
+    const std::vector<int64_t> y_rests = Remainders(down), x_rests = Remainders(across);
+    const int64_t y_planes = static_cast<int64_t>(y_rests.size());
+    const int64_t x_planes = static_cast<int64_t>(x_rests.size());
+    const int64_t planes = depth.taps * y_planes * x_planes;
     // The widest tile that has registers for all features, or else for many.
     const int64_t features = p_.outputs;
     int64_t width = 2;
@@ -464,7 +540,7 @@ class Convolution {
     });
 
     const int64_t alike = p_.groups * p_.batch * depth.count;
-    const int64_t rows = RowsOfTask(inputs * depth.taps * wide * across.step, alike);
+    const int64_t rows = RowsOfTask(inputs * depth.taps * wide * x_planes, alike);
     const int64_t chunks = PartsFor(down.count, rows);
     const int64_t plane = (rows + more) * wide, feature = planes * plane;
     std::vector<int64_t> offsets;
@@ -472,7 +548,11 @@ class Convolution {
       for (int64_t h = 0; h < down.taps; ++h) {
         for (int64_t k = 0; k < across.taps; ++k) {
           const int64_t y = h * down.spread, x = k * across.spread;
-          const int64_t which = (d * down.step + y % down.step) * across.step + x % across.step;
+          const int64_t row = std::find(y_rests.begin(), y_rests.end(), y % down.step) -
+                              y_rests.begin();
+          const int64_t column = std::find(x_rests.begin(), x_rests.end(), x % across.step) -
+                                 x_rests.begin();
+          const int64_t which = (d * y_planes + row) * x_planes + column;
           offsets.push_back(which * plane + y / down.step * wide + x / across.step);
         }
       }
@@ -484,7 +564,7 @@ class Convolution {
       const int64_t group = task / chunks / depth.count / p_.batch;
       const int64_t first = chunk * rows, high = std::min(down.count, first + rows) - first;
       const T* x = x_ + group * p_.x_group + n * p_.x_batch;
-      PackPlanes(x, d, first, high + more, wide, plane, own);
+      PackPlanes(x, d, first, high + more, wide, plane, y_rests, x_rests, own);
       std::fill_n(own + inputs * feature, slack, T(0));
       alignas(64) T tile[2 * MostRows(2) * kL > kWidest * kL ? 2 * MostRows(2) * kL : kWidest * kL];
       const int64_t length = (high - 1) * wide + across.count;
@@ -513,68 +593,95 @@ class Convolution {
     });
   }
 
-  // Copies the input to [input feature][depth, remainders][row][position].
+  // The remainders, by the step, of what the taps see.
+  static std::vector<int64_t> Remainders(const Axis& axis) {
+    std::vector<int64_t> rests;
+    for (int64_t tap = 0; tap < axis.taps; ++tap) {
+      const int64_t rest = tap * axis.spread % axis.step;
+      if (std::find(rests.begin(), rests.end(), rest) != rests.end()) break;
+      rests.push_back(rest);
+    }
+    return rests;
+  }
+
+  // Copies the input to [input feature][depth][remainders][row][position].
   void PackPlanes(const T* x, int64_t d, int64_t first, int64_t high, int64_t wide, int64_t plane,
+                  const std::vector<int64_t>& y_rests, const std::vector<int64_t>& x_rests,
                   T* to) const {
     const Axis &depth = axes_[0], &down = axes_[1], &across = axes_[2];
     const Source<T> input = Input(x, p_.inputs, p_.x_input);
     const int64_t x_stride = input.stride[2] * across.step;
-    for (int64_t i = 0; i < p_.inputs; ++i) {
-      for (int64_t tap = 0; tap < depth.taps; ++tap) {
-        const int64_t z = d * depth.step + depth.offset + tap * depth.spread;
-        for (int64_t y_rest = 0; y_rest < down.step; ++y_rest) {
-          for (int64_t x_rest = 0; x_rest < across.step; ++x_rest, to += plane) {
-            // Positions from x_rest + offset on, in steps, as far as there are any.
-            const int64_t from = across.offset + x_rest;
-            const int64_t left =
-                std::clamp<int64_t>((-from + across.step - 1) / across.step, 0, wide);
-            const int64_t right = std::clamp<int64_t>(
-                from >= input.size[2] ? 0 : (input.size[2] - from - 1) / across.step + 1, left, wide);
-            for (int64_t row = 0; row < high; ++row) {
-              const int64_t y = (first + row) * down.step + down.offset + y_rest;
-              T* put = to + row * wide;
-              if (z < 0 || z >= input.size[0] || y < 0 || y >= input.size[1]) {
-                std::fill_n(put, wide, T(0));
-                continue;
-              }
-              const T* at = input.at + z * input.stride[0] + y * input.stride[1] +
-                            from * input.stride[2] + i * p_.x_input;
-              std::fill_n(put, left, T(0));
+    const int64_t planes = depth.taps * int64_t(y_rests.size()) * int64_t(x_rests.size());
+    const int64_t feature = planes * plane;
+    for (int64_t tap = 0; tap < depth.taps; ++tap) {
+      const int64_t z = d * depth.step + depth.offset + tap * depth.spread;
+      for (const int64_t y_rest : y_rests) {
+        for (const int64_t x_rest : x_rests) {
+          // Positions from x_rest + offset on, in steps, as far as there are any.
+          const int64_t from = across.offset + x_rest;
+          const int64_t left =
+              std::clamp<int64_t>(PartsFor(std::max<int64_t>(-from, 0), across.step), 0, wide);
+          const int64_t right = std::clamp<int64_t>(
+              from >= input.size[2] ? 0 : (input.size[2] - from - 1) / across.step + 1, left, wide);
+          const int64_t count = right - left;
+          const auto clear = [&](int64_t at, int64_t size) {
+            for (int64_t i = 0; i < p_.inputs; ++i) std::fill_n(to + i * feature + at, size, T(0));
+          };
+          for (int64_t row = 0; row < high; ++row) {
+            const int64_t y = (first + row) * down.step + down.offset + y_rest;
+            if (z < 0 || z >= input.size[0] || y < 0 || y >= input.size[1]) {
+              clear(row * wide, wide);
+              continue;
+            }
+            clear(row * wide, left);
+            clear(row * wide + right, wide - right);
+            const T* at = input.at + z * input.stride[0] + y * input.stride[1] +
+                          from * input.stride[2] + left * x_stride;
+            T* put = to + row * wide + left;
+            if (p_.x_input == 1 && p_.inputs > 1) {
+              Transpose(at, x_stride, count, p_.inputs, put, feature);
+              continue;
+            }
+            for (int64_t i = 0; i < p_.inputs; ++i, at += p_.x_input, put += feature) {
               if (x_stride == 1) {
-                std::copy_n(at + left, right - left, put + left);
+                std::copy_n(at, count, put);
+              } else if (x_stride == 2) {
+                for (int64_t w = 0; w < count; ++w) put[w] = at[w * 2];
               } else {
-                for (int64_t w = left; w < right; ++w) put[w] = at[w * x_stride];
+                for (int64_t w = 0; w < count; ++w) put[w] = at[w * x_stride];
               }
-              std::fill_n(put + right, wide - right, T(0));
             }
           }
+          to += plane;
         }
       }
     }
   }
 
-  // Vectors of groups that have one input feature; each output feature is a group of its own.
+  // Vectors of output features of all groups, which have few.
   void ByGroups() {
     const Axis &depth = axes_[0], &down = axes_[1], &across = axes_[2];
     const int64_t taps = depth.taps * down.taps * across.taps;
     const int64_t channels = p_.groups * p_.outputs;
     const std::vector<Block> blocks = BlocksOf(channels, 4);
     const int64_t padded = blocks.back().begin + blocks.back().width * kL;
-    const auto weights = Memory<T>(padded * taps);
+    const int64_t inputs = p_.inputs;
+    const auto weights = Memory<T>(padded * taps * inputs);
     for (const Block& block : blocks) {
-      T* to = weights.get() + block.begin * taps;
+      T* to = weights.get() + block.begin * taps * inputs;
       for (int64_t lane = 0; lane < block.width * kL; ++lane) {
         const int64_t channel = block.begin + lane, pitch = block.width * kL;
-        const Source<T> from = Taps(w_ + channel / p_.outputs * p_.w_group +
-                                        channel % p_.outputs * p_.w_output, 1, 1);
-        int64_t tap = 0;
-        for (int64_t d = 0; d < depth.taps; ++d) {
-          for (int64_t h = 0; h < down.taps; ++h) {
-            for (int64_t k = 0; k < across.taps; ++k, ++tap) {
-              to[tap * pitch + lane] = lane >= block.lanes
-                                           ? T(0)
-                                           : from.at[d * from.stride[0] + h * from.stride[1] +
-                                                     k * from.stride[2]];
+        const Source<T> from = Taps(w_ + channel * p_.w_output, 1, 1);
+        int64_t at = lane;
+        for (int64_t i = 0; i < inputs; ++i) {
+          for (int64_t d = 0; d < depth.taps; ++d) {
+            for (int64_t h = 0; h < down.taps; ++h) {
+              for (int64_t k = 0; k < across.taps; ++k, at += pitch) {
+                to[at] = lane >= block.lanes
+                             ? T(0)
+                             : from.at[d * from.stride[0] + h * from.stride[1] +
+                                       k * from.stride[2] + i * p_.w_input];
+              }
             }
           }
         }
@@ -584,9 +691,10 @@ class Convolution {
     const int64_t wide = across.reach(across.count), most = 4 * kL;
     const int64_t count = static_cast<int64_t>(blocks.size());
     const int64_t alike = p_.batch * depth.count * count;
-    const int64_t rows = RowsOfTask(wide * most * depth.taps, alike);
+    const int64_t rows = RowsOfTask(inputs * wide * most * depth.taps, alike);
     const int64_t high = down.reach(rows), chunks = PartsFor(down.count, rows);
-    ForTasks<T>(pool_, alike * chunks, depth.taps * high * wide * most, [&](int64_t task, T* own) {
+    const int64_t size = inputs * depth.taps * high * wide * most;
+    ForTasks<T>(pool_, alike * chunks, size, [&](int64_t task, T* own) {
       const Block& block = blocks[task % count];
       const int64_t chunk = task / count % chunks, d = task / count / chunks % depth.count;
       const int64_t n = task / count / chunks / depth.count;
@@ -597,24 +705,25 @@ class Convolution {
       input.repeats = p_.outputs;
       // A block that begins within a group starts with fewer repeats of its first channel.
       const int64_t within = block.begin % p_.outputs;
-      for (int64_t tap = 0; tap < depth.taps; ++tap) {
-        const int64_t begin[] = {d * depth.step + depth.offset + tap * depth.spread,
-                                 first * down.step + down.offset, across.offset};
-        const int64_t size[] = {1, down.reach(last - first), wide};
-        PackRepeated(input, within, begin, size, own + tap * high * wide * pitch, pitch);
-      }
       std::vector<int64_t> a_offsets, b_offsets;
-      for (int64_t t = 0; t < depth.taps; ++t) {
-        for (int64_t h = 0; h < down.taps; ++h) {
-          b_offsets.push_back((t * down.taps + h) * across.taps * pitch);
-          a_offsets.push_back((t * high + h * down.spread) * wide * pitch);
+      for (int64_t i = 0; i < inputs; ++i, input.at += p_.x_input) {
+        for (int64_t tap = 0; tap < depth.taps; ++tap) {
+          const int64_t begin[] = {d * depth.step + depth.offset + tap * depth.spread,
+                                   first * down.step + down.offset, across.offset};
+          const int64_t box[] = {1, down.reach(last - first), wide};
+          const int64_t plane = (i * depth.taps + tap) * high * wide * pitch;
+          PackRepeated(input, within, begin, box, own + plane, pitch);
+          for (int64_t h = 0; h < down.taps; ++h) {
+            b_offsets.push_back(int64_t(b_offsets.size()) * across.taps * pitch);
+            a_offsets.push_back(plane + h * down.spread * wide * pitch);
+          }
         }
       }
-      const Sums sums{a_offsets.data(),          b_offsets.data(),      depth.taps * down.taps,
-                      across.taps,               across.spread * pitch, pitch};
+      const Sums sums{a_offsets.data(), b_offsets.data(),      int64_t(a_offsets.size()),
+                      across.taps,      across.spread * pitch, pitch};
       alignas(64) T tile[7 * 4 * kL];
       const int64_t parts = PartsFor(across.count, MostRowsOf<true>(block.width));
-      const int64_t y_lane = p_.outputs > 1 ? p_.y_output : p_.y_group;
+      const int64_t y_lane = p_.y_output;
       for (int64_t h = first; h < last; ++h) {
         for (int64_t part = 0; part < parts; ++part) {
           const int64_t from = across.count * part / parts;
@@ -622,7 +731,7 @@ class Convolution {
           const T* a = own + ((h - first) * down.step * wide + from * across.step) * pitch;
           T* y = y_at(0, n, d, h, from) + block.begin * y_lane;
           const auto multiply = TileOf<T, true>(size, block.width);
-          const T* b = weights.get() + block.begin * taps;
+          const T* b = weights.get() + block.begin * taps * inputs;
           if (block.lanes == pitch) {
             multiply(sums, a, across.step * pitch, b, y, y_step(2), false);
           } else {
@@ -658,7 +767,7 @@ class Convolution {
   }
 
   // Rows of examples, and long sums over places of the kernel and input features.
-  void Long(int64_t taps) {
+  void Long() {
     const Axis &depth = axes_[0], &down = axes_[1], &across = axes_[2];
     const std::vector<Block> blocks = BlocksOf(p_.outputs, 2);
     const int64_t padded = blocks.back().begin + blocks.back().width * kL;
@@ -688,7 +797,6 @@ class Convolution {
     const int64_t input_size = deep * high * wide * most_examples;
     const bool direct = p_.w_output == 1 && padded == p_.outputs;
     const int64_t kernel_size = direct ? 0 : taken * across.taps * padded;
-    (void)taps;
     const int64_t tasks = p_.groups * examples * shares;
     ForTasks<T>(pool_, tasks, input_size + kernel_size, [&](int64_t task, T* own) {
       const int64_t share = task % shares, part_of = task / shares % examples;
@@ -745,6 +853,11 @@ class Convolution {
         }
       }
     });
+    std::vector<int64_t> places;
+    for (int64_t p = 0; p < positions; ++p) {
+      const int64_t column = p % across.count, line = p / across.count % down.count;
+      places.push_back(y_at(0, 0, p / across.count / down.count, line, column) - y_);
+    }
     // Sums of the shares, in order.
     ParallelFor(pool_, p_.groups * examples, [&](int64_t task) {
       const int64_t part_of = task % examples, group = task / examples;
@@ -755,18 +868,25 @@ class Convolution {
         const T* other = totals + share * p_.groups * whole;
         for (int64_t i = 0; i < size; ++i) totals[i] += other[i];
       }
-      for (int64_t p = 0; p < positions; ++p) {
-        const int64_t column = p % across.count, line = p / across.count % down.count;
-        Put(totals + p * (n1 - n0) * padded, padded, n1 - n0, p_.outputs,
-            y_at(group, n0, p / across.count / down.count, line, column), p_.y_batch, p_.y_output);
+      // A few features of an example at all positions, whatever the order of the result.
+      const int64_t some = 16;
+      for (int64_t o = 0; o < p_.outputs; o += some) {
+        const int64_t end = std::min(p_.outputs, o + some);
+        for (int64_t n = n0; n < n1; ++n) {
+          for (int64_t p = 0; p < positions; ++p) {
+            const T* from = totals + (p * (n1 - n0) + n - n0) * padded;
+            T* to = y_ + group * p_.y_group + n * p_.y_batch + places[p];
+            for (int64_t i = o; i < end; ++i) to[i * p_.y_output] = from[i];
+          }
+        }
       }
     });
   }
 
-  // The same for groups of one input example and one output feature, in vectors of groups.
-  void LongByGroups(int64_t taps) {
+  // The same for groups of one input example, in vectors of the output features of all groups.
+  void LongByGroups() {
     const Axis &depth = axes_[0], &down = axes_[1], &across = axes_[2];
-    const std::vector<Block> blocks = BlocksOf(p_.groups, 4);
+    const std::vector<Block> blocks = BlocksOf(p_.groups * p_.outputs, 4);
     const int64_t count = static_cast<int64_t>(blocks.size());
     const int64_t positions = depth.count * down.count * across.count, pitch_most = 4 * kL;
     const int64_t wide = across.reach(across.count), deep = (depth.count - 1) * depth.step + 1;
@@ -779,15 +899,15 @@ class Convolution {
     const auto partial = Memory<T>(shares * count * positions * pitch_most);
     const int64_t high = (down.count - 1) * down.step + (taken - 1) * down.spread + 1;
     const int64_t input_size = deep * high * wide * pitch_most;
-    (void)taps;
     ForTasks<T>(pool_, count * shares, input_size + taken * across.taps * pitch_most,
                 [&](int64_t task, T* own) {
       const int64_t share = task % shares;
       const Block& block = blocks[task / shares];
       const int64_t pitch = block.width * kL;
       T* totals = partial.get() + (share * count + task / shares) * positions * pitch_most;
-      const Source<T> input = Input(x_ + block.begin * p_.x_group, block.lanes, p_.x_group);
-      const Source<T> kernel = Taps(w_ + block.begin * p_.w_group, block.lanes, p_.w_group);
+      Source<T> input = Input(x_ + block.begin / p_.outputs * p_.x_group, block.lanes, p_.x_group);
+      input.repeats = p_.outputs;
+      const Source<T> kernel = Taps(w_ + block.begin * p_.w_output, block.lanes, p_.w_output);
       T* packed = own + input_size;
       std::vector<int64_t> a_offsets(taken), b_offsets(taken);
       bool add = false;
@@ -801,8 +921,10 @@ class Convolution {
         w.at += i * p_.w_input + d * w.stride[0] + k0 * w.stride[1];
         w.size[1] = k1 - k0;
         const int64_t box = (down.count - 1) * down.step + (k1 - k0 - 1) * down.spread + 1;
-        Pack(x, {depth.offset + d * depth.spread, down.offset + k0 * down.spread, across.offset},
-             {deep, box, wide}, own, pitch);
+        PackRepeated(x, block.begin % p_.outputs,
+                     {depth.offset + d * depth.spread, down.offset + k0 * down.spread,
+                      across.offset},
+                     {deep, box, wide}, own, pitch);
         Pack(w, {0, 0, 0}, {1, k1 - k0, across.taps}, packed, pitch);
         for (int64_t k = 0; k < k1 - k0; ++k) {
           a_offsets[k] = k * down.spread * wide * pitch;
@@ -836,7 +958,9 @@ class Convolution {
       for (int64_t p = 0; p < positions; ++p) {
         const int64_t column = p % across.count, line = p / across.count % down.count;
         Put(totals + p * pitch, pitch, 1, block.lanes,
-            y_at(block.begin, 0, p / across.count / down.count, line, column), 0, p_.y_group);
+            y_at(0, 0, p / across.count / down.count, line, column) +
+                block.begin * p_.y_output,
+            0, p_.y_output);
       }
     }
   }
