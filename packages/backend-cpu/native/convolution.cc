@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -40,12 +41,12 @@ constexpr int kSpatial = 3;
 struct Problem {
   int64_t groups, batch, inputs, outputs;
   int64_t x_group, x_batch, x_input;
-  int64_t w_group, w_output, w_input;
+  int64_t w_first, w_group, w_output, w_input;
   int64_t y_group, y_batch, y_output;
   Dimension dimensions[kSpatial];
 };
 
-static_assert(sizeof(Problem) == 43 * sizeof(int64_t), "it is copied from an array");
+static_assert(sizeof(Problem) == 44 * sizeof(int64_t), "it is copied from an array");
 
 // Along a dimension, the positions of the result that see the same places of the kernel.
 struct Axis {
@@ -237,7 +238,7 @@ template <typename T>
 class Convolution {
  public:
   Convolution(ffi::ThreadPool& pool, const Problem& problem, const T* x, const T* w, T* y)
-      : pool_(pool), p_(problem), x_(x), w_(w), y_(y) {}
+      : pool_(pool), p_(problem), x_(x), w_(w + problem.w_first), y_(y) {}
 
   void Run() {
     int64_t phases[kSpatial];
@@ -489,7 +490,7 @@ class Convolution {
         }
       }
     };
-    if (p_.w_input >= p_.dimensions[2].w_stride) {
+    if (p_.w_input >= std::abs(p_.dimensions[2].w_stride)) {
       for (int64_t i = 0; i < p_.inputs; ++i) put_taps(i);
       return;
     }

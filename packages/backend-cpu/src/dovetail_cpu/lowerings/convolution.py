@@ -1,5 +1,6 @@
-"""Convolutions that are slow in XLA's CPU compiler, as sums of products.
+"""Convolutions that are slow in XLA's CPU compiler, by a kernel or as sums of products.
 
+The kernel takes those of floats that are not divided among devices. What follows is about others.
 XLA is fast for many input and output features. Grouped convolutions, few features, integers and
 three spatial dimensions go through scalar loops, which can take a hundred times as long as adding
 up products of shifted arrays. That is done here in one of four ways:
@@ -447,10 +448,10 @@ def conv_general_dilated(
 ) -> Any:
     """A convolution as a sum of products; NotImplemented where XLA's own is as fast."""
     (a, b), (out,) = context.avals_in, context.avals_out
-    if convolution_kernel.suits(context, a, b, out):
+    counts = Groups(feature_group_count, batch_group_count)
+    if convolution_kernel.suits(context, a, b, out, counts, dimension_numbers):
         windows = Windows(window_strides, padding, lhs_dilation, rhs_dilation)
-        groups = Groups(feature_group_count, batch_group_count)
-        return convolution_kernel.call(context, lhs, rhs, windows, groups, dimension_numbers)
+        return convolution_kernel.call(context, lhs, rhs, windows, counts, dimension_numbers)
     x_spec, w_spec, out_spec = dimension_numbers
     dtype = _sum_dtype(out.dtype)
     groups = feature_group_count * batch_group_count

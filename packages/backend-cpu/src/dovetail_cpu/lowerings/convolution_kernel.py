@@ -14,6 +14,10 @@ FLOAT32: Final = np.dtype(np.float32)
 
 #: With fewer products of numbers than this, the call is not worth its while.
 MANY: Final = 16384
+#: The same of a group of an example.
+MANY_OF_A_TASK: Final = 4096
+#: Of 16-bit floats the sums are float32.
+_DTYPES: Final = frozenset({"float16", "bfloat16", "float32", "float64"})
 #: The kernel's spatial dimensions.
 SPATIAL: Final = 3
 
@@ -46,18 +50,20 @@ class Groups(NamedTuple):
     batch: int
 
 
-def suits(context: Any, a: Any, b: Any, out: Any) -> bool:
+def suits(context: Any, a: Any, b: Any, out: Any, groups: Groups, dimension_numbers: Any) -> bool:
     """Whether the kernel is to be called."""
     if not kernels.usable(context) or context.divides or not 2 < a.ndim <= SPATIAL + 2:
         return False
-    if any(not isinstance(size, int) for aval in (a, b, out) for size in aval.shape):
+    if not all(isinstance(size, int) for aval in (a, b, out) for size in aval.shape):
         return False
-    return (
-        out.dtype.name in ("float32", "float64", "bfloat16", "float16")
-        and a.size > 0
-        and b.size > 0
-        and out.size * (b.size // out.shape[0] if False else 1) > 0
-    )
+    if out.dtype.name not in _DTYPES or not a.size * b.size * out.size:
+        return False
+    x_spec, w_spec, y_spec = dimension_numbers
+    count = groups.features * groups.batch
+    products = out.size * (b.size // b.shape[w_spec[0]])
+    # Where features come first, each group of an example is a task of its own.
+    tasks = count * out.shape[y_spec[0]] if count > 1 and x_spec[1] != a.ndim - 1 else 0
+    return products >= max(MANY, MANY_OF_A_TASK * tasks)
 
 
 def call(
@@ -73,14 +79,17 @@ def call(
     # Rounding every sum to 16 bits would lose precision.
     dtype = FLOAT32 if out.dtype.itemsize == 2 else out.dtype
     x_spec, w_spec, y_spec = dimension_numbers
+    rhs, reversed_dimensions = _read_backwards(rhs)
     x, w, y = (_strides(aval.shape) for aval in (a, b, out))
+    first = sum((b.shape[i] - 1) * w[i] for i in reversed_dimensions)
+    w = [-by if i in reversed_dimensions else by for i, by in enumerate(w)]
     count = groups.features * groups.batch
     batch, inputs = a.shape[x_spec[0]] // groups.batch, b.shape[w_spec[1]]
     outputs = b.shape[w_spec[0]] // count
     sizes = [count, batch, inputs, outputs]
     x_group = batch * x[x_spec[0]] if groups.batch > 1 else inputs * x[x_spec[1]]
     sizes += [x_group, x[x_spec[0]], x[x_spec[1]]]
-    sizes += [outputs * w[w_spec[0]], w[w_spec[0]], w[w_spec[1]]]
+    sizes += [first, outputs * w[w_spec[0]], w[w_spec[0]], w[w_spec[1]]]
     sizes += [outputs * y[y_spec[1]], y[y_spec[0]], y[y_spec[1]]]
     dimensions = [
         [
@@ -111,6 +120,14 @@ def call(
         sizes=tuple([*sizes, *[number for d in dimensions for number in d]]),
     )
     return context.convert(value, result, out)
+
+
+def _read_backwards(value: Any) -> tuple[Any, frozenset[int]]:
+    """The operand of a reversal, as of the kernel in gradients, and its dimensions."""
+    operation = value.owner
+    if getattr(operation, "name", None) != "stablehlo.reverse":
+        return value, frozenset()
+    return operation.operands[0], frozenset(operation.attributes["dimensions"])
 
 
 def _strides(shape: Sequence[int]) -> list[int]:
