@@ -63,7 +63,7 @@ def suits(context: Any, a: Any, b: Any, out: Any, groups: Groups, dimension_numb
     products = out.size * (b.size // b.shape[w_spec[0]])
     # Where features come first, each group of an example is a task of its own.
     tasks = count * out.shape[y_spec[0]] if count > 1 and x_spec[1] != a.ndim - 1 else 0
-    return products >= max(MANY, MANY_OF_A_TASK * tasks)
+    return bool(products >= max(MANY, MANY_OF_A_TASK * tasks))
 
 
 def call(
@@ -117,7 +117,7 @@ def call(
         operands,
         [result],
         0,
-        sizes=tuple([*sizes, *[number for d in dimensions for number in d]]),
+        sizes=[*sizes, *[number for d in dimensions for number in d]],
     )
     return context.convert(value, result, out)
 
