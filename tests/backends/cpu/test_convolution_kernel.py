@@ -92,7 +92,7 @@ LAYOUTS: Final = ("features first", "features last", "mixed")
 @pytest.fixture(autouse=True)
 def small_arrays_too(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     """Kernels are called for few products, too, but for the test of that."""
-    if request.function is not test_few_products_and_integers_call_no_kernel:
+    if request.function is not test_few_products_call_no_kernel:
         monkeypatch.setattr(convolution_kernel, "MANY", 1)
         monkeypatch.setattr(convolution_kernel, "MANY_OF_A_TASK", 1)
 
@@ -227,9 +227,11 @@ def test_gradients(name: str, order: str) -> None:
     assert np.vdot(dw, ordered(other_w, plain[1], spec[1])) == np.vdot(dy, along_w)
 
 
-@pytest.mark.parametrize("name", ["float64", "bfloat16", "float16"])
+@pytest.mark.parametrize(
+    "name", ["float64", "bfloat16", "float16", "int8", "uint16", "int32", "uint32", "int64"]
+)
 @pytest.mark.parametrize("case", ["3x3", "few features", "depthwise", "one result"])
-def test_other_floats(name: str, case: str) -> None:
+def test_other_dtypes(name: str, case: str) -> None:
     dtype = np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name)
     x, w = operands(CASES[case])
     with dt.enable_x64(True):
@@ -237,7 +239,11 @@ def test_other_floats(name: str, case: str) -> None:
         assert CALL in f.lower(x.astype(dtype), w.astype(dtype)).as_text()
         y = f(x.astype(dtype), w.astype(dtype))
     assert y.dtype == dtype
-    np.testing.assert_array_equal(np.asarray(y), reference(x, w, CASES[case]).astype(dtype))
+    x, w = x.astype(dtype), w.astype(dtype)
+    want = reference(x, w, CASES[case])
+    if dtype.kind in "iu":
+        want = want.astype(np.int64)
+    np.testing.assert_array_equal(np.asarray(y), want.astype(dtype))
 
 
 @pytest.mark.parametrize("case", ["3x3", "few features", "depthwise", "one result"])
@@ -260,9 +266,7 @@ def test_batches_and_loops() -> None:
     np.testing.assert_array_equal(dt.jit(lambda x: lax.map(lambda x: f(x, w), x))(many), want)
 
 
-def test_few_products_and_integers_call_no_kernel() -> None:
+def test_few_products_call_no_kernel() -> None:
     f = dt.jit(lambda x, w: lax.conv_general_dilated(x, w, (1, 1), "SAME"))
     small = np.ones((1, 2, 8, 8), np.float32), np.ones((2, 2, 3, 3), np.float32)
     assert CALL not in f.lower(*small).as_text()
-    whole = np.ones((2, 8, 20, 20), np.int32), np.ones((8, 8, 3, 3), np.int32)
-    assert CALL not in f.lower(*whole).as_text()

@@ -15,6 +15,7 @@ from jaxlib import xla_client
 from dovetail_cpu import kernel_library
 
 CONVOLVE: Final = "dovetail_convolve"
+CONVOLVE_INTEGERS: Final = "dovetail_convolve_integers"
 SORT: Final = "dovetail_sort"
 THREEFRY_BITS: Final = "dovetail_threefry_bits"
 THREEFRY_FOLD_IN: Final = "dovetail_threefry_fold_in"
@@ -22,6 +23,7 @@ THREEFRY_SPLIT: Final = "dovetail_threefry_split"
 
 _TARGETS: Final = (
     CONVOLVE,
+    CONVOLVE_INTEGERS,
     SORT,
     THREEFRY_BITS,
     THREEFRY_FOLD_IN,

@@ -1,6 +1,7 @@
 """Convolutions that are slow in XLA's CPU compiler, by a kernel or as sums of products.
 
-The kernel takes those of floats that are not divided among devices. What follows is about others.
+The kernel takes those of many real numbers that are not divided among devices. What follows is
+about others, and for where none was built.
 XLA is fast for many input and output features. Grouped convolutions, few features, integers and
 three spatial dimensions go through scalar loops, which can take a hundred times as long as adding
 up products of shifted arrays. That is done here in one of four ways:

@@ -11,13 +11,19 @@ import numpy as np
 from dovetail_cpu import kernels
 
 FLOAT32: Final = np.dtype(np.float32)
+INT32: Final = np.dtype(np.int32)
 
 #: With fewer products of numbers than this, the call is not worth its while.
 MANY: Final = 16384
 #: The same of a group of an example.
 MANY_OF_A_TASK: Final = 4096
-#: Of 16-bit floats the sums are float32.
-_DTYPES: Final = frozenset({"float16", "bfloat16", "float32", "float64"})
+#: Of 16-bit floats the sums are float32, of narrow integers int32, which wraps around alike.
+_DTYPES: Final = frozenset(
+    {
+        *("float16", "bfloat16", "float32", "float64"),
+        *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+    }
+)
 #: The kernel's spatial dimensions.
 SPATIAL: Final = 3
 
@@ -76,8 +82,11 @@ def call(
 ) -> Any:
     """The convolution of row-major arrays."""
     (a, b), (out,) = context.avals_in, context.avals_out
-    # Rounding every sum to 16 bits would lose precision.
-    dtype = FLOAT32 if out.dtype.itemsize == 2 else out.dtype
+    whole = out.dtype.name.startswith(("int", "uint"))
+    dtype = out.dtype
+    if dtype.itemsize < 4:
+        # Rounding every sum of floats to 16 bits would lose precision.
+        dtype = INT32 if whole else FLOAT32
     x_spec, w_spec, y_spec = dimension_numbers
     rhs, reversed_dimensions = _read_backwards(rhs)
     x, w, y = (_strides(aval.shape) for aval in (a, b, out))
@@ -113,7 +122,7 @@ def call(
     result = out.update(dtype=dtype)
     (value,) = kernels.call(
         context,
-        kernels.CONVOLVE,
+        kernels.CONVOLVE_INTEGERS if whole else kernels.CONVOLVE,
         operands,
         [result],
         0,
