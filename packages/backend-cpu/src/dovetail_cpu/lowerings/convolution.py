@@ -450,8 +450,8 @@ def conv_general_dilated(
     """A convolution as a sum of products; NotImplemented where XLA's own is as fast."""
     (a, b), (out,) = context.avals_in, context.avals_out
     counts = Groups(feature_group_count, batch_group_count)
-    if convolution_kernel.suits(context, a, b, out, counts, dimension_numbers):
-        windows = Windows(window_strides, padding, lhs_dilation, rhs_dilation)
+    windows = Windows(window_strides, padding, lhs_dilation, rhs_dilation)
+    if convolution_kernel.suits(context, (a, b, out), windows, counts, dimension_numbers):
         return convolution_kernel.call(context, lhs, rhs, windows, counts, dimension_numbers)
     x_spec, w_spec, out_spec = dimension_numbers
     dtype = _sum_dtype(out.dtype)

@@ -17,6 +17,8 @@ INT32: Final = np.dtype(np.int32)
 MANY: Final = 16384
 #: The same of a group of an example.
 MANY_OF_A_TASK: Final = 4096
+#: Up to this many output features are few.
+FEW: Final = 4
 #: Of 16-bit floats the sums are float32, of narrow integers int32, which wraps around alike.
 _DTYPES: Final = frozenset(
     {
@@ -56,8 +58,15 @@ class Groups(NamedTuple):
     batch: int
 
 
-def suits(context: Any, a: Any, b: Any, out: Any, groups: Groups, dimension_numbers: Any) -> bool:
-    """Whether the kernel is to be called."""
+def suits(
+    context: Any,
+    avals: Sequence[Any],
+    windows: Windows,
+    groups: Groups,
+    dimension_numbers: Any,
+) -> bool:
+    """Whether the kernel is to be called, for these operands and this result."""
+    a, b, out = avals
     if not kernels.usable(context) or context.divides or not 2 < a.ndim <= SPATIAL + 2:
         return False
     if not all(isinstance(size, int) for aval in (a, b, out) for size in aval.shape):
@@ -66,9 +75,14 @@ def suits(context: Any, a: Any, b: Any, out: Any, groups: Groups, dimension_numb
         return False
     x_spec, w_spec, y_spec = dimension_numbers
     count = groups.features * groups.batch
+    planes = count > 1 and x_spec[1] != a.ndim - 1
+    few = b.shape[w_spec[0]] <= FEW * count and (count == 1 or planes)
+    if few and any(dilation > 1 for dilation in windows.lhs_dilation):
+        # The input would be copied for each phase, for little work.
+        return False
     products = out.size * (b.size // b.shape[w_spec[0]])
     # Where features come first, each group of an example is a task of its own.
-    tasks = count * out.shape[y_spec[0]] if count > 1 and x_spec[1] != a.ndim - 1 else 0
+    tasks = count * out.shape[y_spec[0]] if planes else 0
     return bool(products >= max(MANY, MANY_OF_A_TASK * tasks))
 
 
