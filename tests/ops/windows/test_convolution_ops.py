@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import ml_dtypes
@@ -616,6 +616,14 @@ def _case(shapes: Any, dtype: Any = np.float32) -> tuple[Any, Any, Callable[[Any
     return x.astype(dtype), kernel.astype(dtype), function, want
 
 
+@pytest.fixture
+def without_kernels() -> Iterator[None]:
+    """What is computed where no kernels were built."""
+    with dt.cpu_kernels(False):
+        yield
+
+
+@pytest.mark.usefixtures("without_kernels")
 @pytest.mark.parametrize("name", CPU_CASES)
 def test_lowerings_of_the_cpu(name: str) -> None:
     x, kernel, function, want = _case(CPU_CASES[name])
@@ -626,6 +634,7 @@ def test_lowerings_of_the_cpu(name: str) -> None:
     np.testing.assert_array_equal(np.asarray(lowered.compile()(x, kernel)), want)
 
 
+@pytest.mark.usefixtures("without_kernels")
 @pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "float16", "bfloat16", "complex64"])
 @pytest.mark.parametrize("name", ["depthwise", "left to XLA", "few results"])
 def test_lowerings_of_the_cpu_in_other_dtypes(name: str, dtype: str) -> None:
@@ -636,6 +645,7 @@ def test_lowerings_of_the_cpu_in_other_dtypes(name: str, dtype: str) -> None:
     np.testing.assert_array_equal(got, want)
 
 
+@pytest.mark.usefixtures("without_kernels")
 def test_small_and_plain_convolutions_are_left_to_xla() -> None:
     for shapes in (LEFT_TO_XLA, ((1, 4, 5), (4, 1, 3), {"feature_group_count": 4})):
         x, kernel, function, _ = _case(shapes)
@@ -644,6 +654,7 @@ def test_small_and_plain_convolutions_are_left_to_xla() -> None:
         assert "stablehlo.while" not in text
 
 
+@pytest.mark.usefixtures("without_kernels")
 @pytest.mark.parametrize(
     "name", ["depthwise, strided and dilated", "groups", "groups of the batch"]
 )

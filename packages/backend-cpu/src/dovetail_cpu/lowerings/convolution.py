@@ -1,5 +1,7 @@
-"""Convolutions that are slow in XLA's CPU compiler, as sums of products.
+"""Convolutions that are slow in XLA's CPU compiler, by a kernel or as sums of products.
 
+The kernel takes those of many real numbers that are not divided among devices. What follows is
+about others, and for where none was built.
 XLA is fast for many input and output features. Grouped convolutions, few features, integers and
 three spatial dimensions go through scalar loops, which can take a hundred times as long as adding
 up products of shifted arrays. That is done here in one of four ways:
@@ -23,6 +25,8 @@ from typing import Any, Final
 import numpy as np
 
 from dovetail.extend import LoweringTable, ShapedArray
+from dovetail_cpu.lowerings import convolution_kernel
+from dovetail_cpu.lowerings.convolution_kernel import Groups, Windows
 
 TABLE: Final = LoweringTable()
 
@@ -445,6 +449,10 @@ def conv_general_dilated(
 ) -> Any:
     """A convolution as a sum of products; NotImplemented where XLA's own is as fast."""
     (a, b), (out,) = context.avals_in, context.avals_out
+    counts = Groups(feature_group_count, batch_group_count)
+    windows = Windows(window_strides, padding, lhs_dilation, rhs_dilation)
+    if convolution_kernel.suits(context, (a, b, out), windows, counts, dimension_numbers):
+        return convolution_kernel.call(context, lhs, rhs, windows, counts, dimension_numbers)
     x_spec, w_spec, out_spec = dimension_numbers
     dtype = _sum_dtype(out.dtype)
     groups = feature_group_count * batch_group_count

@@ -1,0 +1,1009 @@
+// Convolutions of any layout, with strides, dilation and groups, in tiles of registers.
+//
+// Numbers are copied into the order in which they are used, with zeros around them, a part that fits
+// the cache at a time. There are four ways:
+//   - vectors of output features, rows of positions: many features;
+//   - vectors of positions, rows of output features: few features, or features before positions;
+//   - vectors of groups, of one feature each (depthwise);
+//   - vectors of output features or groups, rows of examples, for few positions and large kernels,
+//     as in the gradient of a kernel: there the sums are long, and divided among threads.
+// Between zeros that dilate the input, each phase of the result is a convolution without them.
+
+#ifndef DOVETAIL_CPU_CONVOLUTION_H_
+#define DOVETAIL_CPU_CONVOLUTION_H_
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <numeric>
+#include <vector>
+
+#include "parallel.h"
+#include "tiles.h"
+#include "xla/ffi/api/ffi.h"
+
+namespace dovetail {
+
+namespace ffi = xla::ffi;
+
+// A spatial dimension of the operands and the result.
+struct Dimension {
+  int64_t x_size, kernel, y_size;
+  int64_t x_stride, w_stride, y_stride;
+  int64_t stride, low, x_dilation, w_dilation;
+};
+
+constexpr int kSpatial = 3;
+
+// Sizes and distances, in elements; features are those of a group.
+struct Problem {
+  int64_t groups, batch, inputs, outputs;
+  int64_t x_group, x_batch, x_input;
+  int64_t w_first, w_group, w_output, w_input;
+  int64_t y_group, y_batch, y_output;
+  Dimension dimensions[kSpatial];
+};
+
+static_assert(sizeof(Problem) == 44 * sizeof(int64_t), "it is copied from an array");
+
+// Along a dimension, the positions of the result that see the same places of the kernel.
+struct Axis {
+  int64_t first, every, count;            // Of the result.
+  int64_t step;                           // Between what two neighbours see.
+  int64_t first_tap, tap_every, taps;     // Of the kernel.
+  int64_t offset, spread;                 // Of the input at the first tap; between taps.
+
+  int64_t reach(int64_t positions) const { return (positions - 1) * step + (taps - 1) * spread + 1; }
+};
+
+inline Axis AxisOf(const Dimension& d, int64_t phase) {
+  const int64_t shared = std::gcd(d.stride, d.x_dilation);
+  const int64_t together = std::gcd(d.w_dilation, d.x_dilation);
+  Axis axis;
+  axis.first = phase;
+  axis.every = d.x_dilation / shared;
+  axis.count = phase < d.y_size ? (d.y_size - phase - 1) / axis.every + 1 : 0;
+  axis.step = d.stride / shared;
+  axis.tap_every = d.x_dilation / together;
+  axis.spread = d.w_dilation / together;
+  axis.taps = 0;
+  axis.first_tap = axis.offset = 0;
+  for (int64_t k = 0; k < std::min(d.kernel, axis.tap_every); ++k) {
+    const int64_t at = phase * d.stride + k * d.w_dilation - d.low;
+    if (at % d.x_dilation != 0) continue;
+    axis.first_tap = k;
+    axis.offset = at / d.x_dilation;
+    axis.taps = (d.kernel - k - 1) / axis.tap_every + 1;
+    break;
+  }
+  return axis;
+}
+
+template <typename T>
+std::unique_ptr<T[]> Memory(int64_t size) {
+  return std::unique_ptr<T[]>(new T[static_cast<size_t>(std::max<int64_t>(size, 1))]);
+}
+
+// An array of positions and channels.
+template <typename T>
+struct Source {
+  const T* at;
+  int64_t size[kSpatial], stride[kSpatial];
+  int64_t channels, channel_stride;
+  int64_t repeats = 1;  // How often each channel is taken.
+};
+
+// Transposes four rows of four elements, each to a place of its own.
+template <typename T>
+void TransposeFour(const T* from, int64_t row, T* to0, T* to1, T* to2, T* to3) {
+#if defined(__clang__) || __GNUC__ >= 12
+  typedef T Four __attribute__((vector_size(4 * sizeof(T))));
+  Four a, b, c, d;
+  std::memcpy(&a, from, sizeof(Four));
+  std::memcpy(&b, from + row, sizeof(Four));
+  std::memcpy(&c, from + 2 * row, sizeof(Four));
+  std::memcpy(&d, from + 3 * row, sizeof(Four));
+  const Four low_ab = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+  const Four high_ab = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+  const Four low_cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+  const Four high_cd = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+  a = __builtin_shufflevector(low_ab, low_cd, 0, 1, 4, 5);
+  b = __builtin_shufflevector(low_ab, low_cd, 2, 3, 6, 7);
+  c = __builtin_shufflevector(high_ab, high_cd, 0, 1, 4, 5);
+  d = __builtin_shufflevector(high_ab, high_cd, 2, 3, 6, 7);
+  std::memcpy(to0, &a, sizeof(Four));
+  std::memcpy(to1, &b, sizeof(Four));
+  std::memcpy(to2, &c, sizeof(Four));
+  std::memcpy(to3, &d, sizeof(Four));
+#else
+  T* const to[] = {to0, to1, to2, to3};
+  for (int i = 0; i < 4; ++i) {
+    for (int r = 0; r < 4; ++r) to[i][r] = from[r * row + i];
+  }
+#endif
+}
+
+// to[i][r] = from[r][i], for `rows` rows of `size` elements, with these distances of rows.
+template <typename T>
+void Transpose(const T* from, int64_t from_row, int64_t rows, int64_t size, T* to,
+               int64_t to_row) {
+  int64_t r = 0;
+  for (; r + 4 <= rows; r += 4) {
+    const T* at = from + r * from_row;
+    T* put = to + r;
+    int64_t i = 0;
+    for (; i + 4 <= size; i += 4, put += 4 * to_row) {
+      TransposeFour(at + i, from_row, put, put + to_row, put + 2 * to_row, put + 3 * to_row);
+    }
+    for (; i < size; ++i, put += to_row) {
+      for (int64_t j = 0; j < 4; ++j) put[j] = at[j * from_row + i];
+    }
+  }
+  for (; r < rows; ++r) {
+    for (int64_t i = 0; i < size; ++i) to[i * to_row + r] = from[r * from_row + i];
+  }
+}
+
+// Copies a box of positions to [depth][height][width][pitch], with zeros for what there is not.
+template <typename T>
+void Pack(const Source<T>& from, const int64_t (&begin)[kSpatial], const int64_t (&size)[kSpatial],
+          T* to, int64_t pitch) {
+  const int64_t channels = from.channels, by = from.channel_stride, across = from.stride[2];
+  const int64_t left = std::clamp<int64_t>(-begin[2], 0, size[2]);
+  const int64_t right = std::clamp<int64_t>(from.size[2] - begin[2], left, size[2]);
+  for (int64_t d = 0; d < size[0]; ++d) {
+    const int64_t depth = begin[0] + d;
+    for (int64_t h = 0; h < size[1]; ++h, to += size[2] * pitch) {
+      const int64_t height = begin[1] + h;
+      if (depth < 0 || depth >= from.size[0] || height < 0 || height >= from.size[1]) {
+        std::fill_n(to, size[2] * pitch, T(0));
+        continue;
+      }
+      std::fill_n(to, left * pitch, T(0));
+      std::fill_n(to + right * pitch, (size[2] - right) * pitch, T(0));
+      const T* row =
+          from.at + depth * from.stride[0] + height * from.stride[1] + (begin[2] + left) * across;
+      T* put = to + left * pitch;
+      const int64_t count = right - left;
+      if (from.repeats > 1) {
+        for (int64_t w = 0; w < count; ++w) {
+          const T* at = row + w * across;
+          T* lanes = put + w * pitch;
+          for (int64_t c = 0; c < channels; at += by) {
+            for (const int64_t end = std::min(channels, c + from.repeats); c < end; ++c) {
+              lanes[c] = *at;
+            }
+          }
+        }
+      } else if (by == 1 && across == channels && pitch == channels) {
+        std::copy_n(row, count * channels, put);
+      } else if (by == 1) {
+        for (int64_t w = 0; w < count; ++w) {
+          std::copy_n(row + w * across, channels, put + w * pitch);
+        }
+      } else {
+        // In blocks that stay in the cache.
+        for (int64_t w = 0; w < count; w += 16) {
+          const int64_t end = std::min(count, w + 16);
+          if (across == 1) {
+            Transpose(row + w, by, channels, end - w, put + w * pitch, pitch);
+            continue;
+          }
+          for (int64_t c = 0; c < channels; ++c) {
+            for (int64_t i = w; i < end; ++i) put[i * pitch + c] = row[i * across + c * by];
+          }
+        }
+      }
+      if (channels < pitch) {
+        for (int64_t w = 0; w < count; ++w) {
+          std::fill_n(put + w * pitch + channels, pitch - channels, T(0));
+        }
+      }
+    }
+  }
+}
+
+// The number of equal parts, of at most `most`, that `size` is divided into.
+inline int64_t PartsFor(int64_t size, int64_t most) { return (size + most - 1) / most; }
+
+// How many vectors wide the tile for so many more lanes is, of at most `most`.
+template <typename T>
+int64_t WidthFor(int64_t lanes, int64_t most) {
+  int64_t width = 1;
+  while (width < most && width * kLanes<T> < lanes) width *= 2;
+  // Several narrower tiles waste less.
+  if (width > 1 && lanes <= (width / 2 + width / 4) * kLanes<T>) width /= 2;
+  return width;
+}
+
+// Runs body(task, memory) for each task, with memory that tasks of a thread share.
+template <typename T, typename Body>
+void ForTasks(ffi::ThreadPool& pool, int64_t tasks, int64_t memory, const Body& body) {
+  std::atomic<int64_t> next{0};
+  ParallelFor(pool, std::min(ThreadsOf(pool), tasks), [&](int64_t) {
+    std::unique_ptr<T[]> own;
+    for (int64_t task; (task = next.fetch_add(1)) < tasks;) {
+      if (own == nullptr) own = Memory<T>(memory);
+      body(task, own.get());
+    }
+  });
+}
+
+// The memory that a thread copies the input to, in bytes.
+constexpr int64_t kCached = 256 << 10;
+
+template <typename T>
+class Convolution {
+ public:
+  Convolution(ffi::ThreadPool& pool, const Problem& problem, const T* x, const T* w, T* y)
+      : pool_(pool), p_(problem), x_(x), w_(w + problem.w_first), y_(y) {}
+
+  void Run() {
+    int64_t phases[kSpatial];
+    for (int i = 0; i < kSpatial; ++i) {
+      const Dimension& d = p_.dimensions[i];
+      phases[i] = d.x_dilation / std::gcd(d.stride, d.x_dilation);
+    }
+    for (int64_t d = 0; d < phases[0]; ++d) {
+      for (int64_t h = 0; h < phases[1]; ++h) {
+        for (int64_t w = 0; w < phases[2]; ++w) {
+          const int64_t phase[] = {d, h, w};
+          for (int i = 0; i < kSpatial; ++i) axes_[i] = AxisOf(p_.dimensions[i], phase[i]);
+          RunPhase();
+        }
+      }
+    }
+  }
+
+ private:
+  static constexpr int64_t kL = kLanes<T>;
+
+  void RunPhase() {
+    int64_t positions = 1, taps = 1;
+    for (const Axis& axis : axes_) {
+      positions *= axis.count;
+      taps *= axis.taps;
+    }
+    if (positions == 0) return;
+    if (taps == 0 || p_.inputs == 0) return Clear();
+    const bool depthwise = p_.groups > 1 && p_.groups * p_.outputs > kL / 2;
+    const bool last = p_.x_input == 1 && p_.y_output == 1;
+    if (positions <= taps) {
+      if (p_.batch == 1 && p_.outputs <= 4 && depthwise) return LongByGroups();
+      return Long();
+    }
+    if (depthwise && last && p_.inputs * p_.outputs <= 4) return ByGroups();
+    const bool first = p_.dimensions[2].x_stride == 1 && p_.dimensions[2].y_stride == 1;
+    const Axis& across = axes_[2];
+    const int64_t pitch = across.count + (across.taps - 1) * across.spread / across.step;
+    if (p_.outputs <= kL / 2 || (first && 10 * pitch < 11 * across.count)) return ByPositions();
+    ByFeatures();
+  }
+
+  T* y_at(int64_t group, int64_t n, int64_t d, int64_t h, int64_t w) const {
+    const int64_t at[] = {d, h, w};
+    T* y = y_ + group * p_.y_group + n * p_.y_batch;
+    for (int i = 0; i < kSpatial; ++i) {
+      y += (axes_[i].first + at[i] * axes_[i].every) * p_.dimensions[i].y_stride;
+    }
+    return y;
+  }
+
+  // The distance between neighbours in the result.
+  int64_t y_step(int i) const { return axes_[i].every * p_.dimensions[i].y_stride; }
+
+  void Clear() {
+    ParallelFor(pool_, p_.groups * p_.batch, [&](int64_t task) {
+      for (int64_t d = 0; d < axes_[0].count; ++d) {
+        for (int64_t h = 0; h < axes_[1].count; ++h) {
+          for (int64_t w = 0; w < axes_[2].count; ++w) {
+            T* y = y_at(task / p_.batch, task % p_.batch, d, h, w);
+            for (int64_t o = 0; o < p_.outputs; ++o) y[o * p_.y_output] = T(0);
+          }
+        }
+      }
+    });
+  }
+
+  // The input with these channels.
+  Source<T> Input(const T* x, int64_t channels, int64_t channel_stride) const {
+    Source<T> source{x, {}, {}, channels, channel_stride};
+    for (int i = 0; i < kSpatial; ++i) {
+      source.size[i] = p_.dimensions[i].x_size;
+      source.stride[i] = p_.dimensions[i].x_stride;
+    }
+    return source;
+  }
+
+  // The taps of the kernel, as a source of positions, with these channels.
+  Source<T> Taps(const T* w, int64_t channels, int64_t channel_stride) const {
+    Source<T> source{w, {}, {}, channels, channel_stride};
+    for (int i = 0; i < kSpatial; ++i) {
+      source.at += axes_[i].first_tap * p_.dimensions[i].w_stride;
+      source.size[i] = axes_[i].taps;
+      source.stride[i] = axes_[i].tap_every * p_.dimensions[i].w_stride;
+    }
+    return source;
+  }
+
+  // Rows of the result for which the input fits the cache and there are enough tasks.
+  int64_t RowsOfTask(int64_t row_memory, int64_t tasks) const {
+    const Axis& axis = axes_[1];
+    const int64_t reach = kCached / std::max<int64_t>(1, row_memory * int64_t{sizeof(T)});
+    int64_t rows = std::max<int64_t>(1, (reach - axis.reach(1)) / axis.step + 1);
+    const int64_t wanted = ThreadsOf(pool_) > 1 ? 3 * ThreadsOf(pool_) : 1;
+    if (tasks < wanted) rows = std::min(rows, std::max<int64_t>(1, axis.count * tasks / wanted));
+    rows = std::min(rows, axis.count);
+    return PartsFor(axis.count, PartsFor(axis.count, rows));
+  }
+
+  struct Block {
+    int64_t begin, lanes, width;
+  };
+
+  // Blocks of lanes, each as wide as a tile.
+  static std::vector<Block> BlocksOf(int64_t lanes, int64_t most) {
+    std::vector<Block> blocks;
+    for (int64_t begin = 0; begin < lanes;) {
+      const int64_t width = WidthFor<T>(lanes - begin, most);
+      const int64_t size = std::min(lanes - begin, width * kL);
+      blocks.push_back({begin, size, width});
+      begin += size;
+    }
+    return blocks;
+  }
+
+  // Copies rows of lanes from a tile to the result.
+  static void Put(const T* tile, int64_t pitch, int64_t rows, int64_t lanes, T* y, int64_t row_step,
+                  int64_t lane_step) {
+    if (lane_step == 1) {
+      for (int64_t r = 0; r < rows; ++r) std::copy_n(tile + r * pitch, lanes, y + r * row_step);
+    } else if (row_step == 1) {
+      Transpose(tile, pitch, rows, lanes, y, lane_step);
+    } else {
+      for (int64_t r = 0; r < rows; ++r) {
+        for (int64_t i = 0; i < lanes; ++i) y[r * row_step + i * lane_step] = tile[r * pitch + i];
+      }
+    }
+  }
+
+  // Vectors of output features, rows of positions.
+  void ByFeatures() {
+    const Axis &depth = axes_[0], &down = axes_[1], &across = axes_[2];
+    const int64_t taps = depth.taps * down.taps * across.taps, inputs = p_.inputs;
+    // Rows whose addresses differ by a large power of two would share few lines of the cache.
+    const int64_t pitch = inputs % 256 == 0 ? inputs + kL : inputs;
+    const std::vector<Block> blocks = BlocksOf(p_.outputs, 2);
+    const int64_t padded = blocks.back().begin + blocks.back().width * kL;
+    const auto weights = Memory<T>(p_.groups * padded * taps * inputs);
+    const int64_t count = static_cast<int64_t>(blocks.size());
+    ParallelFor(pool_, p_.groups * count, [&](int64_t task) {
+      const Block& block = blocks[task % count];
+      const int64_t group = task / count;
+      T* to = weights.get() + (group * padded + block.begin) * taps * inputs;
+      PackFeatures(w_ + group * p_.w_group + block.begin * p_.w_output, block, to);
+    });
+
+    const int64_t wide = across.reach(across.count);
+    const int64_t row_memory = wide * pitch * depth.taps;
+    const int64_t alike = p_.groups * p_.batch * depth.count;
+    const int64_t rows = RowsOfTask(row_memory, alike);
+    const int64_t high = down.reach(rows), chunks = PartsFor(down.count, rows);
+    // Each task copies its part of the input: few features are not divided further.
+    const int64_t tasks = alike * chunks;
+    const int64_t splits =
+        tasks >= 2 * ThreadsOf(pool_) ? 1 : std::min(count, PartsFor(2 * ThreadsOf(pool_), tasks));
+    // Where nothing is padded, the input can be taken as it is.
+    bool direct_input = p_.x_input == 1 && p_.dimensions[2].x_stride % (4096 / sizeof(T)) != 0;
+    for (int i = 0; i < kSpatial; ++i) {
+      direct_input &= axes_[i].offset >= 0 && axes_[i].offset + axes_[i].reach(axes_[i].count) <=
+                                                  p_.dimensions[i].x_size;
+    }
+    const int64_t to_deeper = direct_input ? depth.spread * p_.dimensions[0].x_stride
+                                           : high * wide * pitch;
+    const int64_t to_lower = direct_input ? p_.dimensions[1].x_stride : wide * pitch;
+    const int64_t to_right = direct_input ? p_.dimensions[2].x_stride : pitch;
+    const bool merged = to_right == inputs && across.spread == 1;
+    std::vector<int64_t> a_offsets, b_offsets;
+    for (int64_t d = 0; d < depth.taps; ++d) {
+      for (int64_t h = 0; h < down.taps; ++h) {
+        for (int64_t w = 0; w < (merged ? 1 : across.taps); ++w) {
+          a_offsets.push_back(d * to_deeper + h * down.spread * to_lower +
+                              w * across.spread * to_right);
+        }
+      }
+    }
+    const int64_t steps = merged ? across.taps * inputs : inputs;
+    // Of the distances in depth only those of the taps are copied.
+    const int64_t memory = direct_input ? 0 : depth.taps * high * wide * pitch;
+    ForTasks<T>(pool_, tasks * splits, memory, [&](int64_t task, T* own) {
+      const int64_t split = task % splits, chunk = task / splits % chunks;
+      const int64_t d = task / splits / chunks % depth.count;
+      const int64_t n = task / splits / chunks / depth.count % p_.batch;
+      const int64_t group = task / splits / chunks / depth.count / p_.batch;
+      const int64_t first = chunk * rows, last = std::min(down.count, first + rows);
+      const Source<T> input =
+          Input(x_ + group * p_.x_group + n * p_.x_batch, inputs, p_.x_input);
+      const T* input_at = own;
+      if (direct_input) {
+        input_at = input.at + (d * depth.step + depth.offset) * input.stride[0] +
+                   (first * down.step + down.offset) * to_lower + across.offset * to_right;
+      }
+      for (int64_t tap = 0; tap < depth.taps && !direct_input; ++tap) {
+        Pack(input,
+             {d * depth.step + depth.offset + tap * depth.spread, first * down.step + down.offset,
+              across.offset},
+             {1, down.reach(last - first), wide}, own + tap * high * wide * pitch, pitch);
+      }
+      alignas(64) T tile[MostRows(1) * 2 * kL];
+      std::vector<int64_t> b_at(a_offsets.size());
+      for (int64_t b = count * split / splits; b < count * (split + 1) / splits; ++b) {
+        const Block& block = blocks[b];
+        const int64_t pitch_b = block.width * kL;
+        for (size_t i = 0; i < b_at.size(); ++i) b_at[i] = int64_t(i) * steps * pitch_b;
+        const Sums sums{a_offsets.data(), b_at.data(), int64_t(b_at.size()), steps, 1, pitch_b};
+        const T* at = weights.get() + (group * padded + block.begin) * taps * inputs;
+        const int64_t parts = PartsFor(across.count, MostRowsOf<false>(block.width));
+        const bool direct = p_.y_output == 1 && block.lanes == pitch_b;
+        for (int64_t h = first; h < last; ++h) {
+          for (int64_t part = 0; part < parts; ++part) {
+            const int64_t from = across.count * part / parts;
+            const int64_t size = across.count * (part + 1) / parts - from;
+            const T* a =
+                input_at + (h - first) * down.step * to_lower + from * across.step * to_right;
+            T* y = y_at(group, n, d, h, from) + block.begin * p_.y_output;
+            const auto multiply = TileOf<T, false>(size, block.width);
+            if (direct) {
+              multiply(sums, a, across.step * to_right, at, y, y_step(2), false);
+            } else {
+              multiply(sums, a, across.step * to_right, at, tile, pitch_b, false);
+              Put(tile, pitch_b, size, block.lanes, y, y_step(2), p_.y_output);
+            }
+          }
+        }
+      }
+    });
+  }
+
+  // Copies the kernel for a block of output features, to [tap][input feature][lane].
+  void PackFeatures(const T* w, const Block& block, T* to) const {
+    const Axis &depth = axes_[0], &down = axes_[1], &across = axes_[2];
+    const Source<T> taps = Taps(w, 1, 1);
+    const int64_t pitch = block.width * kL;
+    const auto put = [&](int64_t i, int64_t d, int64_t h, int64_t k) {
+      const T* from = taps.at + d * taps.stride[0] + h * taps.stride[1] + k * taps.stride[2] +
+                      i * p_.w_input;
+      T* at = to + (((d * down.taps + h) * across.taps + k) * p_.inputs + i) * pitch;
+      if (p_.w_output == 1) {
+        std::copy_n(from, block.lanes, at);
+      } else {
+        for (int64_t o = 0; o < block.lanes; ++o) at[o] = from[o * p_.w_output];
+      }
+      std::fill(at + block.lanes, at + pitch, T(0));
+    };
+    const auto put_taps = [&](int64_t i) {
+      for (int64_t d = 0; d < depth.taps; ++d) {
+        for (int64_t h = 0; h < down.taps; ++h) {
+          for (int64_t k = 0; k < across.taps; ++k) put(i, d, h, k);
+        }
+      }
+    };
+    if (p_.w_input >= std::abs(p_.dimensions[2].w_stride)) {
+      for (int64_t i = 0; i < p_.inputs; ++i) put_taps(i);
+      return;
+    }
+    for (int64_t d = 0; d < depth.taps; ++d) {
+      for (int64_t h = 0; h < down.taps; ++h) {
+        for (int64_t k = 0; k < across.taps; ++k) {
+          for (int64_t i = 0; i < p_.inputs; ++i) put(i, d, h, k);
+        }
+      }
+    }
+  }
+
+  // Vectors of positions, which are numbered through all rows, and rows of output features.
+  void ByPositions() {
+    const Axis &depth = axes_[0], &down = axes_[1], &across = axes_[2];
+    const int64_t inputs = p_.inputs, taps = depth.taps * down.taps * across.taps;
+    // Positions at a distance of `step` are neighbours, in a plane of their own for each remainder.
+    const int64_t wide = across.count + (across.taps - 1) * across.spread / across.step;
+    const int64_t more = (down.taps - 1) * down.spread / down.step;
+    const std::vector<int64_t> y_rests = Remainders(down), x_rests = Remainders(across);
+    const int64_t y_planes = static_cast<int64_t>(y_rests.size());
+    const int64_t x_planes = static_cast<int64_t>(x_rests.size());
+    const int64_t planes = depth.taps * y_planes * x_planes;
+    // The widest tile that has registers for all features, or else for many.
+    const int64_t features = p_.outputs;
+    int64_t width = 2;
+    while (width < kWidest && 2 * width * std::min<int64_t>(features, 7) <= 2 * MostRows(2)) {
+      width *= 2;
+    }
+    const int64_t parts = PartsFor(features, MostRowsOf<false>(width));
+    const auto begin_of = [&](int64_t part) { return features * part / parts; };
+    const auto weights = Memory<T>(p_.groups * features * taps * inputs);
+    ParallelFor(pool_, p_.groups * parts, [&](int64_t task) {
+      const int64_t group = task / parts, part = task % parts;
+      const int64_t begin = begin_of(part), size = begin_of(part + 1) - begin;
+      T* to = weights.get() + (group * features + begin) * taps * inputs;
+      const Source<T> from = Taps(w_ + group * p_.w_group + begin * p_.w_output, 1, 1);
+      for (int64_t d = 0; d < depth.taps; ++d) {
+        for (int64_t h = 0; h < down.taps; ++h) {
+          for (int64_t k = 0; k < across.taps; ++k) {
+            const T* at = from.at + d * from.stride[0] + h * from.stride[1] + k * from.stride[2];
+            for (int64_t i = 0; i < inputs; ++i) {
+              for (int64_t o = 0; o < size; ++o) *to++ = at[i * p_.w_input + o * p_.w_output];
+            }
+          }
+        }
+      }
+    });
+
+    const int64_t alike = p_.groups * p_.batch * depth.count;
+    const int64_t rows = RowsOfTask(inputs * depth.taps * wide * x_planes, alike);
+    const int64_t chunks = PartsFor(down.count, rows);
+    const int64_t plane = (rows + more) * wide, feature = planes * plane;
+    std::vector<int64_t> offsets;
+    for (int64_t d = 0; d < depth.taps; ++d) {
+      for (int64_t h = 0; h < down.taps; ++h) {
+        for (int64_t k = 0; k < across.taps; ++k) {
+          const int64_t y = h * down.spread, x = k * across.spread;
+          const int64_t row = std::find(y_rests.begin(), y_rests.end(), y % down.step) -
+                              y_rests.begin();
+          const int64_t column = std::find(x_rests.begin(), x_rests.end(), x % across.step) -
+                                 x_rests.begin();
+          const int64_t which = (d * y_planes + row) * x_planes + column;
+          offsets.push_back(which * plane + y / down.step * wide + x / across.step);
+        }
+      }
+    }
+    const int64_t slack = kWidest * kL;
+    ForTasks<T>(pool_, alike * chunks, inputs * feature + slack, [&](int64_t task, T* own) {
+      const int64_t chunk = task % chunks, d = task / chunks % depth.count;
+      const int64_t n = task / chunks / depth.count % p_.batch;
+      const int64_t group = task / chunks / depth.count / p_.batch;
+      const int64_t first = chunk * rows, high = std::min(down.count, first + rows) - first;
+      const T* x = x_ + group * p_.x_group + n * p_.x_batch;
+      PackPlanes(x, d, first, high + more, wide, plane, y_rests, x_rests, own);
+      std::fill_n(own + inputs * feature, slack, T(0));
+      alignas(64) T tile[2 * MostRows(2) * kL > kWidest * kL ? 2 * MostRows(2) * kL : kWidest * kL];
+      const int64_t length = (high - 1) * wide + across.count;
+      std::vector<int64_t> a_offsets(offsets.size());
+      for (int64_t part = 0; part < parts; ++part) {
+        const int64_t begin = begin_of(part), size = begin_of(part + 1) - begin;
+        for (size_t i = 0; i < offsets.size(); ++i) a_offsets[i] = int64_t(i) * inputs * size;
+        const Sums sums{a_offsets.data(), offsets.data(), taps, inputs, size, feature};
+        const T* a = weights.get() + (group * features + begin) * taps * inputs;
+        for (int64_t p = 0; p < length;) {
+          const int64_t vectors = WidthFor<T>(length - p, width);
+          const int64_t end = std::min(length, p + vectors * kL);
+          TileOf<T, false>(size, vectors)(sums, a, 1, own + p, tile, vectors * kL, false);
+          for (int64_t at = p; at < end;) {
+            const int64_t h = at / wide, w = at % wide, to = std::min(end, (h + 1) * wide);
+            const int64_t count = std::min(to - at, across.count - w);
+            if (count > 0) {
+              Put(tile + (at - p), vectors * kL, size, count,
+                  y_at(group, n, d, first + h, w) + begin * p_.y_output, p_.y_output, y_step(2));
+            }
+            at = to;
+          }
+          p = end;
+        }
+      }
+    });
+  }
+
+  // The remainders, by the step, of what the taps see.
+  static std::vector<int64_t> Remainders(const Axis& axis) {
+    std::vector<int64_t> rests;
+    for (int64_t tap = 0; tap < axis.taps; ++tap) {
+      const int64_t rest = tap * axis.spread % axis.step;
+      if (std::find(rests.begin(), rests.end(), rest) != rests.end()) break;
+      rests.push_back(rest);
+    }
+    return rests;
+  }
+
+  // Copies the input to [input feature][depth][remainders][row][position].
+  void PackPlanes(const T* x, int64_t d, int64_t first, int64_t high, int64_t wide, int64_t plane,
+                  const std::vector<int64_t>& y_rests, const std::vector<int64_t>& x_rests,
+                  T* to) const {
+    const Axis &depth = axes_[0], &down = axes_[1], &across = axes_[2];
+    const Source<T> input = Input(x, p_.inputs, p_.x_input);
+    const int64_t x_stride = input.stride[2] * across.step;
+    const int64_t planes = depth.taps * int64_t(y_rests.size()) * int64_t(x_rests.size());
+    const int64_t feature = planes * plane;
+    for (int64_t tap = 0; tap < depth.taps; ++tap) {
+      const int64_t z = d * depth.step + depth.offset + tap * depth.spread;
+      for (const int64_t y_rest : y_rests) {
+        for (const int64_t x_rest : x_rests) {
+          // Positions from x_rest + offset on, in steps, as far as there are any.
+          const int64_t from = across.offset + x_rest;
+          const int64_t left =
+              std::clamp<int64_t>(PartsFor(std::max<int64_t>(-from, 0), across.step), 0, wide);
+          const int64_t right = std::clamp<int64_t>(
+              from >= input.size[2] ? 0 : (input.size[2] - from - 1) / across.step + 1, left, wide);
+          const int64_t count = right - left;
+          const auto clear = [&](int64_t at, int64_t size) {
+            for (int64_t i = 0; i < p_.inputs; ++i) std::fill_n(to + i * feature + at, size, T(0));
+          };
+          for (int64_t row = 0; row < high; ++row) {
+            const int64_t y = (first + row) * down.step + down.offset + y_rest;
+            if (z < 0 || z >= input.size[0] || y < 0 || y >= input.size[1]) {
+              clear(row * wide, wide);
+              continue;
+            }
+            clear(row * wide, left);
+            clear(row * wide + right, wide - right);
+            const T* at = input.at + z * input.stride[0] + y * input.stride[1] +
+                          from * input.stride[2] + left * x_stride;
+            T* put = to + row * wide + left;
+            if (p_.x_input == 1 && p_.inputs > 1) {
+              Transpose(at, x_stride, count, p_.inputs, put, feature);
+              continue;
+            }
+            for (int64_t i = 0; i < p_.inputs; ++i, at += p_.x_input, put += feature) {
+              if (x_stride == 1) {
+                std::copy_n(at, count, put);
+              } else if (x_stride == 2) {
+                for (int64_t w = 0; w < count; ++w) put[w] = at[w * 2];
+              } else {
+                for (int64_t w = 0; w < count; ++w) put[w] = at[w * x_stride];
+              }
+            }
+          }
+          to += plane;
+        }
+      }
+    }
+  }
+
+  // Vectors of output features of all groups, which have few.
+  void ByGroups() {
+    const Axis &depth = axes_[0], &down = axes_[1], &across = axes_[2];
+    const int64_t taps = depth.taps * down.taps * across.taps;
+    const int64_t channels = p_.groups * p_.outputs;
+    const std::vector<Block> blocks = BlocksOf(channels, 4);
+    const int64_t padded = blocks.back().begin + blocks.back().width * kL;
+    const int64_t inputs = p_.inputs;
+    const auto weights = Memory<T>(padded * taps * inputs);
+    for (const Block& block : blocks) {
+      T* to = weights.get() + block.begin * taps * inputs;
+      for (int64_t lane = 0; lane < block.width * kL; ++lane) {
+        const int64_t channel = block.begin + lane, pitch = block.width * kL;
+        const Source<T> from = Taps(w_ + channel * p_.w_output, 1, 1);
+        int64_t at = lane;
+        for (int64_t i = 0; i < inputs; ++i) {
+          for (int64_t d = 0; d < depth.taps; ++d) {
+            for (int64_t h = 0; h < down.taps; ++h) {
+              for (int64_t k = 0; k < across.taps; ++k, at += pitch) {
+                to[at] = lane >= block.lanes
+                             ? T(0)
+                             : from.at[d * from.stride[0] + h * from.stride[1] +
+                                       k * from.stride[2] + i * p_.w_input];
+              }
+            }
+          }
+        }
+      }
+    }
+
+    const int64_t wide = across.reach(across.count), most = 4 * kL;
+    const int64_t count = static_cast<int64_t>(blocks.size());
+    const int64_t alike = p_.batch * depth.count * count;
+    const int64_t rows = RowsOfTask(inputs * wide * most * depth.taps, alike);
+    const int64_t high = down.reach(rows), chunks = PartsFor(down.count, rows);
+    const int64_t size = inputs * depth.taps * high * wide * most;
+    ForTasks<T>(pool_, alike * chunks, size, [&](int64_t task, T* own) {
+      const Block& block = blocks[task % count];
+      const int64_t chunk = task / count % chunks, d = task / count / chunks % depth.count;
+      const int64_t n = task / count / chunks / depth.count;
+      const int64_t first = chunk * rows, last = std::min(down.count, first + rows);
+      const int64_t pitch = block.width * kL;
+      Source<T> input = Input(x_ + n * p_.x_batch + block.begin / p_.outputs * p_.x_group,
+                              block.lanes, p_.x_group);
+      input.repeats = p_.outputs;
+      // A block that begins within a group starts with fewer repeats of its first channel.
+      const int64_t within = block.begin % p_.outputs;
+      std::vector<int64_t> a_offsets, b_offsets;
+      for (int64_t i = 0; i < inputs; ++i, input.at += p_.x_input) {
+        for (int64_t tap = 0; tap < depth.taps; ++tap) {
+          const int64_t begin[] = {d * depth.step + depth.offset + tap * depth.spread,
+                                   first * down.step + down.offset, across.offset};
+          const int64_t box[] = {1, down.reach(last - first), wide};
+          const int64_t plane = (i * depth.taps + tap) * high * wide * pitch;
+          PackRepeated(input, within, begin, box, own + plane, pitch);
+          for (int64_t h = 0; h < down.taps; ++h) {
+            b_offsets.push_back(int64_t(b_offsets.size()) * across.taps * pitch);
+            a_offsets.push_back(plane + h * down.spread * wide * pitch);
+          }
+        }
+      }
+      const Sums sums{a_offsets.data(), b_offsets.data(),      int64_t(a_offsets.size()),
+                      across.taps,      across.spread * pitch, pitch};
+      alignas(64) T tile[7 * 4 * kL];
+      const int64_t parts = PartsFor(across.count, MostRowsOf<true>(block.width));
+      const int64_t y_lane = p_.y_output;
+      for (int64_t h = first; h < last; ++h) {
+        for (int64_t part = 0; part < parts; ++part) {
+          const int64_t from = across.count * part / parts;
+          const int64_t size = across.count * (part + 1) / parts - from;
+          const T* a = own + ((h - first) * down.step * wide + from * across.step) * pitch;
+          T* y = y_at(0, n, d, h, from) + block.begin * y_lane;
+          const auto multiply = TileOf<T, true>(size, block.width);
+          const T* b = weights.get() + block.begin * taps * inputs;
+          if (block.lanes == pitch) {
+            multiply(sums, a, across.step * pitch, b, y, y_step(2), false);
+          } else {
+            multiply(sums, a, across.step * pitch, b, tile, pitch, false);
+            Put(tile, pitch, size, block.lanes, y, y_step(2), y_lane);
+          }
+        }
+      }
+    });
+  }
+
+  static void PackRepeated(const Source<T>& input, int64_t within, const int64_t (&begin)[kSpatial],
+                           const int64_t (&size)[kSpatial], T* to, int64_t pitch) {
+    if (within == 0) return Pack(input, begin, size, to, pitch);
+    // The first channel alone, then the others.
+    const int64_t positions = size[0] * size[1] * size[2];
+    const int64_t some = std::min(input.channels, input.repeats - within);
+    Source<T> first = input, others = input;
+    first.channels = some;
+    others.channels = input.channels - some;
+    others.at += input.channel_stride;
+    const auto parts = Memory<T>(positions * (some + others.channels));
+    Pack(first, begin, size, parts.get(), some);
+    if (others.channels > 0) {
+      Pack(others, begin, size, parts.get() + positions * some, others.channels);
+    }
+    for (int64_t p = 0; p < positions; ++p) {
+      std::copy_n(parts.get() + p * some, some, to + p * pitch);
+      std::copy_n(parts.get() + positions * some + p * others.channels, others.channels,
+                  to + p * pitch + some);
+      std::fill(to + p * pitch + input.channels, to + (p + 1) * pitch, T(0));
+    }
+  }
+
+  // Rows of examples, and long sums over places of the kernel and input features.
+  void Long() {
+    const Axis &depth = axes_[0], &down = axes_[1], &across = axes_[2];
+    const std::vector<Block> blocks = BlocksOf(p_.outputs, 2);
+    const int64_t padded = blocks.back().begin + blocks.back().width * kL;
+    const int64_t positions = depth.count * down.count * across.count;
+    const int64_t threads = ThreadsOf(pool_);
+    // Examples are divided where all would not fit the cache, or there are many.
+    const int64_t whole = positions * p_.batch * padded;
+    int64_t examples = 1;
+    if (p_.groups < threads && p_.batch >= 16 * threads) examples = threads;
+    const int64_t most_examples = PartsFor(p_.batch, examples);
+    const int64_t wide = across.reach(across.count);
+    const int64_t high_result = down.count, deep = (depth.count - 1) * depth.step + 1;
+    // A part of the sum: `taken` rows of the kernel of a feature, or all rows of several.
+    const int64_t for_row = deep * down.step * wide * most_examples + across.taps * padded;
+    int64_t taken = std::max<int64_t>(1, 2 * kCached / int64_t{sizeof(T)} / for_row);
+    taken = std::min(taken, down.taps);
+    const int64_t row_parts = PartsFor(down.taps, taken);
+    const int64_t all_parts = p_.inputs * depth.taps * row_parts;
+    int64_t shares = 1;
+    const int64_t tasks_before = p_.groups * examples;
+    if (tasks_before < threads) {
+      shares = std::min({PartsFor(threads, tasks_before), all_parts,
+                         std::max<int64_t>(1, (int64_t{16} << 20) / std::max<int64_t>(1, whole))});
+    }
+    const auto partial = Memory<T>(shares * p_.groups * whole);
+    const int64_t high = (high_result - 1) * down.step + (taken - 1) * down.spread + 1;
+    const int64_t input_size = deep * high * wide * most_examples;
+    const bool direct = p_.w_output == 1 && padded == p_.outputs;
+    const int64_t kernel_size = direct ? 0 : taken * across.taps * padded;
+    const int64_t tasks = p_.groups * examples * shares;
+    ForTasks<T>(pool_, tasks, input_size + kernel_size, [&](int64_t task, T* own) {
+      const int64_t share = task % shares, part_of = task / shares % examples;
+      const int64_t group = task / shares / examples;
+      const int64_t n0 = p_.batch * part_of / examples, n1 = p_.batch * (part_of + 1) / examples;
+      const int64_t count = n1 - n0;
+      T* totals = partial.get() + (share * p_.groups + group) * whole;
+      const Source<T> input = Input(x_ + group * p_.x_group + n0 * p_.x_batch, count, p_.x_batch);
+      const Source<T> kernel = Taps(w_ + group * p_.w_group, p_.outputs, p_.w_output);
+      T* packed = own + input_size;
+      std::vector<int64_t> a_offsets(taken), b_offsets(taken);
+      bool add = false;
+      for (int64_t part = all_parts * share / shares; part < all_parts * (share + 1) / shares;
+           ++part, add = true) {
+        const int64_t i = part / row_parts / depth.taps, d = part / row_parts % depth.taps;
+        const int64_t k0 = down.taps * (part % row_parts) / row_parts;
+        const int64_t k1 = down.taps * (part % row_parts + 1) / row_parts;
+        Source<T> x = input, w = kernel;
+        x.at += i * p_.x_input;
+        w.at += i * p_.w_input + d * w.stride[0] + k0 * w.stride[1];
+        const int64_t box = (high_result - 1) * down.step + (k1 - k0 - 1) * down.spread + 1;
+        Pack(x, {depth.offset + d * depth.spread, down.offset + k0 * down.spread, across.offset},
+             {deep, box, wide}, own, count);
+        if (!direct) {
+          w.size[1] = k1 - k0;
+          Pack(w, {0, 0, 0}, {1, k1 - k0, across.taps}, packed, padded);
+        }
+        const int64_t b_row = direct ? w.stride[1] : across.taps * padded;
+        const int64_t b_step = direct ? w.stride[2] : padded;
+        for (int64_t k = 0; k < k1 - k0; ++k) {
+          a_offsets[k] = k * down.spread * wide * count;
+          b_offsets[k] = k * b_row;
+        }
+        const Sums sums{a_offsets.data(), b_offsets.data(),      k1 - k0,
+                        across.taps,      across.spread * count, b_step};
+        // Neighbours are further rows, where what they see has the same distance.
+        const bool flat = across.step == 1;
+        const int64_t rows = flat ? across.count * count : count;
+        for (const Block& block : blocks) {
+          const T* b = (direct ? w.at : packed) + block.begin;
+          const int64_t parts = PartsFor(rows, MostRowsOf<false>(block.width));
+          for (int64_t p = 0; p < positions; p += flat ? across.count : 1) {
+            const int64_t column = p % across.count, line = p / across.count % down.count;
+            const int64_t layer = p / across.count / down.count;
+            const T* a = own + ((layer * depth.step * box + line * down.step) * wide +
+                                column * across.step) * count;
+            for (int64_t tile = 0; tile < parts; ++tile) {
+              const int64_t from = rows * tile / parts, size = rows * (tile + 1) / parts - from;
+              // The examples of a position that other tasks take lie beyond.
+              T* y = totals + n0 * positions * padded + (p * count + from) * padded + block.begin;
+              TileOf<T, false>(size, block.width)(sums, a + from, 1, b, y, padded, add);
+            }
+          }
+        }
+      }
+    });
+    std::vector<int64_t> places;
+    for (int64_t p = 0; p < positions; ++p) {
+      const int64_t column = p % across.count, line = p / across.count % down.count;
+      places.push_back(y_at(0, 0, p / across.count / down.count, line, column) - y_);
+    }
+    // Sums of the shares, in order.
+    ParallelFor(pool_, p_.groups * examples, [&](int64_t task) {
+      const int64_t part_of = task % examples, group = task / examples;
+      const int64_t n0 = p_.batch * part_of / examples, n1 = p_.batch * (part_of + 1) / examples;
+      T* totals = partial.get() + group * whole + n0 * positions * padded;
+      const int64_t size = positions * (n1 - n0) * padded;
+      for (int64_t share = 1; share < shares; ++share) {
+        const T* other = totals + share * p_.groups * whole;
+        for (int64_t i = 0; i < size; ++i) totals[i] += other[i];
+      }
+      // A few features of an example at all positions, whatever the order of the result.
+      const int64_t some = 16;
+      for (int64_t o = 0; o < p_.outputs; o += some) {
+        const int64_t end = std::min(p_.outputs, o + some);
+        for (int64_t n = n0; n < n1; ++n) {
+          for (int64_t p = 0; p < positions; ++p) {
+            const T* from = totals + (p * (n1 - n0) + n - n0) * padded;
+            T* to = y_ + group * p_.y_group + n * p_.y_batch + places[p];
+            for (int64_t i = o; i < end; ++i) to[i * p_.y_output] = from[i];
+          }
+        }
+      }
+    });
+  }
+
+  // The same for groups of one input example, in vectors of the output features of all groups.
+  void LongByGroups() {
+    const Axis &depth = axes_[0], &down = axes_[1], &across = axes_[2];
+    const std::vector<Block> blocks = BlocksOf(p_.groups * p_.outputs, 4);
+    const int64_t count = static_cast<int64_t>(blocks.size());
+    const int64_t positions = depth.count * down.count * across.count, pitch_most = 4 * kL;
+    const int64_t wide = across.reach(across.count), deep = (depth.count - 1) * depth.step + 1;
+    const int64_t for_row = (deep * down.step * wide + across.taps) * pitch_most;
+    const int64_t taken = std::min(
+        down.taps, std::max<int64_t>(1, kCached / int64_t{sizeof(T)} / for_row));
+    const int64_t row_parts = PartsFor(down.taps, taken);
+    const int64_t all_parts = p_.inputs * depth.taps * row_parts;
+    const int64_t shares = std::min(all_parts, PartsFor(ThreadsOf(pool_), count));
+    const auto partial = Memory<T>(shares * count * positions * pitch_most);
+    const int64_t high = (down.count - 1) * down.step + (taken - 1) * down.spread + 1;
+    const int64_t input_size = deep * high * wide * pitch_most;
+    ForTasks<T>(pool_, count * shares, input_size + taken * across.taps * pitch_most,
+                [&](int64_t task, T* own) {
+      const int64_t share = task % shares;
+      const Block& block = blocks[task / shares];
+      const int64_t pitch = block.width * kL;
+      T* totals = partial.get() + (share * count + task / shares) * positions * pitch_most;
+      Source<T> input = Input(x_ + block.begin / p_.outputs * p_.x_group, block.lanes, p_.x_group);
+      input.repeats = p_.outputs;
+      const Source<T> kernel = Taps(w_ + block.begin * p_.w_output, block.lanes, p_.w_output);
+      T* packed = own + input_size;
+      std::vector<int64_t> a_offsets(taken), b_offsets(taken);
+      bool add = false;
+      for (int64_t part = all_parts * share / shares; part < all_parts * (share + 1) / shares;
+           ++part, add = true) {
+        const int64_t i = part / row_parts / depth.taps, d = part / row_parts % depth.taps;
+        const int64_t k0 = down.taps * (part % row_parts) / row_parts;
+        const int64_t k1 = down.taps * (part % row_parts + 1) / row_parts;
+        Source<T> x = input, w = kernel;
+        x.at += i * p_.x_input;
+        w.at += i * p_.w_input + d * w.stride[0] + k0 * w.stride[1];
+        w.size[1] = k1 - k0;
+        const int64_t box = (down.count - 1) * down.step + (k1 - k0 - 1) * down.spread + 1;
+        PackRepeated(x, block.begin % p_.outputs,
+                     {depth.offset + d * depth.spread, down.offset + k0 * down.spread,
+                      across.offset},
+                     {deep, box, wide}, own, pitch);
+        Pack(w, {0, 0, 0}, {1, k1 - k0, across.taps}, packed, pitch);
+        for (int64_t k = 0; k < k1 - k0; ++k) {
+          a_offsets[k] = k * down.spread * wide * pitch;
+          b_offsets[k] = k * across.taps * pitch;
+        }
+        const Sums sums{a_offsets.data(), b_offsets.data(),      k1 - k0,
+                        across.taps,      across.spread * pitch, pitch};
+        const int64_t parts = PartsFor(across.count, MostRowsOf<true>(block.width));
+        for (int64_t p = 0; p < positions; p += across.count) {
+          const int64_t line = p / across.count % down.count;
+          const int64_t layer = p / across.count / down.count;
+          const T* a = own + (layer * depth.step * box + line * down.step) * wide * pitch;
+          for (int64_t tile = 0; tile < parts; ++tile) {
+            const int64_t from = across.count * tile / parts;
+            const int64_t size = across.count * (tile + 1) / parts - from;
+            TileOf<T, true>(size, block.width)(sums, a + from * across.step * pitch,
+                                               across.step * pitch, packed,
+                                               totals + (p + from) * pitch, pitch, add);
+          }
+        }
+      }
+    });
+    for (int64_t b = 0; b < count; ++b) {
+      const Block& block = blocks[b];
+      const int64_t pitch = block.width * kL;
+      T* totals = partial.get() + b * positions * pitch_most;
+      for (int64_t share = 1; share < shares; ++share) {
+        const T* other = totals + share * count * positions * pitch_most;
+        for (int64_t i = 0; i < positions * pitch; ++i) totals[i] += other[i];
+      }
+      for (int64_t p = 0; p < positions; ++p) {
+        const int64_t column = p % across.count, line = p / across.count % down.count;
+        Put(totals + p * pitch, pitch, 1, block.lanes,
+            y_at(0, 0, p / across.count / down.count, line, column) +
+                block.begin * p_.y_output,
+            0, p_.y_output);
+      }
+    }
+  }
+
+  ffi::ThreadPool& pool_;
+  const Problem p_;
+  const T* x_;
+  const T* w_;
+  T* y_;
+  Axis axes_[kSpatial];
+};
+
+// A convolution, of which `sizes` is the problem, of elements of one of these types.
+template <typename... Ts>
+ffi::Error Convolve(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::AnyBuffer w,
+                    ffi::Result<ffi::AnyBuffer> y, ffi::Span<const int64_t> sizes,
+                    const ffi::DataType (&types)[sizeof...(Ts)]) try {
+  Problem problem;
+  if (sizes.size() * sizeof(int64_t) != sizeof(problem)) {
+    return ffi::Error(ffi::ErrorCode::kInvalidArgument, "sizes of a convolution are missing");
+  }
+  std::memcpy(&problem, sizes.begin(), sizeof(problem));
+  if (y->element_count() == 0) return ffi::Error::Success();
+  bool found = false;
+  const ffi::DataType* type = types;
+  const auto run_if = [&](auto zero) {
+    using T = decltype(zero);
+    if (x.element_type() != *type++) return;
+    found = true;
+    Convolution<T>(pool, problem, static_cast<const T*>(x.untyped_data()),
+                   static_cast<const T*>(w.untyped_data()), static_cast<T*>(y->untyped_data()))
+        .Run();
+  };
+  (run_if(Ts()), ...);
+  if (found) return ffi::Error::Success();
+  return ffi::Error(ffi::ErrorCode::kInvalidArgument, "a convolution has another dtype");
+} catch (const std::bad_alloc&) {
+  return ffi::Error(ffi::ErrorCode::kResourceExhausted, "out of memory in a convolution");
+}
+
+}  // namespace dovetail
+
+#endif  // DOVETAIL_CPU_CONVOLUTION_H_

@@ -1,0 +1,157 @@
+// Tiles of a result that are kept in registers while sums of products are added up.
+
+#ifndef DOVETAIL_CPU_TILES_H_
+#define DOVETAIL_CPU_TILES_H_
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+namespace dovetail {
+
+#if defined(__AVX512F__)
+constexpr int kVectorBytes = 64;
+#elif defined(__AVX__)
+constexpr int kVectorBytes = 32;
+#else
+constexpr int kVectorBytes = 16;
+#endif
+
+// Whether there are 32 vector registers, not 16.
+#if defined(__AVX512F__) || defined(__aarch64__)
+constexpr bool kManyRegisters = true;
+#else
+constexpr bool kManyRegisters = false;
+#endif
+
+// Clang divides wide vectors in two, for older processors' sake, where nothing asks for them.
+#if defined(__clang__) && defined(__AVX512F__)
+#define DOVETAIL_WIDE __attribute__((min_vector_width(512)))
+#else
+#define DOVETAIL_WIDE
+#endif
+
+template <typename T>
+constexpr int kLanes = kVectorBytes / int{sizeof(T)};
+
+// Tiles are as many vectors wide.
+constexpr int kWidths[] = {1, 2, 4, 8};
+constexpr int kWidest = 8;
+
+// The most rows of a tile that is so many vectors wide.
+constexpr int MostRows(int vectors) {
+  const int rows = (kManyRegisters ? 28 : 12) / vectors;
+  return rows > 14 ? 14 : rows < 1 ? 1 : rows;
+}
+
+// What is added up: for each of `taps` pairs of offsets into the operands, `steps` products, with
+// these distances between them.
+struct Sums {
+  const int64_t* a_offsets;
+  const int64_t* b_offsets;
+  int64_t taps;
+  int64_t steps;
+  int64_t a_step;
+  int64_t b_step;
+};
+
+// y[row][lane] (+)= sum of a[row] * b[lane], or with kLanewise of a[row][lane] * b[lane].
+template <typename T>
+using TileFunction = void (*)(const Sums&, const T* a, int64_t a_row, const T* b, T* y,
+                              int64_t y_row, bool add);
+
+template <typename T, bool kLanewise, int kVectors, int kRows>
+DOVETAIL_WIDE void Tile(const Sums& sums, const T* a, int64_t a_row, const T* b, T* y,
+                        int64_t y_row, bool add) {
+  typedef T Vector __attribute__((vector_size(kVectorBytes)));
+  // One pointer for every four rows: the others are at small multiples of `a_row`.
+  constexpr int kPointers = (kRows + 3) / 4;
+  Vector total[kRows][kVectors] = {};
+  for (int64_t tap = 0; tap < sums.taps; ++tap) {
+    const T* from = b + sums.b_offsets[tap];
+    const T* rows[kPointers];
+    for (int i = 0; i < kPointers; ++i) rows[i] = a + sums.a_offsets[tap] + 4 * i * a_row;
+    for (int64_t step = 0; step < sums.steps; ++step) {
+      Vector factor[kVectors];
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v) {
+        std::memcpy(&factor[v], from + v * kLanes<T>, sizeof(Vector));
+      }
+#pragma GCC unroll 16
+      for (int row = 0; row < kRows; ++row) {
+        const T* at = rows[row / 4] + row % 4 * a_row;
+        if constexpr (kLanewise) {
+#pragma GCC unroll 8
+          for (int v = 0; v < kVectors; ++v) {
+            Vector other;
+            std::memcpy(&other, at + v * kLanes<T>, sizeof(Vector));
+            total[row][v] += other * factor[v];
+          }
+        } else {
+          const T other = *at;
+#pragma GCC unroll 8
+          for (int v = 0; v < kVectors; ++v) total[row][v] += other * factor[v];
+        }
+      }
+      from += sums.b_step;
+#pragma GCC unroll 4
+      for (int i = 0; i < kPointers; ++i) rows[i] += sums.a_step;
+    }
+  }
+#pragma GCC unroll 16
+  for (int row = 0; row < kRows; ++row) {
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) {
+      T* to = y + row * y_row + v * kLanes<T>;
+      if (add) {
+        Vector before;
+        std::memcpy(&before, to, sizeof(Vector));
+        total[row][v] += before;
+      }
+      std::memcpy(to, &total[row][v], sizeof(Vector));
+    }
+  }
+}
+
+template <typename T, bool kLanewise, int kVectors, int... kRows>
+constexpr std::array<TileFunction<T>, sizeof...(kRows)> TilesOf(
+    std::integer_sequence<int, kRows...>) {
+  return {&Tile<T, kLanewise, kVectors, kRows + 1>...};
+}
+
+// The function for a tile of so many rows (up to MostRows) of so many vectors.
+template <typename T, bool kLanewise>
+TileFunction<T> TileOf(int64_t rows, int64_t vectors) {
+  // Of products of lanes both factors are loaded: more rows would not be faster.
+  constexpr auto kRows = [](int v) { return kLanewise && MostRows(v) > 7 ? 7 : MostRows(v); };
+  static constexpr auto k1 =
+      TilesOf<T, kLanewise, 1>(std::make_integer_sequence<int, kRows(1)>());
+  static constexpr auto k2 =
+      TilesOf<T, kLanewise, 2>(std::make_integer_sequence<int, kRows(2)>());
+  static constexpr auto k4 =
+      TilesOf<T, kLanewise, 4>(std::make_integer_sequence<int, kRows(4)>());
+  static constexpr auto k8 =
+      TilesOf<T, kLanewise, 8>(std::make_integer_sequence<int, kRows(8)>());
+  switch (vectors) {
+    case 1:
+      return k1[rows - 1];
+    case 2:
+      return k2[rows - 1];
+    case 4:
+      return k4[rows - 1];
+    default:
+      return k8[rows - 1];
+  }
+}
+
+// The most rows of TileOf.
+template <bool kLanewise>
+int64_t MostRowsOf(int64_t vectors) {
+  const int rows = MostRows(static_cast<int>(vectors));
+  return kLanewise && rows > 7 ? 7 : rows;
+}
+
+}  // namespace dovetail
+
+#endif  // DOVETAIL_CPU_TILES_H_
