@@ -16,6 +16,8 @@ import numpy as np
 from dovetail.extend import LoweringTable
 from dovetail.extend.lowering import real_dtype
 
+from dovetail_cpu import kernels
+
 TABLE: Final = LoweringTable()
 
 BOOL: Final = np.dtype(bool)
@@ -34,6 +36,12 @@ def fft(context: Any, x: Any, *, fft_type: Any, fft_lengths: tuple[int, ...]) ->
     kind = fft_type.name
     if not fft_lengths or not aval.size or not out.size:
         return NotImplemented
+    if kernels.usable(context):
+        rank = len(fft_lengths)
+        (y,) = kernels.call(
+            context, kernels.FFT, [x], [out], aval.ndim - rank, kind=int(fft_type), rank=rank
+        )
+        return y
     if kind not in ("RFFT", "IRFFT") or len(fft_lengths) != 1:
         return _transformed(context, x, out, kind, fft_lengths)
     (length,) = fft_lengths
