@@ -52,6 +52,17 @@ template <typename T>
 void TransformRow(const RowPlan<T>& plan, ffi::ThreadPool* pool, const T* from, T* to, T sign,
                   T scale);
 
+// Asks for memory that is read or written soon. What goes through memory in steps, or is done with
+// before the processor has seen where it is going, waits for it otherwise.
+template <typename T>
+inline void Prefetch(const T* from, int64_t size) {
+  for (int64_t i = 0; i < size; i += 64 / int64_t(sizeof(T))) __builtin_prefetch(from + i, 0, 2);
+}
+template <typename T>
+inline void PrefetchToWrite(const T* to, int64_t size) {
+  for (int64_t i = 0; i < size; i += 64 / int64_t(sizeof(T))) __builtin_prefetch(to + i, 1, 2);
+}
+
 template <typename T>
 std::shared_ptr<const RowPlan<T>> NewPlan(int64_t n) {
   if (n == 1 || FirstFactor<T>(n) != 0 || !RadicesOf(n).empty()) {
@@ -130,25 +141,38 @@ void ForPieces(ffi::ThreadPool* pool, int64_t count, int64_t elements, const Bod
               [&](int64_t part) { body(count * part / parts, count * (part + 1) / parts); });
 }
 
+template <typename T>
+int64_t RoundedUp(int64_t size) {
+  constexpr int64_t kCount = Lanes<T>::kCount;
+  return (size + kCount - 1) / kCount * kCount;
+}
+
+// The vectors that the two functions below need besides `middle`.
+template <typename T>
+int64_t BuffersOf(const RowPlan<T>& plan) {
+  return std::max(3 * RoundedUp<T>(plan.columns->size) + 2, 2 * plan.rows->size + 1);
+}
+
 // The columns of the first step, and their transposition into `middle`.
 template <typename T>
 __attribute__((noinline)) void TransformColumnBlocks(const RowPlan<T>& plan, const T* from,
-                                                     Complexes<T>* middle, T sign, int64_t begin,
-                                                     int64_t end) {
+                                                     Complexes<T>* middle, Complexes<T>* first,
+                                                     T sign, int64_t begin, int64_t end) {
   using C = Complexes<T>;
   constexpr int64_t kCount = Lanes<T>::kCount;
   const int64_t height = plan.columns->size, width = plan.rows->size;
-  const int64_t rounded = (height + kCount - 1) / kCount * kCount;
-  Memory<C> buffers(3 * rounded + 2);
-  C* first = buffers.get();
+  const int64_t rounded = RoundedUp<T>(height);
   C* second = first + rounded + 1;  // Not a power of two apart.
   C* turned = second + rounded + 1;
   for (int64_t i = height; i < rounded; ++i) turned[i] = C{};
   for (int64_t block = begin; block < end; ++block) {
     const int64_t count = std::min(kCount, width - block * kCount);
     const T* source = from + 2 * block * kCount;
+    const bool ahead = block + 1 < end && plan.size > kLongestTable;
     const auto load = [=](int64_t i) {
-      C x = LoadPairs<T>(source + 2 * i * width, count);
+      const T* place = source + 2 * i * width;
+      if (ahead) Prefetch(place + 2 * kCount, 2 * kCount);
+      C x = LoadPairs<T>(place, count);
       x.im *= sign;
       return x;
     };
@@ -191,22 +215,24 @@ __attribute__((noinline)) void TransformColumnBlocks(const RowPlan<T>& plan, con
 // The rows of the second step, of which the result is transposed once more by where it is stored.
 template <typename T>
 __attribute__((noinline)) void TransformRowBlocks(const RowPlan<T>& plan,
-                                                  const Complexes<T>* middle, T* to, T sign,
-                                                  T scale, int64_t begin, int64_t end) {
+                                                  const Complexes<T>* middle, Complexes<T>* first,
+                                                  T* to, T sign, T scale, int64_t begin,
+                                                  int64_t end) {
   using C = Complexes<T>;
   constexpr int64_t kCount = Lanes<T>::kCount;
   const int64_t height = plan.columns->size, width = plan.rows->size;
-  Memory<C> buffers(2 * width + 1);
-  C* first = buffers.get();
   const T conjugate = sign * scale;
   for (int64_t block = begin; block < end; ++block) {
     const int64_t count = std::min(kCount, height - block * kCount);
     const C* source = middle + block * width;
     T* target = to + 2 * block * kCount;
+    const bool ahead = block + 1 < end && plan.size > kLongestTable;
     TransformLanes(
         *plan.rows, first, first + width + 1, [=](int64_t i) { return source[i]; },
         [=](int64_t i, const C& x) {
-          StorePairs<T>(target + 2 * i * height, C{x.re * scale, x.im * conjugate}, count);
+          T* place = target + 2 * i * height;
+          if (ahead) PrefetchToWrite(place + 2 * kCount, 2 * kCount);
+          StorePairs<T>(place, C{x.re * scale, x.im * conjugate}, count);
         });
   }
 }
@@ -270,10 +296,12 @@ void TransformRow(const RowPlan<T>& plan, ffi::ThreadPool* pool, const T* from, 
   const int64_t row_blocks = (height + kCount - 1) / kCount;
   Memory<C> middle(row_blocks * width);
   ForPieces(pool, (width + kCount - 1) / kCount, height * kCount, [&](int64_t begin, int64_t end) {
-    TransformColumnBlocks<T>(plan, from, middle.get(), sign, begin, end);
+    Memory<C> buffers(BuffersOf(plan));
+    TransformColumnBlocks<T>(plan, from, middle.get(), buffers.get(), sign, begin, end);
   });
   ForPieces(pool, row_blocks, width * kCount, [&](int64_t begin, int64_t end) {
-    TransformRowBlocks<T>(plan, middle.get(), to, sign, scale, begin, end);
+    Memory<C> buffers(BuffersOf(plan));
+    TransformRowBlocks<T>(plan, middle.get(), buffers.get(), to, sign, scale, begin, end);
   });
 }
 
@@ -304,6 +332,8 @@ void TransformSideBySide(const LanePlan<T>& plan, const T* from, int64_t from_st
     };
     const T* source = from + row * from_step;
     T* target = to + row * to_step;
+    if (row + kCount < rows) Prefetch(source + kCount * from_step, kCount * from_step);
+    PrefetchToWrite(target, count * to_step);
     for (int64_t i = 0; i < n; i += kCount) {
       transpose(
           i,
@@ -355,8 +385,25 @@ void TransformRows(ffi::ThreadPool* pool, const T* from, int64_t from_step, T* t
   const auto plan = PlanOf<T>(n);
   if (rows == 1) return TransformRow<T>(*plan, pool, from, to, sign, scale);
   ForPieces(pool, rows, n, [&](int64_t begin, int64_t end) {
+    if (!plan->rows) {
+      for (int64_t row = begin; row < end; ++row) {
+        TransformRow<T>(*plan, nullptr, from + row * from_step, to + row * to_step, sign, scale);
+      }
+      return;
+    }
+    const int64_t columns = plan->columns->size, width = plan->rows->size;
+    Memory<Complexes<T>> middle(RoundedUp<T>(columns) / kCount * width), buffers(BuffersOf(*plan));
     for (int64_t row = begin; row < end; ++row) {
-      TransformRow<T>(*plan, nullptr, from + row * from_step, to + row * to_step, sign, scale);
+      const T* source = from + row * from_step;
+      T* target = to + row * to_step;
+      if (n <= kLongestTable) {
+        if (row + 1 < end) Prefetch(source + from_step, 2 * n);
+        PrefetchToWrite(target, 2 * n);
+      }
+      TransformColumnBlocks<T>(*plan, source, middle.get(), buffers.get(), sign, 0,
+                               RoundedUp<T>(width) / kCount);
+      TransformRowBlocks<T>(*plan, middle.get(), buffers.get(), target, sign, scale, 0,
+                            RoundedUp<T>(columns) / kCount);
     }
   });
 }
@@ -380,15 +427,20 @@ void TransformColumns(ffi::ThreadPool* pool, const T* from, T* to, int64_t outer
         const int64_t count = std::min(kCount, inner - column);
         const T* source = from + offset;
         T* target = to + offset;
+        const bool ahead = column + kCount < inner && n * inner > kLongestTable;
         TransformLanes(
             *plan, first, first + n + 1,
             [=](int64_t i) {
-              C x = LoadPairs<T>(source + 2 * i * inner, count);
+              const T* place = source + 2 * i * inner;
+              if (ahead) Prefetch(place + 2 * kCount, 2 * kCount);
+              C x = LoadPairs<T>(place, count);
               x.im *= sign;
               return x;
             },
             [=](int64_t i, const C& x) {
-              StorePairs<T>(target + 2 * i * inner, C{x.re * scale, x.im * conjugate}, count);
+              T* place = target + 2 * i * inner;
+              if (ahead) PrefetchToWrite(place + 2 * kCount, 2 * kCount);
+              StorePairs<T>(place, C{x.re * scale, x.im * conjugate}, count);
             });
       }
     });
