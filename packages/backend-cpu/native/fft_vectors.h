@@ -141,6 +141,21 @@ inline void StorePairs(T* to, Complexes<T> x, int64_t count) {
   StoreSomePairs(to, x, count);
 }
 
+// The first `count` lanes, and zeros.
+template <typename T>
+inline typename Lanes<T>::Type Load(const T* from, int64_t count) {
+  if (count >= Lanes<T>::kCount) return Load(from);
+  typename Lanes<T>::Type v{};
+  std::memcpy(&v, from, count * sizeof(T));
+  return v;
+}
+
+template <typename T>
+inline void Store(T* to, typename Lanes<T>::Type v, int64_t count) {
+  if (count >= Lanes<T>::kCount) return Store(to, v);
+  std::memcpy(to, &v, count * sizeof(T));
+}
+
 template <typename T>
 inline Complexes<T> Reversed(Complexes<T> x) {
   constexpr int kCount = Lanes<T>::kCount;

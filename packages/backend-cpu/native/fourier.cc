@@ -1,4 +1,4 @@
-// Discrete Fourier transforms along the last one to three dimensions.
+// Discrete Fourier transforms along one to three neighbouring dimensions.
 //
 // Vectors never hold neighbours of one transform: each lane has a transform of its own. One long
 // transform is made in two steps, as one of the columns and one of the rows of a matrix (Bailey,
@@ -610,12 +610,86 @@ void TransformToReal(ffi::ThreadPool* pool, const T* from, T* to, int64_t rows, 
   });
 }
 
+// Columns of real numbers of even length, whose coefficients become columns, or with a sign of -1
+// back. Each lane has a column: see CombineHalves for the two halves.
+template <typename T>
+void TransformRealColumns(ffi::ThreadPool* pool, const T* from, T* to, int64_t outer, int64_t n,
+                          int64_t inner, T sign, T scale) {
+  using C = Complexes<T>;
+  constexpr int64_t kCount = Lanes<T>::kCount;
+  const int64_t across = (inner + kCount - 1) / kCount, half = n / 2;
+  const auto plan = LanePlanOf<T>(half);
+  const Roots<T> roots(n);
+  std::vector<std::complex<T>> factors;  // Half of -i exp(-2 pi i k / n), or of its conjugate.
+  for (int64_t k = 0; 2 * k <= half; ++k) {
+    const auto root = roots.At(k);
+    factors.push_back({root.imag() * T(0.5), root.real() * T(-0.5) * sign});
+  }
+  const auto combine = [&](int64_t k, C& a, C& b) {
+    b.im = -b.im;
+    const C sum = (a + b) * T(0.5);
+    const C difference = (a - b).Times(factors[k].real(), factors[k].imag());
+    a = sum + difference;
+    b = sum - difference;
+    b.im = -b.im;
+  };
+  ForPieces(pool, outer * across, n * kCount, [&](int64_t begin, int64_t end) {
+    Memory<C> buffers(3 * half + 4);
+    C* first = buffers.get();
+    C* second = first + half + 1;
+    C* side = second + half + 1;
+    for (int64_t piece = begin; piece < end; ++piece) {
+      const int64_t column = piece % across * kCount, place = piece / across;
+      const int64_t count = std::min(kCount, inner - column);
+      if (sign > 0) {
+        const T* source = from + place * n * inner + column;
+        T* target = to + 2 * (place * (half + 1) * inner + column);
+        TransformLanes(
+            *plan, first, second,
+            [=](int64_t i) {
+              const T* pair = source + 2 * i * inner;
+              return C{Load<T>(pair, count), Load<T>(pair + inner, count)};
+            },
+            [=](int64_t i, const C& x) { side[i] = x; });
+        side[half] = side[0];
+        for (int64_t k = 0; 2 * k <= half; ++k) {
+          C a = side[k], b = side[half - k];
+          combine(k, a, b);
+          if (k == 0) a.im = b.im = typename C::V{};
+          StorePairs<T>(target + 2 * k * inner, a, count);
+          StorePairs<T>(target + 2 * (half - k) * inner, b, count);
+        }
+        continue;
+      }
+      const T* source = from + 2 * (place * (half + 1) * inner + column);
+      T* target = to + place * n * inner + column;
+      for (int64_t k = 0; 2 * k <= half; ++k) {
+        C a = LoadPairs<T>(source + 2 * k * inner, count);
+        C b = LoadPairs<T>(source + 2 * (half - k) * inner, count);
+        if (k == 0) a.im = b.im = typename C::V{};
+        combine(k, a, b);
+        side[k] = a;
+        side[half - k] = b;  // Of the one behind the last nothing is read.
+      }
+      TransformLanes(
+          *plan, first, second, [=](int64_t i) { return C{side[i].re, -side[i].im}; },
+          [=](int64_t i, const C& x) {
+            T* pair = target + 2 * i * inner;
+            Store<T>(pair, x.re * (2 * scale), count);
+            Store<T>(pair + inner, x.im * (-2 * scale), count);
+          });
+    }
+  });
+}
+
 enum class Kind : int64_t { kForward, kInverse, kReal, kToReal };
 
-// `lengths` are those of the signal, along the last `rank` dimensions.
+// `lengths` are those of the signal, along `rank` dimensions; numbers along the last of them are
+// `inner` apart, and `batch` times `inner` signals are there. With several side by side, real ones
+// have an even length.
 template <typename T>
 void Transform(ffi::ThreadPool* pool, Kind kind, const T* from, T* to, int64_t batch,
-               const int64_t* lengths, int64_t rank) {
+               const int64_t* lengths, int64_t rank, int64_t inner) {
   const int64_t last = lengths[rank - 1];
   const bool inverse = kind == Kind::kInverse || kind == Kind::kToReal;
   const bool halved = kind == Kind::kReal || kind == Kind::kToReal;
@@ -626,21 +700,28 @@ void Transform(ffi::ThreadPool* pool, Kind kind, const T* from, T* to, int64_t b
   const T sign = inverse ? -1 : 1, scale = inverse ? T(1) / (T(others) * T(last)) : T(1);
   // The dimensions before the last, in place or from one array to another.
   const auto columns = [&](const T* source, T* target) {
-    int64_t inner = width, outer = rows;
+    int64_t behind = width * inner, before = rows;
     for (int64_t i = rank - 2; i >= 0; --i) {
-      outer /= lengths[i];
-      TransformColumns<T>(pool, source, target, outer, lengths[i], inner, sign, T(1));
+      before /= lengths[i];
+      TransformColumns<T>(pool, source, target, before, lengths[i], behind, sign, T(1));
       source = target;
-      inner *= lengths[i];
+      behind *= lengths[i];
     }
   };
   if (kind == Kind::kToReal) {
-    if (rank == 1) return TransformToReal<T>(pool, from, to, rows, last, scale);
-    Memory<T> middle(2 * rows * width);
-    columns(from, middle.get());
-    return TransformToReal<T>(pool, middle.get(), to, rows, last, scale);
+    std::unique_ptr<Memory<T>> middle;
+    if (rank > 1) {
+      middle = std::make_unique<Memory<T>>(2 * rows * width * inner);
+      columns(from, middle->get());
+      from = middle->get();
+    }
+    if (inner > 1) return TransformRealColumns<T>(pool, from, to, rows, last, inner, sign, scale);
+    return TransformToReal<T>(pool, from, to, rows, last, scale);
   }
-  if (kind == Kind::kReal) {
+  if (inner > 1) {
+    const auto transform = kind == Kind::kReal ? TransformRealColumns<T> : TransformColumns<T>;
+    transform(pool, from, to, rows, last, inner, sign, scale);
+  } else if (kind == Kind::kReal) {
     TransformReal<T>(pool, from, to, rows, last);
   } else {
     TransformRows<T>(pool, from, 2 * last, to, 2 * last, rows, last, sign, scale);
@@ -648,13 +729,15 @@ void Transform(ffi::ThreadPool* pool, Kind kind, const T* from, T* to, int64_t b
   columns(to, to);
 }
 
+// Along `rank` dimensions, which `inner_dimensions` others follow.
 ffi::Error Fourier(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> out,
-                   int64_t kind, int64_t rank) {
+                   int64_t kind, int64_t rank, int64_t inner_dimensions) {
   const auto which = static_cast<Kind>(kind);
   const auto dimensions = (which == Kind::kToReal ? out->dimensions() : x.dimensions());
-  const int64_t lead = int64_t(dimensions.size()) - rank;
-  int64_t batch = 1;
+  const int64_t lead = int64_t(dimensions.size()) - rank - inner_dimensions;
+  int64_t batch = 1, inner = 1;
   for (int64_t i = 0; i < lead; ++i) batch *= dimensions[i];
+  for (size_t i = lead + rank; i < dimensions.size(); ++i) inner *= dimensions[i];
   if (x.element_count() == 0 || out->element_count() == 0) return ffi::Error::Success();
   const int64_t* lengths = dimensions.begin() + lead;
   const bool wide = x.element_type() == ffi::DataType::F64 ||
@@ -662,10 +745,10 @@ ffi::Error Fourier(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyB
   try {
     if (wide) {
       Transform<double>(&pool, which, static_cast<const double*>(x.untyped_data()),
-                        static_cast<double*>(out->untyped_data()), batch, lengths, rank);
+                        static_cast<double*>(out->untyped_data()), batch, lengths, rank, inner);
     } else {
       Transform<float>(&pool, which, static_cast<const float*>(x.untyped_data()),
-                       static_cast<float*>(out->untyped_data()), batch, lengths, rank);
+                       static_cast<float*>(out->untyped_data()), batch, lengths, rank, inner);
     }
   } catch (const std::bad_alloc&) {
     return ffi::Error(ffi::ErrorCode::kResourceExhausted,
@@ -685,5 +768,6 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(dovetail_fft, dovetail::Fourier,
                                   .Arg<xla::ffi::AnyBuffer>()
                                   .Ret<xla::ffi::AnyBuffer>()
                                   .Attr<int64_t>("kind")
-                                  .Attr<int64_t>("rank"));
+                                  .Attr<int64_t>("rank")
+                                  .Attr<int64_t>("inner_dimensions"));
 #pragma GCC visibility pop
