@@ -15,6 +15,7 @@ import numpy as np
 
 from dovetail.extend import LoweringTable
 from dovetail.extend.lowering import real_dtype
+from dovetail_cpu import kernels
 
 TABLE: Final = LoweringTable()
 
@@ -25,6 +26,10 @@ SHORTEST: Final = 2**13
 LONGEST: Final = 2**18
 #: Shorter lengths are planned quickly even if they are prime.
 LARGE_PRIME: Final = 1000
+#: Lengths with a prime factor that the kernel has no step for.
+SHORTEST_CONVOLUTION: Final = 512
+#: Real signals that the kernel transforms where they lie, side by side.
+LONGEST_COLUMN: Final = 2**13
 
 
 @TABLE.rule("fft")
@@ -34,6 +39,8 @@ def fft(context: Any, x: Any, *, fft_type: Any, fft_lengths: tuple[int, ...]) ->
     kind = fft_type.name
     if not fft_lengths or not aval.size or not out.size:
         return NotImplemented
+    if kernels.usable(context) and not any(map(_has_small_prime, fft_lengths)):
+        return _by_kernel(context, x, aval, out, int(fft_type), fft_lengths)
     if kind not in ("RFFT", "IRFFT") or len(fft_lengths) != 1:
         return _transformed(context, x, out, kind, fft_lengths)
     (length,) = fft_lengths
@@ -45,6 +52,54 @@ def fft(context: Any, x: Any, *, fft_type: Any, fft_lengths: tuple[int, ...]) ->
         whole = _as_complex if kind == "RFFT" else _from_whole
         return whole(context, x, aval, out, length)
     return _transformed(context, x, out, kind, fft_lengths)
+
+
+def _by_kernel(
+    context: Any, x: Any, aval: Any, out: Any, kind: int, lengths: tuple[int, ...]
+) -> Any:
+    """The native kernel, which transforms dimensions that were moved to the end where they were."""
+    rank = len(lengths)
+    lead = aval.ndim - rank
+    attributes = {"kind": kind, "rank": rank}
+    moved = _permutation(x) if context.partitioning is None else None
+    if moved is not None and (kind < 2 or _fits_columns(lengths[-1])):
+        first = moved[lead]
+        inner = lead - first
+        if inner and moved[lead:] == tuple(range(first, first + rank)):
+            before = out.update(shape=tuple(out.shape[moved.index(d)] for d in range(out.ndim)))
+            operands = [x.owner.operands[0]]
+            attributes["inner_dimensions"] = inner
+            (y,) = kernels.call(context, kernels.FFT, operands, [before], 0, **attributes)
+            return context.transpose(y, out, moved)
+    attributes["inner_dimensions"] = 0
+    (y,) = kernels.call(context, kernels.FFT, [x], [out], lead, **attributes)
+    return y
+
+
+def _permutation(x: Any) -> tuple[int, ...] | None:
+    """That of the transpose of which a value is the result, if it is."""
+    owner = x.owner
+    if getattr(owner, "name", None) != "stablehlo.transpose":
+        return None
+    return tuple(owner.attributes["permutation"])
+
+
+def _is_smooth(length: int) -> bool:
+    """Whether the kernel needs no convolution for a length."""
+    for prime in (2, 3, 5, 7, 11, 13):
+        while length % prime == 0:
+            length //= prime
+    return length == 1
+
+
+def _has_small_prime(length: int) -> bool:
+    """Whether XLA's transform of a length is faster and more exact than a convolution."""
+    return length < SHORTEST_CONVOLUTION and not _is_smooth(length)
+
+
+def _fits_columns(length: int) -> bool:
+    """Whether the kernel transforms real signals of a length where they lie, side by side."""
+    return length % 2 == 0 and 2 < length <= LONGEST_COLUMN and _is_smooth(length)
 
 
 def _is_prime(n: int) -> bool:

@@ -1,0 +1,328 @@
+// Vectors of complex numbers, real and imaginary parts apart, and their transforms of small sizes.
+
+#ifndef DOVETAIL_CPU_FFT_VECTORS_H_
+#define DOVETAIL_CPU_FFT_VECTORS_H_
+
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+namespace dovetail {
+
+#if defined(__AVX512F__)
+constexpr int kVectorBytes = 64;
+#elif defined(__AVX__)
+constexpr int kVectorBytes = 32;
+#else
+constexpr int kVectorBytes = 16;
+#endif
+
+template <typename T>
+struct Lanes {
+  static constexpr int kCount = kVectorBytes / sizeof(T);
+  typedef T Type __attribute__((vector_size(kVectorBytes)));
+  typedef std::conditional_t<sizeof(T) == 4, int32_t, int64_t> Int;
+  typedef Int Indices __attribute__((vector_size(kVectorBytes)));
+};
+
+// As many complex numbers as a vector has lanes.
+template <typename T>
+struct Complexes {
+  using V = typename Lanes<T>::Type;
+  V re, im;
+
+  friend Complexes operator+(Complexes a, Complexes b) { return {a.re + b.re, a.im + b.im}; }
+  friend Complexes operator-(Complexes a, Complexes b) { return {a.re - b.re, a.im - b.im}; }
+  friend Complexes operator*(Complexes a, Complexes b) {
+    return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+  }
+  friend Complexes operator*(Complexes a, T b) { return {a.re * b, a.im * b}; }
+  // Times re + i im.
+  Complexes Times(T wr, T wi) const { return {re * wr - im * wi, re * wi + im * wr}; }
+  // Times -i.
+  Complexes Turned() const { return {im, -re}; }
+};
+
+// Lanes of two vectors, numbered as one after the other.
+template <typename T, int... I>
+inline typename Lanes<T>::Type Picked(typename Lanes<T>::Type a, typename Lanes<T>::Type b,
+                                      std::integer_sequence<int, I...>) {
+#if defined(__clang__)
+  return __builtin_shufflevector(a, b, I...);
+#else
+  return __builtin_shuffle(a, b, typename Lanes<T>::Indices{I...});
+#endif
+}
+
+// Sequences of lanes: `Index::At(i)` for each lane i.
+template <typename Index, int... I>
+constexpr auto MapLanes(std::integer_sequence<int, I...>) {
+  return std::integer_sequence<int, Index::At(I)...>();
+}
+template <typename Index, int kCount>
+using LaneMap = decltype(MapLanes<Index>(std::make_integer_sequence<int, kCount>()));
+
+template <int kFirst>
+struct EverySecond {
+  static constexpr int At(int i) { return 2 * i + kFirst; }
+};
+// Of two vectors, lanes in turn: the first or second half of all.
+template <int kCount, int kHalf>
+struct InTurn {
+  static constexpr int At(int i) {
+    return (i + kHalf * kCount) / 2 + (i % 2) * kCount;
+  }
+};
+template <int kCount>
+struct Backwards {
+  static constexpr int At(int i) { return kCount - 1 - i; }
+};
+// A step of a transposition: groups of kGroup lanes change places between two vectors.
+template <int kCount, int kGroup, int kSecond>
+struct Exchanged {
+  static constexpr int At(int i) {
+    const bool odd = i & kGroup;
+    if (kSecond == 0) return odd ? kCount + i - kGroup : i;
+    return odd ? kCount + i : i + kGroup;
+  }
+};
+
+template <typename T>
+inline typename Lanes<T>::Type Load(const T* from) {
+  typename Lanes<T>::Type v;
+  std::memcpy(&v, from, sizeof(v));
+  return v;
+}
+
+template <typename T>
+inline void Store(T* to, typename Lanes<T>::Type v) {
+  std::memcpy(to, &v, sizeof(v));
+}
+
+// Complex numbers from memory, where both parts of each are side by side.
+template <typename T>
+inline Complexes<T> LoadPairs(const T* from) {
+  constexpr int kCount = Lanes<T>::kCount;
+  const auto a = Load(from), b = Load(from + kCount);
+  return {Picked<T>(a, b, LaneMap<EverySecond<0>, kCount>()),
+          Picked<T>(a, b, LaneMap<EverySecond<1>, kCount>())};
+}
+
+template <typename T>
+inline void StorePairs(T* to, Complexes<T> x) {
+  constexpr int kCount = Lanes<T>::kCount;
+  Store(to, Picked<T>(x.re, x.im, LaneMap<InTurn<kCount, 0>, kCount>()));
+  Store(to + kCount, Picked<T>(x.re, x.im, LaneMap<InTurn<kCount, 1>, kCount>()));
+}
+
+// The first `count` of them, and zeros.
+template <typename T>
+__attribute__((noinline)) Complexes<T> LoadSomePairs(const T* from, int64_t count) {
+  T pairs[2 * Lanes<T>::kCount] = {};
+  std::memcpy(pairs, from, 2 * count * sizeof(T));
+  return LoadPairs<T>(pairs);
+}
+
+template <typename T>
+__attribute__((noinline)) void StoreSomePairs(T* to, Complexes<T> x, int64_t count) {
+  T pairs[2 * Lanes<T>::kCount];
+  StorePairs<T>(pairs, x);
+  std::memcpy(to, pairs, 2 * count * sizeof(T));
+}
+
+template <typename T>
+inline Complexes<T> LoadPairs(const T* from, int64_t count) {
+  return count >= Lanes<T>::kCount ? LoadPairs(from) : LoadSomePairs(from, count);
+}
+
+template <typename T>
+inline void StorePairs(T* to, Complexes<T> x, int64_t count) {
+  if (count >= Lanes<T>::kCount) return StorePairs(to, x);
+  StoreSomePairs(to, x, count);
+}
+
+// The first `count` lanes, and zeros.
+template <typename T>
+inline typename Lanes<T>::Type Load(const T* from, int64_t count) {
+  if (count >= Lanes<T>::kCount) return Load(from);
+  typename Lanes<T>::Type v{};
+  std::memcpy(&v, from, count * sizeof(T));
+  return v;
+}
+
+template <typename T>
+inline void Store(T* to, typename Lanes<T>::Type v, int64_t count) {
+  if (count >= Lanes<T>::kCount) return Store(to, v);
+  std::memcpy(to, &v, count * sizeof(T));
+}
+
+template <typename T>
+inline Complexes<T> Reversed(Complexes<T> x) {
+  constexpr int kCount = Lanes<T>::kCount;
+  using Map = LaneMap<Backwards<kCount>, kCount>;
+  return {Picked<T>(x.re, x.re, Map()), Picked<T>(x.im, x.im, Map())};
+}
+
+template <typename T, int kGroup>
+inline void ExchangeGroups(typename Lanes<T>::Type* rows) {
+  constexpr int kCount = Lanes<T>::kCount;
+  if constexpr (kGroup < kCount) {
+#pragma GCC unroll 16
+    for (int i = 0; i < kCount; ++i) {
+      if (i & kGroup) continue;
+      const auto a = rows[i], b = rows[i + kGroup];
+      rows[i] = Picked<T>(a, b, LaneMap<Exchanged<kCount, kGroup, 0>, kCount>());
+      rows[i + kGroup] = Picked<T>(a, b, LaneMap<Exchanged<kCount, kGroup, 1>, kCount>());
+    }
+    ExchangeGroups<T, 2 * kGroup>(rows);
+  }
+}
+
+// Transposes as many vectors as each has lanes.
+template <typename T>
+inline void Transpose(typename Lanes<T>::Type* rows) {
+  ExchangeGroups<T, 1>(rows);
+}
+
+constexpr long double kPi = 3.141592653589793238462643383279502884L;
+
+// Sine and cosine of a constant below pi.
+constexpr long double ConstantSine(long double x) {
+  long double term = x, sum = x;
+  for (int i = 1; i < 20; ++i) sum += term *= -x * x / ((2 * i) * (2 * i + 1));
+  return sum;
+}
+constexpr long double ConstantCosine(long double x) { return ConstantSine(kPi / 2 - x); }
+
+// Transforms of R complex numbers in each lane, with exp(-2 pi i / R).
+template <int R>
+struct Butterfly;
+
+template <>
+struct Butterfly<2> {
+  template <typename C>
+  static void Apply(C* x) {
+    const C a = x[0], b = x[1];
+    x[0] = a + b;
+    x[1] = a - b;
+  }
+};
+
+template <>
+struct Butterfly<4> {
+  template <typename C>
+  static void Apply(C* x) { Apply(x[0], x[1], x[2], x[3]); }
+  template <typename C>
+  static void Apply(C& x0, C& x1, C& x2, C& x3) {
+    const C a = x0 + x2, b = x0 - x2, c = x1 + x3, d = (x1 - x3).Turned();
+    x0 = a + c;
+    x1 = b + d;
+    x2 = a - c;
+    x3 = b - d;
+  }
+};
+
+template <>
+struct Butterfly<8> {
+  template <typename C>
+  static void Apply(C* x) {
+    using T = std::remove_cv_t<std::remove_reference_t<decltype(x->re[0])>>;
+    constexpr T kHalf = T(0.707106781186547524400844362104849039);
+    Butterfly<4>::Apply(x[0], x[2], x[4], x[6]);
+    Butterfly<4>::Apply(x[1], x[3], x[5], x[7]);
+    const C a = x[3], b = x[7];
+    const C odd[4] = {x[1],
+                      {(a.re + a.im) * kHalf, (a.im - a.re) * kHalf},
+                      x[5].Turned(),
+                      {(b.im - b.re) * kHalf, (b.re + b.im) * -kHalf}};
+    const C even[4] = {x[0], x[2], x[4], x[6]};
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; ++k) {
+      x[k] = even[k] + odd[k];
+      x[k + 4] = even[k] - odd[k];
+    }
+  }
+};
+
+template <>
+struct Butterfly<16> {
+  template <typename C>
+  static void Apply(C* x) {
+    using T = std::remove_cv_t<std::remove_reference_t<decltype(x->re[0])>>;
+    constexpr T kHalf = T(0.707106781186547524400844362104849039);
+    constexpr T kC = T(0.923879532511286756128183189396788287);  // cos(pi / 8)
+    constexpr T kS = T(0.382683432365089771728459984030398866);
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) Butterfly<4>::Apply(x[i], x[i + 4], x[i + 8], x[i + 12]);
+    const C x6 = x[6], x9 = x[9], x14 = x[14], x11 = x[11], x10 = x[10];
+    x[5] = x[5].Times(kC, -kS);
+    x[6] = {(x6.re + x6.im) * kHalf, (x6.im - x6.re) * kHalf};
+    x[7] = x[7].Times(kS, -kC);
+    x[9] = {(x9.re + x9.im) * kHalf, (x9.im - x9.re) * kHalf};
+    x[10] = x10.Turned();
+    x[11] = {(x11.im - x11.re) * kHalf, (x11.re + x11.im) * -kHalf};
+    x[13] = x[13].Times(kS, -kC);
+    x[14] = {(x14.im - x14.re) * kHalf, (x14.re + x14.im) * -kHalf};
+    x[15] = x[15].Times(-kC, kS);
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+      Butterfly<4>::Apply(x[4 * i], x[4 * i + 1], x[4 * i + 2], x[4 * i + 3]);
+    }
+    // x[4 i + j] is the result i + 4 j.
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+#pragma GCC unroll 4
+      for (int j = i + 1; j < 4; ++j) std::swap(x[4 * i + j], x[4 * j + i]);
+    }
+  }
+};
+
+// Odd sizes, by sums and differences of numbers at both ends.
+template <int R>
+struct Butterfly {
+  static_assert(R % 2 == 1);
+  static constexpr int kPairs = R / 2;
+
+  struct Table {
+    long double cosine[R], sine[R];
+    constexpr Table() : cosine(), sine() {
+      for (int i = 0; i < R; ++i) {
+        const int j = 2 * i < R ? i : R - i;
+        cosine[i] = ConstantCosine(2 * kPi * j / R);
+        sine[i] = (2 * i < R ? 1 : -1) * ConstantSine(2 * kPi * j / R);
+      }
+    }
+  };
+
+  template <typename C>
+  static void Apply(C* x) {
+    using T = std::remove_cv_t<std::remove_reference_t<decltype(x->re[0])>>;
+    constexpr Table kTable;
+    C sums[kPairs], differences[kPairs];
+    C total = x[0];
+#pragma GCC unroll 8
+    for (int j = 0; j < kPairs; ++j) {
+      sums[j] = x[j + 1] + x[R - 1 - j];
+      differences[j] = (x[j + 1] - x[R - 1 - j]).Turned();
+      total = total + sums[j];
+    }
+    const C first = x[0];
+    x[0] = total;
+#pragma GCC unroll 8
+    for (int k = 1; k <= kPairs; ++k) {
+      C even = first + sums[0] * T(kTable.cosine[k]);
+      C odd = differences[0] * T(kTable.sine[k]);
+#pragma GCC unroll 8
+      for (int j = 1; j < kPairs; ++j) {
+        even = even + sums[j] * T(kTable.cosine[(j + 1) * k % R]);
+        odd = odd + differences[j] * T(kTable.sine[(j + 1) * k % R]);
+      }
+      x[k] = even + odd;
+      x[R - k] = even - odd;
+    }
+  }
+};
+
+}  // namespace dovetail
+
+#endif  // DOVETAIL_CPU_FFT_VECTORS_H_

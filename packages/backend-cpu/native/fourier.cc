@@ -1,0 +1,773 @@
+// Discrete Fourier transforms along one to three neighbouring dimensions.
+//
+// Vectors never hold neighbours of one transform: each lane has a transform of its own. One long
+// transform is made in two steps, as one of the columns and one of the rows of a matrix (Bailey,
+// "FFTs in external or hierarchical memory", 1990), of which the lanes hold several. Lengths with
+// factors beyond 13 are convolutions with a chirp (Bluestein, 1970). Real signals of even length
+// are complex ones of half the length.
+
+#include <algorithm>
+#include <complex>
+#include <cstdint>
+#include <memory>
+#include <new>
+
+#include "fft_lanes.h"
+#include "fft_plan.h"
+#include "fft_vectors.h"
+#include "parallel.h"
+#include "xla/ffi/api/ffi.h"
+
+namespace dovetail {
+namespace {
+
+namespace ffi = xla::ffi;
+
+// Bytes of plans that are kept.
+constexpr int64_t kKeptBytes = int64_t{64} << 20;
+// The longest transforms that are made by several rows at once, one in each lane.
+constexpr int64_t kLongestSideBySide = 128;
+// The longest transforms of columns that are made where they are.
+constexpr int64_t kLongestColumn = 4096;
+
+template <typename T>
+int64_t LongerLength(int64_t n) {
+  int64_t best = 0;
+  double least = 0;
+  for (int64_t odd : {1, 3, 5, 9, 15}) {
+    int64_t m = odd;
+    while (m < 2 * n - 1) m *= 2;
+    const int64_t first = FirstFactor<T>(m);
+    if (first == 0) continue;
+    const double cost = double(m / first) * CostInLanes(first) + double(first) * CostInLanes(m / first);
+    if (best == 0 || cost < least) best = m, least = cost;
+  }
+  return best;
+}
+
+template <typename T>
+std::shared_ptr<const RowPlan<T>> PlanOf(int64_t n);
+
+template <typename T>
+void TransformRow(const RowPlan<T>& plan, ffi::ThreadPool* pool, const T* from, T* to, T sign,
+                  T scale);
+
+// Asks for memory that is read or written soon. What goes through memory in steps, or is done with
+// before the processor has seen where it is going, waits for it otherwise.
+template <typename T>
+inline void Prefetch(const T* from, int64_t size) {
+  for (int64_t i = 0; i < size; i += 64 / int64_t(sizeof(T))) __builtin_prefetch(from + i, 0, 2);
+}
+template <typename T>
+inline void PrefetchToWrite(const T* to, int64_t size) {
+  for (int64_t i = 0; i < size; i += 64 / int64_t(sizeof(T))) __builtin_prefetch(to + i, 1, 2);
+}
+
+template <typename T>
+std::shared_ptr<const RowPlan<T>> NewPlan(int64_t n) {
+  if (n == 1 || FirstFactor<T>(n) != 0 || !RadicesOf(n).empty()) {
+    return std::make_shared<RowPlan<T>>(n, nullptr);
+  }
+  const int64_t length = LongerLength<T>(n);
+  auto longer = PlanOf<T>(length);
+  auto plan = std::make_shared<RowPlan<T>>(n, longer);
+  const Roots<T> roots(2 * n);
+  plan->chirp.resize(n);
+  plan->transformed_chirp.resize(length);
+  int64_t square = 0;  // Of i, modulo 2 n.
+  for (int64_t i = 0; i < n; ++i) {
+    const auto root = roots.At(square);
+    plan->chirp[i] = root;
+    plan->transformed_chirp[i] = std::conj(root);
+    if (i > 0) plan->transformed_chirp[length - i] = std::conj(root);
+    square = (square + 2 * i + 1) % (2 * n);
+  }
+  T* values = reinterpret_cast<T*>(plan->transformed_chirp.data());
+  TransformRow<T>(*longer, nullptr, values, values, 1, 1);
+  return plan;
+}
+
+template <typename T>
+std::shared_ptr<const RowPlan<T>> PlanOf(int64_t n) {
+  static auto& kept = *new Kept<int64_t, RowPlan<T>>(kKeptBytes);
+  return kept.Get(n, [n] { return NewPlan<T>(n); });
+}
+
+template <typename T>
+std::shared_ptr<const LanePlan<T>> LanePlanOf(int64_t n) {
+  static auto& kept = *new Kept<int64_t, LanePlan<T>>(kKeptBytes / 8);
+  return kept.Get(n, [n] { return std::make_shared<LanePlan<T>>(n); });
+}
+
+// Real factors of a real signal's transform of length n: -i exp(-2 pi i k / n) for k below n / 4,
+// as products of one for each vector and one for each lane.
+template <typename T>
+struct HalvesPlan {
+  Complexes<T> lanes;
+  std::vector<std::complex<T>> blocks;
+
+  explicit HalvesPlan(int64_t n) {
+    constexpr int64_t kCount = Lanes<T>::kCount;
+    const Roots<T> roots(n);
+    for (int64_t lane = 0; lane < kCount; ++lane) {
+      const auto root = roots.At(lane % n);
+      lanes.re[lane] = root.real();
+      lanes.im[lane] = root.imag();
+    }
+    for (int64_t k = 0; k <= n / 4; k += kCount) {
+      const auto root = roots.At(k);
+      blocks.push_back({root.imag(), -root.real()});
+    }
+  }
+  int64_t bytes() const { return int64_t(blocks.size() * sizeof(blocks[0])) + 256; }
+};
+
+template <typename T>
+std::shared_ptr<const HalvesPlan<T>> HalvesPlanOf(int64_t n) {
+  static auto& kept = *new Kept<int64_t, HalvesPlan<T>>(kKeptBytes / 8);
+  return kept.Get(n, [n] { return std::make_shared<HalvesPlan<T>>(n); });
+}
+
+// Calls body(begin, end) for parts of `count` pieces of so many elements.
+template <typename Body>
+void ForPieces(ffi::ThreadPool* pool, int64_t count, int64_t elements, const Body& body) {
+  const int64_t threads = pool == nullptr ? 1 : PartsOf(*pool, count * elements);
+  if (threads == 1 || count == 1) {
+    if (count > 0) body(int64_t{0}, count);
+    return;
+  }
+  const int64_t parts = std::min(count, 4 * threads);
+  ParallelFor(*pool, parts,
+              [&](int64_t part) { body(count * part / parts, count * (part + 1) / parts); });
+}
+
+template <typename T>
+int64_t RoundedUp(int64_t size) {
+  constexpr int64_t kCount = Lanes<T>::kCount;
+  return (size + kCount - 1) / kCount * kCount;
+}
+
+// The vectors that the two functions below need besides `middle`.
+template <typename T>
+int64_t BuffersOf(const RowPlan<T>& plan) {
+  return std::max(3 * RoundedUp<T>(plan.columns->size) + 2, 2 * plan.rows->size + 1);
+}
+
+// The columns of the first step, and their transposition into `middle`.
+template <typename T>
+__attribute__((noinline)) void TransformColumnBlocks(const RowPlan<T>& plan, const T* from,
+                                                     Complexes<T>* middle, Complexes<T>* first,
+                                                     T sign, int64_t begin, int64_t end) {
+  using C = Complexes<T>;
+  constexpr int64_t kCount = Lanes<T>::kCount;
+  const int64_t height = plan.columns->size, width = plan.rows->size;
+  const int64_t rounded = RoundedUp<T>(height);
+  C* second = first + rounded + 1;  // Not a power of two apart.
+  C* turned = second + rounded + 1;
+  for (int64_t i = height; i < rounded; ++i) turned[i] = C{};
+  for (int64_t block = begin; block < end; ++block) {
+    const int64_t count = std::min(kCount, width - block * kCount);
+    const T* source = from + 2 * block * kCount;
+    const bool ahead = block + 1 < end && plan.size > kLongestTable;
+    const auto load = [=](int64_t i) {
+      const T* place = source + 2 * i * width;
+      if (ahead) Prefetch(place + 2 * kCount, 2 * kCount);
+      C x = LoadPairs<T>(place, count);
+      x.im *= sign;
+      return x;
+    };
+    if (plan.all_roots) {
+      const C* roots = plan.all_roots->get() + block * height;
+      TransformLanes(*plan.columns, first, second, load,
+                     [=](int64_t i, const C& x) { turned[i] = x * roots[i]; });
+    } else {
+      const C* lanes = plan.lane_roots->get();
+      const auto* factors = plan.block_roots.data() + block * height;
+      TransformLanes(*plan.columns, first, second, load, [=](int64_t i, const C& x) {
+        turned[i] = x * lanes[i].Times(factors[i].real(), factors[i].imag());
+      });
+    }
+    for (int64_t i = 0; i < rounded; i += kCount) {
+      typename C::V re[kCount], im[kCount];
+#pragma GCC unroll 16
+      for (int64_t lane = 0; lane < kCount; ++lane) re[lane] = turned[i + lane].re;
+      Transpose<T>(re);
+      C* to = middle + i / kCount * width + block * kCount;
+      if (count == kCount) {
+#pragma GCC unroll 16
+        for (int64_t lane = 0; lane < kCount; ++lane) to[lane].re = re[lane];
+      } else {
+        for (int64_t lane = 0; lane < count; ++lane) to[lane].re = re[lane];
+      }
+#pragma GCC unroll 16
+      for (int64_t lane = 0; lane < kCount; ++lane) im[lane] = turned[i + lane].im;
+      Transpose<T>(im);
+      if (count == kCount) {
+#pragma GCC unroll 16
+        for (int64_t lane = 0; lane < kCount; ++lane) to[lane].im = im[lane];
+      } else {
+        for (int64_t lane = 0; lane < count; ++lane) to[lane].im = im[lane];
+      }
+    }
+  }
+}
+
+// The rows of the second step, of which the result is transposed once more by where it is stored.
+template <typename T>
+__attribute__((noinline)) void TransformRowBlocks(const RowPlan<T>& plan,
+                                                  const Complexes<T>* middle, Complexes<T>* first,
+                                                  T* to, T sign, T scale, int64_t begin,
+                                                  int64_t end) {
+  using C = Complexes<T>;
+  constexpr int64_t kCount = Lanes<T>::kCount;
+  const int64_t height = plan.columns->size, width = plan.rows->size;
+  const T conjugate = sign * scale;
+  for (int64_t block = begin; block < end; ++block) {
+    const int64_t count = std::min(kCount, height - block * kCount);
+    const C* source = middle + block * width;
+    T* target = to + 2 * block * kCount;
+    const bool ahead = block + 1 < end && plan.size > kLongestTable;
+    TransformLanes(
+        *plan.rows, first, first + width + 1, [=](int64_t i) { return source[i]; },
+        [=](int64_t i, const C& x) {
+          T* place = target + 2 * i * height;
+          if (ahead) PrefetchToWrite(place + 2 * kCount, 2 * kCount);
+          StorePairs<T>(place, C{x.re * scale, x.im * conjugate}, count);
+        });
+  }
+}
+
+// A product of complex numbers of two arrays, with the signs of the imaginary parts of the first
+// and of the result.
+template <typename T>
+void Multiply(ffi::ThreadPool* pool, const T* a, const std::complex<T>* b, T* to, int64_t size,
+              T sign_a, T sign, T scale) {
+  constexpr int64_t kCount = Lanes<T>::kCount;
+  const T* factors = reinterpret_cast<const T*>(b);
+  const T conjugate = sign * scale;
+  ForPieces(pool, (size + kCount - 1) / kCount, kCount, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin * kCount; i < std::min(size, end * kCount); i += kCount) {
+      Complexes<T> x = LoadPairs<T>(a + 2 * i, size - i);
+      x.im *= sign_a;
+      x = x * LoadPairs<T>(factors + 2 * i, size - i);
+      StorePairs<T>(to + 2 * i, Complexes<T>{x.re * scale, x.im * conjugate}, size - i);
+    }
+  });
+}
+
+// One transform of complex numbers; `sign` is -1 for the inverse. `to` may be `from`.
+template <typename T>
+void TransformRow(const RowPlan<T>& plan, ffi::ThreadPool* pool, const T* from, T* to, T sign,
+                  T scale) {
+  using C = Complexes<T>;
+  constexpr int64_t kCount = Lanes<T>::kCount;
+  const int64_t n = plan.size;
+  if (plan.longer) {
+    const int64_t length = plan.longer->size;
+    Memory<T> values(2 * length);
+    T* x = values.get();
+    Multiply<T>(pool, from, plan.chirp.data(), x, n, sign, 1, 1);
+    std::fill(x + 2 * n, x + 2 * length, T(0));
+    TransformRow<T>(*plan.longer, pool, x, x, 1, 1);
+    // What is transformed next is the conjugate, which is an inverse transform but for a factor.
+    Multiply<T>(pool, x, plan.transformed_chirp.data(), x, length, 1, -1, 1);
+    TransformRow<T>(*plan.longer, pool, x, x, 1, T(1) / T(length));
+    Multiply<T>(pool, x, plan.chirp.data(), to, n, -1, sign, scale);
+    return;
+  }
+  if (!plan.rows) {
+    Memory<C> buffers(2 * n);
+    C* first = buffers.get();
+    TransformLanes(
+        *plan.columns, first, first + n,
+        [=](int64_t i) {
+          C x{};
+          x.re[0] = from[2 * i];
+          x.im[0] = sign * from[2 * i + 1];
+          return x;
+        },
+        [=](int64_t i, const C& x) {
+          to[2 * i] = x.re[0] * scale;
+          to[2 * i + 1] = x.im[0] * scale * sign;
+        });
+    return;
+  }
+  const int64_t height = plan.columns->size, width = plan.rows->size;
+  const int64_t row_blocks = (height + kCount - 1) / kCount;
+  Memory<C> middle(row_blocks * width);
+  ForPieces(pool, (width + kCount - 1) / kCount, height * kCount, [&](int64_t begin, int64_t end) {
+    Memory<C> buffers(BuffersOf(plan));
+    TransformColumnBlocks<T>(plan, from, middle.get(), buffers.get(), sign, begin, end);
+  });
+  ForPieces(pool, row_blocks, width * kCount, [&](int64_t begin, int64_t end) {
+    Memory<C> buffers(BuffersOf(plan));
+    TransformRowBlocks<T>(plan, middle.get(), buffers.get(), to, sign, scale, begin, end);
+  });
+}
+
+// Rows of which each lane has one; `from_step` and `to_step` are their distances.
+template <typename T>
+void TransformSideBySide(const LanePlan<T>& plan, const T* from, int64_t from_step, T* to,
+                         int64_t to_step, int64_t rows, T sign, T scale) {
+  using C = Complexes<T>;
+  constexpr int64_t kCount = Lanes<T>::kCount;
+  const int64_t n = plan.size, rounded = (n + kCount - 1) / kCount * kCount;
+  const T conjugate = sign * scale;
+  Memory<C> buffers(3 * rounded);
+  C* first = buffers.get();
+  C* second = first + rounded;
+  C* side = second + rounded;
+  for (int64_t row = 0; row < rows; row += kCount) {
+    const int64_t count = std::min(kCount, rows - row);
+    const auto transpose = [&](int64_t i, const auto& get, const auto& put) {
+      typename C::V re[kCount], im[kCount];
+      for (int64_t lane = 0; lane < kCount; ++lane) {
+        const C x = get(i, lane);
+        re[lane] = x.re;
+        im[lane] = x.im;
+      }
+      Transpose<T>(re);
+      Transpose<T>(im);
+      for (int64_t lane = 0; lane < kCount; ++lane) put(i, lane, C{re[lane], im[lane]});
+    };
+    const T* source = from + row * from_step;
+    T* target = to + row * to_step;
+    if (row + kCount < rows) Prefetch(source + kCount * from_step, kCount * from_step);
+    PrefetchToWrite(target, count * to_step);
+    for (int64_t i = 0; i < n; i += kCount) {
+      transpose(
+          i,
+          [&](int64_t i, int64_t lane) {
+            C x{};
+            if (lane < count) x = LoadPairs<T>(source + lane * from_step + 2 * i, n - i);
+            x.im *= sign;
+            return x;
+          },
+          [&](int64_t i, int64_t lane, const C& x) { side[i + lane] = x; });
+    }
+    TransformLanes(
+        plan, first, second, [=](int64_t i) { return side[i]; },
+        [=](int64_t i, const C& x) { side[i] = x; });
+    for (int64_t i = 0; i < n; i += kCount) {
+      transpose(
+          i, [&](int64_t i, int64_t lane) { return side[i + lane]; },
+          [&](int64_t i, int64_t lane, const C& x) {
+            if (lane >= count) return;
+            const C y{x.re * scale, x.im * conjugate};
+            StorePairs<T>(target + lane * to_step + 2 * i, y, n - i);
+          });
+    }
+  }
+}
+
+// Rows of complex numbers, `from_step` and `to_step` apart in numbers of T.
+template <typename T>
+void TransformRows(ffi::ThreadPool* pool, const T* from, int64_t from_step, T* to, int64_t to_step,
+                   int64_t rows, int64_t n, T sign, T scale) {
+  constexpr int64_t kCount = Lanes<T>::kCount;
+  if (n == 1) {
+    for (int64_t row = 0; row < rows; ++row) {
+      to[row * to_step] = from[row * from_step];
+      to[row * to_step + 1] = from[row * from_step + 1];
+    }
+    return;
+  }
+  if (rows > 1 && n <= kLongestSideBySide && !RadicesOf(n).empty()) {
+    const auto plan = LanePlanOf<T>(n);
+    ForPieces(pool, (rows + kCount - 1) / kCount, n * kCount, [&](int64_t begin, int64_t end) {
+      begin *= kCount;
+      end = std::min(rows, end * kCount);
+      TransformSideBySide<T>(*plan, from + begin * from_step, from_step, to + begin * to_step,
+                             to_step, end - begin, sign, scale);
+    });
+    return;
+  }
+  const auto plan = PlanOf<T>(n);
+  if (rows == 1) return TransformRow<T>(*plan, pool, from, to, sign, scale);
+  ForPieces(pool, rows, n, [&](int64_t begin, int64_t end) {
+    if (!plan->rows) {
+      for (int64_t row = begin; row < end; ++row) {
+        TransformRow<T>(*plan, nullptr, from + row * from_step, to + row * to_step, sign, scale);
+      }
+      return;
+    }
+    const int64_t columns = plan->columns->size, width = plan->rows->size;
+    Memory<Complexes<T>> middle(RoundedUp<T>(columns) / kCount * width), buffers(BuffersOf(*plan));
+    for (int64_t row = begin; row < end; ++row) {
+      const T* source = from + row * from_step;
+      T* target = to + row * to_step;
+      if (n <= kLongestTable) {
+        if (row + 1 < end) Prefetch(source + from_step, 2 * n);
+        PrefetchToWrite(target, 2 * n);
+      }
+      TransformColumnBlocks<T>(*plan, source, middle.get(), buffers.get(), sign, 0,
+                               RoundedUp<T>(width) / kCount);
+      TransformRowBlocks<T>(*plan, middle.get(), buffers.get(), target, sign, scale, 0,
+                            RoundedUp<T>(columns) / kCount);
+    }
+  });
+}
+
+// Along the middle one of three dimensions; `to` may be `from`.
+template <typename T>
+void TransformColumns(ffi::ThreadPool* pool, const T* from, T* to, int64_t outer, int64_t n,
+                      int64_t inner, T sign, T scale) {
+  using C = Complexes<T>;
+  constexpr int64_t kCount = Lanes<T>::kCount;
+  const int64_t across = (inner + kCount - 1) / kCount;
+  const T conjugate = sign * scale;
+  if (n <= kLongestColumn && !RadicesOf(n).empty()) {
+    const auto plan = LanePlanOf<T>(n);
+    ForPieces(pool, outer * across, n * kCount, [&](int64_t begin, int64_t end) {
+      Memory<C> buffers(2 * n + 1);
+      C* first = buffers.get();
+      for (int64_t piece = begin; piece < end; ++piece) {
+        const int64_t column = piece % across * kCount;
+        const int64_t offset = 2 * (piece / across * n * inner + column);
+        const int64_t count = std::min(kCount, inner - column);
+        const T* source = from + offset;
+        T* target = to + offset;
+        const bool ahead = column + kCount < inner && n * inner > kLongestTable;
+        TransformLanes(
+            *plan, first, first + n + 1,
+            [=](int64_t i) {
+              const T* place = source + 2 * i * inner;
+              if (ahead) Prefetch(place + 2 * kCount, 2 * kCount);
+              C x = LoadPairs<T>(place, count);
+              x.im *= sign;
+              return x;
+            },
+            [=](int64_t i, const C& x) {
+              T* place = target + 2 * i * inner;
+              if (ahead) PrefetchToWrite(place + 2 * kCount, 2 * kCount);
+              StorePairs<T>(place, C{x.re * scale, x.im * conjugate}, count);
+            });
+      }
+    });
+    return;
+  }
+  // Each column by itself.
+  if (n == 1) {
+    if (to != from) std::copy(from, from + 2 * outer * inner, to);
+    return;
+  }
+  const auto plan = PlanOf<T>(n);
+  const bool together = outer * across == 1;
+  ForPieces(together ? nullptr : pool, outer * across, n * kCount, [&](int64_t begin, int64_t end) {
+    Memory<T> values(2 * n * kCount);
+    T* rows = values.get();
+    for (int64_t piece = begin; piece < end; ++piece) {
+      const int64_t column = piece % across * kCount;
+      const int64_t offset = 2 * (piece / across * n * inner + column);
+      const int64_t count = std::min(kCount, inner - column);
+      for (int64_t i = 0; i < n; ++i) {
+        const T* source = from + offset + 2 * i * inner;
+        for (int64_t lane = 0; lane < count; ++lane) {
+          rows[2 * (lane * n + i)] = source[2 * lane];
+          rows[2 * (lane * n + i) + 1] = source[2 * lane + 1];
+        }
+      }
+      for (int64_t lane = 0; lane < count; ++lane) {
+        T* row = rows + 2 * lane * n;
+        TransformRow<T>(*plan, together ? pool : nullptr, row, row, sign, scale);
+      }
+      for (int64_t i = 0; i < n; ++i) {
+        T* target = to + offset + 2 * i * inner;
+        for (int64_t lane = 0; lane < count; ++lane) {
+          target[2 * lane] = rows[2 * (lane * n + i)];
+          target[2 * lane + 1] = rows[2 * (lane * n + i) + 1];
+        }
+      }
+    }
+  });
+}
+
+// A real signal of even length n from and to the transform of its even points as real and its odd
+// ones as imaginary parts: from that transform, of n / 2 numbers, to the n / 2 + 1 coefficients, or
+// with a sign of -1 back. Numbers at both ends are a pair. `to` may be `from`.
+template <typename T>
+void CombineHalves(ffi::ThreadPool* pool, const HalvesPlan<T>& plan, const T* from, T* to,
+                   int64_t n, T sign) {
+  using C = Complexes<T>;
+  constexpr int64_t kCount = Lanes<T>::kCount;
+  const int64_t half = n / 2;
+  const T first = from[0], other = sign > 0 ? from[1] : from[2 * half];
+  const int64_t last = (half - 1) / 2;  // Pairs of 1 to here are of two different numbers.
+  const int64_t blocks = last / kCount + 1;
+  if (half % 2 == 0) {
+    // -i exp(-i pi / 2) is -1, so that the middle number is conjugated.
+    to[half] = from[half];
+    to[half + 1] = -from[half + 1];
+  }
+  ForPieces(pool, blocks, 2 * kCount, [&](int64_t begin, int64_t end) {
+    for (int64_t block = begin; block < end; ++block) {
+      const int64_t k = block * kCount;
+      C factor = plan.lanes.Times(plan.blocks[block].real(), plan.blocks[block].imag());
+      factor.re *= T(0.5);
+      factor.im *= T(0.5) * sign;
+      const int64_t count = std::min(kCount, last + 1 - k);
+      const auto combine = [&](C& a, C& b) {
+        b.im = -b.im;
+        const C sum = (a + b) * T(0.5), difference = (a - b) * factor;
+        a = sum + difference;
+        b = sum - difference;
+        b.im = -b.im;
+      };
+      if (block > 0 && count == kCount) {
+        C a = LoadPairs<T>(from + 2 * k);
+        C b = Reversed<T>(LoadPairs<T>(from + 2 * (half - k - kCount + 1)));
+        combine(a, b);
+        StorePairs<T>(to + 2 * k, a);
+        StorePairs<T>(to + 2 * (half - k - kCount + 1), Reversed<T>(b));
+        continue;
+      }
+      // Without the first, which has no partner.
+      C a = LoadPairs<T>(from + 2 * k, count), b{};
+      for (int64_t lane = 0; lane < count; ++lane) {
+        if (k + lane == 0) continue;
+        b.re[lane] = from[2 * (half - k - lane)];
+        b.im[lane] = from[2 * (half - k - lane) + 1];
+      }
+      combine(a, b);
+      for (int64_t lane = 0; lane < count; ++lane) {
+        if (k + lane == 0) continue;
+        to[2 * (k + lane)] = a.re[lane];
+        to[2 * (k + lane) + 1] = a.im[lane];
+        to[2 * (half - k - lane)] = b.re[lane];
+        to[2 * (half - k - lane) + 1] = b.im[lane];
+      }
+    }
+  });
+  if (sign > 0) {
+    to[0] = first + other;
+    to[1] = 0;
+    to[2 * half] = first - other;
+    to[2 * half + 1] = 0;
+  } else {
+    to[0] = (first + other) * T(0.5);
+    to[1] = (first - other) * T(0.5);
+  }
+}
+
+// Rows of real numbers, of which the first half of the coefficients is wanted.
+template <typename T>
+void TransformReal(ffi::ThreadPool* pool, const T* from, T* to, int64_t rows, int64_t n) {
+  const int64_t half = n / 2, step = 2 * (half + 1);
+  if (n % 2 == 0) {
+    TransformRows<T>(pool, from, n, to, step, rows, half, 1, 1);
+    const auto plan = HalvesPlanOf<T>(n);
+    ForPieces(rows == 1 ? nullptr : pool, rows, n, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        CombineHalves<T>(rows == 1 ? pool : nullptr, *plan, to + row * step, to + row * step, n, 1);
+      }
+    });
+    return;
+  }
+  ForPieces(rows == 1 ? nullptr : pool, rows, n, [&](int64_t begin, int64_t end) {
+    Memory<T> values(2 * n);
+    T* x = values.get();
+    for (int64_t row = begin; row < end; ++row) {
+      for (int64_t i = 0; i < n; ++i) {
+        x[2 * i] = from[row * n + i];
+        x[2 * i + 1] = 0;
+      }
+      TransformRows<T>(rows == 1 ? pool : nullptr, x, 2 * n, x, 2 * n, 1, n, 1, 1);
+      x[1] = 0;
+      std::copy(x, x + step, to + row * step);
+    }
+  });
+}
+
+// Rows of real numbers from the first half of their coefficients.
+template <typename T>
+void TransformToReal(ffi::ThreadPool* pool, const T* from, T* to, int64_t rows, int64_t n,
+                     T scale) {
+  const int64_t half = n / 2, step = 2 * (half + 1);
+  ffi::ThreadPool* inner = rows == 1 ? pool : nullptr;
+  if (n % 2 == 0) {
+    const auto plan = HalvesPlanOf<T>(n);
+    ForPieces(rows == 1 ? nullptr : pool, rows, n, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        CombineHalves<T>(inner, *plan, from + row * step, to + row * n, n, -1);
+      }
+    });
+    TransformRows<T>(pool, to, n, to, n, rows, half, -1, 2 * scale);
+    return;
+  }
+  ForPieces(rows == 1 ? nullptr : pool, rows, n, [&](int64_t begin, int64_t end) {
+    Memory<T> values(2 * n);
+    T* x = values.get();
+    for (int64_t row = begin; row < end; ++row) {
+      std::copy(from + row * step, from + (row + 1) * step, x);
+      x[1] = 0;
+      for (int64_t i = 1; i <= half; ++i) {
+        x[2 * (n - i)] = x[2 * i];
+        x[2 * (n - i) + 1] = -x[2 * i + 1];
+      }
+      TransformRows<T>(inner, x, 2 * n, x, 2 * n, 1, n, -1, scale);
+      for (int64_t i = 0; i < n; ++i) to[row * n + i] = x[2 * i];
+    }
+  });
+}
+
+// Columns of real numbers of even length, whose coefficients become columns, or with a sign of -1
+// back. Each lane has a column: see CombineHalves for the two halves.
+template <typename T>
+void TransformRealColumns(ffi::ThreadPool* pool, const T* from, T* to, int64_t outer, int64_t n,
+                          int64_t inner, T sign, T scale) {
+  using C = Complexes<T>;
+  constexpr int64_t kCount = Lanes<T>::kCount;
+  const int64_t across = (inner + kCount - 1) / kCount, half = n / 2;
+  const auto plan = LanePlanOf<T>(half);
+  const Roots<T> roots(n);
+  std::vector<std::complex<T>> factors;  // Half of -i exp(-2 pi i k / n), or of its conjugate.
+  for (int64_t k = 0; 2 * k <= half; ++k) {
+    const auto root = roots.At(k);
+    factors.push_back({root.imag() * T(0.5), root.real() * T(-0.5) * sign});
+  }
+  const auto combine = [&](int64_t k, C& a, C& b) {
+    b.im = -b.im;
+    const C sum = (a + b) * T(0.5);
+    const C difference = (a - b).Times(factors[k].real(), factors[k].imag());
+    a = sum + difference;
+    b = sum - difference;
+    b.im = -b.im;
+  };
+  ForPieces(pool, outer * across, n * kCount, [&](int64_t begin, int64_t end) {
+    Memory<C> buffers(3 * half + 4);
+    C* first = buffers.get();
+    C* second = first + half + 1;
+    C* side = second + half + 1;
+    for (int64_t piece = begin; piece < end; ++piece) {
+      const int64_t column = piece % across * kCount, place = piece / across;
+      const int64_t count = std::min(kCount, inner - column);
+      if (sign > 0) {
+        const T* source = from + place * n * inner + column;
+        T* target = to + 2 * (place * (half + 1) * inner + column);
+        TransformLanes(
+            *plan, first, second,
+            [=](int64_t i) {
+              const T* pair = source + 2 * i * inner;
+              return C{Load<T>(pair, count), Load<T>(pair + inner, count)};
+            },
+            [=](int64_t i, const C& x) { side[i] = x; });
+        side[half] = side[0];
+        for (int64_t k = 0; 2 * k <= half; ++k) {
+          C a = side[k], b = side[half - k];
+          combine(k, a, b);
+          if (k == 0) a.im = b.im = typename C::V{};
+          StorePairs<T>(target + 2 * k * inner, a, count);
+          StorePairs<T>(target + 2 * (half - k) * inner, b, count);
+        }
+        continue;
+      }
+      const T* source = from + 2 * (place * (half + 1) * inner + column);
+      T* target = to + place * n * inner + column;
+      for (int64_t k = 0; 2 * k <= half; ++k) {
+        C a = LoadPairs<T>(source + 2 * k * inner, count);
+        C b = LoadPairs<T>(source + 2 * (half - k) * inner, count);
+        if (k == 0) a.im = b.im = typename C::V{};
+        combine(k, a, b);
+        side[k] = a;
+        side[half - k] = b;  // Of the one behind the last nothing is read.
+      }
+      TransformLanes(
+          *plan, first, second, [=](int64_t i) { return C{side[i].re, -side[i].im}; },
+          [=](int64_t i, const C& x) {
+            T* pair = target + 2 * i * inner;
+            Store<T>(pair, x.re * (2 * scale), count);
+            Store<T>(pair + inner, x.im * (-2 * scale), count);
+          });
+    }
+  });
+}
+
+enum class Kind : int64_t { kForward, kInverse, kReal, kToReal };
+
+// `lengths` are those of the signal, along `rank` dimensions; numbers along the last of them are
+// `inner` apart, and `batch` times `inner` signals are there. With several side by side, real ones
+// have an even length.
+template <typename T>
+void Transform(ffi::ThreadPool* pool, Kind kind, const T* from, T* to, int64_t batch,
+               const int64_t* lengths, int64_t rank, int64_t inner) {
+  const int64_t last = lengths[rank - 1];
+  const bool inverse = kind == Kind::kInverse || kind == Kind::kToReal;
+  const bool halved = kind == Kind::kReal || kind == Kind::kToReal;
+  const int64_t width = halved ? last / 2 + 1 : last;
+  int64_t others = 1;
+  for (int64_t i = 0; i < rank - 1; ++i) others *= lengths[i];
+  const int64_t rows = batch * others;
+  const T sign = inverse ? -1 : 1, scale = inverse ? T(1) / (T(others) * T(last)) : T(1);
+  // The dimensions before the last, in place or from one array to another.
+  const auto columns = [&](const T* source, T* target) {
+    int64_t behind = width * inner, before = rows;
+    for (int64_t i = rank - 2; i >= 0; --i) {
+      before /= lengths[i];
+      TransformColumns<T>(pool, source, target, before, lengths[i], behind, sign, T(1));
+      source = target;
+      behind *= lengths[i];
+    }
+  };
+  if (kind == Kind::kToReal) {
+    std::unique_ptr<Memory<T>> middle;
+    if (rank > 1) {
+      middle = std::make_unique<Memory<T>>(2 * rows * width * inner);
+      columns(from, middle->get());
+      from = middle->get();
+    }
+    if (inner > 1) return TransformRealColumns<T>(pool, from, to, rows, last, inner, sign, scale);
+    return TransformToReal<T>(pool, from, to, rows, last, scale);
+  }
+  if (inner > 1) {
+    const auto transform = kind == Kind::kReal ? TransformRealColumns<T> : TransformColumns<T>;
+    transform(pool, from, to, rows, last, inner, sign, scale);
+  } else if (kind == Kind::kReal) {
+    TransformReal<T>(pool, from, to, rows, last);
+  } else {
+    TransformRows<T>(pool, from, 2 * last, to, 2 * last, rows, last, sign, scale);
+  }
+  columns(to, to);
+}
+
+// Along `rank` dimensions, which `inner_dimensions` others follow.
+ffi::Error Fourier(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> out,
+                   int64_t kind, int64_t rank, int64_t inner_dimensions) {
+  const auto which = static_cast<Kind>(kind);
+  const auto dimensions = (which == Kind::kToReal ? out->dimensions() : x.dimensions());
+  const int64_t lead = int64_t(dimensions.size()) - rank - inner_dimensions;
+  int64_t batch = 1, inner = 1;
+  for (int64_t i = 0; i < lead; ++i) batch *= dimensions[i];
+  for (size_t i = lead + rank; i < dimensions.size(); ++i) inner *= dimensions[i];
+  if (x.element_count() == 0 || out->element_count() == 0) return ffi::Error::Success();
+  const int64_t* lengths = dimensions.begin() + lead;
+  const bool wide = x.element_type() == ffi::DataType::F64 ||
+                    x.element_type() == ffi::DataType::C128;
+  try {
+    if (wide) {
+      Transform<double>(&pool, which, static_cast<const double*>(x.untyped_data()),
+                        static_cast<double*>(out->untyped_data()), batch, lengths, rank, inner);
+    } else {
+      Transform<float>(&pool, which, static_cast<const float*>(x.untyped_data()),
+                       static_cast<float*>(out->untyped_data()), batch, lengths, rank, inner);
+    }
+  } catch (const std::bad_alloc&) {
+    return ffi::Error(ffi::ErrorCode::kResourceExhausted,
+                      "too little memory for a Fourier transform");
+  }
+  return ffi::Error::Success();
+}
+
+}  // namespace
+}  // namespace dovetail
+
+// Nothing else is seen from outside.
+#pragma GCC visibility push(default)
+XLA_FFI_DEFINE_HANDLER_SYMBOL(dovetail_fft, dovetail::Fourier,
+                              xla::ffi::Ffi::Bind()
+                                  .Ctx<xla::ffi::ThreadPool>()
+                                  .Arg<xla::ffi::AnyBuffer>()
+                                  .Ret<xla::ffi::AnyBuffer>()
+                                  .Attr<int64_t>("kind")
+                                  .Attr<int64_t>("rank")
+                                  .Attr<int64_t>("inner_dimensions"));
+#pragma GCC visibility pop

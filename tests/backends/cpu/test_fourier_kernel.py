@@ -1,0 +1,153 @@
+"""Fourier transforms by the native kernel: NumPy's to a few units in the last place, along any
+dimensions, and alike where arrays are divided or batched."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dovetail as dt
+import dovetail.numpy as jnp
+from dovetail import lax
+from dovetail_cpu.kernel_library import library
+
+pytestmark = [
+    pytest.mark.tables,
+    pytest.mark.skipif(library() is None, reason="no kernels were built: there is no C++ compiler"),
+]
+
+RANDOM = np.random.default_rng(0)
+KINDS = ("fft", "ifft", "rfft", "irfft")
+LENGTHS = (1, 2, 3, 7, 15, 22, 26, 32, 49, 64, 65, 100, 131, 256, 338, 1009, 1024, 2310)
+"""Each size that is transformed in registers, short and long, even and odd, and primes."""
+
+
+def signal(kind: str, shape: tuple[int, ...], axis: int, dtype: str) -> Any:
+    """A real or complex array, with half of the coefficients along a dimension for "irfft"."""
+    if kind == "irfft":
+        shape = tuple(n // 2 + 1 if d == axis else n for d, n in enumerate(shape))
+    x = RANDOM.normal(size=shape)
+    if kind == "rfft":
+        return x.astype(dtype)
+    return (x + 1j * RANDOM.normal(size=shape)).astype(np.result_type(dtype, np.complex64))
+
+
+def wide(x: Any) -> Any:
+    return x.astype(np.complex128 if np.iscomplexobj(x) else np.float64)
+
+
+def agree(got: Any, want: Any, dtype: str, case: Any) -> None:
+    got = np.asarray(got)
+    assert got.shape == want.shape, case
+    assert got.dtype == np.result_type(dtype, np.complex64 if np.iscomplexobj(want) else dtype)
+    scale = np.abs(want).max()
+    error = np.abs(got - want).max() / scale if scale else np.abs(got).max()
+    assert error < 8 * np.finfo(dtype).eps, (case, error / np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_lengths(kind: str, dtype: str) -> None:
+    """One row, and more rows and columns than a vector has lanes."""
+    signals = {n: signal(kind, (37, n), 1, dtype) for n in LENGTHS}
+    along_first = getattr(jnp.fft, kind)
+
+    @dt.jit  # One program for all: what takes the time is to compile them.
+    def transformed(signals: Any) -> Any:
+        return {
+            n: (
+                lax.fft(x, kind, (n,)),
+                lax.fft(x[0], kind, (n,)),
+                along_first(x[:18].T, n, axis=0),
+            )
+            for n, x in signals.items()
+        }
+
+    with dt.enable_x64(True):
+        for n, (rows, row, columns) in transformed(signals).items():
+            want = getattr(np.fft, kind)(wide(signals[n]), n)
+            agree(rows, want, dtype, n)
+            agree(row, want[0], dtype, (n, "one row"))
+            agree(columns, want[:18].T, dtype, (n, "columns"))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_long_rows_and_columns(kind: str, dtype: str) -> None:
+    """Lengths in two steps with and without a table of roots, convolutions, and long columns."""
+    with dt.enable_x64(True):
+        for shape in ((65536,), (3**10,), (2 * 3**9, 2), (40009,), (10007, 2)):
+            n, rows = shape[0], shape[1:]
+            x = signal(kind, shape, 0, dtype)
+            want = getattr(np.fft, kind)(wide(x), n, axis=0)
+            agree(getattr(jnp.fft, kind)(x, n, axis=0), want, dtype, shape)
+            if rows:
+                agree(getattr(jnp.fft, kind)(x.T, n, axis=1), want.T, dtype, shape)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_dimensions(kind: str, dtype: str) -> None:
+    """One to three dimensions, wherever they are, in any order."""
+    shape = (6, 20, 28, 3)
+    name = f"{kind}n"
+    with dt.enable_x64(True):
+        cases = (
+            *((0,), (1,), (0, 1), (1, 2), (2, 3), (0, 2), (1, 0)),
+            *((0, 1, 2), (1, 2, 3), (0, 1, 2, 3)),
+        )
+        signals = [signal(kind, shape, axes[-1], dtype) for axes in cases]
+        lengths = [tuple(shape[d] for d in axes) for axes in cases]
+        transform = getattr(jnp.fft, name)
+        got = dt.jit(lambda xs: list(map(transform, xs, lengths, cases)))(signals)
+        for axes, x, sizes, y in zip(cases, signals, lengths, got, strict=True):
+            agree(y, getattr(np.fft, name)(wide(x), sizes, axes), dtype, axes)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_kernel(kind: str) -> None:
+    """The option takes the kernel out of the program, and changes nothing but roundings."""
+    x = signal(kind, (5, 128), 1, "float32")
+    text, values = {}, {}
+    for native in (True, False):
+        with dt.cpu_kernels(native):
+            transform = dt.jit(lambda x: lax.fft(x, kind, (128,)))
+            text[native] = "dovetail_fft" in transform.lower(x).as_text()
+            values[native] = np.asarray(transform(x))
+    assert text == {True: True, False: False}
+    np.testing.assert_allclose(values[True], values[False], atol=1e-5)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_transformations(axis: int) -> None:
+    """Batching along a dimension is transforming the others; gradients are transforms again."""
+    x = signal("fft", (4, 16, 30), 0, "float32")
+    along = [d for d in range(3) if d != axis]
+    batched = dt.vmap(jnp.fft.fft2, in_axes=axis, out_axes=axis)(x)
+    agree(batched, np.fft.fft2(wide(x), axes=along), "float32", axis)
+    energy = dt.grad(lambda x: jnp.sum(jnp.abs(jnp.fft.fft(x, axis=axis)) ** 2))(x)
+    agree(energy, 2 * x.shape[axis] * np.conj(wide(x)), "float32", axis)
+
+
+def test_a_row_does_not_touch_others() -> None:
+    """NaN and infinities stay in their row, also where several are transformed side by side."""
+    x = signal("fft", (20, 64), 1, "float32")
+    clean = np.asarray(jnp.fft.fft(x))
+    x[3, 5], x[11, 0] = np.nan, np.inf
+    rows = np.asarray(jnp.fft.fft(x))
+    columns = np.asarray(jnp.fft.fft(x.T, axis=0)).T
+    touched = np.isin(np.arange(20), (3, 11))
+    for found in (rows, columns):
+        assert not np.isfinite(found[touched]).any()
+        np.testing.assert_allclose(found[~touched], clean[~touched], rtol=1e-5, atol=1e-5)
+
+
+def test_impulses_are_exact() -> None:
+    """A transform of one impulse at the start has ones everywhere, without rounding."""
+    for n in (8, 60, 64, 1000, 1024, 4096, 2**16):
+        x = np.zeros(n, np.complex64)
+        x[0] = 1
+        assert (np.asarray(jnp.fft.fft(x)) == 1).all()
+        assert (np.asarray(jnp.fft.rfft(x.real)) == 1).all()
