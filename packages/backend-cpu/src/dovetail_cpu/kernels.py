@@ -14,12 +14,19 @@ from jaxlib import xla_client
 
 from dovetail_cpu import kernel_library
 
+CUMULATIVE: Final = "dovetail_cumulative"
 SORT: Final = "dovetail_sort"
 THREEFRY_BITS: Final = "dovetail_threefry_bits"
 THREEFRY_FOLD_IN: Final = "dovetail_threefry_fold_in"
 THREEFRY_SPLIT: Final = "dovetail_threefry_split"
 
-_TARGETS: Final = (SORT, THREEFRY_BITS, THREEFRY_FOLD_IN, THREEFRY_SPLIT)
+_TARGETS: Final = (
+    CUMULATIVE,
+    SORT,
+    THREEFRY_BITS,
+    THREEFRY_FOLD_IN,
+    THREEFRY_SPLIT,
+)
 _OPTION: Final = "cpu_kernels"
 
 _lock: Final = threading.RLock()
