@@ -15,6 +15,8 @@ from jaxlib import xla_client
 from dovetail_cpu import kernel_library
 
 CUMULATIVE: Final = "dovetail_cumulative"
+EXTREME_POSITIONS: Final = "dovetail_extreme_positions"
+REDUCE: Final = "dovetail_reduce"
 SORT: Final = "dovetail_sort"
 THREEFRY_BITS: Final = "dovetail_threefry_bits"
 THREEFRY_FOLD_IN: Final = "dovetail_threefry_fold_in"
@@ -22,6 +24,8 @@ THREEFRY_SPLIT: Final = "dovetail_threefry_split"
 
 _TARGETS: Final = (
     CUMULATIVE,
+    EXTREME_POSITIONS,
+    REDUCE,
     SORT,
     THREEFRY_BITS,
     THREEFRY_FOLD_IN,
