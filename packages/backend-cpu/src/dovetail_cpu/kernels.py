@@ -17,6 +17,7 @@ from dovetail_cpu import kernel_library
 CUMULATIVE: Final = "dovetail_cumulative"
 EXTREME_POSITIONS: Final = "dovetail_extreme_positions"
 REDUCE: Final = "dovetail_reduce"
+REMAINDER: Final = "dovetail_remainder"
 SORT: Final = "dovetail_sort"
 THREEFRY_BITS: Final = "dovetail_threefry_bits"
 THREEFRY_FOLD_IN: Final = "dovetail_threefry_fold_in"
@@ -26,6 +27,7 @@ _TARGETS: Final = (
     CUMULATIVE,
     EXTREME_POSITIONS,
     REDUCE,
+    REMAINDER,
     SORT,
     THREEFRY_BITS,
     THREEFRY_FOLD_IN,

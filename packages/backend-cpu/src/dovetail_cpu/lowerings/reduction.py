@@ -46,9 +46,7 @@ def _suits_kernel(context: Any, aval: Any) -> bool:
     """
     if aval.symbolic or context.divides or not kernels.usable(context):
         return False
-    return bool(
-        aval.size >= (WORTH_A_KERNEL if context.runs_once() else WORTH_A_KERNEL_IN_A_LOOP)
-    )
+    return bool(aval.size >= (WORTH_A_KERNEL if context.runs_once() else WORTH_A_KERNEL_IN_A_LOOP))
 
 
 def _is_stored(x: Any, aval: Any) -> bool:
@@ -61,7 +59,7 @@ def _is_stored(x: Any, aval: Any) -> bool:
 
 
 def _reduce_by_kernel(context: Any, x: Any, aval: Any, axes: tuple[int, ...], kind: int) -> Any:
-    """The extremes or sums along neighbouring axes; NotImplemented where the kernel gains nothing."""
+    """The extremes or sums along neighbouring axes; NotImplemented where nothing is gained."""
     if (
         aval.dtype.name not in BY_KERNEL
         or not axes
