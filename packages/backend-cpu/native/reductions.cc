@@ -62,7 +62,7 @@ struct Order {
   }
   // NaN where either is.
   static T BeyondOrNan(T a, T b) {
-    if constexpr (kIsFloat) return (IsBeyond(b, a) | (b != b)) & !(a != a) ? b : a;
+    if constexpr (kIsFloat) return ((IsBeyond(b, a) | (b != b)) & (a == a)) ? b : a;
     return IsBeyond(b, a) ? b : a;
   }
 };
