@@ -1,4 +1,4 @@
-"""Cumulative operations as loops over rows.
+"""Cumulative operations by a kernel, and where none was built as loops over rows.
 
 A loop over positions, which combines one row of memory after another, takes one pass over memory.
 It is up to 10 times as fast as the logarithmic-depth scan of the primitives' own lowerings, and
@@ -13,12 +13,21 @@ from typing import Any, Final
 
 import numpy as np
 
-from dovetail.extend import LoweringTable, ShapedArray
+from dovetail.extend import LoweringTable, ShapedArray, dtypes
+from dovetail_cpu import kernels
 
 TABLE: Final = LoweringTable()
 
 INT32: Final = np.dtype(np.int32)
+INT64: Final = np.dtype(np.int64)
 FLOAT32: Final = np.dtype(np.float32)
+
+#: Operations of the kernel.
+SUM, PRODUCT, MAXIMUM, MINIMUM = range(4)
+#: Fewer elements than this are left to XLA, which fuses them with their neighbours.
+WORTH_A_KERNEL: Final = 512
+#: Within a loop, whose operations XLA calls one by one if one of them is a kernel.
+WORTH_A_KERNEL_IN_A_LOOP: Final = 8192
 
 #: Along this few positions the primitives' own lowering is as good.
 FEW: Final = 16
@@ -33,6 +42,48 @@ SMALL: Final = 8192
 
 #: From earlier and later elements, and their avals, to combined ones.
 Combine = Callable[[Sequence[Any], Sequence[Any], Sequence[Any]], Sequence[Any]]
+
+
+def _by_kernel(context: Any, x: Any, axis: int, reverse: bool, operation: int) -> Any:
+    """The results of the kernel; NotImplemented where it gains nothing, or there is none.
+
+    It knows signed integers and floats of 32 and 64 bits. Others are converted, and the order of
+    unsigned integers becomes that of signed ones by their first bit.
+    """
+    (out,) = context.avals_out
+    kind, bits = dtypes.kind_of(out.dtype), dtypes.itemsize_bits(out.dtype)
+    if out.symbolic or kind not in ("i", "u", "f") or not kernels.usable(context):
+        return NotImplemented
+    if out.size < (WORTH_A_KERNEL if context.runs_once() else WORTH_A_KERNEL_IN_A_LOOP):
+        return NotImplemented
+    if kind == "f":
+        work = out.update(dtype=out.dtype if bits >= 32 else FLOAT32)
+    else:
+        work = out.update(dtype=INT64 if bits == 64 else INT32)
+    unsigned = kind == "u" and bits >= 32
+    if unsigned:
+        x = context.bitcast_convert(x, work)
+    else:
+        x = context.convert(x, out, work)
+    first_bit = unsigned and operation in (MAXIMUM, MINIMUM)
+    if first_bit:
+        sign = context.constant(np.iinfo(work.dtype).min, work)
+        x = context.xor(x, sign, work)
+    (result,) = kernels.call(
+        context,
+        kernels.CUMULATIVE,
+        [x],
+        [work],
+        batch_dims=axis,
+        operation=operation,
+        reverse=int(reverse),
+        after=out.ndim - 1 - axis,
+    )
+    if first_bit:
+        result = context.xor(result, sign, work)
+    if unsigned:
+        return context.bitcast_convert(result, out)
+    return context.convert(result, work, out)
 
 
 def _scan(
@@ -124,6 +175,9 @@ def _limit(dtype: Any, largest: bool) -> Any:
 @TABLE.rule("cumsum")
 def cumsum(context: Any, x: Any, *, axis: int, reverse: bool) -> Any:
     """Sums."""
+    by_kernel = _by_kernel(context, x, axis, reverse, SUM)
+    if by_kernel is not NotImplemented:
+        return by_kernel
     return _scan(
         context,
         [x],
@@ -137,6 +191,9 @@ def cumsum(context: Any, x: Any, *, axis: int, reverse: bool) -> Any:
 @TABLE.rule("cumprod")
 def cumprod(context: Any, x: Any, *, axis: int, reverse: bool) -> Any:
     """Products."""
+    by_kernel = _by_kernel(context, x, axis, reverse, PRODUCT)
+    if by_kernel is not NotImplemented:
+        return by_kernel
     return _scan(
         context,
         [x],
@@ -152,6 +209,9 @@ def cummax(context: Any, x: Any, *, axis: int, reverse: bool) -> Any:
     """Largest elements."""
     if context.avals_out[0].dtype.kind == "c":
         return NotImplemented  # XLA compares real parts only
+    by_kernel = _by_kernel(context, x, axis, reverse, MAXIMUM)
+    if by_kernel is not NotImplemented:
+        return by_kernel
     return _scan(
         context,
         [x],
@@ -167,6 +227,9 @@ def cummin(context: Any, x: Any, *, axis: int, reverse: bool) -> Any:
     """Smallest elements."""
     if context.avals_out[0].dtype.kind == "c":
         return NotImplemented  # XLA compares real parts only
+    by_kernel = _by_kernel(context, x, axis, reverse, MINIMUM)
+    if by_kernel is not NotImplemented:
+        return by_kernel
     return _scan(
         context,
         [x],

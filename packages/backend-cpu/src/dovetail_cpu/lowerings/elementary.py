@@ -129,35 +129,41 @@ POWER: Final = (
 )
 
 
+def _by_formula(primitive: str, formula: Formula) -> Callable[..., Any]:
+    """The rule of a primitive by a formula for float32, for narrower floats as well."""
+
+    def lower(context: Any, *values: Any, accuracy: Any = None) -> Any:
+        (out,) = context.avals_out
+        if (
+            out.size < MANY
+            or out.dtype.name not in NAMES
+            or any(aval.dtype != out.dtype for aval in context.avals_in)
+            or not (accuracy is None or getattr(accuracy, "name", "") == "DEFAULT")
+        ):
+            return NotImplemented
+
+        values = context.broadcast_operands(values, out)
+        kernel = kernels.ELEMENTARY.get(primitive)
+        if kernel and out.dtype == FLOAT32 and kernels.usable(context):
+            return kernels.call(context, kernel, values, [out], out.ndim)
+
+        def body(*arguments: Any) -> Any:
+            operands = [Expression(context, value, out).convert(FLOAT32) for value in arguments]
+            return formula(*operands).convert(out.dtype).value
+
+        # If fused with its uses, it would be recomputed for each of them, which multiplies in
+        # chains of such functions.
+        (result,) = context.outlined(body, values, [out], primitive, cache_key=primitive)
+        return result
+
+    return lower
+
+
 def _elementwise(primitive: str) -> Callable[[Formula], Formula]:
-    """Make a formula for float32 the rule of a primitive, for narrower floats as well."""
+    """Make a formula for float32 the rule of a primitive."""
 
     def register(formula: Formula) -> Formula:
-        @TABLE.rule(primitive)
-        def lower(context: Any, *values: Any, accuracy: Any = None) -> Any:
-            (out,) = context.avals_out
-            if (
-                out.size < MANY
-                or out.dtype.name not in NAMES
-                or any(aval.dtype != out.dtype for aval in context.avals_in)
-                or not (accuracy is None or getattr(accuracy, "name", "") == "DEFAULT")
-            ):
-                return NotImplemented
-
-            values = context.broadcast_operands(values, out)
-            kernel = kernels.ELEMENTARY.get(primitive)
-            if kernel and out.dtype == FLOAT32 and kernels.usable(context):
-                return kernels.call(context, kernel, values, [out], out.ndim)
-
-            def body(*arguments: Any) -> Any:
-                operands = [Expression(context, value, out).convert(FLOAT32) for value in arguments]
-                return formula(*operands).convert(out.dtype).value
-
-            # If fused with its uses, it would be recomputed for each of them, which multiplies in
-            # chains of such functions.
-            (result,) = context.outlined(body, values, [out], primitive, cache_key=primitive)
-            return result
-
+        TABLE.rule(primitive)(_by_formula(primitive, formula))
         return formula
 
     return register
@@ -343,7 +349,6 @@ def _cbrt(x: Expression) -> Expression:
     return (root_size.convert(FLOAT32).bits(INT32) | _sign(x)).bits(FLOAT32)
 
 
-@_elementwise("rem")
 def _rem(x: Expression, y: Expression) -> Expression:
     """The exact remainder: from the quotients, if none is too large.
 
@@ -368,6 +373,10 @@ def _rem(x: Expression, y: Expression) -> Expression:
 
     (remainder,) = context.case(some.value, [from_quotients, by_the_library], [size.aval])
     return _single(Expression(context, remainder, size.aval), _sign(x))
+
+
+#: The rule of `rem` where there is no kernel.
+remainder: Final = _by_formula("rem", _rem)
 
 
 @_elementwise("pow")

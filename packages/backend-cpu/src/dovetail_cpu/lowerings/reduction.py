@@ -1,4 +1,4 @@
-"""Reductions in forms that XLA's CPU compiler vectorizes."""
+"""Reductions by a kernel, and in forms that XLA's CPU compiler vectorizes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from dovetail.extend import LoweringTable, ShapedArray, dtypes
+from dovetail_cpu import kernels
 
 TABLE: Final = LoweringTable()
 
@@ -20,9 +21,83 @@ MANY_ROWS: Final = 512
 #: XLA has reductions of this many elements done by a library, whose extremes leave NaN out.
 BY_LIBRARY: Final = 4096
 
+#: Operations of the kernel.
+MAXIMUM, MINIMUM, SUM = range(3)
+#: What the kernel finds extremes of; of integers of one byte it also finds sums.
+BY_KERNEL: Final = frozenset({"bool", "int8", "uint8", "int32", "int64", "float32", "float64"})
+WIDE_SUMS: Final = frozenset({"int32", "int64", "uint32", "uint64"})
+#: With fewer elements than this, XLA's loop takes no longer than the call of a kernel.
+WORTH_A_KERNEL: Final = 4096
+#: Within a loop, whose operations XLA calls one by one if one of them is a kernel.
+WORTH_A_KERNEL_IN_A_LOOP: Final = 32768
+#: Larger results of other operations are not written to memory, to be read by a kernel.
+WORTH_WRITING: Final = 2**22
+
 BOOL: Final = np.dtype(bool)
 FLOATS: Final = (np.dtype(np.float32), np.dtype(np.float64))
 INT32: Final = np.dtype(np.int32)
+_OF_BYTES: Final = {"i1": BOOL, "i8": np.dtype(np.int8), "ui8": np.dtype(np.uint8)}
+
+
+def _suits_kernel(context: Any, aval: Any) -> bool:
+    """Whether a kernel may reduce such an array, and is worth its call.
+
+    An array that is divided over devices is reduced by each of them first, which XLA does.
+    """
+    if aval.symbolic or context.divides or not kernels.usable(context):
+        return False
+    return bool(aval.size >= (WORTH_A_KERNEL if context.runs_once() else WORTH_A_KERNEL_IN_A_LOOP))
+
+
+def _is_stored(x: Any, aval: Any) -> bool:
+    """Whether an operand is in memory, or written there in a fraction of the reduction's time.
+
+    Others are computed in the loop that reduces them.
+    """
+    size = aval.size * aval.dtype.itemsize
+    return size <= WORTH_WRITING or aval.dtype == BOOL or not hasattr(x.owner, "name")
+
+
+def _reduce_by_kernel(context: Any, x: Any, aval: Any, axes: tuple[int, ...], kind: int) -> Any:
+    """The extremes or sums along neighbouring axes; NotImplemented where nothing is gained."""
+    if (
+        aval.dtype.name not in BY_KERNEL
+        or not axes
+        or tuple(axes) != tuple(range(axes[0], axes[-1] + 1))
+        or not _suits_kernel(context, aval)
+        or not _is_stored(x, aval)
+    ):
+        return NotImplemented
+    (result,) = kernels.call(
+        context,
+        kernels.REDUCE,
+        [x],
+        context.avals_out,
+        batch_dims=axes[0],
+        operation=kind,
+        count=len(axes),
+        after=aval.ndim - 1 - axes[-1],
+    )
+    return result
+
+
+def _position_by_kernel(context: Any, x: Any, aval: Any, axis: int, largest: bool) -> Any:
+    (out,) = context.avals_out
+    work = _comparable(aval) if aval.dtype != BOOL else aval
+    if (
+        work.dtype.name not in BY_KERNEL
+        or any(size != 1 for size in aval.shape[axis + 1 :])
+        or not _suits_kernel(context, aval)
+    ):
+        return NotImplemented
+    rows = ShapedArray((*out.shape[:axis], aval.shape[axis]), work.dtype)
+    result = ShapedArray(out.shape[:axis], INT32)
+    x = context.reshape(context.convert(x, aval, work), rows)
+    (positions,) = kernels.call(
+        context, kernels.EXTREME_POSITIONS, [x], [result], batch_dims=axis, largest=int(largest)
+    )
+    shaped = ShapedArray(out.shape, INT32)
+    return context.convert(context.reshape(positions, shaped), shaped, out)
 
 
 def _extreme_position(context: Any, x: Any, axis: int, index_dtype: Any, largest: bool) -> Any:
@@ -31,6 +106,9 @@ def _extreme_position(context: Any, x: Any, axis: int, index_dtype: Any, largest
     size = aval.shape[axis]
     if aval.dtype.kind == "c" or size >= 2**31 - 1:
         return NotImplemented
+    by_kernel = _position_by_kernel(context, x, aval, axis, largest)
+    if by_kernel is not NotImplemented:
+        return by_kernel
     work = _comparable(aval)
     # Both passes must see the same values. Without the barrier, the compiler may recompute the
     # operand in each with different rounding, and find the extreme nowhere.
@@ -150,8 +228,25 @@ def _columns(context: Any, x: Any, axes: tuple[int, ...], combine: Callable[...,
 
 @TABLE.rule("reduce_sum")
 def reduce_sum(context: Any, x: Any, *, axes: tuple[int, ...], out_sharding: Any = None) -> Any:
-    """The sum of short rows."""
+    """The sum of short rows, or of integers of one byte in wider ones."""
+    (aval,) = context.avals_in
+    source = _narrow_source(x)
+    if source is not None and out_sharding is None and aval.dtype.name in WIDE_SUMS:
+        narrow, dtype = source
+        of_bytes = aval.update(dtype=dtype)
+        by_kernel = _reduce_by_kernel(context, narrow, of_bytes, axes, SUM)
+        if by_kernel is not NotImplemented:
+            return by_kernel
     return _columns(context, x, axes, context.add)
+
+
+def _narrow_source(x: Any) -> tuple[Any, Any] | None:
+    """The integers or booleans of one byte that a value was converted from, and their dtype."""
+    if getattr(x.owner, "name", "") != "stablehlo.convert":
+        return None
+    (source,) = x.owner.operands
+    dtype = _OF_BYTES.get(str(source.type.element_type))
+    return None if dtype is None else (source, dtype)
 
 
 @TABLE.rule("reduce_prod")
@@ -177,9 +272,31 @@ def _extreme_of_rows(context: Any, x: Any, axes: tuple[int, ...], largest: bool)
     by_columns = _columns(context, x, axes, context.max if largest else context.min)
     if by_columns is not NotImplemented:
         return by_columns
+    by_kernel = _reduce_by_kernel(context, x, aval, axes, MAXIMUM if largest else MINIMUM)
+    if by_kernel is not NotImplemented:
+        return by_kernel
     if not axes or not leaves_nan_out(aval):
         return NotImplemented
     return _extreme(context, x, aval, out, axes, largest)
+
+
+@TABLE.rule("reduce_or")
+def reduce_or(context: Any, x: Any, *, axes: tuple[int, ...]) -> Any:
+    """Whether any is true."""
+    return _of_booleans(context, x, axes, MAXIMUM)
+
+
+@TABLE.rule("reduce_and")
+def reduce_and(context: Any, x: Any, *, axes: tuple[int, ...]) -> Any:
+    """Whether all are true."""
+    return _of_booleans(context, x, axes, MINIMUM)
+
+
+def _of_booleans(context: Any, x: Any, axes: tuple[int, ...], kind: int) -> Any:
+    (aval,) = context.avals_in
+    if aval.dtype != BOOL:
+        return NotImplemented
+    return _reduce_by_kernel(context, x, aval, axes, kind)
 
 
 @TABLE.rule("reduce")

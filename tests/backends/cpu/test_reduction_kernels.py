@@ -1,0 +1,176 @@
+"""Reductions, cumulative operations and remainders by native kernels, against NumPy's results."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import dovetail as dt
+import dovetail.numpy as jnp
+from dovetail import lax
+from dovetail_cpu.kernel_library import library
+
+pytestmark = [
+    pytest.mark.tables,
+    pytest.mark.skipif(library() is None, reason="no kernels were built: there is no C++ compiler"),
+]
+
+NDArray = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
+
+REDUCED = ("bool", "int8", "uint8", "int32", "int64", "float32", "float64")
+ACCUMULATED = ("int8", "uint16", "int32", "uint32", "uint64", "bfloat16", "float32", "float64")
+SHAPES = ((70_001,), (13, 23, 47))
+"""On several threads; rows that are no whole vectors, and dimensions in the middle."""
+
+
+def dtype_of(name: str) -> np.dtype[np.generic]:
+    return np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name)
+
+
+def patterns(name: str, shape: tuple[int, ...]) -> list[NDArray]:
+    """Random numbers; equal ones; those that are equal but for the last."""
+    dtype, generator = dtype_of(name), np.random.default_rng(len(shape))
+    numbers = generator.integers(-(2**31), 2**31, shape)
+    if name == "bool":
+        most = np.ones(shape, bool)
+        last = np.zeros(shape, bool)
+        last.flat[-1] = True
+        return [numbers > 0, most, last]
+    if name.startswith(("int", "uint")):
+        least, most = (np.full(shape, x, dtype) for x in (np.iinfo(dtype).min, np.iinfo(dtype).max))
+        last = least.copy()
+        last.flat[-1] += 1
+        return [(numbers * (2**32 + 1)).astype(dtype), most, last]
+    with_nan = numbers.astype(dtype)
+    with_nan.flat[:: with_nan.size // 5] = np.nan
+    return [(numbers / 2**31).astype(dtype), with_nan, np.full(shape, -np.inf, dtype)]
+
+
+@pytest.mark.parametrize("name", REDUCED)
+def test_reductions(name: str) -> None:
+    def program(x: dt.Array) -> list[dt.Array]:
+        axes = [None, *range(x.ndim)]
+        found = []
+        for axis in axes:
+            found += [jnp.max(x, axis), jnp.min(x, axis), jnp.any(x, axis), jnp.all(x, axis)]
+            found += [jnp.argmax(x, axis), jnp.argmin(x, axis), (x > 0).sum(axis)]
+            if x.dtype.kind in "biu":
+                found.append(jnp.sum(x, axis))
+        return found
+
+    def expected(x: NDArray) -> list[NDArray]:
+        found = []
+        for axis in [None, *range(x.ndim)]:
+            found += [x.max(axis), x.min(axis), x.any(axis), x.all(axis)]
+            found += [x.argmax(axis), x.argmin(axis), (x > 0).sum(axis)]
+            if name.startswith(("bool", "int", "uint")):
+                found.append(x.sum(axis))
+        return [np.asarray(one) for one in found]
+
+    with dt.enable_x64(True):
+        native = dt.jit(program)
+        for shape in SHAPES:
+            for x in patterns(name, shape):
+                for one, other in zip(native(x), expected(x), strict=True):
+                    np.testing.assert_array_equal(one, other.astype(one.dtype))
+        assert "dovetail_reduce" in native.lower(np.zeros(5000, dtype_of(name))).as_text()
+
+
+@pytest.mark.parametrize("name", ACCUMULATED)
+def test_cumulative_operations(name: str) -> None:
+    functions = {
+        lax.cumsum: np.add,
+        lax.cumprod: np.multiply,
+        lax.cummax: np.maximum,
+        lax.cummin: np.minimum,
+    }
+    dtype = dtype_of(name)
+    is_float = name.startswith(("float", "bfloat"))
+    wide = np.dtype(np.float64) if is_float else dtype
+
+    def program(x: dt.Array) -> list[dt.Array]:
+        return [
+            function(x, axis=axis, reverse=reverse)
+            for axis in range(x.ndim)
+            for function in functions
+            for reverse in (False, True)
+        ]
+
+    with dt.enable_x64(True):
+        native = dt.jit(program)
+        for shape in SHAPES:
+            x = patterns(name, shape)[0]
+            if is_float:  # with sums of no extreme size, and products near 1
+                x = (1 + x.astype(wide) / 1000).astype(dtype)
+            found = iter(native(x))
+            for axis in range(x.ndim):
+                for function in functions.values():
+                    for reverse in (False, True):
+                        turned = np.flip(x, axis) if reverse else x
+                        result = function.accumulate(turned.astype(wide), axis, wide)
+                        result = np.flip(result, axis) if reverse else result
+                        one = np.asarray(next(found)).astype(wide)
+                        if is_float:
+                            near = 4 * float(ml_dtypes.finfo(dtype).eps)
+                            if name == "float64":  # what NumPy's loop rounds, too
+                                near *= x.shape[axis]
+                            np.testing.assert_allclose(one, result, near)
+                        else:
+                            np.testing.assert_array_equal(one, result)
+        assert "dovetail_cumulative" in native.lower(np.zeros(5000, dtype)).as_text()
+
+
+def test_extremes_so_far_keep_nan() -> None:
+    x = np.random.default_rng(0).standard_normal((2, 5000)).astype(np.float32)
+    x[0, 1234] = x[1, 4990] = np.nan
+    np.testing.assert_array_equal(lax.cummax(x, 1), np.maximum.accumulate(x, 1))
+    turned = np.flip(np.minimum.accumulate(np.flip(x, 1), 1), 1)
+    np.testing.assert_array_equal(lax.cummin(x, 1, reverse=True), turned)
+    np.testing.assert_array_equal(lax.cummax(x.T, 0), np.maximum.accumulate(x.T, 0))
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float16", "float32", "float64"])
+def test_remainders_are_exact(name: str) -> None:
+    dtype, generator = dtype_of(name), np.random.default_rng(0)
+    limits = ml_dtypes.finfo(dtype)
+    special = [0.0, -0.0, 1.0, np.inf, -np.inf, np.nan, float(limits.max), float(limits.tiny), 3.0]
+    x, y = (each.ravel() for each in np.meshgrid(special, special))
+    numbers = generator.standard_normal((2, 5000))
+    integers = generator.integers(-2000, 2000, (2, 5000)).astype(np.float64)
+    scales = 2.0 ** generator.integers(-14, 15, (2, 5000))
+    pairs = np.concatenate([np.stack([x, y]), numbers, integers, numbers * scales], axis=1)
+    x, y = pairs.astype(dtype)
+    with np.errstate(invalid="ignore"):
+        expected = np.fmod(x.astype(np.float64), y.astype(np.float64)).astype(dtype)
+    by_three = np.fmod(x[100:].astype(np.float64), 3.0).astype(dtype)
+    with dt.enable_x64(True):
+        native = dt.jit(lambda x, y: (lax.rem(x, y), jnp.fmod(x[100:], 3)))
+        assert native.lower(x, y).as_text().count("dovetail_remainder") == 2
+        for one, other in zip(native(x, y), (expected, by_three), strict=True):
+            found, exact = (np.asarray(each).astype(np.float64) for each in (one, other))
+            np.testing.assert_array_equal(found, exact)
+            numbers = exact == exact
+            np.testing.assert_array_equal(np.signbit(found)[numbers], np.signbit(exact)[numbers])
+
+
+def test_programs_without_kernels_give_the_same() -> None:
+    x = np.random.default_rng(1).integers(-100, 100, (300, 70)).astype(np.float32)
+
+    def program(x: dt.Array) -> tuple[dt.Array, ...]:
+        loss = dt.grad(lambda x: jnp.max(x) + lax.cumsum(x, axis=0).max() + jnp.fmod(x, 7.0).sum())
+        rows = dt.vmap(lambda row: (jnp.max(row), jnp.argmax(row), jnp.cumsum(row)))(x)
+        return loss(x), *rows, (x > 0).sum(0), jnp.any(x > 99), jnp.fmod(x, 7.0), lax.cummin(x)
+
+    targets = "dovetail_reduce", "dovetail_extreme_positions", "dovetail_cumulative"
+    with dt.cpu_kernels(True):
+        native = dt.jit(program)
+        text = native.lower(x).as_text()
+        assert all(target in text for target in (*targets, "dovetail_remainder"))
+        found = native(x)
+    with dt.cpu_kernels(False):
+        other = dt.jit(program)
+        assert "dovetail_" not in other.lower(x).as_text()
+        expected = other(x)
+    for one, two in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, np.asarray(two))
