@@ -14,12 +14,23 @@ from jaxlib import xla_client
 
 from dovetail_cpu import kernel_library
 
+ORDER_STATISTICS: Final = "dovetail_order_statistics"
+SEARCHSORTED: Final = "dovetail_searchsorted"
 SORT: Final = "dovetail_sort"
 THREEFRY_BITS: Final = "dovetail_threefry_bits"
 THREEFRY_FOLD_IN: Final = "dovetail_threefry_fold_in"
 THREEFRY_SPLIT: Final = "dovetail_threefry_split"
+TOP_K: Final = "dovetail_top_k"
 
-_TARGETS: Final = (SORT, THREEFRY_BITS, THREEFRY_FOLD_IN, THREEFRY_SPLIT)
+_TARGETS: Final = (
+    ORDER_STATISTICS,
+    SEARCHSORTED,
+    SORT,
+    THREEFRY_BITS,
+    THREEFRY_FOLD_IN,
+    THREEFRY_SPLIT,
+    TOP_K,
+)
 _OPTION: Final = "cpu_kernels"
 
 _lock: Final = threading.RLock()

@@ -7,6 +7,7 @@ from dovetail._core.ops.indexing.gather import gather_slices as gather_slices
 from dovetail._core.ops.indexing.scatter import ScatterFamily as ScatterFamily
 from dovetail._core.ops.indexing.scatter import bind_scatter as bind_scatter
 from dovetail._core.ops.indexing.scatter import scatter_numbers as scatter_numbers
+from dovetail._core.ops.indexing.selection import order_statistics as order_statistics
 from dovetail._core.ops.indexing.sorting import take_along as take_along
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "canonical_fill",
     "check_static_indices",
     "gather_slices",
+    "order_statistics",
     "scatter_numbers",
     "take_along",
 ]
