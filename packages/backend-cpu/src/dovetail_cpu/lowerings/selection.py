@@ -8,10 +8,20 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import numpy as np
+
 from dovetail.extend import LoweringTable
 from dovetail_cpu import kernels
 
 TABLE: Final = LoweringTable()
+
+#: The dtypes of numbers that are searched, by the kind and size of those that they stand for.
+_SEARCHED: Final = {
+    **{kind: np.dtype(np.int32) for kind in ("bool", "int8", "int16", "uint8", "uint16")},
+    **{kind: np.dtype(np.float32) for kind in ("float16", "bfloat16")},
+}
+#: Fewer comparisons than these are made as quickly by XLA, which may fuse them with others.
+FEW: Final = 1024
 
 #: Dtypes that kernels order.
 _ORDERED: Final = frozenset(
@@ -58,3 +68,16 @@ def top_k(context: Any, x: Any, *, k: int, axis: int) -> Any:
     if axis != last:
         found = [context.transpose(v, a, back) for v, a in zip(found, outs, strict=True)]
     return found
+
+
+@TABLE.rule("searchsorted")
+def searchsorted(context: Any, rows: Any, values: Any, *, side: str) -> Any:
+    """Places in sorted rows; NotImplemented for few of them, or without kernel."""
+    avals, (out,) = context.avals_in, context.avals_out
+    if not _suits(context, *avals) or out.size < FEW:
+        return NotImplemented
+    wide = [a.update(dtype=_SEARCHED.get(a.dtype.name, a.dtype)) for a in avals]
+    given = [context.convert(*entry) for entry in zip((rows, values), avals, wide, strict=True)]
+    batch_dims = out.ndim - 1
+    right = int(side == "right")
+    return kernels.call(context, kernels.SEARCHSORTED, given, [out], batch_dims, right=right)[0]

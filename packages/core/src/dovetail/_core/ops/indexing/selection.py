@@ -47,7 +47,8 @@ class OrderStatistics(Primitive):
             )
         if positions.dtype != INT32:
             raise DTypeError(
-                f"order_statistics: positions must be int32, got dtype {dtype_name(positions.dtype)}"
+                "order_statistics: positions must be int32, got dtype "
+                f"{dtype_name(positions.dtype)}"
             )
         if not x.ndim or not positions.ndim or not x.shape[-1]:
             raise ValueError(
@@ -131,12 +132,13 @@ def order_statistics(x: Any, positions: Any) -> Any:
     return order_statistics_p.bind(x, positions)
 
 
-def elements_at(x: Any, positions: Any) -> Any:
-    """Elements along the last dimension, at positions that are clipped.
+def elements_at(x: Any, positions: Any, mode: GatherScatterMode = GatherScatterMode.CLIP) -> Any:
+    """Elements along the last dimension.
 
     Args:
         x: array, with elements along the last dimension.
         positions: a vector of integers for all rows, or one for each row.
+        mode: what to return for positions out of bounds.
     """
     shape, places = shape_of(x), shape_of(positions)
     last = len(shape) - 1
@@ -154,4 +156,4 @@ def elements_at(x: Any, positions: Any) -> Any:
     )
     sizes = (*shape[:-1], 1) if common else (1,) * len(shape)
     vectors = structural.reshape(positions, (*places, 1))
-    return gather_slices(x, vectors, numbers, sizes, mode=GatherScatterMode.CLIP)
+    return gather_slices(x, vectors, numbers, sizes, mode=mode)
