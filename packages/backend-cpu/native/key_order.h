@@ -88,9 +88,9 @@ struct Order {
   Int Encode(Bits bits) const {
     if (kind == Kind::kSigned) return Int(bits);
     if (kind == Kind::kUnsigned) return Int(bits ^ kSign);
-    // By arithmetic: a branch would be mispredicted where zeros of both signs are mixed.
+    // By arithmetic: a branch would be mispredicted where signs are mixed.
     const Int x = Int(bits & Bits(-Bits(bits != kSign)));
-    const Int encoded = x < 0 ? Int(x ^ Int(~kSign)) : x;
+    const Int encoded = Int(x ^ Int(Int(x >> (std::numeric_limits<Bits>::digits - 1)) & Int(~kSign)));
     return IsNan(bits) ? kNan : encoded;
   }
 
@@ -98,9 +98,28 @@ struct Order {
   Bits Decode(Int key) const {
     if (kind == Kind::kSigned) return Bits(key);
     if (kind == Kind::kUnsigned) return Bits(key) ^ kSign;
-    return key < 0 ? Bits(key ^ Int(~kSign)) : Bits(key);
+    return Bits(key ^ Int(Int(key >> (std::numeric_limits<Bits>::digits - 1)) & Int(~kSign)));
   }
 };
+
+// Writes the keys of elements, and says whether any of these is equal to others with other bits.
+//
+// The order is a copy: of one in memory the compiler would suppose that keys overwrite it.
+template <typename Bits, typename Key>
+bool EncodeAll(const Bits* __restrict from, Key* __restrict keys, int64_t size, Order<Bits> order) {
+  Bits ambiguous = 0;
+  for (int64_t i = 0; i < size; ++i) {
+    ambiguous |= Bits(order.IsAmbiguous(from[i]));
+    keys[i] = order.Encode(from[i]);
+  }
+  return ambiguous != 0;
+}
+
+// Writes the elements of keys, which may lie in the same place.
+template <typename Key, typename Bits>
+void DecodeAll(const Key* keys, Bits* to, int64_t size, Order<Bits> order) {
+  for (int64_t i = 0; i < size; ++i) to[i] = order.Decode(keys[i]);
+}
 
 template <typename Bits>
 Order<Bits> OrderOf(ffi::DataType type) {

@@ -11,36 +11,39 @@ namespace {
 
 namespace ffi = xla::ffi;
 
-// Whether numbers come before others: NaN is the last, and zeros of both signs are equal.
-template <typename T>
-bool Less(T x, T y) {
-  // Without branches, so that loops become vectors.
-  return bool(int(x < y) | (int(x == x) & int(y != y)));
-}
-
-// How many elements come before the place of each value, found bit by bit from the highest.
+// The places of values in a sorted row, where NaN is the last and zeros of both signs are equal.
 //
-// Values are looked up many at a time: each waits for memory by itself.
-template <typename T, typename Count, bool kRight>
-void Search(const T* sorted, Count size, const T* values, int64_t count, Count* out) {
+// Values are looked up many at a time: each waits for memory by itself. `Place` is as wide as `T`,
+// so that loops become vectors, unless it could not hold the size.
+template <typename T, typename Place, typename Count, bool kRight>
+void Search(const T* sorted, Place size, const T* values, int64_t count, Count* out) {
   constexpr int64_t kTogether = 64;
-  Count highest = 1;
-  while (highest <= size / 2) highest *= 2;
+  Place numbers = size;  // Elements that are no NaN.
+  if (sorted[size - 1] != sorted[size - 1]) {
+    numbers = std::partition_point(sorted, sorted + size, [](T x) { return x == x; }) - sorted;
+  }
   for (int64_t begin = 0; begin < count; begin += kTogether) {
     const int64_t together = std::min(kTogether, count - begin);
     T value[kTogether] = {};
-    Count found[kTogether] = {};
+    Place found[kTogether] = {};
     std::copy(values + begin, values + begin + together, value);
-    for (Count bit = highest; bit > 0; bit /= 2) {
+    Place left = size;
+    for (; left > 1; left -= left / 2) {
+      // As many elements before half of those left as come before the value, by arithmetic: branches
+      // would be mispredicted.
+      const Place half = left / 2;
+      const T* const last = sorted + half - 1;
       for (int64_t j = 0; j < kTogether; ++j) {
-        // No greater than the size by subtraction, which cannot overflow.
-        const bool inside = found[j] <= Count(size - bit);
-        const T element = sorted[inside ? Count(found[j] + bit - 1) : Count(size - 1)];
-        const bool below = kRight ? !Less(value[j], element) : Less(element, value[j]);
-        found[j] += (inside & below) ? bit : 0;
+        const T element = last[found[j]];
+        found[j] += half & -Place(kRight ? element <= value[j] : element < value[j]);
       }
     }
-    std::copy(found, found + together, out + begin);
+    for (int64_t j = 0; j < together; ++j) {
+      const T element = sorted[found[j]];
+      const Place place = found[j] + Place(kRight ? element <= value[j] : element < value[j]);
+      const bool is_nan = value[j] != value[j];
+      out[begin + j] = static_cast<Count>(is_nan ? (kRight ? size : numbers) : place);
+    }
   }
 }
 
@@ -58,10 +61,15 @@ void SearchRows(ffi::ThreadPool& pool, const T* sorted, int64_t size, const T* v
       const int64_t row = next / count;
       const int64_t stop = std::min(end, (row + 1) * count);
       const T* in = sorted + row * size;
-      if (right) {
-        Search<T, Count, true>(in, size, values + next, stop - next, out + next);
+      const auto search = [&](auto place) {
+        using Place = decltype(place);
+        const auto run = right ? Search<T, Place, Count, true> : Search<T, Place, Count, false>;
+        run(in, static_cast<Place>(size), values + next, stop - next, out + next);
+      };
+      if (sizeof(T) == 8 || sizeof(Count) == 8) {
+        search(int64_t());
       } else {
-        Search<T, Count, false>(in, size, values + next, stop - next, out + next);
+        search(int32_t());
       }
       next = stop;
     }

@@ -60,7 +60,7 @@ void OrderStatisticsOfRow(ffi::ThreadPool* pool, const Bits* from, int64_t size,
   std::sort(positions.begin(), positions.end());
   const auto keys = Uninitialized<Int>(size), spare = Uninitialized<Int>(size);
   ForRanges(pool, size, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) keys[i] = order.Encode(from[i]);
+    EncodeAll(from + begin, keys.get() + begin, end - begin, order);
   });
   PlaceInOrder(keys.get(), spare.get(), size, positions);
   for (int64_t i = 0; i < count; ++i) {

@@ -116,32 +116,34 @@ class Rows {
   template <typename Bits>
   void SortAlone(ffi::ThreadPool* pool, Order<Bits> order, int64_t begin, int64_t end) const {
     using Int = std::conditional_t<sizeof(Bits) == 8, int64_t, int32_t>;
+    constexpr bool kNarrow = sizeof(Bits) <= 2;
     constexpr int64_t kFewCounts = sizeof(Bits) == 1 ? 64 : 8192;
-    const bool counted = sizeof(Bits) <= 2 && size_ >= kFewCounts;
-    const auto keys = Uninitialized<Int>(counted ? 0 : size_);
+    const bool counted = kNarrow && size_ >= kFewCounts;
+    // Keys as wide as elements are sorted where the result will be.
+    const auto wider = Uninitialized<Int>(kNarrow && !counted ? size_ : 0);
     const auto spare = Uninitialized<Int>(counted ? 0 : size_);
     for (int64_t row = begin; row < end; ++row) {
       const Bits* from = operands_[0].row<Bits>(row, size_);
       Bits* to = operands_[0].result<Bits>(row, size_);
-      if constexpr (sizeof(Bits) <= 2) {
+      Int* keys = wider.get();
+      if constexpr (kNarrow) {
         if (counted) {
           SortByCounts(from, to, size_, order);
           continue;
         }
+      } else {
+        keys = reinterpret_cast<Int*>(to);
       }
       std::atomic<bool> any_ambiguous{false};
       ForRanges(pool, size_, [&](int64_t begin, int64_t end) {
-        bool found = false;
-        for (int64_t i = begin; i < end; ++i) {
-          found |= order.IsAmbiguous(from[i]);
-          keys[i] = order.Encode(from[i]);
-        }
-        if (found) any_ambiguous = true;
+        if (EncodeAll(from + begin, keys + begin, end - begin, order)) any_ambiguous = true;
       });
-      SortNumbers(pool, keys.get(), spare.get(), size_);
-      ForRanges(pool, size_, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) to[i] = order.Decode(keys[i]);
-      });
+      SortNumbers(pool, keys, spare.get(), size_);
+      if (kNarrow || order.kind != Kind::kSigned) {
+        ForRanges(pool, size_, [&](int64_t begin, int64_t end) {
+          DecodeAll(keys + begin, to + begin, end - begin, order);
+        });
+      }
       if (any_ambiguous) RestoreBits(from, to, size_, order);
     }
   }
@@ -182,12 +184,12 @@ class Rows {
     const auto order = OrderOf<uint32_t>(operand.type);
     if (order.kind == Kind::kFloat) {
       const uint32_t* from = operand.row<uint32_t>(row, size_);
-      bool ambiguous = false;
-      for (int64_t i = 0; i < size_; ++i) ambiguous |= order.IsAmbiguous(from[i]);
-      if (ambiguous) return false;
+      uint32_t ambiguous = 0;
+      for (int64_t i = 0; i < size_; ++i) ambiguous |= uint32_t(order.IsAmbiguous(from[i]));
+      if (ambiguous != 0) return false;
     }
     uint32_t* to = operand.result<uint32_t>(row, size_);
-    ForRanges(pool, size_, [&](int64_t begin, int64_t end) {
+    ForRanges(pool, size_, [=](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) to[i] = order.Decode(packed[i] >> 32);
     });
     return true;
@@ -215,7 +217,7 @@ class Rows {
       const uint64_t range = static_cast<uint64_t>(greatest) - static_cast<uint64_t>(least);
       shift = range == 0 ? 0 : std::max(0, 32 - __builtin_clzll(range));
     }
-    const auto pack = [&](Bits bits, int64_t rank) {
+    const auto packer = [order, least, shift](Bits bits, int64_t rank) {
       const auto key = order.Encode(bits);
       if constexpr (sizeof(Bits) < 8) {
         return Packed(Above(key, -(int64_t{1} << 31)), rank);
@@ -224,6 +226,7 @@ class Rows {
       }
     };
     ForRanges(pool, size, [&](int64_t begin, int64_t end) {
+      const auto pack = packer;  // Not in memory that the compiler supposes to be overwritten.
       if (counted) {
         for (int64_t i = begin; i < end; ++i) packed[i] = pack(keys[i], i);
       } else {
