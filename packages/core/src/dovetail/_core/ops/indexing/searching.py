@@ -90,11 +90,11 @@ class SearchSorted(NoGradient):
         size = batch_size(args, dims)
         shape = shape_of(rows)
         if dims[0] is None:
+            assert dims[1] is not None
             # More values for the same rows.
             last = len(shape) - 1
             values = structural.move_dimension(values, dims[1], last)
-            *others, count = shape_of(values)[last:]
-            assert others == [size]
+            count = shape_of(values)[-1]
             values = structural.reshape(values, (*shape[:-1], size * count))
             out = self.bind(rows, values, side=side)
             return structural.reshape(out, (*shape[:-1], size, count)), last
