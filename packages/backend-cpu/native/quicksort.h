@@ -226,17 +226,43 @@ void SortSegment(const Segment<T>& segment) {
   Split(segment, [](const Segment<T>& part) { SortSegment(part); });
 }
 
+// How often a segment may be split before pivots count as bad.
+inline int DepthFor(int64_t size) {
+  int depth = 4;
+  for (int64_t left = size; left > 1; left /= 2) depth += 2;
+  return depth;
+}
+
+template <typename T>
+Segment<T> WholeSegment(T* elements, T* spare, int64_t size) {
+  return {elements,
+          spare,
+          true,
+          size,
+          std::numeric_limits<T>::lowest(),
+          std::numeric_limits<T>::max(),
+          DepthFor(size)};
+}
+
+// Splits a segment again and again, and sorts those of its parts for which `is_wanted(begin, end)`,
+// by their places in the whole. Elements of other parts may end up in either array.
+template <typename T, typename IsWanted>
+void SortWantedParts(const Segment<T>& segment, const T* whole, const IsWanted& is_wanted) {
+  const int64_t begin = segment.result() - whole;
+  if (!is_wanted(begin, begin + segment.size)) return;
+  if (segment.size <= Vector<T>::kInRegisters * Vector<T>::kLanes || segment.depth == 0) {
+    return SortSegment(segment);
+  }
+  Split(segment, [&](const Segment<T>& part) { SortWantedParts(part, whole, is_wanted); });
+}
+
 // Sorts integers in place. `spare` has as many elements; `pool` may be null.
 template <typename T>
 void SortIntegers(xla::ffi::ThreadPool* pool, T* elements, T* spare, int64_t size) {
   if (size <= Vector<T>::kInRegisters * Vector<T>::kLanes) {
     return SortFew<T, Vector<T>::kInRegisters>(elements, elements, size);
   }
-  int depth = 4;
-  for (int64_t left = size; left > 1; left /= 2) depth += 2;
-  std::vector<Segment<T>> segments{
-      {elements, spare, true, size, std::numeric_limits<T>::lowest(), std::numeric_limits<T>::max(),
-       depth}};
+  std::vector<Segment<T>> segments{WholeSegment(elements, spare, size)};
   if (pool != nullptr) {
     // Each round of partitions is made by all threads, and leaves about twice as many segments.
     const int64_t wanted = 4 * PartsOf(*pool, size);

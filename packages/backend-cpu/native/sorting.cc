@@ -1,7 +1,6 @@
 // Stable sorting of arrays by keys of numbers.
 //
-// Keys become signed integers in the same order: unsigned ones by their sign bit, floats by their
-// bits, with -0 as 0 and every NaN as the greatest. What goes along with keys is moved by positions,
+// Keys become signed integers in the same order. What goes along with keys is moved by positions,
 // which stand in the lower half of an integer whose upper half is the key: so any sorting of
 // integers is stable.
 
@@ -16,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "key_order.h"
 #include "parallel.h"
 #include "quicksort.h"
 #include "radix_sort.h"
@@ -25,73 +25,6 @@ namespace dovetail {
 namespace {
 
 namespace ffi = xla::ffi;
-
-// Sorts integers in place. `spare` has as many elements; `pool` may be null.
-template <typename T>
-void SortNumbers(ffi::ThreadPool* pool, T* elements, T* spare, int64_t size) {
-#if defined(DOVETAIL_VECTORS)
-  SortIntegers(pool, elements, spare, size);
-#else
-  SortByDigits(pool, elements, spare, size);
-#endif
-}
-
-enum class Kind { kUnsigned, kSigned, kFloat };
-
-// The order of keys that are given by their bits.
-template <typename Bits>
-struct Order {
-  using Int = std::make_signed_t<Bits>;
-  static constexpr Bits kSign = Bits(1) << (std::numeric_limits<Bits>::digits - 1);
-  static constexpr Int kNan = std::numeric_limits<Int>::max();
-
-  Kind kind;
-  Bits infinity;  // The greatest float.
-
-  bool IsNan(Bits bits) const { return Bits(bits & Bits(~kSign)) > infinity; }
-
-  // Whether a float is equal to others with other bits.
-  bool IsAmbiguous(Bits bits) const {
-    return kind == Kind::kFloat && (bits == kSign || IsNan(bits));
-  }
-
-  Int Encode(Bits bits) const {
-    if (kind == Kind::kSigned) return Int(bits);
-    if (kind == Kind::kUnsigned) return Int(bits ^ kSign);
-    // By arithmetic: a branch would be mispredicted where zeros of both signs are mixed.
-    const Int x = Int(bits & Bits(-Bits(bits != kSign)));
-    const Int encoded = x < 0 ? Int(x ^ Int(~kSign)) : x;
-    return IsNan(bits) ? kNan : encoded;
-  }
-
-  // What Encode was given, unless that was ambiguous.
-  Bits Decode(Int key) const {
-    if (kind == Kind::kSigned) return Bits(key);
-    if (kind == Kind::kUnsigned) return Bits(key) ^ kSign;
-    return key < 0 ? Bits(key ^ Int(~kSign)) : Bits(key);
-  }
-};
-
-template <typename Bits>
-Order<Bits> OrderOf(ffi::DataType type) {
-  switch (type) {
-    case ffi::DataType::S8:
-    case ffi::DataType::S16:
-    case ffi::DataType::S32:
-    case ffi::DataType::S64:
-      return {Kind::kSigned, 0};
-    case ffi::DataType::F16:
-      return {Kind::kFloat, Bits(0x7C00)};
-    case ffi::DataType::BF16:
-      return {Kind::kFloat, Bits(0x7F80)};
-    case ffi::DataType::F32:
-      return {Kind::kFloat, Bits(0x7F800000)};
-    case ffi::DataType::F64:
-      return {Kind::kFloat, Bits(0x7FF0000000000000)};
-    default:
-      return {Kind::kUnsigned, 0};
-  }
-}
 
 // One array that is sorted, or goes along.
 struct Operand {
@@ -109,26 +42,6 @@ struct Operand {
     return reinterpret_cast<Bits*>(to) + i * size;
   }
 };
-
-// Calls f with a value of the type of unsigned integers of a width.
-template <typename F>
-void ByWidth(int64_t width, const F& f) {
-  switch (width) {
-    case 1:
-      return f(uint8_t());
-    case 2:
-      return f(uint16_t());
-    case 4:
-      return f(uint32_t());
-    default:
-      return f(uint64_t());
-  }
-}
-
-template <typename T>
-std::unique_ptr<T[]> Uninitialized(int64_t size) {
-  return std::unique_ptr<T[]>(new T[size]);
-}
 
 // Writes the elements of a kind to `to`, of which there are `count`, in their order.
 template <typename Bits, typename IsWanted>
@@ -203,32 +116,34 @@ class Rows {
   template <typename Bits>
   void SortAlone(ffi::ThreadPool* pool, Order<Bits> order, int64_t begin, int64_t end) const {
     using Int = std::conditional_t<sizeof(Bits) == 8, int64_t, int32_t>;
+    constexpr bool kNarrow = sizeof(Bits) <= 2;
     constexpr int64_t kFewCounts = sizeof(Bits) == 1 ? 64 : 8192;
-    const bool counted = sizeof(Bits) <= 2 && size_ >= kFewCounts;
-    const auto keys = Uninitialized<Int>(counted ? 0 : size_);
+    const bool counted = kNarrow && size_ >= kFewCounts;
+    // Keys as wide as elements are sorted where the result will be.
+    const auto wider = Uninitialized<Int>(kNarrow && !counted ? size_ : 0);
     const auto spare = Uninitialized<Int>(counted ? 0 : size_);
     for (int64_t row = begin; row < end; ++row) {
       const Bits* from = operands_[0].row<Bits>(row, size_);
       Bits* to = operands_[0].result<Bits>(row, size_);
-      if constexpr (sizeof(Bits) <= 2) {
+      Int* keys = wider.get();
+      if constexpr (kNarrow) {
         if (counted) {
           SortByCounts(from, to, size_, order);
           continue;
         }
+      } else {
+        keys = reinterpret_cast<Int*>(to);
       }
       std::atomic<bool> any_ambiguous{false};
       ForRanges(pool, size_, [&](int64_t begin, int64_t end) {
-        bool found = false;
-        for (int64_t i = begin; i < end; ++i) {
-          found |= order.IsAmbiguous(from[i]);
-          keys[i] = order.Encode(from[i]);
-        }
-        if (found) any_ambiguous = true;
+        if (EncodeAll(from + begin, keys + begin, end - begin, order)) any_ambiguous = true;
       });
-      SortNumbers(pool, keys.get(), spare.get(), size_);
-      ForRanges(pool, size_, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) to[i] = order.Decode(keys[i]);
-      });
+      SortNumbers(pool, keys, spare.get(), size_);
+      if (kNarrow || order.kind != Kind::kSigned) {
+        ForRanges(pool, size_, [&](int64_t begin, int64_t end) {
+          DecodeAll(keys + begin, to + begin, end - begin, order);
+        });
+      }
       if (any_ambiguous) RestoreBits(from, to, size_, order);
     }
   }
@@ -269,12 +184,12 @@ class Rows {
     const auto order = OrderOf<uint32_t>(operand.type);
     if (order.kind == Kind::kFloat) {
       const uint32_t* from = operand.row<uint32_t>(row, size_);
-      bool ambiguous = false;
-      for (int64_t i = 0; i < size_; ++i) ambiguous |= order.IsAmbiguous(from[i]);
-      if (ambiguous) return false;
+      uint32_t ambiguous = 0;
+      for (int64_t i = 0; i < size_; ++i) ambiguous |= uint32_t(order.IsAmbiguous(from[i]));
+      if (ambiguous != 0) return false;
     }
     uint32_t* to = operand.result<uint32_t>(row, size_);
-    ForRanges(pool, size_, [&](int64_t begin, int64_t end) {
+    ForRanges(pool, size_, [=](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) to[i] = order.Decode(packed[i] >> 32);
     });
     return true;
@@ -302,7 +217,7 @@ class Rows {
       const uint64_t range = static_cast<uint64_t>(greatest) - static_cast<uint64_t>(least);
       shift = range == 0 ? 0 : std::max(0, 32 - __builtin_clzll(range));
     }
-    const auto pack = [&](Bits bits, int64_t rank) {
+    const auto packer = [order, least, shift](Bits bits, int64_t rank) {
       const auto key = order.Encode(bits);
       if constexpr (sizeof(Bits) < 8) {
         return Packed(Above(key, -(int64_t{1} << 31)), rank);
@@ -311,6 +226,7 @@ class Rows {
       }
     };
     ForRanges(pool, size, [&](int64_t begin, int64_t end) {
+      const auto pack = packer;  // Not in memory that the compiler supposes to be overwritten.
       if (counted) {
         for (int64_t i = begin; i < end; ++i) packed[i] = pack(keys[i], i);
       } else {

@@ -84,6 +84,53 @@ def _largest(c: Context, x: Value, axis: int, k: int, largest: int = 1) -> list[
     return [_taken(c, x, order, axis), c.graph.cast(order, I32)]
 
 
+@table.rule("searchsorted")
+def searchsorted(c: Context, rows: Value, values: Value, *, side: str) -> Value:
+    """How many elements of a sorted row come before each value, found bit by bit."""
+    size, shape = rows.shape[-1], values.shape
+    found = c.graph.expand(0, shape, I32)
+    if not all(shape):
+        return c.graph.cast(found, c.dtype)
+    if rows.dtype == BOOL:
+        rows, values = (c.graph.cast(x, I32) for x in (rows, values))
+    most = c.graph.constant(np.array(size, np.int32))
+    for bit in reversed(range(size.bit_length())):
+        tried = c.op("Add", found, c.graph.constant(np.array(1 << bit, np.int32)))
+        place = c.op("Sub", c.op("Min", tried, most), c.graph.constant(np.array(1, np.int32)))
+        element = c.op("GatherElements", rows, place, shape=shape, axis=rows.rank - 1)
+        if side == "left":
+            below = _before(c, element, values)
+        else:
+            below = c.op("Not", _before(c, values, element))
+        inside = c.op("Not", c.op("Less", most, tried))
+        found = c.op("Where", c.op("And", inside, below), tried, found)
+    return c.graph.cast(found, c.dtype)
+
+
+def _before(c: Context, x: Value, y: Value) -> Value:
+    """Whether numbers are less than others; NaN comes last."""
+    less = c.op("Less", x, y)
+    if not is_float(x.dtype):
+        return less
+    known, unknown = c.op("Not", c.op("IsNaN", x)), c.op("IsNaN", y)
+    return c.op("Or", less, c.op("And", known, unknown))
+
+
+@table.rule("order_statistics")
+def order_statistics(c: Context, x: Value, positions: Value) -> Value:
+    """Elements of rows at positions of their sorted order, which are clipped."""
+    last, size = x.rank - 1, x.shape[-1]
+    shape = [*x.shape[:-1], positions.shape[-1]]
+    if not all(shape):
+        return c.graph.expand(0, shape, x.dtype)
+    ordered = _taken(c, x, _order(c, x, last), last) if size > 1 else x
+    low, high = (c.graph.constant(np.array(n, np.int32)) for n in (0, size - 1))
+    places = c.op("Min", c.op("Max", positions, low), high)
+    if positions.rank == 1:
+        return c.op("Gather", ordered, places, shape=shape, axis=last)
+    return _taken(c, ordered, places, last)
+
+
 @table.rule("top_k")
 def top_k(c: Context, x: Value, *, k: int, axis: int) -> list[Value]:
     """The largest elements, the largest first."""

@@ -223,10 +223,11 @@ def take_along_axis(
     where = broadcast_to(where, full)
     if mode == "one_hot":
         return _by_comparison(x, where, dimension, wrap_negative_indices)
-    if aval_of(x).division is not None or aval_of(where).division is not None:
-        dtype = index_dtype(shape, [where])
+    how = _mode("take_along_axis", mode)
+    if how is not None and 0 not in (*full, shape[dimension]):
+        # By dimensions in pairs: positions along all dimensions would be an array of their own.
+        dtype = index_dtype(shape[dimension : dimension + 1], [where])
         where = normalized(where, shape[dimension], not wrap_negative_indices, dtype)
-        how = _mode("take_along_axis", mode)
         return _row_by_row(x, where, dimension, how, fill_value)
     index = tuple(where if d == dimension else _open(n, d, len(full)) for d, n in enumerate(full))
     return get(

@@ -23,6 +23,7 @@ from dovetail.extend.arguments import (
     value,
 )
 from dovetail.extend.avals import aval_of
+from dovetail.extend.unchecked import position_dtype
 from dovetail.numpy.averages import computed_in
 from dovetail.numpy.compiled import compiled_with
 from dovetail.numpy.conditions import pick
@@ -436,6 +437,7 @@ def _sums(
     total = math.prod(sizes)
     if not total:
         return lax.full(sizes, 0, default)
+    places = position_dtype(total + 1)
     flat: Any = None
     inside: Any = None
     for x, bounds, size in zip(columns, edges, sizes, strict=True):
@@ -444,17 +446,17 @@ def _sums(
         if dtypes.kind_of(edge) == "f" and dtypes.kind_of(aval_of(x).dtype) != "f":
             # Explicit, for numpy_dtype_promotion="strict": edges for integers are floats.
             x = convert(x, edge)
-        place = convert(searchsorted(bounds, x, side="right"), default)
+        place = convert(searchsorted(bounds, x, side="right"), places)
         x = convert(x, edge)
         last = lax.eq(x, lax.index_in_dim(bounds, size, keepdims=False))
-        place = pick(last, literal(size, default), place)
+        place = pick(last, literal(size, places), place)
         here = lax.bitwise_and(
-            lax.ge(place, literal(1, default)), lax.le(place, literal(size, default))
+            lax.ge(place, literal(1, places)), lax.le(place, literal(size, places))
         )
-        place = lax.sub(place, literal(1, default))
-        flat = place if flat is None else lax.add(lax.mul(flat, literal(size, default)), place)
+        place = lax.sub(place, literal(1, places))
+        flat = place if flat is None else lax.add(lax.mul(flat, literal(size, places)), place)
         inside = here if inside is None else lax.bitwise_and(inside, here)
-    flat = pick(inside, flat, literal(total, default))
+    flat = pick(inside, flat, literal(total, places))
     if weights is None:
         amounts: Any = 1
         dtype = default

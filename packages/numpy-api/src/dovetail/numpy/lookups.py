@@ -194,7 +194,11 @@ def bincount(
 @compiled_with("size")
 def _bincount(numbers: Any, weights: Any, size: int) -> Any:
     default = dtypes.default_dtype("i")
-    places = lax.max(convert(numbers, default), literal(0, default))
+    # Narrow positions, as long as they are no other numbers: they take less memory.
+    own = aval_of(numbers).dtype
+    narrow = own.itemsize < 4 or own == np.dtype("int32")
+    kind = np.dtype("int32") if narrow else default
+    places = lax.max(convert(numbers, kind), literal(0, kind))
     if weights is None:
         dtypes.check_holds(aval_of(numbers).size, default, "bincount")
         return value(lax.full((size,), 0, default)).at[places].add(1, mode="drop")

@@ -21,6 +21,7 @@ from dovetail.extend.arguments import (
     value,
 )
 from dovetail.extend.avals import aval_of
+from dovetail.extend.indexing import order_statistics
 from dovetail.numpy.averages import computed_in
 from dovetail.numpy.compiled import compiled_with
 from dovetail.numpy.conditions import pick
@@ -389,7 +390,6 @@ def _between(x: Any, share: Any, method: str, count: int, skip_nan: bool) -> Any
     rest, rank = aval_of(x).shape[:-1], aval_of(x).ndim
     shares = aval_of(share).shape
     shape = shares + rest
-    ordered = lax.sort(x, dimension=rank - 1)
     wide = _wide(dtype, aval_of(share).dtype)
     share = value(convert(share, wide))
     if skip_nan:
@@ -400,7 +400,7 @@ def _between(x: Any, share: Any, method: str, count: int, skip_nan: bool) -> Any
     else:
         numbers = literal(count, wide)
     low, high, weight = _places(share, numbers, method)
-    values = [_at(ordered, convert(p, np.dtype("int32")), len(shares)) for p in (low, high)]
+    values = _selected(x, low, high, len(shares))
     undefined = lax.bitwise_or(
         _last_dimensions(_no_number(x, skip_nan), shape),
         _first_dimensions(lax.ne(share, share), shape),
@@ -474,6 +474,26 @@ def _mixed(lower: Any, upper: Any, weight: Any) -> Any:
     # For infinite neighbours, take an element itself if the other has no weight.
     result = pick(lax.eq(weight, literal(0, dtype)), lower, result)
     return pick(lax.eq(weight, literal(1, dtype)), upper, result)
+
+
+def _selected(x: Any, low: Any, high: Any, leading: int) -> tuple[Any, Any]:
+    """Elements of the sorted order of the last dimension, as `_at` takes them."""
+    shape = aval_of(low).shape
+    rest, count = shape[leading:], math.prod(shape[:leading])
+    rows = len(rest)
+    last = (*range(1, rows + 1), 0)
+    columns = [
+        lax.transpose(reshaped(convert(p, np.dtype("int32")), (count, *rest)), last)
+        for p in (low, high)
+    ]
+    found = order_statistics(x, lax.concatenate(columns, rows))
+    rank = aval_of(x).ndim
+    shape = (*shape[:leading], *aval_of(x).shape[:-1])
+    first, second = (
+        reshaped(lax.transpose(part, (rank - 1, *range(rank - 1))), shape)
+        for part in lax.split(found, (count, count), axis=rank - 1)
+    )
+    return first, second
 
 
 def _at(x: Any, positions: Any, leading: int) -> Any:

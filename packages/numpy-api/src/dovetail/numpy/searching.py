@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from typing import Any
 
 from dovetail import lax
 from dovetail.extend import dtypes
@@ -17,7 +17,7 @@ from dovetail.extend.arguments import (
     value,
 )
 from dovetail.extend.avals import aval_of
-from dovetail.extend.dimensions import is_symbolic_dim
+from dovetail.extend.indexing import precedes, search_sorted
 from dovetail.extend.unchecked import position_dtype
 from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.conditions import pick
@@ -307,62 +307,14 @@ def _searchsorted(x: Any, v: Any, side: str, compare_all: bool) -> Any:
     if compare_all or not flat.size:
         rows = lax.broadcast_in_dim(x, (flat.size, count), (1,))
         values = lax.broadcast_in_dim(flat, (flat.size, count), (0,))
-        below = _below(rows, values, side)
+        if side == "left":
+            below = precedes(rows, values)
+        else:
+            below = lax.bitwise_not(precedes(values, rows))
         return reshaped(lax.reduce_sum(convert(below, default), (1,)), shape)
-
-    # Binary search for the number of elements below, one bit per step.
-    def step(bit: Any, found: Any) -> Any:
-        tried = lax.add(found, lax.shift_left(literal(1, default), bit))
-        inside = lax.le(tried, literal(count, default))
-        position = lax.sub(lax.min(tried, literal(count, default)), literal(1, default))
-        element = take(x, position, mode="promise_in_bounds")
-        return pick(lax.bitwise_and(inside, _below(element, flat, side)), tried, found)
-
-    count_below = lax.broadcast_in_dim(zero, (flat.size,), ())
-    steps = 31 if is_symbolic_dim(count) else count.bit_length()
-    if steps <= _UNROLLED:
-        for bit in reversed(range(steps)):
-            count_below = step(literal(bit, default), count_below)
-    else:
-        # If unrolled, XLA would fuse all steps into one kernel, which it does not vectorise.
-        last = literal(steps - 1, default)
-        count_below = lax.fori_loop(
-            0,
-            steps,
-            lambda i, so_far: step(lax.sub(last, convert(i, default)), so_far),
-            count_below,
-        )
-    return reshaped(count_below, shape)
-
-
-_UNROLLED: Final = 5
+    return reshaped(search_sorted(x, flat, side), shape)
 
 
 def _same(x: Any, y: Any) -> tuple[Any, Any]:
     dtype = dtype_by_value(x, y)
     return convert(x, dtype), convert(y, dtype)
-
-
-def _below(element: Any, number: Any, side: str) -> Any:
-    """Whether elements of the sorted array come before the position of a number."""
-    if side == "left":
-        return _less(element, number)
-    return lax.bitwise_not(_less(number, element))
-
-
-def _less(x: Any, y: Any) -> Any:
-    """Whether numbers come before others in the order of `sort`: nan last, and real parts first."""
-    kind = dtypes.kind_of(aval_of(x).dtype)
-    if kind == "c":
-        pairs = [(lax.real(x), lax.real(y)), (lax.imag(x), lax.imag(y))]
-        # Compare by nan first: a number without nan comes before all numbers with one.
-        keys = [*[(lax.ne(a, a), lax.ne(b, b)) for a, b in pairs], *pairs]
-        less = _less(*keys.pop())
-        for a, b in reversed(keys):
-            tied = lax.bitwise_and(lax.bitwise_not(_less(b, a)), less)
-            less = lax.bitwise_or(_less(a, b), tied)
-        return less
-    less = lax.lt(x, y)
-    if kind != "f":
-        return less
-    return lax.bitwise_or(less, lax.bitwise_and(lax.eq(x, x), lax.ne(y, y)))

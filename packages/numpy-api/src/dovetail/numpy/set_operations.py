@@ -85,6 +85,7 @@ def _select(
     size: int | None,
     fill_value: Any,
     *options: Any,
+    lengths: bool = False,
 ) -> tuple[list[Any], list[Any]]:
     """The entries that `mark` flags, and the other arrays that it returns.
 
@@ -95,12 +96,14 @@ def _select(
         size: number of entries; None for all.
         fill_value: fill value of the first column.
         *options: further arguments of `mark`.
+        lengths: whether the last entries are to be the distances of each flag to the next one, or
+            to the end.
     """
     if size is not None:
         count = integer(function, "size", size)
         if count < 0:
             raise ValueError(f"{function}: size must not be negative, got {count}")
-        return _entries(operands, fill_value, function, mark, options, count)
+        return _entries(operands, fill_value, function, mark, options, lengths, count)
     concrete = [x.concrete() if isinstance(x, Tracer) else x for x in operands]
     for x, now in zip(operands, concrete, strict=True):
         if now is None:
@@ -115,8 +118,14 @@ def _select(
         places = np.flatnonzero(np.asarray(flags))
         if not any(isinstance(x, Tracer) for x in operands):
             place = place_of(*operands)
-            return [host_array_on(place, np.asarray(c)[places]) for c in columns], whole
-    return _entries(operands, fill_value, function, mark, options, len(places))
+            all_differ = len(places) == flags.shape[0]
+            selected = [np.asarray(c) if all_differ else np.asarray(c)[places] for c in columns]
+            if lengths:
+                (count,) = flags.shape
+                distances = np.diff(places, append=count)
+                selected.append(distances.astype(default_or_wide(count)))
+            return [host_array_on(place, c) for c in selected], whole
+    return _entries(operands, fill_value, function, mark, options, lengths, len(places))
 
 
 @compiled_with("mark", "options")
@@ -125,13 +134,21 @@ def _marks(operands: Any, mark: Any, options: Any) -> tuple[Any, list[Any], list
     return marked.flags, [column for column, _ in marked.columns], list(marked.whole)
 
 
-@compiled_with("function", "mark", "options", "size")
+@compiled_with("function", "mark", "options", "lengths", "size")
 def _entries(
-    operands: Any, fill_value: Any, function: str, mark: Any, options: Any, size: int
+    operands: Any,
+    fill_value: Any,
+    function: str,
+    mark: Any,
+    options: Any,
+    lengths: bool,
+    size: int,
 ) -> tuple[list[Any], list[Any]]:
     flags, columns, whole = mark(*operands, *options)
     (count,) = aval_of(flags).shape
-    (places,) = indices_of_nonzero(flags, size, count)
+    # With lengths one more, which says where the last group ends.
+    (found,) = indices_of_nonzero(flags, size + lengths, count)
+    places = lax.slice_in_dim(found, 0, size)
     present = lax.lt(places, literal(count, aval_of(places).dtype))
     selected = []
     for number, (column, fill) in enumerate(columns):
@@ -139,6 +156,9 @@ def _entries(
             fill = array_like(fill_value, function, "fill_value")
             _check_fill(function, aval_of(fill).shape, aval_of(column).shape[1:])
         selected.append(_filled(column, places, present, fill))
+    if lengths:
+        distances = lax.sub(lax.slice_in_dim(found, 1, size + 1), places)
+        selected.append(convert(distances, default_or_wide(count)))
     return selected, list(whole)
 
 
@@ -189,9 +209,17 @@ def _keys(x: Any) -> Any:
     return pick(lax.ne(x, x), literal(complex(math.nan, math.nan), dtype), x)
 
 
-def _ordered(rows: Any) -> tuple[Any, Any]:
-    """The rows of a matrix in lexicographic order, and their numbers; the sort is stable."""
+def _ordered(rows: Any, numbered: bool = True) -> tuple[Any, Any]:
+    """The rows of a matrix in lexicographic order, and their numbers; the sort is stable.
+
+    Args:
+        rows: matrix.
+        numbered: whether the numbers are needed; without them, elements are sorted faster.
+    """
     count, width = aval_of(rows).shape
+    if width == 1 and not numbered:
+        (ordered,) = sort_p.bind(reshaped(rows, (count,)), dimension=0, is_stable=True, num_keys=1)
+        return reshaped(ordered, (count, 1)), None
     numbers = iota_like(default_or_wide(count), (count,), 0)
     if width == 1:
         ordered, numbers = sort_p.bind(
@@ -233,9 +261,7 @@ def _shifted(flags: Any, first: bool) -> Any:
 # --------------------------------------------------------------------------------------- unique
 
 
-def _mark_unique(
-    x: Any, axis: int | None, equal_nan: bool, index: bool, inverse: bool, counts: bool
-) -> _Marked:
+def _mark_unique(x: Any, axis: int | None, equal_nan: bool, index: bool, inverse: bool) -> _Marked:
     shape = aval_of(x).shape
     if axis is None:
         moved = reshaped(x, (math.prod(shape),))
@@ -243,18 +269,12 @@ def _mark_unique(
         moved = plain(moveaxis)(x, axis, 0)
     sizes = aval_of(moved).shape
     count, dtype = sizes[0], default_or_wide(sizes[0])
-    ordered, numbers = _ordered(reshaped(_keys(moved), (count, math.prod(sizes[1:]))))
+    rows = reshaped(_keys(moved), (count, math.prod(sizes[1:])))
+    ordered, numbers = _ordered(rows, index or inverse)
     first = lax.bitwise_not(_repeats(ordered, equal_nan))
     columns: list[tuple[Any, Any]] = [(reshaped(ordered, sizes), None)]
     if index:
         columns.append((numbers, None))
-    if counts:
-        places = iota_like(dtype, (count,), 0)
-        # The position of the next group, or the end.
-        starts = pick(first, places, literal(count, dtype))
-        after = lax.pad(starts, literal(count, dtype), [(-1, 1, 0)]) if count else starts
-        ends = lax.cummin(after, reverse=True)
-        columns.append((lax.sub(ends, places), literal(0, dtype)))
     whole = []
     if inverse:
         groups = lax.sub(lax.cumsum(convert(first, dtype)), literal(1, dtype))
@@ -289,8 +309,17 @@ def _unique(
         )
     if index or inverse or counts:
         dtypes.check_holds(count, dtypes.default_dtype("i"), function)
-    flags = bool(equal_nan), bool(index), bool(inverse), bool(counts)
-    selected, whole = _select(function, _mark_unique, (x,), size, fill_value, dimension, *flags)
+    flags = bool(equal_nan), bool(index), bool(inverse)
+    selected, whole = _select(
+        function,
+        _mark_unique,
+        (x,),
+        size,
+        fill_value,
+        dimension,
+        *flags,
+        lengths=bool(counts),
+    )
     if dimension:
         selected[0] = moveaxis(selected[0], 0, dimension)
     if inverse:

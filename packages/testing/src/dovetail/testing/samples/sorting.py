@@ -26,7 +26,31 @@ def _positions(*shape: int) -> np.ndarray[Any, Any]:
     return np.arange(np.prod(shape), dtype=np.int32).reshape(shape)
 
 
+def _lower_ends(x: np.ndarray[Any, Any], number: int) -> np.ndarray[Any, Any]:
+    """Another array, sorted as the given one is: its first elements are the very first."""
+    return np.where(np.arange(x.shape[-1]) < number + 1, x[..., :1], x)
+
+
 SAMPLES: dict[str, list[Sample]] = {
+    "searchsorted": [
+        *[
+            sample
+            for side in ("left", "right")
+            for sample in (
+                *across_dtypes(
+                    Sample((np.sort(TIES), TIES[:, :3]), {"side": side}, vary=_lower_ends),
+                    ALL_DTYPES,
+                ),
+                Sample((np.sort(SPECIAL), SPECIAL), {"side": side}, vary=_lower_ends),
+                Sample((np.sort(LONG), np.tile(LONG, 3)), {"side": side}, batched=()),
+            )
+        ],
+        Sample((np.sort(numbers(3, 4)), numbers(3, 0)), {"side": "left"}, vary=_lower_ends),
+        Sample((numbers(0), numbers(2)), {"side": "left"}, raises=ValueError),
+        Sample((numbers(2), numbers(2)), {"side": "middle"}, raises=ValueError),
+        Sample((numbers(2, 3), numbers(3)), {"side": "left"}, raises=ValueError),
+        Sample((numbers(2), TIES[0]), {"side": "left"}, raises=TypeError),
+    ],
     "sort": [
         *across_dtypes(
             Sample((TIES, _positions(2, 5)), _sort(1), differentiable=()), ALL_DTYPES, 0
@@ -49,6 +73,24 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample((numbers(3),), _sort(1), raises=ValueError),
         Sample((numbers(3),), _sort(0, 2), raises=ValueError),
         Sample((numbers(3),), _sort(0, 0), raises=ValueError),
+    ],
+    "order_statistics": [
+        *across_dtypes(
+            Sample((TIES, np.array([3, 0], np.int32)), {}, differentiable=(), batched=(0,)),
+            (*BOOLS, *INTEGERS, *FLOATS),
+            0,
+        ),
+        Sample((numbers(3, 4), np.array([2, 2, 0], np.int32)), {}, order=1),
+        Sample((numbers(2, 3), np.array([[0, 2], [1, 1]], np.int32)), {}),
+        Sample((numbers(5), np.array([-1, 4, 7], np.int32)), {}, note="out of bounds"),
+        Sample((SPECIAL, np.arange(9, dtype=np.int32)), {}, differentiable=(), note="special"),
+        Sample((LONG, np.array([200, 7], np.int32)), {}, differentiable=(), batched=()),
+        Sample((numbers(0, 3), np.array([1], np.int32)), {}, note="empty"),
+        Sample((numbers(3), np.zeros(0, np.int32)), {}, note="none"),
+        Sample((numbers(0), np.array([1], np.int32)), {}, raises=ValueError),
+        Sample((numbers(2, 3), np.zeros((3, 1), np.int32)), {}, raises=ValueError),
+        Sample((numbers(3), np.array([1.0])), {}, raises=TypeError),
+        Sample((numbers(3) + 1j, np.array([1], np.int32)), {}, raises=TypeError),
     ],
     "top_k": [
         *across_dtypes(

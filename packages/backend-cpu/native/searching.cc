@@ -1,0 +1,129 @@
+// Binary search in sorted rows.
+
+#include <algorithm>
+#include <cstdint>
+
+#include "parallel.h"
+#include "xla/ffi/api/ffi.h"
+
+namespace dovetail {
+namespace {
+
+namespace ffi = xla::ffi;
+
+// The places of values in a sorted row, where NaN is the last and zeros of both signs are equal.
+//
+// Values are looked up many at a time: each waits for memory by itself. `Place` is as wide as `T`,
+// so that loops become vectors, unless it could not hold the size.
+template <typename T, typename Place, typename Count, bool kRight>
+void Search(const T* sorted, Place size, const T* values, int64_t count, Count* out) {
+  constexpr int64_t kTogether = 64;
+  Place numbers = size;  // Elements that are no NaN.
+  if (sorted[size - 1] != sorted[size - 1]) {
+    numbers = std::partition_point(sorted, sorted + size, [](T x) { return x == x; }) - sorted;
+  }
+  for (int64_t begin = 0; begin < count; begin += kTogether) {
+    const int64_t together = std::min(kTogether, count - begin);
+    T value[kTogether] = {};
+    Place found[kTogether] = {};
+    std::copy(values + begin, values + begin + together, value);
+    Place left = size;
+    for (; left > 1; left -= left / 2) {
+      // As many elements before half of those left as come before the value, by arithmetic: branches
+      // would be mispredicted.
+      const Place half = left / 2;
+      const T* const last = sorted + half - 1;
+      for (int64_t j = 0; j < kTogether; ++j) {
+        const T element = last[found[j]];
+        found[j] += half & -Place(kRight ? element <= value[j] : element < value[j]);
+      }
+    }
+    for (int64_t j = 0; j < together; ++j) {
+      const T element = sorted[found[j]];
+      const Place place = found[j] + Place(kRight ? element <= value[j] : element < value[j]);
+      const bool is_nan = value[j] != value[j];
+      out[begin + j] = static_cast<Count>(is_nan ? (kRight ? size : numbers) : place);
+    }
+  }
+}
+
+template <typename T, typename Count>
+void SearchRows(ffi::ThreadPool& pool, const T* sorted, int64_t size, const T* values,
+                int64_t count, int64_t rows, bool right, Count* out) {
+  const int64_t total = rows * count;
+  // Each value takes as long as some elements of other kernels.
+  constexpr int64_t kSteps = 8;
+  const int64_t parts = std::min(total, PartsOf(pool, total * kSteps));
+  ParallelFor(pool, parts, [&](int64_t part) {
+    int64_t next = total * part / parts;
+    const int64_t end = total * (part + 1) / parts;
+    while (next < end) {
+      const int64_t row = next / count;
+      const int64_t stop = std::min(end, (row + 1) * count);
+      const T* in = sorted + row * size;
+      const auto search = [&](auto place) {
+        using Place = decltype(place);
+        const auto run = right ? Search<T, Place, Count, true> : Search<T, Place, Count, false>;
+        run(in, static_cast<Place>(size), values + next, stop - next, out + next);
+      };
+      if (sizeof(T) == 8 || sizeof(Count) == 8) {
+        search(int64_t());
+      } else {
+        search(int32_t());
+      }
+      next = stop;
+    }
+  });
+}
+
+template <typename Count>
+ffi::Error SearchAs(ffi::ThreadPool& pool, const ffi::AnyBuffer& sorted,
+                    const ffi::AnyBuffer& values, Count* out, bool right) {
+  const int64_t size = sorted.dimensions().back(), count = values.dimensions().back();
+  const int64_t rows = values.element_count() / count;
+  const auto run = [&](auto number) {
+    using T = decltype(number);
+    SearchRows(pool, static_cast<const T*>(sorted.untyped_data()), size,
+               static_cast<const T*>(values.untyped_data()), count, rows, right, out);
+    return ffi::Error::Success();
+  };
+  switch (sorted.element_type()) {
+    case ffi::DataType::S32:
+      return run(int32_t());
+    case ffi::DataType::U32:
+      return run(uint32_t());
+    case ffi::DataType::S64:
+      return run(int64_t());
+    case ffi::DataType::U64:
+      return run(uint64_t());
+    case ffi::DataType::F32:
+      return run(float());
+    case ffi::DataType::F64:
+      return run(double());
+    default:
+      return ffi::Error::InvalidArgument("no numbers of 32 or 64 bits are searched");
+  }
+}
+
+// The places of values in sorted rows, before equal elements or after them. There are some of both.
+ffi::Error SearchSorted(ffi::ThreadPool pool, ffi::AnyBuffer sorted, ffi::AnyBuffer values,
+                        ffi::Result<ffi::AnyBuffer> out, int64_t right) {
+  if (out->element_type() == ffi::DataType::S64) {
+    return SearchAs(pool, sorted, values, static_cast<int64_t*>(out->untyped_data()), right != 0);
+  }
+  return SearchAs(pool, sorted, values, static_cast<int32_t*>(out->untyped_data()), right != 0);
+}
+
+}  // namespace
+}  // namespace dovetail
+
+// Nothing else is seen from outside.
+#pragma GCC visibility push(default)
+XLA_FFI_DEFINE_HANDLER_SYMBOL(dovetail_searchsorted, dovetail::SearchSorted,
+                              xla::ffi::Ffi::Bind()
+                                  .Ctx<xla::ffi::ThreadPool>()
+                                  .Arg<xla::ffi::AnyBuffer>()
+                                  .Arg<xla::ffi::AnyBuffer>()
+                                  .Ret<xla::ffi::AnyBuffer>()
+                                  .Attr<int64_t>("right"));
+#pragma GCC visibility pop

@@ -1,0 +1,120 @@
+"""Selecting and searching by native kernels: bit for bit what the lowerings without them give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import dovetail as dt
+import dovetail.numpy as jnp
+from dovetail import lax
+from dovetail.extend.indexing import order_statistics, search_sorted
+from dovetail.lax import top_k_p
+from dovetail_cpu.kernel_library import library
+
+pytestmark = [
+    pytest.mark.tables,
+    pytest.mark.skipif(library() is None, reason="no kernels were built: there is no C++ compiler"),
+]
+
+NAMES = ("bool", "int8", "uint16", "int32", "uint32", "int64", "bfloat16", "float32", "float64")
+SIZES = (1, 3, 64, 700, 5000, 70_000)
+
+
+def rows(name: str, size: int) -> list[np.ndarray[Any, Any]]:
+    """Arrays that are hard to select from in one way or another."""
+    dtype = np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name)
+    generator = np.random.default_rng(size)
+    place = np.arange(size)
+    if name == "bool":
+        return [generator.integers(0, 2, size).astype(bool), np.zeros(size, bool)]
+    found = [
+        generator.integers(0, 256, size * dtype.itemsize, np.uint8).view(dtype),
+        place.astype(dtype),
+        place[::-1].astype(dtype),
+        (place % 7).astype(dtype),
+    ]
+    if name == "bfloat16":
+        # XLA computes them in float32, and drops the payload of NaN.
+        with np.errstate(invalid="ignore"):  # of signalling NaNs
+            found[0] = np.where(found[0] == found[0], found[0], np.array(np.nan, dtype))
+    if dtype.kind not in "iu":
+        special = np.array([0.0, -0.0, np.nan, -np.nan, np.inf, 1.0]).astype(dtype)
+        found.append(generator.choice(special, size))
+    return found
+
+
+def same_without_kernels(function: Callable[..., Any], *args: Any) -> None:
+    """Assert that both lowerings of a function give the same bits, and that one calls a kernel."""
+    compiled = dt.jit(function)
+    assert "dovetail_" in compiled.lower(*args).as_text()
+    found = compiled(*args)
+    with dt.cpu_kernels(False):
+        plain = dt.jit(lambda *xs: function(*xs))
+        assert "dovetail_" not in plain.lower(*args).as_text()
+        expected = plain(*args)
+    for one, other in zip(found, expected, strict=True):
+        assert one.dtype == other.dtype
+        assert np.asarray(one).tobytes() == np.asarray(other).tobytes()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_order_statistics(name: str) -> None:
+    with dt.enable_x64(True):
+        for size in SIZES:
+            places = np.array([size // 2, 0, size - 1, size // 3, size // 2], np.int32)
+            for x in rows(name, size):
+                same_without_kernels(lambda x, places: [order_statistics(x, places)], x, places)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_top_k(name: str) -> None:
+    with dt.enable_x64(True):
+        for size in SIZES:
+            for x in rows(name, size):
+                for k in sorted({1, min(size, 10), size // 2 or 1}):
+                    expected = top_k_p.reference(x, k=k, axis=0)
+                    for one, other in zip(lax.top_k(x, k), expected, strict=True):
+                        assert np.asarray(one).tobytes() == other.tobytes()
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("name", NAMES)
+def test_search_sorted(name: str, side: str) -> None:
+    with dt.enable_x64(True):
+        values = rows(name, 5000)
+        for size in (1, 2, 3, 64, 700):
+            for x in rows(name, size):
+                ordered = np.asarray(lax.sort(x))
+                for v in values:
+                    same_without_kernels(lambda x, v: [search_sorted(x, v, side)], ordered, v)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_rows_along_any_dimension(axis: int) -> None:
+    x = np.random.default_rng(0).standard_normal((6, 500, 7)).astype(np.float32)
+    k = 5
+    expected = np.flip(np.sort(x, axis), axis).take(np.arange(k), axis)
+    np.testing.assert_array_equal(lax.top_k(x, k, axis=axis)[0], expected)
+    np.testing.assert_allclose(jnp.median(x, axis), np.median(x, axis), rtol=1e-6)
+
+
+def test_different_positions_in_each_row() -> None:
+    x = np.random.default_rng(1).standard_normal((4, 3000)).astype(np.float32)
+    places = np.array([[0, 2999], [5, 5], [1500, 7], [-3, 4000]], np.int32)
+    expected = np.take_along_axis(np.sort(x), np.clip(places, 0, 2999), -1)
+    np.testing.assert_array_equal(order_statistics(x, places), expected)
+    same_without_kernels(lambda x, places: [order_statistics(x, places)], x, places)
+
+
+def test_searching_rows() -> None:
+    generator = np.random.default_rng(2)
+    ordered = np.sort(generator.standard_normal((3, 900)).astype(np.float32))
+    values = generator.standard_normal((3, 2000)).astype(np.float32)
+    expected = [np.searchsorted(a, v) for a, v in zip(ordered, values, strict=True)]
+    np.testing.assert_array_equal(search_sorted(ordered, values, "left"), expected)
+    np.testing.assert_array_equal(dt.vmap(jnp.searchsorted)(ordered, values), expected)
