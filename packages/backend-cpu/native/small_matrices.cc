@@ -80,7 +80,7 @@ void Cholesky(int64_t n, const T* from, T* to, T* upper, int64_t stride) {
       for (int j = 0; j < kW; ++j) row[begin + j] = sums[j];
     }
     const T pivot = row[i];
-    if (!(pivot > 0)) {
+    if (pivot <= 0) {  // NaN goes on, as in LAPACK.
       failed = true;
       break;
     }
