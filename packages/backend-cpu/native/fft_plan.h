@@ -85,10 +85,7 @@ class Roots {
   std::vector<std::complex<Wide<T>>> low_, high_;
 };
 
-// The sizes that are transformed in registers.
-constexpr int kRadices[] = {2, 3, 4, 5, 7, 8, 11, 13, 16};
-
-// Factors of a length that are such sizes; none if it has others.
+// Factors of a length that are transformed in registers; none if it has others.
 inline std::vector<int> RadicesOf(int64_t n) {
   std::vector<int> odd, even;
   for (int r : {13, 11, 7, 5, 3}) {

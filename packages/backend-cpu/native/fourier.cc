@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <new>
+#include <vector>
 
 #include "fft_lanes.h"
 #include "fft_plan.h"
@@ -65,7 +66,7 @@ inline void PrefetchToWrite(const T* to, int64_t size) {
 
 template <typename T>
 std::shared_ptr<const RowPlan<T>> NewPlan(int64_t n) {
-  if (n == 1 || FirstFactor<T>(n) != 0 || !RadicesOf(n).empty()) {
+  if (FirstFactor<T>(n) != 0 || (n <= kLongestInLanes && (n == 1 || !RadicesOf(n).empty()))) {
     return std::make_shared<RowPlan<T>>(n, nullptr);
   }
   const int64_t length = LongerLength<T>(n);
@@ -641,6 +642,7 @@ void TransformRealColumns(ffi::ThreadPool* pool, const T* from, T* to, int64_t o
     for (int64_t piece = begin; piece < end; ++piece) {
       const int64_t column = piece % across * kCount, place = piece / across;
       const int64_t count = std::min(kCount, inner - column);
+      const bool ahead = column + kCount < inner && n * inner > kLongestTable;
       if (sign > 0) {
         const T* source = from + place * n * inner + column;
         T* target = to + 2 * (place * (half + 1) * inner + column);
@@ -648,6 +650,7 @@ void TransformRealColumns(ffi::ThreadPool* pool, const T* from, T* to, int64_t o
             *plan, first, second,
             [=](int64_t i) {
               const T* pair = source + 2 * i * inner;
+              if (ahead) Prefetch(pair + kCount, kCount), Prefetch(pair + inner + kCount, kCount);
               return C{Load<T>(pair, count), Load<T>(pair + inner, count)};
             },
             [=](int64_t i, const C& x) { side[i] = x; });
@@ -664,8 +667,10 @@ void TransformRealColumns(ffi::ThreadPool* pool, const T* from, T* to, int64_t o
       const T* source = from + 2 * (place * (half + 1) * inner + column);
       T* target = to + place * n * inner + column;
       for (int64_t k = 0; 2 * k <= half; ++k) {
-        C a = LoadPairs<T>(source + 2 * k * inner, count);
-        C b = LoadPairs<T>(source + 2 * (half - k) * inner, count);
+        const T* one = source + 2 * k * inner;
+        const T* other = source + 2 * (half - k) * inner;
+        if (ahead) Prefetch(one + 2 * kCount, 2 * kCount), Prefetch(other + 2 * kCount, 2 * kCount);
+        C a = LoadPairs<T>(one, count), b = LoadPairs<T>(other, count);
         if (k == 0) a.im = b.im = typename C::V{};
         combine(k, a, b);
         side[k] = a;
@@ -675,6 +680,7 @@ void TransformRealColumns(ffi::ThreadPool* pool, const T* from, T* to, int64_t o
           *plan, first, second, [=](int64_t i) { return C{side[i].re, -side[i].im}; },
           [=](int64_t i, const C& x) {
             T* pair = target + 2 * i * inner;
+            if (ahead) PrefetchToWrite(pair + kCount, 1), PrefetchToWrite(pair + inner + kCount, 1);
             Store<T>(pair, x.re * (2 * scale), count);
             Store<T>(pair + inner, x.im * (-2 * scale), count);
           });

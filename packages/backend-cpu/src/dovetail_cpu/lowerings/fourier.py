@@ -26,6 +26,8 @@ SHORTEST: Final = 2**13
 LONGEST: Final = 2**18
 #: Shorter lengths are planned quickly even if they are prime.
 LARGE_PRIME: Final = 1000
+#: What the kernel transforms.
+LONGEST_FAST: Final = 2**24
 #: Lengths with a prime factor that the kernel has no step for.
 SHORTEST_CONVOLUTION: Final = 512
 #: Real signals that the kernel transforms where they lie, side by side.
@@ -39,7 +41,7 @@ def fft(context: Any, x: Any, *, fft_type: Any, fft_lengths: tuple[int, ...]) ->
     kind = fft_type.name
     if not fft_lengths or not aval.size or not out.size:
         return NotImplemented
-    if kernels.usable(context) and not any(map(_has_small_prime, fft_lengths)):
+    if kernels.usable(context) and all(map(_is_fast, fft_lengths)):
         return _by_kernel(context, x, aval, out, int(fft_type), fft_lengths)
     if kind not in ("RFFT", "IRFFT") or len(fft_lengths) != 1:
         return _transformed(context, x, out, kind, fft_lengths)
@@ -92,9 +94,9 @@ def _is_smooth(length: int) -> bool:
     return length == 1
 
 
-def _has_small_prime(length: int) -> bool:
-    """Whether XLA's transform of a length is faster and more exact than a convolution."""
-    return length < SHORTEST_CONVOLUTION and not _is_smooth(length)
+def _is_fast(length: int) -> bool:
+    """Whether the kernel is made for a length, and faster and as exact as XLA's transform."""
+    return length <= LONGEST_FAST and (length >= SHORTEST_CONVOLUTION or _is_smooth(length))
 
 
 def _fits_columns(length: int) -> bool:
