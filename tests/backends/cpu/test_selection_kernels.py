@@ -22,7 +22,7 @@ pytestmark = [
 ]
 
 NAMES = ("bool", "int8", "uint16", "int32", "uint32", "int64", "bfloat16", "float32", "float64")
-SIZES = (1, 3, 64, 700, 5000, 70_000)
+SIZES = (1, 3, 64, 700, 5000, 40_000)
 
 
 def rows(name: str, size: int) -> list[np.ndarray[Any, Any]]:
@@ -38,10 +38,13 @@ def rows(name: str, size: int) -> list[np.ndarray[Any, Any]]:
         place[::-1].astype(dtype),
         (place % 7).astype(dtype),
     ]
+    if name in ("float32", "float64"):
+        # Compiled comparisons take subnormal numbers for zeros.
+        with np.errstate(invalid="ignore"):  # of signalling NaNs
+            found[0] = np.where(np.abs(found[0]) < np.finfo(dtype).tiny, dtype.type(1), found[0])
     if name == "bfloat16":
         # XLA computes them in float32, and drops the payload of NaN.
-        with np.errstate(invalid="ignore"):  # of signalling NaNs
-            found[0] = np.where(found[0] == found[0], found[0], np.array(np.nan, dtype))
+        found[0] = generator.standard_normal(size).astype(dtype)
     if dtype.kind not in "iu":
         special = np.array([0.0, -0.0, np.nan, -np.nan, np.inf, 1.0]).astype(dtype)
         found.append(generator.choice(special, size))
