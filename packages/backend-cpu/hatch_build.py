@@ -19,8 +19,9 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-#: Instruction sets by machine: the library that a process loads is the last that its CPU has.
-LEVELS = {"x86_64": ("x86-64", "x86-64-v3", "x86-64-v4"), "aarch64": ("armv8-a",)}
+#: Instruction sets by machine: the library that a process loads is the last that its CPU has. What
+#: has none of them, which are processors of before 2013, computes without kernels.
+LEVELS = {"x86_64": ("x86-64-v3", "x86-64-v4"), "aarch64": ("armv8-a",)}
 #: The oldest C library that wheels of zig's compiler run on.
 GLIBC = (2, 17)
 #: The oldest headers: handlers made with them run with every later jaxlib.
@@ -101,7 +102,7 @@ class KernelHook(BuildHookInterface):
             libraries = {}
             for level in self.levels():
                 chosen, own = instruction_set(level, zig)
-                command = [*compiler, *COMPILED, *chosen, "-isystem", str(include)]
+                command = [*compiler, *COMPILED, *chosen]
                 units = sorted(Path(self.root, "native").glob("*.cc"))
                 libraries[level] = (
                     [*compiler, *LINKED, *chosen, *own],
@@ -133,7 +134,7 @@ class KernelHook(BuildHookInterface):
         for file in (unit, *sorted(files)):
             known.update(file.read_bytes())
         compiled = self.built / f"{level}-{unit.stem}.o"
-        words = [*command, str(unit), "-o", str(compiled)]
+        words = [*command, "-isystem", str(include), str(unit), "-o", str(compiled)]
         folder = os.environ.get(KEPT)
         if folder is None:
             subprocess.run(words, check=True)

@@ -14,7 +14,6 @@ _FOLDER: Final = "dovetail_cpu_kernels"
 X86_LEVELS: Final = (
     ("x86-64-v4", {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}),
     ("x86-64-v3", {"avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"}),
-    ("x86-64", set[str]()),
 )
 
 
