@@ -313,7 +313,7 @@ def qdwh(
         >>> import numpy as np
         >>> from dovetail import lax
         >>> u, h, _, converged = lax.linalg.qdwh(np.array([[0.0, -2.0], [2.0, 0.0]]))
-        >>> np.round(np.asarray(u)).tolist(), np.round(np.asarray(h)).tolist(), bool(converged)
+        >>> (np.round(u) + 0.0).tolist(), (np.round(h) + 0.0).tolist(), bool(converged)
         ([[0.0, -1.0], [1.0, 0.0]], [[2.0, 0.0], [0.0, 2.0]], True)
     """
     x = as_operand(x, "lax.linalg.qdwh")
