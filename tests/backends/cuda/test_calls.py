@@ -424,7 +424,7 @@ def test_programs_for_two_platforms_hold_the_rules_of_both() -> None:
         .as_text()
     )
     assert "cusolver_potrf_ffi" in text
-    assert "lapack_spotrf_ffi" in text
+    assert "lapack_spotrf_ffi" in text or "dovetail_cholesky_f32" in text
 
 
 DESCRIPTION = """
