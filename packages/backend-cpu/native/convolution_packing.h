@@ -1,0 +1,229 @@
+// What a convolution is given, and how its numbers are copied into the order in which they are used.
+
+#ifndef DOVETAIL_CPU_CONVOLUTION_PACKING_H_
+#define DOVETAIL_CPU_CONVOLUTION_PACKING_H_
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <numeric>
+#include <vector>
+
+#include "parallel.h"
+#include "tiles.h"
+#include "xla/ffi/api/ffi.h"
+
+namespace dovetail {
+
+namespace ffi = xla::ffi;
+
+// A spatial dimension of the operands and the result.
+struct Dimension {
+  int64_t x_size, kernel, y_size;
+  int64_t x_stride, w_stride, y_stride;
+  int64_t stride, low, x_dilation, w_dilation;
+};
+
+constexpr int kSpatial = 3;
+
+// Sizes and distances, in elements; features are those of a group.
+struct Problem {
+  int64_t groups, batch, inputs, outputs;
+  int64_t x_group, x_batch, x_input;
+  int64_t w_first, w_group, w_output, w_input;
+  int64_t y_group, y_batch, y_output;
+  Dimension dimensions[kSpatial];
+};
+
+static_assert(sizeof(Problem) == 44 * sizeof(int64_t), "it is copied from an array");
+
+// Along a dimension, the positions of the result that see the same places of the kernel.
+struct Axis {
+  int64_t first, every, count;            // Of the result.
+  int64_t step;                           // Between what two neighbours see.
+  int64_t first_tap, tap_every, taps;     // Of the kernel.
+  int64_t offset, spread;                 // Of the input at the first tap; between taps.
+
+  int64_t reach(int64_t positions) const { return (positions - 1) * step + (taps - 1) * spread + 1; }
+};
+
+inline Axis AxisOf(const Dimension& d, int64_t phase) {
+  const int64_t shared = std::gcd(d.stride, d.x_dilation);
+  const int64_t together = std::gcd(d.w_dilation, d.x_dilation);
+  Axis axis;
+  axis.first = phase;
+  axis.every = d.x_dilation / shared;
+  axis.count = phase < d.y_size ? (d.y_size - phase - 1) / axis.every + 1 : 0;
+  axis.step = d.stride / shared;
+  axis.tap_every = d.x_dilation / together;
+  axis.spread = d.w_dilation / together;
+  axis.taps = 0;
+  axis.first_tap = axis.offset = 0;
+  for (int64_t k = 0; k < std::min(d.kernel, axis.tap_every); ++k) {
+    const int64_t at = phase * d.stride + k * d.w_dilation - d.low;
+    if (at % d.x_dilation != 0) continue;
+    axis.first_tap = k;
+    axis.offset = at / d.x_dilation;
+    axis.taps = (d.kernel - k - 1) / axis.tap_every + 1;
+    break;
+  }
+  return axis;
+}
+
+template <typename T>
+std::unique_ptr<T[]> Memory(int64_t size) {
+  return std::unique_ptr<T[]>(new T[static_cast<size_t>(std::max<int64_t>(size, 1))]);
+}
+
+// An array of positions and channels.
+template <typename T>
+struct Source {
+  const T* at;
+  int64_t size[kSpatial], stride[kSpatial];
+  int64_t channels, channel_stride;
+  int64_t repeats = 1;  // How often each channel is taken.
+};
+
+// Transposes four rows of four elements, each to a place of its own.
+template <typename T>
+void TransposeFour(const T* from, int64_t row, T* to0, T* to1, T* to2, T* to3) {
+#if defined(__clang__) || __GNUC__ >= 12
+  typedef T Four __attribute__((vector_size(4 * sizeof(T))));
+  Four a, b, c, d;
+  std::memcpy(&a, from, sizeof(Four));
+  std::memcpy(&b, from + row, sizeof(Four));
+  std::memcpy(&c, from + 2 * row, sizeof(Four));
+  std::memcpy(&d, from + 3 * row, sizeof(Four));
+  const Four low_ab = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+  const Four high_ab = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+  const Four low_cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+  const Four high_cd = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+  a = __builtin_shufflevector(low_ab, low_cd, 0, 1, 4, 5);
+  b = __builtin_shufflevector(low_ab, low_cd, 2, 3, 6, 7);
+  c = __builtin_shufflevector(high_ab, high_cd, 0, 1, 4, 5);
+  d = __builtin_shufflevector(high_ab, high_cd, 2, 3, 6, 7);
+  std::memcpy(to0, &a, sizeof(Four));
+  std::memcpy(to1, &b, sizeof(Four));
+  std::memcpy(to2, &c, sizeof(Four));
+  std::memcpy(to3, &d, sizeof(Four));
+#else
+  T* const to[] = {to0, to1, to2, to3};
+  for (int i = 0; i < 4; ++i) {
+    for (int r = 0; r < 4; ++r) to[i][r] = from[r * row + i];
+  }
+#endif
+}
+
+// to[i][r] = from[r][i], for `rows` rows of `size` elements, with these distances of rows.
+template <typename T>
+void Transpose(const T* from, int64_t from_row, int64_t rows, int64_t size, T* to,
+               int64_t to_row) {
+  int64_t r = 0;
+  for (; r + 4 <= rows; r += 4) {
+    const T* at = from + r * from_row;
+    T* put = to + r;
+    int64_t i = 0;
+    for (; i + 4 <= size; i += 4, put += 4 * to_row) {
+      TransposeFour(at + i, from_row, put, put + to_row, put + 2 * to_row, put + 3 * to_row);
+    }
+    for (; i < size; ++i, put += to_row) {
+      for (int64_t j = 0; j < 4; ++j) put[j] = at[j * from_row + i];
+    }
+  }
+  for (; r < rows; ++r) {
+    for (int64_t i = 0; i < size; ++i) to[i * to_row + r] = from[r * from_row + i];
+  }
+}
+
+// Copies a box of positions to [depth][height][width][pitch], with zeros for what there is not.
+template <typename T>
+void Pack(const Source<T>& from, const int64_t (&begin)[kSpatial], const int64_t (&size)[kSpatial],
+          T* to, int64_t pitch) {
+  const int64_t channels = from.channels, by = from.channel_stride, across = from.stride[2];
+  const int64_t left = std::clamp<int64_t>(-begin[2], 0, size[2]);
+  const int64_t right = std::clamp<int64_t>(from.size[2] - begin[2], left, size[2]);
+  for (int64_t d = 0; d < size[0]; ++d) {
+    const int64_t depth = begin[0] + d;
+    for (int64_t h = 0; h < size[1]; ++h, to += size[2] * pitch) {
+      const int64_t height = begin[1] + h;
+      if (depth < 0 || depth >= from.size[0] || height < 0 || height >= from.size[1]) {
+        std::fill_n(to, size[2] * pitch, T(0));
+        continue;
+      }
+      std::fill_n(to, left * pitch, T(0));
+      std::fill_n(to + right * pitch, (size[2] - right) * pitch, T(0));
+      const T* row =
+          from.at + depth * from.stride[0] + height * from.stride[1] + (begin[2] + left) * across;
+      T* put = to + left * pitch;
+      const int64_t count = right - left;
+      if (from.repeats > 1) {
+        for (int64_t w = 0; w < count; ++w) {
+          const T* at = row + w * across;
+          T* lanes = put + w * pitch;
+          for (int64_t c = 0; c < channels; at += by) {
+            for (const int64_t end = std::min(channels, c + from.repeats); c < end; ++c) {
+              lanes[c] = *at;
+            }
+          }
+        }
+      } else if (by == 1 && across == channels && pitch == channels) {
+        std::copy_n(row, count * channels, put);
+      } else if (by == 1) {
+        for (int64_t w = 0; w < count; ++w) {
+          std::copy_n(row + w * across, channels, put + w * pitch);
+        }
+      } else {
+        // In blocks that stay in the cache.
+        for (int64_t w = 0; w < count; w += 16) {
+          const int64_t end = std::min(count, w + 16);
+          if (across == 1) {
+            Transpose(row + w, by, channels, end - w, put + w * pitch, pitch);
+            continue;
+          }
+          for (int64_t c = 0; c < channels; ++c) {
+            for (int64_t i = w; i < end; ++i) put[i * pitch + c] = row[i * across + c * by];
+          }
+        }
+      }
+      if (channels < pitch) {
+        for (int64_t w = 0; w < count; ++w) {
+          std::fill_n(put + w * pitch + channels, pitch - channels, T(0));
+        }
+      }
+    }
+  }
+}
+
+// The number of equal parts, of at most `most`, that `size` is divided into.
+inline int64_t PartsFor(int64_t size, int64_t most) { return (size + most - 1) / most; }
+
+// How many vectors wide the tile for so many more lanes is, of at most `most`.
+template <typename T>
+int64_t WidthFor(int64_t lanes, int64_t most) {
+  int64_t width = 1;
+  while (width < most && width * kLanes<T> < lanes) width *= 2;
+  // Several narrower tiles waste less.
+  if (width > 1 && lanes <= (width / 2 + width / 4) * kLanes<T>) width /= 2;
+  return width;
+}
+
+// Runs body(task, memory) for each task, with memory that tasks of a thread share.
+template <typename T, typename Body>
+void ForTasks(ffi::ThreadPool& pool, int64_t tasks, int64_t memory, const Body& body) {
+  std::atomic<int64_t> next{0};
+  ParallelFor(pool, std::min(ThreadsOf(pool), tasks), [&](int64_t) {
+    std::unique_ptr<T[]> own;
+    for (int64_t task; (task = next.fetch_add(1)) < tasks;) {
+      if (own == nullptr) own = Memory<T>(memory);
+      body(task, own.get());
+    }
+  });
+}
+
+}  // namespace dovetail
+
+#endif  // DOVETAIL_CPU_CONVOLUTION_PACKING_H_

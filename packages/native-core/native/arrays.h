@@ -1,0 +1,369 @@
+/* Arrays: how they are made around buffers, read, and replaced by their buffers in arguments. */
+
+#ifndef DOVETAIL_NATIVE_ARRAYS_H
+#define DOVETAIL_NATIVE_ARRAYS_H
+
+#define PY_SSIZE_T_CLEAN
+#define NPY_NO_DEPRECATED_API NPY_1_7_API_VERSION
+#include <Python.h>
+#include <numpy/arrayobject.h>
+#include <numpy/arrayscalars.h>
+#include <stddef.h>
+#include <structmember.h>
+
+#ifdef Py_GIL_DISABLED
+#error "builds without the GIL take the path in Python"
+#endif
+
+/* ------------------------------------------------------------------------------------- arrays */
+
+static PyTypeObject *array_type;   /* owned */
+static PyTypeObject *deleted_type; /* owned: the class of arrays that were deleted or donated */
+static PyTypeObject *retired_type; /* owned: a named tuple of three */
+static PyTypeObject *buffer_type;  /* owned: jaxlib's */
+static Py_ssize_t buffer_slot, retired_slot;
+static PyObject *get_traceback;    /* owned: gives the traceback of the caller */
+static PyObject *retire_others;    /* owned: marks arrays in other containers, and those of keys */
+static PyObject *make_private;     /* owned: copies what is no plain array of NumPy's */
+static PyObject *read_array;       /* owned: `Array.__array__` in Python */
+static PyObject *events;           /* owned: the module that knows who listens */
+static PyObject *stranger;         /* owned: what jaxlib knows nothing of, so that it calls Python */
+static Py_ssize_t most_copied;     /* bytes of the largest argument that is copied here */
+static int careful;                /* whether waiting for a computation is left to Python */
+static PyObject *name_is_deleted, *name_is_ready, *name_traceback, *name_listeners, *name_aval,
+    *name_dtype;
+
+#define SLOT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
+
+/* A new array around a buffer, whose reference is taken over. */
+static PyObject *wrap(PyObject *buffer) {
+  PyObject *array = array_type->tp_alloc(array_type, 0);
+  if (array == NULL) {
+    Py_DECREF(buffer);
+    return NULL;
+  }
+  SLOT(array, buffer_slot) = buffer;
+  return array;
+}
+
+static int slot_of(PyObject *type, const char *name, Py_ssize_t *offset) {
+  PyObject *found = PyObject_GetAttrString(type, name);
+  if (found == NULL) return -1;
+  if (!Py_IS_TYPE(found, &PyMemberDescr_Type) ||
+      ((PyMemberDescrObject *)found)->d_member->type != T_OBJECT_EX) {
+    PyErr_Format(PyExc_TypeError, "%s is no slot", name);
+    Py_DECREF(found);
+    return -1;
+  }
+  *offset = ((PyMemberDescrObject *)found)->d_member->offset;
+  Py_DECREF(found);
+  return 0;
+}
+
+static PyObject *configure(PyObject *module, PyObject *args) {
+  PyTypeObject *array, *deleted, *retired, *buffer;
+  PyObject *traceback, *others, *private, *read, *who;
+  Py_ssize_t most;
+  if (!PyArg_ParseTuple(args, "O!O!O!O!OOOnOO", &PyType_Type, &array, &PyType_Type, &deleted,
+                        &PyType_Type, &retired, &PyType_Type, &buffer, &traceback, &others,
+                        &private, &most, &read, &who))
+    return NULL;
+  Py_ssize_t held, gone;
+  if (slot_of((PyObject *)array, "_buffer", &held) < 0 ||
+      slot_of((PyObject *)array, "_retired", &gone) < 0)
+    return NULL;
+  if (!PyType_IsSubtype(retired, &PyTuple_Type) || !PyType_IsSubtype(deleted, array) ||
+      deleted->tp_basicsize != array->tp_basicsize) {
+    PyErr_SetString(PyExc_TypeError, "these classes do not fit each other");
+    return NULL;
+  }
+  Py_XSETREF(array_type, (PyTypeObject *)Py_NewRef(array));
+  Py_XSETREF(deleted_type, (PyTypeObject *)Py_NewRef(deleted));
+  Py_XSETREF(retired_type, (PyTypeObject *)Py_NewRef(retired));
+  Py_XSETREF(buffer_type, (PyTypeObject *)Py_NewRef(buffer));
+  Py_XSETREF(get_traceback, Py_NewRef(traceback));
+  Py_XSETREF(retire_others, Py_NewRef(others));
+  Py_XSETREF(make_private, Py_NewRef(private));
+  Py_XSETREF(read_array, Py_NewRef(read));
+  Py_XSETREF(events, Py_NewRef(who));
+  most_copied = most;
+  buffer_slot = held;
+  retired_slot = gone;
+  Py_RETURN_NONE;
+}
+
+/* A list of arrays, from a tuple of buffers. */
+static PyObject *wrap_all(PyObject *module, PyObject *buffers) {
+  if (!PyTuple_CheckExact(buffers) || array_type == NULL) {
+    PyErr_SetString(PyExc_TypeError, "wrap_all takes a tuple of buffers");
+    return NULL;
+  }
+  Py_ssize_t count = PyTuple_GET_SIZE(buffers);
+  PyObject *arrays = PyList_New(count);
+  for (Py_ssize_t i = 0; arrays != NULL && i < count; i++) {
+    PyObject *array = wrap(Py_NewRef(PyTuple_GET_ITEM(buffers, i)));
+    if (array == NULL)
+      Py_CLEAR(arrays);
+    else
+      PyList_SET_ITEM(arrays, i, array);
+  }
+  return arrays;
+}
+
+/* A container of arrays, from what `assembler` made and a tuple of buffers: None for one array, the
+ * type list or tuple, a tuple of the keys of a dictionary, or a function of the buffers. */
+static PyObject *assemble(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
+  if (nargs != 2 || !PyTuple_CheckExact(args[1]) || array_type == NULL) {
+    PyErr_SetString(PyExc_TypeError, "assemble takes a form and a tuple of buffers");
+    return NULL;
+  }
+  PyObject *form = args[0], *buffers = args[1];
+  Py_ssize_t count = PyTuple_GET_SIZE(buffers);
+  if (form == (PyObject *)&PyList_Type) return wrap_all(module, buffers);
+  if (form == (PyObject *)&PyTuple_Type) {
+    PyObject *arrays = PyTuple_New(count);
+    for (Py_ssize_t i = 0; arrays != NULL && i < count; i++) {
+      PyObject *array = wrap(Py_NewRef(PyTuple_GET_ITEM(buffers, i)));
+      if (array == NULL)
+        Py_CLEAR(arrays);
+      else
+        PyTuple_SET_ITEM(arrays, i, array);
+    }
+    return arrays;
+  }
+  if (form == Py_None && count == 1) return wrap(Py_NewRef(PyTuple_GET_ITEM(buffers, 0)));
+  if (PyTuple_CheckExact(form) && PyTuple_GET_SIZE(form) == count) {
+    PyObject *arrays = PyDict_New();
+    for (Py_ssize_t i = 0; arrays != NULL && i < count; i++) {
+      PyObject *array = wrap(Py_NewRef(PyTuple_GET_ITEM(buffers, i)));
+      if (array == NULL || PyDict_SetItem(arrays, PyTuple_GET_ITEM(form, i), array) < 0)
+        Py_CLEAR(arrays);
+      Py_XDECREF(array);
+    }
+    return arrays;
+  }
+  return PyObject_CallOneArg(form, buffers);
+}
+
+/* `Array.__array__`: a view of what is computed and in the memory of the host; Python does the
+ * rest. */
+static PyObject *array_array(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+                             PyObject *kwnames) {
+  Py_ssize_t count = nargs + (kwnames == NULL ? 0 : PyTuple_GET_SIZE(kwnames));
+  int plain = Py_IS_TYPE(self, array_type) && !careful;
+  for (Py_ssize_t i = 0; i < count; i++) plain = plain && args[i] == Py_None;
+  PyObject *buffer = plain ? SLOT(self, buffer_slot) : NULL, *value = NULL;
+  if (buffer != NULL && Py_IS_TYPE(buffer, buffer_type)) {
+    Py_INCREF(buffer);
+    /* jaxlib must not be asked whether a deleted buffer is ready. */
+    PyObject *deleted = PyObject_CallMethodNoArgs(buffer, name_is_deleted);
+    PyObject *ready =
+        deleted == Py_False ? PyObject_CallMethodNoArgs(buffer, name_is_ready) : NULL;
+    Py_XDECREF(deleted);
+    if (ready == Py_True) {
+      PyObject *view = PyMemoryView_FromObject(buffer);
+      PyObject *aval = view == NULL ? NULL : PyObject_GetAttr(buffer, name_aval);
+      PyObject *dtype = aval == NULL ? NULL : PyObject_GetAttr(aval, name_dtype);
+      Py_buffer *memory = view == NULL ? NULL : PyMemoryView_GET_BUFFER(view);
+      if (dtype != NULL && PyArray_DescrCheck(dtype) && memory->readonly &&
+          memory->itemsize == PyDataType_ELSIZE((PyArray_Descr *)dtype) &&
+          ((PyArray_Descr *)dtype)->type_num < NPY_OBJECT) {
+        Py_INCREF(dtype);
+        value = PyArray_NewFromDescr(&PyArray_Type, (PyArray_Descr *)dtype, memory->ndim,
+                                     memory->shape, memory->strides, memory->buf, 0, NULL);
+        if (value != NULL && PyArray_SetBaseObject((PyArrayObject *)value, Py_NewRef(view)) < 0)
+          Py_CLEAR(value);
+      }
+      Py_XDECREF(dtype);
+      Py_XDECREF(aval);
+      Py_XDECREF(view);
+    }
+    Py_XDECREF(ready);
+    Py_DECREF(buffer);
+    if (value != NULL) return value;
+    PyErr_Clear(); /* Python says what is wrong */
+  }
+  PyObject *some[4], **all = some;
+  if (count > 3) {
+    PyErr_SetString(PyExc_TypeError, "__array__ takes a dtype and copy");
+    return NULL;
+  }
+  *all++ = self;
+  for (Py_ssize_t i = 0; i < count; i++) *all++ = args[i];
+  return PyObject_Vectorcall(read_array, some, nargs + 1, kwnames);
+}
+
+static PyMethodDef array_method = {"__array__", (PyCFunction)(void (*)(void))array_array,
+                                   METH_FASTCALL | METH_KEYWORDS,
+                                   "The value as an array of NumPy's."};
+
+/* The method `__array__` of the class of arrays. */
+static PyObject *array_reader(PyObject *module, PyObject *unused) {
+  return PyDescr_NewMethod(array_type, &array_method);
+}
+
+/* From now on whatever waits for a computation is left to Python. */
+static PyObject *be_careful(PyObject *module, PyObject *unused) {
+  careful = 1;
+  Py_RETURN_NONE;
+}
+
+/* ---------------------------------------------------------------------------------- arguments */
+
+/* Whether somebody wants to know of copies; -1 with an error. */
+static int somebody_listens(void) {
+  PyObject *listeners = PyObject_GetAttr(events, name_listeners);
+  int there = listeners == NULL ? -1 : PyObject_IsTrue(listeners);
+  Py_XDECREF(listeners);
+  return there;
+}
+
+/* The dtypes, in native byte order, that are what they are whatever the options say. */
+static int is_canonical(int number) {
+  switch (number) {
+    case NPY_BOOL:
+    case NPY_INT8:
+    case NPY_INT16:
+    case NPY_INT32:
+    case NPY_UINT8:
+    case NPY_UINT16:
+    case NPY_UINT32:
+    case NPY_HALF:
+    case NPY_FLOAT:
+    case NPY_CFLOAT:
+      return 1;
+    default:
+      return 0;
+  }
+}
+
+/* A value of NumPy's as jaxlib may take it: memory that the caller cannot write to. */
+static PyObject *private_value(PyObject *value) {
+  int told = somebody_listens();
+  if (told < 0) PyErr_Clear();
+  if (told) return Py_NewRef(stranger);
+  if (PyArray_CheckExact(value)) {
+    PyArrayObject *array = (PyArrayObject *)value;
+    if (is_canonical(PyArray_TYPE(array)) && PyArray_ISNOTSWAPPED(array)) {
+      if (PyArray_NBYTES(array) > most_copied) return Py_NewRef(value); /* Python will copy it */
+      PyObject *copy = PyArray_NewCopy(array, NPY_CORDER);
+      if (copy != NULL) return copy;
+      PyErr_Clear();
+      return Py_NewRef(stranger);
+    }
+  } else if (PyArray_IsScalar(value, Float32) || PyArray_IsScalar(value, Int32) ||
+             PyArray_IsScalar(value, Bool) || PyArray_IsScalar(value, UInt32)) {
+    PyTypeObject *type = Py_TYPE(value);
+    if (type == &PyFloat32ArrType_Type || type == &PyInt32ArrType_Type ||
+        type == &PyBoolArrType_Type || type == &PyUInt32ArrType_Type)
+      return Py_NewRef(value);
+  } else if (PyArray_Check(value)) {
+    return Py_NewRef(stranger); /* a subclass, of which jaxlib would only see the data */
+  }
+  PyObject *copy = PyObject_CallOneArg(make_private, value);
+  if (copy == NULL) PyErr_Clear();
+  return copy == NULL || copy == Py_None ? (Py_XDECREF(copy), Py_NewRef(stranger)) : copy;
+}
+
+/* What to give jaxlib in place of an argument: a new reference. `opaque` is set if the argument may
+ * hold others that are not looked at. */
+static PyObject *unwrap(PyObject *value, int depth, int *opaque) {
+  PyTypeObject *type = Py_TYPE(value);
+  if (type == array_type) {
+    PyObject *buffer = SLOT(value, buffer_slot);
+    return Py_NewRef(buffer == NULL ? value : buffer);
+  }
+  if (value == Py_None || type == &PyFloat_Type || type == &PyLong_Type || type == &PyBool_Type ||
+      type == &PyComplex_Type || type == buffer_type)
+    return Py_NewRef(value);
+  if (PyArray_Check(value) || PyArray_CheckScalar(value)) return private_value(value);
+  if (depth > 64) {
+    *opaque = 1;
+    return Py_NewRef(value);
+  }
+  if (type == &PyList_Type || type == &PyTuple_Type) {
+    int list = type == &PyList_Type;
+    PyObject *copy = NULL;
+    for (Py_ssize_t i = 0; i < Py_SIZE(value); i++) {
+      PyObject *item = list ? PyList_GET_ITEM(value, i) : PyTuple_GET_ITEM(value, i);
+      Py_INCREF(item); /* making an object may collect garbage, whose finalizers change the list */
+      PyObject *own = unwrap(item, depth + 1, opaque);
+      Py_DECREF(item);
+      if (copy == NULL) {
+        if (own == item) {
+          Py_DECREF(own);
+          continue;
+        }
+        copy = list ? PyList_GetSlice(value, 0, Py_SIZE(value)) : NULL;
+        if (!list) {
+          Py_ssize_t count = PyTuple_GET_SIZE(value);
+          copy = PyTuple_New(count);
+          for (Py_ssize_t k = 0; copy != NULL && k < count; k++)
+            PyTuple_SET_ITEM(copy, k, Py_NewRef(PyTuple_GET_ITEM(value, k)));
+        }
+        if (copy == NULL || i >= Py_SIZE(copy)) {
+          Py_DECREF(own);
+          goto failed;
+        }
+      } else if (i >= Py_SIZE(copy)) {
+        Py_DECREF(own);
+        goto failed;
+      }
+      PyObject **place = list ? &((PyListObject *)copy)->ob_item[i]
+                              : &((PyTupleObject *)copy)->ob_item[i];
+      PyObject *before = *place;
+      *place = own;
+      Py_DECREF(before);
+    }
+    return copy == NULL ? Py_NewRef(value) : copy;
+  failed:
+    PyErr_Clear();
+    Py_XDECREF(copy);
+    return Py_NewRef(stranger);
+  }
+  if (type == &PyDict_Type) {
+    PyObject *copy = PyDict_Copy(value), *key, *item;
+    Py_ssize_t position = 0;
+    int changed = 0;
+    while (copy != NULL && PyDict_Next(copy, &position, &key, &item)) {
+      Py_INCREF(item);
+      PyObject *own = unwrap(item, depth + 1, opaque);
+      if (own != item) {
+        changed = 1;
+        Py_INCREF(key);
+        if (PyDict_SetItem(copy, key, own) < 0) Py_CLEAR(copy);
+        Py_DECREF(key);
+      }
+      Py_DECREF(own);
+      Py_DECREF(item);
+    }
+    if (copy == NULL) {
+      PyErr_Clear();
+      return Py_NewRef(stranger);
+    }
+    if (changed) return copy;
+    Py_DECREF(copy);
+    return Py_NewRef(value);
+  }
+  *opaque = 1;
+  return Py_NewRef(value);
+}
+
+/* The calls of this thread that are running, the innermost first. */
+typedef struct Frame {
+  PyObject *const *args;
+  size_t nargsf;
+  PyObject *kwnames;
+  int taken;  /* whether Python was called with its arguments */
+  int opaque; /* whether an argument may hold values that were not looked at */
+  struct Frame *outer;
+} Frame;
+
+static __thread Frame *innermost;
+
+/* Whether jaxlib gets private copies of all small values of NumPy's in the running call. */
+static PyObject *copies(PyObject *module, PyObject *unused) {
+  return PyBool_FromLong(innermost != NULL && innermost->taken && !innermost->opaque);
+}
+
+#endif
