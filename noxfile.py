@@ -54,11 +54,20 @@ def group(name: str) -> list[str]:
 
 
 def install(session: nox.Session, *requirements: str) -> None:
-    """Install the eight distributions in editable mode, in one go so that they find each other."""
-    editable = [word for name in PACKAGES for word in ("-e", f"packages/{name}")]
-    # Built here: an environment for the build of each would take longer than all the rest.
+    """Install the eight distributions in editable mode, in one go so that they find each other.
+
+    They are built here: an environment for the build of each would take longer than all the rest.
+    But one for kernels has the headers of the oldest jaxlib, so that they are compiled once for
+    sessions with any.
+    """
+    kernels = "backend-cpu"
     session.install(*group("build"), *compiler(), "editables")
+    apart = f"jaxlib=={jaxlib_version(session)}" not in group("release")
+    first = [name for name in PACKAGES if name != kernels or not apart]
+    editable = [word for name in first for word in ("-e", f"packages/{name}")]
     session.install("--no-build-isolation", *editable, *requirements, env=KEPT_KERNELS)
+    if apart:
+        session.install("-e", f"packages/{kernels}", env=KEPT_KERNELS)
 
 
 def compiler() -> list[str]:

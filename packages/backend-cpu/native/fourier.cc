@@ -368,8 +368,8 @@ void TransformRows(ffi::ThreadPool* pool, const T* from, int64_t from_step, T* t
   constexpr int64_t kCount = Lanes<T>::kCount;
   if (n == 1) {
     for (int64_t row = 0; row < rows; ++row) {
-      to[row * to_step] = from[row * from_step];
-      to[row * to_step + 1] = from[row * from_step + 1];
+      to[row * to_step] = from[row * from_step] * scale;
+      to[row * to_step + 1] = from[row * from_step + 1] * scale;
     }
     return;
   }
@@ -449,7 +449,8 @@ void TransformColumns(ffi::ThreadPool* pool, const T* from, T* to, int64_t outer
   }
   // Each column by itself.
   if (n == 1) {
-    if (to != from) std::copy(from, from + 2 * outer * inner, to);
+    if (to == from && scale == 1) return;
+    for (int64_t i = 0; i < 2 * outer * inner; ++i) to[i] = from[i] * scale;
     return;
   }
   const auto plan = PlanOf<T>(n);

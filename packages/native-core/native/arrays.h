@@ -195,6 +195,7 @@ static PyObject *array_array(PyObject *self, PyObject *const *args, Py_ssize_t n
 
 static PyMethodDef array_method = {"__array__", (PyCFunction)(void (*)(void))array_array,
                                    METH_FASTCALL | METH_KEYWORDS,
+                                   "__array__($self, dtype=None, copy=None)\n--\n\n"
                                    "The value as an array of NumPy's."};
 
 /* The method `__array__` of the class of arrays. */

@@ -3,6 +3,7 @@ dimensions, and alike where arrays are divided or batched."""
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -151,3 +152,24 @@ def test_impulses_are_exact() -> None:
         x[0] = 1
         assert (np.asarray(jnp.fft.fft(x)) == 1).all()
         assert (np.asarray(jnp.fft.rfft(x.real)) == 1).all()
+
+
+SHAPES = [shape for rank in (2, 3) for shape in itertools.product((1, 2, 3, 8), repeat=rank)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_short_dimensions(kind: str) -> None:
+    """All of them at once; a dimension of one element has a part in the scale of the others."""
+    shapes = [shape for shape in SHAPES if kind != "irfft" or shape[-1] > 1]
+    signals = [signal(kind, shape, len(shape) - 1, "float32") for shape in shapes]
+
+    @dt.jit
+    def transformed(signals: Any) -> Any:
+        return [
+            getattr(jnp.fft, f"{kind}n")(x, s=shape, axes=tuple(range(len(shape))))
+            for x, shape in zip(signals, shapes, strict=True)
+        ]
+
+    for x, shape, got in zip(signals, shapes, transformed(signals), strict=True):
+        want = getattr(np.fft, f"{kind}n")(wide(x), s=shape, axes=tuple(range(len(shape))))
+        agree(got, want, "float32", shape)

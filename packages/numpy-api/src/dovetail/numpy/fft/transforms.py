@@ -40,8 +40,8 @@ def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = N
 
     Example:
         >>> import dovetail.numpy as jnp
-        >>> print(jnp.fft.fft(jnp.array([1., 0., 0., 0.])))
-        [1.+0.j 1.+0.j 1.+0.j 1.+0.j]
+        >>> print(jnp.fft.fft(jnp.array([1., 0., 0., 0.])).real)
+        [1. 1. 1. 1.]
     """
     return along("fft.fft", a, n, axis, norm, lax.FftType.FFT)
 
@@ -67,8 +67,8 @@ def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
 
     Example:
         >>> import dovetail.numpy as jnp
-        >>> print(jnp.fft.ifft(jnp.array([4., 0., 0., 0.])))
-        [1.+0.j 1.+0.j 1.+0.j 1.+0.j]
+        >>> print(jnp.fft.ifft(jnp.array([4., 0., 0., 0.])).real)
+        [1. 1. 1. 1.]
     """
     return along("fft.ifft", a, n, axis, norm, lax.FftType.IFFT)
 
@@ -98,8 +98,8 @@ def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
 
     Example:
         >>> import dovetail.numpy as jnp
-        >>> print(jnp.fft.rfft(jnp.array([1., 0., 0., 0.])))
-        [1.+0.j 1.+0.j 1.+0.j]
+        >>> print(jnp.fft.rfft(jnp.array([1., 0., 0., 0.])).real)
+        [1. 1. 1.]
     """
     return along("fft.rfft", a, n, axis, norm, lax.FftType.RFFT)
 
@@ -155,8 +155,8 @@ def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
 
     Example:
         >>> import dovetail.numpy as jnp
-        >>> print(jnp.fft.hfft(jnp.array([1., 2., 1.])))
-        [ 6.  0. -2.  0.]
+        >>> print(jnp.fft.hfft(jnp.array([1., 2., 2.])))
+        [ 7. -1. -1. -1.]
     """
     return along("fft.hfft", a, n, axis, norm, lax.FftType.IRFFT, conjugated=True)
 
@@ -190,8 +190,8 @@ def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
 
     Example:
         >>> import dovetail.numpy as jnp
-        >>> print(jnp.fft.ihfft(jnp.array([6., 0., -2., 0.])))
-        [1.-0.j 2.-0.j 1.-0.j]
+        >>> print(jnp.fft.ihfft(jnp.array([6., 0., -2., 0.])).real)
+        [1. 2. 1.]
     """
     return along("fft.ihfft", a, n, axis, norm, lax.FftType.RFFT, conjugated=True)
 
@@ -224,9 +224,9 @@ def fftn(
 
     Example:
         >>> import dovetail.numpy as jnp
-        >>> print(jnp.fft.fftn(jnp.eye(2)))
-        [[2.+0.j 0.+0.j]
-         [0.+0.j 2.+0.j]]
+        >>> print(abs(jnp.fft.fftn(jnp.eye(2))))
+        [[2. 0.]
+         [0. 2.]]
     """
     return over("fft.fftn", a, s, axes, norm, lax.FftType.FFT)
 
@@ -259,9 +259,9 @@ def ifftn(
 
     Example:
         >>> import dovetail.numpy as jnp
-        >>> print(jnp.fft.ifftn(2 * jnp.eye(2)))
-        [[1.+0.j 0.+0.j]
-         [0.+0.j 1.+0.j]]
+        >>> print(abs(jnp.fft.ifftn(2 * jnp.eye(2))))
+        [[1. 0.]
+         [0. 1.]]
     """
     return over("fft.ifftn", a, s, axes, norm, lax.FftType.IFFT)
 
@@ -303,9 +303,9 @@ def rfftn(
 
     Example:
         >>> import dovetail.numpy as jnp
-        >>> print(jnp.fft.rfftn(jnp.eye(2)))
-        [[2.+0.j 0.+0.j]
-         [0.+0.j 2.+0.j]]
+        >>> print(abs(jnp.fft.rfftn(jnp.eye(2))))
+        [[2. 0.]
+         [0. 2.]]
     """
     return over("fft.rfftn", a, s, axes, norm, lax.FftType.RFFT)
 
@@ -374,9 +374,9 @@ def fft2(
 
     Example:
         >>> import dovetail.numpy as jnp
-        >>> print(jnp.fft.fft2(jnp.eye(2)))
-        [[2.+0.j 0.+0.j]
-         [0.+0.j 2.+0.j]]
+        >>> print(abs(jnp.fft.fft2(jnp.eye(2))))
+        [[2. 0.]
+         [0. 2.]]
     """
     return over_two("fft.fft2", a, s, axes, norm, lax.FftType.FFT)
 
@@ -409,9 +409,9 @@ def ifft2(
 
     Example:
         >>> import dovetail.numpy as jnp
-        >>> print(jnp.fft.ifft2(2 * jnp.eye(2)))
-        [[1.+0.j 0.+0.j]
-         [0.+0.j 1.+0.j]]
+        >>> print(abs(jnp.fft.ifft2(2 * jnp.eye(2))))
+        [[1. 0.]
+         [0. 1.]]
     """
     return over_two("fft.ifft2", a, s, axes, norm, lax.FftType.IFFT)
 
@@ -445,9 +445,9 @@ def rfft2(
 
     Example:
         >>> import dovetail.numpy as jnp
-        >>> print(jnp.fft.rfft2(jnp.eye(2)))
-        [[2.+0.j 0.+0.j]
-         [0.+0.j 2.+0.j]]
+        >>> print(abs(jnp.fft.rfft2(jnp.eye(2))))
+        [[2. 0.]
+         [0. 2.]]
     """
     return over_two("fft.rfft2", a, s, axes, norm, lax.FftType.RFFT)
 

@@ -216,6 +216,7 @@ class EagerFunction:
 
         return update_wrapper(call, self.function)
 
+    @boundary
     def _explain(
         self, error: BaseException, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[Any] | None:

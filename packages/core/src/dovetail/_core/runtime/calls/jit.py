@@ -23,7 +23,7 @@ from typing import Any, Final, NamedTuple
 from dovetail._core.base import caches, config, events, pytree
 from dovetail._core.base.bindings import JaxRuntimeError
 from dovetail._core.base.monitoring import timed
-from dovetail._core.base.tracebacks import hide_frames
+from dovetail._core.base.tracebacks import boundary, hide_frames
 from dovetail._core.base.wrapping import update_wrapper
 from dovetail._core.basis.operands import as_result
 from dovetail._core.ir.avals import aval_of
@@ -195,6 +195,7 @@ class JitFunction:
             key=key,
         )
 
+    @boundary
     def _explain(self, error: BaseException, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Raise a clearer error than that of a call, if there is one."""
         options = self.options
