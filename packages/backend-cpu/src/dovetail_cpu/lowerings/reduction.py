@@ -92,6 +92,8 @@ def _position_by_kernel(context: Any, x: Any, aval: Any, axis: int, largest: boo
         return NotImplemented
     rows = ShapedArray((*out.shape[:axis], aval.shape[axis]), work.dtype)
     result = ShapedArray(out.shape[:axis], INT32)
+    if work != aval:  # or the compiler would leave out that it was rounded to the narrow dtype
+        (x,) = context.optimization_barrier([x], [aval])
     x = context.reshape(context.convert(x, aval, work), rows)
     (positions,) = kernels.call(
         context, kernels.EXTREME_POSITIONS, [x], [result], batch_dims=axis, largest=int(largest)

@@ -77,7 +77,10 @@ def searchsorted(context: Any, rows: Any, values: Any, *, side: str) -> Any:
     if not _suits(context, *avals) or out.size < FEW:
         return NotImplemented
     wide = [a.update(dtype=_SEARCHED.get(a.dtype.name, a.dtype)) for a in avals]
-    given = [context.convert(*entry) for entry in zip((rows, values), avals, wide, strict=True)]
+    given = [rows, values]
+    if wide != list(avals):  # or the compiler would leave out that they were rounded
+        given = context.optimization_barrier(given, avals)
+        given = [context.convert(*entry) for entry in zip(given, avals, wide, strict=True)]
     batch_dims = out.ndim - 1
     right = int(side == "right")
     return kernels.call(context, kernels.SEARCHSORTED, given, [out], batch_dims, right=right)[0]
