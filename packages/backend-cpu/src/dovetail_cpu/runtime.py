@@ -70,7 +70,7 @@ def make_client(options: Mapping[str, object], processes: ProcessGroup | None = 
     arguments, note = _group_arguments(options, processes)
     alone = num_threads == 1 and processes is None and _is_one(num_devices)
     asynchronous = asynchronous and not alone
-    with pool_of(num_threads, fewest=1 if alone else fewest_threads(num_devices or 1)):
+    with pool_of(num_threads, fewest=fewest_threads(num_devices or 1)):
         client: Client = xla_client.make_cpu_client(
             asynchronous=asynchronous, num_devices=num_devices, **arguments
         )
@@ -143,7 +143,7 @@ def _is_one(num_devices: int | None) -> bool:
 
 
 def fewest_threads(num_devices: int) -> int:
-    """How many threads XLA's pool must have where programs run in it.
+    """How many threads XLA's pool must have, with which programs divide their work.
 
     A callback can hold the only thread of a pool; a program that it runs would then wait forever.
     In jaxlib before 0.11 each device holds a thread while it waits for the others in a collective
