@@ -155,7 +155,8 @@ def test_parts_on_each_device() -> None:
     ],
 )
 def test_every_program_has_a_plan(function: Any, args: Any) -> None:
-    plan = plan_of(function, *args)
+    with dt.cpu_kernels(True):  # packed keys, which else are sorted, share places in part
+        plan = plan_of(function, *args)
     text = str(plan)
     assert text.startswith("<lambda> on 1 x cpu; all numbers are for one device\n\npeak ")
     assert sum(buffer.bytes for buffer in plan.buffers) <= plan.peak_bytes + plan.aliased_bytes

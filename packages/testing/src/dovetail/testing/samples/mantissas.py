@@ -56,7 +56,17 @@ HIGHEST: Final = (Precision.HIGHEST, Precision.HIGHEST)
 MOVING: Final = (
     *("broadcast_in_dim", "reshape", "transpose", "squeeze", "rev", "tile", "concatenate", "stack"),
     *("split", "unstack", "slice", "pad", "dynamic_slice", "dynamic_update_slice", "gather"),
-    *("scatter", "scatter-max", "scatter-min", "sort", "top_k", "approx_top_k", "name", "stage"),
+    *(
+        "scatter",
+        "scatter-max",
+        "scatter-min",
+        "order_statistics",
+        "sort",
+        "top_k",
+        "approx_top_k",
+        "name",
+        "stage",
+    ),
     *("reduce_max", "reduce_max_of_numbers", "reduce_min", "reduce_window_max"),
     *("reduce_window_min", "cummax", "cummin"),
     *("optimization_barrier", "select_and_gather_add"),

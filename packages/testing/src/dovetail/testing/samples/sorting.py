@@ -75,12 +75,12 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample((numbers(3),), _sort(0, 0), raises=ValueError),
     ],
     "order_statistics": [
+        Sample((numbers(3, 4), np.array([2, 2, 0], np.int32)), {}, order=1),
         *across_dtypes(
             Sample((TIES, np.array([3, 0], np.int32)), {}, differentiable=(), batched=(0,)),
             (*BOOLS, *INTEGERS, *FLOATS),
             0,
         ),
-        Sample((numbers(3, 4), np.array([2, 2, 0], np.int32)), {}, order=1),
         Sample((numbers(2, 3), np.array([[0, 2], [1, 1]], np.int32)), {}),
         Sample((numbers(5), np.array([-1, 4, 7], np.int32)), {}, note="out of bounds"),
         Sample((SPECIAL, np.arange(9, dtype=np.int32)), {}, differentiable=(), note="special"),

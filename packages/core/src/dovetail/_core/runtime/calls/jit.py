@@ -16,6 +16,7 @@ Eager functions (`calls/eager_functions.py`) hold a `JitFunction` and take the s
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final, NamedTuple
@@ -167,9 +168,13 @@ class JitFunction:
         if options.static_argnums or options.static_argnames:
             self.callable = self._naming_static_arguments(self.callable)
 
-    def _reduced(self) -> tuple[Any, ...]:
-        """What to pickle of the callable."""
-        return _unpickled, (self.function, self.options)
+    def _reduced(self) -> str | tuple[Any, ...]:
+        """What to pickle of the callable: its name, if that is how it is found."""
+        name = getattr(self.compiled, "__qualname__", "")
+        found: Any = sys.modules.get(getattr(self.compiled, "__module__", ""))
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        return name if found is self.compiled else (_unpickled, (self.function, self.options))
 
     def _pjit_function(
         self,
