@@ -130,8 +130,8 @@ class KernelHook(BuildHookInterface):
     def compile(self, command: list[str], include: Path, unit: Path, level: str) -> Path:
         """Compile a source file, or take its object from an earlier build of the same files."""
         known = hashlib.sha256("\0".join(command).encode())
-        files = (*unit.parent.glob("*.h"), *include.glob("xla/ffi/**/*.h"))
-        for file in (unit, *sorted(files)):
+        own, theirs = sorted(unit.parent.glob("*.h")), sorted(include.glob("xla/ffi/**/*.h"))
+        for file in (unit, *own, *theirs):
             known.update(file.read_bytes())
         compiled = self.built / f"{level}-{unit.stem}.o"
         words = [*command, "-isystem", str(include), str(unit), "-o", str(compiled)]
