@@ -659,22 +659,18 @@ def test_repr_shows_values_and_defaults() -> None:
 
 def test_trace_key_changes_with_the_options_that_affect_tracing() -> None:
     with options.cpu_kernels(True):  # whatever the environment says
-        check_trace_key()
-
-
-def check_trace_key() -> None:
-    base = options.trace_key()
-    affecting = {name for name in config if config.option(name).affects_tracing}
-    assert affecting == AFFECTING
-    seen = {base}
-    for name in affecting:
-        with config.option(name)(OPTIONS[name].other):
-            assert options.trace_key() not in seen, name
-            seen.add(options.trace_key())
-        assert options.trace_key() == base
-    with options.log_compiles(True):
-        assert options.trace_key() == base
-    assert hash(base) == hash(options.trace_key())
+        base = options.trace_key()
+        affecting = {name for name in config if config.option(name).affects_tracing}
+        assert affecting == AFFECTING
+        seen = {base}
+        for name in affecting:
+            with config.option(name)(OPTIONS[name].other):
+                assert options.trace_key() not in seen, name
+                seen.add(options.trace_key())
+            assert options.trace_key() == base
+        with options.log_compiles(True):
+            assert options.trace_key() == base
+        assert hash(base) == hash(options.trace_key())
 
 
 def test_jit_key_configs_are_made_at_import() -> None:

@@ -8,15 +8,9 @@
 #include <type_traits>
 #include <utility>
 
-namespace dovetail {
+#include "vector_width.h"
 
-#if defined(__AVX512F__)
-constexpr int kVectorBytes = 64;
-#elif defined(__AVX__)
-constexpr int kVectorBytes = 32;
-#else
-constexpr int kVectorBytes = 16;
-#endif
+namespace dovetail {
 
 template <typename T>
 struct Lanes {

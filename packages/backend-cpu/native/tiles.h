@@ -8,15 +8,9 @@
 #include <cstring>
 #include <utility>
 
-namespace dovetail {
+#include "vector_width.h"
 
-#if defined(__AVX512F__)
-constexpr int kVectorBytes = 64;
-#elif defined(__AVX__)
-constexpr int kVectorBytes = 32;
-#else
-constexpr int kVectorBytes = 16;
-#endif
+namespace dovetail {
 
 // Whether there are 32 vector registers, not 16.
 #if defined(__AVX512F__) || defined(__aarch64__)
