@@ -175,6 +175,7 @@ def test_what_a_process_keeps(option: int) -> None:
     assert done.returncode == 0, done.stderr
     before, freed, given_back, watchers = map(int, done.stdout.split())
     assert before < 60
-    assert freed > 200 or not option
+    # How much, of 380 MB, depends on the threads that took it: each has a heap of its own.
+    assert freed > 100 or not option
     assert given_back < 60
     assert watchers == bool(option)

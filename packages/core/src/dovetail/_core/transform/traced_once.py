@@ -24,7 +24,9 @@ _MAX_SIGNATURES: Final = 1024
 _MAX_VARIABLES: Final = 256
 _CHANGEABLE: Final = (list, dict, set, bytearray, np.ndarray)
 #: Packages whose objects stay what they are, but for these.
-_CONSTANT: Final = frozenset({"builtins", "dovetail", "functools", "jaxlib", "ml_dtypes", "numpy"})
+_CONSTANT: Final = frozenset(
+    {"builtins", "dovetail", "dovetail_native", "functools", "jaxlib", "ml_dtypes", "numpy"}
+)
 
 
 class TracedOnce(Generic[V]):
