@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -121,13 +123,14 @@ def _sampled(input: Any, places: Any, cval: Any, order: Any, mode: Any, shape: A
     nodes = [_nodes(jnp.asarray(c), n, order, mode) for c, n in zip(places, x.shape, strict=True)]
     total: Any = jnp.zeros(shape, work)
     for corner in itertools.product(*nodes):
-        value = x[tuple(jnp.broadcast_to(index, shape) for index, _, _ in corner)].astype(work)
+        at = tuple(jnp.broadcast_to(index, shape) for index, _, _ in corner)
+        value = x.at[at].get(mode="promise_in_bounds", wrap_negative_indices=False).astype(work)
         if mode == "constant":
-            for _, inside, _ in corner:
-                value = jnp.where(inside, value, filling)
-        for _, _, weight in corner:
-            if weight is not None:
-                value = value * weight.astype(real_dtype(work))
+            inside = functools.reduce(operator.and_, [inside for _, inside, _ in corner])
+            value = jnp.where(inside, value, filling)
+        weights = [weight for _, _, weight in corner if weight is not None]
+        if weights:
+            value = value * functools.reduce(operator.mul, weights).astype(real_dtype(work))
         total = total + value
     if not exact:
         return total.astype(x.dtype)
@@ -165,5 +168,5 @@ def _within(number: Any, size: int, mode: str) -> tuple[Any, Any]:
         number = jnp.minimum(number, 2 * size - 1 - number)
     inside = (number >= 0) & (number <= size - 1)
     # What is outside, or no number, has no element: any will do.
-    bounded = jnp.where(inside, number, 0)
-    return bounded.astype(np.int64 if bounded.dtype.itemsize == 8 else np.int32), inside
+    index = number.astype(np.int64 if number.dtype.itemsize == 8 else np.int32)
+    return jnp.clip(index, 0, size - 1), inside
