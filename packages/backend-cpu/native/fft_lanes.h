@@ -68,6 +68,18 @@ void MiddleStep(const LanePlan<T>& plan, const typename LanePlan<T>::Step& step,
   }
 }
 
+// Transforms what is in `first`, a buffer of the plan's size like `second`. Returns the one of both
+// where the result is.
+template <typename T>
+Complexes<T>* TransformBetween(const LanePlan<T>& plan, Complexes<T>* first,
+                               Complexes<T>* second) {
+  for (const auto& step : plan.steps) {
+    MiddleStep(plan, step, first, second);
+    std::swap(first, second);
+  }
+  return first;
+}
+
 // Transforms what load(i) gives, and calls store(i, result) for each i; `first` and `second` are
 // buffers of the plan's size.
 template <typename T, typename LoadAt, typename StoreAt>

@@ -179,6 +179,80 @@ inline void Transpose(typename Lanes<T>::Type* rows) {
   ExchangeGroups<T, 1>(rows);
 }
 
+// Transposes numbers of two lanes each, half as many as a vector has lanes, of as many rows.
+template <typename T, int kGroup = 2>
+[[gnu::always_inline]] inline void TransposePairs(typename Lanes<T>::Type* rows) {
+  constexpr int kCount = Lanes<T>::kCount;
+  if constexpr (kGroup < kCount) {
+#pragma GCC unroll 16
+    for (int i = 0; i < kCount / 2; ++i) {
+      if (i & (kGroup / 2)) continue;
+      const auto a = rows[i], b = rows[i + kGroup / 2];
+      rows[i] = Picked<T>(a, b, LaneMap<Exchanged<kCount, kGroup, 0>, kCount>());
+      rows[i + kGroup / 2] = Picked<T>(a, b, LaneMap<Exchanged<kCount, kGroup, 1>, kCount>());
+    }
+    TransposePairs<T, 2 * kGroup>(rows);
+  }
+}
+
+// Calls put(i, x) for i below kCount, where lane k of x is number i of row k; the rows are `step`
+// apart and have `size` numbers. What is beyond either is zero.
+template <typename T, typename Put>
+[[gnu::always_inline]] inline void LoadColumns(const T* from, int64_t step, int64_t rows,
+                                               int64_t size, const Put& put) {
+  constexpr int kCount = Lanes<T>::kCount, kHalf = kCount / 2;
+#pragma GCC unroll 2
+  for (int half = 0; half < 2; ++half) {
+    const int64_t count = 2 * (size - half * kHalf);
+    typename Lanes<T>::Type x[kCount];
+    if (rows >= kCount && count >= kCount) {
+#pragma GCC unroll 16
+      for (int k = 0; k < kCount; ++k) x[k] = Load<T>(from + k * step + half * kCount);
+    } else {
+      for (int k = 0; k < kCount; ++k) {
+        const bool none = k >= rows || count <= 0;
+        x[k] = none ? typename Lanes<T>::Type{} : Load<T>(from + k * step + half * kCount, count);
+      }
+    }
+    TransposePairs<T>(x);
+    TransposePairs<T>(x + kHalf);
+#pragma GCC unroll 8
+    for (int i = 0; i < kHalf; ++i) {
+      const auto a = x[i], b = x[i + kHalf];
+      put(half * kHalf + i, Complexes<T>{Picked<T>(a, b, LaneMap<EverySecond<0>, kCount>()),
+                                         Picked<T>(a, b, LaneMap<EverySecond<1>, kCount>())});
+    }
+  }
+}
+
+// The other way around: get(i) has number i of all rows.
+template <typename T, typename Get>
+[[gnu::always_inline]] inline void StoreColumns(T* to, int64_t step, int64_t rows, int64_t size,
+                                                const Get& get) {
+  constexpr int kCount = Lanes<T>::kCount, kHalf = kCount / 2;
+#pragma GCC unroll 2
+  for (int half = 0; half < 2; ++half) {
+    const int64_t count = 2 * (size - half * kHalf);
+    typename Lanes<T>::Type x[kCount];
+#pragma GCC unroll 8
+    for (int i = 0; i < kHalf; ++i) {
+      const Complexes<T> y = get(half * kHalf + i);
+      x[i] = Picked<T>(y.re, y.im, LaneMap<InTurn<kCount, 0>, kCount>());
+      x[i + kHalf] = Picked<T>(y.re, y.im, LaneMap<InTurn<kCount, 1>, kCount>());
+    }
+    TransposePairs<T>(x);
+    TransposePairs<T>(x + kHalf);
+    if (rows >= kCount && count >= kCount) {
+#pragma GCC unroll 16
+      for (int k = 0; k < kCount; ++k) Store<T>(to + k * step + half * kCount, x[k]);
+    } else {
+      for (int k = 0; k < kCount && k < rows && count > 0; ++k) {
+        Store<T>(to + k * step + half * kCount, x[k], count);
+      }
+    }
+  }
+}
+
 constexpr long double kPi = 3.141592653589793238462643383279502884L;
 
 // Sine and cosine of a constant below pi.

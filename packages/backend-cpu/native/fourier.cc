@@ -27,7 +27,9 @@ namespace ffi = xla::ffi;
 // Bytes of plans that are kept.
 constexpr int64_t kKeptBytes = int64_t{64} << 20;
 // The longest transforms that are made by several rows at once, one in each lane.
-constexpr int64_t kLongestSideBySide = 128;
+constexpr int64_t kLongestSideBySide = 4096;
+// The longest that few rows are made by so, with lanes to spare.
+constexpr int64_t kLongestWithSpareLanes = 128;
 // The longest transforms of columns that are made where they are.
 constexpr int64_t kLongestColumn = 4096;
 
@@ -312,51 +314,27 @@ void TransformSideBySide(const LanePlan<T>& plan, const T* from, int64_t from_st
                          int64_t to_step, int64_t rows, T sign, T scale) {
   using C = Complexes<T>;
   constexpr int64_t kCount = Lanes<T>::kCount;
-  const int64_t n = plan.size, rounded = (n + kCount - 1) / kCount * kCount;
+  const int64_t n = plan.size, rounded = RoundedUp<T>(n);
   const T conjugate = sign * scale;
-  Memory<C> buffers(3 * rounded);
+  Memory<C> buffers(2 * rounded + 1);
   C* first = buffers.get();
-  C* second = first + rounded;
-  C* side = second + rounded;
+  C* second = first + rounded + 1;
   for (int64_t row = 0; row < rows; row += kCount) {
     const int64_t count = std::min(kCount, rows - row);
-    const auto transpose = [&](int64_t i, const auto& get, const auto& put) {
-      typename C::V re[kCount], im[kCount];
-      for (int64_t lane = 0; lane < kCount; ++lane) {
-        const C x = get(i, lane);
-        re[lane] = x.re;
-        im[lane] = x.im;
-      }
-      Transpose<T>(re);
-      Transpose<T>(im);
-      for (int64_t lane = 0; lane < kCount; ++lane) put(i, lane, C{re[lane], im[lane]});
-    };
     const T* source = from + row * from_step;
     T* target = to + row * to_step;
     if (row + kCount < rows) Prefetch(source + kCount * from_step, kCount * from_step);
     PrefetchToWrite(target, count * to_step);
     for (int64_t i = 0; i < n; i += kCount) {
-      transpose(
-          i,
-          [&](int64_t i, int64_t lane) {
-            C x{};
-            if (lane < count) x = LoadPairs<T>(source + lane * from_step + 2 * i, n - i);
-            x.im *= sign;
-            return x;
-          },
-          [&](int64_t i, int64_t lane, const C& x) { side[i + lane] = x; });
+      LoadColumns<T>(source + 2 * i, from_step, count, n - i,
+                     [=](int64_t k, const C& x) { first[i + k] = C{x.re, x.im * sign}; });
     }
-    TransformLanes(
-        plan, first, second, [=](int64_t i) { return side[i]; },
-        [=](int64_t i, const C& x) { side[i] = x; });
+    const C* result = TransformBetween(plan, first, second);
     for (int64_t i = 0; i < n; i += kCount) {
-      transpose(
-          i, [&](int64_t i, int64_t lane) { return side[i + lane]; },
-          [&](int64_t i, int64_t lane, const C& x) {
-            if (lane >= count) return;
-            const C y{x.re * scale, x.im * conjugate};
-            StorePairs<T>(target + lane * to_step + 2 * i, y, n - i);
-          });
+      StoreColumns<T>(target + 2 * i, to_step, count, n - i, [=](int64_t k) {
+        const C x = result[i + k];
+        return C{x.re * scale, x.im * conjugate};
+      });
     }
   }
 }
@@ -373,7 +351,8 @@ void TransformRows(ffi::ThreadPool* pool, const T* from, int64_t from_step, T* t
     }
     return;
   }
-  if (rows > 1 && n <= kLongestSideBySide && !RadicesOf(n).empty()) {
+  const int64_t longest = rows < kCount ? kLongestWithSpareLanes : kLongestSideBySide;
+  if (rows > 1 && n <= longest && !RadicesOf(n).empty()) {
     const auto plan = LanePlanOf<T>(n);
     ForPieces(pool, (rows + kCount - 1) / kCount, n * kCount, [&](int64_t begin, int64_t end) {
       begin *= kCount;

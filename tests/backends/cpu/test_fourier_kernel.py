@@ -21,7 +21,7 @@ pytestmark = [
 
 RANDOM = np.random.default_rng(0)
 KINDS = ("fft", "ifft", "rfft", "irfft")
-LENGTHS = (1, 2, 3, 7, 15, 22, 26, 32, 49, 64, 65, 100, 131, 256, 338, 1009, 1024, 2310)
+LENGTHS = (1, 2, 3, 7, 15, 22, 26, 32, 49, 64, 65, 100, 131, 256, 338, 1000, 1009, 1024, 2310)
 """Each size that is transformed in registers, short and long, even and odd, and primes."""
 
 
@@ -51,7 +51,7 @@ def agree(got: Any, want: Any, dtype: str, case: Any) -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_lengths(kind: str, dtype: str) -> None:
-    """One row, and more rows and columns than a vector has lanes."""
+    """One row, fewer rows than a vector has lanes, and more rows and columns."""
     signals = {n: signal(kind, (37, n), 1, dtype) for n in LENGTHS}
     along_first = getattr(jnp.fft, kind)
 
@@ -61,16 +61,18 @@ def test_lengths(kind: str, dtype: str) -> None:
             n: (
                 lax.fft(x, kind, (n,)),
                 lax.fft(x[0], kind, (n,)),
+                lax.fft(x[:3], kind, (n,)),
                 along_first(x[:18].T, n, axis=0),
             )
             for n, x in signals.items()
         }
 
     with dt.enable_x64(True):
-        for n, (rows, row, columns) in transformed(signals).items():
+        for n, (rows, row, few, columns) in transformed(signals).items():
             want = getattr(np.fft, kind)(wide(signals[n]), n)
             agree(rows, want, dtype, n)
             agree(row, want[0], dtype, (n, "one row"))
+            agree(few, want[:3], dtype, (n, "three rows"))
             agree(columns, want[:18].T, dtype, (n, "columns"))
 
 
