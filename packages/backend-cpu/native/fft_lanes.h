@@ -119,6 +119,29 @@ void TransformLanes(const LanePlan<T>& plan, Complexes<T>* first, Complexes<T>* 
   for (int64_t i = 0; i < plan.size; ++i) store(i, from[i]);
 }
 
+// A real signal of length n in each lane: from the transform of its even points as real and its odd
+// ones as imaginary parts to its coefficients, or with a sign of -1 back. get(k) has numbers 0 to
+// half = n / 2, put(k, x) takes them. The first and the last are real in the coefficients, and alike
+// in that transform.
+template <typename T, typename Get, typename Put>
+void CombineInLanes(const HalvesPlan<T>& plan, int64_t half, T sign, const Get& get,
+                    const Put& put) {
+  using C = Complexes<T>;
+  for (int64_t k = 0; 2 * k <= half; ++k) {
+    C a = get(k), b = get(half - k);
+    if (k == 0 && sign < 0) a.im = b.im = typename C::V{};
+    b.im = -b.im;
+    const C sum = (a + b) * T(0.5);
+    const C difference = (a - b).Times(plan.halves[k].real(), plan.halves[k].imag() * sign);
+    a = sum + difference;
+    b = sum - difference;
+    b.im = -b.im;
+    if (k == 0 && sign > 0) a.im = b.im = typename C::V{};
+    put(k, a);
+    put(half - k, b);
+  }
+}
+
 }  // namespace dovetail
 
 #endif  // DOVETAIL_CPU_FFT_LANES_H_

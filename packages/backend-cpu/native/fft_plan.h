@@ -227,6 +227,35 @@ struct RowPlan {
   }
 };
 
+// Factors of a real signal's transform of length n: -i exp(-2 pi i k / n) for k up to n / 4, as
+// products of one for each vector and one for each lane; and the half of each.
+template <typename T>
+struct HalvesPlan {
+  Complexes<T> lanes;
+  std::vector<std::complex<T>> blocks, halves;
+
+  explicit HalvesPlan(int64_t n) {
+    constexpr int64_t kCount = Lanes<T>::kCount;
+    const Roots<T> roots(n);
+    for (int64_t lane = 0; lane < kCount; ++lane) {
+      const auto root = roots.At(lane % n);
+      lanes.re[lane] = root.real();
+      lanes.im[lane] = root.imag();
+    }
+    for (int64_t k = 0; k <= n / 4; k += kCount) {
+      const auto root = roots.At(k);
+      blocks.push_back({root.imag(), -root.real()});
+    }
+    for (int64_t k = 0; k <= n / 4; ++k) {
+      const auto root = roots.At(k);
+      halves.push_back({root.imag() * T(0.5), root.real() * T(-0.5)});
+    }
+  }
+  int64_t bytes() const {
+    return int64_t((blocks.size() + halves.size()) * sizeof(blocks[0])) + 256;
+  }
+};
+
 // What was made for keys, the latest of them.
 template <typename Key, typename Value>
 class Kept {

@@ -102,29 +102,6 @@ std::shared_ptr<const LanePlan<T>> LanePlanOf(int64_t n) {
   return kept.Get(n, [n] { return std::make_shared<LanePlan<T>>(n); });
 }
 
-// Real factors of a real signal's transform of length n: -i exp(-2 pi i k / n) for k below n / 4,
-// as products of one for each vector and one for each lane.
-template <typename T>
-struct HalvesPlan {
-  Complexes<T> lanes;
-  std::vector<std::complex<T>> blocks;
-
-  explicit HalvesPlan(int64_t n) {
-    constexpr int64_t kCount = Lanes<T>::kCount;
-    const Roots<T> roots(n);
-    for (int64_t lane = 0; lane < kCount; ++lane) {
-      const auto root = roots.At(lane % n);
-      lanes.re[lane] = root.real();
-      lanes.im[lane] = root.imag();
-    }
-    for (int64_t k = 0; k <= n / 4; k += kCount) {
-      const auto root = roots.At(k);
-      blocks.push_back({root.imag(), -root.real()});
-    }
-  }
-  int64_t bytes() const { return int64_t(blocks.size() * sizeof(blocks[0])) + 256; }
-};
-
 template <typename T>
 std::shared_ptr<const HalvesPlan<T>> HalvesPlanOf(int64_t n) {
   static auto& kept = *new Kept<int64_t, HalvesPlan<T>>(kKeptBytes / 8);
@@ -339,6 +316,14 @@ void TransformSideBySide(const LanePlan<T>& plan, const T* from, int64_t from_st
   }
 }
 
+// Whether several rows are transformed at once, one in each lane.
+template <typename T>
+bool GoSideBySide(int64_t rows, int64_t n) {
+  const bool few = rows < Lanes<T>::kCount;
+  return rows > 1 && n <= (few ? kLongestWithSpareLanes : kLongestSideBySide) &&
+         !RadicesOf(n).empty();
+}
+
 // Rows of complex numbers, `from_step` and `to_step` apart in numbers of T.
 template <typename T>
 void TransformRows(ffi::ThreadPool* pool, const T* from, int64_t from_step, T* to, int64_t to_step,
@@ -351,8 +336,7 @@ void TransformRows(ffi::ThreadPool* pool, const T* from, int64_t from_step, T* t
     }
     return;
   }
-  const int64_t longest = rows < kCount ? kLongestWithSpareLanes : kLongestSideBySide;
-  if (rows > 1 && n <= longest && !RadicesOf(n).empty()) {
+  if (GoSideBySide<T>(rows, n)) {
     const auto plan = LanePlanOf<T>(n);
     ForPieces(pool, (rows + kCount - 1) / kCount, n * kCount, [&](int64_t begin, int64_t end) {
       begin *= kCount;
@@ -530,10 +514,60 @@ void CombineHalves(ffi::ThreadPool* pool, const HalvesPlan<T>& plan, const T* fr
   }
 }
 
+// Rows of real numbers of even length, each in one lane, to their coefficients or with a sign of -1
+// back.
+template <typename T>
+void TransformRealSideBySide(ffi::ThreadPool* pool, const T* from, T* to, int64_t rows, int64_t n,
+                             T sign, T scale) {
+  using C = Complexes<T>;
+  constexpr int64_t kCount = Lanes<T>::kCount;
+  const int64_t half = n / 2, rounded = RoundedUp<T>(half + 1);
+  const int64_t from_step = sign > 0 ? n : n + 2, to_step = sign > 0 ? n + 2 : n;
+  const auto plan = LanePlanOf<T>(half);
+  const auto halves = HalvesPlanOf<T>(n);
+  ForPieces(pool, (rows + kCount - 1) / kCount, n * kCount, [&](int64_t begin, int64_t end) {
+    Memory<C> buffers(2 * rounded + 1);
+    C* first = buffers.get();
+    C* second = first + rounded + 1;
+    for (int64_t block = begin; block < end; ++block) {
+      const int64_t row = block * kCount, count = std::min(kCount, rows - row);
+      const T* source = from + row * from_step;
+      T* target = to + row * to_step;
+      if (block + 1 < end) Prefetch(source + kCount * from_step, kCount * from_step);
+      PrefetchToWrite(target, count * to_step);
+      for (int64_t i = 0; 2 * i < from_step; i += kCount) {
+        LoadColumns<T>(source + 2 * i, from_step, count, from_step / 2 - i,
+                       [=](int64_t k, const C& x) { first[i + k] = x; });
+      }
+      C* x = first;
+      const auto get = [&](int64_t k) { return x[k]; };
+      const auto put = [&](int64_t k, const C& y) { x[k] = y; };
+      // An inverse transform is the conjugate of that of the conjugate.
+      if (sign < 0) {
+        CombineInLanes<T>(*halves, half, sign, get,
+                          [&](int64_t k, const C& y) { x[k] = C{y.re, -y.im}; });
+      }
+      x = TransformBetween(*plan, first, second);
+      if (sign > 0) {
+        x[half] = x[0];
+        CombineInLanes<T>(*halves, half, sign, get, put);
+      }
+      const T re = sign > 0 ? scale : 2 * scale, im = sign * re;
+      for (int64_t i = 0; 2 * i < to_step; i += kCount) {
+        StoreColumns<T>(target + 2 * i, to_step, count, to_step / 2 - i,
+                        [=](int64_t k) { return C{x[i + k].re * re, x[i + k].im * im}; });
+      }
+    }
+  });
+}
+
 // Rows of real numbers, of which the first half of the coefficients is wanted.
 template <typename T>
 void TransformReal(ffi::ThreadPool* pool, const T* from, T* to, int64_t rows, int64_t n) {
   const int64_t half = n / 2, step = 2 * (half + 1);
+  if (n % 2 == 0 && GoSideBySide<T>(rows, half)) {
+    return TransformRealSideBySide<T>(pool, from, to, rows, n, 1, 1);
+  }
   if (n % 2 == 0) {
     TransformRows<T>(pool, from, n, to, step, rows, half, 1, 1);
     const auto plan = HalvesPlanOf<T>(n);
@@ -565,6 +599,9 @@ void TransformToReal(ffi::ThreadPool* pool, const T* from, T* to, int64_t rows, 
                      T scale) {
   const int64_t half = n / 2, step = 2 * (half + 1);
   ffi::ThreadPool* inner = rows == 1 ? pool : nullptr;
+  if (n % 2 == 0 && GoSideBySide<T>(rows, half)) {
+    return TransformRealSideBySide<T>(pool, from, to, rows, n, -1, scale);
+  }
   if (n % 2 == 0) {
     const auto plan = HalvesPlanOf<T>(n);
     ForPieces(rows == 1 ? nullptr : pool, rows, n, [&](int64_t begin, int64_t end) {
@@ -600,20 +637,7 @@ void TransformRealColumns(ffi::ThreadPool* pool, const T* from, T* to, int64_t o
   constexpr int64_t kCount = Lanes<T>::kCount;
   const int64_t across = (inner + kCount - 1) / kCount, half = n / 2;
   const auto plan = LanePlanOf<T>(half);
-  const Roots<T> roots(n);
-  std::vector<std::complex<T>> factors;  // Half of -i exp(-2 pi i k / n), or of its conjugate.
-  for (int64_t k = 0; 2 * k <= half; ++k) {
-    const auto root = roots.At(k);
-    factors.push_back({root.imag() * T(0.5), root.real() * T(-0.5) * sign});
-  }
-  const auto combine = [&](int64_t k, C& a, C& b) {
-    b.im = -b.im;
-    const C sum = (a + b) * T(0.5);
-    const C difference = (a - b).Times(factors[k].real(), factors[k].imag());
-    a = sum + difference;
-    b = sum - difference;
-    b.im = -b.im;
-  };
+  const auto halves = HalvesPlanOf<T>(n);
   ForPieces(pool, outer * across, n * kCount, [&](int64_t begin, int64_t end) {
     Memory<C> buffers(3 * half + 4);
     C* first = buffers.get();
@@ -635,27 +659,21 @@ void TransformRealColumns(ffi::ThreadPool* pool, const T* from, T* to, int64_t o
             },
             [=](int64_t i, const C& x) { side[i] = x; });
         side[half] = side[0];
-        for (int64_t k = 0; 2 * k <= half; ++k) {
-          C a = side[k], b = side[half - k];
-          combine(k, a, b);
-          if (k == 0) a.im = b.im = typename C::V{};
-          StorePairs<T>(target + 2 * k * inner, a, count);
-          StorePairs<T>(target + 2 * (half - k) * inner, b, count);
-        }
+        CombineInLanes<T>(
+            *halves, half, sign, [=](int64_t k) { return side[k]; },
+            [=](int64_t k, const C& x) { StorePairs<T>(target + 2 * k * inner, x, count); });
         continue;
       }
       const T* source = from + 2 * (place * (half + 1) * inner + column);
       T* target = to + place * n * inner + column;
-      for (int64_t k = 0; 2 * k <= half; ++k) {
-        const T* one = source + 2 * k * inner;
-        const T* other = source + 2 * (half - k) * inner;
-        if (ahead) Prefetch(one + 2 * kCount, 2 * kCount), Prefetch(other + 2 * kCount, 2 * kCount);
-        C a = LoadPairs<T>(one, count), b = LoadPairs<T>(other, count);
-        if (k == 0) a.im = b.im = typename C::V{};
-        combine(k, a, b);
-        side[k] = a;
-        side[half - k] = b;  // Of the one behind the last nothing is read.
-      }
+      CombineInLanes<T>(
+          *halves, half, sign,
+          [=](int64_t k) {
+            const T* place = source + 2 * k * inner;
+            if (ahead) Prefetch(place + 2 * kCount, 2 * kCount);
+            return LoadPairs<T>(place, count);
+          },
+          [=](int64_t k, const C& x) { side[k] = x; });  // What is behind the last is not read.
       TransformLanes(
           *plan, first, second, [=](int64_t i) { return C{side[i].re, -side[i].im}; },
           [=](int64_t i, const C& x) {
