@@ -1,9 +1,12 @@
-"""Products of integers, and of numbers of fewer than 8 bits.
+"""Products of integers, of numbers of fewer than 8 bits, and of short rows.
 
 XLA's CPU compiler multiplies matrices of integers in scalar loops, but for int32 and for int8 with
 sums of int32: 512x512 of int8 take 180 ms, and so 0.4. Modulo a power of two the sums are the same
 in any wider dtype, of either sign, so that narrower ones are computed in these. A kernel computes
 others. Numbers of fewer than 8 bits XLA refuses or misplaces.
+
+Rows of up to 8 floats times a vector, as the colours of pixels, take a seventh of the time as a sum
+of columns.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import numpy as np
 
 from dovetail.extend import LoweringTable, ShapedArray, dtypes
 from dovetail_cpu import kernels
+from dovetail_cpu.lowerings.reduction import FLOATS, MANY_ROWS, SHORT_ROW
 
 TABLE: Final = LoweringTable()
 
@@ -42,6 +46,9 @@ def dot_general(
 ) -> Any:
     """Operands are converted before, and results after; NotImplemented where XLA's own is fast."""
     (a, b), (out,) = context.avals_in, context.avals_out
+    by_columns = _short_rows(context, (x, y), dimension_numbers)
+    if by_columns is not NotImplemented:
+        return by_columns
     if any(_is_below_a_byte(aval.dtype) for aval in (a, b, out)):
         work = _working(out.dtype)
         return _converted(context, (x, y), work, work, dimension_numbers)
@@ -57,6 +64,35 @@ def dot_general(
     if out.dtype.itemsize == 8 or a.dtype == b.dtype == out.dtype == INT32:
         return NotImplemented
     return _converted(context, (x, y), INT32, INT32, dimension_numbers)
+
+
+def _short_rows(context: Any, operands: Any, dimension_numbers: Any) -> Any:
+    """Many short rows times a vector, as a sum of columns, which XLA vectorizes."""
+    (out,) = context.avals_out
+    contracting, (batch, _) = dimension_numbers
+    found = zip(operands, context.avals_in, contracting, strict=True)
+    (vector, short, _), (rows, aval, over) = sorted(found, key=lambda one: one[1].ndim)
+    if (
+        batch
+        or short.ndim != 1
+        or tuple(over) != (aval.ndim - 1,)
+        or not 2 <= aval.shape[-1] <= SHORT_ROW
+        or out.size < MANY_ROWS
+        or out.dtype not in FLOATS
+        or any(each.dtype != out.dtype or each.symbolic for each in (aval, short))
+        or context.divides
+    ):
+        return NotImplemented
+    column = aval.update(shape=(*out.shape, 1))
+    one, number = short.update(shape=(1,)), short.update(shape=())
+    total = None
+    for i in range(aval.shape[-1]):
+        begin, end = (0,) * out.ndim + (i,), (*out.shape, i + 1)
+        part = context.reshape(context.slice(rows, column, begin, end), out)
+        factor = context.reshape(context.slice(vector, one, (i,), (i + 1,)), number)
+        part = context.mul(part, context.broadcast_in_dim(factor, out, ()), out)
+        total = part if total is None else context.add(total, part, out)
+    return total
 
 
 def _are_matrices_of_integers(a: Any, b: Any, out: Any, dimension_numbers: Any) -> bool:

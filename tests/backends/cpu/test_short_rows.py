@@ -1,0 +1,49 @@
+"""Many short rows times a vector: NumPy's, whichever comes first, with derivatives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dovetail as dt
+import dovetail.numpy as jnp
+
+pytestmark = pytest.mark.tables
+
+RANDOM = np.random.default_rng(0)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [(512, 2), (20, 30, 3), (7, 8, 11, 5), (1000, 8), (600, 9)])
+def test_products(shape: tuple[int, ...], dtype: str) -> None:
+    x, w = (RANDOM.normal(size=s).astype(dtype) for s in (shape, shape[-1:]))
+    with dt.enable_x64(True):
+        product = dt.jit(lambda x, w: (x @ w, jnp.tensordot(w, x, (0, x.ndim - 1))))
+        for y in product(x, w):
+            assert y.dtype == dtype
+            np.testing.assert_allclose(np.asarray(y), x @ w, atol=16 * np.finfo(dtype).eps)
+        slopes: Any = dt.jit(dt.grad(lambda x, w: jnp.sum(jnp.sin(x @ w)), (0, 1)))(x, w)
+        slope = np.cos(x.astype(float) @ w.astype(float))[..., None]
+        tolerance = 64 * np.finfo(dtype).eps
+        np.testing.assert_allclose(slopes[0], slope * w, atol=tolerance)
+        wanted = (slope * x).reshape(-1, shape[-1]).sum(0)
+        np.testing.assert_allclose(slopes[1], wanted, atol=tolerance * np.sqrt(slope.size))
+        batched = dt.vmap(jnp.matmul, (0, None))(x, w) if x.ndim > 2 else x @ w
+        np.testing.assert_allclose(np.asarray(batched), x @ w, atol=16 * np.finfo(dtype).eps)
+
+
+def test_numbers_that_are_not_finite() -> None:
+    x = np.ones((600, 3), np.float32)
+    x[3, 1], x[5, 0], x[7] = np.nan, np.inf, -0.0
+    w = np.array([0, 1, 2], np.float32)
+    with np.errstate(invalid="ignore"):
+        want = x @ w
+    np.testing.assert_array_equal(np.asarray(dt.jit(jnp.matmul)(x, w)), want)
+
+
+def test_columns_are_combined() -> None:
+    x, w = np.ones((600, 3), np.float32), np.ones(3, np.float32)
+    assert "dot_general" not in dt.jit(jnp.matmul).lower(x, w).as_text()
+    assert "dot_general" in dt.jit(jnp.matmul).lower(x[:100], w).as_text()
