@@ -8,11 +8,11 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
-#include <new>
 #include <numeric>
+#include <optional>
 #include <vector>
 
+#include "memory.h"
 #include "parallel.h"
 #include "tiles.h"
 #include "xla/ffi/api/ffi.h"
@@ -72,11 +72,6 @@ inline Axis AxisOf(const Dimension& d, int64_t phase) {
     break;
   }
   return axis;
-}
-
-template <typename T>
-std::unique_ptr<T[]> Memory(int64_t size) {
-  return std::unique_ptr<T[]>(new T[static_cast<size_t>(std::max<int64_t>(size, 1))]);
 }
 
 // An array of positions and channels.
@@ -216,10 +211,10 @@ template <typename T, typename Body>
 void ForTasks(ffi::ThreadPool& pool, int64_t tasks, int64_t memory, const Body& body) {
   std::atomic<int64_t> next{0};
   ParallelFor(pool, std::min(ThreadsOf(pool), tasks), [&](int64_t) {
-    std::unique_ptr<T[]> own;
+    std::optional<Memory<T>> own;
     for (int64_t task; (task = next.fetch_add(1)) < tasks;) {
-      if (own == nullptr) own = Memory<T>(memory);
-      body(task, own.get());
+      if (!own) own.emplace(memory);
+      body(task, own->get());
     }
   });
 }

@@ -12,10 +12,10 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <new>
 #include <vector>
 
 #include "fft_vectors.h"
+#include "memory.h"
 
 namespace dovetail {
 
@@ -23,23 +23,6 @@ namespace dovetail {
 constexpr int64_t kLongestInLanes = 8192;
 // Lengths up to this one have a table of all roots between their two steps.
 constexpr int64_t kLongestTable = 1 << 15;
-
-// Memory at the start of cache lines. Throws std::bad_alloc.
-template <typename Element>
-class Memory {
- public:
-  explicit Memory(int64_t size)
-      : first_(static_cast<Element*>(
-            ::operator new(std::max<size_t>(1, size) * sizeof(Element), kAligned))) {}
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
-  ~Memory() { ::operator delete(first_, kAligned); }
-  Element* get() const { return first_; }
-
- private:
-  static constexpr std::align_val_t kAligned{64};
-  Element* first_;
-};
 
 // Twice the precision of a float, and more than that of a double.
 template <typename T>

@@ -23,15 +23,15 @@ def test_products(shape: tuple[int, ...], dtype: str) -> None:
         product = dt.jit(lambda x, w: (x @ w, jnp.tensordot(w, x, (0, x.ndim - 1))))
         for y in product(x, w):
             assert y.dtype == dtype
-            np.testing.assert_allclose(np.asarray(y), x @ w, atol=16 * np.finfo(dtype).eps)
+            np.testing.assert_allclose(np.asarray(y), x @ w, atol=16 * float(np.finfo(dtype).eps))
         slopes: Any = dt.jit(dt.grad(lambda x, w: jnp.sum(jnp.sin(x @ w)), (0, 1)))(x, w)
         slope = np.cos(x.astype(float) @ w.astype(float))[..., None]
-        tolerance = 64 * np.finfo(dtype).eps
+        tolerance = 64 * float(np.finfo(dtype).eps)
         np.testing.assert_allclose(slopes[0], slope * w, atol=tolerance)
         wanted = (slope * x).reshape(-1, shape[-1]).sum(0)
         np.testing.assert_allclose(slopes[1], wanted, atol=tolerance * np.sqrt(slope.size))
         batched = dt.vmap(jnp.matmul, (0, None))(x, w) if x.ndim > 2 else x @ w
-        np.testing.assert_allclose(np.asarray(batched), x @ w, atol=16 * np.finfo(dtype).eps)
+        np.testing.assert_allclose(np.asarray(batched), x @ w, atol=16 * float(np.finfo(dtype).eps))
 
 
 def test_numbers_that_are_not_finite() -> None:
