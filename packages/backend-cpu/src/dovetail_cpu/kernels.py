@@ -20,6 +20,7 @@ CUMULATIVE: Final = "dovetail_cumulative"
 ELEMENTARY: Final = {name: f"dovetail_{name}" for name in ("acos", "asin", "cos", "sin", "tan")}
 EXTREME_POSITIONS: Final = "dovetail_extreme_positions"
 FFT: Final = "dovetail_fft"
+FINITE_MATRICES: Final = "dovetail_finite_matrices"
 ORDER_STATISTICS: Final = "dovetail_order_statistics"
 REDUCE: Final = "dovetail_reduce"
 REMAINDER: Final = "dovetail_remainder"
@@ -39,6 +40,7 @@ _TARGETS: Final = (
     *ELEMENTARY.values(),
     EXTREME_POSITIONS,
     FFT,
+    FINITE_MATRICES,
     ORDER_STATISTICS,
     REDUCE,
     REMAINDER,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from dovetail import custom_jvp, lax
+from dovetail import custom_jvp, jvp, lax
 from dovetail.errors import ConcretizationTypeError, ShapeError
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import (
@@ -24,6 +24,7 @@ from dovetail.extend.arguments import (
 from dovetail.extend.avals import Tracer, aval_of
 from dovetail.extend.matrices import (
     diagonal,
+    geqrf_p,
     identity,
     matrix_adjoint,
     product,
@@ -36,6 +37,7 @@ from dovetail.lax import custom_linear_solve
 from dovetail.numpy.compiled import compiled, compiled_with, plain
 from dovetail.numpy.conditions import pick, spread
 from dovetail.numpy.linalg.decompositions import checked_matrices, factored, matrix_operand, rounded
+from dovetail.numpy.matrices import triu
 from dovetail.numpy.shapes import permuted, reshaped
 from dovetail.numpy.sorting import argsort
 from dovetail.typing import Array, ArrayLike
@@ -298,6 +300,43 @@ def _changed_pseudoinverse(primals: Any, tangents: Any) -> Any:
     return (p, s), (lax.sub(lax.add(left, right), around), shifts)
 
 
+@custom_jvp
+def _fitted(a: Any, columns: Any, cutoff: Any) -> tuple[Any, Any]:
+    """The solutions of least squares, and the singular values of a matrix, with `cutoff` as above.
+
+    Of a matrix with at least as many rows as columns, the triangular factor decides. It has the
+    same singular values, which are not followed by vectors unless one of them counts as zero.
+    """
+    rows, size = aval_of(a).shape
+    if rows < size or not size:
+        return _fitted_by_vectors(a, columns, cutoff)
+    packed, taus = geqrf_p.bind(a)
+    square = triu(lax.slice_in_dim(packed, 0, size))
+    turned = lax.linalg.ormqr(packed, taus, columns, transpose=True)
+    turned = lax.slice_in_dim(turned, 0, size)
+    s = lax.linalg.svd(square, compute_uv=False)
+    full_rank = lax.reduce_and(lax.gt(s, _limits(s, cutoff)), (0,))
+    x = lax.cond(
+        full_rank,
+        lambda r, b: solve_triangular(r, b, lower=False),
+        lambda r, b: _fitted_by_vectors(r, b, cutoff)[0],
+        square,
+        turned,
+    )
+    return x, s
+
+
+def _fitted_by_vectors(a: Any, columns: Any, cutoff: Any) -> tuple[Any, Any]:
+    inverse, s = _pseudoinverse(a, cutoff)
+    return product(inverse, columns), s
+
+
+@_fitted.defjvp
+def _changed_fit(primals: Any, tangents: Any) -> Any:
+    """The derivatives of the solutions by the pseudo-inverse."""
+    return jvp(_fitted_by_vectors, primals, tangents)
+
+
 def _limits(s: Any, cutoff: Any) -> Any:
     """The threshold up to which singular values count as zero, as a column for each matrix."""
     last = (aval_of(s).ndim - 1,)
@@ -505,11 +544,10 @@ def _least_squares(a: Any, b: Any, rcond: Any) -> tuple[Any, Any, Any, Any]:
     cutoff = _cutoff(function, "rcond", rcond, left, 1)
     precision = literal(float(np.finfo(aval_of(cutoff).dtype).eps), aval_of(cutoff).dtype)
     cutoff = pick(lax.lt(cutoff, literal(0, aval_of(cutoff).dtype)), precision, cutoff)
-    inverse, s = _pseudoinverse(left, cutoff)
+    x, s = _fitted(left, columns, cutoff)
     rank = lax.reduce_sum(
         convert(lax.gt(s, spread(_limits(s, cutoff), s.shape)), dtypes.default_dtype("i")), (0,)
     )
-    x = product(inverse, columns)
     residuals = lax.reduce_sum(squares(lax.sub(columns, product(left, x))), (0,))
     x = x if len(right_shape) == 2 else reshaped(x, (shape[1],))
     s = convert(s, aval_of(s).dtype, weak_of(left) and weak_of(right))
