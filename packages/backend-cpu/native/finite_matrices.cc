@@ -44,7 +44,7 @@ void Prepare(const T* from, T* to, T* powers, int32_t* broken, int64_t batch, in
 
 ffi::Error FiniteMatrices(ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> out,
                           ffi::Result<ffi::AnyBuffer> powers,
-                          ffi::Result<ffi::Buffer<ffi::S32>> broken, int64_t scaled) {
+                          ffi::Result<ffi::Buffer<ffi::S32>> broken, bool scaled) {
   const int64_t batch = static_cast<int64_t>(broken->element_count());
   if (batch == 0) return ffi::Error::Success();
   const bool wide = powers->element_type() == ffi::DataType::F64;
@@ -52,7 +52,7 @@ ffi::Error FiniteMatrices(ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> out,
   const auto prepare = [&](auto* power) {
     using T = std::remove_pointer_t<decltype(power)>;
     Prepare(static_cast<const T*>(x.untyped_data()), static_cast<T*>(out->untyped_data()), power,
-            broken->typed_data(), batch, size, scaled != 0);
+            broken->typed_data(), batch, size, scaled);
   };
   if (wide) {
     prepare(static_cast<double*>(powers->untyped_data()));
@@ -73,5 +73,5 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(dovetail_finite_matrices, dovetail::FiniteMatrices
                                   .Ret<xla::ffi::AnyBuffer>()
                                   .Ret<xla::ffi::AnyBuffer>()
                                   .Ret<xla::ffi::Buffer<xla::ffi::S32>>()
-                                  .Attr<int64_t>("scaled"));
+                                  .Attr<bool>("scaled"));
 #pragma GCC visibility pop

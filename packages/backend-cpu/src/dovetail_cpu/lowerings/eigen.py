@@ -26,7 +26,7 @@ from dovetail.extend.lowering import (
     with_finite,
 )
 from dovetail_cpu import kernels
-from dovetail_cpu.lowerings.lapack import lapack_call
+from dovetail_cpu.lowerings.lapack import kernel_call, lapack_call
 
 TABLE: Final = LoweringTable()
 
@@ -47,16 +47,16 @@ def _finite(context: Any, x: Any, aval: Any, scaled: bool) -> tuple[Any, Any, An
         x, powers = divided_by_power_of_two(context, x, aval)
         x, broken = with_finite(context, x, aval)
         return x, powers, broken
-    turned = transposed(aval)  # it lies in memory as LAPACK will read it
-    x, powers, broken = kernels.call(
+    context.prepare(kernels.prepare)
+    x, powers, broken = kernel_call(
         context,
         kernels.FINITE_MATRICES,
-        [transpose(context, x, aval)],
-        [turned, power, report],
-        report.ndim,
-        scaled=int(scaled),
+        [x],
+        [aval, power, report],
+        aliases={0: 0},
+        scaled=scaled,
     )
-    return transpose(context, x, turned), powers, broken
+    return x, powers, broken
 
 
 def _iterated(
