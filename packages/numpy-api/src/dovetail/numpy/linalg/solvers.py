@@ -268,12 +268,8 @@ def _pseudoinverse(a: Any, cutoff: Any) -> tuple[Any, Any]:
             matrix.
     """
     u, s, vh = lax.linalg.svd(a, full_matrices=False)
-    dtype = aval_of(s).dtype
-    # A nan does not count as zero.
-    vanishing = lax.le(s, _limits(s, cutoff))
-    factors = lax.div(literal(1, dtype), pick(vanishing, literal(1, dtype), s))
-    factors = pick(vanishing, literal(0, dtype), factors)
-    return product(scaled_columns(matrix_adjoint(vh), factors), matrix_adjoint(u)), s
+    scaled = scaled_columns(matrix_adjoint(vh), _inverses(s, cutoff))
+    return product(scaled, matrix_adjoint(u)), s
 
 
 @_pseudoinverse.defjvp
@@ -304,44 +300,51 @@ def _changed_pseudoinverse(primals: Any, tangents: Any) -> Any:
 def _fitted(a: Any, columns: Any, cutoff: Any) -> tuple[Any, Any]:
     """The solutions of least squares, and the singular values of a matrix, with `cutoff` as above.
 
-    Of a matrix with at least as many rows as columns, the triangular factor decides. It has the
-    same singular values, which are not followed by vectors unless one of them counts as zero.
+    Of a matrix with more rows than columns, the triangular factor has the same singular values.
     """
     rows, size = aval_of(a).shape
-    if rows < size or not size:
-        return _fitted_by_vectors(a, columns, cutoff)
-    packed, taus = geqrf_p.bind(a)
-    square = triu(lax.slice_in_dim(packed, 0, size))
-    turned = lax.linalg.ormqr(packed, taus, columns, transpose=True)
-    turned = lax.slice_in_dim(turned, 0, size)
-    s = lax.linalg.svd(square, compute_uv=False)
-    full_rank = lax.reduce_and(lax.gt(s, _limits(s, cutoff)), (0,))
-    x = lax.cond(
-        full_rank,
-        lambda r, b: solve_triangular(r, b, lower=False),
-        lambda r, b: _fitted_by_vectors(r, b, cutoff)[0],
-        square,
-        turned,
-    )
-    return x, s
-
-
-def _fitted_by_vectors(a: Any, columns: Any, cutoff: Any) -> tuple[Any, Any]:
-    inverse, s = _pseudoinverse(a, cutoff)
-    return product(inverse, columns), s
+    if rows > size > 0:
+        packed, taus = geqrf_p.bind(a)
+        a = triu(lax.slice_in_dim(packed, 0, size))
+        turned = lax.linalg.ormqr(packed, taus, columns, transpose=True)
+        columns = lax.slice_in_dim(turned, 0, size)
+    u, s, vh = lax.linalg.svd(a, full_matrices=False)
+    factors = lax.expand_dims(_inverses(s, cutoff), (1,))
+    turned = product(matrix_adjoint(u), columns)
+    scaled = lax.mul(turned, spread(convert(factors, aval_of(turned).dtype), aval_of(turned).shape))
+    return product(matrix_adjoint(vh), scaled), s
 
 
 @_fitted.defjvp
 def _changed_fit(primals: Any, tangents: Any) -> Any:
-    """The derivatives of the solutions by the pseudo-inverse."""
-    return jvp(_fitted_by_vectors, primals, tangents)
+    """The derivatives by those of the pseudo-inverse."""
+
+    def fitted(a: Any, columns: Any, cutoff: Any) -> tuple[Any, Any]:
+        inverse, s = _pseudoinverse(a, cutoff)
+        return product(inverse, columns), s
+
+    return jvp(fitted, primals, tangents)
+
+
+def _inverses(s: Any, cutoff: Any) -> Any:
+    """The inverses of singular values, zero for those that count as zero."""
+    dtype = aval_of(s).dtype
+    # A nan does not count as zero.
+    vanishing = lax.le(s, _limits(s, cutoff))
+    factors = lax.div(literal(1, dtype), pick(vanishing, literal(1, dtype), s))
+    return pick(vanishing, literal(0, dtype), factors)
 
 
 def _limits(s: Any, cutoff: Any) -> Any:
-    """The threshold up to which singular values count as zero, as a column for each matrix."""
-    last = (aval_of(s).ndim - 1,)
-    largest = lax.reduce_max(s, last) if aval_of(s).size else cutoff
-    return lax.expand_dims(lax.mul(cutoff, largest), last)
+    """The threshold up to which values count as zero, as a column for each matrix.
+
+    The largest of them is the first one.
+    """
+    last = aval_of(s).ndim - 1
+    cutoffs = lax.expand_dims(cutoff, (last,))
+    if not aval_of(s).size:
+        return lax.mul(cutoffs, cutoffs)
+    return lax.mul(cutoffs, lax.slice_in_dim(s, 0, 1, axis=last))
 
 
 def _cutoff(function: str, argument: str, given: Any, x: Any, factor: int) -> Any:
@@ -458,7 +461,7 @@ def matrix_rank(
         return convert(some, integers)
     if hermitian:
         _, w = lax.linalg.eigh(checked_matrices(function, x, "M", square=True))
-        s = lax.abs(w)
+        s = lax.rev(lax.sort(lax.abs(w)), (aval_of(w).ndim - 1,))
     else:
         s = lax.linalg.svd(x, compute_uv=False)
     name, tolerance = ("rtol", rtol) if tol is None else ("tol", tol)
