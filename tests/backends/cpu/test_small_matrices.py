@@ -101,7 +101,9 @@ def test_one_matrix_without_a_root_is_nan(dtype: str, bad: float) -> None:
 
 
 @by_dtype
-@pytest.mark.parametrize(("size", "columns"), [(1, 1), (5, 3), (40, 1), (64, 1), (17, 64), (64, 5), (103, 1)])
+@pytest.mark.parametrize(
+    ("size", "columns"), [(1, 1), (5, 3), (40, 1), (64, 1), (17, 64), (64, 5), (103, 1)]
+)
 def test_triangular_solve(dtype: str, size: int, columns: int) -> None:
     a = drawn(dtype, 3, size, size) / size + np.eye(size, dtype=dtype)
     b = drawn(dtype, 3, size, columns)

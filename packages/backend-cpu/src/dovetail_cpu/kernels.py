@@ -17,6 +17,7 @@ from dovetail_cpu import kernel_library
 CONVOLVE: Final = "dovetail_convolve"
 CONVOLVE_INTEGERS: Final = "dovetail_convolve_integers"
 CUMULATIVE: Final = "dovetail_cumulative"
+DISTANCES: Final = "dovetail_distances"
 ELEMENTARY: Final = {name: f"dovetail_{name}" for name in ("acos", "asin", "cos", "sin", "tan")}
 EXTREME_POSITIONS: Final = "dovetail_extreme_positions"
 FFT: Final = "dovetail_fft"
@@ -37,6 +38,7 @@ _TARGETS: Final = (
     CONVOLVE,
     CONVOLVE_INTEGERS,
     CUMULATIVE,
+    DISTANCES,
     *ELEMENTARY.values(),
     EXTREME_POSITIONS,
     FFT,
