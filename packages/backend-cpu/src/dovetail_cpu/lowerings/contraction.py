@@ -25,6 +25,8 @@ INT32: Final = np.dtype(np.int32)
 
 #: With fewer products of numbers than this, nothing is gained.
 MANY: Final = 1 << 16
+#: The least rows and columns of a matrix that is multiplied by a vector row by row.
+LEAST_OF_ROWS: Final = 64
 #: The same for complex numbers, whose parts are copied.
 MANY_COMPLEX: Final = 1 << 21
 
@@ -49,6 +51,9 @@ def dot_general(
     if any(_is_below_a_byte(aval.dtype) for aval in (a, b, out)):
         work = _working(out.dtype)
         return _converted(context, (x, y), work, work, dimension_numbers)
+    by_rows = _vector_by_rows(context, (x, y), dimension_numbers)
+    if by_rows is not NotImplemented:
+        return by_rows
     if _are_matrices(a, b, out, dimension_numbers, "c", MANY_COMPLEX):
         return _by_parts(context, (x, y), dimension_numbers)
     if not _are_matrices(a, b, out, dimension_numbers, "iu", MANY):
@@ -65,9 +70,7 @@ def dot_general(
     return _converted(context, (x, y), INT32, INT32, dimension_numbers)
 
 
-def _are_matrices(
-    a: Any, b: Any, out: Any, dimension_numbers: Any, kinds: str, many: int
-) -> bool:
+def _are_matrices(a: Any, b: Any, out: Any, dimension_numbers: Any, kinds: str, many: int) -> bool:
     """Whether these are many numbers of such kinds, and not a matrix with a vector."""
     if any(dtypes.kind_of(aval.dtype) not in kinds for aval in (a, b, out)):
         return False
@@ -77,6 +80,30 @@ def _are_matrices(
     summed, each = (prod([a.shape[d] for d in ds]) for ds in (over, batch))
     rows, columns = (aval.size // max(1, each * summed) for aval in (a, b))
     return bool(rows > 1 and columns > 1 and out.size * summed >= many)
+
+
+def _vector_by_rows(context: Any, operands: Any, dimension_numbers: Any) -> Any:
+    """The product of a vector and a matrix over its rows, by a kernel that reads them in order."""
+    (out,) = context.avals_out
+    contracting, batch = dimension_numbers
+    if batch[0] or out.dtype.name not in kernels.VECTOR_PRODUCT:
+        return NotImplemented
+    found = zip(operands, context.avals_in, contracting, strict=True)
+    matrix, vector = sorted(found, key=lambda one: one[1].ndim == 1)
+    _, aval, over = matrix
+    if (
+        aval.ndim != 2
+        or tuple(over) != (0,)
+        or vector[1].ndim != 1
+        or any(each.dtype != out.dtype or each.symbolic for each in (aval, vector[1]))
+        or aval.size < MANY
+        or min(aval.shape) < LEAST_OF_ROWS
+        or context.divides
+        or not kernels.usable(context)
+    ):
+        return NotImplemented
+    target = kernels.VECTOR_PRODUCT[out.dtype.name]
+    return kernels.call(context, target, [vector[0], matrix[0]], [out], 0)[0]
 
 
 def _product(context: Any, operands: Any, out: Any, dimension_numbers: Any) -> Any:
