@@ -95,7 +95,7 @@ def test_wider_sums(native: bool, dtype: str, sums: str) -> None:
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_complex_products(name: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(contraction, "MANY_COMPLEX", 1)
+    monkeypatch.setattr(contraction, "MANY_FOR_COPIES", 1)
     x_shape, y_shape, numbers = PRODUCTS[name]
     random = np.random.default_rng(3)
     x, y = (

@@ -22,6 +22,7 @@ ELEMENTARY: Final = {name: f"dovetail_{name}" for name in ("acos", "asin", "cos"
 EXTREME_POSITIONS: Final = "dovetail_extreme_positions"
 FFT: Final = "dovetail_fft"
 FINITE_MATRICES: Final = "dovetail_finite_matrices"
+GRAM: Final = {"float32": "dovetail_gram_f32", "float64": "dovetail_gram_f64"}
 ORDER_STATISTICS: Final = "dovetail_order_statistics"
 REDUCE: Final = "dovetail_reduce"
 REMAINDER: Final = "dovetail_remainder"
@@ -47,6 +48,7 @@ _TARGETS: Final = (
     EXTREME_POSITIONS,
     FFT,
     FINITE_MATRICES,
+    *GRAM.values(),
     ORDER_STATISTICS,
     REDUCE,
     REMAINDER,

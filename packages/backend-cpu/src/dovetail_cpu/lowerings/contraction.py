@@ -27,8 +27,8 @@ INT32: Final = np.dtype(np.int32)
 MANY: Final = 1 << 16
 #: The least rows and columns of a matrix that is multiplied by a vector row by row.
 LEAST_OF_ROWS: Final = 64
-#: The same for complex numbers, whose parts are copied.
-MANY_COMPLEX: Final = 1 << 21
+#: The same for complex numbers, whose parts are copied, and for a matrix with its transpose.
+MANY_FOR_COPIES: Final = 1 << 21
 
 
 def _is_below_a_byte(dtype: Any) -> bool:
@@ -51,10 +51,11 @@ def dot_general(
     if any(_is_below_a_byte(aval.dtype) for aval in (a, b, out)):
         work = _working(out.dtype)
         return _converted(context, (x, y), work, work, dimension_numbers)
-    by_rows = _vector_by_rows(context, (x, y), dimension_numbers)
-    if by_rows is not NotImplemented:
-        return by_rows
-    if _are_matrices(a, b, out, dimension_numbers, "c", MANY_COMPLEX):
+    for rule in (_vector_by_rows, _with_transpose):
+        value = rule(context, (x, y), dimension_numbers)
+        if value is not NotImplemented:
+            return value
+    if _are_matrices(a, b, out, dimension_numbers, "c", MANY_FOR_COPIES):
         return _by_parts(context, (x, y), dimension_numbers)
     if not _are_matrices(a, b, out, dimension_numbers, "iu", MANY):
         return NotImplemented
@@ -104,6 +105,39 @@ def _vector_by_rows(context: Any, operands: Any, dimension_numbers: Any) -> Any:
         return NotImplemented
     target = kernels.VECTOR_PRODUCT[out.dtype.name]
     return kernels.call(context, target, [vector[0], matrix[0]], [out], 0)[0]
+
+
+def _with_transpose(context: Any, operands: Any, dimension_numbers: Any) -> Any:
+    """The product of a matrix with its own transpose, by a kernel that computes half of it."""
+    (out,) = context.avals_out
+    (lhs, rhs), (batch, _) = dimension_numbers
+    if batch or out.ndim != 2 or out.dtype.name not in kernels.GRAM or len(lhs) != 1:
+        return NotImplemented
+    (x, over), (y, other) = _untransposed(operands[0], lhs[0]), _untransposed(operands[1], rhs[0])
+    aval = context.avals_in[0]
+    if (
+        x != y
+        or over != other
+        or aval.symbolic
+        or aval.dtype != out.dtype
+        or out.shape[0] < LEAST_OF_ROWS
+        or out.size * aval.shape[lhs[0]] < MANY_FOR_COPIES
+        or context.divides
+        or not kernels.usable(context)
+    ):
+        return NotImplemented
+    return kernels.call(
+        context, kernels.GRAM[out.dtype.name], [x], [out], 0, over_rows=int(over == 0)
+    )[0]
+
+
+def _untransposed(value: Any, over: int) -> tuple[Any, int]:
+    """The matrix that a value is the transpose of, and its dimension that is summed over."""
+    owner = value.owner
+    turned = getattr(owner, "name", "") == "stablehlo.transpose"
+    if turned and list(owner.attributes["permutation"]) == [1, 0]:
+        return owner.operands[0], 1 - over
+    return value, over
 
 
 def _product(context: Any, operands: Any, out: Any, dimension_numbers: Any) -> Any:
