@@ -171,6 +171,25 @@ ffi::Error LuOfAll(ffi::ThreadPool pool, ffi::Buffer<kType> x, ffi::Result<ffi::
   return ffi::Error::Success();
 }
 
+// Pivots of LAPACK, which are numbered from 1, numbered from 0, and the permutation that they make.
+ffi::Error PivotsOfAll(ffi::Buffer<ffi::S32> from, ffi::Result<ffi::Buffer<ffi::S32>> pivots,
+                       ffi::Result<ffi::Buffer<ffi::S32>> permutation) {
+  if (permutation->element_count() == 0) return ffi::Error::Success();
+  const int64_t m = permutation->dimensions().back(), count = from.dimensions().back();
+  const int64_t batch = static_cast<int64_t>(permutation->element_count()) / m;
+  for (int64_t b = 0; b < batch; ++b) {
+    const int32_t* rows = from.typed_data() + b * count;
+    int32_t* order = permutation->typed_data() + b * m;
+    for (int64_t i = 0; i < m; ++i) order[i] = static_cast<int32_t>(i);
+    for (int64_t k = 0; k < count; ++k) {
+      const int32_t row = rows[k] - 1;
+      pivots->typed_data()[b * count + k] = row;
+      std::swap(order[k], order[row]);
+    }
+  }
+  return ffi::Error::Success();
+}
+
 // The Euclidean norm of every `stride`-th number, without overflow or underflow.
 template <typename T>
 T Norm(int64_t size, const T* x, int64_t stride) {
@@ -456,6 +475,11 @@ ffi::Error SolveAll(ffi::ThreadPool pool, ffi::Buffer<kType> a, ffi::Buffer<kTyp
                                     .Attr<int64_t>("transposed")                                \
                                     .Attr<int64_t>("unit"))
 
+XLA_FFI_DEFINE_HANDLER_SYMBOL(dovetail_pivots, dovetail::PivotsOfAll,
+                              xla::ffi::Ffi::Bind()
+                                  .Arg<xla::ffi::Buffer<xla::ffi::S32>>()
+                                  .Ret<xla::ffi::Buffer<xla::ffi::S32>>()
+                                  .Ret<xla::ffi::Buffer<xla::ffi::S32>>());
 DOVETAIL_FOR(f32, xla::ffi::F32);
 DOVETAIL_FOR(f64, xla::ffi::F64);
 #pragma GCC visibility pop

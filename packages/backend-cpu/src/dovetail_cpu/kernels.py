@@ -24,6 +24,7 @@ FFT: Final = "dovetail_fft"
 FINITE_MATRICES: Final = "dovetail_finite_matrices"
 GRAM: Final = {"float32": "dovetail_gram_f32", "float64": "dovetail_gram_f64"}
 ORDER_STATISTICS: Final = "dovetail_order_statistics"
+PIVOTS: Final = "dovetail_pivots"
 REDUCE: Final = "dovetail_reduce"
 REMAINDER: Final = "dovetail_remainder"
 SEARCHSORTED: Final = "dovetail_searchsorted"
@@ -50,6 +51,7 @@ _TARGETS: Final = (
     FINITE_MATRICES,
     *GRAM.values(),
     ORDER_STATISTICS,
+    PIVOTS,
     REDUCE,
     REMAINDER,
     SEARCHSORTED,

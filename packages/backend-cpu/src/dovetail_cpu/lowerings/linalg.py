@@ -108,6 +108,10 @@ def lu(context: Any, x: Any) -> Any:
         return kernels.call(context, target, [x], context.avals_out, out.ndim - 2)
     info = report_of(out)
     packed, rows, _ = lapack_call(context, "getrf", [x], [out, pivots, info], aliases={0: 0})
+    if kernels.usable(context):  # XLA would compile a loop
+        batch = pivots.ndim - 1
+        orders = kernels.call(context, kernels.PIVOTS, [rows], [pivots, permutation], batch)
+        return [packed, *orders]
     return [packed, *pivots_from_one(context, rows, pivots, permutation)]
 
 
