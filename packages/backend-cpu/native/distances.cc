@@ -32,7 +32,7 @@ constexpr int64_t kRowsOfTask = 256;
 
 // sums[r][j] = sum over k of the differences of rows[r][k] and columns[k][j].
 template <typename T, bool kSquared>
-DOVETAIL_WIDE void Tile(const T* const* rows, int64_t size, const T* columns, T* sums) {
+DOVETAIL_WIDE void Differences(const T* const* rows, int64_t size, const T* columns, T* sums) {
   typedef T Vector __attribute__((vector_size(kVectorBytes)));
   Vector total[kRows][kVectors] = {};
   for (int64_t k = 0; k < size; ++k, columns += kColumns<T>) {
@@ -66,14 +66,14 @@ DOVETAIL_WIDE void Tile(const T* const* rows, int64_t size, const T* columns, T*
 
 // The same for any size.
 template <typename T, bool kSquared>
-void Sums(const T* const* rows, int64_t size, const T* columns, T* sums) {
-  if (size <= kSummed) return Tile<T, kSquared>(rows, size, columns, sums);
+void SumInPairs(const T* const* rows, int64_t size, const T* columns, T* sums) {
+  if (size <= kSummed) return Differences<T, kSquared>(rows, size, columns, sums);
   const int64_t half = size / 2;
   const T* others[kRows];
   for (int r = 0; r < kRows; ++r) others[r] = rows[r] + half;
   T rest[kRows * kColumns<T>];
-  Sums<T, kSquared>(rows, half, columns, sums);
-  Sums<T, kSquared>(others, size - half, columns + half * kColumns<T>, rest);
+  SumInPairs<T, kSquared>(rows, half, columns, sums);
+  SumInPairs<T, kSquared>(others, size - half, columns + half * kColumns<T>, rest);
   for (int i = 0; i < kRows * kColumns<T>; ++i) sums[i] += rest[i];
 }
 
@@ -85,7 +85,7 @@ void Rows(const T* x, int64_t count, int64_t size, const T* turned, T* to, int64
   for (int64_t i = 0; i < count; i += kRows) {
     const T* rows[kRows];  // The last row stands in for those beyond.
     for (int r = 0; r < kRows; ++r) rows[r] = x + std::min(i + r, count - 1) * size;
-    Sums<T, kSquared>(rows, size, turned, sums);
+    SumInPairs<T, kSquared>(rows, size, turned, sums);
     for (int64_t r = 0; r < std::min<int64_t>(kRows, count - i); ++r) {
       std::memcpy(to + (i + r) * stride, sums + r * kColumns<T>, columns * sizeof(T));
     }
