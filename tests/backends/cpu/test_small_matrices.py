@@ -157,3 +157,23 @@ def test_transformations(dtype: str) -> None:
             close(np.asarray(dt.vmap(function)(x)), one_by_one, dtype)
             found, expected = both(dt.grad(lambda x: jnp.sum(jnp.sin(function(x)))), x)  # noqa: B023
             close(found, expected, dtype, 100)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize(
+    "function",
+    [
+        jnp.linalg.eigvals,
+        lambda x: jnp.linalg.eigvalsh(x + jnp.conj(jnp.matrix_transpose(x))),
+        lambda x: jnp.linalg.svd(x, compute_uv=False),
+        lambda x: jnp.linalg.svd(x[..., :4], full_matrices=False)[0],
+    ],
+)
+def test_what_lapack_iterates_on(dtype: str, function: Any) -> None:
+    x = (drawn("float64", 5, 6, 6) * (1 + (0.5j if dtype.startswith("c") else 0))).astype(dtype)
+    x[1, 2, 3], x[4, 0, 0] = np.nan, -np.inf
+    x[2], x[3] = x[2] * 1e-30, x[3] * 1e30
+    found, expected = both(function, x)
+    assert np.isnan(found[[1, 4]]).all()
+    for one, other in zip(found[[0, 2, 3]], expected[[0, 2, 3]], strict=True):
+        close(one, other, dtype)
