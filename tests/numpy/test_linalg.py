@@ -337,9 +337,10 @@ def test_lstsq(shape: tuple[int, int], columns: tuple[int, ...]) -> None:
     close(jnp.linalg.lstsq(a, b)[1], sums, 1e-4)
 
 
-def test_least_squares_cut_off() -> None:
-    a = np.diag([1.0, 1e-3]).astype(np.float32)
-    b = np.ones(2, np.float32)
+@pytest.mark.parametrize("rows", [2, 5])
+def test_least_squares_cut_off(rows: int) -> None:
+    a = (np.eye(rows, 2) * [1.0, 1e-3]).astype(np.float32)
+    b = np.ones(rows, np.float32)
     for rcond, rank, x in ((1e-2, 1, [1, 0]), (-1, 2, [1, 1000]), (None, 2, [1, 1000])):
         found = jnp.linalg.lstsq(a, b, rcond)
         close(found[0], x)
@@ -347,6 +348,8 @@ def test_least_squares_cut_off() -> None:
     assert jnp.linalg.lstsq(a, b, 1e-2, numpy_resid=True)[1].shape == (0,)
     found = dt.jit(jnp.linalg.lstsq)(a, b, np.float32(1e-2))
     assert (found[0].tolist(), int(found[2])) == ([1, 0], 1)
+    a[0, 1] = np.nan
+    assert np.isnan(jnp.linalg.lstsq(a, b)[0]).all()
     with pytest.raises(dt.errors.ConcretizationTypeError, match="numpy_resid=True depends"):
         dt.jit(lambda a: jnp.linalg.lstsq(a, b, numpy_resid=True))(a)
 

@@ -8,11 +8,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <new>
 #include <vector>
 
 #include "parallel.h"
+#include "vector_width.h"
 #include "xla/ffi/api/ffi.h"
 
 namespace dovetail {
@@ -169,6 +171,25 @@ ffi::Error LuOfAll(ffi::ThreadPool pool, ffi::Buffer<kType> x, ffi::Result<ffi::
   return ffi::Error::Success();
 }
 
+// Pivots of LAPACK, which are numbered from 1, numbered from 0, and the permutation that they make.
+ffi::Error PivotsOfAll(ffi::Buffer<ffi::S32> from, ffi::Result<ffi::Buffer<ffi::S32>> pivots,
+                       ffi::Result<ffi::Buffer<ffi::S32>> permutation) {
+  if (permutation->element_count() == 0) return ffi::Error::Success();
+  const int64_t m = permutation->dimensions().back(), count = from.dimensions().back();
+  const int64_t batch = static_cast<int64_t>(permutation->element_count()) / m;
+  for (int64_t b = 0; b < batch; ++b) {
+    const int32_t* rows = from.typed_data() + b * count;
+    int32_t* order = permutation->typed_data() + b * m;
+    for (int64_t i = 0; i < m; ++i) order[i] = static_cast<int32_t>(i);
+    for (int64_t k = 0; k < count; ++k) {
+      const int32_t row = rows[k] - 1;
+      pivots->typed_data()[b * count + k] = row;
+      std::swap(order[k], order[row]);
+    }
+  }
+  return ffi::Error::Success();
+}
+
 // The Euclidean norm of every `stride`-th number, without overflow or underflow.
 template <typename T>
 T Norm(int64_t size, const T* x, int64_t stride) {
@@ -294,28 +315,96 @@ ffi::Error ProductOfAll(ffi::ThreadPool pool, ffi::Buffer<kType> x, ffi::Buffer<
   return ffi::Error::Success();
 }
 
+// Sums of the products of rows, as many as a vector has lanes, with b, subtracted from `to`.
+template <typename T>
+void SubtractProducts(int64_t rows, int64_t size, const T* a, int64_t down, const T* b, T* to) {
+  constexpr int kLanes = kVectorBytes / sizeof(T);
+  typedef T Vector __attribute__((vector_size(kVectorBytes)));
+  const int64_t whole = size / kLanes * kLanes;
+  if (rows == kLanes) {
+    Vector sums[kLanes] = {};
+    for (int64_t k = 0; k < whole; k += kLanes) {
+      Vector factor, row;
+      std::memcpy(&factor, b + k, sizeof(Vector));
+#pragma GCC unroll 16
+      for (int r = 0; r < kLanes; ++r) {
+        std::memcpy(&row, a + r * down + k, sizeof(Vector));
+        sums[r] += row * factor;
+      }
+    }
+    for (int r = 0; r < kLanes; ++r) {
+      T parts[kLanes];
+      std::memcpy(parts, &sums[r], sizeof(Vector));
+      for (int width = kLanes / 2; width > 0; width /= 2) {
+        for (int lane = 0; lane < width; ++lane) parts[lane] += parts[lane + width];
+      }
+      to[r] -= parts[0];
+    }
+  } else {
+    for (int64_t r = 0; r < rows; ++r) to[r] -= Dot(whole, a + r * down, b);
+  }
+  for (int64_t k = whole; k < size; ++k) {
+    for (int64_t r = 0; r < rows; ++r) to[r] -= a[r * down + k] * b[k];
+  }
+}
+
+// Subtracts from `to` the products of columns with the elements of b.
+template <typename T>
+void SubtractColumns(int64_t columns, int64_t size, const T* a, int64_t right, const T* b, T* to) {
+  int64_t k = 0;
+  for (; k + 4 <= columns; k += 4) {
+    const T* __restrict column = a + k * right;
+    const T factors[4] = {b[k], b[k + 1], b[k + 2], b[k + 3]};
+    for (int64_t j = 0; j < size; ++j) {
+      to[j] -= factors[0] * column[j] + factors[1] * column[right + j] +
+               factors[2] * column[2 * right + j] + factors[3] * column[3 * right + j];
+    }
+  }
+  for (; k < columns; ++k) Subtract(size, b[k], a + k * right, to);
+}
+
+// Solves a x = b as below for one column, by blocks on the diagonal. What is beside them goes along
+// the rows or the columns, whichever lie in one piece: to a block before, or from it after, it is
+// solved.
+template <typename T>
+void SolveVector(int64_t n, const T* a, int64_t down, int64_t right, bool lower, bool unit, T* b) {
+  constexpr int64_t kBlock = kVectorBytes / sizeof(T);
+  const int64_t blocks = (n + kBlock - 1) / kBlock;
+  for (int64_t step = 0; step < blocks; ++step) {
+    const int64_t first = (lower ? step : blocks - 1 - step) * kBlock;
+    const int64_t last = std::min(n, first + kBlock);
+    const int64_t begin = lower ? 0 : last, solved = lower ? first : n - last;
+    if (right == 1) {
+      SubtractProducts(last - first, solved, a + first * down + begin, down, b + begin, b + first);
+    }
+    for (int64_t i = first; i < last; ++i) {
+      const int64_t k = lower ? i : last - 1 - (i - first);
+      if (!unit) b[k] /= a[k * down + k * right];
+      const T factor = b[k];
+      for (int64_t j = lower ? k + 1 : first; j < (lower ? last : k); ++j) {
+        b[j] -= a[j * down + k * right] * factor;
+      }
+    }
+    if (right != 1) {
+      const int64_t next = lower ? last : 0, rest = lower ? n - last : first;
+      SubtractColumns(last - first, rest, a + next * down + first * right, right, b + first,
+                      b + next);
+    }
+  }
+}
+
 // Solves a x = b for a triangular matrix a whose element (i, j) is a[i * down + j * right], from
 // the first row if it is lower, else from the last. b has `columns` columns and is overwritten.
 template <typename T>
 void Solve(int64_t n, int64_t columns, const T* a, int64_t down, int64_t right, bool lower,
            bool unit, T* b) {
-  const bool by_columns = columns == 1 && down == 1;
+  if (columns == 1) return SolveVector(n, a, down, right, lower, unit, b);
   for (int64_t step = 0; step < n; ++step) {
     const int64_t i = lower ? step : n - 1 - step;
     const int64_t begin = lower ? 0 : i + 1, size = lower ? i : n - 1 - i;
     T* row = b + i * columns;
-    if (by_columns) {
-      if (!unit) *row /= a[i * down + i * right];
-      const int64_t next = lower ? i + 1 : 0;
-      Subtract(n - 1 - size, *row, a + i * right + next, b + next);
-      continue;
-    }
-    if (columns == 1 && right == 1) {
-      *row -= Dot(size, a + i * down + begin, b + begin);
-    } else {
-      for (int64_t k = begin; k < begin + size; ++k) {
-        Subtract(columns, a[i * down + k * right], b + k * columns, row);
-      }
+    for (int64_t k = begin; k < begin + size; ++k) {
+      Subtract(columns, a[i * down + k * right], b + k * columns, row);
     }
     if (unit) continue;
     const T pivot = a[i * down + i * right];
@@ -386,6 +475,11 @@ ffi::Error SolveAll(ffi::ThreadPool pool, ffi::Buffer<kType> a, ffi::Buffer<kTyp
                                     .Attr<int64_t>("transposed")                                \
                                     .Attr<int64_t>("unit"))
 
+XLA_FFI_DEFINE_HANDLER_SYMBOL(dovetail_pivots, dovetail::PivotsOfAll,
+                              xla::ffi::Ffi::Bind()
+                                  .Arg<xla::ffi::Buffer<xla::ffi::S32>>()
+                                  .Ret<xla::ffi::Buffer<xla::ffi::S32>>()
+                                  .Ret<xla::ffi::Buffer<xla::ffi::S32>>());
 DOVETAIL_FOR(f32, xla::ffi::F32);
 DOVETAIL_FOR(f64, xla::ffi::F64);
 #pragma GCC visibility pop

@@ -1,4 +1,4 @@
-"""Products of matrices of integers: NumPy's, with and without the native kernel."""
+"""Products of matrices of integers and complex numbers: NumPy's, with and without the kernel."""
 
 from __future__ import annotations
 
@@ -90,3 +90,25 @@ def test_wider_sums(native: bool, dtype: str, sums: str) -> None:
         found = dt.jit(product)(x, y)
     assert found.dtype == sums
     np.testing.assert_array_equal(np.asarray(found), x.astype(sums) @ y.astype(sums))
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_complex_products(name: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contraction, "MANY_FOR_COPIES", 1)
+    x_shape, y_shape, numbers = PRODUCTS[name]
+    random = np.random.default_rng(3)
+    x, y = (
+        (random.normal(size=shape) + 1j * random.normal(size=shape)).astype(dtype)
+        for shape in (x_shape, y_shape)
+    )
+    with dt.enable_x64(True):
+        compiled = dt.jit(lambda x, y: lax.dot_general(x, y, numbers))
+        products = compiled.lower(x, y).as_text().count("stablehlo.dot_general")
+        found = compiled(x, y)
+    matrices = name not in ("matrix and vector", "empty", "over an empty dimension")
+    assert products == (4 if matrices else 1)
+    expected = np.einsum(letters(x, y, numbers), x.astype(complex), y.astype(complex))
+    assert (found.dtype, found.shape) == (dtype, expected.shape)
+    size = np.abs(expected).max(initial=1)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=20 * np.finfo(dtype).eps * size)

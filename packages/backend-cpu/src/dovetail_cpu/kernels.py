@@ -17,10 +17,14 @@ from dovetail_cpu import kernel_library
 CONVOLVE: Final = "dovetail_convolve"
 CONVOLVE_INTEGERS: Final = "dovetail_convolve_integers"
 CUMULATIVE: Final = "dovetail_cumulative"
+DISTANCES: Final = "dovetail_distances"
 ELEMENTARY: Final = {name: f"dovetail_{name}" for name in ("acos", "asin", "cos", "sin", "tan")}
 EXTREME_POSITIONS: Final = "dovetail_extreme_positions"
 FFT: Final = "dovetail_fft"
+FINITE_MATRICES: Final = "dovetail_finite_matrices"
+GRAM: Final = {"float32": "dovetail_gram_f32", "float64": "dovetail_gram_f64"}
 ORDER_STATISTICS: Final = "dovetail_order_statistics"
+PIVOTS: Final = "dovetail_pivots"
 REDUCE: Final = "dovetail_reduce"
 REMAINDER: Final = "dovetail_remainder"
 SEARCHSORTED: Final = "dovetail_searchsorted"
@@ -31,15 +35,23 @@ THREEFRY_BITS: Final = "dovetail_threefry_bits"
 THREEFRY_FOLD_IN: Final = "dovetail_threefry_fold_in"
 THREEFRY_SPLIT: Final = "dovetail_threefry_split"
 TOP_K: Final = "dovetail_top_k"
+VECTOR_PRODUCT: Final = {
+    "float32": "dovetail_vector_product_f32",
+    "float64": "dovetail_vector_product_f64",
+}
 
 _TARGETS: Final = (
     CONVOLVE,
     CONVOLVE_INTEGERS,
     CUMULATIVE,
+    DISTANCES,
     *ELEMENTARY.values(),
     EXTREME_POSITIONS,
     FFT,
+    FINITE_MATRICES,
+    *GRAM.values(),
     ORDER_STATISTICS,
+    PIVOTS,
     REDUCE,
     REMAINDER,
     SEARCHSORTED,
@@ -49,6 +61,7 @@ _TARGETS: Final = (
     THREEFRY_FOLD_IN,
     THREEFRY_SPLIT,
     TOP_K,
+    *VECTOR_PRODUCT.values(),
 )
 _OPTION: Final = "cpu_kernels"
 

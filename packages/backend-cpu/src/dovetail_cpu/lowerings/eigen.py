@@ -25,11 +25,38 @@ from dovetail.extend.lowering import (
     where_succeeded,
     with_finite,
 )
-from dovetail_cpu.lowerings.lapack import lapack_call
+from dovetail_cpu import kernels
+from dovetail_cpu.lowerings.lapack import kernel_call, lapack_call
 
 TABLE: Final = LoweringTable()
 
 INT32: Final = np.dtype(np.int32)
+
+
+def _finite(context: Any, x: Any, aval: Any, scaled: bool) -> tuple[Any, Any, Any]:
+    """Matrices, zeros instead of those that are not finite; their powers of two; which were not.
+
+    They are divided by the powers if `scaled`.
+    """
+    report = report_of(aval)
+    power = report.update(dtype=real_dtype(aval.dtype))
+    if not kernels.usable(context):
+        if not scaled:
+            x, broken = with_finite(context, x, aval)
+            return x, None, broken
+        x, powers = divided_by_power_of_two(context, x, aval)
+        x, broken = with_finite(context, x, aval)
+        return x, powers, broken
+    context.prepare(kernels.prepare)
+    x, powers, broken = kernel_call(
+        context,
+        kernels.FINITE_MATRICES,
+        [x],
+        [aval, power, report],
+        aliases={0: 0},
+        scaled=scaled,
+    )
+    return x, powers, broken
 
 
 def _iterated(
@@ -38,6 +65,7 @@ def _iterated(
     x: Any,
     aval: Any,
     outs: Sequence[Any],
+    scaled: bool = False,
     **attributes: str | bool | int,
 ) -> list[Any]:
     """Call an iterative routine; NaN where it fails, and where a matrix is not finite.
@@ -48,22 +76,24 @@ def _iterated(
         x: a stack of matrices, which it overwrites if its first result has this type.
         aval: its aval.
         outs: avals of the results except the last, the report.
+        scaled: whether it gets matrices divided by powers of two.
         attributes: its options.
 
     Returns:
-        The results that are not integers.
+        The results that are not integers; with `scaled`, the powers before them.
     """
     info = report_of(aval)
-    x, broken = with_finite(context, x, aval)
+    x, powers, broken = _finite(context, x, aval, scaled)
     aliases = {0: 0} if outs[0] == aval else {}
     *outputs, report = lapack_call(
         context, routine, [x], [*outs, info], aliases=aliases, **attributes
     )
     numeric = [i for i, out in enumerate(outs) if out.dtype != INT32]
     report = context.or_(report, broken, info)
-    return where_succeeded(
+    results = where_succeeded(
         context, report, info, [outputs[i] for i in numeric], [outs[i] for i in numeric]
     )
+    return [powers, *results] if scaled else results
 
 
 @TABLE.rule("eigh")
@@ -163,13 +193,13 @@ def eig(
     vectors = aval.update(dtype=values.dtype)
     is_real = aval.dtype.kind != "c"
     lengths = values.update(dtype=real_dtype(values.dtype))
-    x, power = divided_by_power_of_two(context, x, aval)
-    *parts, left, right = _iterated(
+    power, *parts, left, right = _iterated(
         context,
         "geev",
         x,
         aval,
         [*([lengths, lengths] if is_real else [values]), vectors, vectors],
+        scaled=True,
         compute_left="V" if compute_left_eigenvectors else "N",
         compute_right="V" if compute_right_eigenvectors else "N",
     )

@@ -6,6 +6,7 @@ is the one passed to LAPACK, so that nothing is copied.
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any, Final
 
 from dovetail.extend import LoweringTable
@@ -28,9 +29,9 @@ _SUFFIXES: Final = {"float32": "f32", "float64": "f64"}
 _SMALL: Final = 64
 
 
-def _kernel(context: Any, name: str, matrix: Any) -> str:
-    """The kernel for matrices of an aval's shape and dtype; empty where LAPACK is to be called."""
-    if matrix.dtype.name not in _SUFFIXES or max(matrix.shape[-2:]) > _SMALL:
+def _kernel(context: Any, name: str, matrix: Any, most: float = _SMALL) -> str:
+    """The kernel for matrices of up to `most` rows and columns; empty where LAPACK is better."""
+    if matrix.dtype.name not in _SUFFIXES or max(matrix.shape[-2:]) > most:
         return ""
     return f"dovetail_{name}_{_SUFFIXES[matrix.dtype.name]}" if kernels.usable(context) else ""
 
@@ -51,7 +52,9 @@ def triangular_solve(
     matrix, out = context.avals_in
     if out.dtype.name not in PREFIXES or not out.size:
         return NotImplemented
-    target = _kernel(context, "triangular_solve", matrix) if left_side else ""
+    # One column is solved for while the matrix is read once, whatever its size.
+    most = inf if out.shape[-1] == 1 else _SMALL
+    target = _kernel(context, "triangular_solve", matrix, most) if left_side else ""
     if target:
         return kernels.call(
             context,
@@ -81,7 +84,7 @@ def triangular_solve(
 
 @TABLE.rule("cholesky")
 def cholesky(context: Any, x: Any) -> Any:
-    """``potrf`` on the transposed matrix; it reads and writes the upper triangle."""
+    """``potrf`` of the lower triangle, which takes less time than copies and the upper one."""
     (aval,) = context.avals_out
     if not aval.size:
         return NotImplemented
@@ -89,11 +92,9 @@ def cholesky(context: Any, x: Any) -> Any:
     if target:
         return kernels.call(context, target, [x], [aval], aval.ndim - 2)[0]
     info = report_of(aval)
-    root, failed = lapack_call(
-        context, "potrf", [transpose(context, x, aval)], [aval, info], aliases={0: 0}, uplo="U"
-    )
+    root, failed = lapack_call(context, "potrf", [x], [aval, info], aliases={0: 0}, uplo="L")
     (root,) = where_succeeded(context, failed, info, [root], [aval])
-    return triangle(context, transpose(context, root, aval), aval)
+    return triangle(context, root, aval)
 
 
 @TABLE.rule("lu")
@@ -107,6 +108,10 @@ def lu(context: Any, x: Any) -> Any:
         return kernels.call(context, target, [x], context.avals_out, out.ndim - 2)
     info = report_of(out)
     packed, rows, _ = lapack_call(context, "getrf", [x], [out, pivots, info], aliases={0: 0})
+    if kernels.usable(context):  # XLA would compile a loop
+        batch = pivots.ndim - 1
+        orders = kernels.call(context, kernels.PIVOTS, [rows], [pivots, permutation], batch)
+        return [packed, *orders]
     return [packed, *pivots_from_one(context, rows, pivots, permutation)]
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from dovetail.extend import LoweringTable, ShapedArray, dtypes
 from dovetail_cpu import kernels
+from dovetail_cpu.lowerings import distances
 
 TABLE: Final = LoweringTable()
 
@@ -230,7 +231,7 @@ def _columns(context: Any, x: Any, axes: tuple[int, ...], combine: Callable[...,
 
 @TABLE.rule("reduce_sum")
 def reduce_sum(context: Any, x: Any, *, axes: tuple[int, ...], out_sharding: Any = None) -> Any:
-    """The sum of short rows, or of integers of one byte in wider ones."""
+    """The sum of short rows, of distances, or of integers of one byte in wider ones."""
     (aval,) = context.avals_in
     source = _narrow_source(x)
     if source is not None and out_sharding is None and aval.dtype.name in WIDE_SUMS:
@@ -239,7 +240,8 @@ def reduce_sum(context: Any, x: Any, *, axes: tuple[int, ...], out_sharding: Any
         by_kernel = _reduce_by_kernel(context, narrow, of_bytes, axes, SUM)
         if by_kernel is not NotImplemented:
             return by_kernel
-    return _columns(context, x, axes, context.add)
+    of_pairs = distances.by_kernel(context, x, aval, axes)
+    return _columns(context, x, axes, context.add) if of_pairs is NotImplemented else of_pairs
 
 
 def _narrow_source(x: Any) -> tuple[Any, Any] | None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from dovetail import custom_jvp, lax
+from dovetail import custom_jvp, jvp, lax
 from dovetail.errors import ConcretizationTypeError, ShapeError
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import (
@@ -24,6 +24,7 @@ from dovetail.extend.arguments import (
 from dovetail.extend.avals import Tracer, aval_of
 from dovetail.extend.matrices import (
     diagonal,
+    geqrf_p,
     identity,
     matrix_adjoint,
     product,
@@ -36,6 +37,7 @@ from dovetail.lax import custom_linear_solve
 from dovetail.numpy.compiled import compiled, compiled_with, plain
 from dovetail.numpy.conditions import pick, spread
 from dovetail.numpy.linalg.decompositions import checked_matrices, factored, matrix_operand, rounded
+from dovetail.numpy.matrices import triu
 from dovetail.numpy.shapes import permuted, reshaped
 from dovetail.numpy.sorting import argsort
 from dovetail.typing import Array, ArrayLike
@@ -266,12 +268,8 @@ def _pseudoinverse(a: Any, cutoff: Any) -> tuple[Any, Any]:
             matrix.
     """
     u, s, vh = lax.linalg.svd(a, full_matrices=False)
-    dtype = aval_of(s).dtype
-    # A nan does not count as zero.
-    vanishing = lax.le(s, _limits(s, cutoff))
-    factors = lax.div(literal(1, dtype), pick(vanishing, literal(1, dtype), s))
-    factors = pick(vanishing, literal(0, dtype), factors)
-    return product(scaled_columns(matrix_adjoint(vh), factors), matrix_adjoint(u)), s
+    scaled = scaled_columns(matrix_adjoint(vh), _inverses(s, cutoff))
+    return product(scaled, matrix_adjoint(u)), s
 
 
 @_pseudoinverse.defjvp
@@ -298,11 +296,55 @@ def _changed_pseudoinverse(primals: Any, tangents: Any) -> Any:
     return (p, s), (lax.sub(lax.add(left, right), around), shifts)
 
 
+@custom_jvp
+def _fitted(a: Any, columns: Any, cutoff: Any) -> tuple[Any, Any]:
+    """The solutions of least squares, and the singular values of a matrix, with `cutoff` as above.
+
+    Of a matrix with more rows than columns, the triangular factor has the same singular values.
+    """
+    rows, size = aval_of(a).shape
+    if rows > size > 0:
+        packed, taus = geqrf_p.bind(a)
+        a = triu(lax.slice_in_dim(packed, 0, size))
+        turned = lax.linalg.ormqr(packed, taus, columns, transpose=True)
+        columns = lax.slice_in_dim(turned, 0, size)
+    u, s, vh = lax.linalg.svd(a, full_matrices=False)
+    factors = lax.expand_dims(_inverses(s, cutoff), (1,))
+    turned = product(matrix_adjoint(u), columns)
+    scaled = lax.mul(turned, spread(convert(factors, aval_of(turned).dtype), aval_of(turned).shape))
+    return product(matrix_adjoint(vh), scaled), s
+
+
+@_fitted.defjvp
+def _changed_fit(primals: Any, tangents: Any) -> Any:
+    """The derivatives by those of the pseudo-inverse."""
+
+    def fitted(a: Any, columns: Any, cutoff: Any) -> tuple[Any, Any]:
+        inverse, s = _pseudoinverse(a, cutoff)
+        return product(inverse, columns), s
+
+    return jvp(fitted, primals, tangents)
+
+
+def _inverses(s: Any, cutoff: Any) -> Any:
+    """The inverses of singular values, zero for those that count as zero."""
+    dtype = aval_of(s).dtype
+    # A nan does not count as zero.
+    vanishing = lax.le(s, _limits(s, cutoff))
+    factors = lax.div(literal(1, dtype), pick(vanishing, literal(1, dtype), s))
+    return pick(vanishing, literal(0, dtype), factors)
+
+
 def _limits(s: Any, cutoff: Any) -> Any:
-    """The threshold up to which singular values count as zero, as a column for each matrix."""
-    last = (aval_of(s).ndim - 1,)
-    largest = lax.reduce_max(s, last) if aval_of(s).size else cutoff
-    return lax.expand_dims(lax.mul(cutoff, largest), last)
+    """The threshold up to which values count as zero, as a column for each matrix.
+
+    The largest of them is the first one.
+    """
+    last = aval_of(s).ndim - 1
+    cutoffs = lax.expand_dims(cutoff, (last,))
+    if not aval_of(s).size:
+        return lax.mul(cutoffs, cutoffs)
+    return lax.mul(cutoffs, lax.slice_in_dim(s, 0, 1, axis=last))
 
 
 def _cutoff(function: str, argument: str, given: Any, x: Any, factor: int) -> Any:
@@ -419,7 +461,7 @@ def matrix_rank(
         return convert(some, integers)
     if hermitian:
         _, w = lax.linalg.eigh(checked_matrices(function, x, "M", square=True))
-        s = lax.abs(w)
+        s = lax.rev(lax.sort(lax.abs(w)), (aval_of(w).ndim - 1,))
     else:
         s = lax.linalg.svd(x, compute_uv=False)
     name, tolerance = ("rtol", rtol) if tol is None else ("tol", tol)
@@ -505,11 +547,10 @@ def _least_squares(a: Any, b: Any, rcond: Any) -> tuple[Any, Any, Any, Any]:
     cutoff = _cutoff(function, "rcond", rcond, left, 1)
     precision = literal(float(np.finfo(aval_of(cutoff).dtype).eps), aval_of(cutoff).dtype)
     cutoff = pick(lax.lt(cutoff, literal(0, aval_of(cutoff).dtype)), precision, cutoff)
-    inverse, s = _pseudoinverse(left, cutoff)
+    x, s = _fitted(left, columns, cutoff)
     rank = lax.reduce_sum(
         convert(lax.gt(s, spread(_limits(s, cutoff), s.shape)), dtypes.default_dtype("i")), (0,)
     )
-    x = product(inverse, columns)
     residuals = lax.reduce_sum(squares(lax.sub(columns, product(left, x))), (0,))
     x = x if len(right_shape) == 2 else reshaped(x, (shape[1],))
     s = convert(s, aval_of(s).dtype, weak_of(left) and weak_of(right))

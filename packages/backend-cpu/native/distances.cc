@@ -1,0 +1,157 @@
+// Sums of squared or absolute differences of all pairs of rows of two matrices.
+//
+// XLA computes such a sum of what it broadcasts in a scalar loop along the rows. Here the lanes of
+// vectors are rows of the second matrix, a few vectors of which are turned at a time, and tiles of
+// the result stay in registers.
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <new>
+#include <vector>
+
+#include "parallel.h"
+#include "tiles.h"
+#include "vector_width.h"
+#include "xla/ffi/api/ffi.h"
+
+namespace dovetail {
+namespace {
+
+namespace ffi = xla::ffi;
+
+constexpr int kRows = kManyRegisters ? 5 : 4;
+constexpr int kVectors = kManyRegisters ? 4 : 2;
+template <typename T>
+constexpr int kColumns = kVectors * kLanes<T>;
+
+// Differences that are added up one by one; the sums are added up in pairs.
+constexpr int64_t kSummed = 16;
+// Rows of the first matrix for which columns are turned once.
+constexpr int64_t kRowsOfTask = 256;
+
+// sums[r][j] = sum over k of the differences of rows[r][k] and columns[k][j].
+template <typename T, bool kSquared>
+DOVETAIL_WIDE void Differences(const T* const* rows, int64_t size, const T* columns, T* sums) {
+  typedef T Vector __attribute__((vector_size(kVectorBytes)));
+  Vector total[kRows][kVectors] = {};
+  for (int64_t k = 0; k < size; ++k, columns += kColumns<T>) {
+    Vector column[kVectors];
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) {
+      std::memcpy(&column[v], columns + v * kLanes<T>, sizeof(Vector));
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      const T value = rows[r][k];
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v) {
+        const Vector difference = value - column[v];
+        if constexpr (kSquared) {
+          total[r][v] += difference * difference;
+        } else {
+          total[r][v] += difference < 0 ? -difference : difference;
+        }
+      }
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) {
+      std::memcpy(sums + r * kColumns<T> + v * kLanes<T>, &total[r][v], sizeof(Vector));
+    }
+  }
+}
+
+// The same for any size.
+template <typename T, bool kSquared>
+void SumInPairs(const T* const* rows, int64_t size, const T* columns, T* sums) {
+  if (size <= kSummed) return Differences<T, kSquared>(rows, size, columns, sums);
+  const int64_t half = size / 2;
+  const T* others[kRows];
+  for (int r = 0; r < kRows; ++r) others[r] = rows[r] + half;
+  T rest[kRows * kColumns<T>];
+  SumInPairs<T, kSquared>(rows, half, columns, sums);
+  SumInPairs<T, kSquared>(others, size - half, columns + half * kColumns<T>, rest);
+  for (int i = 0; i < kRows * kColumns<T>; ++i) sums[i] += rest[i];
+}
+
+// The results of some rows of x with up to kColumns rows of y, whose elements lie in `turned`.
+template <typename T, bool kSquared>
+void Rows(const T* x, int64_t count, int64_t size, const T* turned, T* to, int64_t columns,
+          int64_t stride) {
+  T sums[kRows * kColumns<T>];
+  for (int64_t i = 0; i < count; i += kRows) {
+    const T* rows[kRows];  // The last row stands in for those beyond.
+    for (int r = 0; r < kRows; ++r) rows[r] = x + std::min(i + r, count - 1) * size;
+    SumInPairs<T, kSquared>(rows, size, turned, sums);
+    for (int64_t r = 0; r < std::min<int64_t>(kRows, count - i); ++r) {
+      std::memcpy(to + (i + r) * stride, sums + r * kColumns<T>, columns * sizeof(T));
+    }
+  }
+}
+
+template <typename T>
+void DistancesOf(ffi::ThreadPool& pool, const T* x, const T* y, T* to, int64_t batch, int64_t rows,
+                 int64_t columns, int64_t size, bool squared) {
+  const int64_t across = (columns + kColumns<T> - 1) / kColumns<T>;
+  const int64_t down = (rows + kRowsOfTask - 1) / kRowsOfTask;
+  const auto task = [&](int64_t index) {
+    const int64_t matrix = index / (across * down);
+    const int64_t column = index / down % across * kColumns<T>;
+    const int64_t row = index % down * kRowsOfTask;
+    const int64_t count = std::min<int64_t>(kColumns<T>, columns - column);
+    std::vector<T> turned(size * kColumns<T>);
+    const T* from = y + (matrix * columns + column) * size;
+    for (int64_t j = 0; j < count; ++j) {
+      for (int64_t k = 0; k < size; ++k) turned[k * kColumns<T> + j] = from[j * size + k];
+    }
+    const auto body = squared ? Rows<T, true> : Rows<T, false>;
+    body(x + (matrix * rows + row) * size, std::min(kRowsOfTask, rows - row), size, turned.data(),
+         to + (matrix * rows + row) * columns + column, count, columns);
+  };
+  const int64_t tasks = batch * across * down;
+  if (batch * rows * columns * size < 2 * kPerThread) {
+    for (int64_t index = 0; index < tasks; ++index) task(index);
+  } else {
+    ParallelFor(pool, tasks, task);
+  }
+}
+
+// x is of shape (batch, rows, size), y of (batch, columns, size).
+ffi::Error Distances(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::AnyBuffer y,
+                     ffi::Result<ffi::AnyBuffer> out, int64_t squared) {
+  const auto shape = x.dimensions();
+  const int64_t columns = y.dimensions()[1];
+  try {
+    if (x.element_type() == ffi::DataType::F32) {
+      DistancesOf(pool, static_cast<const float*>(x.untyped_data()),
+                  static_cast<const float*>(y.untyped_data()),
+                  static_cast<float*>(out->untyped_data()), shape[0], shape[1], columns, shape[2],
+                  squared != 0);
+    } else {
+      DistancesOf(pool, static_cast<const double*>(x.untyped_data()),
+                  static_cast<const double*>(y.untyped_data()),
+                  static_cast<double*>(out->untyped_data()), shape[0], shape[1], columns, shape[2],
+                  squared != 0);
+    }
+  } catch (const std::bad_alloc&) {
+    return ffi::Error(ffi::ErrorCode::kResourceExhausted, "no memory for a few rows");
+  }
+  return ffi::Error::Success();
+}
+
+}  // namespace
+}  // namespace dovetail
+
+// Nothing else is seen from outside.
+#pragma GCC visibility push(default)
+XLA_FFI_DEFINE_HANDLER_SYMBOL(dovetail_distances, dovetail::Distances,
+                              xla::ffi::Ffi::Bind()
+                                  .Ctx<xla::ffi::ThreadPool>()
+                                  .Arg<xla::ffi::AnyBuffer>()
+                                  .Arg<xla::ffi::AnyBuffer>()
+                                  .Ret<xla::ffi::AnyBuffer>()
+                                  .Attr<int64_t>("squared"));
+#pragma GCC visibility pop

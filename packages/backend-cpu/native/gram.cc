@@ -1,0 +1,98 @@
+// The product of a matrix with its transpose, of which one half is computed and mirrored.
+
+#include <algorithm>
+#include <cstdint>
+#include <new>
+#include <vector>
+
+#include "parallel.h"
+#include "tiles.h"
+#include "xla/ffi/api/ffi.h"
+
+namespace dovetail {
+namespace {
+
+namespace ffi = xla::ffi;
+
+constexpr int64_t kVectors = 2;
+// Products that are added up in registers; the panel of that many steps stays in the nearest cache.
+constexpr int64_t kSteps = 256;
+// Products whose sum is added to those of others, so that rounding errors stay small.
+constexpr int64_t kGroup = 16 * kSteps;
+
+// Columns [first, first + count) of the result, from the first row to the last of these columns.
+//
+// Element (i, k) of the matrix, over whose k is summed, is x[i * row + k * step].
+template <typename T>
+void Panel(const T* x, int64_t row, int64_t step, int64_t size, int64_t summed, int64_t first,
+           int64_t count, T* out) {
+  const int64_t vectors = count > kLanes<T> ? kVectors : 1, width = vectors * kLanes<T>;
+  const int64_t most = MostRowsOf<false>(vectors), end = first + count;
+  std::vector<T> panel(std::min(kSteps, summed) * width), sums(end * width), totals(end * width);
+  constexpr int64_t kNone = 0;
+  for (int64_t k = 0; k < summed; k += kSteps) {
+    const int64_t steps = std::min(kSteps, summed - k);
+    const T* from = x + first * row + k * step;
+    if (row == 1) {
+      for (int64_t s = 0; s < steps; ++s) {
+        std::copy(from + s * step, from + s * step + count, panel.data() + s * width);
+      }
+    } else {
+      for (int64_t j = 0; j < count; ++j) {
+        for (int64_t s = 0; s < steps; ++s) panel[s * width + j] = from[j * row + s * step];
+      }
+    }
+    const Sums tile{&kNone, &kNone, 1, steps, step, width};
+    for (int64_t i = 0; i < end; i += most) {
+      const int64_t rows = std::min(most, end - i);
+      TileOf<T, false>(rows, vectors)(tile, x + i * row + k * step, row, panel.data(),
+                                      sums.data() + i * width, width, k % kGroup > 0);
+    }
+    if ((k + kSteps) % kGroup != 0 && k + kSteps < summed) continue;
+    for (int64_t i = 0; i < end * width; ++i) totals[i] += sums[i];
+  }
+  for (int64_t i = 0; i < end; ++i) {
+    std::copy_n(totals.data() + i * width, count, out + i * size + first);
+  }
+  for (int64_t j = 0; j < count; ++j) {
+    for (int64_t i = 0; i < first; ++i) out[(first + j) * size + i] = totals[i * width + j];
+  }
+}
+
+// Of x^T x if the sum is over rows, else of x x^T.
+template <ffi::DataType kType>
+ffi::Error Gram(ffi::ThreadPool pool, ffi::Buffer<kType> x, ffi::Result<ffi::Buffer<kType>> out,
+                int64_t over_rows) {
+  using T = ffi::NativeType<kType>;
+  const auto shape = x.dimensions();
+  const int64_t size = shape[over_rows ? 1 : 0], summed = shape[over_rows ? 0 : 1];
+  constexpr int64_t kColumns = kVectors * kLanes<T>;
+  const int64_t panels = (size + kColumns - 1) / kColumns;
+  try {
+    ParallelFor(pool, panels, [&](int64_t index) {
+      const int64_t first = (panels - 1 - index) * kColumns;  // the longest first
+      Panel(x.typed_data(), over_rows ? 1 : summed, over_rows ? size : 1, size, summed, first,
+            std::min(kColumns, size - first), out->typed_data());
+    });
+  } catch (const std::bad_alloc&) {
+    return ffi::Error(ffi::ErrorCode::kResourceExhausted, "no memory for some columns");
+  }
+  return ffi::Error::Success();
+}
+
+}  // namespace
+}  // namespace dovetail
+
+// Nothing else is seen from outside.
+#pragma GCC visibility push(default)
+#define DOVETAIL_FOR(SUFFIX, TYPE)                                               \
+  XLA_FFI_DEFINE_HANDLER_SYMBOL(dovetail_gram_##SUFFIX, dovetail::Gram<TYPE>,    \
+                                xla::ffi::Ffi::Bind()                            \
+                                    .Ctx<xla::ffi::ThreadPool>()                 \
+                                    .Arg<xla::ffi::Buffer<TYPE>>()               \
+                                    .Ret<xla::ffi::Buffer<TYPE>>()               \
+                                    .Attr<int64_t>("over_rows"))
+
+DOVETAIL_FOR(f32, xla::ffi::F32);
+DOVETAIL_FOR(f64, xla::ffi::F64);
+#pragma GCC visibility pop

@@ -1,0 +1,74 @@
+// The product of a row vector and a matrix, which is read once, row by row.
+
+#include <algorithm>
+#include <cstdint>
+
+#include "parallel.h"
+#include "xla/ffi/api/ffi.h"
+
+namespace dovetail {
+namespace {
+
+namespace ffi = xla::ffi;
+
+// Rows that are added up before they are added to the sums, and elements of them for which the sums
+// stay in the nearest cache.
+constexpr int kRows = 8;
+constexpr int64_t kColumns = 4096;
+
+template <typename T>
+void Columns(const T* x, const T* matrix, int64_t rows, int64_t stride, int64_t columns,
+             T* __restrict sums) {
+  std::fill(sums, sums + columns, T(0));
+  int64_t i = 0;
+  for (; i + kRows <= rows; i += kRows) {
+    const T* __restrict from = matrix + i * stride;
+    for (int64_t j = 0; j < columns; ++j) {
+      T sum = x[i] * from[j];
+#pragma GCC unroll 8
+      for (int r = 1; r < kRows; ++r) sum += x[i + r] * from[r * stride + j];
+      sums[j] += sum;
+    }
+  }
+  for (; i < rows; ++i) {
+    for (int64_t j = 0; j < columns; ++j) sums[j] += x[i] * matrix[i * stride + j];
+  }
+}
+
+template <ffi::DataType kType>
+ffi::Error VectorProduct(ffi::ThreadPool pool, ffi::Buffer<kType> x, ffi::Buffer<kType> matrix,
+                         ffi::Result<ffi::Buffer<kType>> out) {
+  const int64_t rows = static_cast<int64_t>(x.element_count());
+  const int64_t columns = static_cast<int64_t>(out->element_count());
+  const int64_t threads = PartsOf(pool, rows * columns);
+  const int64_t parts = std::max((columns + kColumns - 1) / kColumns,
+                                 std::min(threads, (columns + 63) / 64));
+  const auto part = [&](int64_t index) {
+    const int64_t begin = columns * index / parts, end = columns * (index + 1) / parts;
+    Columns(x.typed_data(), matrix.typed_data() + begin, rows, columns, end - begin,
+            out->typed_data() + begin);
+  };
+  if (threads == 1) {
+    for (int64_t index = 0; index < parts; ++index) part(index);
+  } else {
+    ParallelFor(pool, parts, part);
+  }
+  return ffi::Error::Success();
+}
+
+}  // namespace
+}  // namespace dovetail
+
+// Nothing else is seen from outside.
+#pragma GCC visibility push(default)
+#define DOVETAIL_FOR(SUFFIX, TYPE)                                                                \
+  XLA_FFI_DEFINE_HANDLER_SYMBOL(dovetail_vector_product_##SUFFIX, dovetail::VectorProduct<TYPE>,  \
+                                xla::ffi::Ffi::Bind()                                             \
+                                    .Ctx<xla::ffi::ThreadPool>()                                  \
+                                    .Arg<xla::ffi::Buffer<TYPE>>()                                \
+                                    .Arg<xla::ffi::Buffer<TYPE>>()                                \
+                                    .Ret<xla::ffi::Buffer<TYPE>>())
+
+DOVETAIL_FOR(f32, xla::ffi::F32);
+DOVETAIL_FOR(f64, xla::ffi::F64);
+#pragma GCC visibility pop

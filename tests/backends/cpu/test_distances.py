@@ -1,0 +1,105 @@
+"""The kernel of distances between all pairs of rows, beside NumPy's sums in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dovetail as dt
+import dovetail.numpy as jnp
+from dovetail_cpu.kernel_library import library
+
+pytestmark = pytest.mark.skipif(
+    library() is None, reason="no kernels were built: there is no C++ compiler"
+)
+
+SQUARES: Callable[..., Any] = lambda m, x, y: m.sum((x - y) ** 2, -1)
+SIZES: Callable[..., Any] = lambda m, x, y: m.sum(m.abs(x - y), -1)
+
+
+def drawn(dtype: str, *shape: int) -> Any:
+    return np.random.default_rng(sum(shape)).normal(size=shape).astype(dtype)
+
+
+def pairs(kind: Any, m: Any, x: Any, y: Any) -> Any:
+    return kind(m, x[..., :, None, :], y[..., None, :, :])
+
+
+def by_kernel(function: Any, *operands: Any, kernel: bool = True) -> Any:
+    with dt.enable_x64(True):
+        jitted = dt.jit(function)
+        assert ("dovetail_distances" in jitted.lower(*operands).as_text()) == kernel
+        return dt.tree.map(np.asarray, jitted(*operands))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("kind", [SQUARES, SIZES], ids=["squares", "sizes"])
+@pytest.mark.parametrize(
+    ("rows", "columns", "size", "batch"),
+    [
+        (100, 70, 64, ()),
+        (33, 1000, 5, ()),
+        (2, 3, 20000, ()),
+        (600, 65, 9, ()),
+        (40, 65, 31, (3,)),
+        (257, 64, 16, (2, 1)),
+    ],
+)
+def test_distances(
+    dtype: str, kind: Any, rows: int, columns: int, size: int, batch: tuple[int, ...]
+) -> None:
+    x, y = drawn(dtype, *batch, rows, size), drawn(dtype, *batch, columns, size)
+    expected = pairs(kind, np, x.astype(float), y.astype(float))
+    found = by_kernel(lambda x, y: pairs(kind, jnp, x, y), x, y)
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found, expected, rtol=4 * np.finfo(dtype).eps)
+    turned = by_kernel(lambda x, y: kind(jnp, y[..., None, :, :], x[..., :, None, :]), x, y)
+    np.testing.assert_array_equal(turned, found)
+
+
+@pytest.mark.parametrize("kind", [SQUARES, SIZES], ids=["squares", "sizes"])
+def test_not_finite(kind: Any) -> None:
+    x, y = drawn("float32", 90, 40), drawn("float32", 70, 40)
+    x[3, 7], x[5, 0], y[69, 39], y[2, 0] = np.nan, np.inf, -np.inf, np.inf
+    with np.errstate(invalid="ignore"):
+        expected = pairs(kind, np, x, y)
+    found = by_kernel(lambda x, y: pairs(kind, jnp, x, y), x, y)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_transformations() -> None:
+    x, y = drawn("float64", 60, 7), drawn("float64", 200, 7)
+    expected = pairs(SQUARES, np, x, y)
+    mapped = dt.vmap(lambda a: dt.vmap(lambda b: jnp.sum((a - b) ** 2))(y))
+    np.testing.assert_allclose(by_kernel(mapped, x), expected, rtol=1e-14)
+    loss = lambda x, y: jnp.sum(jnp.sqrt(pairs(SQUARES, jnp, x, y)))
+    with dt.enable_x64(True):
+        gradient = np.asarray(dt.jit(dt.grad(loss))(x, y))
+    difference = x[:, None] - y[None]
+    np.testing.assert_allclose(
+        gradient, np.sum(difference / np.sqrt(expected)[..., None], 1), rtol=1e-10
+    )
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, y: jnp.sum((x[:9, None] - y[None]) ** 2, 2),  # too few
+        lambda x, y: jnp.sum((x[:, None] - y[None, :1]) ** 2, (0, 2)),
+        lambda x, y: jnp.sum((x[:, None] - y[None]) ** 2, 1),
+        lambda x, y: jnp.sum((x[:, None] + y[None]) ** 2, 2),
+        lambda x, y: jnp.sum((x[:, None] - y[None]) * x[:, None], 2),
+        lambda x, y: jnp.sum((jnp.tile(x[None], (150, 1, 1)) - y[None]) ** 2, 2),
+        lambda x, y: jnp.sum((x.T[:, :, None] - y[:, 0]) ** 2, 2),
+        lambda x, y: jnp.sum((x[:, None] - y[None, :, :1]) ** 2, 2),
+    ],
+)
+def test_other_sums_are_left_as_they_are(function: Any) -> None:
+    x, y = drawn("float32", 150, 5), drawn("float32", 150, 5)
+    with dt.cpu_kernels(False):
+        expected = function(x, y)
+    found = by_kernel(function, x, y, kernel=False)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
