@@ -39,6 +39,7 @@ UNARY: dict[str, Callable[..., Any]] = {
 EXACT = {
     **UNARY,
     "atan2": np.arctan2,
+    "exp2": np.exp2,
     "erfc": np.vectorize(math.erfc, otypes=[float]),
     "log": np.log,
     "log1p": np.log1p,
@@ -46,7 +47,7 @@ EXACT = {
     "pow": np.power,
 }
 #: The errors of what is computed in the precision of the result, in units in the last place.
-SAME_PRECISION = {"erfc": 4, "log": 0.82, "log1p": 1.4, "log2": 1.9}
+SAME_PRECISION = {"erfc": 4, "exp2": 0.9, "log": 0.82, "log1p": 1.4, "log2": 1.9}
 
 
 def errors(name: str, *args: NDArray, **params: Any) -> NDArray:
