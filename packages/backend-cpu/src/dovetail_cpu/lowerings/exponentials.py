@@ -1,4 +1,4 @@
-"""Logarithms and powers of two by short polynomials.
+"""Logarithms and exponentials by short polynomials.
 
 XLA's CPU compiler calls the C library for each logarithm of a float64. For float32 its polynomials
 are long chains, in which each operation waits for the one before; of `log1p` it computes two.
@@ -28,6 +28,7 @@ from dovetail_cpu.lowerings.elementary import (
     INT64,
     MANY,
     NAMES,
+    SHIFTER,
     polynomial,
 )
 
@@ -66,6 +67,20 @@ POWER: Final = (
     0.0013333501938341237,
     0.00015461676975973325,
     1.5297502543635438e-05,
+)
+#: (exp(r) - 1 - r) / r**2 for r up to log(2) / 2, for float64.
+EXPONENTIAL: Final = (
+    0.5,
+    0.1666666666666667,
+    0.04166666666666667,
+    0.008333333333326084,
+    0.0013888888888883711,
+    0.0001984126987500228,
+    2.480158732567746e-05,
+    2.755725517000089e-06,
+    2.755727347871858e-07,
+    2.5105312729622103e-08,
+    2.09147553258932e-09,
 )
 
 #: log(2) in two parts: few digits, and the rest.
@@ -139,6 +154,21 @@ def _exp2(x: Expression) -> Expression:
     power = 1.0 + (rest * POWER[0] + rest * rest * polynomial(rest, POWER[1:]))
     result = (power.bits(INT32) + (nearest.convert(INT32) << 23)).bits(FLOAT32)
     result = x.constant(0.0).where(x < -126.0, x.constant(math.inf).where(x >= 128.0, result))
+    return result.where(x == x, math.nan)
+
+
+@_formula("exp", {"float64"})
+def _exp(x: Expression) -> Expression:
+    """The exponential; zero where it is no normal number."""
+    high, low = LOG2[FLOAT64]
+    nearest = (x * (1 / math.log(2))).nearest()
+    rest = (x - nearest * high) - nearest * low
+    power = 1.0 + (rest + rest * rest * polynomial(rest, EXPONENTIAL))
+    scale = (nearest + SHIFTER).bits(INT64) << _form(x.aval)[1]
+    result = (power.bits(INT64) + scale).bits(FLOAT64)
+    limits = np.finfo(FLOAT64)
+    result = x.constant(0.0).where(x < math.log(limits.smallest_normal), result)
+    result = x.constant(math.inf).where(x > math.log(limits.max), result)
     return result.where(x == x, math.nan)
 
 
