@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
+import mpmath
 import numpy as np
 import pytest
 
@@ -34,7 +36,18 @@ UNARY: dict[str, Callable[..., Any]] = {
     "sin": np.sin,
     "tan": np.tan,
 }
-EXACT = {**UNARY, "atan2": np.arctan2, "pow": np.power}
+EXACT = {
+    **UNARY,
+    "atan2": np.arctan2,
+    "exp2": np.exp2,
+    "erfc": np.vectorize(math.erfc, otypes=[float]),
+    "log": np.log,
+    "log1p": np.log1p,
+    "log2": np.log2,
+    "pow": np.power,
+}
+#: The errors of what is computed in the precision of the result, in units in the last place.
+SAME_PRECISION = {"erfc": 4, "exp2": 0.9, "log": 0.82, "log1p": 1.4, "log2": 1.9}
 
 
 def errors(name: str, *args: NDArray, **params: Any) -> NDArray:
@@ -69,6 +82,59 @@ def test_one_operand_over_all_exponents(name: str, native: bool) -> None:
     x = np.concatenate([SPECIAL, NEAR_QUARTERS, PATTERNS, np.linspace(-9, 9, 2**17, dtype="f4")])
     with dovetail.cpu_kernels(native):
         assert errors(name, x).max() < 0.502, worst(name, x)
+
+
+@pytest.mark.parametrize("name", sorted(SAME_PRECISION))
+def test_functions_in_the_precision_of_the_result(name: str) -> None:
+    """Subnormal arguments are taken for zeros."""
+    normal = PATTERNS[~((np.abs(PATTERNS) < 1.2e-38) & (PATTERNS != 0))]
+    near = np.linspace(-9, 9, 2**17, dtype="f4")
+    beside = 1 + np.geomspace(2**-23, 0.5, 2**14).astype("f4")
+    x = np.concatenate([normal, near, beside, 2 - beside, beside - 1, 1 - beside])
+    x = np.concatenate([x, np.float32([0, -0.0, np.inf, -np.inf, np.nan, 1, -1])])
+    if name == "erfc":
+        x = x[::4]
+    assert errors(name, x).max() < SAME_PRECISION[name], worst(name, x)
+
+
+@pytest.mark.parametrize(("name", "bound"), [("exp", 1.1), ("log", 0.9), ("log1p", 1.5)])
+def test_exponentials_of_float64(name: str, bound: float) -> None:
+    rng = np.random.default_rng(0)
+    sizes = 10.0 ** rng.uniform(-300, 300, 1000)
+    near = np.concatenate([rng.uniform(0.3, 3, 3000), 1 + 10.0 ** rng.uniform(-15, 0, 1000)])
+    x = np.concatenate([sizes, near, near - 1, 10.0 ** rng.uniform(-300, 0, 1000)])
+    x = np.linspace(-708.3, 709.7, 5000) if name == "exp" else x[(x > 0) | (name == "log1p")]
+    function = dovetail.jit(getattr(lax, name))
+    with dovetail.enable_x64(True):
+        got = np.asarray(function(x))
+    with mpmath.workprec(120):
+        exact = [getattr(mpmath, name)(mpmath.mpf(float(value))) for value in x]
+        units = np.spacing(np.abs(np.array(exact, float)))
+        error = [abs(float(g) - e) / u for g, e, u in zip(got, exact, units, strict=True)]
+    assert max(error) < bound
+    limits = np.array([0.0, -0.0, -2, np.inf, -np.inf, np.nan, 1, 2.0**1000, 709.7, 709.8, -746])
+    with dovetail.enable_x64(True):
+        got = np.asarray(function(np.resize(limits, 2048)))
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(got, np.resize(getattr(np, name)(limits), 2048), 1e-15)
+    assert name != "log1p" or np.signbit(got[1])
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("name", sorted(SAME_PRECISION))
+def test_narrow_floats_in_float32(name: str, dtype: Any) -> None:
+    x = np.linspace(0.1, 5, 2000).astype(dtype)
+    got = dovetail.jit(getattr(lax, name))(x)
+    assert got.dtype == dtype
+    want = EXACT[name](x.astype(np.float64))
+    tolerance = float(ml_dtypes.finfo(dtype).eps)
+    np.testing.assert_allclose(np.asarray(got, np.float64), want, tolerance, tolerance * 1e-2)
+
+
+def test_a_quotient_and_its_logarithm_are_one_loop() -> None:
+    x = np.linspace(1, 2, 4096, dtype=np.float32)
+    compiled = dovetail.jit(lambda x, y: lax.log(x / y)).lower(x, x).compile().as_text()
+    assert compiled.split("ENTRY")[1].count(" fusion(") == 1
 
 
 @pytest.mark.parametrize("size", [4096, 4099, 2**16 + 5])

@@ -169,7 +169,7 @@ def _elementwise(primitive: str) -> Callable[[Formula], Formula]:
     return register
 
 
-def _polynomial(x: Expression, coefficients: Sequence[float]) -> Expression:
+def polynomial(x: Expression, coefficients: Sequence[float]) -> Expression:
     """A polynomial, constant coefficient first.
 
     Pairs of terms are added first, then pairs of these (Estrin's scheme). Few operations then wait
@@ -245,7 +245,7 @@ def _sine_and_cosine(x: Expression) -> tuple[Expression, Expression, Expression]
         rest = rest + part
     square = rest * rest
     quadrant = (nearest + SHIFTER).bits(INT64)
-    return rest * _polynomial(square, SINE), _polynomial(square, COSINE), quadrant
+    return rest * polynomial(square, SINE), polynomial(square, COSINE), quadrant
 
 
 def _wave(x: Expression, quarters: int) -> Expression:
@@ -281,7 +281,7 @@ def _angle(y: Expression, x: Expression) -> Expression:
     """The angle from 0 to pi / 2 of a point with finite coordinates >= 0, of which one is not 0."""
     # A division with several uses would get its own loop, so this one has a single use.
     quotient = _at_most(y, x) * (1.0 / _at_least(x, y))
-    angle = quotient * _polynomial(quotient * quotient, ARC_TANGENT)
+    angle = quotient * polynomial(quotient * quotient, ARC_TANGENT)
     steep = y > x
     return (math.pi / 2 - angle).where(steep, angle)
 
@@ -325,7 +325,7 @@ def _arc_sine(y: Expression) -> Expression:
     """The angle of the point (sqrt(1 - y**2), y) with y >= 0."""
     rise, run = y * y, (1.0 - y) * (y + 1.0)
     square = _at_most(rise, run) * (1.0 / _at_least(run, rise))
-    angle = square.sqrt() * _polynomial(square, ARC_TANGENT)
+    angle = square.sqrt() * polynomial(square, ARC_TANGENT)
     steep = rise > run
     return (math.pi / 2 - angle).where(steep, angle)
 
@@ -342,7 +342,7 @@ def _cbrt(x: Expression) -> Expression:
     root = ((counted * (-1 / 3) + ROOT_START).bits(INT64) << 12).bits(FLOAT64)
     for _ in range(2):
         rest = 1.0 - size * root * root * root
-        root = root + root * rest * _polynomial(rest, (1 / 3, 2 / 9))
+        root = root + root * rest * polynomial(rest, (1 / 3, 2 / 9))
     # Infinities and NaN are their own roots.
     finite = size < math.inf
     root_size = (size * root * root).where(finite, size)
@@ -406,11 +406,11 @@ def _log2(size: Expression) -> Expression:
     mantissa = (bits - (biased << 52) + (1023 << 52)).bits(FLOAT64)
     count = (biased | COUNTER).bits(FLOAT64) - (2.0**52 + 1023)
     quotient = (mantissa - 1.0) * (1.0 / (mantissa + 1.0))
-    return count + quotient * _polynomial(quotient * quotient, LOGARITHM)
+    return count + quotient * polynomial(quotient * quotient, LOGARITHM)
 
 
 def _exp2(x: Expression) -> Expression:
     """Two to the power of a number, if the result is a normal number."""
     nearest = x.nearest()
     scale = (nearest + SHIFTER).bits(INT64) << 52
-    return (_polynomial(x - nearest, POWER).bits(INT64) + scale).bits(FLOAT64)
+    return (polynomial(x - nearest, POWER).bits(INT64) + scale).bits(FLOAT64)

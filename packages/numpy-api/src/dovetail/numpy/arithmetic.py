@@ -577,20 +577,38 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """
     x, y = inexact_pair("hypot", x1, x2)
     refuse_complex("hypot", x)
-    infinity = literal(float("inf"), x.dtype, weak_of(x))
+    weak = weak_of(x)
+    if x.dtype.itemsize < 4:
+        wide = np.dtype(np.float32)
+        length = _hypotenuse(convert(x, wide, weak), convert(y, wide, weak))
+        return convert(length, x.dtype, weak)
+    return _hypotenuse(x, y)
+
+
+def _hypotenuse(x: Any, y: Any) -> Any:
+    """`hypot` of float32 or float64, whose large and small squares are scaled by powers of two."""
+    infinity = literal(math.inf, x.dtype, weak_of(x))
     zero, one = _zero(x), _one(x)
     sizes = lax.abs(x), lax.abs(y)
     is_infinite = lax.bitwise_or(lax.eq(sizes[0], infinity), lax.eq(sizes[1], infinity))
     largest = lax.max(*sizes)
-    # The scale cancels, so its derivative is not needed; it is 1 where it cannot divide.
-    unscaled = lax.bitwise_or(lax.eq(largest, zero), is_infinite)
-    scale = lax.stop_gradient(pick(unscaled, one, largest))
-    parts = [pick(is_infinite, zero, lax.div(part, scale)) for part in (x, y)]
+    eighth = 16 if x.dtype.itemsize == 4 else 128
+    limits = [literal(2.0**power, x.dtype) for power in (-3 * eighth, 3 * eighth)]
+    small, large = lax.lt(largest, limits[0]), lax.gt(largest, limits[1])
+    scale, unscale = (
+        pick(
+            small,
+            literal(2.0**power, x.dtype, weak_of(x)),
+            pick(large, literal(2.0**-power, x.dtype, weak_of(x)), one),
+        )
+        for power in (5 * eighth, -5 * eighth)
+    )
+    parts = [pick(is_infinite, zero, lax.mul(part, scale)) for part in (x, y)]
     squares = lax.add(lax.square(parts[0]), lax.square(parts[1]))
     # The root has no derivative at 0; define that of the length at the origin as 0.
     at_origin = lax.eq(squares, zero)
     root = lax.sqrt(pick(at_origin, one, squares))
-    length = pick(at_origin, zero, lax.mul(scale, root))
+    length = pick(at_origin, zero, lax.mul(unscale, root))
     return pick(is_infinite, infinity, length)
 
 

@@ -199,10 +199,10 @@ def expit(x: ArrayLike) -> Array:
 def _logit(x: Any) -> Any:
     if dtypes.kind_of(aval_of(x).dtype) == "c":
         return lax.log(x / (1 - x))
-    # Near one half the quotient is close to one, and its logarithm would lose digits.
-    near = abs(x - 0.5) < 0.25
-    centre = 2 * lax.atanh(jnp.where(near, 2 * x - 1, 0))
-    return jnp.where(near, centre, lax.log(x / (1 - x)))
+    # Of x or 1 - x the smaller is exact, and the quotient less one keeps its digits.
+    low = x < 0.5
+    size = lax.log1p(jnp.where(low, 1 - 2 * x, 2 * x - 1) / jnp.where(low, x, 1 - x))
+    return jnp.where(x == 0, -math.inf, jnp.where(low, -size, size))
 
 
 @_logit.defjvp

@@ -69,14 +69,27 @@ def scaled_erfc_series(terms: int | None = None) -> list[float]:
     return coefficients
 
 
-# erf(x) / x in x**2 for x up to 0.5, for float32, constant first. By Chebyshev interpolation,
-# computed with 60 digits.
+# erf(x) / x in x**2 for x up to 0.5, constant first, for float32 and float64. By Chebyshev
+# interpolation, computed with 60 digits.
 _SINGLE_NEAR: Final = (
     1.12837917,
     -0.37612609,
     0.112828314,
     -0.0267577327,
     0.00471908257,
+)
+
+_DOUBLE_NEAR: Final = (
+    1.1283791670955126,
+    -0.3761263890318375,
+    0.1128379167095487,
+    -0.02686617064499972,
+    0.0052239776220169365,
+    -0.0008548326510724796,
+    0.00012055286202005714,
+    -1.4923003368152099e-05,
+    1.637123442577e-06,
+    -1.462091340945175e-07,
 )
 
 # Coefficients for float32, constant first; see `ErfInv.formula`.
@@ -127,10 +140,9 @@ class Erfc(ElementaryFunction):
         return _scaled_gaussian(t, x, -2 / math.sqrt(math.pi))
 
     def formula(self, x: Any) -> Any:
-        """exp(-x**2) times an expansion of the slowly varying rest; 1 - erf(x) for x < 0.5.
+        """exp(-x**2) times an expansion of the slowly varying rest; negative numbers are reflected.
 
-        In float32, where that is as accurate and takes less time, 1 - erf(x) is used for abs(x) <
-        0.5, and negative numbers are reflected.
+        For abs(x) < 0.5 it is 1 - erf(x).
         """
         one, half, center = (literal_like(c, x) for c in (1, 0.5, 3.75))
         single = aval_of(x).dtype == np.float32
@@ -141,11 +153,10 @@ class Erfc(ElementaryFunction):
         t = mul(sub_p.bind(a, center), div_p.bind(one, add_p.bind(a, center)))
         series = horner(scaled_erfc_series(12 if single else None), t)
         far = mul(_gaussian(a), div_p.bind(series, add_p.bind(one, add_p.bind(a, a))))
-        if not single:
-            return select_n_p.bind(lt_p.bind(x, half), far, sub_p.bind(one, erf(x)))
+        near_series = _SINGLE_NEAR if single else _DOUBLE_NEAR
         negative = lt_p.bind(x, literal_like(0, x))
         far = select_n_p.bind(negative, far, sub_p.bind(literal_like(2, x), far))
-        near = sub_p.bind(one, mul(x, horner(_SINGLE_NEAR, square_p.bind(x))))
+        near = sub_p.bind(one, mul(x, horner(near_series, square_p.bind(x))))
         return select_n_p.bind(lt_p.bind(size, half), far, near)
 
 
