@@ -27,6 +27,7 @@ SEARCHSORTED: Final = "dovetail_searchsorted"
 SMALL_MATRICES: Final = ("cholesky", "lu", "qr", "reflections", "triangular_solve")
 """What there is for batches of small matrices, with a suffix for each dtype."""
 SORT: Final = "dovetail_sort"
+SUM_OF_PRODUCTS: Final = "dovetail_sum_of_products"
 THREEFRY_BITS: Final = "dovetail_threefry_bits"
 THREEFRY_FOLD_IN: Final = "dovetail_threefry_fold_in"
 THREEFRY_SPLIT: Final = "dovetail_threefry_split"
@@ -45,6 +46,7 @@ _TARGETS: Final = (
     SEARCHSORTED,
     *(f"dovetail_{name}_{suffix}" for name in SMALL_MATRICES for suffix in ("f32", "f64")),
     SORT,
+    SUM_OF_PRODUCTS,
     THREEFRY_BITS,
     THREEFRY_FOLD_IN,
     THREEFRY_SPLIT,
