@@ -223,6 +223,38 @@ def test_cumulative_operations(name: str) -> None:
         assert "dovetail_cumulative" in native.lower(np.zeros(5000, dtype)).as_text()
 
 
+@pytest.mark.parametrize("name", ["bfloat16", "float32", "float64"])
+def test_log_sum_exp_so_far(name: str) -> None:
+    dtype = dtype_of(name)
+    near = 16 * float(ml_dtypes.finfo(dtype).eps)
+    with dt.enable_x64(True):
+        for shape in ((9001,), (3, 700), (700, 3), (2, 90, 300)):
+            x = (10 * np.random.default_rng(4).standard_normal(shape)).astype(dtype)
+            x.flat[:2], x.flat[5] = -np.inf, 30
+            for axis in range(x.ndim):
+                for reverse in (False, True):
+                    native = dt.jit(lambda x, a=axis, r=reverse: lax.cumlogsumexp(x, a, r))
+                    turned = np.flip(x, axis) if reverse else x
+                    result = np.logaddexp.accumulate(turned.astype(np.longdouble), axis)
+                    result = np.flip(result, axis) if reverse else result
+                    one = np.asarray(native(x)).astype(np.float64)
+                    np.testing.assert_allclose(one, result, near, near)
+        assert "dovetail_linear_recurrence" in native.lower(x).as_text()
+
+
+def test_derivatives_of_log_sum_exp_so_far() -> None:
+    x = np.random.default_rng(5).standard_normal((2, 600)).astype(np.float32)
+    weights = np.random.default_rng(6).standard_normal(x.shape).astype(np.float32)
+    for reverse in (False, True):
+        slope = dt.grad(lambda x, r=reverse: jnp.sum(weights * lax.cumlogsumexp(x, 1, r)))
+        assert "dovetail_linear_recurrence" in dt.jit(slope).lower(x).as_text()
+        a, w = x.astype(np.float64), weights.astype(np.float64)
+        flip = (lambda v: np.flip(v, 1)) if reverse else (lambda v: v)
+        totals = np.cumsum(np.exp(flip(a)), 1)
+        exact = np.exp(a) * flip(np.flip(np.cumsum(np.flip(flip(w) / totals, 1), 1), 1))
+        np.testing.assert_allclose(slope(x), exact, 1e-4, 1e-5)
+
+
 def test_extremes_so_far_keep_nan() -> None:
     x = np.random.default_rng(0).standard_normal((2, 5000)).astype(np.float32)
     x[0, 1234] = x[1, 4990] = np.nan

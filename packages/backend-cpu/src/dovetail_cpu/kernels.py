@@ -20,6 +20,7 @@ CUMULATIVE: Final = "dovetail_cumulative"
 ELEMENTARY: Final = {name: f"dovetail_{name}" for name in ("acos", "asin", "cos", "sin", "tan")}
 EXTREME_POSITIONS: Final = "dovetail_extreme_positions"
 FFT: Final = "dovetail_fft"
+LINEAR_RECURRENCE: Final = "dovetail_linear_recurrence"
 ORDER_STATISTICS: Final = "dovetail_order_statistics"
 REDUCE: Final = "dovetail_reduce"
 REMAINDER: Final = "dovetail_remainder"
@@ -40,6 +41,7 @@ _TARGETS: Final = (
     *ELEMENTARY.values(),
     EXTREME_POSITIONS,
     FFT,
+    LINEAR_RECURRENCE,
     ORDER_STATISTICS,
     REDUCE,
     REMAINDER,
