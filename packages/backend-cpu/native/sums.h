@@ -21,8 +21,11 @@
 
 namespace dovetail {
 
-// Elements along a row that are added before the sum is joined to those of the others.
-constexpr int64_t kBlock = 4096;
+// Vectors that are combined side by side, and how often before the result of the block is joined to
+// those of the others.
+constexpr int kVectors = 8, kTimes = 32;
+template <typename T>
+constexpr int64_t kBlock = kTimes * kVectors * kVectorBytes / sizeof(T);
 
 struct Plus {
   static constexpr int kIdentity = 0;
@@ -92,7 +95,7 @@ T Across(V v) {
 template <typename Op, typename Terms>
 WholeOf<typename Terms::Type> BlockResult(Terms terms, int64_t size) {
   using T = typename Terms::Type;
-  constexpr int kLanes = kVectorBytes / sizeof(T), kVectors = 8;
+  constexpr int kLanes = kVectorBytes / sizeof(T);
   typedef T V __attribute__((vector_size(kVectorBytes)));
   V results[kVectors];
 #pragma GCC unroll 8
@@ -125,17 +128,18 @@ template <typename Op, typename Terms>
 void FoldRows(xla::ffi::ThreadPool& pool, Terms terms, typename Terms::Type* to, int64_t rows,
               int64_t size) {
   using T = typename Terms::Type;
-  const int64_t blocks = std::max<int64_t>(1, (size + kBlock - 1) / kBlock);
+  constexpr int64_t kSize = kBlock<T>;
+  const int64_t blocks = std::max<int64_t>(1, (size + kSize - 1) / kSize);
   const auto block = [&](Terms row, int64_t i) {
-    return BlockResult<Op>(row + i * kBlock, std::min(kBlock, size - i * kBlock));
+    return BlockResult<Op>(row + i * kSize, std::min(kSize, size - i * kSize));
   };
   if (rows == 1 || (rows < ThreadsOf(pool) && size >= 2 * kPerThread)) {
     std::vector<WholeOf<T>> results(blocks);
     for (int64_t row = 0; row < rows; ++row) {
       ForRanges(&pool, size, [&](int64_t begin, int64_t end) {
         // A block belongs to the range that has its first element.
-        const int64_t last = (end + kBlock - 1) / kBlock;
-        for (int64_t i = (begin + kBlock - 1) / kBlock; i < last; ++i) {
+        const int64_t last = (end + kSize - 1) / kSize;
+        for (int64_t i = (begin + kSize - 1) / kSize; i < last; ++i) {
           results[i] = block(terms + row * size, i);
         }
       });
