@@ -315,6 +315,77 @@ ffi::Error Cumulative(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::A
   return ffi::Error(ffi::ErrorCode::kResourceExhausted, "out of memory in a cumulative operation");
 }
 
+// y[i] = a[i] * y[i - 1] + b[i], with y = 0 before the first.
+template <typename T>
+void RecurRow(const T* a, const T* b, T* to, int64_t size, int64_t stride) {
+  double y = 0;
+  for (int64_t step = 0; step < size; ++step) {
+    const int64_t at = step * stride;
+    y = double(a[at]) * y + double(b[at]);
+    to[at] = T(y);
+  }
+}
+
+// Likewise of up to kSide neighbours.
+template <typename T>
+void RecurSide(const T* a, const T* b, T* to, int64_t size, int64_t stride, int64_t count) {
+  double y[kSide] = {};
+  for (int64_t step = 0; step < size; ++step) {
+    const int64_t at = step * stride;
+    for (int64_t i = 0; i < count; ++i) {
+      y[i] = double(a[at + i]) * y[i] + double(b[at + i]);
+      to[at + i] = T(y[i]);
+    }
+  }
+}
+
+template <typename T>
+void Recur(ffi::ThreadPool& pool, const T* a, const T* b, T* to, int64_t outer, int64_t size,
+           int64_t inner, bool reverse) {
+  const int64_t sides = (inner + kSide - 1) / kSide, works = outer * sides;
+  const int64_t parts = std::min(works, PartsOf(pool, outer * size * inner));
+  const int64_t stride = reverse ? -inner : inner;
+  ParallelFor(pool, parts, [&](int64_t part) {
+    for (int64_t work = works * part / parts; work < works * (part + 1) / parts; ++work) {
+      const int64_t side = work % sides * kSide;
+      const int64_t at =
+          work / sides * size * inner + side + (reverse ? (size - 1) * inner : int64_t{0});
+      if (inner == 1) {
+        RecurRow(a + at, b + at, to + at, size, stride);
+      } else {
+        RecurSide(a + at, b + at, to + at, size, stride, std::min(kSide, inner - side));
+      }
+    }
+  });
+}
+
+// The linear recurrence along the dimension after which there are `after` others.
+ffi::Error LinearRecurrence(ffi::ThreadPool pool, ffi::AnyBuffer a, ffi::AnyBuffer b,
+                            ffi::Result<ffi::AnyBuffer> out, int64_t reverse, int64_t after) try {
+  const auto shape = a.dimensions();
+  const int64_t axis = static_cast<int64_t>(shape.size()) - 1 - after;
+  int64_t outer = 1, inner = 1;
+  for (int64_t i = 0; i < axis; ++i) outer *= shape[i];
+  for (size_t i = axis + 1; i < shape.size(); ++i) inner *= shape[i];
+  if (a.element_count() == 0) return ffi::Error::Success();
+  const auto recur = [&](auto element) {
+    using T = decltype(element);
+    Recur(pool, static_cast<const T*>(a.untyped_data()), static_cast<const T*>(b.untyped_data()),
+          static_cast<T*>(out->untyped_data()), outer, shape[axis], inner, reverse != 0);
+    return ffi::Error::Success();
+  };
+  switch (a.element_type()) {
+    case ffi::DataType::F32:
+      return recur(float());
+    case ffi::DataType::F64:
+      return recur(double());
+    default:
+      return ffi::Error(ffi::ErrorCode::kInvalidArgument, "no recurrence kernel for the dtype");
+  }
+} catch (const std::bad_alloc&) {
+  return ffi::Error(ffi::ErrorCode::kResourceExhausted, "out of memory in a cumulative operation");
+}
+
 }  // namespace
 }  // namespace dovetail
 
@@ -326,6 +397,14 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(dovetail_cumulative, dovetail::Cumulative,
                                   .Arg<xla::ffi::AnyBuffer>()
                                   .Ret<xla::ffi::AnyBuffer>()
                                   .Attr<int64_t>("operation")
+                                  .Attr<int64_t>("reverse")
+                                  .Attr<int64_t>("after"));
+XLA_FFI_DEFINE_HANDLER_SYMBOL(dovetail_linear_recurrence, dovetail::LinearRecurrence,
+                              xla::ffi::Ffi::Bind()
+                                  .Ctx<xla::ffi::ThreadPool>()
+                                  .Arg<xla::ffi::AnyBuffer>()
+                                  .Arg<xla::ffi::AnyBuffer>()
+                                  .Ret<xla::ffi::AnyBuffer>()
                                   .Attr<int64_t>("reverse")
                                   .Attr<int64_t>("after"));
 #pragma GCC visibility pop

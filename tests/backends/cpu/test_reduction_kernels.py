@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -20,8 +23,11 @@ NDArray = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
 
 REDUCED = ("bool", "int8", "uint8", "int32", "int64", "float32", "float64")
 ACCUMULATED = ("int8", "uint16", "int32", "uint32", "uint64", "bfloat16", "float32", "float64")
+SUMMED = ("int32", "uint32", "int64", "uint64", "float32", "float64")
 SHAPES = ((70_001,), (13, 23, 47))
 """On several threads; rows that are no whole vectors, and dimensions in the middle."""
+COLUMNS = ((30_001, 3), (2, 5003, 11), (40, 5000), (520, 9))
+"""Few columns, of which several steps lie side by side; more columns than do; short rows."""
 
 
 def dtype_of(name: str) -> np.dtype[np.generic]:
@@ -70,11 +76,107 @@ def test_reductions(name: str) -> None:
 
     with dt.enable_x64(True):
         native = dt.jit(program)
-        for shape in SHAPES:
+        for shape in (*SHAPES, *COLUMNS):
             for x in patterns(name, shape):
                 for one, other in zip(native(x), expected(x), strict=True):
                     np.testing.assert_array_equal(one, other.astype(one.dtype))
         assert "dovetail_reduce" in native.lower(np.zeros(5000, dtype_of(name))).as_text()
+
+
+@pytest.mark.parametrize("name", SUMMED)
+def test_sums_and_products(name: str) -> None:
+    def program(x: dt.Array, y: dt.Array) -> list[dt.Array]:
+        found = [jnp.vdot(x, y), jnp.einsum("ij,ij->i", *(v.reshape(7, -1) for v in (x, y)))]
+        for axis in [None, *range(x.ndim), tuple(range(1, x.ndim))]:
+            found += [jnp.sum(x, axis), jnp.prod(y, axis), jnp.sum(x * y, axis)]
+        return found
+
+    dtype = np.dtype(name)
+    is_float = dtype.kind == "f"
+    wide = np.longdouble if is_float else dtype
+    with dt.enable_x64(dtype.itemsize == 8):
+        native = dt.jit(program)
+        for shape in ((70_007,), (14, 23, 47), *((7 * n, *rest) for n, *rest in COLUMNS)):
+            x, y = (patterns(name, shape)[0] for _ in range(2))
+            y = np.flip(y)
+            if is_float:  # with products near 1
+                y = (1 + y / 1000).astype(dtype)
+            a, b = x.astype(wide), y.astype(wide)
+            expected = [(a * b).sum(), (a * b).reshape(7, -1).sum(1)]
+            for axis in [None, *range(x.ndim), tuple(range(1, x.ndim))]:
+                expected += [a.sum(axis), b.prod(axis), (a * b).sum(axis)]
+            for one, other in zip(native(x, y), expected, strict=True):
+                if is_float:
+                    near = 8 * np.finfo(dtype).eps * np.sqrt(a.size // np.size(other))
+                    np.testing.assert_allclose(one, other.astype(np.float64), near, near)
+                else:
+                    np.testing.assert_array_equal(one, np.asarray(other).astype(dtype))
+        text = native.lower(np.zeros(7000, dtype), np.zeros(7000, dtype)).as_text()
+    assert text.count("dovetail_reduce") == 4
+    assert text.count("dovetail_sum_of_products") == 4
+
+
+@pytest.mark.parametrize("name", ["float32", "float64"])
+def test_sums_of_what_is_no_number(name: str) -> None:
+    dtype = np.dtype(name)
+    for shape, axis in (((9001,), 0), ((3, 9001), 1), ((9001, 3), 0), ((600, 500), 0)):
+        x = np.ones(shape, dtype)
+        total = x.sum(axis)
+        with dt.enable_x64(True):
+            for place in (0, -1, x.size // 2):
+                for value in (np.nan, np.inf, -np.inf):
+                    x.flat[place] = value
+                    one, many = jnp.sum(x, axis), jnp.sum(x * x, axis)
+                    np.testing.assert_array_equal(one, x.sum(axis))
+                    np.testing.assert_array_equal(many, (x * x).sum(axis))
+                    np.testing.assert_array_equal(jnp.prod(x, axis), x.prod(axis))
+                    x.flat[place] = 1
+            np.testing.assert_array_equal(jnp.sum(x, axis), total)
+            zeros = jnp.sum(-0 * x, axis)
+            assert not np.signbit(zeros).any()
+            with np.errstate(over="ignore"):
+                x[...] = np.finfo(dtype).max / 4
+                np.testing.assert_array_equal(jnp.sum(x, axis), np.full(total.shape, np.inf, dtype))
+
+
+def test_sums_of_many_are_accurate() -> None:
+    x = np.random.default_rng(3).random(2_000_000, np.float32)
+    exact = x.astype(np.float64).sum()
+    assert jnp.sum(x) == np.float32(exact)
+    columns = x.reshape(-1, 4).astype(np.float64).sum(0).astype(np.float32)
+    np.testing.assert_array_max_ulp(np.asarray(jnp.sum(x.reshape(-1, 4), 0)), columns, 1)
+    with dt.enable_x64(True):
+        y = x.astype(np.float64) + 1e-9
+        found = float(jnp.sum(y))
+        assert abs(found - float(y.astype(np.longdouble).sum())) <= 16 * np.spacing(found)
+
+
+BITS = """
+import os, sys
+if sys.argv[1] == "one":
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+import numpy as np
+import dovetail as dt
+import dovetail.numpy as jnp
+dt.config.update("enable_x64", True)
+for dtype in (np.float32, np.float64):
+    x = np.random.default_rng(0).standard_normal(1_200_000).astype(dtype)
+    for shape in ((-1,), (4, -1), (-1, 4), (-1, 3000)):
+        y = x.reshape(shape)
+        for axis in range(y.ndim):
+            found = [jnp.sum(y, axis), jnp.sum(y * y, axis), jnp.prod(1 + y / 1000, axis)]
+            print(*(np.asarray(each).tobytes().hex() for each in found))
+"""
+
+
+def test_sums_have_the_same_bits_on_any_number_of_threads() -> None:
+    command = [sys.executable, "-c", BITS]
+    one, several = (
+        subprocess.run([*command, threads], capture_output=True, text=True, timeout=120, check=True)
+        for threads in ("one", "all")
+    )
+    assert one.stdout
+    assert one.stdout == several.stdout
 
 
 @pytest.mark.parametrize("name", ACCUMULATED)
@@ -119,6 +221,38 @@ def test_cumulative_operations(name: str) -> None:
                         else:
                             np.testing.assert_array_equal(one, result)
         assert "dovetail_cumulative" in native.lower(np.zeros(5000, dtype)).as_text()
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float32", "float64"])
+def test_log_sum_exp_so_far(name: str) -> None:
+    dtype = dtype_of(name)
+    near = 16 * float(ml_dtypes.finfo(dtype).eps)
+    with dt.enable_x64(True):
+        for shape in ((9001,), (3, 700), (700, 3), (2, 90, 300)):
+            x = (10 * np.random.default_rng(4).standard_normal(shape)).astype(dtype)
+            x.flat[:2], x.flat[5] = -np.inf, 30
+            for axis in range(x.ndim):
+                for reverse in (False, True):
+                    native = dt.jit(lambda x, a=axis, r=reverse: lax.cumlogsumexp(x, a, r))
+                    turned = np.flip(x, axis) if reverse else x
+                    result = np.logaddexp.accumulate(turned.astype(np.longdouble), axis)
+                    result = np.flip(result, axis) if reverse else result
+                    one = np.asarray(native(x)).astype(np.float64)
+                    np.testing.assert_allclose(one, result, near, near)
+        assert "dovetail_linear_recurrence" in native.lower(x).as_text()
+
+
+def test_derivatives_of_log_sum_exp_so_far() -> None:
+    x = np.random.default_rng(5).standard_normal((2, 600)).astype(np.float32)
+    weights = np.random.default_rng(6).standard_normal(x.shape).astype(np.float32)
+    for reverse in (False, True):
+        slope = dt.grad(lambda x, r=reverse: jnp.sum(weights * lax.cumlogsumexp(x, 1, r)))
+        assert "dovetail_linear_recurrence" in dt.jit(slope).lower(x).as_text()
+        a, w = x.astype(np.float64), weights.astype(np.float64)
+        flip = (lambda v: np.flip(v, 1)) if reverse else (lambda v: v)
+        totals = np.cumsum(np.exp(flip(a)), 1)
+        exact = np.exp(a) * flip(np.flip(np.cumsum(np.flip(flip(w) / totals, 1), 1), 1))
+        np.testing.assert_allclose(slope(x), exact, 1e-4, 1e-5)
 
 
 def test_extremes_so_far_keep_nan() -> None:

@@ -23,6 +23,7 @@ EXTREME_POSITIONS: Final = "dovetail_extreme_positions"
 FFT: Final = "dovetail_fft"
 FINITE_MATRICES: Final = "dovetail_finite_matrices"
 GRAM: Final = {"float32": "dovetail_gram_f32", "float64": "dovetail_gram_f64"}
+LINEAR_RECURRENCE: Final = "dovetail_linear_recurrence"
 ORDER_STATISTICS: Final = "dovetail_order_statistics"
 PIVOTS: Final = "dovetail_pivots"
 REDUCE: Final = "dovetail_reduce"
@@ -31,6 +32,7 @@ SEARCHSORTED: Final = "dovetail_searchsorted"
 SMALL_MATRICES: Final = ("cholesky", "lu", "qr", "reflections", "triangular_solve")
 """What there is for batches of small matrices, with a suffix for each dtype."""
 SORT: Final = "dovetail_sort"
+SUM_OF_PRODUCTS: Final = "dovetail_sum_of_products"
 THREEFRY_BITS: Final = "dovetail_threefry_bits"
 THREEFRY_FOLD_IN: Final = "dovetail_threefry_fold_in"
 THREEFRY_SPLIT: Final = "dovetail_threefry_split"
@@ -50,6 +52,7 @@ _TARGETS: Final = (
     FFT,
     FINITE_MATRICES,
     *GRAM.values(),
+    LINEAR_RECURRENCE,
     ORDER_STATISTICS,
     PIVOTS,
     REDUCE,
@@ -57,6 +60,7 @@ _TARGETS: Final = (
     SEARCHSORTED,
     *(f"dovetail_{name}_{suffix}" for name in SMALL_MATRICES for suffix in ("f32", "f64")),
     SORT,
+    SUM_OF_PRODUCTS,
     THREEFRY_BITS,
     THREEFRY_FOLD_IN,
     THREEFRY_SPLIT,

@@ -5,7 +5,8 @@ sums of int32: 512x512 of int8 take 180 ms, and so 0.4. Modulo a power of two th
 in any wider dtype, of either sign, so that narrower ones are computed in these. A kernel computes
 others. Numbers of fewer than 8 bits XLA refuses or misplaces. Matrices of complex numbers take it
 1.7 times as long as the four products of their parts, and rows of up to 8 floats times a vector,
-such as the colours of pixels, seven times as long as a sum of columns.
+such as the colours of pixels, seven times as long as a sum of columns. Products of vectors are
+sums.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 from dovetail.extend import LoweringTable, ShapedArray, dtypes
 from dovetail.extend.lowering import real_dtype
 from dovetail_cpu import kernels
-from dovetail_cpu.lowerings.reduction import FLOATS, MANY_ROWS, SHORT_ROW
+from dovetail_cpu.lowerings.reduction import FLOATS, MANY_ROWS, SHORT_ROW, sum_of_products
 
 TABLE: Final = LoweringTable()
 
@@ -53,7 +54,7 @@ def dot_general(
     if any(_is_below_a_byte(aval.dtype) for aval in (a, b, out)):
         work = _working(out.dtype)
         return _converted(context, (x, y), work, work, dimension_numbers)
-    for rule in (_short_rows, _vector_by_rows, _with_transpose):
+    for rule in (_short_rows, _vector_by_rows, _with_transpose, _of_vectors):
         value = rule(context, (x, y), dimension_numbers)
         if value is not NotImplemented:
             return value
@@ -71,6 +72,20 @@ def dot_general(
     if out.dtype.itemsize == 8 or a.dtype == b.dtype == out.dtype == INT32:
         return NotImplemented
     return _converted(context, (x, y), INT32, INT32, dimension_numbers)
+
+
+def _of_vectors(context: Any, operands: Any, dimension_numbers: Any) -> Any:
+    """Arrays of one shape multiplied element by element, and added up."""
+    (a, b), (out,) = context.avals_in, context.avals_out
+    (over, over_b), (batch, batch_b) = dimension_numbers
+    if (
+        (a.shape, a.dtype) != (b.shape, b.dtype)
+        or a.dtype != out.dtype
+        or not tuple(over) == tuple(over_b) == tuple(range(out.ndim, a.ndim))
+        or not tuple(batch) == tuple(batch_b) == tuple(range(out.ndim))
+    ):
+        return NotImplemented
+    return sum_of_products(context, *operands, a, out)
 
 
 def _short_rows(context: Any, operands: Any, dimension_numbers: Any) -> Any:

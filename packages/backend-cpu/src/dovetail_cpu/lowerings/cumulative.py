@@ -44,6 +44,14 @@ SMALL: Final = 8192
 Combine = Callable[[Sequence[Any], Sequence[Any], Sequence[Any]], Sequence[Any]]
 
 
+def _suits_kernel(context: Any, out: Any) -> bool:
+    """Whether a kernel may compute such an array, and is worth its call."""
+    if out.symbolic or not kernels.usable(context):
+        return False
+    least = WORTH_A_KERNEL if context.runs_once() else WORTH_A_KERNEL_IN_A_LOOP
+    return bool(out.size >= least)
+
+
 def _by_kernel(context: Any, x: Any, axis: int, reverse: bool, operation: int) -> Any:
     """The results of the kernel; NotImplemented where it gains nothing, or there is none.
 
@@ -52,9 +60,7 @@ def _by_kernel(context: Any, x: Any, axis: int, reverse: bool, operation: int) -
     """
     (out,) = context.avals_out
     kind, bits = dtypes.kind_of(out.dtype), dtypes.itemsize_bits(out.dtype)
-    if out.symbolic or kind not in ("i", "u", "f") or not kernels.usable(context):
-        return NotImplemented
-    if out.size < (WORTH_A_KERNEL if context.runs_once() else WORTH_A_KERNEL_IN_A_LOOP):
+    if kind not in ("i", "u", "f") or not _suits_kernel(context, out):
         return NotImplemented
     if kind == "f":
         work = out.update(dtype=out.dtype if bits >= 32 else FLOAT32)
@@ -83,6 +89,27 @@ def _by_kernel(context: Any, x: Any, axis: int, reverse: bool, operation: int) -
         result = context.xor(result, sign, work)
     if unsigned:
         return context.bitcast_convert(result, out)
+    return context.convert(result, work, out)
+
+
+def _recurrence_by_kernel(context: Any, a: Any, b: Any, axis: int, reverse: bool) -> Any:
+    """The recurrence in float64; NotImplemented where rounding errors of that would accumulate."""
+    (out,) = context.avals_out
+    bits = dtypes.itemsize_bits(out.dtype)
+    if dtypes.kind_of(out.dtype) != "f" or not _suits_kernel(context, out):
+        return NotImplemented
+    if bits == 64 and out.shape[axis] > MANY:
+        return NotImplemented
+    work = out.update(dtype=out.dtype if bits >= 32 else FLOAT32)
+    (result,) = kernels.call(
+        context,
+        kernels.LINEAR_RECURRENCE,
+        [context.convert(value, out, work) for value in (a, b)],
+        [work],
+        batch_dims=axis,
+        reverse=int(reverse),
+        after=out.ndim - 1 - axis,
+    )
     return context.convert(result, work, out)
 
 
@@ -242,7 +269,10 @@ def cummin(context: Any, x: Any, *, axis: int, reverse: bool) -> Any:
 
 @TABLE.rule("linear_recurrence")
 def linear_recurrence(context: Any, a: Any, b: Any, *, axis: int, reverse: bool) -> Any:
-    """y[i] = a[i] * y[i - 1] + b[i], by composing maps y -> a * y + b."""
+    """y[i] = a[i] * y[i - 1] + b[i], by a kernel, or by composing maps y -> a * y + b."""
+    by_kernel = _recurrence_by_kernel(context, a, b, axis, reverse)
+    if by_kernel is not NotImplemented:
+        return by_kernel
 
     def combine(xs: Sequence[Any], ys: Sequence[Any], avals: Sequence[Any]) -> list[Any]:
         scaled = context.mul(xs[1], ys[0], avals[1])

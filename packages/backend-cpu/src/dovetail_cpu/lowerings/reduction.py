@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any, Final
 
 import numpy as np
@@ -23,12 +24,25 @@ MANY_ROWS: Final = 512
 BY_LIBRARY: Final = 4096
 
 #: Operations of the kernel.
-MAXIMUM, MINIMUM, SUM = range(3)
-#: What the kernel finds extremes of; of integers of one byte it also finds sums.
-BY_KERNEL: Final = frozenset({"bool", "int8", "uint8", "int32", "int64", "float32", "float64"})
+MAXIMUM, MINIMUM, SUM, PRODUCT = range(4)
 WIDE_SUMS: Final = frozenset({"int32", "int64", "uint32", "uint64"})
+_BYTES: Final = frozenset({"bool", "int8", "uint8"})
+_NUMBERS: Final = WIDE_SUMS | {"float32", "float64"}
+#: What the kernel finds extremes of.
+ORDERED: Final = _BYTES | {"int32", "int64", "float32", "float64"}
+#: What each operation of the kernel takes; it adds bytes in wider integers.
+BY_KERNEL: Final = {
+    MAXIMUM: ORDERED,
+    MINIMUM: ORDERED,
+    SUM: _BYTES | _NUMBERS,
+    PRODUCT: _NUMBERS,
+}
 #: With fewer elements than this, XLA's loop takes no longer than the call of a kernel.
-WORTH_A_KERNEL: Final = 4096
+WORTH_A_KERNEL: Final = 256
+#: Parts with fewer elements than this XLA reduces faster, if they are many.
+FEW: Final = 128
+#: Likewise sums of fewer elements than this that do not lie side by side.
+FEW_STEPS: Final = 32
 #: Within a loop, whose operations XLA calls one by one if one of them is a kernel.
 WORTH_A_KERNEL_IN_A_LOOP: Final = 32768
 #: Larger results of other operations are not written to memory, to be read by a kernel.
@@ -40,14 +54,14 @@ INT32: Final = np.dtype(np.int32)
 _OF_BYTES: Final = {"i1": BOOL, "i8": np.dtype(np.int8), "ui8": np.dtype(np.uint8)}
 
 
-def _suits_kernel(context: Any, aval: Any) -> bool:
+def _suits_kernel(context: Any, aval: Any, least: int = WORTH_A_KERNEL) -> bool:
     """Whether a kernel may reduce such an array, and is worth its call.
 
     An array that is divided over devices is reduced by each of them first, which XLA does.
     """
     if aval.symbolic or context.divides or not kernels.usable(context):
         return False
-    return bool(aval.size >= (WORTH_A_KERNEL if context.runs_once() else WORTH_A_KERNEL_IN_A_LOOP))
+    return bool(aval.size >= (least if context.runs_once() else WORTH_A_KERNEL_IN_A_LOOP))
 
 
 def _is_stored(x: Any, aval: Any) -> bool:
@@ -59,14 +73,20 @@ def _is_stored(x: Any, aval: Any) -> bool:
     return size <= WORTH_WRITING or aval.dtype == BOOL or not hasattr(x.owner, "name")
 
 
+def _are_short(aval: Any, first: int) -> bool:
+    """Whether there are many parts of few elements each, from the dimension `first` on."""
+    return bool(prod(aval.shape[first:]) < FEW and prod(aval.shape[:first]) >= MANY_ROWS)
+
+
 def _reduce_by_kernel(context: Any, x: Any, aval: Any, axes: tuple[int, ...], kind: int) -> Any:
     """The extremes or sums along neighbouring axes; NotImplemented where nothing is gained."""
     if (
-        aval.dtype.name not in BY_KERNEL
+        aval.dtype.name not in BY_KERNEL[kind]
         or not axes
         or tuple(axes) != tuple(range(axes[0], axes[-1] + 1))
         or not _suits_kernel(context, aval)
         or not _is_stored(x, aval)
+        or _are_short(aval, axes[0])
     ):
         return NotImplemented
     (result,) = kernels.call(
@@ -85,22 +105,26 @@ def _reduce_by_kernel(context: Any, x: Any, aval: Any, axes: tuple[int, ...], ki
 def _position_by_kernel(context: Any, x: Any, aval: Any, axis: int, largest: bool) -> Any:
     (out,) = context.avals_out
     work = _comparable(aval) if aval.dtype != BOOL else aval
+    # What XLA has instead are two reductions, which take long to compile, however few elements.
     if (
-        work.dtype.name not in BY_KERNEL
-        or any(size != 1 for size in aval.shape[axis + 1 :])
-        or not _suits_kernel(context, aval)
+        work.dtype.name not in ORDERED
+        or not _suits_kernel(context, aval, least=1)
+        or (_are_short(aval, axis) and prod(aval.shape[axis + 1 :]) > 1)
     ):
         return NotImplemented
-    rows = ShapedArray((*out.shape[:axis], aval.shape[axis]), work.dtype)
-    result = ShapedArray(out.shape[:axis], INT32)
+    work, result = work.update(weak_type=False), ShapedArray(out.shape, INT32)
     if work != aval:  # or the compiler would leave out that it was rounded to the narrow dtype
         (x,) = context.optimization_barrier([x], [aval])
-    x = context.reshape(context.convert(x, aval, work), rows)
     (positions,) = kernels.call(
-        context, kernels.EXTREME_POSITIONS, [x], [result], batch_dims=axis, largest=int(largest)
+        context,
+        kernels.EXTREME_POSITIONS,
+        [context.convert(x, aval, work)],
+        [result],
+        batch_dims=axis,
+        largest=int(largest),
+        after=aval.ndim - 1 - axis,
     )
-    shaped = ShapedArray(out.shape, INT32)
-    return context.convert(context.reshape(positions, shaped), shaped, out)
+    return context.convert(positions, result, out)
 
 
 def _extreme_position(context: Any, x: Any, axis: int, index_dtype: Any, largest: bool) -> Any:
@@ -231,7 +255,7 @@ def _columns(context: Any, x: Any, axes: tuple[int, ...], combine: Callable[...,
 
 @TABLE.rule("reduce_sum")
 def reduce_sum(context: Any, x: Any, *, axes: tuple[int, ...], out_sharding: Any = None) -> Any:
-    """The sum of short rows, of distances, or of integers of one byte in wider ones."""
+    """The sum of short rows, of distances, of numbers in memory, or of bytes in wider integers."""
     (aval,) = context.avals_in
     source = _narrow_source(x)
     if source is not None and out_sharding is None and aval.dtype.name in WIDE_SUMS:
@@ -241,7 +265,49 @@ def reduce_sum(context: Any, x: Any, *, axes: tuple[int, ...], out_sharding: Any
         if by_kernel is not NotImplemented:
             return by_kernel
     of_pairs = distances.by_kernel(context, x, aval, axes)
-    return _columns(context, x, axes, context.add) if of_pairs is NotImplemented else of_pairs
+    if of_pairs is not NotImplemented:
+        return of_pairs
+    by_columns = _columns(context, x, axes, context.add)
+    if by_columns is not NotImplemented or out_sharding is not None:
+        return by_columns
+    return _folded(context, x, aval, axes, SUM)
+
+
+def _folded(context: Any, x: Any, aval: Any, axes: tuple[int, ...], kind: int) -> Any:
+    """The sum or product of numbers in memory; others XLA computes on the way."""
+    if aval.dtype.name not in _NUMBERS or not axes:
+        return NotImplemented
+    if kind == SUM and axes == tuple(range(axes[0], aval.ndim)):
+        factors = _factors(x)
+        if factors is not None:
+            return sum_of_products(context, *factors, aval, context.avals_out[0])
+    if hasattr(x.owner, "name"):
+        return NotImplemented
+    if axes[-1] < aval.ndim - 1:
+        steps = prod([aval.shape[axis] for axis in axes])
+        if kind == PRODUCT or steps < FEW_STEPS:
+            return NotImplemented
+    return _reduce_by_kernel(context, x, aval, axes, kind)
+
+
+def _factors(x: Any) -> tuple[Any, Any] | None:
+    """The two arrays in memory that a value is the product of."""
+    if getattr(x.owner, "name", "") != "stablehlo.multiply":
+        return None
+    first, second = x.owner.operands
+    return None if any(hasattr(v.owner, "name") for v in (first, second)) else (first, second)
+
+
+def sum_of_products(context: Any, x: Any, y: Any, aval: Any, out: Any) -> Any:
+    """The sum along the dimensions that follow those of `out`; NotImplemented if XLA is as fast."""
+    if (
+        aval.dtype.name not in _NUMBERS
+        or not _suits_kernel(context, aval)
+        or _are_short(aval, out.ndim)
+    ):
+        return NotImplemented
+    (result,) = kernels.call(context, kernels.SUM_OF_PRODUCTS, [x, y], [out], batch_dims=out.ndim)
+    return result
 
 
 def _narrow_source(x: Any) -> tuple[Any, Any] | None:
@@ -255,8 +321,12 @@ def _narrow_source(x: Any) -> tuple[Any, Any] | None:
 
 @TABLE.rule("reduce_prod")
 def reduce_prod(context: Any, x: Any, *, axes: tuple[int, ...]) -> Any:
-    """The product of short rows."""
-    return _columns(context, x, axes, context.mul)
+    """The product of short rows, or of numbers in memory."""
+    (aval,) = context.avals_in
+    by_columns = _columns(context, x, axes, context.mul)
+    if by_columns is not NotImplemented:
+        return by_columns
+    return _folded(context, x, aval, axes, PRODUCT)
 
 
 @TABLE.rule("reduce_max")

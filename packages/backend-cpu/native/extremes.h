@@ -1,0 +1,292 @@
+// Extremes and their positions, along a dimension.
+//
+// An extreme is looked for block by block, and no further once nothing can surpass it: so `any` and
+// `all`, which are extremes of booleans, end at the first that decides.
+
+#ifndef DOVETAIL_CPU_EXTREMES_H_
+#define DOVETAIL_CPU_EXTREMES_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+#include <vector>
+
+#include "columns.h"
+#include "parallel.h"
+#include "xla/ffi/api/ffi.h"
+
+namespace dovetail {
+
+// Bytes after which it is seen whether an extreme can still be surpassed.
+constexpr int64_t kBlockBytes = 1 << 13;
+
+// Rows of up to this many elements are searched element by element.
+constexpr int64_t kShortRow = 12;
+
+// A boolean, which XLA stores as a byte that is 0 or 1.
+enum class Bool : uint8_t {};
+
+template <typename T>
+struct Number {
+  using Type = T;
+  static constexpr T kGreatest = std::numeric_limits<T>::has_infinity
+                                     ? std::numeric_limits<T>::infinity()
+                                     : std::numeric_limits<T>::max();
+  static constexpr T kLeast = std::numeric_limits<T>::has_infinity
+                                  ? -std::numeric_limits<T>::infinity()
+                                  : std::numeric_limits<T>::lowest();
+};
+
+template <>
+struct Number<Bool> {
+  using Type = uint8_t;
+  static constexpr uint8_t kGreatest = 1, kLeast = 0;
+};
+
+// An order of numbers: those that are looked for are last, and NaN is beyond all.
+template <typename Element, bool kLargest>
+struct Order {
+  using T = typename Number<Element>::Type;
+  static constexpr bool kIsFloat = std::is_floating_point_v<T>;
+  static constexpr T kFirst = kLargest ? Number<Element>::kLeast : Number<Element>::kGreatest;
+  static constexpr T kLast = kLargest ? Number<Element>::kGreatest : Number<Element>::kLeast;
+
+  static bool IsBeyond(T a, T b) { return kLargest ? a > b : a < b; }
+  // Of numbers and of vectors; where the second is NaN it may be either.
+  template <typename V>
+  static V Beyond(V a, V b) {
+    return kLargest ? (b > a ? b : a) : (b < a ? b : a);
+  }
+  // Whether the second takes the place of the first, which is the best so far: the first NaN does.
+  static bool IsBetter(T best, T x) { return IsBeyond(x, best) | ((x != x) & (best == best)); }
+  // NaN where either is.
+  static T BeyondOrNan(T a, T b) {
+    if constexpr (kIsFloat) return (IsBeyond(b, a) | (b != b)) ? b : a;
+    return IsBeyond(b, a) ? b : a;
+  }
+};
+
+// The extreme of a block, and whether there is a NaN, which is then no part of it.
+template <typename O>
+typename O::T BlockExtreme(const typename O::T* from, int64_t size, bool& has_nan) {
+  using T = typename O::T;
+  constexpr int kLanes = 64 / sizeof(T), kVectors = 4;
+  typedef T V __attribute__((vector_size(64)));
+  V best[kVectors];
+  for (V& v : best) v = O::kFirst - V{};
+  auto unordered = best[0] != best[0];
+  int64_t i = 0;
+  for (; i + kVectors * kLanes <= size; i += kVectors * kLanes) {
+#pragma GCC unroll 4
+    for (int j = 0; j < kVectors; ++j) {
+      V v;
+      std::memcpy(&v, from + i + j * kLanes, sizeof(v));
+      best[j] = O::Beyond(best[j], v);
+      if constexpr (O::kIsFloat) unordered |= v != v;
+    }
+  }
+  T lanes[kLanes];
+  for (int j = 1; j < kVectors; ++j) best[0] = O::Beyond(best[0], best[j]);
+  std::memcpy(lanes, &best[0], sizeof(lanes));
+  T result = O::kFirst;
+  for (T lane : lanes) result = O::Beyond(result, lane);
+  bool found = false;
+  if constexpr (O::kIsFloat) {
+    for (int lane = 0; lane < kLanes; ++lane) found |= unordered[lane] != 0;
+  }
+  for (; i < size; ++i) {
+    result = O::Beyond(result, from[i]);
+    found |= from[i] != from[i];
+  }
+  has_nan = found;
+  return result;
+}
+
+// An extreme of part of a row, and the place of a block that has it, or has the first NaN.
+template <typename T>
+struct Found {
+  T best;
+  int64_t block;
+  bool has_nan;
+};
+
+template <typename O>
+Found<typename O::T> RowExtreme(const typename O::T* from, int64_t begin, int64_t end) {
+  using T = typename O::T;
+  constexpr int64_t kBlock = kBlockBytes / sizeof(T);
+  Found<T> found{O::kFirst, begin, false};
+  for (int64_t at = begin; at < end; at += kBlock) {
+    bool has_nan = false;
+    const T best = BlockExtreme<O>(from + at, std::min(kBlock, end - at), has_nan);
+    if (has_nan) return {best, at, true};
+    if (O::IsBeyond(best, found.best)) {
+      found.best = best;
+      found.block = at;
+      if (!O::kIsFloat && best == O::kLast) break;
+    }
+  }
+  return found;
+}
+
+template <typename O>
+Found<typename O::T> LongRowExtreme(xla::ffi::ThreadPool& pool, const typename O::T* from,
+                                    int64_t size) {
+  using T = typename O::T;
+  const int64_t parts = PartsOf(pool, size);
+  std::vector<Found<T>> founds(parts);
+  ParallelFor(pool, parts, [&](int64_t part) {
+    founds[part] = RowExtreme<O>(from, size * part / parts, size * (part + 1) / parts);
+  });
+  Found<T> found = founds[0];
+  for (const Found<T>& later : founds) {
+    if (!found.has_nan && (later.has_nan || O::IsBeyond(later.best, found.best))) found = later;
+  }
+  return found;
+}
+
+// The first position of what was found.
+template <typename O>
+int64_t PositionOf(const typename O::T* from, int64_t size, const Found<typename O::T>& found) {
+  int64_t i = found.block;
+  if constexpr (O::kIsFloat) {
+    if (found.has_nan) {
+      while (i + 1 < size && from[i] == from[i]) ++i;
+      return i;
+    }
+  }
+  using T = typename O::T;
+  // Of the width of the elements, so that they are compared side by side.
+  using Hits = std::conditional_t<sizeof(T) == 8, int64_t,
+                                  std::conditional_t<sizeof(T) == 4, int32_t, int8_t>>;
+  constexpr int64_t kAtOnce = 128;
+  const auto is_among = [&](const T* some) {
+    Hits hits = 0;
+    for (int64_t j = 0; j < kAtOnce; ++j) hits |= some[j] == found.best;
+    return hits != 0;
+  };
+  while (i + kAtOnce < size && !is_among(from + i)) i += kAtOnce;
+  while (i + 1 < size && from[i] != found.best) ++i;
+  return i;
+}
+
+// Calls write(row, from, found) for each row.
+template <typename O, typename Write>
+void ForRowExtremes(xla::ffi::ThreadPool& pool, const typename O::T* from, int64_t rows,
+                    int64_t size, const Write& write) {
+  if (rows == 1 || (rows < ThreadsOf(pool) && size >= 2 * kPerThread)) {
+    for (int64_t row = 0; row < rows; ++row) {
+      write(row, from + row * size, LongRowExtreme<O>(pool, from + row * size, size));
+    }
+    return;
+  }
+  const int64_t parts = std::min(rows, PartsOf(pool, rows * size));
+  ParallelFor(pool, parts, [&](int64_t part) {
+    for (int64_t row = rows * part / parts; row < rows * (part + 1) / parts; ++row) {
+      write(row, from + row * size, RowExtreme<O>(from + row * size, 0, size));
+    }
+  });
+}
+
+template <typename O>
+struct ExtremeFold {
+  using In = typename O::T;
+  using Part = In;
+  using Whole = In;
+  static constexpr Part kFirst = O::kFirst;
+
+  static Part Add(Part part, In x) { return O::BeyondOrNan(part, x); }
+  static Whole Join(Whole a, Whole b) { return O::BeyondOrNan(a, b); }
+};
+
+template <typename O>
+void Extremes(xla::ffi::ThreadPool& pool, const void* from, void* to, int64_t outer, int64_t size,
+              int64_t inner) {
+  using T = typename O::T;
+  const T* source = static_cast<const T*>(from);
+  T* target = static_cast<T*>(to);
+  if (inner == 1) {
+    ForRowExtremes<O>(pool, source, outer, size,
+                      [&](int64_t row, const T*, const Found<T>& found) {
+                        target[row] = found.best;
+                        if constexpr (O::kIsFloat) {
+                          if (found.has_nan) target[row] = std::numeric_limits<T>::quiet_NaN();
+                        }
+                      });
+    return;
+  }
+  FoldColumns<ExtremeFold<O>>(pool, source, target, outer, size, inner);
+}
+
+template <typename O>
+int64_t ShortRowPosition(const typename O::T* from, int64_t size) {
+  typename O::T best = from[0];
+  int64_t position = 0;
+  for (int64_t i = 1; i < size; ++i) {
+    const bool is_better = O::IsBetter(best, from[i]);
+    best = is_better ? from[i] : best;
+    position = is_better ? i : position;
+  }
+  return position;
+}
+
+// The positions of extremes of up to kSide neighbours.
+template <typename O>
+void SidePositions(const typename O::T* from, int32_t* to, int64_t size, int64_t stride,
+                   int64_t count) {
+  using T = typename O::T;
+  // Of the width of the elements, where that is enough, as above.
+  using Position = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
+  T best[kSide];
+  Position positions[kSide];
+  std::copy_n(from, count, best);
+  std::fill_n(positions, count, Position(0));
+  for (int64_t step = 1; step < size; ++step) {
+    from += stride;
+    for (int64_t i = 0; i < count; ++i) {
+      const T x = from[i];
+      const bool is_better = O::IsBetter(best[i], x);
+      best[i] = is_better ? x : best[i];
+      positions[i] = is_better ? static_cast<Position>(step) : positions[i];
+    }
+  }
+  std::transform(positions, positions + count, to,
+                 [](Position position) { return static_cast<int32_t>(position); });
+}
+
+template <typename O>
+void Positions(xla::ffi::ThreadPool& pool, const void* from, int32_t* to, int64_t outer,
+               int64_t size, int64_t inner) {
+  using T = typename O::T;
+  const T* source = static_cast<const T*>(from);
+  if (inner == 1 && size <= kShortRow) {
+    const int64_t parts = PartsOf(pool, outer * size);
+    ParallelFor(pool, parts, [&](int64_t part) {
+      for (int64_t row = outer * part / parts; row < outer * (part + 1) / parts; ++row) {
+        to[row] = static_cast<int32_t>(ShortRowPosition<O>(source + row * size, size));
+      }
+    });
+    return;
+  }
+  if (inner == 1) {
+    ForRowExtremes<O>(pool, source, outer, size,
+                      [&](int64_t row, const T* from, const Found<T>& found) {
+                        to[row] = static_cast<int32_t>(PositionOf<O>(from, size, found));
+                      });
+    return;
+  }
+  const int64_t sides = (inner + kSide - 1) / kSide, works = outer * sides;
+  const int64_t parts = std::min(works, PartsOf(pool, outer * size * inner));
+  ParallelFor(pool, parts, [&](int64_t part) {
+    for (int64_t work = works * part / parts; work < works * (part + 1) / parts; ++work) {
+      const int64_t row = work / sides, side = work % sides * kSide;
+      SidePositions<O>(source + row * size * inner + side, to + row * inner + side, size, inner,
+                       std::min(kSide, inner - side));
+    }
+  });
+}
+
+}  // namespace dovetail
+
+#endif  // DOVETAIL_CPU_EXTREMES_H_

@@ -1,0 +1,240 @@
+// Sums and products of numbers, and sums of products of two, along a dimension.
+//
+// What is added to what depends on the shape alone, so that the results do not depend on the number
+// of threads. A float is added to few others of its precision: what many come to is kept in
+// float64, or in float64 added in pairs.
+
+#ifndef DOVETAIL_CPU_SUMS_H_
+#define DOVETAIL_CPU_SUMS_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+#include <vector>
+
+#include "columns.h"
+#include "extremes.h"
+#include "parallel.h"
+#include "vector_width.h"
+#include "xla/ffi/api/ffi.h"
+
+namespace dovetail {
+
+// Vectors that are combined side by side, and how often before the result of the block is joined to
+// those of the others.
+constexpr int kVectors = 8, kTimes = 32;
+template <typename T>
+constexpr int64_t kBlock = kTimes * kVectors * kVectorBytes / sizeof(T);
+
+struct Plus {
+  static constexpr int kIdentity = 0;
+  template <typename V>
+  static V Of(V a, V b) {
+    return a + b;
+  }
+};
+
+struct Times {
+  static constexpr int kIdentity = 1;
+  template <typename V>
+  static V Of(V a, V b) {
+    return a * b;
+  }
+};
+
+template <typename T>
+T Load(const void* from) {
+  T value;
+  std::memcpy(&value, from, sizeof(value));
+  return value;
+}
+
+// The numbers of an array.
+template <typename T>
+struct Numbers {
+  using Type = T;
+  const T* x;
+
+  Numbers operator+(int64_t offset) const { return {x + offset}; }
+  // The number or the vector of them that begins at a position.
+  template <typename V>
+  V At(int64_t i) const {
+    return Load<V>(x + i);
+  }
+};
+
+// The products of the numbers of two arrays.
+template <typename T>
+struct Products {
+  using Type = T;
+  const T *x, *y;
+
+  Products operator+(int64_t offset) const { return {x + offset, y + offset}; }
+  template <typename V>
+  V At(int64_t i) const {
+    return Load<V>(x + i) * Load<V>(y + i);
+  }
+};
+
+template <typename T>
+using WholeOf = std::conditional_t<std::is_same_v<T, float>, double, T>;
+
+// What the lanes of a vector come to, combined in halves.
+template <typename Op, typename T, typename V>
+T Across(V v) {
+  if constexpr (sizeof(V) == sizeof(T)) {
+    return v[0];
+  } else {
+    typedef T Half __attribute__((vector_size(sizeof(V) / 2)));
+    const char* const bytes = reinterpret_cast<const char*>(&v);
+    return Across<Op, T>(Op::Of(Load<Half>(bytes), Load<Half>(bytes + sizeof(Half))));
+  }
+}
+
+template <typename Op, typename Terms>
+WholeOf<typename Terms::Type> BlockResult(Terms terms, int64_t size) {
+  using T = typename Terms::Type;
+  constexpr int kLanes = kVectorBytes / sizeof(T);
+  typedef T V __attribute__((vector_size(kVectorBytes)));
+  V results[kVectors];
+#pragma GCC unroll 8
+  for (int j = 0; j < kVectors; ++j) results[j] = T(Op::kIdentity) - V{};
+  int64_t i = 0;
+  for (; i + kVectors * kLanes <= size; i += kVectors * kLanes) {
+#pragma GCC unroll 8
+    for (int j = 0; j < kVectors; ++j) {
+      results[j] = Op::Of(results[j], terms.template At<V>(i + j * kLanes));
+    }
+  }
+  for (; i + kLanes <= size; i += kLanes) results[0] = Op::Of(results[0], terms.template At<V>(i));
+  WholeOf<T> rest(Op::kIdentity);
+  for (; i < size; ++i) rest = Op::Of(rest, WholeOf<T>(terms.template At<T>(i)));
+#pragma GCC unroll 4
+  for (int j = 0; j < 4; ++j) results[j] = Op::Of(results[j], results[j + 4]);
+  const V halves[] = {Op::Of(results[0], results[2]), Op::Of(results[1], results[3])};
+  return Op::Of(rest, WholeOf<T>(Across<Op, T>(Op::Of(halves[0], halves[1]))));
+}
+
+// What the results of blocks come to, combined in pairs.
+template <typename Op, typename ResultOf>
+auto InPairs(int64_t begin, int64_t end, const ResultOf& result_of) -> decltype(result_of(begin)) {
+  if (end - begin == 1) return result_of(begin);
+  const int64_t middle = begin + (end - begin) / 2;
+  return Op::Of(InPairs<Op>(begin, middle, result_of), InPairs<Op>(middle, end, result_of));
+}
+
+template <typename Op, typename Terms>
+void FoldRows(xla::ffi::ThreadPool& pool, Terms terms, typename Terms::Type* to, int64_t rows,
+              int64_t size) {
+  using T = typename Terms::Type;
+  constexpr int64_t kSize = kBlock<T>;
+  const int64_t blocks = std::max<int64_t>(1, (size + kSize - 1) / kSize);
+  const auto block = [&](Terms row, int64_t i) {
+    return BlockResult<Op>(row + i * kSize, std::min(kSize, size - i * kSize));
+  };
+  if (rows == 1 || (rows < ThreadsOf(pool) && size >= 2 * kPerThread)) {
+    std::vector<WholeOf<T>> results(blocks);
+    for (int64_t row = 0; row < rows; ++row) {
+      ForRanges(&pool, size, [&](int64_t begin, int64_t end) {
+        // A block belongs to the range that has its first element.
+        const int64_t last = (end + kSize - 1) / kSize;
+        for (int64_t i = (begin + kSize - 1) / kSize; i < last; ++i) {
+          results[i] = block(terms + row * size, i);
+        }
+      });
+      to[row] = T(InPairs<Op>(0, blocks, [&](int64_t i) { return results[i]; }));
+    }
+    return;
+  }
+  const int64_t parts = std::min(rows, PartsOf(pool, rows * size));
+  ParallelFor(pool, parts, [&](int64_t part) {
+    for (int64_t row = rows * part / parts; row < rows * (part + 1) / parts; ++row) {
+      const Terms source = terms + row * size;
+      to[row] = T(InPairs<Op>(0, blocks, [&](int64_t i) { return block(source, i); }));
+    }
+  });
+}
+
+template <typename Op, typename Element, typename Sum>
+struct OpFold {
+  using In = Element;
+  using Part = Sum;
+  using Whole = WholeOf<Sum>;
+  static constexpr Part kFirst = Part(Op::kIdentity);
+
+  static Part Add(Part part, In x) { return Op::Of(part, static_cast<Part>(x)); }
+  static Whole Join(Whole a, Whole b) { return Op::Of(a, b); }
+};
+
+template <typename Op, typename T>
+void FoldNumbers(xla::ffi::ThreadPool& pool, const void* from, void* to, int64_t outer,
+                 int64_t size, int64_t inner) {
+  const T* source = static_cast<const T*>(from);
+  T* target = static_cast<T*>(to);
+  if (inner == 1) return FoldRows<Op>(pool, Numbers<T>{source}, target, outer, size);
+  FoldColumns<OpFold<Op, T, T>>(pool, source, target, outer, size, inner);
+}
+
+template <typename T, typename Sum>
+Sum SumOf(const T* from, int64_t size) {
+  Sum sum = 0;
+  for (int64_t i = 0; i < size; ++i) sum += static_cast<Sum>(from[i]);
+  return sum;
+}
+
+// How many are true: in bytes, as long as none overflows.
+template <typename Sum>
+Sum CountOf(const uint8_t* from, int64_t size) {
+  typedef uint8_t V __attribute__((vector_size(64)));
+  constexpr int64_t kMany = 255;
+  Sum sum = 0;
+  while (size >= 64) {
+    V counts{};
+    const int64_t vectors = std::min(kMany, size / 64);
+    for (int64_t i = 0; i < vectors; ++i, from += 64) counts += Load<V>(from);
+    size -= vectors * 64;
+    uint8_t lanes[64];
+    std::memcpy(lanes, &counts, sizeof(lanes));
+    sum += SumOf<uint8_t, uint32_t>(lanes, 64);
+  }
+  return sum + SumOf<uint8_t, Sum>(from, size);
+}
+
+// Sums of bytes in wider integers.
+template <typename Element, typename Sum>
+void SumBytes(xla::ffi::ThreadPool& pool, const void* from, void* to, int64_t outer,
+              int64_t size, int64_t inner) {
+  using T = std::conditional_t<std::is_same_v<Element, Bool>, uint8_t, Element>;
+  const T* source = static_cast<const T*>(from);
+  Sum* target = static_cast<Sum*>(to);
+  if (inner > 1) {
+    FoldColumns<OpFold<Plus, T, Sum>>(pool, source, target, outer, size, inner);
+    return;
+  }
+  const auto sum = [](const T* from, int64_t size) {
+    if constexpr (std::is_same_v<Element, Bool>) return CountOf<Sum>(from, size);
+    return SumOf<T, Sum>(from, size);
+  };
+  const bool within_rows = outer == 1;
+  const int64_t parts =
+      within_rows ? PartsOf(pool, size) : std::min(outer, PartsOf(pool, outer * size));
+  std::vector<Sum> sums(within_rows ? parts : 0);
+  ParallelFor(pool, parts, [&](int64_t part) {
+    if (within_rows) {
+      const int64_t begin = size * part / parts;
+      sums[part] = sum(source + begin, size * (part + 1) / parts - begin);
+      return;
+    }
+    for (int64_t row = outer * part / parts; row < outer * (part + 1) / parts; ++row) {
+      target[row] = sum(source + row * size, size);
+    }
+  });
+  if (!within_rows) return;
+  target[0] = 0;
+  for (const Sum& part : sums) target[0] += part;
+}
+
+}  // namespace dovetail
+
+#endif  // DOVETAIL_CPU_SUMS_H_
