@@ -12,7 +12,7 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax
-from dovetail.extend.indexing import order_statistics, search_sorted
+from dovetail.extend.indexing import order_statistics, search_sorted, true_positions
 from dovetail.lax import top_k_p
 from dovetail_cpu.kernel_library import library
 
@@ -83,6 +83,39 @@ def test_top_k(name: str) -> None:
                     expected = top_k_p.reference(x, k=k, axis=0)
                     for one, other in zip(lax.top_k(x, k), expected, strict=True):
                         assert np.asarray(one).tobytes() == other.tobytes()
+
+
+@pytest.mark.parametrize("name", ["int8", "float32", "int64"])
+@pytest.mark.parametrize("k", [1, 31, 32, 33, 40, 128, 130])
+def test_top_k_of_blocks(name: str, k: int) -> None:
+    # Just below and above as many blocks as are gone through, with ties within and between them.
+    with dt.enable_x64(True):
+        for size in (64 * 64, 64 * 64 + 1, 64 * 80 - 1):
+            place = np.arange(size)
+            for x in (place % 100, place // 100, -(place // 100), 0 * place, place == size - 1):
+                x = x.astype(name)
+                expected = top_k_p.reference(x, k=k, axis=0)
+                for one, other in zip(lax.top_k(x, k), expected, strict=True):
+                    np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("shape", [(1,), (7,), (8,), (1000,), (40_003,), (3, 129), (2, 3, 5000)])
+def test_true_positions(shape: tuple[int, ...]) -> None:
+    generator = np.random.default_rng(3)
+    flags = [generator.random(shape) < p for p in (0.02, 0.5, 0.98)]
+    for x in (*flags, np.zeros(shape, bool), np.ones(shape, bool)):
+        for size in (1, 7, shape[-1] // 2 or 1, shape[-1], shape[-1] + 9):
+            same_without_kernels(lambda x, size=size: [true_positions(x, size)], x)
+
+
+def test_true_positions_under_vmap_and_in_loops() -> None:
+    x = np.random.default_rng(4).random((6, 500)) < 0.3
+    expected = [np.flatnonzero(row)[:100] for row in x]
+    for dim, rows in ((0, x), (1, x.T)):
+        np.testing.assert_array_equal(
+            dt.vmap(lambda row: true_positions(row, 100), in_axes=dim)(rows), expected
+        )
+    np.testing.assert_array_equal(lax.map(lambda row: true_positions(row, 100), x), expected)
 
 
 @pytest.mark.parametrize("side", ["left", "right"])

@@ -31,6 +31,7 @@ THREEFRY_BITS: Final = "dovetail_threefry_bits"
 THREEFRY_FOLD_IN: Final = "dovetail_threefry_fold_in"
 THREEFRY_SPLIT: Final = "dovetail_threefry_split"
 TOP_K: Final = "dovetail_top_k"
+TRUE_POSITIONS: Final = "dovetail_true_positions"
 
 _TARGETS: Final = (
     CONVOLVE,
@@ -49,6 +50,7 @@ _TARGETS: Final = (
     THREEFRY_FOLD_IN,
     THREEFRY_SPLIT,
     TOP_K,
+    TRUE_POSITIONS,
 )
 _OPTION: Final = "cpu_kernels"
 
