@@ -189,6 +189,8 @@ class Rows {
     constexpr bool kNarrow = sizeof(Bits) <= 2;
     constexpr int64_t kFewCounts = sizeof(Bits) == 1 ? 64 : 8192;
     const bool counted = kNarrow && size_ >= kFewCounts;
+    constexpr int64_t kShort = 16;
+    if (size_ <= kShort && end - begin > 1) return SortShort<Bits, Int>(order, begin, end);
     // Keys as wide as elements are sorted where the result will be.
     const auto wider = Uninitialized<Int>(kNarrow && !counted ? size_ : 0);
     const auto spare = Uninitialized<Int>(counted ? 0 : size_);
@@ -215,6 +217,56 @@ class Rows {
         });
       }
       if (any_ambiguous) RestoreBits(from, to, size_, order);
+    }
+  }
+
+  // Rows of few numbers, many at once: vectors hold the elements at one place of all of them.
+  template <typename Bits, typename Int>
+  void SortShort(Order<Bits> order, int64_t begin, int64_t end) const {
+    constexpr int64_t kTogether = 64;
+    const int64_t size = size_;
+    std::vector<Int> columns(size * kTogether);
+    for (int64_t row = begin; row < end; row += kTogether) {
+      const int64_t count = std::min(kTogether, end - row);
+      const Bits* const from = operands_[0].row<Bits>(row, size);
+      Bits* const to = operands_[0].result<Bits>(row, size);
+      bool any_ambiguous = false;
+      for (int64_t i = 0; i < count; ++i) {
+        for (int64_t j = 0; j < size; ++j) {
+          const Bits bits = from[i * size + j];
+          any_ambiguous |= order.IsAmbiguous(bits);
+          columns[j * kTogether + i] = order.Encode(bits);
+        }
+      }
+      const auto compare = [&](int64_t first, int64_t second) {
+        Int* const low = columns.data() + first * kTogether;
+        Int* const high = columns.data() + second * kTogether;
+        for (int64_t i = 0; i < kTogether; ++i) {
+          const Int x = low[i], y = high[i];
+          low[i] = std::min(x, y);
+          high[i] = std::max(x, y);
+        }
+      };
+      // Source: D. E. Knuth, The art of computer programming 3 (1998), algorithm 5.2.2M.
+      int64_t half = 1;
+      while (2 * half < size) half *= 2;
+      for (int64_t step = half; step > 0; step /= 2) {
+        int64_t apart = step, wanted = 0;
+        for (int64_t next = half;; next /= 2) {
+          for (int64_t i = 0; i + apart < size; ++i) {
+            if ((i & step) == wanted) compare(i, i + apart);
+          }
+          if (next == step) break;
+          apart = next - step;
+          wanted = step;
+        }
+      }
+      for (int64_t i = 0; i < count; ++i) {
+        for (int64_t j = 0; j < size; ++j) {
+          to[i * size + j] = order.Decode(columns[j * kTogether + i]);
+        }
+        if (any_ambiguous) RestoreBits(from + i * size, to + i * size, size, order);
+      }
     }
   }
 

@@ -128,6 +128,18 @@ def test_sorts_by_several_keys(count: int) -> None:
                 assert_same_bits(one, np.take_along_axis(key, order, -1))
 
 
+@pytest.mark.parametrize("name", KEYS)
+def test_sorts_short_rows(name: str) -> None:
+    generator = np.random.default_rng(8)
+    with dt.enable_x64(True):
+        for size in (1, 2, 3, 4, 5, 7, 8, 11, 15, 16, 17):
+            for count in (1, 2, 63, 65, 700):
+                for x in patterns(name, count * size, generator):
+                    rows = x.reshape(count, size)
+                    expected = np.take_along_axis(rows, stable_order([rows]), -1)
+                    assert_same_bits(jnp.sort(rows), expected)
+
+
 @pytest.mark.parametrize("size", [16_383, 16_384, 70_001, 600_000])
 def test_sorts_by_buckets_whatever_the_range(size: int) -> None:
     generator = np.random.default_rng(size)
