@@ -118,6 +118,31 @@ def test_true_positions_under_vmap_and_in_loops() -> None:
     np.testing.assert_array_equal(lax.map(lambda row: true_positions(row, 100), x), expected)
 
 
+@pytest.mark.parametrize("usable", [True, False])
+@pytest.mark.parametrize("name", ["bool", "int32", "bfloat16", "float32"])
+def test_partitions_of_long_rows(name: str, usable: bool) -> None:
+    with dt.cpu_kernels(usable):
+        for flat in rows(name, 10_000):
+            x = flat.reshape(2, 5000)
+            wide = x.astype(np.float32) if name == "bfloat16" else x  # for NumPy's comparisons
+            ordered = np.asarray(lax.sort(wide))
+            for k in (0, 7, 2500, -1):
+                found = np.asarray(jnp.partition(x, k)).astype(wide.dtype)
+                places = np.asarray(jnp.argpartition(x, k))
+                np.testing.assert_array_equal(np.take_along_axis(wide, places, -1), found)
+                np.testing.assert_array_equal(np.sort(places), [np.arange(5000)] * 2)
+                np.testing.assert_array_equal(found[:, k], ordered[:, k])
+                before = k % 5000
+                np.testing.assert_array_equal(lax.sort(found[:, :before]), ordered[:, :before])
+    assert jnp.partition(np.zeros((0, 5000)), 3).shape == (0, 5000)
+
+
+def test_gradient_of_a_partition() -> None:
+    x = np.random.default_rng(5).standard_normal((5000, 3)).astype(np.float32)
+    gradient = dt.grad(lambda x: jnp.partition(x, 7, axis=0)[7].sum())(x)
+    np.testing.assert_array_equal(gradient, x == np.sort(x, axis=0)[7])
+
+
 @pytest.mark.parametrize("side", ["left", "right"])
 @pytest.mark.parametrize("name", NAMES)
 def test_search_sorted(name: str, side: str) -> None:
