@@ -141,43 +141,59 @@ struct Candidate<int64_t> {
   }
 };
 
-template <typename Bits>
+// Writes the elements of a row that may be among its first `count`, and returns their number.
+//
+// Of as many blocks the least keys are no greater than the last of these: `count` elements at least,
+// and all that are wanted. Of those that equal it the first are enough.
+template <int64_t kBlock, typename Bits, typename Key, typename Type>
+int64_t FindCandidates(const Bits* from, int64_t size, Descending<Bits> key_of, int64_t count,
+                       Key bound, const Key* least, Type* kept) {
+  int64_t found = 0, equal = 0;
+  for (int64_t begin = 0; begin < size; begin += kBlock, ++least) {
+    if (*least > bound || (*least == bound && equal == count)) continue;
+    const int64_t end = std::min(begin + kBlock, size);
+    for (int64_t i = begin; i < end; ++i) {
+      const Key key = key_of(from[i]);
+      const bool is_equal = key == bound && equal < count;
+      kept[found] = Candidate<Key>::Of(key, i);
+      found += key < bound || is_equal;
+      equal += is_equal;
+    }
+  }
+  return found;
+}
+
+template <int64_t kBlock, typename Bits>
 void TopOfRow(const Bits* from, int64_t size, Descending<Bits> key_of, int64_t count, Bits* values,
               int32_t* places) {
   using Key = std::conditional_t<sizeof(Bits) == 8, int64_t, int32_t>;
   using Kept = Candidate<Key>;
   using Type = typename Kept::Type;
-  // Candidates are reduced to the first `count` each time that there are as many as there is room
-  // for; from then on the last of these is what an element has to come before.
-  constexpr int64_t kBlock = 64;
-  const int64_t room = std::min(size, std::max<int64_t>(4 * count, count + 1024));
-  const std::unique_ptr<Type[]> kept(new Type[room + kBlock]), spare(new Type[room + kBlock]);
-  int64_t found = 0, i = 0;
-  for (; i < room; ++i) kept[found++] = Kept::Of(key_of(from[i]), i);
-  Kept::SortFirst(kept.get(), spare.get(), found, count);
-  if (room < size) {
-    Key last = Kept::KeyOf(kept[count - 1]);
-    found = count;
-    while (i < size) {
-      const int64_t end = std::min(i + kBlock, size);
-      Key least = std::numeric_limits<Key>::max();
-      for (int64_t j = i; j < end; ++j) least = std::min<Key>(least, key_of(from[j]));
-      if (least < last) {
-        for (int64_t j = i; j < end; ++j) {
-          const Key key = key_of(from[j]);
-          kept[found] = Kept::Of(key, j);
-          found += key < last;
-        }
-        if (found >= room) {
-          Kept::SortFirst(kept.get(), spare.get(), found, count);
-          found = count;
-          last = Kept::KeyOf(kept[count - 1]);
-        }
-      }
-      i = end;
+  int64_t room = size, found = size;
+  std::unique_ptr<Type[]> kept;
+  if constexpr (kBlock > 1) {
+    const int64_t blocks = (size + kBlock - 1) / kBlock;
+    const auto least = Uninitialized<Key>(blocks);
+    for (int64_t block = 0; block < blocks; ++block) {
+      const int64_t end = std::min((block + 1) * kBlock, size);
+      Key key = std::numeric_limits<Key>::max();
+      for (int64_t i = block * kBlock; i < end; ++i) key = std::min<Key>(key, key_of(from[i]));
+      least[block] = key;
     }
-    Kept::SortFirst(kept.get(), spare.get(), found, count);
+    const auto ordered = Uninitialized<Key>(blocks), spare = Uninitialized<Key>(blocks);
+    std::copy(least.get(), least.get() + blocks, ordered.get());
+    PlaceInOrder(ordered.get(), spare.get(), blocks, {count - 1});
+    const Key bound = ordered[count - 1];
+    // Fewer than `count` blocks have elements before the bound, and as many that equal it are kept.
+    room = (kBlock + 1) * count;
+    kept = Uninitialized<Type>(room);
+    found = FindCandidates<kBlock>(from, size, key_of, count, bound, least.get(), kept.get());
+  } else {
+    kept = Uninitialized<Type>(room);
+    for (int64_t i = 0; i < size; ++i) kept[i] = Kept::Of(key_of(from[i]), i);
   }
+  const auto spare = Uninitialized<Type>(found);
+  Kept::SortFirst(kept.get(), spare.get(), found, count);
   for (int64_t j = 0; j < count; ++j) {
     const int64_t place = Kept::PositionOf(kept[j]);
     places[j] = static_cast<int32_t>(place);
@@ -197,9 +213,13 @@ ffi::Error TopK(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuff
     const auto* from = static_cast<const Bits*>(x.untyped_data());
     auto* to = static_cast<Bits*>(values->untyped_data());
     const auto run = [&](Descending<Bits> key_of) {
+      // With few blocks for each wanted element nearly all of them would be gone through again.
+      const auto top = 2 * 64 * count <= size   ? TopOfRow<64, Bits>
+                       : 2 * 16 * count <= size ? TopOfRow<16, Bits>
+                                                : TopOfRow<1, Bits>;
       ForRows(pool, rows, size, [&](int64_t row) {
-        TopOfRow(from + row * size, size, key_of, count, to + row * count,
-                 places->typed_data() + row * count);
+        top(from + row * size, size, key_of, count, to + row * count,
+            places->typed_data() + row * count);
       });
     };
     switch (OrderOf<Bits>(type).kind) {  // Constants, for the compiler.

@@ -88,6 +88,76 @@ void SortByCounts(const Bits* from, Bits* to, int64_t size, Order<Bits> order) {
   if (is_float && (counts[order.kSign] > 0 || next < to + size)) RestoreBits(from, to, size, order);
 }
 
+// Sorts integers whose lower halves ascend, by the upper halves, where these are spread evenly: into
+// buckets of their highest bits, and in each by the other bits and the place in the bucket, as
+// integers of 32 bits. Returns whether it did; `spare` has as many elements.
+bool SortByBuckets(ffi::ThreadPool* pool, int64_t* packed, int64_t* spare, int64_t size) {
+  // Fewer are sorted as quickly without, and so are numbers that many threads split.
+  constexpr int64_t kFew = 1 << 14;
+  constexpr int64_t kMostThreads = 4;
+  // More buckets would be written to than stay in the nearest caches.
+  constexpr int kMostBits = 12;
+  if (size < kFew || (pool != nullptr && ThreadsOf(*pool) > kMostThreads)) return false;
+  int32_t least = std::numeric_limits<int32_t>::max();
+  int32_t greatest = std::numeric_limits<int32_t>::lowest();
+  for (int64_t i = 0; i < size; ++i) {
+    const auto key = static_cast<int32_t>(packed[i] >> 32);
+    least = std::min(least, key);
+    greatest = std::max(greatest, key);
+  }
+  const auto above = [least](int64_t x) {
+    return static_cast<uint32_t>(x >> 32) - static_cast<uint32_t>(least);
+  };
+  const uint32_t range = static_cast<uint32_t>(greatest) - static_cast<uint32_t>(least);
+  if (range == 0) return true;
+  int bits = kMostBits;
+  while (size >> bits < 64) --bits;
+  const int shift = std::max(0, 32 - __builtin_clz(range) - bits);
+  const int64_t buckets = int64_t{range >> shift} + 1;
+  const int64_t most = shift == 0 ? size : int64_t{1} << (32 - shift);
+  std::vector<int64_t> ends(buckets + 1);
+  int64_t longest = 0;
+  const auto count = [&](int64_t step) {
+    std::fill(ends.begin(), ends.end(), 0);
+    for (int64_t i = 0; i < size; i += step) ++ends[(above(packed[i]) >> shift) + 1];
+    longest = step * *std::max_element(ends.begin(), ends.end());
+    return longest <= most;
+  };
+  // A few elements tell first that it would be in vain.
+  constexpr int64_t kStep = 64;
+  if (!count(kStep) && longest > 8 * kStep + 2 * most) return false;
+  if (!count(1)) return false;
+  for (int64_t bucket = 0; bucket < buckets; ++bucket) ends[bucket + 1] += ends[bucket];
+  for (int64_t i = 0; i < size; ++i) spare[ends[above(packed[i]) >> shift]++] = packed[i];
+  const int64_t parts = pool == nullptr ? 1 : PartsOf(*pool, size);
+  const auto sort_part = [&](int64_t part) {
+    const auto keys = Uninitialized<int32_t>(longest), other = Uninitialized<int32_t>(longest);
+    for (int64_t bucket = buckets * part / parts; bucket < buckets * (part + 1) / parts; ++bucket) {
+      const int64_t begin = bucket == 0 ? 0 : ends[bucket - 1], own = ends[bucket] - begin;
+      const int64_t* const from = spare + begin;
+      for (int64_t i = 0; i < own; ++i) {
+        const uint32_t key = above(from[i]) << (32 - shift) | static_cast<uint32_t>(i);
+        keys[i] = static_cast<int32_t>(key ^ uint32_t{1} << 31);
+      }
+      SortNumbers(nullptr, keys.get(), other.get(), own);
+      for (int64_t i = 0; i < own; ++i) packed[begin + i] = from[keys[i] & (most - 1)];
+    }
+  };
+  if (shift == 0) {
+    std::copy(spare, spare + size, packed);
+  } else if (parts == 1) {
+    sort_part(0);
+  } else {
+    ParallelFor(*pool, parts, sort_part);
+  }
+  return true;
+}
+
+// Sorts integers whose lower halves ascend.
+void SortPacked(ffi::ThreadPool* pool, int64_t* packed, int64_t* spare, int64_t size) {
+  if (!SortByBuckets(pool, packed, spare, size)) SortNumbers(pool, packed, spare, size);
+}
+
 // Rows of arrays that are sorted together.
 class Rows {
  public:
@@ -119,6 +189,8 @@ class Rows {
     constexpr bool kNarrow = sizeof(Bits) <= 2;
     constexpr int64_t kFewCounts = sizeof(Bits) == 1 ? 64 : 8192;
     const bool counted = kNarrow && size_ >= kFewCounts;
+    constexpr int64_t kShort = 16;
+    if (size_ <= kShort && end - begin > 1) return SortShort<Bits, Int>(order, begin, end);
     // Keys as wide as elements are sorted where the result will be.
     const auto wider = Uninitialized<Int>(kNarrow && !counted ? size_ : 0);
     const auto spare = Uninitialized<Int>(counted ? 0 : size_);
@@ -145,6 +217,56 @@ class Rows {
         });
       }
       if (any_ambiguous) RestoreBits(from, to, size_, order);
+    }
+  }
+
+  // Rows of few numbers, many at once: vectors hold the elements at one place of all of them.
+  template <typename Bits, typename Int>
+  void SortShort(Order<Bits> order, int64_t begin, int64_t end) const {
+    constexpr int64_t kTogether = 64;
+    const int64_t size = size_;
+    std::vector<Int> columns(size * kTogether);
+    for (int64_t row = begin; row < end; row += kTogether) {
+      const int64_t count = std::min(kTogether, end - row);
+      const Bits* const from = operands_[0].row<Bits>(row, size);
+      Bits* const to = operands_[0].result<Bits>(row, size);
+      bool any_ambiguous = false;
+      for (int64_t i = 0; i < count; ++i) {
+        for (int64_t j = 0; j < size; ++j) {
+          const Bits bits = from[i * size + j];
+          any_ambiguous |= order.IsAmbiguous(bits);
+          columns[j * kTogether + i] = order.Encode(bits);
+        }
+      }
+      const auto compare = [&](int64_t first, int64_t second) {
+        Int* const low = columns.data() + first * kTogether;
+        Int* const high = columns.data() + second * kTogether;
+        for (int64_t i = 0; i < kTogether; ++i) {
+          const Int x = low[i], y = high[i];
+          low[i] = std::min(x, y);
+          high[i] = std::max(x, y);
+        }
+      };
+      // Source: D. E. Knuth, The art of computer programming 3 (1998), algorithm 5.2.2M.
+      int64_t half = 1;
+      while (2 * half < size) half *= 2;
+      for (int64_t step = half; step > 0; step /= 2) {
+        int64_t apart = step, wanted = 0;
+        for (int64_t next = half;; next /= 2) {
+          for (int64_t i = 0; i + apart < size; ++i) {
+            if ((i & step) == wanted) compare(i, i + apart);
+          }
+          if (next == step) break;
+          apart = next - step;
+          wanted = step;
+        }
+      }
+      for (int64_t i = 0; i < count; ++i) {
+        for (int64_t j = 0; j < size; ++j) {
+          to[i * size + j] = order.Decode(columns[j * kTogether + i]);
+        }
+        if (any_ambiguous) RestoreBits(from + i * size, to + i * size, size, order);
+      }
     }
   }
 
@@ -233,7 +355,7 @@ class Rows {
         for (int64_t i = begin; i < end; ++i) packed[i] = pack(keys[before[i]], i);
       }
     });
-    SortNumbers(pool, packed, spare, size);
+    SortPacked(pool, packed, spare, size);
     if (counted && sizeof(Bits) <= 4 && keys_ == 1) return;
     ForRanges(pool, size, [&](int64_t begin, int64_t end) {
       if (counted) {
@@ -273,7 +395,7 @@ class Rows {
     });
     const int64_t least = *std::min_element(spare, spare + size);
     for (int64_t i = 0; i < size; ++i) packed[i] = Packed(Above(spare[i], least), i);
-    SortNumbers(pool, packed, spare, size);
+    SortPacked(pool, packed, spare, size);
     ForRanges(pool, size, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         positions[i] = before[static_cast<uint32_t>(packed[i])];

@@ -12,7 +12,7 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax
-from dovetail.extend.indexing import order_statistics, search_sorted
+from dovetail.extend.indexing import order_statistics, search_sorted, true_positions
 from dovetail.lax import top_k_p
 from dovetail_cpu.kernel_library import library
 
@@ -83,6 +83,64 @@ def test_top_k(name: str) -> None:
                     expected = top_k_p.reference(x, k=k, axis=0)
                     for one, other in zip(lax.top_k(x, k), expected, strict=True):
                         assert np.asarray(one).tobytes() == other.tobytes()
+
+
+@pytest.mark.parametrize("name", ["int8", "float32", "int64"])
+@pytest.mark.parametrize("k", [1, 31, 32, 33, 40, 128, 130])
+def test_top_k_of_blocks(name: str, k: int) -> None:
+    # Just below and above as many blocks as are gone through, with ties within and between them.
+    with dt.enable_x64(True):
+        for size in (64 * 64, 64 * 64 + 1, 64 * 80 - 1):
+            place = np.arange(size)
+            for x in (place % 100, place // 100, -(place // 100), 0 * place, place == size - 1):
+                x = x.astype(name)
+                expected = top_k_p.reference(x, k=k, axis=0)
+                for one, other in zip(lax.top_k(x, k), expected, strict=True):
+                    np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("shape", [(1,), (7,), (8,), (1000,), (40_003,), (3, 129), (2, 3, 5000)])
+def test_true_positions(shape: tuple[int, ...]) -> None:
+    generator = np.random.default_rng(3)
+    flags = [generator.random(shape) < p for p in (0.02, 0.5, 0.98)]
+    for x in (*flags, np.zeros(shape, bool), np.ones(shape, bool)):
+        for size in (1, 7, shape[-1] // 2 or 1, shape[-1], shape[-1] + 9):
+            same_without_kernels(lambda x, size=size: [true_positions(x, size)], x)
+
+
+def test_true_positions_under_vmap_and_in_loops() -> None:
+    x = np.random.default_rng(4).random((6, 500)) < 0.3
+    expected = [np.flatnonzero(row)[:100] for row in x]
+    for dim, rows in ((0, x), (1, x.T)):
+        np.testing.assert_array_equal(
+            dt.vmap(lambda row: true_positions(row, 100), in_axes=dim)(rows), expected
+        )
+    np.testing.assert_array_equal(lax.map(lambda row: true_positions(row, 100), x), expected)
+
+
+@pytest.mark.parametrize("usable", [True, False])
+@pytest.mark.parametrize("name", ["bool", "int32", "bfloat16", "float32"])
+def test_partitions_of_long_rows(name: str, usable: bool) -> None:
+    with dt.cpu_kernels(usable):
+        for flat in rows(name, 10_000):
+            x = flat.reshape(2, 5000)
+            wide = x.astype(np.float32) if name == "bfloat16" else x  # for NumPy's comparisons
+            ordered = np.asarray(lax.sort(wide))
+            for k in (0, 7, 2500, -1):
+                found = np.asarray(jnp.partition(x, k)).astype(wide.dtype)
+                places = np.asarray(jnp.argpartition(x, k))
+                np.testing.assert_array_equal(np.take_along_axis(wide, places, -1), found)
+                np.testing.assert_array_equal(np.sort(places), [np.arange(5000)] * 2)
+                np.testing.assert_array_equal(found[:, k], ordered[:, k])
+                before = k % 5000
+                np.testing.assert_array_equal(lax.sort(found[:, :before]), ordered[:, :before])
+    assert jnp.partition(np.zeros((0, 5000)), 3).shape == (0, 5000)
+
+
+def test_gradient_of_a_partition() -> None:
+    x = np.random.default_rng(5).standard_normal((5000, 3)).astype(np.float32)
+    gradient = dt.grad(lambda x: jnp.partition(x, 7, axis=0)[7].sum())(x)
+    np.testing.assert_array_equal(gradient, x == np.sort(x, axis=0)[7])
 
 
 @pytest.mark.parametrize("side", ["left", "right"])

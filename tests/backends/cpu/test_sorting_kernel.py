@@ -128,6 +128,38 @@ def test_sorts_by_several_keys(count: int) -> None:
                 assert_same_bits(one, np.take_along_axis(key, order, -1))
 
 
+@pytest.mark.parametrize("name", KEYS)
+def test_sorts_short_rows(name: str) -> None:
+    generator = np.random.default_rng(8)
+    with dt.enable_x64(True):
+        for size in (1, 2, 3, 4, 5, 7, 8, 11, 15, 16, 17):
+            for count in (1, 2, 63, 65, 700):
+                for x in patterns(name, count * size, generator):
+                    rows = x.reshape(count, size)
+                    expected = np.take_along_axis(rows, stable_order([rows]), -1)
+                    assert_same_bits(jnp.sort(rows), expected)
+
+
+@pytest.mark.parametrize("size", [16_383, 16_384, 70_001, 600_000])
+def test_sorts_by_buckets_whatever_the_range(size: int) -> None:
+    generator = np.random.default_rng(size)
+    even = generator.integers(0, 2**32, size, np.uint64)
+    one = generator.integers(0, size, size // 3)
+    crowded = even.copy()
+    crowded[one] = crowded[0] + one % 5  # more than the places of a bucket
+    hidden = even.copy()
+    hidden[np.arange(size) % 64 > 40] = 12_345  # where no sample is taken
+    keys = [crowded, hidden, *(even >> np.uint64(bits) for bits in (0, 1, 8, 15, 20, 24, 31))]
+    for key in keys:
+        for x in (key.astype(np.uint32), (key.astype(np.int64) - 2**31).astype(np.int32)):
+            assert_same_bits(jnp.argsort(x), np.argsort(x, kind="stable").astype(np.int32))
+            values = generator.standard_normal(size).astype(np.float32)
+            order = np.argsort(x, kind="stable")
+            found = lax.sort_key_val(x, values)
+            assert_same_bits(found[0], x[order])
+            assert_same_bits(found[1], values[order])
+
+
 @pytest.mark.parametrize("shape", [(3, 70_000), (1, 200_000), (200_000,), (30_000, 3), (0, 4)])
 def test_sorts_on_several_threads(shape: tuple[int, ...]) -> None:
     generator = np.random.default_rng(3)

@@ -37,6 +37,7 @@ THREEFRY_BITS: Final = "dovetail_threefry_bits"
 THREEFRY_FOLD_IN: Final = "dovetail_threefry_fold_in"
 THREEFRY_SPLIT: Final = "dovetail_threefry_split"
 TOP_K: Final = "dovetail_top_k"
+TRUE_POSITIONS: Final = "dovetail_true_positions"
 VECTOR_PRODUCT: Final = {
     "float32": "dovetail_vector_product_f32",
     "float64": "dovetail_vector_product_f64",
@@ -65,6 +66,7 @@ _TARGETS: Final = (
     THREEFRY_FOLD_IN,
     THREEFRY_SPLIT,
     TOP_K,
+    TRUE_POSITIONS,
     *VECTOR_PRODUCT.values(),
 )
 _OPTION: Final = "cpu_kernels"

@@ -84,3 +84,12 @@ def searchsorted(context: Any, rows: Any, values: Any, *, side: str) -> Any:
     batch_dims = out.ndim - 1
     right = int(side == "right")
     return kernels.call(context, kernels.SEARCHSORTED, given, [out], batch_dims, right=right)[0]
+
+
+@TABLE.rule("true_positions")
+def true_positions(context: Any, flags: Any, *, size: int) -> Any:
+    """Positions of true elements; NotImplemented without kernel."""
+    (aval,), (out,) = context.avals_in, context.avals_out
+    if not _suits(context, aval, out):
+        return NotImplemented
+    return kernels.call(context, kernels.TRUE_POSITIONS, [flags], [out], aval.ndim - 1)[0]

@@ -11,6 +11,7 @@ from dovetail._core.ops.indexing.searching import precedes as precedes
 from dovetail._core.ops.indexing.searching import search_sorted as search_sorted
 from dovetail._core.ops.indexing.selection import order_statistics as order_statistics
 from dovetail._core.ops.indexing.sorting import take_along as take_along
+from dovetail._core.ops.indexing.true_positions import true_positions as true_positions
 
 __all__ = [
     "ScatterFamily",
@@ -24,4 +25,5 @@ __all__ = [
     "scatter_numbers",
     "search_sorted",
     "take_along",
+    "true_positions",
 ]

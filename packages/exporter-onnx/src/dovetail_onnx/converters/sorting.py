@@ -131,6 +131,23 @@ def order_statistics(c: Context, x: Value, positions: Value) -> Value:
     return _taken(c, ordered, places, last)
 
 
+@table.rule("true_positions")
+def true_positions(c: Context, flags: Value, *, size: int) -> Value:
+    """Positions of true elements, which are the largest of numbers that descend with positions."""
+    last, count = flags.rank - 1, flags.shape[-1]
+    found = min(size, count)
+    rows = [*flags.shape[:-1]]
+    if not found or not all(rows):
+        return c.graph.expand(count, [*rows, size], c.dtype)
+    descending = c.graph.constant(np.arange(count, 0, -1, dtype=np.int32))
+    keys = c.op("Mul", c.graph.cast(flags, I32), descending)
+    numbers, _ = _extreme(c, keys, last, found, 1)
+    places = c.op("Sub", c.graph.constant(np.array(count, np.int32)), numbers)
+    missing = c.graph.expand(count, [*rows, size - found], I32)
+    parts = [places, missing] if size > found else [places]
+    return c.graph.cast(c.graph.concat(parts, last), c.dtype)
+
+
 @table.rule("top_k")
 def top_k(c: Context, x: Value, *, k: int, axis: int) -> list[Value]:
     """The largest elements, the largest first."""

@@ -9,9 +9,9 @@ import numpy as np
 from dovetail import lax
 from dovetail.errors import ConcretizationTypeError
 from dovetail.extend import dtypes
-from dovetail.extend.arguments import array_like, convert, integer, literal, value
+from dovetail.extend.arguments import array_like, convert, integer, literal
 from dovetail.extend.avals import Tracer, aval_of
-from dovetail.extend.unchecked import iota_like
+from dovetail.extend.indexing import true_positions
 from dovetail.numpy.compiled import compiled_with
 from dovetail.numpy.conditions import pick, truth
 from dovetail.numpy.creation import host_array_on, place_of
@@ -95,22 +95,15 @@ def _nonzero(x: Any, fills: tuple[Any, ...], size: int) -> list[Any]:
             )
             for f in fills
         ]
-    dtype = default_or_wide(count)
-    test = convert(reshaped(truth(x), (count,)), dtype)
-    # The j-th nonzero comes after all elements whose running count is at most j: count those.
-    ends = lax.cumsum(test)
-    zeros = value(lax.broadcast_in_dim(literal(0, dtype), (size,), ()))
-    one = value(literal(1, dtype))
-    steps = zeros.at[ends].add(one, mode="drop")
-    flat = lax.cumsum(steps)
-    total = lax.index_in_dim(ends, count - 1, keepdims=False)
-    numbers = iota_like(dtype, (size,), 0)
-    is_real = lax.lt(numbers, lax.broadcast_in_dim(total, (size,), ()))
-    stride = count
-    results = []
+    flat = true_positions(reshaped(truth(x), (count,)), size)
+    dtype = aval_of(flat).dtype
+    is_real = lax.lt(flat, literal(count, dtype))
+    results, stride = [], count
     for n, fill in zip(shape, fills, strict=True):
         stride //= n
-        place = lax.rem(lax.div(flat, literal(stride, dtype)), literal(n, dtype))
+        place = flat if stride == 1 else lax.div(flat, literal(stride, dtype))
+        if stride * n != count:
+            place = lax.rem(place, literal(n, dtype))
         missing = convert(array_like(fill, "nonzero", "fill_value"), default)
         results.append(pick(is_real, convert(place, default), missing))
     return results

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from dovetail import lax
@@ -20,11 +20,16 @@ from dovetail.extend.arguments import (
     value,
 )
 from dovetail.extend.avals import aval_of
-from dovetail.extend.unchecked import iota_like
+from dovetail.extend.dimensions import is_symbolic_dim
+from dovetail.extend.indexing import order_statistics, take_along, true_positions
+from dovetail.extend.unchecked import iota_like, move_dimension
 from dovetail.lax import rev_p, sort_p
 from dovetail.numpy.compiled import compiled, compiled_with, plain
 from dovetail.numpy.shapes import reshaped
 from dovetail.typing import Array, ArrayLike, DTypeLike
+
+#: Fewer elements are sorted as quickly as they are partitioned.
+_MANY: Final = 4096
 
 
 def _prepared(function: str, a: Any, axis: Any, kind: Any, order: Any) -> tuple[Any, int]:
@@ -188,21 +193,46 @@ def lexsort(
     return result
 
 
-def _check_nth(function: str, kth: Any, size: int) -> None:
+def _place(function: str, kth: Any, size: int) -> int:
     place = integer(function, "kth", kth)
     if not -size <= place < size:
         raise ValueError(
             f"{function}: kth={place} is out of bounds for {counted(size, 'element')}"
             + (f"; it must be from {-size} to {size - 1}" if size else "")
         )
+    return place % size
+
+
+def _is_sorted_as_quickly(x: Any, dimension: int) -> bool:
+    size = aval_of(x).shape[dimension]
+    return is_symbolic_dim(size) or size < _MANY or dtypes.kind_of(aval_of(x).dtype) == "c"
+
+
+def _parting_order(x: Any, place: int, dimension: int) -> Any:
+    """Positions of what is less than the element that belongs to a place, equals it, is greater."""
+    shape = aval_of(x).shape
+    size, last = shape[dimension], len(shape) - 1
+    rows = move_dimension(lax.stop_gradient(x), dimension, last)
+    pivot = order_statistics(rows, value(np.array([place], np.int32)))
+    pivots = lax.broadcast_in_dim(pivot, aval_of(rows).shape, tuple(range(last + 1)))
+    # Before nan comes what is none, after it nothing.
+    unordered = lax.ne(pivots, pivots)
+    before = lax.select(unordered, lax.eq(rows, rows), lax.lt(rows, pivots))
+    not_after = lax.bitwise_or(unordered, lax.le(rows, pivots))
+    parts = [before, lax.bitwise_xor(before, not_after), lax.bitwise_not(not_after)]
+    order = true_positions(lax.concatenate(parts, last), size)
+    length = literal(size, aval_of(order).dtype)
+    for _ in range(2):  # cheaper than a remainder
+        order = lax.select(lax.ge(order, length), lax.sub(order, length), order)
+    return move_dimension(order, last, dimension)
 
 
 @compiled_with("kth", "axis")
 def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """Partition elements around a position: none before it is greater, none after it smaller.
 
-    The result is in fact sorted, since compiled sorting takes no longer; but as in NumPy, this is
-    not guaranteed. Nan counts as the largest number.
+    A short array is in fact sorted, which takes no longer; but as in NumPy, this is not guaranteed.
+    Nan counts as the largest number.
 
     Args:
         a: array of rank 1 or more.
@@ -217,7 +247,7 @@ def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
         ValueError: there is no such position or dimension.
 
     Differs:
-        The result is sorted as a whole.
+        The result is sorted as a whole, or elements keep their order on either side.
 
         >>> print(jnp.partition(jnp.array([3, 1, 2, 0]), 1))
         [0 1 2 3]
@@ -234,8 +264,10 @@ def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
         3 True
     """
     x, dimension = _prepared("partition", a, axis, None, None)
-    _check_nth("partition", kth, aval_of(x).shape[dimension])
-    return plain(sort)(x, dimension)
+    place = _place("partition", kth, aval_of(x).shape[dimension])
+    if _is_sorted_as_quickly(x, dimension):
+        return plain(sort)(x, dimension)
+    return take_along(x, _parting_order(x, place, dimension), dimension)
 
 
 @compiled_with("kth", "axis")
@@ -261,7 +293,9 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """
     x, dimension = _prepared("argpartition", a, axis, None, None)
     size = aval_of(x).shape[dimension]
-    _check_nth("argpartition", kth, size)
+    place = _place("argpartition", kth, size)
+    if not _is_sorted_as_quickly(x, dimension):
+        return _parting_order(x, place, dimension)
     return plain(argsort)(x, dimension, dtype=np.dtype("int32") if size <= 2**31 else None)
 
 

@@ -108,4 +108,14 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample((numbers(3),), _top(1, 1), raises=ValueError),
         Sample((numbers(3) + 1j,), _top(1, 0), raises=TypeError),
     ],
+    "true_positions": [
+        *[Sample((TIES > 1,), {"size": size}) for size in (0, 1, 3, 5, 7)],
+        *[Sample((np.full(9, value),), {"size": 4}) for value in (False, True)],
+        Sample((LONG > 0.5,), {"size": 150}, batched=()),
+        Sample((np.zeros((2, 0), bool),), {"size": 2}, note="empty"),
+        Sample((np.zeros((0, 2), bool),), {"size": 2}, note="empty"),
+        Sample((numbers(3) > 0,), {"size": -1}, raises=ValueError),
+        Sample((np.array(True),), {"size": 1}, raises=ValueError),
+        Sample((numbers(3),), {"size": 1}, raises=TypeError),
+    ],
 }

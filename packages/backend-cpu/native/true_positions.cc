@@ -1,0 +1,125 @@
+// The positions of true elements.
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <new>
+#include <vector>
+
+#include "parallel.h"
+#include "xla/ffi/api/ffi.h"
+
+namespace dovetail {
+namespace {
+
+namespace ffi = xla::ffi;
+
+// For each mask of eight bits the places of those that are set.
+struct PlacesOfBits {
+  uint8_t places[256][8];
+  constexpr PlacesOfBits() : places() {
+    for (int mask = 0; mask < 256; ++mask) {
+      int next = 0;
+      for (int bit = 0; bit < 8; ++bit) {
+        if (mask >> bit & 1) places[mask][next++] = static_cast<uint8_t>(bit);
+      }
+    }
+  }
+};
+constexpr PlacesOfBits kPlacesOfBits;
+
+int64_t CountTrue(const uint8_t* flags, int64_t size) {
+  int64_t total = 0;
+  for (int64_t i = 0; i < size;) {
+    const int64_t end = std::min(size, i + 128);
+    uint8_t found = 0;  // In bytes, of which a vector holds more.
+    for (; i < end; ++i) found += flags[i];
+    total += found;
+  }
+  return total;
+}
+
+// Writes the positions of the true elements from `begin` to `end`, up to the place `stop`.
+template <typename Position>
+void WritePositions(const uint8_t* flags, int64_t begin, int64_t end, Position* to,
+                    const Position* stop) {
+  int64_t i = begin;
+  // Eight positions are stored, whatever their number.
+  for (; i + 8 <= end && stop - to >= 8; i += 8) {
+    uint64_t eight;
+    std::memcpy(&eight, flags + i, 8);
+    // The product adds up bytes that are 0 or 1 as bits of the highest byte.
+    const auto mask = static_cast<uint8_t>(eight * 0x0102040810204080 >> 56);
+    const uint8_t* const places = kPlacesOfBits.places[mask];
+    for (int j = 0; j < 8; ++j) to[j] = static_cast<Position>(i) + places[j];
+    to += __builtin_popcount(mask);
+  }
+  for (; i < end && to < stop; ++i) {
+    *to = static_cast<Position>(i);
+    to += flags[i];
+  }
+}
+
+// The positions of the true elements of a row; the size of the row for those that are missing.
+template <typename Position>
+void PositionsOfRow(ffi::ThreadPool* pool, const uint8_t* flags, int64_t size, Position* to,
+                    int64_t wanted) {
+  const int64_t parts = pool == nullptr ? 1 : PartsOf(*pool, size);
+  const auto begin = [&](int64_t part) { return size * part / parts; };
+  const auto for_parts = [&](const auto& body) {
+    if (parts == 1) return body(0);
+    ParallelFor(*pool, parts, body);
+  };
+  // Where the positions of each part begin, once counts are added up.
+  std::vector<int64_t> places(parts + 1);
+  for_parts([&](int64_t part) {
+    places[part + 1] = CountTrue(flags + begin(part), begin(part + 1) - begin(part));
+  });
+  for (int64_t part = 0; part < parts; ++part) {
+    places[part + 1] = std::min(wanted, places[part + 1] + places[part]);
+  }
+  for_parts([&](int64_t part) {
+    WritePositions(flags, begin(part), begin(part + 1), to + places[part], to + places[part + 1]);
+  });
+  std::fill(to + places[parts], to + wanted, static_cast<Position>(size));
+}
+
+template <typename Position>
+void PositionsOfRows(ffi::ThreadPool& pool, const uint8_t* flags, int64_t rows, int64_t size,
+                     Position* to, int64_t wanted) {
+  if (rows == 1) return PositionsOfRow(&pool, flags, size, to, wanted);
+  const int64_t parts = std::min(rows, PartsOf(pool, rows * size));
+  ParallelFor(pool, parts, [&](int64_t part) {
+    for (int64_t row = rows * part / parts; row < rows * (part + 1) / parts; ++row) {
+      PositionsOfRow(nullptr, flags + row * size, size, to + row * wanted, wanted);
+    }
+  });
+}
+
+ffi::Error TruePositions(ffi::ThreadPool pool, ffi::Buffer<ffi::PRED> flags,
+                         ffi::Result<ffi::AnyBuffer> out) try {
+  if (out->element_count() == 0) return ffi::Error::Success();
+  const int64_t size = flags.dimensions().back(), wanted = out->dimensions().back();
+  const int64_t rows = out->element_count() / wanted;
+  const auto* from = reinterpret_cast<const uint8_t*>(flags.typed_data());
+  if (out->element_type() == ffi::DataType::S64) {
+    PositionsOfRows(pool, from, rows, size, static_cast<int64_t*>(out->untyped_data()), wanted);
+  } else {
+    PositionsOfRows(pool, from, rows, size, static_cast<int32_t*>(out->untyped_data()), wanted);
+  }
+  return ffi::Error::Success();
+} catch (const std::bad_alloc&) {
+  return ffi::Error(ffi::ErrorCode::kResourceExhausted, "out of memory while finding positions");
+}
+
+}  // namespace
+}  // namespace dovetail
+
+// Nothing else is seen from outside.
+#pragma GCC visibility push(default)
+XLA_FFI_DEFINE_HANDLER_SYMBOL(dovetail_true_positions, dovetail::TruePositions,
+                              xla::ffi::Ffi::Bind()
+                                  .Ctx<xla::ffi::ThreadPool>()
+                                  .Arg<xla::ffi::Buffer<xla::ffi::PRED>>()
+                                  .Ret<xla::ffi::AnyBuffer>());
+#pragma GCC visibility pop
