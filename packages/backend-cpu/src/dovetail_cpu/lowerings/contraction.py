@@ -76,7 +76,7 @@ def dot_general(
 
 def _of_vectors(context: Any, operands: Any, dimension_numbers: Any) -> Any:
     """Arrays of one shape multiplied element by element, and added up."""
-    (a, b), (out,) = context.avals_in, context.avals_out
+    (x, y), (a, b), (out,) = operands, context.avals_in, context.avals_out
     (over, over_b), (batch, batch_b) = dimension_numbers
     if (
         (a.shape, a.dtype) != (b.shape, b.dtype)
@@ -85,7 +85,7 @@ def _of_vectors(context: Any, operands: Any, dimension_numbers: Any) -> Any:
         or not tuple(batch) == tuple(batch_b) == tuple(range(out.ndim))
     ):
         return NotImplemented
-    return sum_of_products(context, *operands, a, out)
+    return sum_of_products(context, x, y, a, out)
 
 
 def _short_rows(context: Any, operands: Any, dimension_numbers: Any) -> Any:
