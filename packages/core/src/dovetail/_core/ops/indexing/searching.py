@@ -104,9 +104,9 @@ class SearchSorted(NoGradient):
     def lower(self, context: Builder, rows: Any, values: Any, *, side: str) -> Any:
         (out,), size = context.avals_out, context.avals_in[0].shape[-1]
         scalar, avals = make_aval((), out.dtype), list(context.avals_in)
-        count = make_literal(size, out.dtype)
 
         def step(bit: Any, found: Any, rows: Any, values: Any) -> Any:
+            count = make_literal(size, out.dtype)
             tried = add(found, shift_left(make_literal(1, out.dtype), bit))
             inside = le(tried, count)
             place = sub(minimum(tried, count), make_literal(1, out.dtype))
