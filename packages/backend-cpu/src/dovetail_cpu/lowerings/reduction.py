@@ -113,7 +113,8 @@ def _position_by_kernel(context: Any, x: Any, aval: Any, axis: int, largest: boo
     ):
         return NotImplemented
     work, result = work.update(weak_type=False), ShapedArray(out.shape, INT32)
-    if work != aval:  # or the compiler would leave out that it was rounded to the narrow dtype
+    if work.dtype != aval.dtype:
+        # The compiler would leave out that it was rounded to the narrow dtype.
         (x,) = context.optimization_barrier([x], [aval])
     (positions,) = kernels.call(
         context,
