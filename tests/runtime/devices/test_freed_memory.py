@@ -161,11 +161,9 @@ print(sum(thread.name == "dovetail freed memory" for thread in threading.enumera
 """
 
 
-@on_glibc
-@pytest.mark.parametrize("option", [1 << 30, 0])
-def test_what_a_process_keeps(option: int) -> None:
+def run_in_a_process(program: str, option: int) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", IN_A_PROCESS],
+        [sys.executable, "-c", program],
         env=os.environ | {"DOVETAIL_CPU_RETAINED_MEMORY": str(option)},
         capture_output=True,
         text=True,
@@ -173,9 +171,43 @@ def test_what_a_process_keeps(option: int) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    before, freed, given_back, watchers = map(int, done.stdout.split())
+    return done.stdout
+
+
+@on_glibc
+@pytest.mark.parametrize("option", [1 << 30, 0])
+def test_what_a_process_keeps(option: int) -> None:
+    found = run_in_a_process(IN_A_PROCESS, option)
+    before, freed, given_back, watchers = map(int, found.split())
     assert before < 60
     # How much, of 380 MB, depends on the threads that took it: each has a heap of its own.
     assert freed > 100 or not option
     assert given_back < 60
     assert watchers == bool(option)
+
+
+GROWN = r"""
+import re
+from pathlib import Path
+import dovetail.numpy as jnp
+
+jnp.ones(3).block_until_ready()
+mapped = Path("/proc/self/smaps").read_text()
+sizes = re.findall(r"\[heap\]\nSize: +(\d+) kB(?:\n(?!VmFlags).*)*\nVmFlags:.* hg", mapped)
+status = Path("/proc/self/status").read_text()
+print(sum(map(int, sizes)) // 1024, int(re.search(r"VmRSS:\s+(\d+)", status)[1]) // 1024)
+"""
+
+
+@on_linux
+@on_glibc
+@pytest.mark.skipif(
+    not Path("/sys/kernel/mm/transparent_hugepage").exists(), reason="Linux has no huge pages here"
+)
+@pytest.mark.parametrize("option", [1 << 30, 0])
+def test_the_heap_grows_in_huge_pages(option: int) -> None:
+    found = run_in_a_process(GROWN, option)
+    advised, resident = map(int, found.split())
+    cap = freed_memory.most_retained(option) // MEBIBYTE
+    assert cap - 6 <= advised <= cap
+    assert resident < 600  # what is reserved takes no memory

@@ -28,10 +28,10 @@ INT32: Final = np.dtype(np.int32)
 
 #: With fewer products of numbers than this, nothing is gained.
 MANY: Final = 1 << 16
-#: The least rows and columns of a matrix that is multiplied by a vector row by row.
-LEAST_OF_ROWS: Final = 64
 #: The same for complex numbers, whose parts are copied, and for a matrix with its transpose.
 MANY_FOR_COPIES: Final = 1 << 21
+#: The least rows and columns of a matrix that a kernel multiplies by a vector or its transpose.
+LEAST_OF_ROWS: Final = 64
 
 
 def _is_below_a_byte(dtype: Any) -> bool:
