@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
+import numpy as np
 import pytest
 
 import dovetail as dt
@@ -14,3 +16,26 @@ def with_kernels(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("DOVETAIL_CPU_KERNELS", "1")  # for the processes that a test starts
     with dt.cpu_kernels(True):
         yield
+
+
+@pytest.fixture
+def drawn() -> Callable[..., Any]:
+    """Draws normal numbers, always the same of one shape."""
+
+    def draw(dtype: str, *shape: int) -> Any:
+        return np.random.default_rng(sum(shape)).normal(size=shape).astype(dtype)
+
+    return draw
+
+
+@pytest.fixture
+def by_kernel(request: pytest.FixtureRequest) -> Callable[..., Any]:
+    """Runs a compiled function that calls the module's `KERNEL`, or, if so asked, does not."""
+
+    def run(function: Any, *operands: Any, kernel: bool = True) -> Any:
+        with dt.enable_x64(True):
+            jitted = dt.jit(function)
+            assert (request.module.KERNEL in jitted.lower(*operands).as_text()) == kernel
+            return dt.tree.map(np.asarray, jitted(*operands))
+
+    return run

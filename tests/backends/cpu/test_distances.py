@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pytest
@@ -16,23 +16,14 @@ pytestmark = pytest.mark.skipif(
     library() is None, reason="no kernels were built: there is no C++ compiler"
 )
 
+KERNEL: Final = "dovetail_distances"
+
 SQUARES: Callable[..., Any] = lambda m, x, y: m.sum((x - y) ** 2, -1)
 SIZES: Callable[..., Any] = lambda m, x, y: m.sum(m.abs(x - y), -1)
 
 
-def drawn(dtype: str, *shape: int) -> Any:
-    return np.random.default_rng(sum(shape)).normal(size=shape).astype(dtype)
-
-
 def pairs(kind: Any, m: Any, x: Any, y: Any) -> Any:
     return kind(m, x[..., :, None, :], y[..., None, :, :])
-
-
-def by_kernel(function: Any, *operands: Any, kernel: bool = True) -> Any:
-    with dt.enable_x64(True):
-        jitted = dt.jit(function)
-        assert ("dovetail_distances" in jitted.lower(*operands).as_text()) == kernel
-        return dt.tree.map(np.asarray, jitted(*operands))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -49,7 +40,14 @@ def by_kernel(function: Any, *operands: Any, kernel: bool = True) -> Any:
     ],
 )
 def test_distances(
-    dtype: str, kind: Any, rows: int, columns: int, size: int, batch: tuple[int, ...]
+    dtype: str,
+    kind: Any,
+    rows: int,
+    columns: int,
+    size: int,
+    batch: tuple[int, ...],
+    by_kernel: Any,
+    drawn: Any,
 ) -> None:
     x, y = drawn(dtype, *batch, rows, size), drawn(dtype, *batch, columns, size)
     expected = pairs(kind, np, x.astype(float), y.astype(float))
@@ -61,7 +59,7 @@ def test_distances(
 
 
 @pytest.mark.parametrize("kind", [SQUARES, SIZES], ids=["squares", "sizes"])
-def test_not_finite(kind: Any) -> None:
+def test_not_finite(kind: Any, by_kernel: Any, drawn: Any) -> None:
     x, y = drawn("float32", 90, 40), drawn("float32", 70, 40)
     x[3, 7], x[5, 0], y[69, 39], y[2, 0] = np.nan, np.inf, -np.inf, np.inf
     with np.errstate(invalid="ignore"):
@@ -70,7 +68,7 @@ def test_not_finite(kind: Any) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
-def test_transformations() -> None:
+def test_transformations(by_kernel: Any, drawn: Any) -> None:
     x, y = drawn("float64", 60, 7), drawn("float64", 200, 7)
     expected = pairs(SQUARES, np, x, y)
     mapped = dt.vmap(lambda a: dt.vmap(lambda b: jnp.sum((a - b) ** 2))(y))
@@ -97,7 +95,7 @@ def test_transformations() -> None:
         lambda x, y: jnp.sum((x[:, None] - y[None, :, :1]) ** 2, 2),
     ],
 )
-def test_other_sums_are_left_as_they_are(function: Any) -> None:
+def test_other_sums_are_left_as_they_are(function: Any, by_kernel: Any, drawn: Any) -> None:
     x, y = drawn("float32", 150, 5), drawn("float32", 150, 5)
     with dt.cpu_kernels(False):
         expected = function(x, y)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pytest
@@ -16,23 +16,16 @@ pytestmark = pytest.mark.skipif(
     library() is None, reason="no kernels were built: there is no C++ compiler"
 )
 
-
-def drawn(dtype: str, *shape: int) -> Any:
-    return np.random.default_rng(sum(shape)).normal(size=shape).astype(dtype)
-
-
-def run(function: Any, *operands: Any, kernel: bool = True) -> Any:
-    with dt.enable_x64(True):
-        jitted = dt.jit(function)
-        assert ("dovetail_gram" in jitted.lower(*operands).as_text()) == kernel
-        return np.asarray(jitted(*operands))
+KERNEL: Final = "dovetail_gram"
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(
     "shape", [(64, 64), (65, 257), (1000, 200), (97, 1), (130, 9000), (4097, 65), (79, 512)]
 )
-def test_products(dtype: str, shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_products(
+    dtype: str, shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch, by_kernel: Any, drawn: Any
+) -> None:
     monkeypatch.setattr(contraction, "MANY_FOR_COPIES", 1)
     rows = drawn(dtype, *shape)
     expected = rows.astype(float) @ rows.astype(float).T
@@ -43,26 +36,26 @@ def test_products(dtype: str, shape: tuple[int, int], monkeypatch: pytest.Monkey
         (lambda x: jnp.einsum("ik,jk", x, x), rows),
         (lambda x: jnp.einsum("ki,kj", x, x), rows.T.copy()),
     ):
-        found = run(function, x)
+        found = by_kernel(function, x)
         assert found.dtype == dtype
         np.testing.assert_array_equal(found, found.T)
         np.testing.assert_allclose(found, expected, rtol=0, atol=bound)
 
 
-def test_not_finite() -> None:
+def test_not_finite(by_kernel: Any, drawn: Any) -> None:
     x = drawn("float32", 200, 300)
     x[7, 299], x[150, 3] = np.nan, np.inf
     expected = np.isfinite(x).all(1)
-    found = run(lambda x: x @ x.T, x)
+    found = by_kernel(lambda x: x @ x.T, x)
     np.testing.assert_array_equal(np.isfinite(found), expected[:, None] & expected)
     assert found[150, 150] == np.inf
 
 
-def test_transformations() -> None:
+def test_transformations(by_kernel: Any, drawn: Any) -> None:
     x = drawn("float64", 200, 150)
-    gradient = run(dt.grad(lambda x: jnp.sum((x.T @ x) ** 2)), x)
+    gradient = by_kernel(dt.grad(lambda x: jnp.sum((x.T @ x) ** 2)), x)
     np.testing.assert_allclose(gradient, 4 * x @ (x.T @ x), rtol=1e-10, atol=1e-9)
-    found = run(dt.vmap(lambda x: x.T @ x), np.stack([x, x]), kernel=False)
+    found = by_kernel(dt.vmap(lambda x: x.T @ x), np.stack([x, x]), kernel=False)
     np.testing.assert_allclose(found[1], x.T @ x, rtol=1e-10, atol=1e-10)
 
 
@@ -81,5 +74,5 @@ def test_transformations() -> None:
         lambda x: x.astype(jnp.bfloat16) @ x.T.astype(jnp.bfloat16),
     ],
 )
-def test_other_products_are_left_as_they_are(function: Any) -> None:
-    run(function, drawn("float32", 200, 200), kernel=False)
+def test_other_products_are_left_as_they_are(function: Any, by_kernel: Any, drawn: Any) -> None:
+    by_kernel(function, drawn("float32", 200, 200), kernel=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pytest
@@ -16,48 +16,39 @@ pytestmark = pytest.mark.skipif(
     library() is None, reason="no kernels were built: there is no C++ compiler"
 )
 
-
-def drawn(dtype: str, *shape: int) -> Any:
-    return np.random.default_rng(sum(shape)).normal(size=shape).astype(dtype)
-
-
-def run(function: Any, *operands: Any, kernel: bool = True) -> Any:
-    with dt.enable_x64(True):
-        jitted = dt.jit(function)
-        assert ("dovetail_vector_product" in jitted.lower(*operands).as_text()) == kernel
-        return np.asarray(jitted(*operands))
+KERNEL: Final = "dovetail_vector_product"
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(
     "shape", [(256, 256), (64, 1025), (1023, 67), (71, 9001), (3001, 64), (500, 777)]
 )
-def test_vector_by_matrix(dtype: str, shape: tuple[int, int]) -> None:
+def test_vector_by_matrix(dtype: str, shape: tuple[int, int], by_kernel: Any, drawn: Any) -> None:
     x, matrix = drawn(dtype, shape[0]), drawn(dtype, *shape)
     expected = x.astype(float) @ matrix
     bound = 20 * np.finfo(dtype).eps * np.abs(expected).max()
-    found = run(lambda x, y: x @ y, x, matrix)
+    found = by_kernel(lambda x, y: x @ y, x, matrix)
     assert found.dtype == dtype
     np.testing.assert_allclose(found, expected, rtol=0, atol=bound)
-    turned = run(lambda y, x: lax.dot_general(y, x, (((0,), (0,)), ((), ()))), matrix, x)
+    turned = by_kernel(lambda y, x: lax.dot_general(y, x, (((0,), (0,)), ((), ()))), matrix, x)
     np.testing.assert_array_equal(turned, found)
 
 
-def test_not_finite() -> None:
+def test_not_finite(by_kernel: Any, drawn: Any) -> None:
     x, matrix = drawn("float32", 300), drawn("float32", 300, 301)
     matrix[299, 0], matrix[8, 7], matrix[3, 300], matrix[5, 300] = np.nan, np.inf, np.inf, -np.inf
     x[3] = x[5] = 1
-    found = run(lambda x, y: x @ y, x, matrix)
+    found = by_kernel(lambda x, y: x @ y, x, matrix)
     np.testing.assert_array_equal(np.flatnonzero(np.isnan(found)), [0, 300])
     np.testing.assert_array_equal(np.flatnonzero(np.isinf(found)), [7])
 
 
-def test_transformations() -> None:
+def test_transformations(by_kernel: Any, drawn: Any) -> None:
     x, matrix = drawn("float64", 300), drawn("float64", 300, 301)
-    gradient = run(dt.grad(lambda y: jnp.sum((x @ y) ** 2)), matrix)
+    gradient = by_kernel(dt.grad(lambda y: jnp.sum((x @ y) ** 2)), matrix)
     np.testing.assert_allclose(gradient, 2 * np.outer(x, x @ matrix), rtol=1e-10, atol=1e-10)
     many = drawn("float64", 4, 300)
-    mapped = run(dt.vmap(lambda x: x @ matrix), many, kernel=False)
+    mapped = by_kernel(dt.vmap(lambda x: x @ matrix), many, kernel=False)
     np.testing.assert_allclose(mapped, many @ matrix, rtol=1e-10, atol=1e-10)
 
 
@@ -74,5 +65,5 @@ def test_transformations() -> None:
         lambda x, y: jnp.einsum("i,ij->ij", x, y),
     ],
 )
-def test_other_products_are_left_as_they_are(function: Any) -> None:
-    run(function, drawn("float32", 1100), drawn("float32", 1100, 1100), kernel=False)
+def test_other_products_are_left_as_they_are(function: Any, by_kernel: Any, drawn: Any) -> None:
+    by_kernel(function, drawn("float32", 1100), drawn("float32", 1100, 1100), kernel=False)
