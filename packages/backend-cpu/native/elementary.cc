@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "parallel.h"
+#include "vector_width.h"
 #include "vectors.h"
 #include "xla/ffi/api/ffi.h"
 
@@ -24,13 +25,7 @@ namespace {
 namespace ffi = xla::ffi;
 
 // How many float64 a register holds: of wider vectors GCC makes scalars.
-#if defined(DOVETAIL_AVX512)
-constexpr int kLanes = 8;
-#elif defined(DOVETAIL_AVX2)
-constexpr int kLanes = 4;
-#else
-constexpr int kLanes = 2;
-#endif
+constexpr int kLanes = kVectorBytes / 8;
 typedef float Single __attribute__((vector_size(4 * kLanes)));
 typedef int32_t Bits32 __attribute__((vector_size(4 * kLanes)));
 typedef double Double __attribute__((vector_size(8 * kLanes)));
