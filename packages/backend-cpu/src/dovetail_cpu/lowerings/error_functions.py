@@ -85,5 +85,6 @@ def _erfc(x: Expression) -> Expression:
     scale = ((count.convert(INT32) + 127) << 23).bits(FLOAT32)
     far = (series + series * change) * scale
     far = (2.0 - far).where(x < 0.0, far)
-    near = 1.0 - x * (x * x).polynomial(SERIES_NEAR)
+    # erf(x) / x is little above 1: what is rounded is small.
+    near = 0.5 + ((0.5 - x) - x * (x * x).polynomial((SERIES_NEAR[0] - 1, *SERIES_NEAR[1:])))
     return near.where(size < NEAR, far)

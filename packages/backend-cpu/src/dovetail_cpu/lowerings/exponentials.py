@@ -126,8 +126,10 @@ def _log2(x: Expression) -> Expression:
     bits = x.bits(INT32)
     count, rest = _parts(bits, x.aval)
     square = rest * rest
-    logarithm = rest - (square * 0.5 - rest * square * polynomial(rest, SINGLE))
-    return _limits(bits, count + logarithm * (1 / math.log(2)))
+    bend = square * 0.5 - rest * square * polynomial(rest, SINGLE)
+    scale = 1 / math.log(2)
+    # The product of 1 and the rest is exact.
+    return _limits(bits, count + (rest + (rest * (scale - 1) - bend * scale)))
 
 
 @_formula("log1p", {*NAMES, "float64"})
@@ -209,7 +211,11 @@ def _sum(count: Expression, rest: Expression) -> Expression:
         quotient = rest * (1.0 / (rest + 2.0))
         square = quotient * quotient
         tail = quotient * (half + square * polynomial(square, DOUBLE))
-    return count * high + (rest - (half - (tail + count * low)))
+    leading = count * high
+    total = leading + rest
+    # What rounding took from the sum, whose first term is zero or the larger one.
+    lost = rest - (total - leading)
+    return total + (lost - (half - (tail + count * low)))
 
 
 def _limits(bits: Expression, result: Expression) -> Expression:

@@ -55,7 +55,8 @@ def _ndtr(x: Any) -> Any:
     slope = jnp.where(
         t > 0, t + lax.sqrt(t * t + 2), 2 / math.sqrt(math.pi) * (falling * falling * falling)
     )
-    return lax.erfc(t) / 2 * (1 - rest * slope)
+    rough = lax.erfc(t) / 2
+    return rough - rough * (rest * slope)
 
 
 @_ndtr.defjvp

@@ -187,19 +187,19 @@ class Log1p(ElementaryFunction):
         return div_p.bind(t, add_p.bind(x, literal_like(1, x)))
 
     def formula(self, x: Any) -> Any:
-        """x log(u) / (u - 1) with u = 1 + x rounded: the rounding errors of both factors cancel.
+        """log(u) + (x - (u - 1)) / u, where u = 1 + x is rounded.
 
-        Source: HP-15C Advanced Functions Handbook (1982), appendix; D. Goldberg, What every
-        computer scientist should know about floating-point arithmetic (1991), theorem 4.
+        The second term is what rounding took from u, by the slope of the logarithm.
         """
         one = literal_like(1, x)
         # XLA takes (x + 1) - 1 for x; it does not look through the maximum, which changes nothing.
         u = max_p.bind(add_p.bind(x, one), literal_like(-1, x))
-        quotient = div_p.bind(log(u), sub_p.bind(u, one))
-        exact = select_n_p.bind(eq_p.bind(u, one), mul(x, quotient), x)
-        # At infinity the quotient is NaN.
-        large = gt_p.bind(u, literal_like(1e300, x))
-        return select_n_p.bind(large, exact, log(u))
+        lost = sub_p.bind(x, sub_p.bind(u, one))
+        whole = add_p.bind(log(u), div_p.bind(lost, u))
+        exact = select_n_p.bind(eq_p.bind(u, one), whole, x)
+        # At infinity and at -1 the quotient is NaN.
+        limits = or_p.bind(gt_p.bind(u, literal_like(1e300, x)), eq_p.bind(x, neg(one)))
+        return select_n_p.bind(limits, exact, log(u))
 
     def corrected(self, x: Any, y: Any) -> Any:
         """Recompute the real part, the logarithm of the modulus of 1 + x."""
