@@ -18,7 +18,9 @@ CONVOLVE: Final = "dovetail_convolve"
 CONVOLVE_INTEGERS: Final = "dovetail_convolve_integers"
 CUMULATIVE: Final = "dovetail_cumulative"
 DISTANCES: Final = "dovetail_distances"
-ELEMENTARY: Final = {name: f"dovetail_{name}" for name in ("acos", "asin", "cos", "sin", "tan")}
+ELEMENTARY: Final = {
+    name: f"dovetail_{name}" for name in ("acos", "asin", "atan", "cos", "sin", "sinh", "tan")
+}
 EXTREME_POSITIONS: Final = "dovetail_extreme_positions"
 FFT: Final = "dovetail_fft"
 FINITE_MATRICES: Final = "dovetail_finite_matrices"

@@ -129,8 +129,8 @@ POWER: Final = (
 )
 
 
-def _by_formula(primitive: str, formula: Formula) -> Callable[..., Any]:
-    """The rule of a primitive by a formula for float32, for narrower floats as well."""
+def _by_formula(primitive: str, formula: Formula | None) -> Callable[..., Any]:
+    """The rule of a primitive by a formula for float32, for narrower floats as well; or none."""
 
     def lower(context: Any, *values: Any, accuracy: Any = None) -> Any:
         (out,) = context.avals_out
@@ -146,6 +146,8 @@ def _by_formula(primitive: str, formula: Formula) -> Callable[..., Any]:
         kernel = kernels.ELEMENTARY.get(primitive)
         if kernel and out.dtype == FLOAT32 and kernels.usable(context):
             return kernels.call(context, kernel, values, [out], out.ndim)
+        if formula is None:
+            return NotImplemented
 
         def body(*arguments: Any) -> Any:
             operands = [Expression(context, value, out).convert(FLOAT32) for value in arguments]
@@ -167,6 +169,10 @@ def _elementwise(primitive: str) -> Callable[[Formula], Formula]:
         return formula
 
     return register
+
+
+# What XLA computes by itself where there is no kernel.
+TABLE.rule("sinh")(_by_formula("sinh", None))
 
 
 def polynomial(x: Expression, coefficients: Sequence[float]) -> Expression:
