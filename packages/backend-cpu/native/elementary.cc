@@ -1,8 +1,9 @@
-// Elementary functions of float32, in vectors as wide as the processor has them.
+// Elementary functions of float32, and sines of float64, in vectors as wide as the processor has.
 //
-// Most are computed in float64, by the formulas of lowerings/elementary.py, and are correct to 0.502
+// Those of float32 are mostly computed in float64, by the formulas of lowerings/elementary.py, and are correct to 0.502
 // units in the last place; arguments of sines that are not large are reduced by two parts of pi.
-// `atan` and `sinh` are computed in float32, with errors below 1 and 2 units.
+// `atan` and `sinh` are computed in float32, with errors below 1.3 and 2 units. Sines of float64 are
+// off by up to 0.8 units.
 
 #include <algorithm>
 #include <cmath>
@@ -39,8 +40,8 @@ constexpr double kPi = 0x1.921fb54442d18p1;
 // Their product with an integer of up to 24 bits is exact, and the rest of pi.
 constexpr double kPiHigh = 0x1.921fb54p1;
 constexpr double kPiLow = 0x1.10b4611a62633p-29;
-// A float32 below this is reduced by two parts of pi: the bits of 2**20.
-constexpr uint32_t kLarge = 0x49800000;
+// pi / 2 in parts of 33 bits, whose products with integers of up to 20 bits are exact, and the rest.
+constexpr double kHalfPi[] = {0x1.921fb544p0, 0x1.0b4611a6p-34, 0x1.3198a2e037073p-69};
 // Elements that are looked at together.
 constexpr int64_t kBlock = 512;
 
@@ -52,7 +53,7 @@ constexpr double kTwoOverPi[kParts] = {0x1.45f306cp-1,  0x1.c9c882ap-29, 0x1.4fe
                                        0x1.0e4107cp-170};
 
 // In the square of the argument: sin(x) / x for x up to pi / 2; sin(pi / 2 r) / r and
-// cos(pi / 2 r) for r up to 1/2; atan(t) / t for t up to 1.
+// cos(pi / 2 r) for r up to 1/2; (asin(y) / y - 1) / y**2 for y up to 1/2.
 constexpr double kSineOfHalf[] = {0.999999999982915,     -0.16666666616805645,
                                    0.008333330973832561,  -0.00019840861130709312,
                                    2.7525267280404423e-06, -2.388917218318869e-08};
@@ -60,10 +61,19 @@ constexpr double kSine[] = {1.5707963267881, -0.6459640961467954, 0.079692582725
                             -0.004681266256726245, 0.00015820630355647733};
 constexpr double kCosine[] = {0.9999999999524894, -1.2337005406331623, 0.2536692036551135,
                               -0.02086006950026408, 0.0009036280663802505};
-constexpr double kArcTangent[] = {
-    0.9999999999293037,   -0.3333333129088999,   0.19999901102171555,  -0.14283813255743194,
-    0.11091922963683302,  -0.08974171958363882,  0.07228278345377252,  -0.05395668057137172,
-    0.033826218952786875, -0.015828322749149415, 0.00473248419342192, -0.0006633954571104787};
+constexpr double kArcSine[] = {0.16666667180260875,  0.07499948897518277,   0.04465997218005411,
+                               0.030112525166671233, 0.024604713525054816,  0.0075094682258100565,
+                               0.03464633536397867};
+
+// In the square of the argument, for r up to pi / 4: (sin(r) / r - 1) / r**2, and
+// (cos(r) - 1 + r**2 / 2) / r**4.
+constexpr double kWideSine[] = {-0.16666666666666666,    0.008333333333333331,
+                                -0.00019841269841265063, 2.7557319219336253e-06,
+                                -2.5052106231407527e-08, 1.6058531450551412e-10,
+                                -7.5866870129781e-13};
+constexpr double kWideCosine[] = {0.041666666666666664,    -0.0013888888888887395,
+                                  2.480158729876411e-05,   -2.7557317270867773e-07,
+                                  2.08761460816374e-09,    -1.138261856047027e-11};
 
 // In the square of the argument: (atan(t) / t - 1) / t**2 for t up to 1; (sinh(r) / r - 1) / r**2 and
 // (cosh(r) - 1) / r**2 for r up to log(2) / 2.
@@ -147,6 +157,7 @@ DOVETAIL_INLINE Reduced ReduceLarge(Single x) {
 }
 
 struct Sine {
+  using Number = float;
   static DOVETAIL_INLINE Single Small(Single x) {
     const Double wide = Wide(x), shifted = wide * (1 / kPi) + kShifter;
     const Double count = shifted - kShifter;
@@ -168,6 +179,7 @@ struct Sine {
 };
 
 struct Cosine {
+  using Number = float;
   // With n the integer nearest to x / pi - 1/2 and r = x - (n + 1/2) pi it is (-1)**(n + 1) sin(r).
   static DOVETAIL_INLINE Single Small(Single x) {
     const Double wide = Wide(x), shifted = wide * (1 / kPi) - 0.5 + kShifter;
@@ -180,6 +192,7 @@ struct Cosine {
 };
 
 struct Tangent {
+  using Number = float;
   static DOVETAIL_INLINE Single Small(Single x) {
     const Double wide = Wide(x), shifted = wide * (2 / kPi) + kShifter;
     const Double count = shifted - kShifter;
@@ -200,20 +213,46 @@ struct Tangent {
   }
 };
 
-// NaN where `x` is.
-DOVETAIL_INLINE Double AtMost(Double x, Double limit) { return x > limit ? limit : x; }
-DOVETAIL_INLINE Double AtLeast(Double x, Double limit) { return x < limit ? limit : x; }
 DOVETAIL_INLINE Double WithSign(Double size, Single x) {
   return As<Double>(As<Bits64>(size) ^ (As<Bits64>(Wide(x)) & INT64_MIN));
 }
 
-// The angle of the point (sqrt(1 - y**2), y) with y >= 0.
+// asin(y) of y >= 0; above 1/2 it is pi / 2 - 2 asin(sqrt((1 - y) / 2)).
 DOVETAIL_INLINE Double ArcSineOf(Double y) {
-  const Double rise = y * y, run = (1.0 - y) * (y + 1.0);
-  const Double square = AtMost(rise, run) * Reciprocal(AtLeast(run, rise));
-  const Double angle = Root(square) * Polynomial(square, kArcTangent);
-  return rise > run ? kPi / 2 - angle : angle;
+  const Bits64 steep = y > 0.5;
+  const Double square = steep ? 0.5 - 0.5 * y : y * y;
+  const Double half = steep ? Root(square) : y;
+  const Double angle = half + half * square * Polynomial(square, kArcSine);
+  return steep ? kPi / 2 - (angle + angle) : angle;
 }
+
+// The sine, or the cosine, of float64.
+template <bool kIsCosine>
+struct WideSine {
+  using Number = double;
+
+  // n and r + low are reduced; sines are r + r**3 S, cosines 1 - r**2 / 2 + r**4 C, in an order in
+  // which little is rounded.
+  static DOVETAIL_INLINE Double Small(Double x) {
+    const Double shifted = x * (2 / kPi) + kShifter, count = shifted - kShifter;
+    const Double start = x - count * kHalfPi[0], second = count * kHalfPi[1];
+    const Double rest = start - second;
+    const Double low = ((start - rest) - second) - count * kHalfPi[2];
+    const Double square = rest * rest, half = 0.5 * square, near = 1.0 - half;
+    const Double bend = rest * square * Polynomial(square, kWideSine) + low * near;
+    const Double rise = square * square * Polynomial(square, kWideCosine) - rest * low;
+    const Bits64 quadrant = As<Bits64>(shifted) + (kIsCosine ? 1 : 0);
+    const Bits64 even = (quadrant & 1) == 0;
+    const Double value = (even ? rest : near) + (even ? bend : ((1.0 - near) - half) + rise);
+    const Double result = As<Double>(As<Bits64>(value) ^ ((quadrant & 2) << 62));
+    return !kIsCosine && x == 0.0 ? x : result;
+  }
+
+  static DOVETAIL_INLINE Double Large(Double x) {
+    for (int i = 0; i < kLanes; ++i) x[i] = kIsCosine ? std::cos(x[i]) : std::sin(x[i]);
+    return x;
+  }
+};
 
 DOVETAIL_INLINE Double Absolute(Single x) { return Wide(As<Single>(As<Bits32>(x) & INT32_MAX)); }
 
@@ -268,49 +307,73 @@ struct HyperbolicSine {
 };
 
 // Writes body(x) for vectors of `size` elements.
-template <typename Vector, typename Body>
-DOVETAIL_INLINE void ForVectors(const float* x, int64_t size, float* out, const Body& body) {
-  constexpr int64_t kLanes = sizeof(Vector) / sizeof(float);
+template <typename Vector, typename Number, typename Body>
+DOVETAIL_INLINE void ForVectors(const Number* x, int64_t size, Number* out, const Body& body) {
+  constexpr int64_t kStep = sizeof(Vector) / sizeof(Number);
   Vector operand, result;
   int64_t i = 0;
-  for (; i + kLanes <= size; i += kLanes) {
+  for (; i + kStep <= size; i += kStep) {
     std::memcpy(&operand, x + i, sizeof(operand));
     result = body(operand);
     std::memcpy(out + i, &result, sizeof(result));
   }
   if (i == size) return;
-  const size_t rest = sizeof(float) * (size - i);
+  const size_t rest = sizeof(Number) * (size - i);
   operand = Vector{};
   std::memcpy(&operand, x + i, rest);
   result = body(operand);
   std::memcpy(out + i, &result, rest);
 }
 
+// How functions whose arguments are reduced see a number.
+template <typename Number>
+struct Form;
+
+template <>
+struct Form<float> {
+  using Vector = Single;
+  using Bits = uint32_t;
+  static constexpr auto kType = ffi::F32;
+  // From here on, numbers count as large: 2**20.
+  static constexpr Bits kLarge = 0x49800000;
+};
+
+template <>
+struct Form<double> {
+  using Vector = Double;
+  using Bits = uint64_t;
+  static constexpr auto kType = ffi::F64;
+  static constexpr Bits kLarge = 0x4130000000000000;
+};
+
 // Functions whose arguments are reduced, by another formula where a block has large ones.
-template <typename Function>
-void Periodic(const float* x, int64_t size, float* out) {
+template <typename Function, typename Number = typename Function::Number>
+void Periodic(const Number* x, int64_t size, Number* out) {
+  using Vector = typename Form<Number>::Vector;
+  using Bits = typename Form<Number>::Bits;
   for (int64_t begin = 0; begin < size; begin += kBlock) {
     const int64_t count = std::min(kBlock, size - begin);
-    uint32_t largest = 0;
+    Bits largest = 0;
     for (int64_t i = begin; i < begin + count; ++i) {
-      uint32_t bits;
+      Bits bits;
       std::memcpy(&bits, x + i, sizeof(bits));
-      largest = std::max(largest, bits & 0x7FFFFFFF);
+      largest = std::max<Bits>(largest, bits & (~Bits{0} >> 1));
     }
-    if (largest < kLarge) {
-      ForVectors<Single>(x + begin, count, out + begin, [](Single v) { return Function::Small(v); });
+    if (largest < Form<Number>::kLarge) {
+      ForVectors<Vector>(x + begin, count, out + begin, [](Vector v) { return Function::Small(v); });
     } else {
-      ForVectors<Single>(x + begin, count, out + begin, [](Single v) { return Function::Large(v); });
+      ForVectors<Vector>(x + begin, count, out + begin, [](Vector v) { return Function::Large(v); });
     }
   }
 }
 
-using Operand = ffi::Buffer<ffi::F32>;
+template <typename Number>
+using Operand = ffi::Buffer<Form<Number>::kType>;
 
-template <typename Function>
-ffi::Error Reducing(ffi::ThreadPool pool, Operand x, ffi::Result<Operand> out) {
-  const float* from = x.typed_data();
-  float* to = out->typed_data();
+template <typename Function, typename Number = typename Function::Number>
+ffi::Error Reducing(ffi::ThreadPool pool, Operand<Number> x, ffi::Result<Operand<Number>> out) {
+  const Number* from = x.typed_data();
+  Number* to = out->typed_data();
   ForRanges(&pool, static_cast<int64_t>(x.element_count()), [=](int64_t begin, int64_t end) {
     Periodic<Function>(from + begin, end - begin, to + begin);
   });
@@ -318,7 +381,7 @@ ffi::Error Reducing(ffi::ThreadPool pool, Operand x, ffi::Result<Operand> out) {
 }
 
 template <typename Function, typename Vector = Single>
-ffi::Error Unary(ffi::ThreadPool pool, Operand x, ffi::Result<Operand> out) {
+ffi::Error Unary(ffi::ThreadPool pool, Operand<float> x, ffi::Result<Operand<float>> out) {
   const float* from = x.typed_data();
   float* to = out->typed_data();
   ForRanges(&pool, static_cast<int64_t>(x.element_count()), [=](int64_t begin, int64_t end) {
@@ -333,17 +396,19 @@ ffi::Error Unary(ffi::ThreadPool pool, Operand x, ffi::Result<Operand> out) {
 
 // Nothing else is seen from outside.
 #pragma GCC visibility push(default)
-#define DOVETAIL_UNARY(name, ...)                                       \
-  XLA_FFI_DEFINE_HANDLER_SYMBOL(name, (__VA_ARGS__),                              \
-                                xla::ffi::Ffi::Bind()                       \
-                                    .Ctx<xla::ffi::ThreadPool>()            \
-                                    .Arg<xla::ffi::Buffer<xla::ffi::F32>>() \
-                                    .Ret<xla::ffi::Buffer<xla::ffi::F32>>())
-DOVETAIL_UNARY(dovetail_acos, dovetail::Unary<dovetail::ArcCosine>);
-DOVETAIL_UNARY(dovetail_asin, dovetail::Unary<dovetail::ArcSine>);
-DOVETAIL_UNARY(dovetail_atan, dovetail::Unary<dovetail::ArcTangent, dovetail::Singles>);
-DOVETAIL_UNARY(dovetail_cos, dovetail::Reducing<dovetail::Cosine>);
-DOVETAIL_UNARY(dovetail_sin, dovetail::Reducing<dovetail::Sine>);
-DOVETAIL_UNARY(dovetail_sinh, dovetail::Unary<dovetail::HyperbolicSine, dovetail::Singles>);
-DOVETAIL_UNARY(dovetail_tan, dovetail::Reducing<dovetail::Tangent>);
+#define DOVETAIL_UNARY(name, number, ...)                                      \
+  XLA_FFI_DEFINE_HANDLER_SYMBOL(name, (__VA_ARGS__),                           \
+                                xla::ffi::Ffi::Bind()                          \
+                                    .Ctx<xla::ffi::ThreadPool>()               \
+                                    .Arg<dovetail::Operand<number>>()          \
+                                    .Ret<dovetail::Operand<number>>())
+DOVETAIL_UNARY(dovetail_acos, float, dovetail::Unary<dovetail::ArcCosine>);
+DOVETAIL_UNARY(dovetail_asin, float, dovetail::Unary<dovetail::ArcSine>);
+DOVETAIL_UNARY(dovetail_atan, float, dovetail::Unary<dovetail::ArcTangent, dovetail::Singles>);
+DOVETAIL_UNARY(dovetail_cos, float, dovetail::Reducing<dovetail::Cosine>);
+DOVETAIL_UNARY(dovetail_cos_f64, double, dovetail::Reducing<dovetail::WideSine<true>>);
+DOVETAIL_UNARY(dovetail_sin, float, dovetail::Reducing<dovetail::Sine>);
+DOVETAIL_UNARY(dovetail_sin_f64, double, dovetail::Reducing<dovetail::WideSine<false>>);
+DOVETAIL_UNARY(dovetail_sinh, float, dovetail::Unary<dovetail::HyperbolicSine, dovetail::Singles>);
+DOVETAIL_UNARY(dovetail_tan, float, dovetail::Reducing<dovetail::Tangent>);
 #pragma GCC visibility pop

@@ -19,7 +19,12 @@ CONVOLVE_INTEGERS: Final = "dovetail_convolve_integers"
 CUMULATIVE: Final = "dovetail_cumulative"
 DISTANCES: Final = "dovetail_distances"
 ELEMENTARY: Final = {
-    name: f"dovetail_{name}" for name in ("acos", "asin", "atan", "cos", "sin", "sinh", "tan")
+    (name, dtype): f"dovetail_{name}{suffix}"
+    for dtype, suffix, names in (
+        ("float32", "", ("acos", "asin", "atan", "cos", "sin", "sinh", "tan")),
+        ("float64", "_f64", ("cos", "sin")),
+    )
+    for name in names
 }
 EXTREME_POSITIONS: Final = "dovetail_extreme_positions"
 FFT: Final = "dovetail_fft"

@@ -136,17 +136,17 @@ def _by_formula(primitive: str, formula: Formula | None) -> Callable[..., Any]:
         (out,) = context.avals_out
         if (
             out.size < MANY
-            or out.dtype.name not in NAMES
+            or out.dtype.name not in {*NAMES, "float64"}
             or any(aval.dtype != out.dtype for aval in context.avals_in)
             or not (accuracy is None or getattr(accuracy, "name", "") == "DEFAULT")
         ):
             return NotImplemented
 
         values = context.broadcast_operands(values, out)
-        kernel = kernels.ELEMENTARY.get(primitive)
-        if kernel and out.dtype == FLOAT32 and kernels.usable(context):
+        kernel = kernels.ELEMENTARY.get((primitive, out.dtype.name))
+        if kernel and kernels.usable(context):
             return kernels.call(context, kernel, values, [out], out.ndim)
-        if formula is None:
+        if formula is None or out.dtype == FLOAT64:
             return NotImplemented
 
         def body(*arguments: Any) -> Any:

@@ -289,9 +289,8 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     exponent = lax.sub(field, literal(bias - 1, int32))
     nothing = lax.bitwise_and(small, lax.eq(magnitude, zero))
     whole = lax.bitwise_or(nothing, lax.bitwise_not(lax.is_finite(x)))
-    # Use two powers of two, since that of the largest exponent alone would be subnormal.
-    half = lax.shift_right_arithmetic(exponent, literal(1, int32))
-    fraction = lax.mul(normal, _power_of_two(lax.neg(half), dtype))
-    fraction = pick(whole, x, lax.mul(fraction, _power_of_two(lax.sub(half, exponent), dtype)))
+    # The inverse power of two may be subnormal; four times it is not.
+    factor = _power_of_two(lax.sub(literal(2, int32), exponent), dtype)
+    fraction = pick(whole, x, lax.mul(lax.mul(normal, factor), literal(0.25, dtype)))
     exponent = pick(tiny, lax.sub(exponent, literal(bias + mantissa - 1, int32)), exponent)
     return convert(fraction, given), pick(whole, literal(0, int32), exponent)
