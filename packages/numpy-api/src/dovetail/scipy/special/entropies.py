@@ -7,9 +7,10 @@ from typing import Any
 
 from dovetail import custom_jvp, lax
 from dovetail import numpy as jnp
+from dovetail.extend.avals import aval_of
 from dovetail.numpy.compiled import compiled
 from dovetail.scipy.special.double_precision import in_double
-from dovetail.scipy.special.operands import computed, of_one_shape, real_operands
+from dovetail.scipy.special.operands import DOUBLE, computed, of_one_shape, real_operands
 from dovetail.typing import Array, ArrayLike
 
 
@@ -117,7 +118,24 @@ def _kl_div_slope(p: Any, q: Any) -> Any:
     return jnp.where(inside, _logarithm_of_quotient(a, b), lax.log(p / q))
 
 
-_kl_div = in_double(_kl_div_formula, {0: _kl_div_slope, 1: lambda p, q: (q - p) / q})
+def _single_kl_div_formula(p: Any, q: Any) -> Any:
+    """Of float32 in float64: quotients are in range, and half of the digits may be lost."""
+    inside, a, b = _inside(p, q)
+    distance = (a - b) / b
+    near = abs(distance) < 2**-8
+    small = jnp.where(near, distance, 0)
+    series = 1 / 2 - small * (1 / 6 - small * (1 / 12 - small / 20))
+    found = jnp.where(near, b * small * small * series, a * lax.log(a / b) - (a - b))
+    return jnp.where(inside, found, _outside(p, q, q))
+
+
+_slopes = {0: _kl_div_slope, 1: lambda p, q: (q - p) / q}
+_of_single: Any = in_double(_single_kl_div_formula, _slopes)
+_of_double: Any = in_double(_kl_div_formula, _slopes)
+
+
+def _kl_div(p: Any, q: Any) -> Any:
+    return (_of_double if aval_of(p).dtype == DOUBLE else _of_single)(p, q)
 
 
 @compiled
