@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -70,6 +71,69 @@ _MIDDLE: Final = (
 #: How many terms the power series has there.
 _TERMS: Final = 15
 
+#: For float32, which needs fewer digits: ``I0(x)`` and ``I1(x) / (x / 2)`` in the square of x / 2,
+#: for x up to 8, and ``sqrt(x) exp(-x) I(x)`` in 1 / x beyond, by Chebyshev interpolation, computed
+#: with 60 digits. Errors are below 2e-11.
+_SINGLE_NEAR: Final = (
+    (
+        1.000000000005979,
+        0.9999999998740834,
+        0.2500000004391217,
+        0.02777777717654779,
+        0.0017361115383802005,
+        6.944426397859005e-05,
+        1.9290611844102732e-06,
+        3.9358764434414796e-08,
+        6.162085929915323e-10,
+        7.502267103433918e-12,
+        8.111083558339292e-14,
+        4.4320245180964873e-16,
+        8.011702565874583e-18,
+    ),
+    (
+        0.9999999999805895,
+        0.5000000003481265,
+        0.08333333230062498,
+        0.006944445643128206,
+        0.00034722150428836057,
+        1.1574327364982706e-05,
+        2.755166710510361e-07,
+        4.92922476354175e-09,
+        6.754261435080375e-11,
+        8.105203074262385e-13,
+        4.880275859700226e-15,
+        9.61904680796699e-17,
+    ),
+)
+_SINGLE_FAR: Final = (
+    (
+        0.3989422803912025,
+        0.04986779335647463,
+        0.02804861429856165,
+        0.029437858678332172,
+        0.032030580833801274,
+        0.526961726092352,
+        -9.021475807306992,
+        122.90342967358721,
+        -974.2736558822087,
+        4298.523270064069,
+        -7747.224924429042,
+    ),
+    (
+        0.39894228041273627,
+        -0.14960336431246424,
+        -0.04674883176691072,
+        -0.041146823863894705,
+        -0.04362292437151258,
+        -0.5864675130608052,
+        9.781490978281479,
+        -133.15109821989205,
+        1051.283103769898,
+        -4621.9037218251015,
+        8291.74933554001,
+    ),
+)
+
 
 def modified_bessel(order: int, x: Any) -> Any:
     """The function of order 0 or 1 of an array of float32 or float64.
@@ -111,7 +175,23 @@ def modified_bessel(order: int, x: Any) -> Any:
     return pick(is_small, near, grown)
 
 
-def _horner(coefficients: list[float], x: Any) -> Any:
+def single_modified_bessel(order: int, x: Any) -> Any:
+    """The function of float32 numbers in float64, without derivatives."""
+    one = np.float64(1)
+    # Beyond, the result is infinite.
+    size = lax.min(lax.abs(x), np.float64(700))
+    half = lax.mul(x, np.float64(0.5))
+    near = _horner(_SINGLE_NEAR[order], lax.mul(half, half))
+    inverse = lax.div(one, lax.max(size, one))
+    grown = lax.mul(lax.exp(size), lax.sqrt(inverse))
+    far = lax.mul(grown, _horner(_SINGLE_FAR[order], inverse))
+    if order:
+        near = lax.mul(near, half)
+        far = lax.mul(far, lax.sign(x))
+    return pick(lax.lt(size, np.float64(_HIGH)), near, far)
+
+
+def _horner(coefficients: Sequence[float], x: Any) -> Any:
     dtype = aval_of(x).dtype
     total = literal(coefficients[-1], dtype)
     for coefficient in coefficients[-2::-1]:

@@ -11,7 +11,7 @@ from dovetail import numpy as jnp
 from dovetail.extend.arguments import convert, integer, weak_of
 from dovetail.extend.avals import aval_of
 from dovetail.numpy.compiled import compiled, compiled_with
-from dovetail.numpy.modified_bessel import modified_bessel
+from dovetail.numpy.modified_bessel import modified_bessel, single_modified_bessel
 from dovetail.scipy.special.double_precision import exact_product, in_double, sum_of_pairs
 from dovetail.scipy.special.operands import DOUBLE, real_operands
 from dovetail.typing import Array, ArrayLike
@@ -36,6 +36,14 @@ def _i1_formula(x: Any) -> Any:
     return modified_bessel(1, x)
 
 
+def _single_i0_formula(x: Any) -> Any:
+    return single_modified_bessel(0, x)
+
+
+def _single_i1_formula(x: Any) -> Any:
+    return single_modified_bessel(1, x)
+
+
 def _i1_slope_formula(x: Any) -> Any:
     """``(I0 + I2) / 2``, which DLMF, 10.29.2, gives; near 0 by the series of DLMF, 10.25.2."""
     small = lax.abs(x) < 0.5
@@ -50,8 +58,20 @@ def _i1_slope_formula(x: Any) -> Any:
     return jnp.where(small, near, jnp.where(zeroth < jnp.inf, far, zeroth))
 
 
-_i1: Any = in_double(_i1_formula, {0: in_double(_i1_slope_formula)})
-_i0 = in_double(_i0_formula, {0: lambda x: _i1(x)})
+_i1_slopes = {0: in_double(_i1_slope_formula)}
+_i1_of_single: Any = in_double(_single_i1_formula, _i1_slopes)
+_i1_of_double: Any = in_double(_i1_formula, _i1_slopes)
+_i0_slopes = {0: lambda x: _i1(x)}
+_i0_of_single: Any = in_double(_single_i0_formula, _i0_slopes)
+_i0_of_double: Any = in_double(_i0_formula, _i0_slopes)
+
+
+def _i0(x: Any) -> Any:
+    return (_i0_of_double if aval_of(x).dtype == DOUBLE else _i0_of_single)(x)
+
+
+def _i1(x: Any) -> Any:
+    return (_i1_of_double if aval_of(x).dtype == DOUBLE else _i1_of_single)(x)
 
 
 @compiled
