@@ -11,6 +11,7 @@ from dovetail import lax
 from dovetail import numpy as jnp
 from dovetail.numpy.compiled import compiled
 from dovetail.scipy.special.double_precision import in_double
+from dovetail.scipy.special.normal_distribution import ndtr
 from dovetail.scipy.special.operands import of_one_shape, real_operands
 from dovetail.typing import Array, ArrayLike
 
@@ -33,11 +34,6 @@ def _within(h: Any, a: Any) -> Any:
     return lax.exp(-half) * (total * end) / (2 * math.pi)
 
 
-def _tail(x: Any) -> Any:
-    """The upper tail of the normal distribution."""
-    return 0.5 * lax.erfc(x * _ROOT)
-
-
 def _owens_formula(h: Any, a: Any) -> Any:
     size, slope = lax.abs(h), lax.abs(a)
     # Far out the function is 0, and products with infinity are kept away.
@@ -50,7 +46,7 @@ def _owens_formula(h: Any, a: Any) -> Any:
         jnp.where(steep, 1 / jnp.where(steep, slope, 1.0), slope),
     )
     # D. B. Owen, equation 2.3: the integrals for a and 1 / a together.
-    low, high = _tail(bounded), _tail(scaled)
+    low, high = ndtr(-bounded), ndtr(-scaled)
     result = jnp.where(steep, (low + high) / 2 - low * high - part, part)
     result = jnp.where(a < 0, -result, result)
     return jnp.where((h == h) & (a == a), result, jnp.nan)
