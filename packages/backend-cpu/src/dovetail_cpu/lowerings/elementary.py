@@ -9,7 +9,7 @@ reduced with all the digits of pi that a float32 can need.
 XLA lets the processor flush subnormal numbers to zero. A zero is therefore returned as it is where
 the function is the identity near zero; elsewhere, a subnormal operand is rebuilt from its bits.
 
-For float32 there are kernels of some of them, with the same formulas (`native/elementary.cc`).
+There are kernels of some of them (`native/elementary.cc`), mostly with the same formulas.
 
 The polynomials come from Chebyshev interpolation, computed with 60 digits. A test of all float32
 values found errors of up to 0.502 units in the last place, a sample of powers up to 0.504.

@@ -5,7 +5,7 @@ are long chains, in which each operation waits for the one before; of `log1p` it
 
 A positive number is 2**n (1 + f) with 1 + f from sqrt(1/2) to sqrt(2). The product of n and the
 leading part of log(2) is exact. What is added to f is small, so that its errors hardly matter.
-Errors are below a unit in the last place, of `log1p` below 1.4, of `log2` below 1.9.
+Errors are below a unit in the last place, of `log1p` below 1.4, of `log2` below 1.1.
 
 The polynomials come from Chebyshev interpolation, computed with 60 digits.
 """
