@@ -1,9 +1,9 @@
 // Elementary functions of float32, and sines of float64, in vectors as wide as the processor has.
 //
-// Those of float32 are mostly computed in float64, by the formulas of lowerings/elementary.py, and are correct to 0.502
-// units in the last place; arguments of sines that are not large are reduced by two parts of pi.
-// `atan` and `sinh` are computed in float32, with errors below 1.3 and 2 units. Sines of float64 are
-// off by up to 0.7 units.
+// Those of float32 are mostly computed in float64, by the formulas of lowerings/elementary.py, and
+// are correct to 0.502 units in the last place; arguments of sines that are not large are reduced by
+// two parts of pi. `atan` and `sinh` are computed in float32, with errors below 1.3 and 2 units.
+// Sines of float64 are off by up to 0.7 units.
 
 #include <algorithm>
 #include <cmath>
@@ -75,12 +75,13 @@ constexpr double kWideCosine[] = {0.041666666666666664,    -0.001388888888888739
                                   2.480158729876411e-05,   -2.7557317270867773e-07,
                                   2.08761460816374e-09,    -1.138261856047027e-11};
 
-// In the square of the argument: (atan(t) / t - 1) / t**2 for t up to 1; (sinh(r) / r - 1) / r**2 and
-// (cosh(r) - 1) / r**2 for r up to log(2) / 2.
+// In the square of the argument: (atan(t) / t - 1) / t**2 for t up to 1; (sinh(r) / r - 1) / r**2
+// and (cosh(r) - 1) / r**2 for r up to log(2) / 2.
 constexpr float kBentArcTangent[] = {
     -0.33333152532577515f, 0.19993773102760315f, -0.14211055636405945f, 0.10666003823280334f,
     -0.07552211731672287f, 0.04321183264255524f, -0.01636790856719017f, 0.002920687198638916f};
-constexpr float kBentSine[] = {0.16666666681798772f, 0.008333310751825695f, 0.00019891182439760473f};
+constexpr float kBentSine[] = {0.16666666681798772f, 0.008333310751825695f,
+                               0.00019891182439760473f};
 constexpr float kBentCosine[] = {0.5000000013624701f, 0.04166646335606599f, 0.0013933823000283987f};
 
 template <typename To, typename From>
@@ -246,7 +247,8 @@ struct WideSine {
     const Bits64 even = (quadrant & 1) == 0;
     const Double value = (even ? rest : near) + (even ? bend : ((1.0 - near) - half) + rise);
     const Double result = As<Double>(As<Bits64>(value) ^ ((quadrant & 2) << 62));
-    return !kIsCosine && x == 0.0 ? x : result;
+    if (kIsCosine) return result;
+    return x == 0.0 ? x : result;
   }
 
   static DOVETAIL_INLINE Double Large(Double x) {
@@ -362,9 +364,11 @@ void Periodic(const Number* x, int64_t size, Number* out) {
       largest = std::max<Bits>(largest, bits & (~Bits{0} >> 1));
     }
     if (largest < Form<Number>::kLarge) {
-      ForVectors<Vector>(x + begin, count, out + begin, [](Vector v) { return Function::Small(v); });
+      ForVectors<Vector>(x + begin, count, out + begin,
+                         [](Vector v) { return Function::Small(v); });
     } else {
-      ForVectors<Vector>(x + begin, count, out + begin, [](Vector v) { return Function::Large(v); });
+      ForVectors<Vector>(x + begin, count, out + begin,
+                         [](Vector v) { return Function::Large(v); });
     }
   }
 }
@@ -398,11 +402,11 @@ ffi::Error Unary(ffi::ThreadPool pool, Operand<float> x, ffi::Result<Operand<flo
 
 // Nothing else is seen from outside.
 #pragma GCC visibility push(default)
-#define DOVETAIL_UNARY(name, number, ...)                                      \
-  XLA_FFI_DEFINE_HANDLER_SYMBOL(name, (__VA_ARGS__),                           \
-                                xla::ffi::Ffi::Bind()                          \
-                                    .Ctx<xla::ffi::ThreadPool>()               \
-                                    .Arg<dovetail::Operand<number>>()          \
+#define DOVETAIL_UNARY(name, number, ...)                             \
+  XLA_FFI_DEFINE_HANDLER_SYMBOL(name, (__VA_ARGS__),                  \
+                                xla::ffi::Ffi::Bind()                 \
+                                    .Ctx<xla::ffi::ThreadPool>()      \
+                                    .Arg<dovetail::Operand<number>>() \
                                     .Ret<dovetail::Operand<number>>())
 DOVETAIL_UNARY(dovetail_acos, float, dovetail::Unary<dovetail::ArcCosine>);
 DOVETAIL_UNARY(dovetail_asin, float, dovetail::Unary<dovetail::ArcSine>);
