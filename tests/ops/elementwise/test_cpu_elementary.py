@@ -48,9 +48,9 @@ EXACT = {
     "pow": np.power,
 }
 #: The errors of what is computed in the precision of the result, in units in the last place.
-SAME_PRECISION = {"erfc": 4, "exp2": 0.9, "log": 0.8, "log1p": 1.4, "log2": 1.1, "sinh": 2}
+SAME_PRECISION = {"erfc": 4, "exp2": 0.9, "log": 0.8, "log1p": 1.4, "log2": 1.1, "sinh": 3}
 #: Where there are kernels.
-BY_KERNEL = {"atan": 1.3}
+BY_KERNEL = {"atan": 1.3, "sinh": 2}
 
 
 def errors(name: str, *args: NDArray, **params: Any) -> NDArray:
@@ -158,8 +158,7 @@ def test_kernels_of_all_sizes(name: str, size: int) -> None:
     # A few large arguments, which are reduced otherwise, are among small ones.
     x = np.random.default_rng(size).uniform(-1, 1, size).astype(np.float32)
     x[::1500] *= np.float32(1e7)
-    limit = SAME_PRECISION.get(name, bound(name))
-    assert errors(name, x.reshape(1, -1, 1)).max() < limit, worst(name, x)
+    assert errors(name, x.reshape(1, -1, 1)).max() < bound(name), worst(name, x)
 
 
 @pytest.mark.parametrize("native", [True, False])
