@@ -61,11 +61,9 @@ _ERFC_COEFFICIENTS: Final = (
 )
 
 
-def scaled_erfc_series(terms: int | None = None) -> list[float]:
+def scaled_erfc_series() -> list[float]:
     """Coefficients of powers of t = (x - 3.75) / (x + 3.75) in (1 + 2 x) exp(x**2) erfc(x)."""
-    coefficients: list[float] = np.polynomial.chebyshev.cheb2poly(
-        _ERFC_COEFFICIENTS[:terms]
-    ).tolist()
+    coefficients: list[float] = np.polynomial.chebyshev.cheb2poly(_ERFC_COEFFICIENTS).tolist()
     return coefficients
 
 
