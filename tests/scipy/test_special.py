@@ -369,3 +369,19 @@ def test_batches_and_programs() -> None:
     traced = dt.jit(special.log_ndtr)(x)
     np.testing.assert_array_equal(traced, special.log_ndtr(x))
     assert lax.erfc(1.0) == special.erfc(1.0)
+
+
+def test_float32_by_formulas_of_its_own_is_float64_rounded() -> None:
+    edges = [0.0, 1e-40, 1e-3, 7.999999, 8.0, 8.000001, 91.9, 95.0, 1e30, np.inf, np.nan]
+    x = np.concatenate([np.float32(edges), -np.float32(edges), np.linspace(-90, 90, 2000)])
+    p = np.float32([0, 1, 0.3, 2e-38, 3e38, 2, np.nan, -1, np.inf])
+    first, second = np.meshgrid(p, np.append(p, np.float32([1.0039, 0.9961, 1.004, 1 + 2**-23])))
+    for name, operands in (("i0", [x]), ("i1", [x]), ("kl_div", [first, second])):
+        function = getattr(special, name)
+        single = [a.astype(np.float32) for a in operands]
+        got = np.asarray(function(*single))
+        with dt.enable_x64(True), np.errstate(all="ignore"):
+            want = np.asarray(function(*(a.astype(np.float64) for a in single)))
+            want = want.astype(np.float32)
+        normal = ~(np.abs(want) < np.finfo(np.float32).smallest_normal)
+        np.testing.assert_allclose(got[normal], want[normal], 1e-7, err_msg=name)
