@@ -14,13 +14,13 @@ pytestmark = pytest.mark.tables
 
 DTYPES = ("bool", "int8", "uint16", "int32", "uint64", "float32", "float64", ml_dtypes.bfloat16)
 SHAPES = {
-    (1500,): [(1, 1)],
-    (40, 30): [(1, 2), (3, 1)],
-    (40, 31): [(0, 1), (0, 2)],
-    (33, 40): [(2, 0), (0, 1)],
-    (3, 20, 20): [(0, 0), (1, 1), (1, 1)],
-    (0, 40): [(20, 20), (1, 1)],
-    (1, 1): [(40, 1), (1, 40)],
+    (9000,): [(1, 1)],
+    (100, 90): [(1, 2), (3, 1)],
+    (100, 91): [(0, 1), (0, 2)],
+    (93, 100): [(2, 0), (0, 1)],
+    (3, 60, 60): [(0, 0), (1, 1), (1, 1)],
+    (0, 100): [(50, 50), (1, 1)],
+    (1, 1): [(100, 1), (1, 100)],
 }
 
 
@@ -45,15 +45,15 @@ def test_bits(dtype):
 
 
 def test_holes_and_crops():
-    x = np.arange(1600.0, dtype="f").reshape(40, 40)
-    expected = np.full((40, 81), 7, "f")
+    x = np.arange(10_000.0, dtype="f").reshape(100, 100)
+    expected = np.full((100, 201), 7, "f")
     expected[1:, 1:-1:2] = x[:-1]
     found = dt.jit(lambda x: lax.pad(x, np.float32(7), [(1, -1, 0), (1, 1, 1)]))(x)
     np.testing.assert_array_equal(found, expected)
 
 
 def test_transformations():
-    x = np.random.RandomState(0).randn(3, 40, 40).astype("f")
+    x = np.random.RandomState(0).randn(3, 100, 100).astype("f")
 
     def f(x):
         return jnp.pad(x, 1, constant_values=2) ** 2
@@ -62,7 +62,7 @@ def test_transformations():
     np.testing.assert_array_equal(dt.jit(dt.vmap(f))(x), expected)
     np.testing.assert_array_equal(dt.jit(dt.grad(lambda x: f(x).sum()))(x), 2 * x)
     slope = dt.grad(lambda fill: lax.pad(x[0], fill, [(1, 1, 0)] * 2).sum())(np.float32(2))
-    assert slope == 4 * 41
+    assert slope == 4 * 101
     # The cotangent of a slice is padded, too.
     gradient = dt.jit(dt.grad(lambda x: (x[:, 1:-1, 1:-1] ** 2).sum()))(x)
     np.testing.assert_array_equal(gradient[:, 1:-1, 1:-1], 2 * x[:, 1:-1, 1:-1])
@@ -72,8 +72,8 @@ def test_transformations():
 @pytest.mark.parametrize(
     ("shape", "edges", "by_vectors"),
     [
-        ((40, 40), [(0, 0), (1, 1)], True),
-        ((40, 40), [(1, 1), (0, 0)], False),  # whole rows
+        ((100, 100), [(0, 0), (1, 1)], True),
+        ((100, 100), [(1, 1), (0, 0)], False),  # whole rows
         ((4, 4), [(1, 1), (1, 1)], False),  # small
     ],
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from dovetail import lax
@@ -25,6 +25,9 @@ from dovetail.numpy.shapes import operand, ravel, reshaped
 from dovetail.typing import Array, ArrayLike
 
 Shape = tuple[int, ...]
+
+#: Fewer elements are rolled along one dimension after the other, which compiles faster.
+_MANY: Final = 2**17
 
 
 def roll(
@@ -127,6 +130,10 @@ def _rolled(x: Any, shifts: dict[int, int]) -> Any:
     """`x` rolled along dimensions by shifts from 1 to before the size."""
     shape = aval_of(x).shape
     if not shifts:
+        return x
+    if len(shifts) > 1 and aval_of(x).size < _MANY:
+        for axis, shift in shifts.items():
+            x = _rolled(x, {axis: shift})
         return x
     if len(shape) == 1 or not dtypes.kind_of(aval_of(x).dtype):
         for axis, shift in shifts.items():
