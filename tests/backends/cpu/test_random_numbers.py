@@ -77,6 +77,20 @@ def test_bits_of_several_keys_and_dimensions(way: str) -> None:
     assert_same(computed(way, draw, raw), np.array(expected))
 
 
+@pytest.mark.skipif(library() is None, reason="no kernels were built: there is no C++ compiler")
+@pytest.mark.parametrize(("keys", "size"), [(1, 2**17 + 37), (3, 40_001), (33_000, 3)])
+def test_bits_on_several_threads(keys: int, size: int) -> None:
+    raw = np.arange(2 * keys, dtype=np.uint32).reshape(keys, 2) * np.uint32(0x9E3779B9)
+
+    def draw(raw):
+        each = dt.vmap(lambda key: dt.random.bits(key, (size,)))
+        return each(dt.random.wrap_key_data(raw))
+
+    expected = [REFERENCE.random_bits(key, 32, (size,)) for key in raw[:: max(1, keys // 50)]]
+    found = computed("kernel", draw, raw)[:: max(1, keys // 50)]
+    assert_same(found, np.array(expected))
+
+
 @pytest.mark.parametrize("shape", [(1,), (2,), (3,), (7, 10)])
 def test_split(way: str, shape: tuple[int, ...]) -> None:
     def split(raw):

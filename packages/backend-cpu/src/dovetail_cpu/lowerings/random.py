@@ -1,8 +1,8 @@
-"""Few random numbers in smaller programs, which compile faster.
+"""Random numbers in smaller programs, which compile faster.
 
 Threefry's rounds are some 150 operations, which XLA compiles again for each key that is split, for
-each array that is drawn, and for each of the operations that it fuses them with. Few numbers are
-computed in a loop over groups of rounds, or by a kernel. The bits are the same.
+each array that is drawn, and for each of the operations that it fuses them with. Numbers are
+computed by a kernel, or few of them in a loop over groups of rounds. The bits are the same.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dovetail_cpu import kernels
 TABLE: Final = LoweringTable()
 
 #: Larger results are left to XLA, which does not store bits before it uses them.
-MANY: Final = 2**14
+MANY: Final = 2**22
 #: XLA makes one function of a loop whose variables take at most as many bytes. Of other loops it
 #: calls every operation.
 SMALL_LOOP: Final = 1024
