@@ -5,9 +5,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <new>
+#include <numeric>
 
 #include "parallel.h"
+#include "vector_width.h"
 #include "xla/ffi/api/ffi.h"
 
 namespace dovetail {
@@ -20,21 +23,35 @@ constexpr int kRotations[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
 // Counters that are in registers or the nearest cache at once.
 constexpr int64_t kBlock = 64;
 
-// Two words of random bits from two words of key and two of counter.
-inline void Threefry(uint32_t key1, uint32_t key2, uint32_t& x1, uint32_t& x2) {
+// Vectors side by side: each operation on one of them waits for the one before.
+constexpr int kLanes = kVectorBytes / sizeof(uint32_t), kVectors = 4;
+typedef uint32_t Words __attribute__((vector_size(kVectorBytes)));
+
+// Two words of random bits from two words of key and two of counter, for several counters.
+template <typename V, int kCount>
+inline void Threefry(uint32_t key1, uint32_t key2, V (&x1)[kCount], V (&x2)[kCount]) {
   const uint32_t schedule[3] = {key1, key2, key1 ^ key2 ^ kParity};
-  x1 += key1;
-  x2 += key2;
+#pragma GCC unroll 4
+  for (int v = 0; v < kCount; ++v) {
+    x1[v] += key1;
+    x2[v] += key2;
+  }
 #pragma GCC unroll 5
   for (int group = 0; group < 5; ++group) {
 #pragma GCC unroll 4
     for (int step = 0; step < 4; ++step) {
       const int distance = kRotations[group % 2][step];
-      x1 += x2;
-      x2 = x1 ^ (x2 << distance | x2 >> (32 - distance));
+#pragma GCC unroll 4
+      for (int v = 0; v < kCount; ++v) {
+        x1[v] += x2[v];
+        x2[v] = x1[v] ^ (x2[v] << distance | x2[v] >> (32 - distance));
+      }
     }
-    x1 += schedule[(group + 1) % 3];
-    x2 += schedule[(group + 2) % 3] + static_cast<uint32_t>(group + 1);
+#pragma GCC unroll 4
+    for (int v = 0; v < kCount; ++v) {
+      x1[v] += schedule[(group + 1) % 3];
+      x2[v] += schedule[(group + 2) % 3] + static_cast<uint32_t>(group + 1);
+    }
   }
 }
 
@@ -45,21 +62,28 @@ void ForCounters(const uint32_t* key, int64_t begin, int64_t end, const Write& w
   const uint32_t key1 = key[0], key2 = key[1];
   if (end - begin < 4) {  // Where vectors have nothing to gain.
     for (int64_t i = begin; i < end; ++i) {
-      uint32_t x1 = static_cast<uint32_t>(i >> 32), x2 = static_cast<uint32_t>(i);
+      uint32_t x1[] = {static_cast<uint32_t>(i >> 32)}, x2[] = {static_cast<uint32_t>(i)};
       Threefry(key1, key2, x1, x2);
-      write(i, x1, x2);
+      write(i, *x1, *x2);
     }
     return;
   }
   uint32_t first[kBlock], second[kBlock];
+  Words lanes;
+  std::iota(first, first + kLanes, 0);
+  std::memcpy(&lanes, first, sizeof(lanes));
   for (; begin < end; begin += kBlock) {
     const uint32_t high = static_cast<uint32_t>(begin >> 32), low = static_cast<uint32_t>(begin);
     const int64_t size = std::min(kBlock, end - begin);
-    for (int64_t i = 0; i < size; ++i) {
-      uint32_t x1 = high, x2 = low + static_cast<uint32_t>(i);
+    for (int64_t i = 0; i < size; i += kVectors * kLanes) {
+      Words x1[kVectors], x2[kVectors];
+      for (int v = 0; v < kVectors; ++v) {
+        x1[v] = Words{} + high;
+        x2[v] = lanes + (low + static_cast<uint32_t>(i + v * kLanes));
+      }
       Threefry(key1, key2, x1, x2);
-      first[i] = x1;
-      second[i] = x2;
+      std::memcpy(first + i, x1, sizeof(x1));
+      std::memcpy(second + i, x2, sizeof(x2));
     }
     for (int64_t i = 0; i < size; ++i) write(begin + i, first[i], second[i]);
   }
@@ -143,10 +167,10 @@ ffi::Error FoldIn(ffi::Buffer<ffi::U32> keys, ffi::Buffer<ffi::U32> data,
   uint32_t* to = out->typed_data();
   const int64_t rows = static_cast<int64_t>(data.element_count());
   for (int64_t row = 0; row < rows; ++row) {
-    uint32_t x1 = 0, x2 = number[row];
+    uint32_t x1[] = {0}, x2[] = {number[row]};
     Threefry(key[2 * row], key[2 * row + 1], x1, x2);
-    to[2 * row] = x1;
-    to[2 * row + 1] = x2;
+    to[2 * row] = *x1;
+    to[2 * row + 1] = *x2;
   }
   return ffi::Error::Success();
 }
