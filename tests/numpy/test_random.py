@@ -299,6 +299,25 @@ class TestDistributions:
             0, 1, 2, 3, 4
         ]  # fmt: skip
 
+    @pytest.mark.parametrize("size", [16, 900, 5000, 100_000])
+    def test_choice_without_replacement_is_the_start_of_a_permutation(self, size: int) -> None:
+        order = np.asarray(random.permutation(KEY, size))
+        numbers = np.arange(size, dtype=np.float32)
+        rows = np.stack([numbers, -numbers])
+        for draws in (1, size // 16, size // 16 + 1, size):
+            first = order[:draws]
+            for n, axis, expected in (
+                (size, 0, first),
+                (numbers, 0, numbers[first]),
+                (rows, 1, rows[:, first]),
+            ):
+                found = random.choice(KEY, n, (draws,), replace=False, axis=axis)
+                np.testing.assert_array_equal(found, expected)
+        keys = random.split(KEY, 3)
+        several = dt.vmap(lambda k: random.choice(k, size, (1,), replace=False))(keys)
+        one = [random.permutation(k, size)[:1] for k in keys]
+        np.testing.assert_array_equal(several, one)
+
 
 class TestPermutation:
     def test_numbers(self) -> None:

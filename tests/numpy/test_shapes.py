@@ -81,6 +81,9 @@ CASES: list[tuple[str, tuple[Any, ...], dict[str, Any], list[Any]]] = [
     ("roll", (-7,), {"axis": 1}, [A, E]),
     ("roll", ((1, -2),), {"axis": (0, 2)}, [A]),
     ("roll", (1,), {"axis": (0, 1)}, [A]),
+    ("roll", ((1, -1, 3),), {"axis": (0, 1, 2)}, [A]),
+    ("roll", ((1, 3, -5),), {"axis": (2, 1, 2)}, [A]),
+    ("roll", ((1, -1),), {"axis": (0, 0)}, [A]),
     ("roll", ((),), {"axis": ()}, [A]),
     ("array_split", (3,), {}, [V, A]),
     ("array_split", (3,), {"axis": -1}, [A]),
@@ -398,3 +401,16 @@ def test_gradients_pass_through() -> None:
 def test_errors(call: Callable[[], Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize("shifts", [(3, 5), (-3, 5), (200, -200), (0, -1), (400, 1)])
+def test_roll_of_many_elements(shifts: tuple[int, int]) -> None:
+    x = np.arange(2**17).reshape(2, 256, 256)
+    for axes in ((1, 2), (2, 0), (1, 1)):
+        np.testing.assert_array_equal(jnp.roll(x, shifts, axes), np.roll(x, shifts, axes))
+    moved = np.roll(x, (*shifts, 1), (2, 1, 0))
+    np.testing.assert_array_equal(dt.jit(lambda x: jnp.roll(x, (*shifts, 1), (2, 1, 0)))(x), moved)
+    weights = np.arange(x.size, dtype="f").reshape(x.shape)
+    gradient = dt.grad(lambda y: (jnp.roll(y, shifts, (1, 2)) * weights).sum())(x.astype("f"))
+    back = tuple(-n for n in shifts)
+    np.testing.assert_array_equal(gradient, np.roll(weights, back, (1, 2)))

@@ -12,7 +12,7 @@ namespace {
 
 namespace ffi = xla::ffi;
 
-enum Operation : int64_t { kMaximum, kMinimum, kSum, kProduct };
+enum Operation : int64_t { kMaximum, kMinimum, kSum, kProduct, kSumOfNumbers, kCountOfNumbers };
 
 // A shape seen as three dimensions, of which the middle one is reduced.
 struct Sizes {
@@ -91,6 +91,52 @@ ffi::Error Fold(ffi::ThreadPool& pool, const ffi::AnyBuffer& x, void* to, const 
   });
 }
 
+// The elements of an array that are numbers, or how many each is; nothing for NaN.
+template <typename T, bool kCounted>
+struct NotNan {
+  using Type = T;
+  const T* x;
+
+  NotNan operator+(int64_t offset) const { return {x + offset}; }
+  template <typename V>
+  static V Of(V value) {
+    return value == value ? (kCounted ? V{} + T(1) : value) : V{};
+  }
+  template <typename V>
+  V At(int64_t i) const {
+    return Of(Load<V>(x + i));
+  }
+};
+
+template <typename Terms>
+struct SumFold : OpFold<Plus, typename Terms::Type, typename Terms::Type> {
+  using T = typename Terms::Type;
+  static T Add(T part, T x) { return part + Terms::Of(x); }
+};
+
+template <typename T, bool kCounted>
+void SumNotNan(ffi::ThreadPool& pool, const ffi::AnyBuffer& x, void* to, const Sizes& s) {
+  using Terms = NotNan<T, kCounted>;
+  const T* from = static_cast<const T*>(x.untyped_data());
+  T* target = static_cast<T*>(to);
+  if (s.inner == 1) return FoldRows<Plus>(pool, Terms{from}, target, s.outer, s.size);
+  FoldColumns<SumFold<Terms>>(pool, from, target, s.outer, s.size, s.inner);
+}
+
+template <bool kCounted>
+ffi::Error SumNotNan(ffi::ThreadPool& pool, const ffi::AnyBuffer& x, void* to, const Sizes& s) {
+  switch (x.element_type()) {
+    case ffi::DataType::F32:
+      SumNotNan<float, kCounted>(pool, x, to, s);
+      return ffi::Error::Success();
+    case ffi::DataType::F64:
+      SumNotNan<double, kCounted>(pool, x, to, s);
+      return ffi::Error::Success();
+    default:
+      return UnknownType();
+  }
+}
+
 template <typename Element>
 ffi::Error SumOfBytes(ffi::ThreadPool& pool, const void* from, ffi::AnyBuffer& to, const Sizes& s) {
   const auto sum = ffi::ByteWidth(to.element_type()) == 8 ? SumBytes<Element, uint64_t>
@@ -127,6 +173,10 @@ ffi::Error Reduce(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBu
       return ExtremesOf<false>(pool, x, out->untyped_data(), sizes);
     case kSum:
       return Sum(pool, x, *out, sizes);
+    case kSumOfNumbers:
+      return SumNotNan<false>(pool, x, out->untyped_data(), sizes);
+    case kCountOfNumbers:
+      return SumNotNan<true>(pool, x, out->untyped_data(), sizes);
     default:
       return Fold<Times>(pool, x, out->untyped_data(), sizes);
   }

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <new>
+#include <type_traits>
+#include <vector>
 
 #include "parallel.h"
 #include "xla/ffi/api/ffi.h"
@@ -47,10 +50,51 @@ void Search(const T* sorted, Place size, const T* values, int64_t count, Count* 
   }
 }
 
+// The places of all integers from the first of a sorted row to the one after the last.
+template <typename T, typename Count>
+struct PlacesOfAll {
+  using Unsigned = std::make_unsigned_t<T>;
+  // More would not stay in the caches of one processor.
+  static constexpr Unsigned kMost = 1 << 18;
+
+  static Unsigned Range(const T* sorted, int64_t size) {
+    return static_cast<Unsigned>(sorted[size - 1]) - static_cast<Unsigned>(sorted[0]);
+  }
+
+  PlacesOfAll(const T* sorted, int64_t size, bool right)
+      : first(sorted[0]), range(Range(sorted, size)), places(range + 2) {
+    for (int64_t i = 0; i < size; ++i) ++places[From(sorted[i]) + (right ? 0 : 1)];
+    for (Unsigned i = 0; i <= range; ++i) places[i + 1] += places[i];
+  }
+
+  Unsigned From(T x) const { return static_cast<Unsigned>(x) - static_cast<Unsigned>(first); }
+
+  void Find(const T* values, int64_t count, Count* out) const {
+    for (int64_t i = 0; i < count; ++i) {
+      const Count place = places[std::min<Unsigned>(From(values[i]), range + 1)];
+      out[i] = values[i] < first ? 0 : place;
+    }
+  }
+
+  T first;
+  Unsigned range;
+  std::vector<Count> places;
+};
+
 template <typename T, typename Count>
 void SearchRows(ffi::ThreadPool& pool, const T* sorted, int64_t size, const T* values,
                 int64_t count, int64_t rows, bool right, Count* out) {
   const int64_t total = rows * count;
+  if constexpr (std::is_integral_v<T>) {
+    using Places = PlacesOfAll<T, Count>;
+    const auto range = Places::Range(sorted, size);
+    if (rows == 1 && range < Places::kMost && static_cast<int64_t>(range) < count) {
+      const Places places(sorted, size, right);
+      return ForRanges(&pool, count, [&](int64_t begin, int64_t end) {
+        places.Find(values + begin, end - begin, out + begin);
+      });
+    }
+  }
   // Each value takes as long as some elements of other kernels.
   constexpr int64_t kSteps = 8;
   const int64_t parts = std::min(total, PartsOf(pool, total * kSteps));
@@ -107,11 +151,13 @@ ffi::Error SearchAs(ffi::ThreadPool& pool, const ffi::AnyBuffer& sorted,
 
 // The places of values in sorted rows, before equal elements or after them. There are some of both.
 ffi::Error SearchSorted(ffi::ThreadPool pool, ffi::AnyBuffer sorted, ffi::AnyBuffer values,
-                        ffi::Result<ffi::AnyBuffer> out, int64_t right) {
+                        ffi::Result<ffi::AnyBuffer> out, int64_t right) try {
   if (out->element_type() == ffi::DataType::S64) {
     return SearchAs(pool, sorted, values, static_cast<int64_t*>(out->untyped_data()), right != 0);
   }
   return SearchAs(pool, sorted, values, static_cast<int32_t*>(out->untyped_data()), right != 0);
+} catch (const std::bad_alloc&) {
+  return ffi::Error(ffi::ErrorCode::kResourceExhausted, "out of memory while searching");
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ import dovetail.numpy as jnp
 from dovetail import lax
 from dovetail.extend.random import threefry2x32_p, threefry_prng_impl
 from dovetail_cpu.kernel_library import library
-from dovetail_cpu.lowerings.random import MANY
+from dovetail_cpu.lowerings.random import FEW, most_by_kernel
 
 pytestmark = pytest.mark.tables
 
@@ -77,6 +77,20 @@ def test_bits_of_several_keys_and_dimensions(way: str) -> None:
     assert_same(computed(way, draw, raw), np.array(expected))
 
 
+@pytest.mark.skipif(most_by_kernel() == FEW, reason="no kernel draws many numbers here")
+@pytest.mark.parametrize(("keys", "size"), [(1, 2**17 + 37), (3, 40_001), (33_000, 3)])
+def test_bits_on_several_threads(keys: int, size: int) -> None:
+    raw = np.arange(2 * keys, dtype=np.uint32).reshape(keys, 2) * np.uint32(0x9E3779B9)
+
+    def draw(raw):
+        each = dt.vmap(lambda key: dt.random.bits(key, (size,)))
+        return each(dt.random.wrap_key_data(raw))
+
+    expected = [REFERENCE.random_bits(key, 32, (size,)) for key in raw[:: max(1, keys // 50)]]
+    found = computed("kernel", draw, raw)[:: max(1, keys // 50)]
+    assert_same(found, np.array(expected))
+
+
 @pytest.mark.parametrize("shape", [(1,), (2,), (3,), (7, 10)])
 def test_split(way: str, shape: tuple[int, ...]) -> None:
     def split(raw):
@@ -124,8 +138,8 @@ def test_where_kernels_are_called() -> None:
 
     assert calls(draw, key) == 1
     assert calls(lambda key: lax.cond(key == key, draw, draw, key), key) == 2
-    assert calls(lambda key: draw(key, MANY), key) == 1
-    assert calls(lambda key: draw(key, MANY + 1), key) == 0
+    assert calls(lambda key: draw(key, most_by_kernel()), key) == 1
+    assert calls(lambda key: draw(key, most_by_kernel() + 1), key) == 0
     assert calls(lambda key: draw(key, 0), key) == 0
     assert calls(lambda key: lax.map(lambda _: draw(key), jnp.arange(3)), key) == 0
     nested = dt.jit(draw)

@@ -139,6 +139,44 @@ def test_sums_of_what_is_no_number(name: str) -> None:
                 np.testing.assert_array_equal(jnp.sum(x, axis), np.full(total.shape, np.inf, dtype))
 
 
+@pytest.mark.parametrize("name", ["float32", "float64"])
+def test_sums_and_means_of_numbers_among_nan(name: str) -> None:
+    dtype = np.dtype(name)
+    near = 1e-4 if name == "float32" else 1e-12
+    with dt.enable_x64(dtype.itemsize == 8):
+        for shape in (*SHAPES, *COLUMNS, (1, 300), (300, 1)):
+            random = patterns(name, shape)[0]
+            some, infinite = (np.where(random > 0, np.nan, x) for x in (random, -np.inf))
+            some.flat[-1] = np.nan
+            for x in (random, some, infinite, np.full(shape, np.nan)):
+                x = x.astype(dtype)
+                for axis in [None, *range(x.ndim)]:
+                    found = jnp.nansum(x, axis), jnp.nanmean(x, axis)
+                    sums = np.nansum(x.astype(np.longdouble), axis)
+                    counts = (x == x).sum(axis)
+                    with np.errstate(invalid="ignore"):
+                        expected = [np.asarray(e).astype(dtype) for e in (sums, sums / counts)]
+                    for one, other in zip(found, expected, strict=True):
+                        np.testing.assert_allclose(one, other, near, near)
+
+
+def test_which_sums_leave_nan_out() -> None:
+    def sums(x: dt.Array, y: dt.Array) -> list[dt.Array]:
+        return [jnp.where(x == x, x, 1), jnp.where(x == x, y, 0), jnp.where(x == y, x, 0)]
+
+    x = np.where(np.arange(5000) % 3, np.arange(5000), np.nan).astype("f")
+    y = np.ones(5000, "f")
+    found = dt.jit(lambda x, y: [each.sum() for each in sums(x, y)])(x, y)
+    np.testing.assert_allclose(found, [np.nansum(x) + 1667, 3333, 1], 1e-6)
+
+    def program(x: dt.Array) -> tuple[dt.Array, dt.Array]:
+        return jnp.nansum(x), jnp.nanmean(x, 0)
+
+    assert dt.jit(program).lower(x).as_text().count("dovetail_reduce") == 3
+    gradient = dt.grad(lambda x: jnp.nansum(x) + jnp.nanmean(x))(x)
+    np.testing.assert_allclose(gradient, np.where(x == x, 1 + 1 / 3333, 0), 1e-6)
+
+
 def test_sums_of_many_are_accurate() -> None:
     x = np.random.default_rng(3).random(2_000_000, np.float32)
     exact = x.astype(np.float64).sum()

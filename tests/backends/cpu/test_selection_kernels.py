@@ -179,3 +179,21 @@ def test_searching_rows() -> None:
     expected = [np.searchsorted(a, v) for a, v in zip(ordered, values, strict=True)]
     np.testing.assert_array_equal(search_sorted(ordered, values, "left"), expected)
     np.testing.assert_array_equal(dt.vmap(jnp.searchsorted)(ordered, values), expected)
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("name", ["int8", "uint16", "int32", "uint32", "int64", "uint64"])
+def test_searching_integers_that_are_close_together(name: str, side: str) -> None:
+    limits = np.iinfo(name)
+    generator = np.random.default_rng(3)
+    with dt.enable_x64(True):
+        for first in (limits.min, 0, limits.max - 100):
+            ordered = np.sort(generator.integers(0, 100, 300, np.int16)).astype(name) + first
+            ends = np.array([limits.min, limits.min + 1, limits.max - 1, limits.max], name)
+            near = ordered[generator.integers(0, 300, 80_000)]
+            beside = near + generator.integers(0, 2, 80_000).astype(name)  # that may wrap around
+            values = np.concatenate([ends, near, beside])
+            for x in (ordered, ordered[:1], np.sort(ends)):
+                expected = np.searchsorted(x, values, side)
+                np.testing.assert_array_equal(jnp.searchsorted(x, values, side), expected)
+            np.testing.assert_array_equal(jnp.isin(values, ordered), np.isin(values, ordered))

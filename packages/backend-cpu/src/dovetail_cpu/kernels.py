@@ -40,6 +40,7 @@ SMALL_MATRICES: Final = ("cholesky", "lu", "qr", "reflections", "triangular_solv
 """What there is for batches of small matrices, with a suffix for each dtype."""
 SORT: Final = "dovetail_sort"
 SUM_OF_PRODUCTS: Final = "dovetail_sum_of_products"
+TAKE_ROWS: Final = "dovetail_take_rows"
 THREEFRY_BITS: Final = "dovetail_threefry_bits"
 THREEFRY_FOLD_IN: Final = "dovetail_threefry_fold_in"
 THREEFRY_SPLIT: Final = "dovetail_threefry_split"
@@ -69,6 +70,7 @@ _TARGETS: Final = (
     *(f"dovetail_{name}_{suffix}" for name in SMALL_MATRICES for suffix in ("f32", "f64")),
     SORT,
     SUM_OF_PRODUCTS,
+    TAKE_ROWS,
     THREEFRY_BITS,
     THREEFRY_FOLD_IN,
     THREEFRY_SPLIT,

@@ -1,8 +1,8 @@
-"""Few random numbers in smaller programs, which compile faster.
+"""Random numbers in smaller programs, which compile faster.
 
 Threefry's rounds are some 150 operations, which XLA compiles again for each key that is split, for
-each array that is drawn, and for each of the operations that it fuses them with. Few numbers are
-computed in a loop over groups of rounds, or by a kernel. The bits are the same.
+each array that is drawn, and for each of the operations that it fuses them with. Numbers are
+computed by a kernel, or few of them in a loop over groups of rounds. The bits are the same.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ import numpy as np
 
 from dovetail.extend import LoweringTable, ShapedArray
 from dovetail.extend.random import threefry_prng_impl
-from dovetail_cpu import kernels
+from dovetail_cpu import kernel_library, kernels
 
 TABLE: Final = LoweringTable()
 
 #: Larger results are left to XLA, which does not store bits before it uses them.
-MANY: Final = 2**14
+FEW: Final = 2**14
+#: The same with AVX-512, which rotates bits by one instruction. XLA uses none of its own accord.
+MANY: Final = 2**22
 #: XLA makes one function of a loop whose variables take at most as many bytes. Of other loops it
 #: calls every operation.
 SMALL_LOOP: Final = 1024
@@ -49,6 +51,12 @@ def random_split(context: Any, keys: Any, **params: Any) -> Any:
     return _by_kernel(context, kernels.THREEFRY_SPLIT, keys)
 
 
+def most_by_kernel() -> int:
+    """The size of the largest results that come from a kernel, if there is one."""
+    library = kernel_library.library()
+    return MANY if library is not None and library.stem == "x86-64-v4" else FEW
+
+
 def _by_kernel(context: Any, target: str, *values: Any) -> Any:
     """Call a kernel; NotImplemented where nothing is gained.
 
@@ -60,7 +68,7 @@ def _by_kernel(context: Any, target: str, *values: Any) -> Any:
         or not context.option("threefry_partitionable")
         or keys.symbolic
         or out.symbolic
-        or not 0 < out.size <= MANY
+        or not 0 < out.size <= most_by_kernel()
         or context.divides  # each device is to make its own part
         or not context.runs_once()
         or not kernels.usable(context)

@@ -24,7 +24,7 @@ MANY_ROWS: Final = 512
 BY_LIBRARY: Final = 4096
 
 #: Operations of the kernel.
-MAXIMUM, MINIMUM, SUM, PRODUCT = range(4)
+MAXIMUM, MINIMUM, SUM, PRODUCT, SUM_OF_NUMBERS, COUNT_OF_NUMBERS = range(6)
 WIDE_SUMS: Final = frozenset({"int32", "int64", "uint32", "uint64"})
 _BYTES: Final = frozenset({"bool", "int8", "uint8"})
 _NUMBERS: Final = WIDE_SUMS | {"float32", "float64"}
@@ -36,6 +36,8 @@ BY_KERNEL: Final = {
     MINIMUM: ORDERED,
     SUM: _BYTES | _NUMBERS,
     PRODUCT: _NUMBERS,
+    SUM_OF_NUMBERS: frozenset({"float32", "float64"}),
+    COUNT_OF_NUMBERS: frozenset({"float32", "float64"}),
 }
 #: With fewer elements than this, XLA's loop takes no longer than the call of a kernel.
 WORTH_A_KERNEL: Final = 256
@@ -282,6 +284,8 @@ def _folded(context: Any, x: Any, aval: Any, axes: tuple[int, ...], kind: int) -
         factors = _factors(x)
         if factors is not None:
             return sum_of_products(context, *factors, aval, context.avals_out[0])
+    if kind == SUM:
+        x, kind = _without_nan(x)
     if hasattr(x.owner, "name"):
         return NotImplemented
     if axes[-1] < aval.ndim - 1:
@@ -289,6 +293,40 @@ def _folded(context: Any, x: Any, aval: Any, axes: tuple[int, ...], kind: int) -
         if kind == PRODUCT or steps < FEW_STEPS:
             return NotImplemented
     return _reduce_by_kernel(context, x, aval, axes, kind)
+
+
+def _without_nan(x: Any) -> tuple[Any, int]:
+    """The array of which a value holds the numbers, or how many each is, and how it is summed."""
+    name = getattr(x.owner, "name", "")
+    if name == "stablehlo.select":
+        condition, source, other = x.owner.operands
+        if _is_number(condition, source) and _is_zero(other):
+            return source, SUM_OF_NUMBERS
+    elif name == "stablehlo.convert":
+        (condition,) = x.owner.operands
+        source = condition.owner.operands[0] if hasattr(condition.owner, "operands") else None
+        if source is not None and _is_number(condition, source) and source.type == x.type:
+            return source, COUNT_OF_NUMBERS
+    return x, SUM
+
+
+def _is_number(condition: Any, x: Any) -> bool:
+    """Whether a value says of each element that it is not NaN."""
+    owner = condition.owner
+    return (
+        getattr(owner, "name", "") == "stablehlo.compare"
+        and "EQ" in str(owner.attributes["comparison_direction"])
+        and all(operand == x for operand in owner.operands)
+    )
+
+
+def _is_zero(x: Any) -> bool:
+    while getattr(x.owner, "name", "") == "stablehlo.broadcast_in_dim":
+        (x,) = x.owner.operands
+    if getattr(x.owner, "name", "") != "stablehlo.constant":
+        return False
+    value = x.owner.attributes["value"]
+    return bool(value.is_splat and not np.asarray(value.get_splat_value().value).any())
 
 
 def _factors(x: Any) -> tuple[Any, Any] | None:

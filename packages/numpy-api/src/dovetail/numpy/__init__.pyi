@@ -245,6 +245,7 @@ from dovetail.numpy.reductions import min as min
 from dovetail.numpy.reductions import prod as prod
 from dovetail.numpy.reductions import ptp as ptp
 from dovetail.numpy.reductions import sum as sum
+from dovetail.numpy.rolling import roll as roll
 from dovetail.numpy.rounding import ceil as ceil
 from dovetail.numpy.rounding import floor as floor
 from dovetail.numpy.rounding import modf as modf
@@ -349,7 +350,6 @@ from dovetail.numpy.shapes import ndim as ndim
 from dovetail.numpy.shapes import permute_dims as permute_dims
 from dovetail.numpy.shapes import ravel as ravel
 from dovetail.numpy.shapes import reshape as reshape
-from dovetail.numpy.shapes import roll as roll
 from dovetail.numpy.shapes import rollaxis as rollaxis
 from dovetail.numpy.shapes import rot90 as rot90
 from dovetail.numpy.shapes import shape as shape

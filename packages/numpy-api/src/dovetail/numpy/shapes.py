@@ -9,25 +9,21 @@ from typing import Any, overload
 import numpy as np
 from dovetail import lax
 from dovetail.errors import NonArrayArgumentError, ShapeError
-from dovetail.extend import dtypes
 from dovetail.extend.arguments import (
     array_like,
     broadcast_result,
     canonical_axes,
     canonical_axis,
     canonical_shape,
-    convert,
     integer,
     placed,
-    require_kind,
     shape_of_argument,
     value,
-    weak_of,
 )
-from dovetail.extend.avals import Tracer, aval_of
+from dovetail.extend.avals import aval_of
 from dovetail.extend.strictness import strictness
-from dovetail.extend.unchecked import broadcast_in_dim, slice_dimension
-from dovetail.lax import concatenate_p, reshape_p, rev_p, squeeze_p, transpose_p
+from dovetail.extend.unchecked import broadcast_in_dim
+from dovetail.lax import reshape_p, rev_p, squeeze_p, transpose_p
 from dovetail.numpy.compiled import compiled_with
 from dovetail.typing import Array, ArrayLike, NestedArrayLike, ShapeLike, Sharding
 
@@ -690,111 +686,3 @@ def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     if turns == 1:
         return swapaxes(rev_p.bind(x, dimensions=(plane[1],)), *plane)
     return rev_p.bind(swapaxes(x, *plane), dimensions=(plane[1],))
-
-
-def roll(
-    a: ArrayLike, shift: ArrayLike | Sequence[int], axis: int | Sequence[int] | None = None
-) -> Array:
-    """Roll elements along dimensions; those shifted past the end reappear at the start.
-
-    Args:
-        a: array.
-        shift: number of positions: an integer, one for each of `axis`, or an array of them.
-        axis: dimension or dimensions; None to roll the flattened array.
-
-    Returns:
-        An array of the shape of `a`.
-
-    Raises:
-        TypeError: a shift is not an integer.
-        ValueError: the numbers of shifts and dimensions differ.
-
-    Differs:
-        A shift that is no integer is refused, where JAX and NumPy drop its fraction.
-
-        >>> jnp.roll(jnp.arange(3), 1.5)
-        Traceback (most recent call last):
-            ...
-        TypeError: roll requires shift to be an integer, got float64 1.5; // divides integers
-
-    Example:
-        >>> import dovetail.numpy as jnp
-        >>> print(jnp.roll(jnp.arange(5), 2))
-        [3 4 0 1 2]
-    """
-    x = operand(a, "roll")
-    flat = axis is None
-    sizes = (aval_of(x).size,) if flat else aval_of(x).shape
-    if isinstance(axis, np.ndarray) and axis.ndim:
-        axis = axis.tolist()
-    axes = tuple(axis) if isinstance(axis, Sequence) else (0 if axis is None else axis,)
-    axes = tuple(canonical_axis("roll", d, len(sizes)) for d in axes)
-    if getattr(shift, "ndim", 0) > 1:
-        raise ValueError(
-            f"roll: shift must be a scalar or a vector, got shape {aval_of(shift).shape}"
-        )
-    if type(shift) is int:
-        entries: list[Any] = [shift]
-    elif isinstance(shift, (tuple, list)):
-        entries = list(shift)
-    elif isinstance(shift, Tracer) and shift.concrete() is None:
-        require_kind("roll", shift, "biu", "integers as shift")
-        entries = list(ravel(shift))
-    else:
-        entries = list(np.ravel(np.asarray(shift)))
-    shifts = tuple(map(_shift, entries))
-    if len(shifts) == 1:
-        shifts *= len(axes)
-    elif len(axes) == 1:
-        axes *= len(shifts)
-    if len(shifts) != len(axes):
-        raise ValueError(f"roll: shift {shift} and axis {axes} must have equal lengths")
-    within = [s % (sizes[d] or 1) for s, d in zip(shifts, axes, strict=True)]
-    return _roll(x, within, axes, flat)
-
-
-def _shift(shift: Any) -> Any:
-    if isinstance(shift, Tracer) and shift.concrete() is None and not shift.ndim:
-        require_kind("roll", shift, "biu", "integers as shift")
-        return convert(shift, dtypes.default_dtype("i"))
-    return int(shift) if isinstance(shift, np.bool_) else integer("roll", "shift", shift)
-
-
-@compiled_with("axes", "flat")
-def _roll(x: Any, shifts: list[Any], axes: Shape, flat: bool) -> Any:
-    """`x` rolled by shifts from 0 to the size; traced shifts are arguments of the program."""
-    x_shape = aval_of(x).shape
-    if flat:
-        x = reshaped(x, (math.prod(x_shape),))
-    for shift, axis in zip(shifts, axes, strict=True):
-        count = aval_of(x).shape[axis]
-        if type(shift) is not int or ((own := aval_of(x).division) and own.dims[axis]):
-            twice = _twice(x, axis)
-            x = lax.dynamic_slice_in_dim(twice, count - shift, count, axis)
-        elif shift:
-            x = _rolled(x, shift, axis)
-    return reshaped(x, x_shape) if flat else x
-
-
-def _twice(x: Any, axis: int) -> Any:
-    shape = aval_of(x).shape
-    if dtypes.kind_of(aval_of(x).dtype):
-        return concatenate_p.bind(x, x, dimension=axis)
-    # A key that is joined with itself is taken for a mistake, one that is repeated is not.
-    others = [d + (d >= axis) for d in range(len(shape))]
-    repeated = broadcast_in_dim(x, (*shape[:axis], 2, *shape[axis:]), tuple(others))
-    return reshaped(repeated, (*shape[:axis], 2 * shape[axis], *shape[axis + 1 :]))
-
-
-def _rolled(x: Any, shift: int, axis: int) -> Any:
-    shape = aval_of(x).shape
-    count = shape[axis]
-    last = slice_dimension(x, count - shift, count, axis)
-    others = slice_dimension(x, 0, count - shift, axis)
-    if len(shape) == 1 or not dtypes.kind_of(aval_of(x).dtype):
-        return concatenate_p.bind(last, others, dimension=axis)
-    # XLA chooses between the parts of a concatenation element by element, which takes five times as
-    # long. It does not do so for vectors when two rolled ones are added.
-    rolled = lax.dynamic_update_slice_in_dim(lax.full_like(x, 0), others, shift, axis)
-    rolled = lax.dynamic_update_slice_in_dim(rolled, last, 0, axis)
-    return convert(rolled, aval_of(x).dtype, weak_of(x))

@@ -34,6 +34,7 @@ from dovetail.extend.unchecked import (
 from dovetail.lax import (
     add_p,
     argmax,
+    bitwise_not,
     cumsum,
     fori_loop,
     gt,
@@ -52,6 +53,8 @@ from dovetail.random.intervals import pair_of_keys, randint, unit_interval
 from dovetail.typing import Array, ArrayLike, KeyLike, ShapeLike, Sharding
 
 _LARGEST_WORD = 2**32 - 1
+#: One of so many elements is found sooner than all are sorted.
+_FEW_OF = 16
 
 
 def _taken(x: Any, positions: Any, axis: int) -> Any:
@@ -132,8 +135,12 @@ def _permuted_numbers(key: Any, size: Any) -> Any:
 
 def permuted_numbers(key: Any, size: int) -> Any:
     """The numbers below `size` in random order."""
+    return _shuffled(key, _numbers(size), 0)
+
+
+def _numbers(size: int) -> Any:
     dtypes.check_holds(size - 1, dtypes.default_dtype("i"), "random.permutation")
-    return _shuffled(key, iota_like(dtypes.default_dtype("i"), (size,), 0), 0)
+    return iota_like(dtypes.default_dtype("i"), (size,), 0)
 
 
 @compiled_with("axis", "independent")
@@ -161,10 +168,24 @@ def _shuffled(key: Any, x: Any, axis: int) -> Any:
     aval = aval_of(x)
     if is_symbolic_dim(aval.size):
         return _shuffled_by_size(key, x, axis)
-    rounds = math.ceil(3 * math.log(max(1, aval.size)) / math.log(_LARGEST_WORD))
-    for _ in range(rounds):
+    for _ in range(_rounds(aval.size)):
         key, x = _sorted_by_words(key, x, axis)
     return x
+
+
+def _first_shuffled(key: Any, x: Any, draws: int) -> Any:
+    """The first of a shuffled vector: of the last order, only its first positions are found."""
+    size = aval_of(x).size
+    if is_symbolic_dim(size) or _FEW_OF * draws > size or not draws:
+        return slice_dimension(_shuffled(key, x, 0), 0, draws, 0)
+    for _ in range(_rounds(size) - 1):
+        key, x = _sorted_by_words(key, x, 0)
+    words = random_keys.random_bits(pair_of_keys(key)[1], 32, (size,))
+    return _taken(x, top_k(bitwise_not(words), draws)[1], 0)
+
+
+def _rounds(size: int) -> int:
+    return math.ceil(3 * math.log(max(1, size)) / math.log(_LARGEST_WORD))
 
 
 def _sorted_by_words(key: Any, x: Any, axis: int) -> tuple[Any, Any]:
@@ -406,10 +427,9 @@ def _choice(
     elif p is None and replace:
         positions = randint(key, shape, 0, size)
     elif p is None:
-        if a is not None:
-            chosen = slice_dimension(permuted(key, a, axis), 0, draws, axis)
-            return _in_place(chosen, shape, axis)
-        positions = slice_dimension(permuted_numbers(key, size), 0, draws, 0)
+        if a is not None and a.ndim == 1 and isinstance(a.dtype, np.dtype):
+            return reshape(_first_shuffled(key, a, draws), shape)
+        positions = _first_shuffled(key, _numbers(size), draws)
     else:
         positions = _weighted(key, inexact("random.choice", p), draws, shape, replace, mode)
     if a is None:

@@ -21,7 +21,7 @@ from dovetail.extend.unchecked import iota_like, position_dtype
 from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.creation import on_device
 from dovetail.numpy.fft.fourier import length
-from dovetail.numpy.shapes import roll
+from dovetail.numpy.rolling import roll
 from dovetail.typing import Array, ArrayLike, DeviceLike, DTypeLike
 
 

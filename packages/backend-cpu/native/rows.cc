@@ -1,0 +1,80 @@
+// Rows of an array at positions known at run time.
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <new>
+
+#include "parallel.h"
+#include "xla/ffi/api/ffi.h"
+
+namespace dovetail {
+namespace {
+
+namespace ffi = xla::ffi;
+
+struct Rows {
+  const char* from;
+  int64_t count, bytes;
+  const char* fill;  // An element for rows out of bounds, or null: then the nearest row is taken.
+  int64_t width;
+
+  template <typename Position>
+  void Take(const Position* positions, int64_t begin, int64_t end, char* to) const {
+    // What is read soon is asked for early: the next positions are known, the rows may be anywhere.
+    constexpr int64_t kAhead = 8;
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t next = std::clamp<int64_t>(positions[std::min(i + kAhead, end - 1)], 0, count - 1);
+      __builtin_prefetch(from + next * bytes);
+      const int64_t position = positions[i];
+      const int64_t row = std::clamp<int64_t>(position, 0, count - 1);
+      char* const target = to + i * bytes;
+      if (fill == nullptr || row == position) {
+        std::memcpy(target, from + row * bytes, bytes);
+      } else {
+        for (int64_t j = 0; j < bytes; j += width) std::memcpy(target + j, fill, width);
+      }
+    }
+  }
+};
+
+// The rows along the first dimension, which is not empty, at each position.
+ffi::Error TakeRows(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::AnyBuffer positions,
+                    ffi::AnyBuffer fill, ffi::Result<ffi::AnyBuffer> out, int64_t filled) try {
+  if (out->element_count() == 0) return ffi::Error::Success();
+  const int64_t count = x.dimensions().front();
+  const auto width = static_cast<int64_t>(ffi::ByteWidth(x.element_type()));
+  const Rows rows{static_cast<const char*>(x.untyped_data()), count,
+                  static_cast<int64_t>(x.size_bytes()) / count,
+                  filled != 0 ? static_cast<const char*>(fill.untyped_data()) : nullptr, width};
+  char* const to = static_cast<char*>(out->untyped_data());
+  const auto wanted = static_cast<int64_t>(positions.element_count());
+  const int64_t parts =
+      std::min(wanted, PartsOf(pool, static_cast<int64_t>(out->element_count())));
+  ParallelFor(pool, parts, [&](int64_t part) {
+    const int64_t begin = wanted * part / parts, end = wanted * (part + 1) / parts;
+    if (positions.element_type() == ffi::DataType::S64) {
+      rows.Take(static_cast<const int64_t*>(positions.untyped_data()), begin, end, to);
+    } else {
+      rows.Take(static_cast<const int32_t*>(positions.untyped_data()), begin, end, to);
+    }
+  });
+  return ffi::Error::Success();
+} catch (const std::bad_alloc&) {
+  return ffi::Error(ffi::ErrorCode::kResourceExhausted, "out of memory while taking rows");
+}
+
+}  // namespace
+}  // namespace dovetail
+
+// Nothing else is seen from outside.
+#pragma GCC visibility push(default)
+XLA_FFI_DEFINE_HANDLER_SYMBOL(dovetail_take_rows, dovetail::TakeRows,
+                              xla::ffi::Ffi::Bind()
+                                  .Ctx<xla::ffi::ThreadPool>()
+                                  .Arg<xla::ffi::AnyBuffer>()
+                                  .Arg<xla::ffi::AnyBuffer>()
+                                  .Arg<xla::ffi::AnyBuffer>()
+                                  .Ret<xla::ffi::AnyBuffer>()
+                                  .Attr<int64_t>("filled"));
+#pragma GCC visibility pop
