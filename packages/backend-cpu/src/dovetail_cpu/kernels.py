@@ -23,6 +23,7 @@ EXTREME_POSITIONS: Final = "dovetail_extreme_positions"
 FFT: Final = "dovetail_fft"
 FINITE_MATRICES: Final = "dovetail_finite_matrices"
 GRAM: Final = {"float32": "dovetail_gram_f32", "float64": "dovetail_gram_f64"}
+LAPACK: Final = "dovetail_lapack"
 LINEAR_RECURRENCE: Final = "dovetail_linear_recurrence"
 ORDER_STATISTICS: Final = "dovetail_order_statistics"
 PIVOTS: Final = "dovetail_pivots"
@@ -53,6 +54,7 @@ _TARGETS: Final = (
     FFT,
     FINITE_MATRICES,
     *GRAM.values(),
+    LAPACK,
     LINEAR_RECURRENCE,
     ORDER_STATISTICS,
     PIVOTS,
@@ -72,7 +74,7 @@ _TARGETS: Final = (
 _OPTION: Final = "cpu_kernels"
 
 _lock: Final = threading.RLock()
-_registered = False
+_loaded: ctypes.CDLL | None = None
 
 
 def usable(context: Any) -> bool:
@@ -80,17 +82,20 @@ def usable(context: Any) -> bool:
     return bool(context.option(_OPTION)) and kernel_library.library() is not None
 
 
-def prepare() -> None:
+def prepare() -> ctypes.CDLL:
     """Make the kernels callable from programs of this process.
+
+    Returns:
+        Their library.
 
     Raises:
         RuntimeError: they were not built here, but where the program was compiled; or from other
             sources.
     """
-    global _registered
+    global _loaded
     with _lock:
-        if _registered:
-            return
+        if _loaded is not None:
+            return _loaded
         file = kernel_library.library()
         if file is None:
             raise RuntimeError(
@@ -112,7 +117,8 @@ def prepare() -> None:
             address = ctypes.cast(getattr(loaded, target), ctypes.c_void_p)
             capsule = new(address, b"xla._CUSTOM_CALL_TARGET", None)
             xla_client.register_custom_call_target(target, capsule, platform="cpu", api_version=1)
-        _registered = True
+        _loaded = loaded
+        return loaded
 
 
 def call(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -9,12 +10,13 @@ from typing import Any, Final
 import numpy as np
 from jaxlib import xla_client
 
-from dovetail_cpu import blas
+from dovetail_cpu import blas, kernels
 
 PREFIXES: Final = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 
 _lock: Final = threading.RLock()
 _prepared = False
+_shared = False
 
 
 def prepare() -> None:
@@ -33,6 +35,30 @@ def prepare() -> None:
         _lapack.initialize()
         blas.limit_threads()
         _prepared = True
+
+
+def prepare_shared() -> None:
+    """`prepare`, and let the kernel that divides batches among threads call LAPACK."""
+    global _shared
+    with _lock:
+        if _shared:
+            return
+        prepare()
+        loaded = kernels.prepare()
+        from jaxlib.cpu import _lapack  # deferred: most programs call no LAPACK
+
+        # A function of our own: what is declared of an attribute holds for all of the process.
+        pointer = ctypes.pythonapi["PyCapsule_GetPointer"]
+        pointer.restype = ctypes.c_void_p
+        pointer.argtypes = (ctypes.py_object, ctypes.c_char_p)
+        add = loaded.dovetail_lapack_handler
+        add.argtypes = (ctypes.c_char_p, ctypes.c_void_p)
+        for name, capsule in _lapack.registrations().items():
+            add(name.encode(), pointer(capsule, b"xla._CUSTOM_CALL_TARGET"))
+        functions = blas.functions()
+        if functions is not None:
+            loaded.dovetail_lapack_threads(*functions)
+        _shared = True
 
 
 def lapack_call(
@@ -65,6 +91,10 @@ def lapack_call(
         The results.
     """
     target = f"lapack_{PREFIXES[outs[0].dtype.name]}{routine}_ffi"
+    if kernels.usable(context):
+        context.prepare(prepare_shared)
+        attributes["handler"] = target
+        target = kernels.LAPACK
     return kernel_call(context, target, operands, outs, aliases=aliases, **attributes)
 
 
@@ -95,7 +125,7 @@ def kernel_call(
 
 def _attribute(value: str | bool | int) -> Any:
     if isinstance(value, str):
-        return np.uint8(ord(value))
+        return np.uint8(ord(value)) if len(value) == 1 else value
     return value if isinstance(value, bool) else np.int32(value)
 
 
