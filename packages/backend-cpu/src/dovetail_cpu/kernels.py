@@ -21,7 +21,6 @@ DISTANCES: Final = "dovetail_distances"
 ELEMENTARY: Final = {name: f"dovetail_{name}" for name in ("acos", "asin", "cos", "sin", "tan")}
 EXTREME_POSITIONS: Final = "dovetail_extreme_positions"
 FFT: Final = "dovetail_fft"
-FINITE_MATRICES: Final = "dovetail_finite_matrices"
 GRAM: Final = {"float32": "dovetail_gram_f32", "float64": "dovetail_gram_f64"}
 LAPACK: Final = "dovetail_lapack"
 LINEAR_RECURRENCE: Final = "dovetail_linear_recurrence"
@@ -52,7 +51,6 @@ _TARGETS: Final = (
     *ELEMENTARY.values(),
     EXTREME_POSITIONS,
     FFT,
-    FINITE_MATRICES,
     *GRAM.values(),
     LAPACK,
     LINEAR_RECURRENCE,
@@ -127,7 +125,7 @@ def call(
     operands: Sequence[Any],
     outs: Sequence[Any],
     batch_dims: int,
-    **attributes: int | Sequence[int],
+    **attributes: Any,
 ) -> list[Any]:
     """Call a kernel with row-major arrays, which it treats by their last dimensions.
 
@@ -137,7 +135,7 @@ def call(
         operands: values.
         outs: avals of the results.
         batch_dims: how many leading dimensions all of them share.
-        attributes: static arguments, 64-bit integers or sequences of them.
+        attributes: static arguments: 64-bit integers, sequences of them, strings or NumPy scalars.
     """
     context.prepare(prepare)
     return context.custom_call(  # type: ignore[no-any-return]
