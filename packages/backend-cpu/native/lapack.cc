@@ -180,7 +180,26 @@ struct Arrays {
   char* data;
 };
 
-// Copies `count` matrices of [rows][columns] to [columns][rows].
+// Transposes a square matrix where it lies: squares on both sides of its diagonal change places.
+template <typename T>
+void TransposeInPlace(T* x, int64_t size) {
+  constexpr int64_t kSide = 32;
+  T square[kSide * kSide];
+  for (int64_t r = 0; r < size; r += kSide) {
+    for (int64_t c = r; c < size; c += kSide) {
+      const int64_t rows = std::min(kSide, size - r), columns = std::min(kSide, size - c);
+      T *upper = x + r * size + c, *lower = x + c * size + r;
+      Transpose(upper, size, rows, columns, square, rows);
+      if (c > r) Transpose(lower, size, columns, rows, upper, size);
+      for (int64_t k = 0; k < columns; ++k) {
+        std::copy_n(square + k * rows, rows, lower + k * size);
+      }
+    }
+  }
+}
+
+// Copies `count` matrices of [rows][columns] to [columns][rows], squares of up to 8 bytes perhaps
+// to where they are.
 void TransposeAll(const char* from, char* to, int64_t count, int64_t rows, int64_t columns,
                   int64_t width, ffi::ThreadPool* pool) {
   const auto each = [&](auto element) {
@@ -189,7 +208,11 @@ void TransposeAll(const char* from, char* to, int64_t count, int64_t rows, int64
     auto* y = reinterpret_cast<T*>(to);
     for (int64_t i = 0; i < count; ++i, x += rows * columns, y += rows * columns) {
       if (rows == 1 || columns == 1) {
-        std::memcpy(y, x, rows * columns * width);
+        if (x != y) std::memcpy(y, x, rows * columns * width);
+        continue;
+      }
+      if (x == y) {
+        TransposeInPlace(y, rows);
         continue;
       }
       const int64_t parts = pool == nullptr ? 1 : std::min(rows, PartsOf(*pool, rows * columns));
@@ -350,7 +373,10 @@ class LapackCall {
     };
     std::vector<void*> rets, args;
     for (size_t i = 0; i < results_.size(); ++i) {
-      rets.push_back(lent(results_[i], (attributes_.results_by_rows >> i & 1) != 0));
+      const Arrays& result = results_[i];
+      const bool by_rows = (attributes_.results_by_rows >> i & 1) != 0;
+      const bool where_it_is = by_rows && result.dims[1] == result.dims[2] && result.width <= 8;
+      rets.push_back(lent(result, by_rows && !where_it_is));
     }
     std::vector<bool> broken(count, false);
     for (size_t i = 0; i < operands_.size(); ++i) {
