@@ -14,6 +14,8 @@ from jaxlib import xla_client
 
 from dovetail_cpu import kernel_library
 
+COMPLEX_FROM_PRODUCTS: Final = "dovetail_complex_from_products"
+COMPLEX_PARTS: Final = "dovetail_complex_parts"
 CONVOLVE: Final = "dovetail_convolve"
 CONVOLVE_INTEGERS: Final = "dovetail_convolve_integers"
 CUMULATIVE: Final = "dovetail_cumulative"
@@ -44,6 +46,8 @@ VECTOR_PRODUCT: Final = {
 }
 
 _TARGETS: Final = (
+    COMPLEX_FROM_PRODUCTS,
+    COMPLEX_PARTS,
     CONVOLVE,
     CONVOLVE_INTEGERS,
     CUMULATIVE,

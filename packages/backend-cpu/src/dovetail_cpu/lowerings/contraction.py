@@ -211,18 +211,30 @@ def _converted(context: Any, operands: Any, factors: Any, sums: Any, dimension_n
 
 
 def _by_parts(context: Any, operands: Any, dimension_numbers: Any) -> Any:
-    """The product of complex numbers by those of their real and imaginary parts."""
+    """The product of complex numbers by those of their real and imaginary parts.
+
+    Kernels take these apart and together: XLA would compile six loops.
+    """
     (out,) = context.avals_out
     dtype = real_dtype(out.dtype)
     part = out.update(dtype=dtype)
-    (a, b), (c, d) = (
-        [context.op(name, [x], aval.update(dtype=dtype)) for name in ("real", "imag")]
-        for x, aval in zip(operands, context.avals_in, strict=True)
-    )
+    alike = all(aval.dtype == out.dtype for aval in context.avals_in)
+    by_kernels = alike and kernels.usable(context) and not context.divides
+
+    def parts(x: Any, aval: Any) -> list[Any]:
+        half = aval.update(dtype=dtype)
+        if by_kernels:
+            return kernels.call(context, kernels.COMPLEX_PARTS, [x], [half, half], 0)
+        return [context.op(name, [x], half) for name in ("real", "imag")]
+
+    (a, b), (c, d) = map(parts, operands, context.avals_in)
     ac, bd, ad, bc = (
         _product(context, pair, part, dimension_numbers)
         for pair in ([a, c], [b, d], [a, d], [b, c])
     )
+    if by_kernels:
+        products = [ac, bd, ad, bc]
+        return kernels.call(context, kernels.COMPLEX_FROM_PRODUCTS, products, [out], 0)[0]
     return context.complex(context.sub(ac, bd, part), context.add(ad, bc, part), out)
 
 
