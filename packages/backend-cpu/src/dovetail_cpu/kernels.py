@@ -33,6 +33,10 @@ REMAINDER: Final = "dovetail_remainder"
 SEARCHSORTED: Final = "dovetail_searchsorted"
 SMALL_MATRICES: Final = ("cholesky", "lu", "qr", "reflections", "triangular_solve")
 """What there is for batches of small matrices, with a suffix for each dtype."""
+SMALL_PRODUCTS: Final = {
+    "float32": "dovetail_small_products_f32",
+    "float64": "dovetail_small_products_f64",
+}
 SORT: Final = "dovetail_sort"
 SUM_OF_PRODUCTS: Final = "dovetail_sum_of_products"
 THREEFRY_BITS: Final = "dovetail_threefry_bits"
@@ -64,6 +68,7 @@ _TARGETS: Final = (
     REMAINDER,
     SEARCHSORTED,
     *(f"dovetail_{name}_{suffix}" for name in SMALL_MATRICES for suffix in ("f32", "f64")),
+    *SMALL_PRODUCTS.values(),
     SORT,
     SUM_OF_PRODUCTS,
     THREEFRY_BITS,
