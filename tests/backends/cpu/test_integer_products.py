@@ -92,9 +92,14 @@ def test_wider_sums(native: bool, dtype: str, sums: str) -> None:
     np.testing.assert_array_equal(np.asarray(found), x.astype(sums) @ y.astype(sums))
 
 
+@pytest.mark.parametrize("native", [True, False], ids=["kernel", "without"])
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 @pytest.mark.parametrize("name", PRODUCTS)
-def test_complex_products(name: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_complex_products(
+    name: str, dtype: str, native: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if native and library() is None:
+        pytest.skip("no kernels were built: there is no C++ compiler")
     monkeypatch.setattr(contraction, "MANY_FOR_COPIES", 1)
     x_shape, y_shape, numbers = PRODUCTS[name]
     random = np.random.default_rng(3)
@@ -102,13 +107,29 @@ def test_complex_products(name: str, dtype: str, monkeypatch: pytest.MonkeyPatch
         (random.normal(size=shape) + 1j * random.normal(size=shape)).astype(dtype)
         for shape in (x_shape, y_shape)
     )
-    with dt.enable_x64(True):
+    with dt.enable_x64(True), dt.cpu_kernels(native):
         compiled = dt.jit(lambda x, y: lax.dot_general(x, y, numbers))
-        products = compiled.lower(x, y).as_text().count("stablehlo.dot_general")
+        text = compiled.lower(x, y).as_text()
         found = compiled(x, y)
     matrices = name not in ("matrix and vector", "empty", "over an empty dimension")
-    assert products == (4 if matrices else 1)
+    assert text.count("stablehlo.dot_general") == (4 if matrices else 1)
+    assert text.count("@dovetail_complex_parts") == (2 if matrices and native else 0)
     expected = np.einsum(letters(x, y, numbers), x.astype(complex), y.astype(complex))
     assert (found.dtype, found.shape) == (dtype, expected.shape)
     size = np.abs(expected).max(initial=1)
     np.testing.assert_allclose(found, expected, rtol=0, atol=20 * np.finfo(dtype).eps * size)
+
+
+def test_complex_products_of_many_numbers_and_of_wider_sums() -> None:
+    random = np.random.default_rng(4)
+    x, y = (
+        (random.normal(size=(300, 300)) + 1j * random.normal(size=(300, 300))).astype(np.complex64)
+        for _ in range(2)
+    )
+    expected = x.astype(complex) @ y
+    with dt.enable_x64(True):
+        found = dt.jit(lambda x, y: x @ y)(x, y)
+        wide = dt.jit(lambda x, y: lax.dot(x, y, preferred_element_type=np.complex128))(x, y)
+    assert (found.dtype, wide.dtype) == (np.complex64, np.complex128)
+    for product in (found, wide):
+        np.testing.assert_allclose(product, expected, rtol=0, atol=1e-3)

@@ -34,24 +34,19 @@ def limit_threads() -> None:
     To be called after SciPy's modules have been loaded. A number that was chosen by the variables
     of BLAS, or by the user, stays if it is less.
     """
-    if _most is None:
-        return
-    for read, write in _functions():
-        if read() > _most:
-            write(_most)
-        return
+    found = functions()
+    if _most is not None and found is not None and found[0]() > _most:
+        found[1](_most)
 
 
 def threads() -> int | None:
     """How many threads BLAS uses at most; None if it is not known, or not loaded."""
-    for read, _ in _functions():
-        return int(read())
-    return None
+    found = functions()
+    return None if found is None else int(found[0]())
 
 
-def _functions() -> list[tuple[Any, Any]]:
-    """The functions that read and write the number of threads, if there are any."""
-    found = []
+def functions() -> tuple[Any, Any] | None:
+    """The functions that read and write the number of threads, if they are there."""
     for module in _LINKED:
         file = getattr(sys.modules.get(module), "__file__", None)
         if file is None:
@@ -59,5 +54,5 @@ def _functions() -> list[tuple[Any, Any]]:
         library = ctypes.CDLL(file)  # looks in what it was linked with, too
         for reader, writer in _FUNCTIONS:
             if hasattr(library, reader) and hasattr(library, writer):
-                found.append((getattr(library, reader), getattr(library, writer)))
-    return found
+                return getattr(library, reader), getattr(library, writer)
+    return None

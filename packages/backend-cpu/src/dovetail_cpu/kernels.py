@@ -14,6 +14,8 @@ from jaxlib import xla_client
 
 from dovetail_cpu import kernel_library
 
+COMPLEX_FROM_PRODUCTS: Final = "dovetail_complex_from_products"
+COMPLEX_PARTS: Final = "dovetail_complex_parts"
 CONVOLVE: Final = "dovetail_convolve"
 CONVOLVE_INTEGERS: Final = "dovetail_convolve_integers"
 CUMULATIVE: Final = "dovetail_cumulative"
@@ -28,8 +30,8 @@ ELEMENTARY: Final = {
 }
 EXTREME_POSITIONS: Final = "dovetail_extreme_positions"
 FFT: Final = "dovetail_fft"
-FINITE_MATRICES: Final = "dovetail_finite_matrices"
 GRAM: Final = {"float32": "dovetail_gram_f32", "float64": "dovetail_gram_f64"}
+LAPACK: Final = "dovetail_lapack"
 LINEAR_RECURRENCE: Final = "dovetail_linear_recurrence"
 ORDER_STATISTICS: Final = "dovetail_order_statistics"
 PIVOTS: Final = "dovetail_pivots"
@@ -38,6 +40,10 @@ REMAINDER: Final = "dovetail_remainder"
 SEARCHSORTED: Final = "dovetail_searchsorted"
 SMALL_MATRICES: Final = ("cholesky", "lu", "qr", "reflections", "triangular_solve")
 """What there is for batches of small matrices, with a suffix for each dtype."""
+SMALL_PRODUCTS: Final = {
+    "float32": "dovetail_small_products_f32",
+    "float64": "dovetail_small_products_f64",
+}
 SORT: Final = "dovetail_sort"
 SUM_OF_PRODUCTS: Final = "dovetail_sum_of_products"
 TAKE_ROWS: Final = "dovetail_take_rows"
@@ -52,6 +58,8 @@ VECTOR_PRODUCT: Final = {
 }
 
 _TARGETS: Final = (
+    COMPLEX_FROM_PRODUCTS,
+    COMPLEX_PARTS,
     CONVOLVE,
     CONVOLVE_INTEGERS,
     CUMULATIVE,
@@ -59,8 +67,8 @@ _TARGETS: Final = (
     *ELEMENTARY.values(),
     EXTREME_POSITIONS,
     FFT,
-    FINITE_MATRICES,
     *GRAM.values(),
+    LAPACK,
     LINEAR_RECURRENCE,
     ORDER_STATISTICS,
     PIVOTS,
@@ -68,6 +76,7 @@ _TARGETS: Final = (
     REMAINDER,
     SEARCHSORTED,
     *(f"dovetail_{name}_{suffix}" for name in SMALL_MATRICES for suffix in ("f32", "f64")),
+    *SMALL_PRODUCTS.values(),
     SORT,
     SUM_OF_PRODUCTS,
     TAKE_ROWS,
@@ -81,7 +90,7 @@ _TARGETS: Final = (
 _OPTION: Final = "cpu_kernels"
 
 _lock: Final = threading.RLock()
-_registered = False
+_loaded: ctypes.CDLL | None = None
 
 
 def usable(context: Any) -> bool:
@@ -89,17 +98,20 @@ def usable(context: Any) -> bool:
     return bool(context.option(_OPTION)) and kernel_library.library() is not None
 
 
-def prepare() -> None:
+def prepare() -> ctypes.CDLL:
     """Make the kernels callable from programs of this process.
+
+    Returns:
+        Their library.
 
     Raises:
         RuntimeError: they were not built here, but where the program was compiled; or from other
             sources.
     """
-    global _registered
+    global _loaded
     with _lock:
-        if _registered:
-            return
+        if _loaded is not None:
+            return _loaded
         file = kernel_library.library()
         if file is None:
             raise RuntimeError(
@@ -121,7 +133,8 @@ def prepare() -> None:
             address = ctypes.cast(getattr(loaded, target), ctypes.c_void_p)
             capsule = new(address, b"xla._CUSTOM_CALL_TARGET", None)
             xla_client.register_custom_call_target(target, capsule, platform="cpu", api_version=1)
-        _registered = True
+        _loaded = loaded
+        return loaded
 
 
 def call(
@@ -130,7 +143,7 @@ def call(
     operands: Sequence[Any],
     outs: Sequence[Any],
     batch_dims: int,
-    **attributes: int | Sequence[int],
+    **attributes: Any,
 ) -> list[Any]:
     """Call a kernel with row-major arrays, which it treats by their last dimensions.
 
@@ -140,7 +153,7 @@ def call(
         operands: values.
         outs: avals of the results.
         batch_dims: how many leading dimensions all of them share.
-        attributes: static arguments, 64-bit integers or sequences of them.
+        attributes: static arguments: 64-bit integers, sequences of them, strings or NumPy scalars.
     """
     context.prepare(prepare)
     return context.custom_call(  # type: ignore[no-any-return]

@@ -32,6 +32,9 @@ MANY: Final = 1 << 16
 MANY_FOR_COPIES: Final = 1 << 21
 #: The least rows and columns of a matrix that a kernel multiplies by a vector or its transpose.
 LEAST_OF_ROWS: Final = 64
+#: The least number of small matrices that a kernel multiplies, and their most rows and columns.
+MANY_MATRICES: Final = 256
+SMALL: Final = 16
 
 
 def _is_below_a_byte(dtype: Any) -> bool:
@@ -54,11 +57,13 @@ def dot_general(
     if any(_is_below_a_byte(aval.dtype) for aval in (a, b, out)):
         work = _working(out.dtype)
         return _converted(context, (x, y), work, work, dimension_numbers)
-    for rule in (_short_rows, _vector_by_rows, _with_transpose, _of_vectors):
+    for rule in (_short_rows, _vector_by_rows, _with_transpose, _of_vectors, _of_small_matrices):
         value = rule(context, (x, y), dimension_numbers)
         if value is not NotImplemented:
             return value
     if _are_matrices(a, b, out, dimension_numbers, "c", MANY_FOR_COPIES):
+        if not a.dtype == b.dtype == out.dtype:
+            return _converted(context, (x, y), out.dtype, out.dtype, dimension_numbers)
         return _by_parts(context, (x, y), dimension_numbers)
     if not _are_matrices(a, b, out, dimension_numbers, "iu", MANY):
         return NotImplemented
@@ -153,6 +158,27 @@ def _vector_by_rows(context: Any, operands: Any, dimension_numbers: Any) -> Any:
     return kernels.call(context, target, [vector[0], matrix[0]], [out], 0)[0]
 
 
+def _of_small_matrices(context: Any, operands: Any, dimension_numbers: Any) -> Any:
+    """Many products of small matrices, as they lie."""
+    (a, b), (out,) = context.avals_in, context.avals_out
+    last = out.ndim - 1
+    batch = tuple(range(last - 1))
+    usual = (((last,), (last - 1,)), (batch, batch))
+    if (
+        tuple(tuple(map(tuple, pair)) for pair in dimension_numbers) != usual
+        or not a.ndim == b.ndim == out.ndim > 2
+        or out.dtype.name not in kernels.SMALL_PRODUCTS
+        or any(each.dtype != out.dtype or each.symbolic for each in (a, b))
+        or not all(2 <= size <= SMALL for each in (a, b) for size in each.shape[-2:])
+        or max(*a.shape[-2:], out.shape[-1]) < 4  # XLA writes these products out
+        or prod(out.shape[:-2]) < MANY_MATRICES
+        or not kernels.usable(context)
+    ):
+        return NotImplemented
+    target = kernels.SMALL_PRODUCTS[out.dtype.name]
+    return kernels.call(context, target, operands, [out], out.ndim - 2)[0]
+
+
 def _with_transpose(context: Any, operands: Any, dimension_numbers: Any) -> Any:
     """The product of a matrix with its own transpose, by a kernel that computes half of it."""
     (out,) = context.avals_out
@@ -211,18 +237,29 @@ def _converted(context: Any, operands: Any, factors: Any, sums: Any, dimension_n
 
 
 def _by_parts(context: Any, operands: Any, dimension_numbers: Any) -> Any:
-    """The product of complex numbers by those of their real and imaginary parts."""
+    """The product of complex numbers by those of their real and imaginary parts.
+
+    Kernels take these apart and together: XLA would compile six loops.
+    """
     (out,) = context.avals_out
     dtype = real_dtype(out.dtype)
     part = out.update(dtype=dtype)
-    (a, b), (c, d) = (
-        [context.op(name, [x], aval.update(dtype=dtype)) for name in ("real", "imag")]
-        for x, aval in zip(operands, context.avals_in, strict=True)
-    )
+    by_kernels = kernels.usable(context) and not context.divides
+
+    def parts(x: Any, aval: Any) -> list[Any]:
+        half = aval.update(dtype=dtype)
+        if by_kernels:
+            return kernels.call(context, kernels.COMPLEX_PARTS, [x], [half, half], 0)
+        return [context.op(name, [x], half) for name in ("real", "imag")]
+
+    (a, b), (c, d) = map(parts, operands, context.avals_in)
     ac, bd, ad, bc = (
         _product(context, pair, part, dimension_numbers)
         for pair in ([a, c], [b, d], [a, d], [b, c])
     )
+    if by_kernels:
+        products = [ac, bd, ad, bc]
+        return kernels.call(context, kernels.COMPLEX_FROM_PRODUCTS, products, [out], 0)[0]
     return context.complex(context.sub(ac, bd, part), context.add(ad, bc, part), out)
 
 

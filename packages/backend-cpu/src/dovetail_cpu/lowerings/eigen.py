@@ -6,7 +6,6 @@ with NaN or infinities, on which some routines never terminate, are replaced bef
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -14,86 +13,18 @@ import numpy as np
 from dovetail.extend import LoweringTable
 from dovetail.extend.lowering import (
     columns_from,
-    divided_by_power_of_two,
     multiplied_by_power_of_two,
     real_dtype,
     report_of,
     rows_from,
     transpose,
     transposed,
-    triangle,
-    where_succeeded,
-    with_finite,
 )
-from dovetail_cpu import kernels
-from dovetail_cpu.lowerings.lapack import kernel_call, lapack_call
+from dovetail_cpu.lowerings.lapack import factorize
 
 TABLE: Final = LoweringTable()
 
 INT32: Final = np.dtype(np.int32)
-
-
-def _finite(context: Any, x: Any, aval: Any, scaled: bool) -> tuple[Any, Any, Any]:
-    """Matrices, zeros instead of those that are not finite; their powers of two; which were not.
-
-    They are divided by the powers if `scaled`.
-    """
-    report = report_of(aval)
-    power = report.update(dtype=real_dtype(aval.dtype))
-    if not kernels.usable(context):
-        if not scaled:
-            x, broken = with_finite(context, x, aval)
-            return x, None, broken
-        x, powers = divided_by_power_of_two(context, x, aval)
-        x, broken = with_finite(context, x, aval)
-        return x, powers, broken
-    context.prepare(kernels.prepare)
-    x, powers, broken = kernel_call(
-        context,
-        kernels.FINITE_MATRICES,
-        [x],
-        [aval, power, report],
-        aliases={0: 0},
-        scaled=scaled,
-    )
-    return x, powers, broken
-
-
-def _iterated(
-    context: Any,
-    routine: str,
-    x: Any,
-    aval: Any,
-    outs: Sequence[Any],
-    scaled: bool = False,
-    **attributes: str | bool | int,
-) -> list[Any]:
-    """Call an iterative routine; NaN where it fails, and where a matrix is not finite.
-
-    Args:
-        context: the builder.
-        routine: its name without the dtype letter.
-        x: a stack of matrices, which it overwrites if its first result has this type.
-        aval: its aval.
-        outs: avals of the results except the last, the report.
-        scaled: whether it gets matrices divided by powers of two.
-        attributes: its options.
-
-    Returns:
-        The results that are not integers; with `scaled`, the powers before them.
-    """
-    info = report_of(aval)
-    x, powers, broken = _finite(context, x, aval, scaled)
-    aliases = {0: 0} if outs[0] == aval else {}
-    *outputs, report = lapack_call(
-        context, routine, [x], [*outs, info], aliases=aliases, **attributes
-    )
-    numeric = [i for i, out in enumerate(outs) if out.dtype != INT32]
-    report = context.or_(report, broken, info)
-    results = where_succeeded(
-        context, report, info, [outputs[i] for i in numeric], [outs[i] for i in numeric]
-    )
-    return [powers, *results] if scaled else results
 
 
 @TABLE.rule("eigh")
@@ -110,14 +41,19 @@ def eigh(
     (aval,), outs = context.avals_in, context.avals_out
     if not outs[0].size or (algorithm is not None and algorithm.name != "QR"):
         return NotImplemented
-    outputs = _iterated(
+    uplo = "L" if lower else "U"
+    outputs = factorize(
         context,
         "heevd" if aval.dtype.kind == "c" else "syevd",
-        triangle(context, x, aval, lower),
-        aval,
+        [x],
         [aval, outs[1].update(shape=aval.shape[:-1])],
+        aval,
+        aliases={0: 0},
+        reports=True,
+        triangle=uplo,
+        finite=True,
         mode="V",
-        uplo="L" if lower else "U",
+        uplo=uplo,
     )
     if subset_by_index is None:
         return outputs
@@ -152,12 +88,16 @@ def svd(
     vh = aval.update(shape=(*batch, columns if full_matrices else rank, columns))
     if not compute_uv:
         u, vh = u.update(shape=(*batch, rows, 1)), vh.update(shape=(*batch, 1, columns))
-    _, *outputs = _iterated(
+    _, *outputs = factorize(
         context,
         "gesvd" if algorithm is not None and algorithm.name == "QR" else "gesdd",
-        transpose(context, x, aval) if turned else x,
-        matrix_aval,
+        [transpose(context, x, aval) if turned else x],
         [matrix_aval, values, u, vh],
+        matrix_aval,
+        aliases={0: 0},
+        reports=True,
+        finite=True,
+        unused=(0,) if compute_uv else (0, 2, 3),
         mode=("A" if full_matrices else "S") if compute_uv else "N",
     )
     if not compute_uv:
@@ -193,13 +133,19 @@ def eig(
     vectors = aval.update(dtype=values.dtype)
     is_real = aval.dtype.kind != "c"
     lengths = values.update(dtype=real_dtype(values.dtype))
-    power, *parts, left, right = _iterated(
+    found = [lengths, lengths] if is_real else [values]
+    chosen = (compute_left_eigenvectors, compute_right_eigenvectors)
+    *parts, left, right, power = factorize(
         context,
         "geev",
-        x,
+        [x],
+        [*found, vectors, vectors],
         aval,
-        [*([lengths, lengths] if is_real else [values]), vectors, vectors],
+        aliases={},
+        reports=True,
+        finite=True,
         scaled=True,
+        unused=[len(found) + i for i in range(2) if not chosen[i]],
         compute_left="V" if compute_left_eigenvectors else "N",
         compute_right="V" if compute_right_eigenvectors else "N",
     )
@@ -226,12 +172,16 @@ def schur(
     if not aval.size:
         return NotImplemented
     values = aval.update(shape=aval.shape[:-1])
-    form, vectors, *_ = _iterated(
+    form, vectors, *_ = factorize(
         context,
         "gees",
-        x,
-        aval,
+        [x],
         [aval, aval, *[values] * (1 if aval.dtype.kind == "c" else 2), report_of(aval)],
+        aval,
+        aliases={0: 0},
+        reports=True,
+        finite=True,
+        unused=() if compute_schur_vectors else (1,),
         mode="V" if compute_schur_vectors else "N",
         sort="N",
     )
@@ -244,11 +194,9 @@ def hessenberg(context: Any, a: Any) -> Any:
     (aval,), outs = context.avals_in, context.avals_out
     if not outs[1].size:
         return NotImplemented
-    info = report_of(aval)
-    *outputs, report = lapack_call(
-        context, "gehrd", [a], [*outs, info], aliases={0: 0}, low=1, high=aval.shape[-1]
+    return factorize(
+        context, "gehrd", [a], outs, aval, aliases={0: 0}, reports=True, low=1, high=aval.shape[-1]
     )
-    return where_succeeded(context, report, info, outputs, outs)
 
 
 @TABLE.rule("tridiagonal")
@@ -257,13 +205,13 @@ def tridiagonal(context: Any, a: Any, *, lower: bool) -> Any:
     (aval,), outs = context.avals_in, context.avals_out
     if not outs[2].size:
         return NotImplemented
-    info = report_of(aval)
-    *outputs, report = lapack_call(
+    return factorize(
         context,
         "hetrd" if aval.dtype.kind == "c" else "sytrd",
         [a],
-        [*outs, info],
+        outs,
+        aval,
         aliases={0: 0},
+        reports=True,
         uplo="L" if lower else "U",
     )
-    return where_succeeded(context, report, info, outputs, outs)

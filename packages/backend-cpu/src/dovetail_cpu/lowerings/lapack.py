@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -9,12 +10,21 @@ from typing import Any, Final
 import numpy as np
 from jaxlib import xla_client
 
-from dovetail_cpu import blas
+from dovetail.extend.lowering import (
+    divided_by_power_of_two,
+    real_dtype,
+    report_of,
+    where_succeeded,
+    with_finite,
+)
+from dovetail.extend.lowering import triangle as keep_triangle
+from dovetail_cpu import blas, kernels
 
 PREFIXES: Final = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 
 _lock: Final = threading.RLock()
 _prepared = False
+_shared = False
 
 
 def prepare() -> None:
@@ -33,6 +43,121 @@ def prepare() -> None:
         _lapack.initialize()
         blas.limit_threads()
         _prepared = True
+
+
+def prepare_shared() -> None:
+    """`prepare`, and let the kernel that divides batches among threads call LAPACK."""
+    global _shared
+    with _lock:
+        if _shared:
+            return
+        prepare()
+        loaded = kernels.prepare()
+        from jaxlib.cpu import _lapack  # deferred: most programs call no LAPACK
+
+        # A function of our own: what is declared of an attribute holds for all of the process.
+        pointer = ctypes.pythonapi["PyCapsule_GetPointer"]
+        pointer.restype = ctypes.c_void_p
+        pointer.argtypes = (ctypes.py_object, ctypes.c_char_p)
+        add = loaded.dovetail_lapack_handler
+        add.argtypes = (ctypes.c_char_p, ctypes.c_void_p)
+        for name, capsule in _lapack.registrations().items():
+            add(name.encode(), pointer(capsule, b"xla._CUSTOM_CALL_TARGET"))
+        functions = blas.functions()
+        if functions is not None:
+            loaded.dovetail_lapack_threads(*functions)
+        _shared = True
+
+
+def factorize(
+    context: Any,
+    routine: str,
+    operands: Sequence[Any],
+    outs: Sequence[Any],
+    matrix: Any,
+    *,
+    aliases: Mapping[int, int],
+    reports: bool = False,
+    triangle: str = "",
+    triangular: bool = False,
+    finite: bool = False,
+    scaled: bool = False,
+    unused: Sequence[int] = (),
+    **attributes: str | bool | int,
+) -> list[Any]:
+    """`lapack_call` of row-major matrices, with what stands around it: one kernel, if there is one.
+
+    Args:
+        context: the builder.
+        routine: as for `lapack_call`.
+        operands: as for `lapack_call`.
+        outs: avals of the results.
+        matrix: the aval of an operand that is a matrix; of the first one, if that is changed.
+        aliases: as for `lapack_call`.
+        reports: whether the routine has one more result, which is not 0 where it failed. Results
+            that are not integers become NaN there.
+        triangle: ``"L"`` or ``"U"``, if the rest of the first operand is to be zero.
+        triangular: whether the results have that triangle even where they are NaN.
+        finite: whether matrices with NaN or infinities are failures that the routine must not see.
+        scaled: whether matrices are divided by the powers of two of their largest numbers.
+        unused: numbers of results that have no meaning.
+        attributes: as for `lapack_call`.
+
+    Returns:
+        The results; with `scaled`, the powers after them.
+    """
+    report = report_of(matrix)
+    power = report.update(dtype=real_dtype(matrix.dtype))
+    outs = list(outs)
+    if kernels.usable(context):
+        context.prepare(prepare_shared)
+        rank = matrix.ndim
+        by_rows = [i for i, out in enumerate(outs) if out.ndim == rank and i not in unused]
+        results = kernels.call(
+            context,
+            kernels.LAPACK,
+            operands,
+            [*outs, *[report] * reports, *[power] * scaled],
+            rank - 2,
+            **{name: _attribute(value) for name, value in attributes.items()},
+            handler=_target(outs, routine),
+            operands_by_rows=sum(1 << i for i, x in enumerate(operands) if x.type.rank == rank),
+            results_by_rows=sum(1 << i for i in by_rows),
+            overwritten=[aliases.get(i, -1) for i in range(len(operands))],
+            triangle=" LU".index(triangle or " "),
+            triangular=int(triangular),
+            finite=int(finite),
+            scaled=int(scaled),
+            reports=int(reports),
+        )
+        return [*results[: len(outs)], *results[len(outs) + reports :]]
+    x, *others = operands
+    if triangle and not triangular:
+        x = keep_triangle(context, x, matrix, triangle == "L")
+    powers, broken = [], None
+    if scaled:
+        x, found = divided_by_power_of_two(context, x, matrix)
+        powers = [found]
+    if finite:
+        x, broken = with_finite(context, x, matrix)
+    results = lapack_call(
+        context, routine, [x, *others], [*outs, *[report] * reports], aliases=aliases, **attributes
+    )
+    if reports:
+        *results, failed = results
+        if broken is not None:
+            failed = context.or_(failed, broken, report)
+        numeric = [i for i, out in enumerate(outs) if out.dtype.kind != "i"]
+        values, avals = [results[i] for i in numeric], [outs[i] for i in numeric]
+        filled = where_succeeded(context, failed, report, values, avals)
+        for i, value in zip(numeric, filled, strict=True):
+            results[i] = value
+    if triangular:
+        results = [
+            keep_triangle(context, value, out, triangle == "L")
+            for value, out in zip(results, outs, strict=True)
+        ]
+    return [*results, *powers]
 
 
 def lapack_call(
@@ -64,8 +189,25 @@ def lapack_call(
     Returns:
         The results.
     """
-    target = f"lapack_{PREFIXES[outs[0].dtype.name]}{routine}_ffi"
-    return kernel_call(context, target, operands, outs, aliases=aliases, **attributes)
+    return kernel_call(
+        context, _target(outs, routine), operands, outs, aliases=aliases, **attributes
+    )
+
+
+def solve_transposed(context: Any, a: Any, b: Any, out: Any, **attributes: str) -> Any:
+    """``trsm`` on the transposes of row-major matrices, which are column-major as they lie."""
+    context.prepare(prepare_shared)
+    return kernels.call(
+        context,
+        kernels.LAPACK,
+        [a, b],
+        [out],
+        out.ndim - 2,
+        **{name: _attribute(value) for name, value in attributes.items()},
+        handler=_target([out], "trsm"),
+        overwritten=[-1, 0],
+        turned=1,
+    )[0]
 
 
 def kernel_call(
@@ -91,6 +233,10 @@ def kernel_call(
         aliases=aliases,
         batch_dims=rank - 2,
     )
+
+
+def _target(outs: Sequence[Any], routine: str) -> str:
+    return f"lapack_{PREFIXES[outs[0].dtype.name]}{routine}_ffi"
 
 
 def _attribute(value: str | bool | int) -> Any:

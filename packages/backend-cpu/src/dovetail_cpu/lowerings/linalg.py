@@ -16,11 +16,15 @@ from dovetail.extend.lowering import (
     report_of,
     transpose,
     transposed,
-    triangle,
-    where_succeeded,
 )
 from dovetail_cpu import kernels
-from dovetail_cpu.lowerings.lapack import PREFIXES, kernel_call, lapack_call
+from dovetail_cpu.lowerings.lapack import (
+    PREFIXES,
+    factorize,
+    kernel_call,
+    lapack_call,
+    solve_transposed,
+)
 
 TABLE: Final = LoweringTable()
 
@@ -68,16 +72,21 @@ def triangular_solve(
         )[0]
     if conjugate_a and not transpose_a:
         a = conjugate(context, a, matrix)
+    options = {
+        "side": "R" if left_side else "L",
+        "uplo": "U" if lower else "L",
+        "trans_x": ("C" if conjugate_a else "T") if transpose_a else "N",
+        "diag": "U" if unit_diagonal else "N",
+    }
+    if kernels.usable(context):
+        return solve_transposed(context, a, b, out, **options)
     (x,) = lapack_call(
         context,
         "trsm",
         [transpose(context, a, matrix), transpose(context, b, out)],
         [transposed(out)],
         aliases={1: 0},
-        side="R" if left_side else "L",
-        uplo="U" if lower else "L",
-        trans_x=("C" if conjugate_a else "T") if transpose_a else "N",
-        diag="U" if unit_diagonal else "N",
+        **options,
     )
     return transpose(context, x, transposed(out))
 
@@ -91,10 +100,18 @@ def cholesky(context: Any, x: Any) -> Any:
     target = _kernel(context, "cholesky", aval)
     if target:
         return kernels.call(context, target, [x], [aval], aval.ndim - 2)[0]
-    info = report_of(aval)
-    root, failed = lapack_call(context, "potrf", [x], [aval, info], aliases={0: 0}, uplo="L")
-    (root,) = where_succeeded(context, failed, info, [root], [aval])
-    return triangle(context, root, aval)
+    return factorize(
+        context,
+        "potrf",
+        [x],
+        [aval],
+        aval,
+        aliases={0: 0},
+        reports=True,
+        triangle="L",
+        triangular=True,
+        uplo="L",
+    )[0]
 
 
 @TABLE.rule("lu")
@@ -107,7 +124,7 @@ def lu(context: Any, x: Any) -> Any:
     if target:
         return kernels.call(context, target, [x], context.avals_out, out.ndim - 2)
     info = report_of(out)
-    packed, rows, _ = lapack_call(context, "getrf", [x], [out, pivots, info], aliases={0: 0})
+    packed, rows, _ = factorize(context, "getrf", [x], [out, pivots, info], out, aliases={0: 0})
     if kernels.usable(context):  # XLA would compile a loop
         batch = pivots.ndim - 1
         orders = kernels.call(context, kernels.PIVOTS, [rows], [pivots, permutation], batch)
@@ -124,7 +141,7 @@ def geqrf(context: Any, a: Any) -> Any:
     target = _kernel(context, "qr", matrix)
     if target:
         return kernels.call(context, target, [a], context.avals_out, matrix.ndim - 2)
-    return lapack_call(context, "geqrf", [a], context.avals_out, aliases={0: 0})
+    return factorize(context, "geqrf", [a], context.avals_out, matrix, aliases={0: 0})
 
 
 @TABLE.rule("geqp3")
@@ -134,8 +151,8 @@ def geqp3(context: Any, a: Any) -> Any:
     if not out.size:
         return NotImplemented
     none = context.constant(0, order)
-    packed, columns, factors = lapack_call(
-        context, "geqp3", [a, none], [out, order, taus], aliases={0: 0, 1: 1}
+    packed, columns, factors = factorize(
+        context, "geqp3", [a, none], [out, order, taus], out, aliases={0: 0, 1: 1}
     )
     return [packed, factors, context.sub(columns, context.constant(1, order), order)]
 
@@ -150,7 +167,7 @@ def householder_product(context: Any, a: Any, taus: Any) -> Any:
     if target:
         return kernels.call(context, target, [a, taus], [out], out.ndim - 2)
     routine = "ungqr" if out.dtype.kind == "c" else "orgqr"
-    return lapack_call(context, routine, [a, taus], [out], aliases={0: 0})
+    return factorize(context, routine, [a, taus], [out], out, aliases={0: 0})
 
 
 @TABLE.rule("ormqr")
@@ -160,8 +177,8 @@ def ormqr(context: Any, a: Any, taus: Any, c: Any, *, left: bool, transpose: boo
     if not out.size or not context.avals_in[1].size:
         return NotImplemented
     routine = "unmqr" if out.dtype.kind == "c" else "ormqr"
-    return lapack_call(
-        context, routine, [a, taus, c], [out], aliases={2: 0}, left=left, transpose=transpose
+    return factorize(
+        context, routine, [a, taus, c], [out], out, aliases={2: 0}, left=left, transpose=transpose
     )
 
 
@@ -175,12 +192,14 @@ def tridiagonal_solve(
         return NotImplemented
     if perturb_singular:
         return kernel_call(context, "tridiagonal_solve_perturbed_ffi", [dl, d, du, b], [out])
-    info = report_of(out)
-    *_, x, failed = lapack_call(
+    *_, x = factorize(
         context,
         "gtsv",
         [dl, d, du, b],
-        [vector, vector, vector, out, info],
+        [vector, vector, vector, out],
+        out,
         aliases={0: 0, 1: 1, 2: 2, 3: 3},
+        reports=True,
+        unused=(0, 1, 2),
     )
-    return where_succeeded(context, failed, info, [x], [out])
+    return x
