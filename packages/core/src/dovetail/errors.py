@@ -66,7 +66,15 @@ def __getattr__(name: str) -> Any:
         from dovetail._core.base import runtime_errors  # deferred: loads jaxlib
 
         return getattr(runtime_errors, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name.startswith("__"):  # Python's questions, before all is loaded
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from dovetail._core.base import tracebacks  # deferred: it loads this module
+
+    try:
+        tracebacks.unknown_name(__name__, name, __all__)
+    except (AttributeError, ImportError) as error:
+        tracebacks.hide_frames(error)
+        raise
 
 
 class _TracerLike(Protocol):
@@ -525,9 +533,13 @@ class UnknownNameError(AttributeError):
     """
 
     def __init__(self, module: str, unknown: str, known: Iterable[str]) -> None:
-        super().__init__(module, unknown, tuple(known))
+        # With the object, too, Python would add a guess of its own.
+        super().__init__(module, unknown, tuple(known), name=unknown)
 
     def __str__(self) -> str:
         from dovetail._core.base.habits import missing_name  # deferred: for messages alone
 
         return missing_name(*self.args)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"

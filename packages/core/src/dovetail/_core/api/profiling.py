@@ -16,6 +16,7 @@ from dovetail._core.api.event_logs import EventLog
 from dovetail._core.base.events import Event, Kind, add_listener, remove_listener
 from dovetail._core.base.notebooks import table
 from dovetail._core.base.restoring import Restoring
+from dovetail._core.base.tracebacks import bounded
 from dovetail._core.runtime.profiles.annotations import TraceAnnotation
 from dovetail._core.runtime.profiles.attribution import WORK, Span, Work, attribute, outermost
 from dovetail._core.runtime.profiles.sampling import Line, Sampler, users_line
@@ -82,6 +83,7 @@ class ProgramTime:
     seconds: float
 
 
+@bounded
 class Profile:
     """Where the time of a block went: what `dovetail.profile` gives.
 
