@@ -59,7 +59,6 @@ ENTRIES: dict[str, Callable[[], Any]] = {
     "len": lambda: len(jnp.array(1)),
     "name of a lazy package": lambda: jnp.catt,  # type: ignore[attr-defined]
     "name of dovetail": lambda: dt.jitt,  # type: ignore[attr-defined]
-    "name of an error": lambda: dt.errors.ShapeEror,  # type: ignore[attr-defined]
     "log of events": lambda: EventLog().of("fooo"),  # type: ignore[arg-type]
     "option": lambda: dt.config.update("fooo", 1),
 }

@@ -66,15 +66,7 @@ def __getattr__(name: str) -> Any:
         from dovetail._core.base import runtime_errors  # deferred: loads jaxlib
 
         return getattr(runtime_errors, name)
-    if name.startswith("__"):  # Python's questions, before all is loaded
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from dovetail._core.base import tracebacks  # deferred: it loads this module
-
-    try:
-        tracebacks.unknown_name(__name__, name, __all__)
-    except (AttributeError, ImportError) as error:
-        tracebacks.hide_frames(error)
-        raise
+    raise UnknownNameError(__name__, name, __all__)
 
 
 class _TracerLike(Protocol):
