@@ -104,6 +104,8 @@ def test_attributes_of_numpys_arrays_are_there_or_answered() -> None:
 NAMES = [
     ("dovetail", "no_grad", "stop_gradient"),
     ("dovetail", "softmax", "it is dovetail.nn.softmax"),
+    ("dovetail", "set_grad_enabled", "stop_gradient"),
+    ("dovetail", "slow_compile_secs", "dovetail.config.update('slow_compile_secs', value)"),
     ("dovetail", "tree_map", "it is dovetail.tree_util.tree_map"),
     ("dovetail", "jti", "did you mean 'jit'?"),
     ("dovetail.numpy", "cat", "dovetail.numpy.concatenate(arrays, axis)"),
