@@ -312,7 +312,8 @@ def published(function: Callable[P, R], module: str, name: str) -> Callable[P, R
 def publish(namespace: dict[str, Any]) -> None:
     """Put the public functions of a module behind boundaries; the last line of such a module.
 
-    A name that the module does not have is an error which says what to write.
+    A name that the module does not have is an error which says what to write, and ``dir`` shows no
+    names that begin with one underscore.
 
     Args:
         namespace: the module's ``globals()``, with ``__all__``.
@@ -334,7 +335,11 @@ def publish(namespace: dict[str, Any]) -> None:
     def missing(name: str) -> NoReturn:
         unknown_name(module, name, names)
 
+    def shown() -> list[str]:
+        return sorted(n for n in namespace if n[0] != "_" or n.startswith("__"))
+
     namespace.setdefault("__getattr__", boundary(missing))
+    namespace.setdefault("__dir__", shown)
 
 
 @boundary
