@@ -181,6 +181,7 @@ def test_garbage() -> None:
     with dt.events("garbage") as log:
         gc.collect()
     assert log[-1].name == "generation 2"
+    assert log[-1].reason.startswith("Python looked for garbage of generation 2, and freed ")
 
 
 def test_the_cache_on_disk(tmp_path: Any) -> None:
