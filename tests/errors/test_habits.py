@@ -63,6 +63,11 @@ CALLS: dict[str, tuple[Callable[[], Any], type, str]] = {
     ),
     "no dtype": (lambda: dt.ShapeDtypeStruct((3,)), TypeError, "ShapeDtypeStruct() missing"),  # type: ignore[call-arg]
     "map": (lambda: lax.map(lambda x: x, []), ValueError, "xs has no array, for whose elements"),
+    "no format": (
+        lambda: dt.exporters.export(jnp.sin, X),  # type: ignore[arg-type]
+        TypeError,
+        "the format comes first, a name such as 'onnx', got <",
+    ),
     "assigned option": (
         lambda: setattr(dt.config, "progress_bars", False),
         AttributeError,

@@ -23,7 +23,10 @@ from dovetail import lax
 from dovetail._core.api.event_logs import EventLog
 from dovetail._core.base import config
 from dovetail._core.base.tracebacks import is_hidden, without_hidden
+from dovetail.example_libraries import optimizers
+from dovetail.experimental import sparse
 from dovetail.extend.tracebacks import publish
+from dovetail.scipy.spatial.transform import Rotation
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -61,6 +64,11 @@ ENTRIES: dict[str, Callable[[], Any]] = {
     "name of dovetail": lambda: dt.jitt,  # type: ignore[attr-defined]
     "log of events": lambda: EventLog().of("fooo"),  # type: ignore[arg-type]
     "option": lambda: dt.config.update("fooo", 1),
+    "constructor of sparse matrices": lambda: sparse.BCSR("a", shape=(1,)),  # type: ignore[arg-type]
+    "product of sparse matrices": lambda: sparse.BCOO.fromdense(jnp.eye(3)) @ jnp.ones(4),
+    "reflected product": lambda: jnp.ones(4) @ sparse.BCOO.fromdense(jnp.eye(3)),
+    "step of an optimizer": lambda: optimizers.adam(0.1)[1](0, [1.0], optimizers.adam(0.1)[0](1.0)),
+    "rotation": lambda: Rotation.from_euler("zz", 3),
 }
 
 

@@ -100,6 +100,7 @@ _ENTRIES: Final = frozenset(
         *("new", "init", "post_init", "call", "enter", "exit", "iter", "contains"),
         *("getitem", "setitem", "delitem", "getattr", "setattr"),
         *("bool", "int", "float", "complex", "index", "array", "format", "reduce", "len"),
+        *(side + name for side in ("", "r") for name in ("add", "sub", "mul", "truediv", "matmul")),
     )
 )
 #: The instructions that raise these where the program itself is wrong.
