@@ -90,6 +90,7 @@ _NAMED: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYW
 _MISTAKES: Final = (AttributeError, IndexError, KeyError, NameError)
 #: The mark of an exception that the framework raised, when it has passed a boundary inside of it.
 _MEANT: Final = "_dovetail_meant"
+_ALIAS: Final = os.path.join("_core", "alias", "")
 #: The names of first arguments that are functions.
 _TRANSFORMED: Final = ("fun", "f", "fn")
 _CONSTRUCTORS: Final = ("__init__", "__new__", "__post_init__")
@@ -358,8 +359,13 @@ def unknown_name(module: str, name: str, known: Iterable[str]) -> NoReturn:
 
 
 def _is_imported() -> bool:
-    """Whether the user's line takes a name out of a module by ``from module import name``."""
+    """Whether the user's line takes a name out of a module by ``from module import name``.
+
+    Not if it is the module `jax`, which stands for one of ours and makes an error of its own.
+    """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and is_internal(frame.f_code.co_filename):
+        if _ALIAS in frame.f_code.co_filename:
+            return False
         frame = frame.f_back
     return frame is not None and frame.f_code.co_code[frame.f_lasti] == opmap["IMPORT_FROM"]
