@@ -128,6 +128,10 @@ def test_what_is_missing_is_named_and_reported():
             except ModuleNotFoundError as error:
                 assert error.name == "jax.experimental.quantum"
             hasattr(jax, "gard")
+            try:
+                from jax.numpy import meen
+            except ImportError as error:
+                assert "cannot import name 'meen' from 'jax.numpy'" in str(error), error
             """
         ),
     )
@@ -135,6 +139,7 @@ def test_what_is_missing_is_named_and_reported():
     assert "  jax.gard  (2)" in result.stderr
     assert "  jax.numpy.gard  (1)" in result.stderr
     assert "  jax.core.gard  (1)" in result.stderr
+    assert "  jax.numpy.meen  (" in result.stderr
     assert "  jax.experimental.quantum  (1)" in result.stderr
 
 

@@ -66,6 +66,13 @@ def test_avals_of_the_result() -> None:
     }
 
 
+def test_how_they_are_shown() -> None:
+    traced = dt.jit(model).trace({"w": W}, Y)
+    for stage in (traced, traced.lower(), traced.lower().compile()):
+        shown = f"<{type(stage).__name__} model(parameters['w']: f32[2,3], y: f32[3])>"
+        assert repr(stage) == shown
+
+
 def test_protocols_are_checked_at_run_time() -> None:
     class Counter:
         @dt.jit

@@ -119,6 +119,8 @@ def test_notebooks_show_html() -> None:
     assert "Array float32[2,2] on cpu:0,1,2,3 P(&#x27;x&#x27;, None)" in x._repr_html_()
     assert "[2. 3.]" in x._repr_html_()
     assert '<td style="text-align:left">x</td>' in sharding._repr_html_()
+    single = dt.sharding.SingleDeviceSharding(dt.devices()[0])
+    assert "SingleDeviceSharding(" in single._repr_html_()
     assert "<pre>[[0 1]\n [2 3]]</pre>" in mesh._repr_html_()
     jaxpr = dt.make_jaxpr(lambda x: jnp.sin(x) < 2)(1.0)
     text = re.sub("<[^>]+>", "", jaxpr._repr_html_())

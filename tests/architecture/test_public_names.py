@@ -8,10 +8,12 @@ import importlib.metadata
 import subprocess
 import sys
 from pathlib import Path
+from types import FunctionType
 
 import pytest
 
 import dovetail
+from dovetail._core.base.tracebacks import _BOUNDARIES
 
 SOURCES = sorted(Path(__file__).parents[2].glob("packages/*/src"))
 STUBS = {
@@ -76,10 +78,22 @@ def _experimental():
 def test_dir_shows_public_names_alone(name):
     module = importlib.import_module(name)
     # What pytest puts into the modules that it rewrites is no name in Python.
-    shown = {public for public in dir(module) if public[0] != "_" and public.isidentifier()}
+    listed = {public for public in dir(module) if public.isidentifier()}
+    shown = {public for public in listed if not public.startswith("__")}
     if name == "dovetail.experimental":
         shown -= _experimental()  # there as soon as they are imported
     assert shown == {public for public in module.__all__ if public[0] != "_"}
+
+
+@pytest.mark.parametrize("name", list(_public_modules()))
+def test_public_functions_are_behind_boundaries(name):
+    """What they raise ends at the user's line."""
+    if name.startswith("dovetail.extend"):
+        return  # for authors of plug-ins, who want to see where it was
+    module = importlib.import_module(name)
+    found = {public: getattr(module, public) for public in module.__all__}
+    functions = {public: f for public, f in found.items() if type(f) is FunctionType}
+    assert not [public for public, f in functions.items() if f.__code__ not in _BOUNDARIES]
 
 
 def test_packages_with_stubs_are_known():

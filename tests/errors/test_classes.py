@@ -12,6 +12,7 @@ import math
 import operator
 import pickle
 import re
+import traceback
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +24,8 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax, nn, random
+from dovetail._core.base import config
+from dovetail._core.base.tracebacks import is_hidden
 
 TABLE: Final = Path(__file__).with_name("classes.txt")
 
@@ -118,7 +121,7 @@ def names() -> dict[str, Any]:
 def difference(expected: str, call: str, names: dict[str, Any]) -> str | None:
     """What is wrong with the outcome of a call; None if it is as the table says."""
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), config.traceback_filtering("auto"):
             warnings.simplefilter("ignore")
             eval(call, dict(names))
     except Exception as error:
@@ -127,6 +130,9 @@ def difference(expected: str, call: str, names: dict[str, Any]) -> str | None:
             return f"{call}: raises {name}"
         if not isinstance(error, class_of(expected)):
             return f"{call}: {name}, expected {expected}"
+        frames = traceback.extract_tb(error.__traceback__)
+        if shown := [frame.name for frame in frames if is_hidden(frame.filename)]:
+            return f"{call}: shows {shown}, of the framework"
         return None if re.search(r"\w{3}", str(error)) else f"{call}: {name} without a message"
     return None if expected == TAKEN else f"{call}: raises nothing, expected {expected}"
 

@@ -55,6 +55,8 @@ def test_the_command_prints_pages(capsys: pytest.CaptureFixture[str]) -> None:
     for page in PAGES.values():
         assert main(["explain", page.code.lower()]) == 0
         assert capsys.readouterr().out == page.text
+    assert main(["explain", "101"]) == 0
+    assert capsys.readouterr().out == PAGES["DT0101"].text
     assert main(["explain", "DT9999"]) == 1
     assert "lists them" in capsys.readouterr().out
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -54,6 +55,24 @@ CALLS: dict[str, tuple[Callable[[], Any], type, str]] = {
     ),
     "fft2": (lambda: jnp.fft.fft2(X), ValueError, "has 1 dimension; for one write fft.fft"),
     "mesh": (lambda: dt.make_mesh((1,), ("x", "y")), ValueError, "make_mesh: got 2 names for 1"),
+    "no function": (lambda: dt.grad(argnums=1), TypeError, "@functools.partial(grad, ...)"),  # type: ignore[call-overload]
+    "no function of a rule": (
+        lambda: dt.custom_jvp(nondiff_argnums=(0,)),  # type: ignore[call-arg]
+        TypeError,
+        "custom_jvp() missing 1 required positional argument: 'fun'; as a decorator",
+    ),
+    "no dtype": (lambda: dt.ShapeDtypeStruct((3,)), TypeError, "ShapeDtypeStruct() missing"),  # type: ignore[call-arg]
+    "map": (lambda: lax.map(lambda x: x, []), ValueError, "xs has no array, for whose elements"),
+    "no format": (
+        lambda: dt.exporters.export(jnp.sin, X),  # type: ignore[arg-type]
+        TypeError,
+        "the format comes first, a name such as 'onnx', got <",
+    ),
+    "assigned option": (
+        lambda: setattr(dt.config, "progress_bars", False),
+        AttributeError,
+        "write config.update('progress_bars', False)",
+    ),
     "keyword": (lambda: dt.nn.softmax(X, dim=-1), TypeError, "write axis="),
 }
 
@@ -90,6 +109,8 @@ def test_attributes_of_numpys_arrays_are_there_or_answered() -> None:
 NAMES = [
     ("dovetail", "no_grad", "stop_gradient"),
     ("dovetail", "softmax", "it is dovetail.nn.softmax"),
+    ("dovetail", "set_grad_enabled", "stop_gradient"),
+    ("dovetail", "slow_compile_secs", "dovetail.config.update('slow_compile_secs', value)"),
     ("dovetail", "tree_map", "it is dovetail.tree_util.tree_map"),
     ("dovetail", "jti", "did you mean 'jit'?"),
     ("dovetail.numpy", "cat", "dovetail.numpy.concatenate(arrays, axis)"),
@@ -108,6 +129,7 @@ NAMES = [
     ("dovetail.extend.core", "create_call_primitive", "not in dovetail; calls of functions"),
     ("dovetail.tree", "mapp", "did you mean 'map'?"),
     ("dovetail.tree_util", "tree_mp", "did you mean 'tree_map'?"),
+    ("dovetail.errors", "ShapeEror", "did you mean 'ShapeError'?"),
     ("dovetail.debug", "prnt", "did you mean 'print'?"),
     ("dovetail.experimental", "pallas", "that is not in dovetail; kernels"),
     ("dovetail.experimental", "hijax", "that is not in dovetail; types"),
@@ -128,6 +150,35 @@ def test_a_habit_is_answered_where_it_is_one(module: str, name: str) -> None:
     with pytest.raises(AttributeError) as raised:
         getattr(importlib.import_module(module), name)
     assert str(raised.value).endswith(f"; write {OF_MODULES[module][name]}")
+
+
+IMPORTS = {
+    "from dovetail import nump": "'nump' from 'dovetail'; did you mean 'numpy'?",
+    "from dovetail import jit, vmapp": "'vmapp' from 'dovetail'; did you mean 'vmap'?",
+    "from dovetail.numpy import cat": "write dovetail.numpy.concatenate(arrays, axis)",
+    "from dovetail.experimental import pallas": "a name of JAX that is not in dovetail; kernels",
+    "from dovetail.tree import mapp": "did you mean 'map'?",
+    "from dovetail.lax import qqqq": "cannot import name 'qqqq' from 'dovetail.lax'",
+}
+
+
+@pytest.mark.parametrize("statement", IMPORTS)
+def test_a_name_that_is_imported(statement: str) -> None:
+    with pytest.raises(ImportError) as raised:
+        exec(compile(statement, "program.py", "exec"), {})
+    assert IMPORTS[statement] in str(raised.value)
+    frames = traceback.extract_tb(raised.value.__traceback__)
+    assert frames[-1].filename == "program.py"
+
+
+def test_python_adds_no_guess_of_its_own() -> None:
+    """It does where an AttributeError says for which object a name was looked up."""
+    for look in (lambda: X.unsqueeze, lambda: dt.config.enable_x46, lambda: jnp.meen):  # type: ignore[attr-defined]
+        with pytest.raises(AttributeError) as raised:
+            look()
+        assert raised.value.name in repr(raised.value)
+        assert len(repr(raised.value)) < 200
+        assert not traceback.format_exception(raised.value)[-1].count("Did you mean")
 
 
 ADVICE = [*FUNCTIONS.values(), *(text for names in OF_MODULES.values() for text in names.values())]

@@ -633,11 +633,39 @@ def logarithms_of_what_a_loop_makes_negative() -> Any:
         return lax.scan(step, 2.0, None, length=9)
 
 
+# Options, meshes, rules and loops
+
+
+@mistake
+def an_option_that_is_not_there() -> Any:
+    dt.config.update("log_compile", True)  # wrong
+
+
+@mistake
+def a_mesh_with_too_many_names() -> Any:
+    return dt.make_mesh((4,), ("data", "model"))  # wrong
+
+
+@mistake
+def a_sharding_of_a_name() -> Any:
+    return dt.NamedSharding(dt.make_mesh((4,), ("data",)), "data")  # type: ignore[arg-type]  # wrong
+
+
+@mistake
+def a_parameter_that_is_not_there() -> Any:
+    return dt.custom_jvp(lambda x, n: x**n, nondiff_argnums=(2,))  # wrong
+
+
+@mistake
+def checkpoints_without_a_bound() -> Any:
+    return lax.while_loop(lambda x: x < 9, lambda x: 2 * x, 1.0, checkpoints=4)  # wrong
+
+
 #: Words with which a message says what to do.
 ADVICE = re.compile(
     r"\b(use|write|pass|give|convert|choose|insert|make|mark|return|reduce|slice|leave|combine|"
     r"index|may be|must be|must have|must return|must contain|keep|pad|install|derive|register|"
-    r"define|read)\b",
+    r"define|read|did you mean)\b",
     re.IGNORECASE,
 )
 

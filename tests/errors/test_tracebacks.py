@@ -20,9 +20,13 @@ from tests.errors.test_messages import MISTAKES
 import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax
+from dovetail._core.api.event_logs import EventLog
 from dovetail._core.base import config
 from dovetail._core.base.tracebacks import is_hidden, without_hidden
+from dovetail.example_libraries import optimizers
+from dovetail.experimental import sparse
 from dovetail.extend.tracebacks import publish
+from dovetail.scipy.spatial.transform import Rotation
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -52,6 +56,47 @@ def test_a_mistake_shows_one_frame_of_the_framework_at_most(name: str) -> None:
     error = raised(MISTAKES[name])
     assert len(hidden(error)) <= 1
     assert error.__context__ is None or error.__suppress_context__
+
+
+ENTRIES: dict[str, Callable[[], Any]] = {
+    "len": lambda: len(jnp.array(1)),
+    "name of a lazy package": lambda: jnp.catt,  # type: ignore[attr-defined]
+    "name of dovetail": lambda: dt.jitt,  # type: ignore[attr-defined]
+    "log of events": lambda: EventLog().of("fooo"),  # type: ignore[arg-type]
+    "option": lambda: dt.config.update("fooo", 1),
+    "constructor of sparse matrices": lambda: sparse.BCSR("a", shape=(1,)),  # type: ignore[arg-type]
+    "product of sparse matrices": lambda: sparse.BCOO.fromdense(jnp.eye(3)) @ jnp.ones(4),
+    "reflected product": lambda: jnp.ones(4) @ sparse.BCOO.fromdense(jnp.eye(3)),
+    "step of an optimizer": lambda: optimizers.adam(0.1)[1](0, [1.0], optimizers.adam(0.1)[0](1.0)),
+    "rotation": lambda: Rotation.from_euler("zz", 3),
+}
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_no_frame_of_the_framework(name: str) -> None:
+    assert not hidden(raised(ENTRIES[name]))
+
+
+def test_the_first_attribute_that_is_missing_shows_no_frame() -> None:
+    """Before the methods of arrays are loaded."""
+    program = "import dovetail as dt; x = dt.numpy.ones(1); x.unsqueeze"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert "write jnp.expand_dims" in done.stderr
+    assert "tracer.py" not in done.stderr
+    assert "Did you mean" not in done.stderr
+
+
+def test_the_code_is_the_last_line() -> None:
+    """Notes about the backward pass stand before it."""
+
+    def root(x: Any) -> Any:
+        return jnp.where(x > 0, jnp.sqrt(x), 0.0)
+
+    with dt.debug_nans(True):
+        error = raised(lambda: dt.grad(root)(0.0))
+    first, last = error.__notes__
+    assert first.startswith("While transposing")
+    assert last.startswith("DT1312")
 
 
 @pytest.mark.parametrize("name", MISTAKES)

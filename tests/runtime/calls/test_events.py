@@ -153,7 +153,7 @@ def test_arguments_of_the_host_are_told_in_each_call() -> None:
     with dt.events("transfer") as log:
         f(x)
         f(x)
-    copied = [event for event in log if "x['a']" in event.argument]
+    copied = [event for event in log if event.argument == "x['a']"]
     assert [event.nbytes for event in copied] == [12, 12]
     assert all("asarray" in event.remedy for event in copied)
 
@@ -181,6 +181,7 @@ def test_garbage() -> None:
     with dt.events("garbage") as log:
         gc.collect()
     assert log[-1].name == "generation 2"
+    assert log[-1].reason.startswith("Python looked for garbage of generation 2, and freed ")
 
 
 def test_the_cache_on_disk(tmp_path: Any) -> None:

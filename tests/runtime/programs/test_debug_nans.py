@@ -34,6 +34,12 @@ FORWARD = {
     "scan": lambda: lax.scan(lambda c, _: (log(c), None), ONE, None, 3),
     "later turn of a scan": lambda: lax.scan(lambda c, _: (log(c) - 1, None), 0.9, None, 9),
     "while": lambda: lax.while_loop(lambda c: c < 5, lambda c: log(c) + 9, ONE),
+    "bounded while": lambda: lax.while_loop(
+        lambda c: c < 5, lambda c: log(c) + 9, ONE, max_steps=9
+    ),
+    "grad of bounded while": lambda: dt.grad(
+        lambda x: lax.while_loop(lambda c: c < 5, lambda c: log(c) + 9, x, max_steps=9)
+    )(ONE),
     "fori_loop": lambda: lax.fori_loop(0, 3, lambda i, c: log(c), ONE),
     "map": lambda: lax.map(log, ONE[None]),
     "jit of scan": lambda: dt.jit(lambda x: lax.scan(lambda c, _: (log(c), None), x, None, 3))(ONE),
@@ -92,6 +98,53 @@ def test_backward(name):
     message = str(caught.value)
     assert "invalid value (nan) encountered in mul at " in message
     assert place(steep, 2) in message
+
+
+def logs(steps, **options):
+    return lambda x: lax.while_loop(
+        lambda c: c[0] < steps, lambda c: (c[0] + 1, jnp.log(c[1])), (0, x), **options
+    )[1]
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        logs(5, max_steps=9),
+        logs(5, max_steps=9, checkpoints=9),
+        logs(9, max_steps=5),
+        dt.grad(logs(5, max_steps=9)),
+        dt.jit(dt.grad(logs(5, max_steps=9, checkpoints=9))),
+        logs(5),
+    ],
+)
+def test_the_turn_of_a_while_loop(loop):
+    with dt.debug_nans(True), pytest.raises(FloatingPointError) as caught:
+        loop(1.5)
+    message = str(caught.value)
+    assert "in:   turn 3 of the while at test_debug_nans.py:" in message
+    assert "operand 0: f32[]: -0.902721 (the value carried)" in message
+    assert "trap: log of a number below 0" in message
+    assert message.count("in:   turn") == 1
+
+
+def test_a_bound_that_is_met_before_there_is_a_nan():
+    with dt.debug_nans(True):
+        assert np.isfinite(logs(9, max_steps=2)(1.5))
+        assert np.isfinite(dt.grad(logs(9, max_steps=2))(1.5))
+
+
+def test_the_turn_of_a_loop_whose_value_another_loop_uses():
+    """The backward loop takes it from the first, and is not around it."""
+
+    def roots(x):
+        return lax.scan(lambda c, _: (jnp.sqrt(c) - 1, None), x, None, 5)[0]
+
+    with dt.debug_nans(True), pytest.raises(FloatingPointError) as caught:
+        dt.jit(dt.grad(roots))(2.0)
+    message = str(caught.value)
+    assert "pass: forward; its value is used in the backward pass" in message
+    assert message.count("in:   turn") == 1
+    assert "in:   turn 3 of 5 of the scan" in message
 
 
 def test_forward_mode():

@@ -65,10 +65,11 @@ def __getattr__(name: str) -> object:
             f"dovetail.{name} is part of the distribution {other}, which is not "
             f"installed: pip install {other}"
         ) from None
-    except AttributeError as error:
+    except (AttributeError, ImportError) as error:
         from dovetail._core.base.tracebacks import hide_frames  # deferred: rarely raised
 
-        hide_frames(error)
+        if type(error) is not ImportError or error.name == __name__:  # else a module is broken
+            hide_frames(error)
         raise
     if name == "Array":  # its methods are otherwise filled in by the first use of one
         from dovetail._core.trace.tracer import load_array_methods  # deferred: loads the API

@@ -129,7 +129,8 @@ def _explain(code: str | None) -> int:
     if code is None:
         sys.stdout.writelines(f"{page.code}  {page.title}\n" for page in pages.values())
         return 0
-    page = pages.get(code.upper())
+    number = code.upper().removeprefix("DT")
+    page = pages.get(f"DT{number:0>4}")
     if page is None:
         sys.stdout.write(
             f"explain: there is no code {code!r}; python -m dovetail explain lists them\n"

@@ -57,9 +57,13 @@ def lazy_names(
         if found is None:
             if name == "__all__":
                 return namespace["__all__"]
-            from dovetail._core.base.tracebacks import unknown_name  # deferred: rarely needed
+            from dovetail._core.base import tracebacks  # deferred: rarely needed
 
-            return unknown_name(package, name, names())
+            try:
+                tracebacks.unknown_name(package, name, names())
+            except (AttributeError, ImportError) as error:
+                tracebacks.hide_frames(error)
+                raise
         module, attribute = found
         is_submodule = module == package
         if is_submodule:

@@ -66,7 +66,7 @@ def __getattr__(name: str) -> Any:
         from dovetail._core.base import runtime_errors  # deferred: loads jaxlib
 
         return getattr(runtime_errors, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise UnknownNameError(__name__, name, __all__)
 
 
 class _TracerLike(Protocol):
@@ -525,9 +525,13 @@ class UnknownNameError(AttributeError):
     """
 
     def __init__(self, module: str, unknown: str, known: Iterable[str]) -> None:
-        super().__init__(module, unknown, tuple(known))
+        # With the object, too, Python would add a guess of its own.
+        super().__init__(module, unknown, tuple(known), name=unknown)
 
     def __str__(self) -> str:
         from dovetail._core.base.habits import missing_name  # deferred: for messages alone
 
         return missing_name(*self.args)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"

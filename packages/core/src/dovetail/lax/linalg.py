@@ -4,6 +4,7 @@ The last two dimensions of every array are those of a matrix; the others, batch 
 those of a stack of matrices that are treated alike.
 """
 
+from dovetail._core.base.tracebacks import publish as _publish
 from dovetail._core.ops.linalg.cholesky import cholesky as cholesky
 from dovetail._core.ops.linalg.cholesky import cholesky_p as cholesky_p
 from dovetail._core.ops.linalg.cholesky import cholesky_update as cholesky_update
@@ -79,3 +80,5 @@ __all__ = [
     "tridiagonal_solve",
     "tridiagonal_solve_p",
 ]
+
+_publish(globals())

@@ -27,6 +27,8 @@ from typing import Any, NamedTuple
 import dovetail.numpy as jnp
 from dovetail import lax, tree_util
 from dovetail.extend import dtypes
+from dovetail.extend.tracebacks import boundary
+from dovetail.extend.tracebacks import publish as _publish
 from dovetail.typing import Array, ArrayLike, PyTree
 
 __all__ = [
@@ -164,7 +166,7 @@ def optimizer(opt_maker: Callable[..., tuple[Any, Any, Any]]) -> Callable[..., O
         def tree_get_params(state: OptimizerState) -> PyTree:
             return tree_util.tree_unflatten(state.tree_def, [get_params(s) for s in _states(state)])
 
-        return Optimizer(tree_init, tree_update, tree_get_params)
+        return Optimizer(boundary(tree_init), boundary(tree_update), boundary(tree_get_params))
 
     return tree_opt_maker
 
@@ -765,3 +767,6 @@ def pack_optimizer_state(marked_pytree: PyTree) -> OptimizerState:
                 f"{type(mark).__name__}"
             )
     return _packed([mark.subtree for mark in marks], tree)
+
+
+_publish(globals())

@@ -22,6 +22,7 @@ from typing import Any
 
 import dovetail.numpy as jnp
 from dovetail import lax, random
+from dovetail.extend.tracebacks import publish as _publish
 from dovetail.nn import elu as elu
 from dovetail.nn import gelu as gelu
 from dovetail.nn import leaky_relu as leaky_relu
@@ -706,3 +707,6 @@ def shape_dependent(make_layer: Callable[[Any], Layer]) -> Layer:
         return make_layer(inputs.shape)[1](params, inputs, **kwargs)
 
     return init_fun, apply_fun
+
+
+_publish(globals())

@@ -11,6 +11,8 @@ import numpy as np
 
 from dovetail import Array, Ref, new_ref, random
 from dovetail import numpy as jnp
+from dovetail.extend.tracebacks import bounded
+from dovetail.extend.tracebacks import publish as _publish
 from dovetail.tree_util import register_dataclass
 from dovetail.typing import ArrayLike, DTypeLike
 
@@ -24,6 +26,7 @@ def __dir__() -> list[str]:
 Size = int | Sequence[int] | None
 
 
+@bounded
 @dataclass(frozen=True)
 class StatefulPRNG:
     """A generator of random numbers that remembers how often it was asked; see `stateful_rng`.
@@ -213,3 +216,6 @@ def _shape(size: Size, *parameters: ArrayLike) -> tuple[int, ...]:
     if size is None:
         return jnp.broadcast_shapes(*[jnp.shape(p) for p in parameters])
     return (size,) if isinstance(size, int) else tuple(size)
+
+
+_publish(globals())

@@ -7,6 +7,7 @@ from typing import Any
 
 from dovetail import Array, lax, nn, random
 from dovetail import numpy as jnp
+from dovetail.extend.tracebacks import publish as _publish
 from dovetail.typing import ArrayLike
 
 __all__ = [
@@ -328,3 +329,6 @@ def _reversed(x: Array, lengths: Array) -> Array:
     time = jnp.arange(x.shape[1], dtype=lengths.dtype)
     places = jnp.where(time < lengths[:, None], lengths[:, None] - 1 - time, time)
     return jnp.take_along_axis(x, places[:, :, None], axis=1)
+
+
+_publish(globals())

@@ -9,7 +9,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, cast
 from dovetail._core.api.inspection import ShapeDtypeStruct
 from dovetail._core.base import config, dtypes, pytree
 from dovetail._core.base.errors import DTypeError
-from dovetail._core.base.tracebacks import boundary
+from dovetail._core.base.tracebacks import boundary, bounded
 from dovetail._core.base.wrapping import update_wrapper
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.ir.avals import aval_of
@@ -36,6 +36,7 @@ R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+@bounded
 class custom_partitioning(Generic[P, R]):
     """A function that says itself how it is divided over devices.
 

@@ -19,6 +19,7 @@ from dovetail._core.base.events import (
 from dovetail._core.base.notebooks import table
 from dovetail._core.base.restoring import Restoring
 from dovetail._core.base.source import describe
+from dovetail._core.base.tracebacks import bounded
 from dovetail._core.runtime.reports.tables import aligned
 
 __all__ = ["EventLog", "events", "no_recompiles"]
@@ -27,6 +28,7 @@ _HEAD: Final = ("event", "of", "line", "ms", "reason")
 _SIDES: Final = ("left", "left", "left", "right", "left")
 
 
+@bounded
 class EventLog(Sequence[Event]):
     """The events of a block, the first of them first: what `dovetail.events` gives.
 

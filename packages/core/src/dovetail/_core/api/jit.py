@@ -13,6 +13,7 @@ import numpy as np
 from dovetail._core.api.call_caches import cache_info
 from dovetail._core.api.stages import Lowered, Traced, Wrapped
 from dovetail._core.base import caches, pytree
+from dovetail._core.base.counting import counted
 from dovetail._core.base.tracebacks import boundary
 from dovetail._core.base.typing import Device, PyTree
 from dovetail._core.base.unspecified import UNSPECIFIED
@@ -289,8 +290,8 @@ def _arguments(
             )
         if number < 0 or (number >= len(positional) and not variadic):
             raise ValueError(
-                f"{kind}_argnums={numbers!r} of jit: {function} has {len(positional)} positional "
-                "arguments"
+                f"{kind}_argnums={numbers!r} of jit: {function} has "
+                f"{counted(len(positional), 'positional argument')}"
             )
         positions.append(number)
     for name in argnames:

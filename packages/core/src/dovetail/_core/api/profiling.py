@@ -16,6 +16,7 @@ from dovetail._core.api.event_logs import EventLog
 from dovetail._core.base.events import Event, Kind, add_listener, remove_listener
 from dovetail._core.base.notebooks import table
 from dovetail._core.base.restoring import Restoring
+from dovetail._core.base.tracebacks import boundary, bounded
 from dovetail._core.runtime.profiles.annotations import TraceAnnotation
 from dovetail._core.runtime.profiles.attribution import WORK, Span, Work, attribute, outermost
 from dovetail._core.runtime.profiles.sampling import Line, Sampler, users_line
@@ -82,6 +83,7 @@ class ProgramTime:
     seconds: float
 
 
+@bounded
 class Profile:
     """Where the time of a block went: what `dovetail.profile` gives.
 
@@ -258,7 +260,7 @@ def profile(*, interval: float = 0.002) -> Restoring[Profile]:
     if not isinstance(interval, int | float) or not interval > 0:
         raise ValueError(f"interval is a number of seconds, more than 0; got {interval!r:.80}")
     recording = _Recording(float(interval))
-    return Restoring(lambda: recording, recording.start, _Recording.stop)
+    return Restoring(lambda: recording, boundary(recording.start), _Recording.stop)
 
 
 class _Recording:

@@ -109,6 +109,12 @@ class Stage:
     def __init__(self, staged: StagedProgram) -> None:
         self._staged = staged
 
+    def __repr__(self) -> str:
+        staged = self._staged
+        pairs = zip(staged.names, staged.in_avals, strict=False)
+        types = ", ".join(f"{name}: {aval.short_name()}" for name, aval in pairs)
+        return f"<{type(self).__name__} {staged.options.name}({types})>"
+
     @property
     def in_tree(self) -> Any:
         """The structure of ``(positional arguments, keyword arguments)``, static ones left out."""

@@ -72,8 +72,11 @@ def error_pages() -> dict[str, ErrorPage]:
 
 def add_code(error: BaseException) -> None:
     """Add the code of an error to what is printed of it, as the last line, if it has one."""
-    if any(note.startswith("DT") for note in getattr(error, "__notes__", ())):
-        return
+    notes = getattr(error, "__notes__", [])
+    for note in notes:
+        if note.startswith("DT"):
+            notes.append(notes.pop(notes.index(note)))  # others may have come since
+            return
     frame: FrameType | None = sys._getframe()
     while frame is not None:
         if frame.f_code.co_filename.startswith("<doctest "):

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, get_args
 
+from dovetail._core.base.counting import counted
 from dovetail._core.base.restoring import Restoring
 from dovetail._core.base.source import UserFrame, user_frame
 
@@ -315,8 +316,8 @@ def _garbage(phase: str, info: dict[str, Any]) -> None:
     if generation < 2 and seconds < _LONG:
         return
     cause = Cause(
-        f"enough objects were made for Python to look for garbage of generation {generation}, and "
-        f"{info['collected']} objects were collected"
+        f"Python looked for garbage of generation {generation}, and freed "
+        f"{counted(info['collected'], 'object')}"
     )
     emit("garbage", f"generation {generation}", seconds, cause)
 

@@ -21,6 +21,7 @@ _OTHERWISE: Final[Mapping[str, str]] = {
     "assign": "x = value: arrays are immutable",
     "assign_add": "x = x + value: arrays are immutable",
     "assign_sub": "x = x - value: arrays are immutable",
+    "append": "jnp.append(x, values), or join all at the end: jnp.concatenate(arrays)",
     "backward": "dt.grad(loss)(params): derivatives are those of functions",
     "bfloat16": "x.astype(jnp.bfloat16)",
     "bmm": "x @ y",
@@ -39,6 +40,7 @@ _OTHERWISE: Final[Mapping[str, str]] = {
     "exp": "jnp.exp(x)",
     "expand": "jnp.broadcast_to(x, shape)",
     "expand_as": "jnp.broadcast_to(x, y.shape)",
+    "extend": "jnp.append(x, values)",
     "fill_": "jnp.full_like(x, value): arrays are immutable",
     "flip": "jnp.flip(x, axis)",
     "float": "x.astype(jnp.float32)",
@@ -104,6 +106,7 @@ _OTHERWISE: Final[Mapping[str, str]] = {
     "copy_": "x = value: arrays are immutable",
     "ctypes": "np.asarray(x).ctypes, or x.unsafe_buffer_pointer() for the address",
     "data_ptr": "x.unsafe_buffer_pointer()",
+    "data": "x: it holds no record of derivatives; np.asarray(x).data for its memory",
     "det": "jnp.linalg.det(x)",
     "detach_": "dt.lax.stop_gradient(x)",
     "device_buffer": "x.addressable_data(0)",
@@ -245,16 +248,20 @@ FUNCTIONS: Final[Mapping[str, str]] = {
     "is_tensor": "isinstance(x, dovetail.Array)",
     "msort": "dovetail.numpy.sort(x, axis=0)",
     "onnx": "dovetail.export, or the distribution dovetail-onnx",
+    "optimizers": "an optimizer of optax, or of dovetail.example_libraries.optimizers",
     "optim": "an optimizer of optax, or of dovetail.example_libraries.optimizers",
     "partial": "functools.partial",
     "product": "dovetail.numpy.prod(x)",
     "row_stack": "dovetail.numpy.vstack(arrays)",
+    "set_grad_enabled": "dovetail.lax.stop_gradient(x) for a constant inside of dovetail.grad; "
+    "elsewhere nothing is recorded",
     "set_default_device": 'dovetail.config.update("default_device", device)',
     "set_default_dtype": "dtype=... in each call, or dovetail.enable_x64(True) for 64 bits",
     "sometrue": "dovetail.numpy.any(x)",
     "synchronize": "dovetail.block_until_ready(x)",
     "to_numpy": "numpy.asarray(x)",
     "trapz": "dovetail.numpy.trapezoid(y, x)",
+    "xla_computation": "dovetail.jit(f).lower(x), whose as_text() is the program",
     "value_and_gradient": "dovetail.value_and_grad(f)",
     "value_and_jacobian": "dovetail.vjp, which gives the value and a function for derivatives",
 }
@@ -373,6 +380,8 @@ def missing_name(module: str, name: str, known: Iterable[str]) -> str:
     reason = _left_out().get(module, {}).get(name)
     if reason is not None:
         return f"{text}: it is a name of JAX that is not in dovetail; {reason}"
+    if module == "dovetail" and name in import_module(module).config:
+        return f"{text}: it is an option; write dovetail.config.update({name!r}, value)"
     habit = OF_MODULES.get(module, {}).get(name)
     if habit is not None:
         return f"{text}; write {habit}"

@@ -8,6 +8,7 @@ The value of an option comes from the first of these that is set: the thread (in
 from __future__ import annotations
 
 import os
+import sys
 import typing
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -353,11 +354,13 @@ class Options:
         return self.read(name)
 
     def __setattr__(self, name: str, value: object) -> None:
-        if _canonical_name(name) not in _registry:
-            raise AttributeError(_unknown(name))
+        plain = _canonical_name(name)
+        if plain not in _registry:
+            raise AttributeError(_unknown(name), name=name)
+        block = f", or for one block: with dovetail.{plain}({value!r}): ..."
         raise AttributeError(
-            f"options are not set by assignment; write config.update({name!r}, {value!r}), "
-            f"or for one block: with dovetail.{_canonical_name(name)}({value!r}): ..."
+            f"options are not set by assignment; write config.update({name!r}, {value!r})"
+            + block * hasattr(sys.modules["dovetail"], plain)
         )
 
     def __dir__(self) -> list[str]:
@@ -387,7 +390,7 @@ class Options:
             return
         unavailable = _unavailable(_canonical_name(name))
         if unavailable is None:
-            raise AttributeError(_unknown(name))
+            raise AttributeError(_unknown(name), name=name)
         if not unavailable.accepts(value):
             raise NotImplementedError(
                 f"the option {name!r} cannot be set to {value!r}: {unavailable.reason}"
@@ -397,7 +400,7 @@ class Options:
         """The option of that name, with its help, default and allowed values."""
         option = _registry.get(_canonical_name(name))
         if option is None:
-            raise AttributeError(_unknown(name))
+            raise AttributeError(_unknown(name), name=name)
         return option
 
     def read(self, name: str) -> Any:
@@ -412,7 +415,7 @@ class Options:
         try:
             return _value(name)
         except KeyError as error:
-            raise AttributeError(*error.args) from None
+            raise AttributeError(*error.args, name=name) from None
 
     @property
     def values(self) -> Mapping[str, Any]:

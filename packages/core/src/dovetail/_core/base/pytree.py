@@ -304,7 +304,7 @@ def _flatten_rest(
 ) -> list[Any]:
     try:
         return treedef.flatten_up_to(other)
-    except ValueError as error:
+    except ValueError:
         difference = difference_between(
             Node.of_definition(treedef), Node.of_tree(other), prefix=True
         )
@@ -313,7 +313,7 @@ def _flatten_rest(
         raise ValueError(
             f"tree.{name}: tree number {number} has another structure than the first tree\n"
             f"{difference.text('the first tree', f'tree number {number}')}"
-        ) from error
+        ) from None
 
 
 def flatten_up_to(treedef: PyTreeDef, tree: Any) -> list[Any]:
@@ -495,7 +495,7 @@ def flatten_up_to_prefix(
     if difference is not None:
         raise ValueError(
             f"{name} must have the structure of the values it is for, or end earlier\n"
-            + difference.text(name, "the values")
+            + difference.text(name, "the tree of values")
         )
     return out
 

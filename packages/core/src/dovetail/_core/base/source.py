@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import itertools
 import os
 import sys
@@ -37,7 +38,7 @@ __all__ = [
 # NumPy's functions in Python may stand between the user's line and a tracer.
 _NOT_THE_USERS = ("dovetail", "dovetail_cpu", "dovetail_cuda", "dovetail_tpu", "numpy")
 # Helpers through which the framework's own decorators and hooks run.
-_HELPERS = frozenset(filter(None, (contextlib.__file__, functools.__file__)))
+_HELPERS = frozenset(filter(None, (contextlib.__file__, functools.__file__, importlib.__file__)))
 _extra_folders: list[str] = []
 
 

@@ -14,7 +14,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from opcode import opmap
-from types import FunctionType, TracebackType
+from types import FrameType, FunctionType, TracebackType
 from typing import Any, Final, NoReturn, ParamSpec, TypeVar
 
 from dovetail._core.base.error_codes import add_code
@@ -83,12 +83,16 @@ _NOT_ARGUMENTS: Final[Mapping[str, str]] = {
 }
 _MISMATCH: Final = re.compile(
     r"(?P<function>\S+)\(\) (?:got an unexpected keyword argument '(?P<word>\w+)'"
-    r"|(?P<problem>takes .* positional arguments? but \d+ (?:was|were) given))"
+    r"|(?P<problem>takes .* positional arguments? but \d+ (?:was|were) given)"
+    r"|(?P<missing>missing \d+ required .* arguments?: .*))"
 )
 _NAMED: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 _MISTAKES: Final = (AttributeError, IndexError, KeyError, NameError)
 #: The mark of an exception that the framework raised, when it has passed a boundary inside of it.
 _MEANT: Final = "_dovetail_meant"
+_ALIAS: Final = os.path.join("_core", "alias", "")
+#: The names of first arguments that are functions.
+_TRANSFORMED: Final = ("fun", "f", "fn")
 _CONSTRUCTORS: Final = ("__init__", "__new__", "__post_init__")
 #: The special methods by which users call, enter and change objects.
 _ENTRIES: Final = frozenset(
@@ -96,7 +100,8 @@ _ENTRIES: Final = frozenset(
     for name in (
         *("new", "init", "post_init", "call", "enter", "exit", "iter", "contains"),
         *("getitem", "setitem", "delitem", "getattr", "setattr"),
-        *("bool", "int", "float", "complex", "index", "array", "format", "reduce"),
+        *("bool", "int", "float", "complex", "index", "array", "format", "reduce", "len"),
+        *(side + name for side in ("", "r") for name in ("add", "sub", "mul", "truediv", "matmul")),
     )
 )
 #: The instructions that raise these where the program itself is wrong.
@@ -189,7 +194,7 @@ def _is_own_mistake(error: BaseException) -> bool:
 
 
 def explain_call(error: TypeError, function: Callable[..., Any], name: str) -> None:
-    """Say which argument was meant, if an exception says that a function has no such arguments.
+    """Say which argument was meant, if an exception says that a call has too few or others.
 
     Args:
         error: the exception that a call of the function raised.
@@ -208,6 +213,13 @@ def explain_call(error: TypeError, function: Callable[..., Any], name: str) -> N
         if word in _NOT_ARGUMENTS:
             advice = f"write {_NOT_ARGUMENTS[word]}"
         error.args = (f"{name}() got an unexpected keyword argument {word!r}: {advice}",)
+        return
+    if found["missing"] is not None:
+        advice = ""
+        first = next((n for n in names if n != "self"), "")
+        if first in _TRANSFORMED and f"'{first}'" in found["missing"]:
+            advice = f"; as a decorator with options write @functools.partial({name}, ...)"
+        error.args = (f"{name}() {found['missing']}{advice}",)
         return
     plural = next((n for n in names if n in ("shape", "axes", "sizes")), None)
     if plural is not None:
@@ -302,7 +314,8 @@ def published(function: Callable[P, R], module: str, name: str) -> Callable[P, R
 def publish(namespace: dict[str, Any]) -> None:
     """Put the public functions of a module behind boundaries; the last line of such a module.
 
-    A name that the module does not have is an error which says what to write.
+    A name that the module does not have is an error which says what to write, and ``dir`` shows no
+    names that begin with one underscore.
 
     Args:
         namespace: the module's ``globals()``, with ``__all__``.
@@ -324,10 +337,35 @@ def publish(namespace: dict[str, Any]) -> None:
     def missing(name: str) -> NoReturn:
         unknown_name(module, name, names)
 
+    def shown() -> list[str]:
+        return sorted(n for n in namespace if n[0] != "_" or n.startswith("__"))
+
     namespace.setdefault("__getattr__", boundary(missing))
+    namespace.setdefault("__dir__", shown)
 
 
 @boundary
 def unknown_name(module: str, name: str, known: Iterable[str]) -> NoReturn:
-    """Raise the error about a name that a public module does not have, which says what to write."""
-    raise UnknownNameError(module, name, known)
+    """Raise the error about a name that a public module does not have, which says what to write.
+
+    Python makes an error of its own where ``from module import name`` finds an AttributeError; what
+    to write would be lost.
+    """
+    error = UnknownNameError(module, name, known)
+    if not name.startswith("_") and _is_imported() and f"{module}.{name}" not in sys.modules:
+        advice = str(error).removeprefix(f"module {module!r} has no attribute {name!r}")
+        raise ImportError(f"cannot import name {name!r} from {module!r}{advice}", name=module)
+    raise error
+
+
+def _is_imported() -> bool:
+    """Whether the user's line takes a name out of a module by ``from module import name``.
+
+    Not if it is the module `jax`, which stands for one of ours and makes an error of its own.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and is_internal(frame.f_code.co_filename):
+        if _ALIAS in frame.f_code.co_filename:
+            return False
+        frame = frame.f_back
+    return frame is not None and frame.f_code.co_code[frame.f_lasti] == opmap["IMPORT_FROM"]

@@ -288,7 +288,7 @@ def checked_names(what: str, names: Any, count: int) -> tuple[AxisName, ...]:
     if len(known) != count:
         raise ValueError(
             f"{what}: got {counted(len(known), 'name')} for {counted(count, 'axis', 'axes')}: "
-            f"{known}"
+            f"{known}; give one for each"
         )
     twice = [name for number, name in enumerate(known) if name in known[:number]]
     if twice:
@@ -317,6 +317,6 @@ def checked_types(what: str, types: Any, count: int, default: AxisType) -> tuple
     if len(known) != count:
         raise ValueError(
             f"{what}: got {counted(len(known), 'type')} for {counted(count, 'axis', 'axes')}: "
-            f"{known}"
+            f"{known}; give one for each"
         )
     return known

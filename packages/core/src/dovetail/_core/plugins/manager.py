@@ -496,7 +496,10 @@ class PluginManager(PluginLoader):
 
         Raises:
             ExporterUnavailableError: it is not installed, or failed; the message says what to do.
+            TypeError: the name is no string.
         """
+        if not isinstance(name, str):
+            raise TypeError(f"the format comes first, a name such as 'onnx', got {name!r:.80}")
         with self._lock:
             exporter = self.load_exporter(name)
             if exporter is not None:

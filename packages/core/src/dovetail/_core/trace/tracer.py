@@ -65,6 +65,7 @@ class ArrayClass(ArrayMethods):
 
     if not TYPE_CHECKING:  # type checkers must report undeclared attributes
 
+        @boundary
         def __getattr__(self, name: str) -> Any:
             special = name.startswith("__") and name.endswith("__")
             if not special:
@@ -106,7 +107,8 @@ class _OfOtherFrameworks:
     def __get__(self, array: Any, owner: type) -> NoReturn:
         raise AttributeError(
             f"{owner.__name__!r} object has no attribute {self.name!r}; write "
-            f"{ATTRIBUTES[self.name]}"
+            f"{ATTRIBUTES[self.name]}",
+            name=self.name,  # with an object Python would add a guess of its own
         )
 
 

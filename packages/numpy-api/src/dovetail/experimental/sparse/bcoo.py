@@ -31,6 +31,7 @@ from dovetail.experimental.sparse.sparsification import sparsify
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import canonical_axes
 from dovetail.extend.avals import ArrayClass, array_conversion
+from dovetail.extend.tracebacks import bounded
 from dovetail.typing import Array, ArrayLike, DTypeLike
 
 
@@ -41,6 +42,7 @@ def _is_operand(x: Any) -> bool:
     return not isinstance(x, JAXSparse) and array_conversion(x) is not None
 
 
+@bounded
 class BCOO(Coordinates):
     """A sparse array by the positions of its elements, with batch and dense dimensions.
 

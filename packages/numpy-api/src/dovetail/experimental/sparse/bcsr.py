@@ -59,6 +59,7 @@ from dovetail.experimental.sparse.rows import (
 from dovetail.extend.arguments import array_like, integer, value
 from dovetail.extend.avals import Zero, aval_of, make_aval
 from dovetail.extend.batching import register_batched_node
+from dovetail.extend.tracebacks import bounded
 from dovetail.typing import Array, ArrayLike, DTypeLike, Sharding
 
 
@@ -231,6 +232,7 @@ class _DotGeneral(Rules):
 bcsr_dot_general_p: Final = made(_DotGeneral())
 
 
+@bounded
 class BCSR(Convertible):
     """A sparse array by compressed rows, with batch and dense dimensions.
 

@@ -8,8 +8,10 @@ from typing import Any, Self
 from dovetail.experimental.sparse.bcoo import BCOO
 from dovetail.experimental.sparse.bcoo_elements import bcoo_todense_p
 from dovetail.experimental.sparse.formats import JAXSparse
+from dovetail.extend.tracebacks import bounded
 
 
+@bounded
 class Convertible(JAXSparse):
     """A format of matrices that goes to BCOO and back."""
 

@@ -24,6 +24,7 @@ from dovetail.experimental.sparse.layouts import (
 from dovetail.extend.arguments import array_like, value
 from dovetail.extend.avals import ArrayClass, aval_of
 from dovetail.extend.batching import register_batched_node
+from dovetail.extend.tracebacks import bounded
 from dovetail.typing import Array
 
 
@@ -32,6 +33,7 @@ def is_array(x: Any) -> bool:
     return isinstance(x, (ArrayClass, np.ndarray, np.generic))
 
 
+@bounded
 class Coordinates(JAXSparse):
     """Elements and their positions, with batch dimensions in front and dense ones behind.
 

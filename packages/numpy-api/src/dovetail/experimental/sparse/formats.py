@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NoReturn, Self
 import numpy as np
 
 from dovetail.extend.arguments import canonical_shape
+from dovetail.extend.tracebacks import bounded
 from dovetail.tree_util import GetAttrKey, register_pytree_with_keys
 from dovetail.typing import Array
 
@@ -32,6 +33,7 @@ for _kind in (CuSparseEfficiencyWarning, SparseEfficiencyError, SparseEfficiency
     _kind.__module__ = "dovetail.experimental.sparse"  # where users find it
 
 
+@bounded
 class JAXSparse:
     """Base class of the sparse formats.
 

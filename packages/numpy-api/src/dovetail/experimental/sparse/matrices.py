@@ -33,11 +33,13 @@ from dovetail.experimental.sparse.matrix_rules import (
 from dovetail.experimental.sparse.rows import coordinates_of, indptr_of
 from dovetail.extend.arguments import array_like, canonical_axes, integer, value
 from dovetail.extend.avals import aval_of
+from dovetail.extend.tracebacks import bounded
 from dovetail.typing import Array, ArrayLike, DTypeLike
 
 Shape = tuple[int, ...]
 
 
+@bounded
 class _Matrix(Convertible):
     """A matrix of three vectors."""
 
@@ -90,6 +92,7 @@ class _Matrix(Convertible):
         return super().__matmul__(other)
 
 
+@bounded
 class COO(_Matrix):
     """A sparse matrix by rows and columns of its elements.
 
@@ -191,6 +194,7 @@ class COO(_Matrix):
         return coo_matvec(self, other) if other.ndim == 1 else coo_matmat(self, other)
 
 
+@bounded
 class CSR(_Matrix):
     """A sparse matrix by compressed rows.
 
@@ -266,6 +270,7 @@ class CSR(_Matrix):
         return csr_matvec(self, other) if other.ndim == 1 else csr_matmat(self, other)
 
 
+@bounded
 class CSC(_Matrix):
     """A sparse matrix by compressed columns: the transpose of a CSR matrix.
 

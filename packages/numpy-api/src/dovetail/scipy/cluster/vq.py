@@ -12,6 +12,7 @@ from dovetail.errors import ShapeError
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import array_like, inexact_dtype
 from dovetail.extend.avals import aval_of
+from dovetail.extend.tracebacks import publish as _publish
 from dovetail.numpy.averages import computed_in, real_dtype
 from dovetail.numpy.compiled import compiled
 from dovetail.typing import Array, ArrayLike
@@ -91,3 +92,6 @@ def _squares(x: Any) -> Any:
     if dtypes.kind_of(x.dtype) == "c":
         return (jnp.square(x.real) + jnp.square(x.imag)).sum(-1)
     return jnp.square(x).sum(-1)
+
+
+_publish(globals())

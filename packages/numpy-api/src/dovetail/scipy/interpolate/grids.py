@@ -14,6 +14,7 @@ from dovetail.errors import ShapeError
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import array_like, array_sequence, counted, inexact_dtype
 from dovetail.extend.avals import aval_of
+from dovetail.extend.tracebacks import bounded
 from dovetail.numpy.averages import computed_in, real_dtype
 from dovetail.numpy.compiled import compiled_with
 from dovetail.typing import Array, ArrayLike
@@ -21,6 +22,7 @@ from dovetail.typing import Array, ArrayLike
 _NAME = "scipy.interpolate.RegularGridInterpolator"
 
 
+@bounded
 class RegularGridInterpolator:
     """Interpolation between values on a grid whose lines need not be evenly spaced.
 

@@ -23,6 +23,7 @@ from dovetail._core.api.jit import jit
 from dovetail._core.api.stages import Traced
 from dovetail._core.base import dtypes, pytree
 from dovetail._core.base.errors import InconclusiveDimensionOperation, close_matches
+from dovetail._core.base.tracebacks import bounded
 from dovetail._core.base.tree_difference import structure_difference
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.dimension_solving import scope_of
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 __all__ = ["Exported", "default_export_platform", "deserialize", "export", "report"]
 
 
+@bounded
 @dataclass(frozen=True, eq=False)
 class Exported:
     """A function as a StableHLO program, with what is needed to call it.

@@ -103,7 +103,7 @@ class NondiffSignature:
             if number < 0 or 0 <= self._count <= number:
                 raise ValueError(
                     f"{self.decorator}: nondiff_argnums={numbers!r} names no positional parameter "
-                    f"of {self}, which has {len(self._positional)}"
+                    f"of {self}; use numbers below {len(self._positional)}"
                 )
             positions.add(number)
         for name in [names] if isinstance(names, str) else names:

@@ -343,6 +343,8 @@ def _length(xs: Operands, caller: str, length: Any = None) -> int:
             )
         length = shape[0]
     if length is None:
+        if caller == "lax.map":
+            raise ValueError("lax.map: xs has no array, for whose elements f would be called")
         raise ValueError(f"{caller}: xs has no array, so length must be given")
     return as_size(length)
 

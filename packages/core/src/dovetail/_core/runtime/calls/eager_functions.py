@@ -110,28 +110,26 @@ class EagerFunction:
         """Serve a call that the C++ callable has no entry for."""
         if process_ends.ended:
             process_ends.hold(self.compiled._clear_cache)
-        if state.trace is not evaluation_trace:
-            # C++ caches nothing for such a call, so the cache need not be cleared on an error.
-            function = self.inline if self.is_operator else self.function
-            try:
-                return function(*args, **kwargs), None, True
-            except TypeError as error:
-                explain_call(error, self.function, self.options.name)
-                raise
-        if self._limits and not kwargs:
+        tracing = state.trace is not evaluation_trace
+        if self._limits and not kwargs and not tracing:
             limits = self._limits.get(self._kinds(args))
             if limits is not None and all(low <= args[i] <= high for i, low, high in limits):
                 assert self._unchecked is not None
                 return self._unchecked.compiled(*args), None, True
         try:
+            if tracing:
+                function = self.inline if self.is_operator else self.function
+                return function(*args, **kwargs), None, True
             return self._dispatch(args, kwargs)
         except BaseException as error:
+            if isinstance(error, TypeError):
+                explain_call(error, self.function, self.options.name)
+            if tracing:
+                raise  # C++ has cached nothing
             # Otherwise a signature whose first call raised would stay on the Python path forever.
             self.compiled._clear_cache()
             if isinstance(error, _NotSupported):
                 return NotImplemented, None, True
-            if isinstance(error, TypeError):
-                explain_call(error, self.function, self.options.name)
             hide_frames(error)
             raise
 

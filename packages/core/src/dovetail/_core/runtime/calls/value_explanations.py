@@ -131,8 +131,8 @@ def _literal(literal: Literal) -> Node:
 
 
 def _remember(array: Array, node: Node) -> None:
-    key = id(array)
-    _known[key] = (weakref.ref(array, lambda _: _known.pop(key, None)), node)
+    key, forget = id(array), _known.pop  # which is there when the interpreter exits, too
+    _known[key] = (weakref.ref(array, lambda _: forget(key, None)), node)
 
 
 def _node_of(value: Any, name: str = "an argument", *, of_any_size: bool = False) -> Node:

@@ -31,6 +31,7 @@ from dovetail._core.ops.elementwise.bitwise import bitwise_and, bitwise_not, bit
 from dovetail._core.ops.elementwise.comparison import eq_p, lt, ne_p
 from dovetail._core.ops.elementwise.selection import select_n_p
 from dovetail._core.ops.indexing.dynamic_slicing import dynamic_index_in_dim
+from dovetail._core.ops.loops.bounded_while import Bound, bounded_while_p
 from dovetail._core.ops.loops.while_loops import while_loop
 from dovetail._core.ops.parallel.shard_map import shard_map_p
 from dovetail._core.ops.reduction.reductions import reduce_or
@@ -41,7 +42,7 @@ from dovetail._core.transform.derived import dce_closed, function_of
 
 __all__ = ["Found", "Search", "Value"]
 
-_NO_LIMIT: Final = np.int32(2**31 - 1)
+_NO_LIMIT: Final = 2**31 - 1
 
 
 class Value(NamedTuple):
@@ -74,7 +75,8 @@ class _Loop(NamedTuple):
         consts: what each turn gets.
         carry: what the first turn gets.
         elements: arrays of whose elements each turn gets one.
-        slot: which of its results this is.
+        slot: which of its results this is, as a turn returns them.
+        limit: the largest number of turns.
     """
 
     params: ScanParams | WhileParams
@@ -82,6 +84,7 @@ class _Loop(NamedTuple):
     carry: Sequence[Value]
     elements: Sequence[Value]
     slot: int
+    limit: int = _NO_LIMIT
 
 
 class Opaque(NamedTuple):
@@ -177,15 +180,18 @@ class Search:
         nodes = [arg.node for arg in args]
         if primitive is select_n_p:
             nodes = _chosen(args)
-        results = [Value(o, self._node(primitive.name, o, nodes, place, backward)) for o in outs]
+        name = while_p.name if primitive is bounded_while_p else primitive.name
+        results = [Value(o, self._node(name, o, nodes, place, backward)) for o in outs]
         for number, result in enumerate(results):
             if primitive is scan_p:
                 loop = ScanParams.of(dict(params))
                 result.node.hold = _Loop(loop, *loop.split(args), number)
             elif primitive is while_p:
-                turn = WhileParams(**params)
-                of_condition, consts, carry = turn.split(args)
-                result.node.hold = _Loop(turn, [*of_condition, *consts], carry, (), number)
+                result.node.hold = _while(WhileParams(**params), args, number)
+            elif primitive is bounded_while_p and number:  # the first counts the turns
+                turn, bound = Bound.of(dict(params))
+                slots = [*range(len(bound.kept)), *np.flatnonzero(bound.kept)]
+                result.node.hold = _while(turn, args, int(slots[number - 1]), bound.max_steps)
             elif jaxprs_in_params(params):
                 result.node.hold = Opaque(primitive, operands, dict(params))
         return results
@@ -222,7 +228,7 @@ class Search:
 
     def _inside(self, node: Node, loop: _Loop) -> Found | None:
         """The origin of a bad result of a loop; None if its turns do not show it."""
-        slot, limit = loop.slot, _NO_LIMIT
+        slot, limit = loop.slot, loop.limit
         while True:
             turn, before, found = self._first_turn(loop, slot, limit)
             if not found:
@@ -249,14 +255,14 @@ class Search:
             inside = self.origin(results[slot].node)
             own = [c.node for c in carry] if turn else []
             if inside.node in own:  # it came from an earlier turn
-                slot, limit = own.index(inside.node), np.int32(turn)
+                slot, limit = own.index(inside.node), turn
                 continue
-            if inside.node.number > start:
+            if all(passed.number > start for passed in inside.path):  # else it came from outside
                 count = f" of {loop.params.length}" if isinstance(loop.params, ScanParams) else ""
                 inside.turns.append(f"turn {turn + 1}{count} of the {node.name} at {node.where()}")
             return inside
 
-    def _first_turn(self, loop: _Loop, slot: int, limit: Any) -> tuple[int, Sequence[Any], bool]:
+    def _first_turn(self, loop: _Loop, slot: int, limit: int) -> tuple[int, Sequence[Any], bool]:
         """The first turn that makes a bad value, what it got, and whether there is one."""
         consts = [const.value for const in loop.consts]
         carry = [as_operand(_read(c.value), "a loop", "carry") for c in loop.carry]
@@ -264,7 +270,7 @@ class Search:
         of_condition: Sequence[Any] = ()
         if isinstance(params, ScanParams):
             elements = [as_operand(_read(x.value), "a loop", "xs") for x in loop.elements]
-            body, limit = params.jaxpr, min(limit, np.int32(params.length))
+            body, limit = params.jaxpr, min(limit, params.length)
             of_body, condition = consts, None
         else:
             elements, body = [], params.body_jaxpr
@@ -274,7 +280,7 @@ class Search:
 
         def proceed(status: Any) -> Any:
             turn, found, _, now = status
-            more = bitwise_and(bitwise_not(found), lt(turn, limit))
+            more = bitwise_and(bitwise_not(found), lt(turn, np.int32(limit)))
             if condition is not None:
                 more = bitwise_and(more, condition(*of_condition, *now)[0])
             return more
@@ -307,6 +313,11 @@ class Search:
         for flag in flags:
             found = bitwise_or(found, reduce_or(flag, axes) if axes else flag)
         return found
+
+
+def _while(params: WhileParams, args: Sequence[Value], slot: int, limit: int = _NO_LIMIT) -> _Loop:
+    of_condition, consts, carry = params.split(args)
+    return _Loop(params, [*of_condition, *consts], carry, (), slot, limit)
 
 
 def _read(value: Any) -> Any:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from dovetail._core.base.bindings import JaxRuntimeError, _jax, xla_client
 from dovetail._core.base.config import default_device
+from dovetail._core.base.notebooks import boxed
 from dovetail._core.base.tracebacks import boundary, bounded, hide_frames
 from dovetail._core.ir.division import Division
 from dovetail._core.ir.manual_axis_type import invarying
@@ -214,6 +215,9 @@ class SingleDeviceSharding(_SingleDevice):
         kind = self.memory_kind
         memory = "" if kind == memory_kinds(self._device)[0] else f", memory_kind={kind!r}"
         return f"SingleDeviceSharding({self._device!r}{memory})"
+
+    def _repr_html_(self) -> str:
+        return boxed(repr(self), "undivided")
 
     def __reduce__(self) -> tuple[Any, ...]:
         device = self._device

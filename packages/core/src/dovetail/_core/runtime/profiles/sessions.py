@@ -115,8 +115,8 @@ class ProfileSession:
         with _lock:
             if _running.session is not None:
                 raise RuntimeError(
-                    "Profile has already been started. Only one profile may be run at a time: "
-                    "dovetail.profiler.stop_trace() ends it"
+                    "Profile has already been started. Only one profile may be run at a time: the "
+                    "end of its block, or dovetail.profiler.stop_trace(), ends it"
                 )
             _start_backends()
             options = self.profiler_options

@@ -122,7 +122,13 @@ def _copied(what: str, value: Any) -> events.Cause:
     remedy = "make it an array once, with dovetail.numpy.asarray(x) or dovetail.device_put(x)"
     if isinstance(value, bool | int | float | complex):
         remedy = ""
-    return events.Cause(f"{what} is of type {kind}, and is copied in each call", remedy, what)
+    reason = f"{what} is of type {kind}, and is copied in each call"
+    return events.Cause(reason, remedy, _path(what))
+
+
+def _path(what: str) -> str:
+    """The argument's path in a phrase such as ``the argument params['w'] of step``."""
+    return what.removeprefix("the argument ").rpartition(" of ")[0] or what
 
 
 def _moved(what: str, buffer: Any, sharding: Any) -> events.Cause:
@@ -131,7 +137,7 @@ def _moved(what: str, buffer: Any, sharding: Any) -> events.Cause:
     return events.Cause(
         f"{what} is placed as {before}, and the program takes it as {after}",
         "place it once, with dovetail.device_put(x, sharding)",
-        what,
+        _path(what),
         before,
         after,
     )

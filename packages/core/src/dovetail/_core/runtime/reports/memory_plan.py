@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from dovetail._core.base import notebooks
+from dovetail._core.base.tracebacks import bounded
 from dovetail._core.runtime.arrays.memory import in_words
 from dovetail._core.runtime.reports import tables
 
@@ -43,6 +44,7 @@ class PlannedBuffer:
     others: int
 
 
+@bounded
 @dataclass(frozen=True, slots=True)
 class MemoryPlan:
     """The memory that a program takes on each device, made by `Lowered.memory`; prints as a table.

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from dovetail._core.base.tracebacks import bounded
 from dovetail._core.ir.abstract_mesh import AbstractMesh
 from dovetail._core.runtime.reports import tables
 from dovetail._core.runtime.reports.groups import Groups
@@ -158,6 +159,7 @@ class Time:
         }
 
 
+@bounded
 @dataclass(frozen=True, slots=True)
 class Report:
     """What a compiled program needs of each device, made by `Compiled.report`; prints as a table.

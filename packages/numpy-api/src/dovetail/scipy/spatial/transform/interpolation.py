@@ -9,10 +9,12 @@ import numpy as np
 from dovetail import numpy as jnp
 from dovetail.extend.arguments import counted
 from dovetail.extend.avals import Tracer
+from dovetail.extend.tracebacks import bounded
 from dovetail.scipy.spatial.transform.rotations import Rotation, floats
 from dovetail.typing import Array, ArrayLike
 
 
+@bounded
 class Slerp(NamedTuple):
     """Rotations in between: from each to the next by the shortest way, at constant speed.
 

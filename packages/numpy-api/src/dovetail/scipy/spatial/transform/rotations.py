@@ -10,6 +10,7 @@ from dovetail import numpy as jnp
 from dovetail import random
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import integer
+from dovetail.extend.tracebacks import bounded
 from dovetail.scipy.spatial.transform import quaternions
 from dovetail.typing import Array, ArrayLike
 
@@ -49,6 +50,7 @@ def _axes(caller: str, seq: Any, least: int) -> str:
     return seq
 
 
+@bounded
 class Rotation(NamedTuple):
     """Rotations in space: one, or an array of them.
 
