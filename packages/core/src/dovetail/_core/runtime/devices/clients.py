@@ -26,6 +26,7 @@ from dovetail._core.runtime.processes import group
 __all__ = [
     "add_topology",
     "backend",
+    "before_listing",
     "check_runs",
     "clear_backends",
     "default_backend",
@@ -34,6 +35,7 @@ __all__ = [
     "describe_device",
     "device_count",
     "devices",
+    "first_device",
     "host_count",
     "host_id",
     "host_ids",
@@ -477,7 +479,7 @@ def default_device() -> Device:
     """
     chosen = config.default_device.value
     if chosen is None:
-        return _default_device or _find_default_device()
+        return first_device()
     if isinstance(chosen, str):
         return backend(chosen).local_devices()[0]
     if is_device(chosen):
@@ -488,6 +490,11 @@ def default_device() -> Device:
     raise ValueError(
         f"default_device must be one device or the name of a platform, and it is {chosen!r}"
     )
+
+
+def first_device() -> Device:
+    """The first device of the default platform."""
+    return _default_device or _find_default_device()
 
 
 def _find_default_device() -> Device:
@@ -525,8 +532,18 @@ def clear_backends() -> None:
         _default_device = None
 
 
+_before_listing: Final[list[Callable[[], object]]] = []
+
+
+def before_listing(function: Callable[[], object]) -> None:
+    """Have a function called before live buffers are listed."""
+    _before_listing.append(function)
+
+
 def live_buffers(platform: str | None = None) -> list[Any]:
     """The live buffers of a platform, or of all platforms that have a client."""
+    for function in _before_listing:
+        function()
     if platform is not None:
         return _live(backend(platform))
     clients = {id(client): client for client in list(_clients.values())}  # one may serve two
