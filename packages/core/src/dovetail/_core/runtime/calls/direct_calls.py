@@ -181,7 +181,7 @@ def compute_directly(compiled: Any, way: Way | None, args: Sequence[Any]) -> Arr
         args: its arguments.
     """
     if way is None:
-        kinds = tuple([_KINDS[type(x)] if type(x) in _KINDS else x.dtype.num for x in args])
+        kinds = tuple([_KINDS.get(type(x)) or x.dtype.num for x in args])
         nothing = (_NO_NUMBER,) * len(args)
         compiled._add_direct(0, config.trace_key(), kinds, nothing, (), (), _BYTE, _MOST_REFUSED)
         return None
