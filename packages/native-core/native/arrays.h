@@ -23,6 +23,7 @@ static PyTypeObject *retired_type; /* owned: a named tuple of three */
 static PyTypeObject *buffer_type;  /* owned: jaxlib's */
 static Py_ssize_t buffer_slot, retired_slot;
 static Py_ssize_t value_slot;      /* an array of NumPy's, in place of a buffer that nobody needs */
+static Py_ssize_t made_slot;       /* where that value was made */
 static PyObject *place_value;      /* owned: makes the buffer of an array that holds a value */
 static PyObject *get_traceback;    /* owned: gives the traceback of the caller */
 static PyObject *retire_others;    /* owned: marks arrays in other containers, and those of keys */
@@ -90,9 +91,10 @@ static PyObject *configure(PyObject *module, PyObject *args) {
                         &PyType_Type, &retired, &PyType_Type, &buffer, &traceback, &others,
                         &private, &most, &read, &who, &placer))
     return NULL;
-  Py_ssize_t held, gone, value;
+  Py_ssize_t held, gone, value, made;
   if (slot_of((PyObject *)array, "_buffer", &held) < 0 ||
       slot_of((PyObject *)array, "_value", &value) < 0 ||
+      slot_of((PyObject *)array, "_made", &made) < 0 ||
       slot_of((PyObject *)array, "_retired", &gone) < 0)
     return NULL;
   if (!PyType_IsSubtype(retired, &PyTuple_Type) || !PyType_IsSubtype(deleted, array) ||
@@ -114,6 +116,7 @@ static PyObject *configure(PyObject *module, PyObject *args) {
   buffer_slot = held;
   retired_slot = gone;
   value_slot = value;
+  made_slot = made;
   Py_RETURN_NONE;
 }
 
@@ -167,6 +170,8 @@ static PyObject *wrap_value(PyObject *value) {
   }
   PyArray_CLEARFLAGS((PyArrayObject *)value, NPY_ARRAY_WRITEABLE);
   SLOT(array, value_slot) = value;
+  SLOT(array, made_slot) = PyObject_CallNoArgs(get_traceback);
+  if (SLOT(array, made_slot) == NULL) Py_CLEAR(array);
   return array;
 }
 

@@ -322,6 +322,17 @@ def test_live_arrays_are_all_there(held: dt.Array) -> None:
     )
 
 
+def test_reports_of_memory_have_the_line_that_made_a_value() -> None:
+    def make() -> dt.Array:
+        return jnp.ones((7, 1, 7)) * 2
+
+    array = make()
+    dt.jit(lambda x: x + 1)(array)  # which makes a buffer of it
+    lines = {line.largest: line.source for line in dt.memory().lines}
+    assert "(make)" in lines[("f32[7,1,7]",)]
+    assert "make" in str(array.traceback)
+
+
 def test_arrays_are_freed() -> None:
     array = jnp.ones(3) * 2
     gone = weakref.ref(array)

@@ -27,7 +27,7 @@ from dovetail._core.runtime.arrays.host import numpy_aval
 from dovetail._core.runtime.arrays.parts import is_local
 from dovetail._core.runtime.arrays.shards import Shard, shards_of
 from dovetail._core.runtime.arrays.text import array_html, array_text, short_type
-from dovetail._core.runtime.devices import clients, process_ends, sharding
+from dovetail._core.runtime.devices import clients, live_buffers, process_ends, sharding
 from dovetail._core.runtime.devices.host_functions import host_functions
 from dovetail._core.runtime.devices.named_sharding import default_place
 from dovetail._core.trace.tracer import ArrayClass, Tracer, ambiguous_truth, load_array_methods
@@ -103,7 +103,7 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
     # Once the memory is gone, the buffer is unset and the class changes to one with __getattr__,
     # so that any use raises. (A class with __getattr__ has slower attribute access.)
     # A small result of a direct call holds a value of NumPy's, until somebody asks for its buffer.
-    __slots__ = ("__weakref__", "_buffer", "_retired", "_value")
+    __slots__ = ("__weakref__", "_buffer", "_made", "_retired", "_value")
 
     _buffer: Any
     _retired: Retired
@@ -271,7 +271,8 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
     @property
     def traceback(self) -> Any:
         """Where the array was created, if tracebacks are on."""
-        return self._any_buffer().traceback
+        made = getattr(self, "_made", None)
+        return self._any_buffer().traceback if made is None else made
 
     # ------------------------------------------------------------------------------- life cycle
 
@@ -600,18 +601,17 @@ def place_value(value: np.ndarray[Any, Any]) -> Any:
         return buffers.place(value, numpy_aval(value), sharding.first_sharding())
 
 
-def _place_values() -> None:
-    """Make the buffers of all arrays that hold values."""
-    for thing in gc.get_objects():
-        if type(thing) is Array and held_value(thing) is not None:
-            thing._buffer  # noqa: B018 - it is made when it is asked for
+def _once_held() -> dict[int, Any]:
+    """The buffers of arrays that have held values, made if need be, and where those were made."""
+    arrays = [thing for thing in gc.get_objects() if type(thing) is Array]
+    return {id(x._buffer): x._made for x in arrays if hasattr(x, "_made") and hasattr(x, "_buffer")}
 
 
 #: Bytes of a value that an array holds until its buffer is needed.
 _MOST_HELD: Final = 4096
 
 if native.calls is not None:
-    clients.before_listing(_place_values)
+    live_buffers.know_makers(_once_held)
 
 
 def placed_by_default(value: np.ndarray[Any, Any], aval: Any) -> Array:

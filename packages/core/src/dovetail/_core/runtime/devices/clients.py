@@ -26,7 +26,6 @@ from dovetail._core.runtime.processes import group
 __all__ = [
     "add_topology",
     "backend",
-    "before_listing",
     "check_runs",
     "clear_backends",
     "default_backend",
@@ -532,18 +531,8 @@ def clear_backends() -> None:
         _default_device = None
 
 
-_before_listing: Final[list[Callable[[], object]]] = []
-
-
-def before_listing(function: Callable[[], object]) -> None:
-    """Have a function called before live buffers are listed."""
-    _before_listing.append(function)
-
-
 def live_buffers(platform: str | None = None) -> list[Any]:
     """The live buffers of a platform, or of all platforms that have a client."""
-    for function in _before_listing:
-        function()
     if platform is not None:
         return _live(backend(platform))
     clients = {id(client): client for client in list(_clients.values())}  # one may serve two
