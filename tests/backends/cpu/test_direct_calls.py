@@ -329,7 +329,7 @@ def test_reports_of_memory_have_the_line_that_made_a_value() -> None:
     array = make()
     dt.jit(lambda x: x + 1)(array)  # which makes a buffer of it
     lines = {line.largest: line.source for line in dt.memory().lines}
-    assert "(make)" in lines[("f32[7,1,7]",)]
+    assert "make)" in lines[("f32[7,1,7]",)]
     assert "make" in str(array.traceback)
 
 
