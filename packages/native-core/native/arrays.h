@@ -29,13 +29,14 @@ static PyObject *get_traceback;    /* owned: gives the traceback of the caller *
 static PyObject *retire_others;    /* owned: marks arrays in other containers, and those of keys */
 static PyObject *make_private;     /* owned: copies what is no plain array of NumPy's */
 static PyObject *read_array;       /* owned: `Array.__array__` in Python */
+static PyObject *wait_for_array;   /* owned: `Array.block_until_ready` in Python */
 static PyObject *events;           /* owned: the module that knows who listens */
 static PyObject *stranger;         /* owned: what jaxlib knows nothing of, so that it calls Python */
 static Py_ssize_t most_copied;     /* bytes of the largest argument that is copied here */
 static int careful;                /* whether waiting for a computation is left to Python */
 static PyObject *name_is_deleted, *name_is_ready, *name_traceback, *name_listeners, *name_aval,
     *name_dtype, *name_shape, *name_weak_type, *name_sharding, *name_committed, *name_pointer,
-    *name_value;
+    *name_value, *name_block;
 
 static int intern_names(void) {
   static const struct {
@@ -48,6 +49,7 @@ static int intern_names(void) {
       {&name_shape, "shape"},           {&name_weak_type, "weak_type"},
       {&name_sharding, "_sharding"},    {&name_committed, "_committed"},
       {&name_value, "value"},           {&name_pointer, "unsafe_buffer_pointer"},
+      {&name_block, "block_until_ready"},
   };
   for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
     *names[i].place = PyUnicode_InternFromString(names[i].name);
@@ -228,6 +230,14 @@ static PyObject *assemble(PyObject *module, PyObject *const *args, Py_ssize_t na
   return PyObject_CallOneArg(form, buffers);
 }
 
+/* Whether somebody wants to know what happens; -1 with an error. */
+static int somebody_listens(void) {
+  PyObject *listeners = PyObject_GetAttr(events, name_listeners);
+  int there = listeners == NULL ? -1 : PyObject_IsTrue(listeners);
+  Py_XDECREF(listeners);
+  return there;
+}
+
 /* `Array.__array__`: a view of what is computed and in the memory of the host; Python does the
  * rest. */
 static PyObject *array_array(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
@@ -288,6 +298,40 @@ static PyObject *array_reader(PyObject *module, PyObject *unused) {
   return PyDescr_NewMethod(array_type, &array_method);
 }
 
+/* `Array.block_until_ready`, where nobody wants to know of it; Python does the rest. */
+static PyObject *array_wait(PyObject *self, PyObject *unused) {
+  int plain = Py_IS_TYPE(self, array_type) && !careful && !somebody_listens();
+  if (plain && SLOT(self, value_slot) != NULL) return Py_NewRef(self);
+  PyObject *buffer = plain ? SLOT(self, buffer_slot) : NULL;
+  if (buffer != NULL && Py_IS_TYPE(buffer, buffer_type)) {
+    Py_INCREF(buffer);
+    PyObject *done = PyObject_CallMethodNoArgs(buffer, name_block);
+    Py_DECREF(buffer);
+    if (done != NULL) {
+      Py_DECREF(done);
+      return Py_NewRef(self);
+    }
+  }
+  PyErr_Clear(); /* Python says what is wrong */
+  return PyObject_CallOneArg(wait_for_array, self);
+}
+
+static PyMethodDef wait_method = {"block_until_ready", array_wait, METH_NOARGS, NULL};
+
+/* The method `block_until_ready` of the class of arrays; that in Python has the documentation. */
+static PyObject *array_waiter(PyObject *module, PyObject *in_python) {
+  PyObject *own = PyObject_GetAttrString(in_python, "__doc__");
+  PyObject *text = own == NULL ? NULL
+                               : PyUnicode_FromFormat("%s($self, /)\n--\n\n%S",
+                                                      wait_method.ml_name, own);
+  Py_XDECREF(own);
+  const char *doc = text == NULL ? NULL : PyUnicode_AsUTF8(text);
+  if (doc == NULL) return NULL;
+  wait_method.ml_doc = doc; /* `text` is never released */
+  Py_XSETREF(wait_for_array, Py_NewRef(in_python));
+  return PyDescr_NewMethod(array_type, &wait_method);
+}
+
 /* From now on whatever waits for a computation is left to Python. */
 static PyObject *be_careful(PyObject *module, PyObject *unused) {
   careful = 1;
@@ -295,14 +339,6 @@ static PyObject *be_careful(PyObject *module, PyObject *unused) {
 }
 
 /* ---------------------------------------------------------------------------------- arguments */
-
-/* Whether somebody wants to know of copies; -1 with an error. */
-static int somebody_listens(void) {
-  PyObject *listeners = PyObject_GetAttr(events, name_listeners);
-  int there = listeners == NULL ? -1 : PyObject_IsTrue(listeners);
-  Py_XDECREF(listeners);
-  return there;
-}
 
 /* The dtypes, in native byte order, that are what they are whatever the options say. */
 static int is_canonical(int number) {

@@ -448,6 +448,7 @@ static PyTypeObject function_type = {
 static PyMethodDef module_methods[] = {
     {"configure", configure, METH_VARARGS, "Tell what the classes are."},
     {"array_reader", array_reader, METH_NOARGS, "The method `__array__` of arrays."},
+    {"array_waiter", array_waiter, METH_O, "The method `block_until_ready` of arrays."},
     {"be_careful", be_careful, METH_NOARGS, "Leave it to Python to wait for computations."},
     {"copies", copies, METH_NOARGS,
      "Whether jaxlib gets private copies of all small values of NumPy's in the running call."},

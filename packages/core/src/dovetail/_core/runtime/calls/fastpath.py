@@ -93,6 +93,8 @@ if native.calls is not None:
     )
     Array._buffer = native.calls.buffer_descriptor()
     Array.__array__ = native.calls.array_reader()  # type: ignore[method-assign]
+    waiter = native.calls.array_waiter(Array.block_until_ready)
+    Array.block_until_ready = waiter  # type: ignore[method-assign]
     process_ends.on_end(native.calls.be_careful)
     group.on_start(native.calls.be_careful)
 
