@@ -128,6 +128,9 @@ static int read_buffer(PyObject *buffer, Py_ssize_t most, Elements *out) {
       method_gives(buffer, name_is_deleted, Py_False) != 1 ||
       method_gives(buffer, name_is_ready, Py_True) != 1)
     return 0;
+  PyObject *done = PyObject_CallMethodNoArgs(buffer, name_block); /* raises if it has failed */
+  if (done == NULL) return 0;
+  Py_DECREF(done);
   PyObject *address = PyObject_CallMethodNoArgs(buffer, name_pointer);
   if (address == NULL) return 0;
   out->data = PyLong_AsVoidPtr(address);

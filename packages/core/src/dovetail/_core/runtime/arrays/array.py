@@ -290,9 +290,8 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
 
     def delete(self) -> None:
         """Free the memory now; any later use of the array is an error."""
-        buffer = self._any_buffer()
         retire(self, "deleted by .delete()")
-        buffer.delete()
+        self._any_buffer().delete()
 
     def block_until_ready(self) -> Array:
         """Wait until the value has been computed.
@@ -687,6 +686,27 @@ def _unplaced() -> Any:
     return array
 
 
+class _FreedValue:
+    """What stands for the buffer of a deleted array that held a value."""
+
+    __slots__ = ("aval",)
+    traceback = None
+    _committed = False
+
+    def __init__(self, aval: Any) -> None:
+        self.aval = aval
+
+    @property
+    def _sharding(self) -> Any:
+        return sharding.first_sharding()
+
+    def is_deleted(self) -> bool:
+        return True
+
+    def delete(self) -> None:
+        pass
+
+
 def retire(array: Array, action: str, traceback: Any = None) -> None:
     """Mark an array as deleted or donated, so that its next use raises a clear error.
 
@@ -695,8 +715,9 @@ def retire(array: Array, action: str, traceback: Any = None) -> None:
         action: what was done to it, such as ``"donated to step"``.
         traceback: where that happened; the caller's traceback if None.
     """
+    value = held_value(array)
     try:
-        buffer = array._buffer
+        buffer = array._buffer if value is None else _FreedValue(numpy_aval(value))
     except DeletedArrayError:
         return
     array._retired = Retired(buffer, action, traceback or get_traceback())

@@ -45,6 +45,7 @@ if native.calls is not None:
             (config.debug_infs, False),
             (config.transfer_guard_host_to_device, None),
             (config.post_hook, None),
+            (config.no_execution, False),
             (config.cpu_kernels, True),
         ),
     )
