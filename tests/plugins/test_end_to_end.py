@@ -73,8 +73,9 @@ def test_a_program_on_the_cpu_loads_nothing_for_other_backends():
     """What only some backends need costs the start of no process."""
     code = (
         "import sys\n"
+        "import dovetail as dt\n"
         "import dovetail.numpy as jnp\n"
-        "(jnp.ones(3) + 1).block_until_ready()\n"
+        "dt.jit(lambda x: x + 1)(jnp.ones(3)).block_until_ready()\n"
         "print(*sorted(sys.modules))\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

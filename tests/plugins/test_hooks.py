@@ -43,6 +43,7 @@ def test_the_hooks_of_the_design_are_all_there():
         "dovetail_backend_info",
         "dovetail_compile",
         "dovetail_compile_options",
+        "dovetail_host_functions",
         "dovetail_environment",
         "dovetail_export",
         "dovetail_exporter_info",
@@ -58,7 +59,7 @@ def test_the_api_version_changes_with_the_hooks():
     """A hook or argument that is added raises the minor number; one that goes, the major."""
     arguments = {name: tuple(inspect.signature(hook).parameters) for name, hook in HOOKS.items()}
     assert (PLUGIN_API, arguments) == (
-        (1, 3),
+        (1, 4),
         {
             "dovetail_backend_info": (),
             "dovetail_probe": ("platform",),
@@ -68,6 +69,7 @@ def test_the_api_version_changes_with_the_hooks():
             "dovetail_exporter_info": (),
             "dovetail_lowerings": ("platform",),
             "dovetail_compile_options": ("platform", "options", "operations"),
+            "dovetail_host_functions": ("platform",),
             "dovetail_compile": ("request",),
             "dovetail_topology": ("platform", "name", "options"),
             "dovetail_primitives": (),

@@ -109,7 +109,7 @@ def test_loading(install, manager, phase, error, text):
         "an unknown hook": "there is no hook dovetail_porbe; did you mean dovetail_probe?",
         "a hook without its mark": "write @hookimpl above it",
         "no description": "implements no dovetail_backend_info",
-        "a later minor version": "plug-in API 1.99 and this dovetail has 1.3: update dovetail",
+        "a later minor version": "plug-in API 1.99 and this dovetail has 1.4: update dovetail",
         "an earlier major version": "update the backend",
     }.items(),
 )

@@ -22,16 +22,41 @@ static PyTypeObject *deleted_type; /* owned: the class of arrays that were delet
 static PyTypeObject *retired_type; /* owned: a named tuple of three */
 static PyTypeObject *buffer_type;  /* owned: jaxlib's */
 static Py_ssize_t buffer_slot, retired_slot;
+static Py_ssize_t value_slot;      /* an array of NumPy's, in place of a buffer that nobody needs */
+static Py_ssize_t made_slot;       /* where that value was made */
+static PyObject *place_value;      /* owned: makes the buffer of an array that holds a value */
 static PyObject *get_traceback;    /* owned: gives the traceback of the caller */
 static PyObject *retire_others;    /* owned: marks arrays in other containers, and those of keys */
 static PyObject *make_private;     /* owned: copies what is no plain array of NumPy's */
 static PyObject *read_array;       /* owned: `Array.__array__` in Python */
+static PyObject *wait_for_array;   /* owned: `Array.block_until_ready` in Python */
 static PyObject *events;           /* owned: the module that knows who listens */
 static PyObject *stranger;         /* owned: what jaxlib knows nothing of, so that it calls Python */
 static Py_ssize_t most_copied;     /* bytes of the largest argument that is copied here */
 static int careful;                /* whether waiting for a computation is left to Python */
 static PyObject *name_is_deleted, *name_is_ready, *name_traceback, *name_listeners, *name_aval,
-    *name_dtype;
+    *name_dtype, *name_shape, *name_weak_type, *name_sharding, *name_committed, *name_pointer,
+    *name_value, *name_block;
+
+static int intern_names(void) {
+  static const struct {
+    PyObject **place;
+    const char *name;
+  } names[] = {
+      {&name_is_deleted, "is_deleted"}, {&name_is_ready, "is_ready"},
+      {&name_traceback, "traceback"},   {&name_listeners, "listeners"},
+      {&name_aval, "aval"},             {&name_dtype, "dtype"},
+      {&name_shape, "shape"},           {&name_weak_type, "weak_type"},
+      {&name_sharding, "_sharding"},    {&name_committed, "_committed"},
+      {&name_value, "value"},           {&name_pointer, "unsafe_buffer_pointer"},
+      {&name_block, "block_until_ready"},
+  };
+  for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    *names[i].place = PyUnicode_InternFromString(names[i].name);
+    if (*names[i].place == NULL) return -1;
+  }
+  return 0;
+}
 
 #define SLOT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
 
@@ -62,14 +87,16 @@ static int slot_of(PyObject *type, const char *name, Py_ssize_t *offset) {
 
 static PyObject *configure(PyObject *module, PyObject *args) {
   PyTypeObject *array, *deleted, *retired, *buffer;
-  PyObject *traceback, *others, *private, *read, *who;
+  PyObject *traceback, *others, *private, *read, *who, *placer;
   Py_ssize_t most;
-  if (!PyArg_ParseTuple(args, "O!O!O!O!OOOnOO", &PyType_Type, &array, &PyType_Type, &deleted,
+  if (!PyArg_ParseTuple(args, "O!O!O!O!OOOnOOO", &PyType_Type, &array, &PyType_Type, &deleted,
                         &PyType_Type, &retired, &PyType_Type, &buffer, &traceback, &others,
-                        &private, &most, &read, &who))
+                        &private, &most, &read, &who, &placer))
     return NULL;
-  Py_ssize_t held, gone;
+  Py_ssize_t held, gone, value, made;
   if (slot_of((PyObject *)array, "_buffer", &held) < 0 ||
+      slot_of((PyObject *)array, "_value", &value) < 0 ||
+      slot_of((PyObject *)array, "_made", &made) < 0 ||
       slot_of((PyObject *)array, "_retired", &gone) < 0)
     return NULL;
   if (!PyType_IsSubtype(retired, &PyTuple_Type) || !PyType_IsSubtype(deleted, array) ||
@@ -86,10 +113,68 @@ static PyObject *configure(PyObject *module, PyObject *args) {
   Py_XSETREF(make_private, Py_NewRef(private));
   Py_XSETREF(read_array, Py_NewRef(read));
   Py_XSETREF(events, Py_NewRef(who));
+  Py_XSETREF(place_value, Py_NewRef(placer));
   most_copied = most;
   buffer_slot = held;
   retired_slot = gone;
+  value_slot = value;
+  made_slot = made;
   Py_RETURN_NONE;
+}
+
+/* The buffer of an array, made if it holds a value: a new reference, or NULL with an error. */
+static PyObject *buffer_of(PyObject *array, void *unused) {
+  PyObject *buffer = SLOT(array, buffer_slot);
+  if (buffer != NULL) return Py_NewRef(buffer);
+  PyObject *value = SLOT(array, value_slot);
+  if (value == NULL) {
+    PyErr_SetString(PyExc_AttributeError, "_buffer");
+    return NULL;
+  }
+  Py_INCREF(value);
+  PyObject *made = PyObject_CallOneArg(place_value, value);
+  Py_DECREF(value);
+  if (made == NULL) return NULL;
+  if (SLOT(array, buffer_slot) != NULL || SLOT(array, value_slot) != value) {
+    Py_DECREF(made); /* another thread has made it */
+    return buffer_of(array, unused);
+  }
+  SLOT(array, buffer_slot) = Py_NewRef(made);
+  Py_CLEAR(SLOT(array, value_slot));
+  return made;
+}
+
+static int set_buffer(PyObject *array, PyObject *buffer, void *unused) {
+  Py_CLEAR(SLOT(array, value_slot));
+  Py_XSETREF(SLOT(array, buffer_slot), Py_XNewRef(buffer));
+  return 0;
+}
+
+static PyGetSetDef buffer_attribute = {"_buffer", buffer_of, set_buffer, NULL, NULL};
+
+/* The attribute `_buffer` of the class of arrays, which makes buffers when they are asked for. */
+static PyObject *buffer_descriptor(PyObject *module, PyObject *unused) {
+  return PyDescr_NewGetSet(array_type, &buffer_attribute);
+}
+
+/* The value that an array holds in place of a buffer, or None. */
+static PyObject *held_value(PyObject *module, PyObject *array) {
+  PyObject *value = array_type != NULL && PyObject_TypeCheck(array, array_type) ? SLOT(array, value_slot) : NULL;
+  return Py_NewRef(value == NULL ? Py_None : value);
+}
+
+/* An array around a value of NumPy's that nobody else writes to; takes over its reference. */
+static PyObject *wrap_value(PyObject *value) {
+  PyObject *array = array_type->tp_alloc(array_type, 0);
+  if (array == NULL) {
+    Py_DECREF(value);
+    return NULL;
+  }
+  PyArray_CLEARFLAGS((PyArrayObject *)value, NPY_ARRAY_WRITEABLE);
+  SLOT(array, value_slot) = value;
+  SLOT(array, made_slot) = PyObject_CallNoArgs(get_traceback);
+  if (SLOT(array, made_slot) == NULL) Py_CLEAR(array);
+  return array;
 }
 
 /* A list of arrays, from a tuple of buffers. */
@@ -145,6 +230,14 @@ static PyObject *assemble(PyObject *module, PyObject *const *args, Py_ssize_t na
   return PyObject_CallOneArg(form, buffers);
 }
 
+/* Whether somebody wants to know what happens; -1 with an error. */
+static int somebody_listens(void) {
+  PyObject *listeners = PyObject_GetAttr(events, name_listeners);
+  int there = listeners == NULL ? -1 : PyObject_IsTrue(listeners);
+  Py_XDECREF(listeners);
+  return there;
+}
+
 /* `Array.__array__`: a view of what is computed and in the memory of the host; Python does the
  * rest. */
 static PyObject *array_array(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
@@ -153,6 +246,8 @@ static PyObject *array_array(PyObject *self, PyObject *const *args, Py_ssize_t n
   int plain = Py_IS_TYPE(self, array_type) && !careful;
   for (Py_ssize_t i = 0; i < count; i++) plain = plain && args[i] == Py_None;
   PyObject *buffer = plain ? SLOT(self, buffer_slot) : NULL, *value = NULL;
+  if (plain && buffer == NULL && SLOT(self, value_slot) != NULL)
+    return PyArray_View((PyArrayObject *)SLOT(self, value_slot), NULL, &PyArray_Type);
   if (buffer != NULL && Py_IS_TYPE(buffer, buffer_type)) {
     Py_INCREF(buffer);
     /* jaxlib must not be asked whether a deleted buffer is ready. */
@@ -203,6 +298,40 @@ static PyObject *array_reader(PyObject *module, PyObject *unused) {
   return PyDescr_NewMethod(array_type, &array_method);
 }
 
+/* `Array.block_until_ready`, where nobody wants to know of it; Python does the rest. */
+static PyObject *array_wait(PyObject *self, PyObject *unused) {
+  int plain = Py_IS_TYPE(self, array_type) && !careful && !somebody_listens();
+  if (plain && SLOT(self, value_slot) != NULL) return Py_NewRef(self);
+  PyObject *buffer = plain ? SLOT(self, buffer_slot) : NULL;
+  if (buffer != NULL && Py_IS_TYPE(buffer, buffer_type)) {
+    Py_INCREF(buffer);
+    PyObject *done = PyObject_CallMethodNoArgs(buffer, name_block);
+    Py_DECREF(buffer);
+    if (done != NULL) {
+      Py_DECREF(done);
+      return Py_NewRef(self);
+    }
+  }
+  PyErr_Clear(); /* Python says what is wrong */
+  return PyObject_CallOneArg(wait_for_array, self);
+}
+
+static PyMethodDef wait_method = {"block_until_ready", array_wait, METH_NOARGS, NULL};
+
+/* The method `block_until_ready` of the class of arrays; that in Python has the documentation. */
+static PyObject *array_waiter(PyObject *module, PyObject *in_python) {
+  PyObject *own = PyObject_GetAttrString(in_python, "__doc__");
+  PyObject *text = own == NULL ? NULL
+                               : PyUnicode_FromFormat("%s($self, /)\n--\n\n%S",
+                                                      wait_method.ml_name, own);
+  Py_XDECREF(own);
+  const char *doc = text == NULL ? NULL : PyUnicode_AsUTF8(text);
+  if (doc == NULL) return NULL;
+  wait_method.ml_doc = doc; /* `text` is never released */
+  Py_XSETREF(wait_for_array, Py_NewRef(in_python));
+  return PyDescr_NewMethod(array_type, &wait_method);
+}
+
 /* From now on whatever waits for a computation is left to Python. */
 static PyObject *be_careful(PyObject *module, PyObject *unused) {
   careful = 1;
@@ -210,14 +339,6 @@ static PyObject *be_careful(PyObject *module, PyObject *unused) {
 }
 
 /* ---------------------------------------------------------------------------------- arguments */
-
-/* Whether somebody wants to know of copies; -1 with an error. */
-static int somebody_listens(void) {
-  PyObject *listeners = PyObject_GetAttr(events, name_listeners);
-  int there = listeners == NULL ? -1 : PyObject_IsTrue(listeners);
-  Py_XDECREF(listeners);
-  return there;
-}
 
 /* The dtypes, in native byte order, that are what they are whatever the options say. */
 static int is_canonical(int number) {
@@ -271,8 +392,10 @@ static PyObject *private_value(PyObject *value) {
 static PyObject *unwrap(PyObject *value, int depth, int *opaque) {
   PyTypeObject *type = Py_TYPE(value);
   if (type == array_type) {
-    PyObject *buffer = SLOT(value, buffer_slot);
-    return Py_NewRef(buffer == NULL ? value : buffer);
+    PyObject *buffer = buffer_of(value, NULL);
+    if (buffer != NULL) return buffer;
+    PyErr_Clear(); /* it is deleted, or Python says why its value cannot be placed */
+    return Py_NewRef(value);
   }
   if (value == Py_None || type == &PyFloat_Type || type == &PyLong_Type || type == &PyBool_Type ||
       type == &PyComplex_Type || type == buffer_type)

@@ -8,6 +8,7 @@
  */
 
 #include "arrays.h"
+#include "direct.h"
 
 /* ----------------------------------------------------------------------------------- Original */
 
@@ -99,6 +100,9 @@ typedef struct {
   PyObject *action;   /* what happens to donated arrays, in words; or NULL */
   PyObject *given;    /* a tuple of names of donated keyword arguments; or NULL */
   unsigned long long statics, donated; /* positions, as bits */
+  PyObject *offer;    /* called for the result of a call that may need no program; or NULL */
+  Direct *ways;       /* how calls are computed that need no program */
+  int way_count;
 } Function;
 
 #define MOST 32
@@ -225,6 +229,15 @@ static PyObject *function_call(PyObject *object, PyObject *const *args, size_t n
                                PyObject *kwnames) {
   Function *self = (Function *)object;
   Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
+  if (kwnames == NULL && nargs <= MOST_OPERANDS) {
+    PyObject *result = NULL;
+    int refused = 0;
+    if (self->way_count)
+      result = call_directly(self->ways, self->way_count, args, nargs, &refused);
+    if (result == NULL && !refused && self->offer != NULL && holds_value(args, nargs))
+      result = offered(self->offer, args, nargs);
+    if (result != NULL || PyErr_Occurred()) return result;
+  }
   Py_ssize_t count = nargs + (kwnames == NULL ? 0 : PyTuple_GET_SIZE(kwnames));
   PyObject *some[MOST + 1], **own = some;
   if (count > MOST) {
@@ -281,11 +294,11 @@ static int optional_tuple(PyObject *value, PyObject **place) {
 
 static PyObject *function_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
   static char *words[] = {"inner",   "explain", "statics", "static_names",
-                          "donated", "donated_names", "action", NULL};
-  PyObject *inner, *explain = NULL, *names = NULL, *given = NULL, *action = NULL;
+                          "donated", "donated_names", "action", "offer", NULL};
+  PyObject *inner, *explain = NULL, *names = NULL, *given = NULL, *action = NULL, *offer = NULL;
   unsigned long long statics = 0, donated = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OKOKOO", words, &inner, &explain, &statics,
-                                   &names, &donated, &given, &action))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OKOKOOO", words, &inner, &explain, &statics,
+                                   &names, &donated, &given, &action, &offer))
     return NULL;
   if (array_type == NULL) {
     PyErr_SetString(PyExc_RuntimeError, "configure comes first");
@@ -298,6 +311,7 @@ static PyObject *function_new(PyTypeObject *type, PyObject *args, PyObject *kwar
   self->statics = statics;
   self->donated = donated;
   if (explain != NULL && explain != Py_None) self->explain = Py_NewRef(explain);
+  if (offer != NULL && offer != Py_None) self->offer = Py_NewRef(offer);
   if (action != NULL && action != Py_None) self->action = Py_NewRef(action);
   if (optional_tuple(names, &self->names) < 0 || optional_tuple(given, &self->given) < 0) {
     Py_DECREF(self);
@@ -310,6 +324,7 @@ static int function_traverse(Function *self, visitproc visit, void *arg) {
   Py_VISIT(self->inner);
   Py_VISIT(self->dict);
   Py_VISIT(self->explain);
+  Py_VISIT(self->offer);
   Py_VISIT(self->names);
   Py_VISIT(self->given);
   Py_VISIT(self->action);
@@ -319,16 +334,19 @@ static int function_traverse(Function *self, visitproc visit, void *arg) {
 static int function_clear(Function *self) {
   Py_CLEAR(self->dict);
   Py_CLEAR(self->explain);
-  /* A cycle is broken at `explain`, `dict` or in `inner`, which stays for calls of finalizers. */
+  Py_CLEAR(self->offer);
+  /* A cycle is broken at `explain`, `offer`, `dict` or in `inner`, which stays for calls of finalizers. */
   return 0;
 }
 
 static void function_dealloc(Function *self) {
   PyObject_GC_UnTrack(self);
+  direct_free(self->ways, self->way_count);
   if (self->weakrefs != NULL) PyObject_ClearWeakRefs((PyObject *)self);
   Py_CLEAR(self->inner);
   Py_CLEAR(self->dict);
   Py_CLEAR(self->explain);
+  Py_CLEAR(self->offer);
   Py_CLEAR(self->names);
   Py_CLEAR(self->given);
   Py_CLEAR(self->action);
@@ -359,6 +377,25 @@ static PyObject *function_cache_size(Function *self, PyObject *unused) {
   return PyObject_CallMethod(self->inner, "_cache_size", NULL);
 }
 
+/* Add a way to compute calls that need no program, while there are few. None is ever taken away:
+ * another thread may be using it. */
+static PyObject *function_add_direct(Function *self, PyObject *args) {
+  if (self->ways == NULL) self->ways = PyMem_Calloc(MOST_DIRECT, sizeof(Direct));
+  if (self->ways == NULL) return PyErr_NoMemory();
+  if (self->way_count < MOST_DIRECT) {
+    if (direct_from(args, &self->ways[self->way_count]) < 0) return NULL;
+    self->way_count++;
+  }
+  Py_RETURN_NONE;
+}
+
+/* The result of a call that needs no program, or None. */
+static PyObject *function_call_directly(Function *self, PyObject *const *args, Py_ssize_t nargs) {
+  int refused = 0;
+  PyObject *result = call_directly(self->ways, self->way_count, args, nargs, &refused);
+  return result == NULL ? Py_NewRef(Py_None) : result;
+}
+
 static PyObject *function_reduce(PyObject *self, PyObject *unused) {
   PyObject *rebuild = PyObject_GetAttrString(self, "_reduced");
   if (rebuild == NULL) {
@@ -374,6 +411,9 @@ static PyObject *function_reduce(PyObject *self, PyObject *unused) {
 static PyMethodDef function_methods[] = {
     {"_clear_cache", (PyCFunction)function_clear_cache, METH_NOARGS, "Drop what jaxlib has kept."},
     {"_cache_size", (PyCFunction)function_cache_size, METH_NOARGS, "How much jaxlib has kept."},
+    {"_add_direct", (PyCFunction)function_add_direct, METH_VARARGS, "Add a way without a program."},
+    {"_call_directly", (PyCFunction)(void (*)(void))function_call_directly, METH_FASTCALL,
+     "The result of a call without a program, or None."},
     {"__reduce__", function_reduce, METH_NOARGS, "What to pickle."},
     {NULL},
 };
@@ -408,9 +448,15 @@ static PyTypeObject function_type = {
 static PyMethodDef module_methods[] = {
     {"configure", configure, METH_VARARGS, "Tell what the classes are."},
     {"array_reader", array_reader, METH_NOARGS, "The method `__array__` of arrays."},
+    {"array_waiter", array_waiter, METH_O, "The method `block_until_ready` of arrays."},
     {"be_careful", be_careful, METH_NOARGS, "Leave it to Python to wait for computations."},
     {"copies", copies, METH_NOARGS,
      "Whether jaxlib gets private copies of all small values of NumPy's in the running call."},
+    {"buffer_descriptor", buffer_descriptor, METH_NOARGS, "The attribute `_buffer` of arrays."},
+    {"held_value", held_value, METH_O, "The value that an array holds in place of a buffer."},
+    {"hold", hold, METH_O, "An array that holds a value of NumPy's."},
+    {"configure_direct", configure_direct, METH_VARARGS, "Tell which calls may need no program."},
+    {"set_default_place", set_default_place, METH_O, "Tell where buffers are by default."},
     {"wrap_all", wrap_all, METH_O, "A list of arrays, from a tuple of buffers."},
     {"assemble", (PyCFunction)(void (*)(void))assemble, METH_FASTCALL,
      "A container of arrays, from its form and a tuple of buffers."},
@@ -433,16 +479,10 @@ PyMODINIT_FUNC PyInit_dovetail_native_calls(void) {
   if (PyType_Ready(&original_type) < 0 || PyType_Ready(&function_type) < 0) return NULL;
   import_array();
   stranger = PyObject_CallNoArgs((PyObject *)&PyBaseObject_Type);
-  name_is_ready = PyUnicode_InternFromString("is_ready");
-  name_listeners = PyUnicode_InternFromString("listeners");
-  name_aval = PyUnicode_InternFromString("aval");
-  name_dtype = PyUnicode_InternFromString("dtype");
-  name_is_deleted = PyUnicode_InternFromString("is_deleted");
-  name_traceback = PyUnicode_InternFromString("traceback");
+  if (intern_names() < 0) return NULL;
   PyObject *made = PyModule_Create(&module);
-  if (made == NULL || name_is_deleted == NULL || name_traceback == NULL || stranger == NULL ||
-      name_is_ready == NULL || name_listeners == NULL || name_aval == NULL || name_dtype == NULL ||
-      PyModule_AddIntConstant(made, "INTERFACE", 1) < 0 ||
+  if (made == NULL || stranger == NULL ||
+      PyModule_AddIntConstant(made, "INTERFACE", 2) < 0 ||
       PyModule_AddObjectRef(made, "Original", (PyObject *)&original_type) < 0 ||
       PyModule_AddObjectRef(made, "Function", (PyObject *)&function_type) < 0) {
     Py_XDECREF(made);

@@ -206,7 +206,7 @@ def test_every_move_between_devices_is_logged() -> None:
 def test_arrays_that_the_garbage_collector_frees_are_logged() -> None:
     code = (
         "class Node: pass\n"
-        "node = Node(); node.itself = node; node.array = jnp.ones(3) + 1\n"
+        "node = Node(); node.itself = node; node.array = dt.jit(jnp.sin)(jnp.ones(3))\n"
         "with dt.array_garbage_collection_guard({level!r}):\n"
         "    del node; gc.collect()\n"
     )

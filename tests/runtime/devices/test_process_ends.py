@@ -133,6 +133,8 @@ POOLS = """
         return np.asarray(dt.jit(lambda x: x * 2)(x))
 
     context = multiprocessing.get_context("fork")
+    if sys.argv[1] in ("pool", "futures"):
+        dt.devices()  # which starts threads
     if sys.argv[1] == "early":
         with context.Pool(1) as pool:
             print(pool.map_async(double, [np.arange(2)]).get(60)[0])

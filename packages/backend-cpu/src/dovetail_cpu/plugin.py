@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from dovetail.extend import BackendInfo, Client, LoweringTable, ProcessGroup, hookimpl
+from dovetail.extend import (
+    BackendInfo,
+    Client,
+    HostFunction,
+    LoweringTable,
+    ProcessGroup,
+    hookimpl,
+)
 from dovetail_cpu.capabilities import CAPABILITIES
 
 
@@ -14,7 +21,7 @@ def dovetail_backend_info() -> BackendInfo:
     """Describe the backend: the platform every machine has, with the lowest priority."""
     return BackendInfo(
         platform="cpu",
-        api=(1, 2),
+        api=(1, 4),
         priority=0,
         description=_description,
         capabilities=CAPABILITIES,
@@ -144,3 +151,11 @@ def dovetail_lowerings(platform: str) -> LoweringTable:
     from dovetail_cpu.lowerings import LOWERINGS  # deferred: needed once a program is lowered
 
     return LOWERINGS
+
+
+@hookimpl
+def dovetail_host_functions(platform: str) -> Mapping[tuple[str, str], HostFunction]:
+    """Elementwise functions of small arrays."""
+    from dovetail_cpu.host_functions import host_functions  # deferred: for eager calls alone
+
+    return host_functions()

@@ -21,6 +21,7 @@ from dovetail._core.plugins.hookspecs import PLUGIN_API as PLUGIN_API
 from dovetail._core.plugins.hookspecs import ArrayMethods as ArrayMethods
 from dovetail._core.plugins.hookspecs import BackendInfo as BackendInfo
 from dovetail._core.plugins.hookspecs import CompileRequest as CompileRequest
+from dovetail._core.plugins.hookspecs import HostFunction as HostFunction
 from dovetail._core.plugins.hookspecs import LoweringTable as LoweringTable
 from dovetail._core.plugins.hookspecs import hookimpl as hookimpl
 from dovetail._core.plugins.manager import manager as manager

@@ -22,7 +22,7 @@ from dovetail.extend.arguments import (
     weak_of,
 )
 from dovetail.extend.avals import aval_of
-from dovetail.numpy.compiled import compiled, plain
+from dovetail.numpy.compiled import elementwise, plain
 from dovetail.numpy.conditions import pick
 from dovetail.numpy.ufuncs import universal
 from dovetail.typing import Array, ArrayLike
@@ -107,7 +107,7 @@ def multiply(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return lax.mul_p.bind(x, y)
 
 
-@compiled
+@elementwise
 def true_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Divide one array by another, element by element; the result is a float.
 
@@ -127,7 +127,7 @@ def true_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return lax.div_p.bind(x, y)
 
 
-@compiled
+@elementwise
 def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The largest integer not greater than the quotient, element by element.
 
@@ -164,7 +164,7 @@ def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return _floor_and_rest(*_real_pair("floor_divide", x1, x2))[0]
 
 
-@compiled
+@elementwise
 def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The remainder of the division, with the sign of the divisor, element by element.
 
@@ -189,7 +189,7 @@ def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return _rest(*_real_pair("remainder", x1, x2))
 
 
-@compiled
+@elementwise
 def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Array, Array]:
     """The pair of `floor_divide` and `remainder`.
 
@@ -209,7 +209,7 @@ def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Array, Array]:
     return _floor_and_rest(*_real_pair("divmod", x1, x2))
 
 
-@compiled
+@elementwise
 def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The remainder of the division as in C, with the sign of the dividend, element by element.
 
@@ -347,7 +347,7 @@ def negative(x: ArrayLike, /) -> Array:
     return lax.neg_p.bind(x)
 
 
-@compiled
+@elementwise
 def positive(x: ArrayLike, /) -> Array:
     """The array unchanged.
 
@@ -366,7 +366,7 @@ def positive(x: ArrayLike, /) -> Array:
     return value(x)
 
 
-@compiled
+@elementwise
 def abs(x: ArrayLike, /) -> Array:
     """The absolute value of each element; the modulus of complex numbers.
 
@@ -386,7 +386,7 @@ def abs(x: ArrayLike, /) -> Array:
     return plain(positive)(x) if dtypes.kind_of(x.dtype) in ("b", "u") else lax.abs_p.bind(x)
 
 
-@compiled
+@elementwise
 def fabs(x: ArrayLike, /) -> Array:
     """The absolute value of each element as a float.
 
@@ -409,7 +409,7 @@ def fabs(x: ArrayLike, /) -> Array:
     return lax.abs_p.bind(x)
 
 
-@compiled
+@elementwise
 def sign(x: ArrayLike, /) -> Array:
     """The sign of each element: -1, 0 or 1; for complex numbers, ``x / abs(x)``.
 
@@ -433,7 +433,7 @@ def sign(x: ArrayLike, /) -> Array:
     return pick(lax.eq(x, zero), zero, signs)
 
 
-@compiled
+@elementwise
 def reciprocal(x: ArrayLike, /) -> Array:
     """One divided by each element, as a float; NumPy truncates the result for integers.
 
@@ -497,7 +497,7 @@ def minimum(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return lax.min_p.bind(x, y)
 
 
-@compiled
+@elementwise
 def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The greater of two arrays, element by element; nan only where both are nan.
 
@@ -524,7 +524,7 @@ def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
     return _ignoring_nan("fmax", x1, x2)
 
 
-@compiled
+@elementwise
 def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The smaller of two arrays, element by element; nan only where both are nan.
 
@@ -559,7 +559,7 @@ def _ignoring_nan(function: str, x1: Any, x2: Any) -> Any:
     return pick(lax.ne(y, y), x, pick(lax.ne(x, x), y, extreme))
 
 
-@compiled
+@elementwise
 def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The length of the hypotenuse of right triangles: ``sqrt(x1**2 + x2**2)`` without overflow.
 
@@ -612,7 +612,7 @@ def _hypotenuse(x: Any, y: Any) -> Any:
     return pick(is_infinite, infinity, length)
 
 
-@compiled
+@elementwise
 def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The step function: 0 for negative numbers, 1 for positive ones.
 

@@ -18,7 +18,7 @@ from dovetail.extend.arguments import (
 )
 from dovetail.extend.avals import aval_of
 from dovetail.extend.unchecked import slice_dimension
-from dovetail.numpy.compiled import compiled, compiled_with
+from dovetail.numpy.compiled import compiled_with, elementwise
 from dovetail.numpy.conditions import truth
 from dovetail.numpy.shapes import operand, reshaped
 from dovetail.numpy.ufuncs import universal
@@ -106,7 +106,7 @@ def bitwise_xor(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return lax.xor_p.bind(x, y)
 
 
-@compiled
+@elementwise
 def left_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Shift the bits of integers to the left, which multiplies by powers of two.
 
@@ -130,7 +130,7 @@ def left_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return lax.shift_left_p.bind(x, y)
 
 
-@compiled
+@elementwise
 def right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Shift the bits of integers to the right, which divides by powers of two, rounding down.
 
@@ -165,7 +165,7 @@ def _shift_operands(function: str, x1: Any, x2: Any) -> tuple[Any, Any]:
     return x, y
 
 
-@compiled
+@elementwise
 def bitwise_not(x: ArrayLike, /) -> Array:
     """Invert every bit of integers; for booleans, logical not.
 
@@ -188,7 +188,7 @@ def bitwise_not(x: ArrayLike, /) -> Array:
     return lax.not_p.bind(x)
 
 
-@compiled
+@elementwise
 def bitwise_count(x: ArrayLike, /) -> Array:
     """The number of bits set in the magnitude of each integer.
 

@@ -23,6 +23,15 @@ def compiled(function: F) -> F:
     return cast("F", compile_eager(function, name=function.__name__.lstrip("_")))
 
 
+def elementwise(function: F) -> F:
+    """`compiled` for functions whose results depend on operands element by element.
+
+    Where the backend can compute them for small arrays, no program is made.
+    """
+    name = function.__name__.lstrip("_")
+    return cast("F", compile_eager(function, name=name, elementwise=True))
+
+
 def compiled_with(*static: str) -> Callable[[F], F]:
     """`compiled` for functions with static arguments.
 

@@ -8,11 +8,11 @@ from dovetail.errors import NonArrayArgumentError
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import array_like, literal, value
 from dovetail.extend.avals import aval_of
-from dovetail.numpy.compiled import compiled, compiled_with, plain
+from dovetail.numpy.compiled import compiled_with, elementwise, plain
 from dovetail.typing import Array, ArrayLike
 
 
-@compiled
+@elementwise
 def real(val: ArrayLike, /) -> Array:
     """The real part of each element.
 
@@ -31,7 +31,7 @@ def real(val: ArrayLike, /) -> Array:
     return lax.real(x) if dtypes.kind_of(x.dtype) == "c" else value(x)
 
 
-@compiled
+@elementwise
 def imag(val: ArrayLike, /) -> Array:
     """The imaginary part of each element; zeros if the array is not complex.
 
@@ -50,7 +50,7 @@ def imag(val: ArrayLike, /) -> Array:
     return lax.imag(x) if dtypes.kind_of(x.dtype) == "c" else lax.full_like(value(x), 0)
 
 
-@compiled
+@elementwise
 def conj(x: ArrayLike, /) -> Array:
     """The complex conjugate of each element; the array itself if it is not complex.
 
@@ -103,7 +103,7 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
     return lax.mul(result, literal(57.29577951308232, result.dtype)) if deg else result
 
 
-@compiled
+@elementwise
 def iscomplex(x: ArrayLike) -> Array:
     """Test, element by element, for a nonzero imaginary part.
 
@@ -122,7 +122,7 @@ def iscomplex(x: ArrayLike) -> Array:
     return lax.ne(part, literal(0, part.dtype))
 
 
-@compiled
+@elementwise
 def isreal(x: ArrayLike) -> Array:
     """Test, element by element, whether the imaginary part is absent or zero.
 

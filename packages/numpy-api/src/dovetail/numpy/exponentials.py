@@ -10,13 +10,13 @@ from dovetail import lax
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import convert, inexact, inexact_pair, literal, weak_of
 from dovetail.extend.avals import aval_of
-from dovetail.numpy.compiled import compiled
+from dovetail.numpy.compiled import elementwise
 from dovetail.numpy.conditions import literal_beside, pick
 from dovetail.numpy.ufuncs import universal
 from dovetail.typing import Array, ArrayLike
 
 
-@compiled
+@elementwise
 def exp(x: ArrayLike, /) -> Array:
     """The exponential function, e raised to the power of each element.
 
@@ -34,7 +34,7 @@ def exp(x: ArrayLike, /) -> Array:
     return lax.exp(inexact("exp", x))
 
 
-@compiled
+@elementwise
 def exp2(x: ArrayLike, /) -> Array:
     """Two raised to the power of each element.
 
@@ -52,7 +52,7 @@ def exp2(x: ArrayLike, /) -> Array:
     return lax.exp2(inexact("exp2", x))
 
 
-@compiled
+@elementwise
 def expm1(x: ArrayLike, /) -> Array:
     """``exp(x) - 1``, accurate even near 0.
 
@@ -70,7 +70,7 @@ def expm1(x: ArrayLike, /) -> Array:
     return lax.expm1(inexact("expm1", x))
 
 
-@compiled
+@elementwise
 def log(x: ArrayLike, /) -> Array:
     """The natural logarithm of each element; nan for negative real numbers, -inf for 0.
 
@@ -88,7 +88,7 @@ def log(x: ArrayLike, /) -> Array:
     return lax.log(inexact("log", x))
 
 
-@compiled
+@elementwise
 def log1p(x: ArrayLike, /) -> Array:
     """``log(1 + x)``, accurate even near 0.
 
@@ -106,7 +106,7 @@ def log1p(x: ArrayLike, /) -> Array:
     return lax.log1p(inexact("log1p", x))
 
 
-@compiled
+@elementwise
 def log2(x: ArrayLike, /) -> Array:
     """The logarithm to base 2 of each element.
 
@@ -124,7 +124,7 @@ def log2(x: ArrayLike, /) -> Array:
     return _log_to_base(inexact("log2", x), _LOG_2)
 
 
-@compiled
+@elementwise
 def log10(x: ArrayLike, /) -> Array:
     """The logarithm to base 10 of each element.
 
@@ -245,7 +245,7 @@ _LOG_10 = 2.302585092994046
 _PI = 3.141592653589793
 
 
-@compiled
+@elementwise
 def sinc(x: ArrayLike, /) -> Array:
     """The normalised sinc function: ``sin(pi x) / (pi x)``, and 1 at 0.
 

@@ -20,7 +20,7 @@ from dovetail.extend.arguments import (
     weak_of,
 )
 from dovetail.extend.avals import aval_of
-from dovetail.numpy.compiled import compiled
+from dovetail.numpy.compiled import elementwise
 from dovetail.numpy.conditions import pick
 from dovetail.typing import Array, ArrayLike
 
@@ -35,7 +35,7 @@ def _is_negative(x: Any) -> Any:
     return lax.lt(bits, literal(0, aval_of(bits).dtype))
 
 
-@compiled
+@elementwise
 def signbit(x: ArrayLike, /) -> Array:
     """Test whether the sign bit is set, element by element, for zeros and nan too.
 
@@ -61,7 +61,7 @@ def signbit(x: ArrayLike, /) -> Array:
     return lax.full_like(x, False, dtype=bool)
 
 
-@compiled
+@elementwise
 def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Give the numbers of one array the signs of another.
 
@@ -83,7 +83,7 @@ def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return pick(lax.ne(_is_negative(x), _is_negative(y)), lax.neg(x), x)
 
 
-@compiled
+@elementwise
 def nextafter(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The next float after `x1` in the direction of `x2`.
 
@@ -103,7 +103,7 @@ def nextafter(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return lax.nextafter(x, y)
 
 
-@compiled
+@elementwise
 def spacing(x: ArrayLike, /) -> Array:
     """The distance from each number to the next float of greater magnitude, with its sign.
 
@@ -185,7 +185,7 @@ def _scaled(x: Any, exponent: Any) -> Any:
     return x
 
 
-@compiled
+@elementwise
 def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Multiply by powers of two: ``x1 * 2**x2`` without intermediate overflow.
 
@@ -238,7 +238,7 @@ def _trailing(x: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(range(len(shape) - aval_of(x).ndim, len(shape)))
 
 
-@compiled
+@elementwise
 def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     """Split numbers: ``x == mantissa * 2**exponent``, with mantissas from 0.5 to 1 in magnitude.
 

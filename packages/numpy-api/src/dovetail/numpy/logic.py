@@ -21,7 +21,7 @@ from dovetail.extend.arguments import (
 from dovetail.extend.avals import aval_of
 from dovetail.extend.strictness import strictness
 from dovetail.extend.unchecked import AnyPrimitive
-from dovetail.numpy.compiled import compiled, compiled_with, plain
+from dovetail.numpy.compiled import compiled_with, elementwise, plain
 from dovetail.numpy.conditions import pick, spread, truth
 from dovetail.numpy.creation import asarray
 from dovetail.numpy.shapes import broadcast_shapes
@@ -29,7 +29,7 @@ from dovetail.numpy.ufuncs import universal
 from dovetail.typing import Array, ArrayLike
 
 
-@compiled
+@elementwise
 def equal(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Test whether two arrays are equal, element by element.
 
@@ -60,7 +60,7 @@ def equal(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return _compared("equal", lax.eq_p, x1, x2)
 
 
-@compiled
+@elementwise
 def not_equal(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Test whether two arrays differ, element by element; nan differs from everything.
 
@@ -79,7 +79,7 @@ def not_equal(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return _compared("not_equal", lax.ne_p, x1, x2)
 
 
-@compiled
+@elementwise
 def less(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Test whether ``x1 < x2``, element by element.
 
@@ -108,7 +108,7 @@ def less(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return _compared("less", lax.lt_p, x1, x2)
 
 
-@compiled
+@elementwise
 def less_equal(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Test whether ``x1 <= x2``, element by element.
 
@@ -130,7 +130,7 @@ def less_equal(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return _compared("less_equal", lax.le_p, x1, x2)
 
 
-@compiled
+@elementwise
 def greater(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Test whether ``x1 > x2``, element by element.
 
@@ -152,7 +152,7 @@ def greater(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return _compared("greater", lax.gt_p, x1, x2)
 
 
-@compiled
+@elementwise
 def greater_equal(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Test whether ``x1 >= x2``, element by element.
 
@@ -289,7 +289,7 @@ def logical_xor(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return lax.bitwise_xor(x, y)
 
 
-@compiled
+@elementwise
 def logical_not(x: ArrayLike, /) -> Array:
     """Logical not, element by element; nonzero counts as true.
 
@@ -307,7 +307,7 @@ def logical_not(x: ArrayLike, /) -> Array:
     return lax.bitwise_not(truth(array_like(x, "logical_not")))
 
 
-@compiled
+@elementwise
 def isnan(x: ArrayLike, /) -> Array:
     """Test for nan, element by element.
 
@@ -326,7 +326,7 @@ def isnan(x: ArrayLike, /) -> Array:
     return lax.ne(x, x)
 
 
-@compiled
+@elementwise
 def isfinite(x: ArrayLike, /) -> Array:
     """Test, element by element, for numbers that are neither nan nor infinite.
 
@@ -354,7 +354,7 @@ def finite(x: Any) -> Any:
     return lax.full_like(x, True, dtype=bool)
 
 
-@compiled
+@elementwise
 def isinf(x: ArrayLike, /) -> Array:
     """Test for infinity of either sign, element by element.
 
@@ -376,7 +376,7 @@ def isinf(x: ArrayLike, /) -> Array:
     return _is(lax.abs(x), "inf") if kind == "f" else lax.full_like(x, False, dtype=bool)
 
 
-@compiled
+@elementwise
 def isposinf(x: ArrayLike, /, out: None = None) -> Array:
     """Test for positive infinity, element by element.
 
@@ -399,7 +399,7 @@ def isposinf(x: ArrayLike, /, out: None = None) -> Array:
     return _is(x, "inf") if kind == "f" else lax.full_like(x, False, dtype=bool)
 
 
-@compiled
+@elementwise
 def isneginf(x: ArrayLike, /, out: None = None) -> Array:
     """Test for negative infinity, element by element.
 

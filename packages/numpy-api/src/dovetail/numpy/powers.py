@@ -18,12 +18,12 @@ from dovetail.extend.arguments import (
     weak_of,
 )
 from dovetail.extend.avals import Tracer, aval_of
-from dovetail.numpy.compiled import compiled, compiled_with
+from dovetail.numpy.compiled import compiled_with, elementwise
 from dovetail.numpy.conditions import pick
 from dovetail.typing import Array, ArrayLike
 
 
-@compiled
+@elementwise
 def square(x: ArrayLike, /) -> Array:
     """The square of each element.
 
@@ -44,7 +44,7 @@ def square(x: ArrayLike, /) -> Array:
     return lax.square_p.bind(x)
 
 
-@compiled
+@elementwise
 def sqrt(x: ArrayLike, /) -> Array:
     """The square root of each element; nan for negative real numbers.
 
@@ -62,7 +62,7 @@ def sqrt(x: ArrayLike, /) -> Array:
     return lax.sqrt(inexact("sqrt", x))
 
 
-@compiled
+@elementwise
 def cbrt(x: ArrayLike, /) -> Array:
     """The cube root of each element, negative for negative numbers.
 
@@ -174,7 +174,7 @@ def _power(x1: Any, x2: Any) -> Any:
     return _power_of_integers(x, y)
 
 
-_compiled_power = compiled(_power)
+_compiled_power = elementwise(_power)
 
 
 def _power_of_two(y: Any) -> Any:
@@ -210,7 +210,7 @@ def _power_of_integers(x: Any, y: Any) -> Any:
     return pick(lax.lt(y, zero), reciprocal_, result)
 
 
-@compiled
+@elementwise
 def float_power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """`power` computed in floats, even for integers.
 

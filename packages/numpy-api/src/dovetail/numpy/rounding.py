@@ -19,13 +19,13 @@ from dovetail.extend.arguments import (
     value,
     weak_of,
 )
-from dovetail.numpy.compiled import compiled, compiled_with, plain
+from dovetail.numpy.compiled import compiled_with, elementwise, plain
 from dovetail.numpy.conditions import literal_beside, pick
 from dovetail.numpy.float_parts import signbit
 from dovetail.typing import Array, ArrayLike
 
 
-@compiled
+@elementwise
 def floor(x: ArrayLike, /) -> Array:
     """Round down: the largest integer not greater than each element.
 
@@ -48,7 +48,7 @@ def floor(x: ArrayLike, /) -> Array:
     return lax.floor(x)
 
 
-@compiled
+@elementwise
 def ceil(x: ArrayLike, /) -> Array:
     """Round up: the smallest integer not less than each element.
 
@@ -71,7 +71,7 @@ def ceil(x: ArrayLike, /) -> Array:
     return lax.ceil(x)
 
 
-@compiled
+@elementwise
 def trunc(x: ArrayLike) -> Array:
     """Round towards zero: drop the fraction of each element.
 
@@ -94,7 +94,7 @@ def trunc(x: ArrayLike) -> Array:
     return _towards_zero(x)
 
 
-@compiled
+@elementwise
 def rint(x: ArrayLike, /) -> Array:
     """Round to the nearest integer, halves to the even one; the result is a float.
 
@@ -205,7 +205,7 @@ def _towards_zero(x: Any) -> Any:
     return pick(lax.lt(x, literal(0, x.dtype)), lax.ceil(x), lax.floor(x))
 
 
-@compiled
+@elementwise
 def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
     """Split elements into fraction and integer part, both with the sign of the element.
 

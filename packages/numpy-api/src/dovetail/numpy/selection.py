@@ -24,7 +24,7 @@ from dovetail.extend.arguments import (
 )
 from dovetail.extend.avals import ArrayClass, Tracer, aval_of
 from dovetail.numpy.arithmetic import remainder
-from dovetail.numpy.compiled import compiled, compiled_with, plain
+from dovetail.numpy.compiled import compiled, compiled_with, elementwise, plain
 from dovetail.numpy.conditions import as_condition, pick, spread
 from dovetail.numpy.nonzeros import shown_indices
 from dovetail.numpy.shapes import operand
@@ -93,7 +93,7 @@ def where(
     return _where(condition, x, y)
 
 
-@compiled
+@elementwise
 def _where(condition: Any, x: Any, y: Any) -> Any:
     return chosen(condition, x, y)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dovetail import lax
 from dovetail.extend.arguments import float_pair, inexact, refuse_complex
-from dovetail.numpy.compiled import compiled
+from dovetail.numpy.compiled import elementwise
 from dovetail.numpy.conditions import literal_beside
 from dovetail.typing import Array, ArrayLike
 
 
-@compiled
+@elementwise
 def sin(x: ArrayLike, /) -> Array:
     """The sine of each element.
 
@@ -27,7 +27,7 @@ def sin(x: ArrayLike, /) -> Array:
     return lax.sin(inexact("sin", x))
 
 
-@compiled
+@elementwise
 def cos(x: ArrayLike, /) -> Array:
     """The cosine of each element.
 
@@ -45,7 +45,7 @@ def cos(x: ArrayLike, /) -> Array:
     return lax.cos(inexact("cos", x))
 
 
-@compiled
+@elementwise
 def tan(x: ArrayLike, /) -> Array:
     """The tangent of each element.
 
@@ -63,7 +63,7 @@ def tan(x: ArrayLike, /) -> Array:
     return lax.tan(inexact("tan", x))
 
 
-@compiled
+@elementwise
 def arcsin(x: ArrayLike, /) -> Array:
     """The angle whose sine is each element; nan for real numbers outside [-1, 1].
 
@@ -81,7 +81,7 @@ def arcsin(x: ArrayLike, /) -> Array:
     return lax.asin(inexact("arcsin", x))
 
 
-@compiled
+@elementwise
 def arccos(x: ArrayLike, /) -> Array:
     """The angle whose cosine is each element; nan for real numbers outside [-1, 1].
 
@@ -99,7 +99,7 @@ def arccos(x: ArrayLike, /) -> Array:
     return lax.acos(inexact("arccos", x))
 
 
-@compiled
+@elementwise
 def arctan(x: ArrayLike, /) -> Array:
     """The angle whose tangent is each element.
 
@@ -117,7 +117,7 @@ def arctan(x: ArrayLike, /) -> Array:
     return lax.atan(inexact("arctan", x))
 
 
-@compiled
+@elementwise
 def arctan2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The angle of the point with ordinate `x1` and abscissa `x2`.
 
@@ -140,7 +140,7 @@ def arctan2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return lax.atan2(x, y)
 
 
-@compiled
+@elementwise
 def sinh(x: ArrayLike, /) -> Array:
     """The hyperbolic sine of each element.
 
@@ -158,7 +158,7 @@ def sinh(x: ArrayLike, /) -> Array:
     return lax.sinh(inexact("sinh", x))
 
 
-@compiled
+@elementwise
 def cosh(x: ArrayLike, /) -> Array:
     """The hyperbolic cosine of each element.
 
@@ -176,7 +176,7 @@ def cosh(x: ArrayLike, /) -> Array:
     return lax.cosh(inexact("cosh", x))
 
 
-@compiled
+@elementwise
 def tanh(x: ArrayLike, /) -> Array:
     """The hyperbolic tangent of each element.
 
@@ -194,7 +194,7 @@ def tanh(x: ArrayLike, /) -> Array:
     return lax.tanh(inexact("tanh", x))
 
 
-@compiled
+@elementwise
 def arcsinh(x: ArrayLike, /) -> Array:
     """The inverse of the hyperbolic sine.
 
@@ -212,7 +212,7 @@ def arcsinh(x: ArrayLike, /) -> Array:
     return lax.asinh(inexact("arcsinh", x))
 
 
-@compiled
+@elementwise
 def arccosh(x: ArrayLike, /) -> Array:
     """The inverse of the hyperbolic cosine; nan for real numbers below 1.
 
@@ -230,7 +230,7 @@ def arccosh(x: ArrayLike, /) -> Array:
     return lax.acosh(inexact("arccosh", x))
 
 
-@compiled
+@elementwise
 def arctanh(x: ArrayLike, /) -> Array:
     """The inverse of the hyperbolic tangent; nan for real numbers outside [-1, 1].
 
@@ -248,7 +248,7 @@ def arctanh(x: ArrayLike, /) -> Array:
     return lax.atanh(inexact("arctanh", x))
 
 
-@compiled
+@elementwise
 def deg2rad(x: ArrayLike, /) -> Array:
     """Convert degrees to radians.
 
@@ -278,7 +278,7 @@ def deg2rad(x: ArrayLike, /) -> Array:
     return lax.mul(x, literal_beside(_RADIANS_PER_DEGREE, x))
 
 
-@compiled
+@elementwise
 def rad2deg(x: ArrayLike, /) -> Array:
     """Convert radians to degrees.
 

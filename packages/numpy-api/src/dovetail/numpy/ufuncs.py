@@ -418,7 +418,13 @@ def universal(nin: int, identity: Any = None) -> Callable[[Callable[..., Any]], 
         if function.__doc__ is not None:
             head, _, rest = inspect.cleandoc(function.__doc__).partition("\n\nReturns:")
             called.__doc__ = f"{head}\n{_PLACES}\n\nReturns:{rest}"
-        instance = ufunc(called, nin, 1, identity=identity, call=compile_eager(called, name=name))
+        instance = ufunc(
+            called,
+            nin,
+            1,
+            identity=identity,
+            call=compile_eager(called, name=name, elementwise=True),
+        )
         instance.__dict__.update(_family=name, _func=function)
         return instance
 

@@ -288,7 +288,8 @@ cpu_kernels = Option(
     "cpu_kernels",
     BOOL,
     True,
-    "Use the native kernels of the CPU backend, such as that which sorts, where they were built.",
+    "Use the native kernels of the CPU backend, such as that which sorts, where they were built; "
+    "eager calls of small arrays then need no program.",
     affects_tracing=True,
     ours=True,
 )

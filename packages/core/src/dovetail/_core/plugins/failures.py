@@ -16,6 +16,7 @@ Phase: TypeAlias = Literal[
     "client",
     "lowerings",
     "compile options",
+    "host functions",
     "primitives",
     "array methods",
     "exit",

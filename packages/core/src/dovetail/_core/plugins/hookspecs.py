@@ -28,7 +28,7 @@ from dovetail._core.plugins.protocols import Client, Device, Executable
 if TYPE_CHECKING:
     from dovetail._core.ir.jaxpr import ClosedJaxpr
 
-PLUGIN_API: Final[tuple[int, int]] = (1, 3)
+PLUGIN_API: Final[tuple[int, int]] = (1, 4)
 """Version of the hooks in this file: a change of the first number breaks plug-ins, one of the
 second only adds. A backend says in `BackendInfo.api` which version it was written for.
 
@@ -39,7 +39,9 @@ second only adds. A backend says in `BackendInfo.api` which version it was writt
 1.2 added the argument `processes` of `dovetail_make_client`, with `ProcessGroup` and the capability
 ``"processes"``.
 
-1.3 added exporters: `ExporterInfo`, `ExportRequest`, `ExportedProgram` and their two hooks."""
+1.3 added exporters: `ExporterInfo`, `ExportRequest`, `ExportedProgram` and their two hooks.
+
+1.4 added the hook `dovetail_host_functions`, with `HostFunction`."""
 
 hookspec: Final = pluggy.HookspecMarker("dovetail")
 hookimpl: Final = pluggy.HookimplMarker("dovetail")
@@ -158,6 +160,24 @@ class ArrayMethods:
     methods: Mapping[str, Callable[..., Any] | str] = field(default_factory=dict)
     properties: Mapping[str, Callable[[Any], Any] | str] = field(default_factory=dict)
     compiled: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class HostFunction:
+    """A function of C that computes an elementwise primitive in the memory of the host.
+
+    Its type is ``void (*)(const void *const *operands, const ptrdiff_t *steps, void *result,
+    ptrdiff_t count)``. It writes `count` elements. The elements of an operand follow each other,
+    or its step is 0, and it is one element for all of the result. The function runs in the calling
+    thread, which holds the GIL; it raises nothing.
+
+    Attributes:
+        address: where the function is, for the life of the process.
+        most: the number of elements up to which it takes less time than a program.
+    """
+
+    address: int
+    most: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,6 +316,24 @@ def dovetail_compile_options(
 
     Returns:
         Values by option name, as the platform's compiler spells it; None for none.
+    """
+
+
+@hookspec(firstresult=True)
+def dovetail_host_functions(platform: str) -> Mapping[tuple[str, str], HostFunction] | None:
+    """Functions that compute small arrays without a program, for a platform of the host's memory.
+
+    They serve eager calls of elementwise primitives without parameters while nothing is traced,
+    and no option asks for more. Results are kept in the memory of the host until a program needs
+    them. So they must be what a program computes, up to rounding: denormal numbers are flushed to
+    zero if programs flush them.
+
+    Args:
+        platform: the backend's platform.
+
+    Returns:
+        Functions by the primitive's name and the dtype of its operands: of the choices, for
+        ``select_n``. None for none.
     """
 
 

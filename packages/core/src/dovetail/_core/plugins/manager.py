@@ -26,6 +26,7 @@ from dovetail._core.plugins.foreign import VARIABLE
 from dovetail._core.plugins.hookspecs import (
     ArrayMethods,
     CompileRequest,
+    HostFunction,
     LoweringRule,
     OptionValue,
 )
@@ -464,6 +465,22 @@ class PluginManager(PluginLoader):
             if self._failure(backend, "compile options"):
                 raise self._failed(backend, "compile options")
             return {**merged, **requested}
+
+    def host_functions(self, platform: str) -> Mapping[tuple[str, str], HostFunction]:
+        """The functions by which a platform computes small arrays without a program.
+
+        Args:
+            platform: the platform's own name.
+
+        Returns:
+            Functions by primitive and dtype; none if the backend has none, or fails.
+        """
+        with self._lock:
+            backend = self._loaded_or_raise(platform)
+            with self._isolated(backend, "host functions"):
+                answer = self._call(backend, "dovetail_host_functions", platform=backend.platform)
+                return dict(answer or {})
+            return {}
 
     def compile(self, request: CompileRequest) -> Executable:
         """Compile through the hooks of the platform's backend and of every extension.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import ctypes
 import functools
 import importlib
 import json
@@ -16,6 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 
 from dovetail._core.api.explanation import all_primitives
@@ -29,6 +31,9 @@ from dovetail.errors import BackendUnavailableError
 from dovetail.testing.backend import BackendUnderTest
 from dovetail.testing.capabilities import unknown_capabilities
 from dovetail.testing.examination import PATIENCE, Examination, examine, hooks_of, run_module
+from dovetail.testing.numerics import difference
+from dovetail.testing.sample import Sample
+from dovetail.testing.samples import all_samples, defined_primitives
 
 PROMISED = "dovetail.extend"
 NO_OPTION = "no_such_option_of_the_kit"
@@ -249,6 +254,44 @@ def test_lowerings_name_primitives(dovetail_plugin: LoadedBackend) -> None:
         hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
         wrong.append(f"a lowering rule for {name!r}, and there is no such primitive{hint}")
     assert not wrong, "\n".join(wrong)
+
+
+def test_host_functions_compute_their_primitives(dovetail_plugin: LoadedBackend) -> None:
+    """Each function of `dovetail_host_functions` gives what the reference of its primitive gives
+    for samples, and for the first element of an operand in place of the operand."""
+    primitives, samples, wrong = defined_primitives(), all_samples(), []
+    functions = manager().host_functions(dovetail_plugin.platform)
+    for (name, dtype), function in functions.items():
+        assert name in primitives, f"a host function for {name!r}, and there is no such primitive"
+        call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3, ctypes.c_ssize_t)(function.address)
+        fitting = [s for s in samples[name] if _is_elementwise(s, dtype)]
+        assert fitting, f"a host function for {name} of {dtype}, of which there is no sample"
+        for sample in fitting:
+            arrays = [np.ascontiguousarray(value) for value in sample.arrays()]
+            for short in range(-1, len(arrays)):
+                with np.errstate(all="ignore"):
+                    operands = [
+                        np.full_like(x, x.flat[0]) if i == short and x.size else x
+                        for i, x in enumerate(arrays)
+                    ]
+                    want = np.asarray(primitives[name].reference(*operands))
+                got = np.empty_like(want)
+                places = (ctypes.c_void_p * len(arrays))(*[x.ctypes.data for x in operands])
+                steps = (ctypes.c_ssize_t * len(arrays))(
+                    *[int(i != short) for i in range(len(arrays))]
+                )
+                call(places, steps, got.ctypes.data, got.size)
+                if said := difference(got, want, sample.tolerance, sample.absolute, False):
+                    wrong.append(f"{name} of {dtype}, operand {short} being one element: {said}")
+    assert not wrong, "\n".join(wrong)
+
+
+def _is_elementwise(sample: Sample, dtype: str) -> bool:
+    """Whether a host function for a dtype computes a sample."""
+    if sample.raises is not None or any(v is not None for v in sample.params.values()):
+        return False
+    arrays = sample.arrays()
+    return {x.shape for x in arrays} == {arrays[0].shape} and arrays[-1].dtype == dtype
 
 
 def test_compile_options_are_values(dovetail_plugin: LoadedBackend) -> None:

@@ -16,7 +16,6 @@ from dovetail._core.ir.effects import HostEffect, debug_effect
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo
 from dovetail._core.ir.partition_spec import PartitionSpec
 from dovetail._core.ops.callbacks.failing import Failures
-from dovetail._core.ops.control.scan import scan_p
 from dovetail._core.trace.divisions import Labels, gathered_labels
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.transform.batch import batched_aval, unbatched_aval
@@ -370,6 +369,8 @@ def for_each(
         i for i, d in enumerate(dims) if d is not None
     ]
     body = _reordered(_element(primitive, tuple(params.items()), tuple(avals)), tuple(order))
+    from dovetail._core.ops.control.scan import scan_p  # deferred: seldom needed
+
     outs: list[Any] = scan_p.bind(
         *fixed,
         *mapped,

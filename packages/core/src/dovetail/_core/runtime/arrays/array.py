@@ -7,13 +7,14 @@ core alone.
 from __future__ import annotations
 
 import functools
+import gc
 import operator
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, NoReturn
 
 import numpy as np
 
-from dovetail._core.base import bindings, config, dtypes, source
+from dovetail._core.base import bindings, config, dtypes, native, source
 from dovetail._core.base.bindings import JaxRuntimeError, get_traceback
 from dovetail._core.base.errors import DeletedArrayError
 from dovetail._core.base.habits import ATTRIBUTES
@@ -26,7 +27,8 @@ from dovetail._core.runtime.arrays.host import numpy_aval
 from dovetail._core.runtime.arrays.parts import is_local
 from dovetail._core.runtime.arrays.shards import Shard, shards_of
 from dovetail._core.runtime.arrays.text import array_html, array_text, short_type
-from dovetail._core.runtime.devices import clients, process_ends, sharding
+from dovetail._core.runtime.devices import clients, live_buffers, process_ends, sharding
+from dovetail._core.runtime.devices.host_functions import host_functions
 from dovetail._core.runtime.devices.named_sharding import default_place
 from dovetail._core.trace.tracer import ArrayClass, Tracer, ambiguous_truth, load_array_methods
 
@@ -100,7 +102,8 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
 
     # Once the memory is gone, the buffer is unset and the class changes to one with __getattr__,
     # so that any use raises. (A class with __getattr__ has slower attribute access.)
-    __slots__ = ("__weakref__", "_buffer", "_retired")
+    # A small result of a direct call holds a value of NumPy's, until somebody asks for its buffer.
+    __slots__ = ("__weakref__", "_buffer", "_made", "_retired", "_value")
 
     _buffer: Any
     _retired: Retired
@@ -121,6 +124,9 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
     @property
     def aval(self) -> Any:
         """The abstract value: shape, dtype and weak type."""
+        value = held_value(self)
+        if value is not None:
+            return numpy_aval(value)
         try:
             return self._buffer.aval
         except DeletedArrayError:
@@ -196,8 +202,7 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
     @property
     def committed(self) -> bool:
         """Whether the array is committed to its device, so that computations run there."""
-        committed: bool = self._any_buffer()._committed
-        return committed
+        return held_value(self) is None and bool(self._any_buffer()._committed)
 
     @property
     def is_fully_addressable(self) -> bool:
@@ -266,26 +271,27 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
     @property
     def traceback(self) -> Any:
         """Where the array was created, if tracebacks are on."""
-        return self._any_buffer().traceback
+        made = getattr(self, "_made", None)
+        return self._any_buffer().traceback if made is None else made
 
     # ------------------------------------------------------------------------------- life cycle
 
     def is_deleted(self) -> bool:
         """Whether the array was deleted or donated."""
-        deleted: bool = self._any_buffer().is_deleted()
-        return deleted
+        return held_value(self) is None and bool(self._any_buffer().is_deleted())
 
     def is_ready(self) -> bool:
         """Whether the value has been computed."""
+        if held_value(self) is not None:
+            return True
         self._check()
         ready: bool = self._buffer.is_ready()
         return ready
 
     def delete(self) -> None:
         """Free the memory now; any later use of the array is an error."""
-        buffer = self._any_buffer()
         retire(self, "deleted by .delete()")
-        buffer.delete()
+        self._any_buffer().delete()
 
     def block_until_ready(self) -> Array:
         """Wait until the value has been computed.
@@ -296,6 +302,8 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
         Raises:
             JaxRuntimeError: its computation failed.
         """
+        if held_value(self) is not None:
+            return self
         try:
             buffers.wait(self._buffer)
         except JaxRuntimeError:
@@ -459,6 +467,8 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
 
     def _is_readable(self) -> bool:
         """Whether this process has all of it."""
+        if held_value(self) is not None:
+            return True
         place = self._buffer._sharding
         if self.aval.manual_axis_type.unreduced:
             return False  # each device has a part of a sum
@@ -574,8 +584,41 @@ def array_from_buffer(buffer: Any) -> Array:
     return array
 
 
+def _no_value(array: Array) -> None:
+    """What `held_value` is without the compiled path, where every array has a buffer."""
+
+
+#: The value that an array holds in place of a buffer; None if it holds none.
+held_value: Final[Callable[[Array], np.ndarray[Any, Any] | None]] = (
+    _no_value if native.calls is None else native.calls.held_value
+)
+
+
+def place_value(value: np.ndarray[Any, Any]) -> Any:
+    """The buffer of an array that holds a value: where data were told of no devices."""
+    with guards.suspended():
+        return buffers.place(value, numpy_aval(value), sharding.first_sharding())
+
+
+def _once_held() -> dict[int, Any]:
+    """The buffers of arrays that have held values, made if need be, and where those were made."""
+    arrays = [thing for thing in gc.get_objects() if type(thing) is Array]
+    return {id(x._buffer): x._made for x in arrays if hasattr(x, "_made") and hasattr(x, "_buffer")}
+
+
+#: Bytes of a value that an array holds until its buffer is needed.
+_MOST_HELD: Final = 4096
+
+if native.calls is not None:
+    live_buffers.know_makers(_once_held)
+
+
 def placed_by_default(value: np.ndarray[Any, Any], aval: Any) -> Array:
     """A NumPy array of exactly this type as an array where data go that are told of no devices."""
+    if value.nbytes <= _MOST_HELD and not aval.weak_type and host_functions():
+        array: Array | None = native.calls.hold(value)
+        if array is not None:
+            return array
     return array_from_buffer(buffers.put(value, aval, *default_place()))
 
 
@@ -643,6 +686,27 @@ def _unplaced() -> Any:
     return array
 
 
+class _FreedValue:
+    """What stands for the buffer of a deleted array that held a value."""
+
+    __slots__ = ("aval",)
+    traceback = None
+    _committed = False
+
+    def __init__(self, aval: Any) -> None:
+        self.aval = aval
+
+    @property
+    def _sharding(self) -> Any:
+        return sharding.first_sharding()
+
+    def is_deleted(self) -> bool:
+        return True
+
+    def delete(self) -> None:
+        pass
+
+
 def retire(array: Array, action: str, traceback: Any = None) -> None:
     """Mark an array as deleted or donated, so that its next use raises a clear error.
 
@@ -651,8 +715,9 @@ def retire(array: Array, action: str, traceback: Any = None) -> None:
         action: what was done to it, such as ``"donated to step"``.
         traceback: where that happened; the caller's traceback if None.
     """
+    value = held_value(array)
     try:
-        buffer = array._buffer
+        buffer = array._buffer if value is None else _FreedValue(numpy_aval(value))
     except DeletedArrayError:
         return
     array._retired = Retired(buffer, action, traceback or get_traceback())
@@ -687,6 +752,9 @@ def read_array(array: Array) -> np.ndarray[Any, Any]:
         DeletedArrayError: the array was deleted or donated.
         JaxRuntimeError: its computation failed.
     """
+    value = held_value(array)
+    if value is not None:
+        return value.view()
     buffer = array._buffer
     try:
         return buffers.read(buffer)

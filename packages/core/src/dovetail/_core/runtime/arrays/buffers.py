@@ -52,6 +52,7 @@ __all__ = [
     "is_buffer",
     "move",
     "parts",
+    "place",
     "private",
     "put",
     "put_parts",
@@ -140,9 +141,9 @@ def put(value: Any, aval: Any, sharding: Any, committed: bool = False) -> Buffer
         TypeError: a backend written in Python returned something other than a buffer.
     """
     if not events.listeners:
-        return _put(value, aval, sharding, committed)
+        return place(value, aval, sharding, committed)
     start = time.perf_counter()
-    buffer = _put(value, aval, sharding, committed)
+    buffer = place(value, aval, sharding, committed)
     _tell_moved(aval, start, f"a value of the host was copied to {sharding._device}")
     return buffer
 
@@ -157,7 +158,8 @@ def _tell_moved(aval: Any, start: float, reason: str) -> None:
     events.emit("transfer", aval.short_name(), seconds, cause, nbytes=count)
 
 
-def _put(value: Any, aval: Any, sharding: Any, committed: bool) -> Buffer:
+def place(value: Any, aval: Any, sharding: Any, committed: bool = False) -> Buffer:
+    """As `put`, but none of those that listen is told."""
     if sharding._plugin_client is not None:
         clients.check_runs(sharding._device, *_NO_MEMORY)
         guards.check("host-to-device", aval, sharding)
@@ -178,7 +180,7 @@ def _put(value: Any, aval: Any, sharding: Any, committed: bool) -> Buffer:
         clients.check_runs(sharding._device, *_NO_MEMORY)
         if guards.is_none(error):
             with guards.suspended():
-                return _put(value, aval, sharding, committed)
+                return place(value, aval, sharding, committed)
         raise placing(error, "placing on the device", aval) from None
 
 

@@ -33,7 +33,7 @@ from dovetail._core.runtime.arrays.global_arrays import check_equal
 from dovetail._core.runtime.arrays.host import checked_ndarray, host_value
 from dovetail._core.runtime.arrays.memory import named
 from dovetail._core.runtime.arrays.parts import is_local
-from dovetail._core.runtime.devices import clients
+from dovetail._core.runtime.devices import live_buffers
 from dovetail._core.runtime.devices.layout import AutoLayout, Format
 from dovetail._core.runtime.devices.memory_spaces import KINDS, Space, within
 from dovetail._core.runtime.devices.named_sharding import over_current_mesh
@@ -411,6 +411,6 @@ def live_arrays(platform: str | None = None) -> list[Array]:
     """
     return [
         array_from_buffer(buffer)
-        for buffer in clients.live_buffers(platform)
+        for buffer in live_buffers.everything(platform)
         if not buffer.is_deleted() and isinstance(buffer.aval, ShapedArray)
     ]

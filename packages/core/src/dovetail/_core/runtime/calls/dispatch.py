@@ -28,6 +28,11 @@ from dovetail._core.ir.walk import all_equations, jaxprs_in_params
 from dovetail._core.plugins.manager import manager
 from dovetail._core.runtime.arrays.array import Array
 from dovetail._core.runtime.calls.cache_misses import cause_of_compilation, log_compiled
+from dovetail._core.runtime.calls.direct_calls import (
+    compute_directly,
+    may_be_direct,
+    way_of_primitive,
+)
 from dovetail._core.runtime.calls.eager_functions import compile_eager as compile_eager
 from dovetail._core.runtime.calls.fastpath import fastpath, pjit_function
 from dovetail._core.runtime.calls.followed_keys import follow_primitive
@@ -36,6 +41,7 @@ from dovetail._core.runtime.calls.shortages import explained_shortage
 from dovetail._core.runtime.calls.special_values import watching
 from dovetail._core.runtime.devices import clients, process_ends
 from dovetail._core.runtime.devices.address_space import reserve_for_compiler
+from dovetail._core.runtime.devices.host_functions import host_functions
 from dovetail._core.runtime.devices.mesh import Mesh
 from dovetail._core.runtime.devices.named_sharding import NamedSharding
 from dovetail._core.runtime.programs import compilation
@@ -181,7 +187,11 @@ class _EagerPrimitive:
         self.params = params
         self.programs = programs
         self.compiled = pjit_function(
-            primitive.name, self.evaluate, self.cache_miss, key="dovetail primitive"
+            primitive.name,
+            self.evaluate,
+            self.cache_miss,
+            offer=self._directly,
+            key="dovetail primitive",
         )
 
         inside = [e for jaxpr in jaxprs_in_params(params.params) for e in all_equations(jaxpr)]
@@ -247,10 +257,22 @@ class _EagerPrimitive:
         """Called by C++ while ``disable_jit`` is on: primitives are compiled even then."""
         return self.run(args)[0]
 
+    def _directly(self, *args: Any) -> Array | None:
+        """The result of a call that needs no program; None if it needs one."""
+        if self.primitive.name not in host_functions() or not may_be_direct(args):
+            return None
+        if self.inside or self.programs is not None:
+            return None
+        jaxpr = _jaxpr_of(self.primitive, self.params, tuple(map(aval_of, args)))
+        return compute_directly(self.compiled, way_of_primitive(jaxpr, args), args)
+
     def cache_miss(self, *args: Any) -> Missed:
         if process_ends.ended:
             process_ends.hold(self.compiled._clear_cache)
         try:
+            result = self._directly(*args)
+            if result is not None:
+                return result, None, True
             result, program, committed = self.run(args)
             data = fastpath(program, args, result, committed)
         except BaseException as error:
@@ -321,6 +343,15 @@ def _compiled_primitive(
 # operators and methods of arrays
 
 _OPERAND_COUNT_OF_UNARY: Final = frozenset({"__pos__", "__neg__", "__abs__", "__invert__"})
+#: Operators but those of `*_matmul__`, whose results depend on shapes.
+_ELEMENTWISE: Final = _OPERAND_COUNT_OF_UNARY | {
+    f"__{prefix}{name}__"
+    for name in (
+        *("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor"),
+        *("lshift", "rshift", "lt", "le", "eq", "ne", "gt", "ge"),
+    )
+    for prefix in ("", "r")
+}
 _NO_OPERATORS: Final = frozenset({"__getitem__", "__contains__", "__round__"})
 
 
@@ -331,7 +362,9 @@ def _adapt(name: str, function: Callable[..., Any]) -> Any:
     is_operator = (
         name.startswith("__") and name not in _OPERAND_COUNT_OF_UNARY and name not in _NO_OPERATORS
     )
-    return compile_eager(function, name=name.strip("_"), is_operator=is_operator)
+    return compile_eager(
+        function, name=name.strip("_"), is_operator=is_operator, elementwise=name in _ELEMENTWISE
+    )
 
 
 register_array_class(Array, _adapt)

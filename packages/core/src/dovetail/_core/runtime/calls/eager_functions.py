@@ -18,10 +18,11 @@ from dovetail._core.base import config, dtypes, pytree
 from dovetail._core.base.tracebacks import boundary, explain_call, hide_frames
 from dovetail._core.basis.elementwise import convert_element_type_p
 from dovetail._core.basis.structural import broadcast_in_dim_p, reshape_p
-from dovetail._core.ir.avals import array_conversion
+from dovetail._core.ir.avals import array_conversion, aval_of
 from dovetail._core.ir.jaxpr import Jaxpr, Literal, Var
 from dovetail._core.runtime.arrays import buffers
 from dovetail._core.runtime.arrays.array import Array
+from dovetail._core.runtime.calls.direct_calls import compute_directly, may_be_direct, way_of
 from dovetail._core.runtime.calls.fastpath import does_all
 from dovetail._core.runtime.calls.jit import CallArguments, JitFunction, Missed
 from dovetail._core.runtime.calls.staged_program import JitOptions, StagedProgram
@@ -35,6 +36,7 @@ _BITS_OF_INTEGERS: Final = {False: 32, True: 64}
 _PYTHON_NUMBERS: Final = frozenset({bool, int, float, complex})
 _HOST_TYPES: Final = (bool, int, float, complex, np.ndarray, np.generic)
 _CONTAINERS: Final = frozenset({list, tuple, set, dict})
+_ONE_LEAF: Final = pytree.structure(0)
 _ARRAY_TYPES: Final = (*_HOST_TYPES, Array)
 
 
@@ -49,6 +51,8 @@ class EagerFunction:
         function: the function.
         options: how it is compiled.
         is_operator: whether to return NotImplemented for operands that are not arrays.
+        elementwise: whether results depend on operands element by element, whatever their shapes.
+            Where the backend can compute them for small arrays, no program is made.
         checks: whether to check that Python integers fit the narrower dtype they are converted to.
             Later calls go to a twin without checks, which C++ may cache.
     """
@@ -57,6 +61,7 @@ class EagerFunction:
         "_limits",
         "_unchecked",
         "compiled",
+        "elementwise",
         "engine",
         "function",
         "is_operator",
@@ -68,6 +73,7 @@ class EagerFunction:
         function: Callable[..., Any],
         options: JitOptions,
         is_operator: bool,
+        elementwise: bool = False,
         checks: bool = True,
     ) -> None:
         @wraps(function)
@@ -86,6 +92,7 @@ class EagerFunction:
         self.function = function
         self.options = options
         self.is_operator = is_operator
+        self.elementwise = elementwise
         self._limits: dict[Any, tuple[tuple[int, int, int], ...]] = {}
         self._unchecked: EagerFunction | None = None
         self.engine = JitFunction(
@@ -95,6 +102,7 @@ class EagerFunction:
             cache_miss=self.miss,
             check_call=self._check_integers if checks else None,
             explain=self._explain,
+            offer=self._directly if elementwise else None,
             has_lines=False,
         )
         self.compiled = self.engine.compiled
@@ -157,7 +165,21 @@ class EagerFunction:
         if config.disable_jit.value:
             # C++ checks this itself, but once jax is imported it reads jax's option instead.
             return self.inline(*args, **kwargs), None, True
+        if self.elementwise and not kwargs:
+            result = self._directly(*args)
+            if result is not None:
+                return result, None, True
         return self.engine.dispatch_call(args, kwargs)
+
+    def _directly(self, *args: Any) -> Array | None:
+        """The result of a call that needs no program, now and later; None if it needs one."""
+        if not may_be_direct(args):
+            return None
+        arguments = self.engine.flatten_args(args, {})
+        staged = self.engine.staged_for(arguments, list(map(aval_of, arguments.leaves)))
+        if staged.uses or staged.out_tree != _ONE_LEAF:
+            return None
+        return compute_directly(self.compiled, way_of(staged.closed, args), args)
 
     def _check_integers(self, arguments: CallArguments, staged: StagedProgram) -> None:
         """Check that Python integers fit their dtype, and store the limits for later calls.
@@ -326,6 +348,7 @@ def compile_eager(
     static_argnums: Sequence[int] = (),
     static_argnames: Sequence[str] = (),
     is_operator: bool = False,
+    elementwise: bool = False,
 ) -> Any:
     """Make a function of arrays run as one compiled program, through C++ on a warm cache.
 
@@ -338,6 +361,8 @@ def compile_eager(
         static_argnums: indices of positional arguments that are part of the program; hashable.
         static_argnames: names of such keyword arguments.
         is_operator: whether to return NotImplemented for operands that are not arrays.
+        elementwise: whether results depend on operands element by element, whatever their shapes.
+            Where the backend can compute them for small arrays, no program is made.
 
     Returns:
         A jaxlib function object, which binds as a method; a Python function around one if there
@@ -350,5 +375,5 @@ def compile_eager(
         static_argnames=tuple(sorted(static_argnames)),
         inline=True,
     )
-    eager = EagerFunction(function, options, is_operator)
+    eager = EagerFunction(function, options, is_operator, elementwise)
     return eager.hashable() if static_argnums or static_argnames else eager.compiled

@@ -23,6 +23,7 @@ from dovetail._core.runtime.arrays.array import (
     DeletedArray,
     KeyArray,
     Retired,
+    place_value,
 )
 from dovetail._core.runtime.arrays.donation import retire_donated
 from dovetail._core.runtime.arrays.host import checked_ndarray
@@ -88,8 +89,12 @@ if native.calls is not None:
         _MOST_COPIED,
         Array.__array__,
         events,
+        place_value,
     )
+    Array._buffer = native.calls.buffer_descriptor()
     Array.__array__ = native.calls.array_reader()  # type: ignore[method-assign]
+    waiter = native.calls.array_waiter(Array.block_until_ready)
+    Array.block_until_ready = waiter  # type: ignore[method-assign]
     process_ends.on_end(native.calls.be_careful)
     group.on_start(native.calls.be_careful)
 
@@ -133,6 +138,7 @@ def pjit_function(
     donate_argnums: Sequence[int] = (),
     donate_argnames: Sequence[str] = (),
     explain: Explain | None = None,
+    offer: Callable[..., Any] | None = None,
     held: bool = False,
     key: Hashable,
 ) -> Any:
@@ -152,6 +158,8 @@ def pjit_function(
         donate_argnums: indices of the arguments whose memory the program takes.
         donate_argnames: names of such keyword arguments.
         explain: explains errors of calls.
+        offer: called with positional arguments one of which holds a value, for a result that needs
+            no program, or None. Only the compiled path calls it.
         held: whether the caller holds ``fun``, which then shares entries with others of this key.
         key: distinguishes functions that share ``fun``; not None.
 
@@ -180,6 +188,7 @@ def pjit_function(
     return native.calls.Function(
         function,
         explain=explain,
+        offer=offer,
         statics=_bits(static_argnums),
         static_names=tuple(static_argnames),
         donated=_bits(donate_argnums),

@@ -117,6 +117,7 @@ class JitFunction:
         cache_miss: the function that C++ calls if it has no entry; `miss` by default.
         check_call: checks the arguments of a call and its staged program before it runs.
         explain: explains errors of calls, where the compiled path is used.
+        offer: gives the results of calls that need no program; see `pjit_function`.
         has_lines: whether source lines in the trace are the function's own, not a caller's.
     """
 
@@ -140,6 +141,7 @@ class JitFunction:
         cache_miss: Callable[..., Missed] | None = None,
         check_call: Callable[[CallArguments, StagedProgram], None] | None = None,
         explain: Explain | None = None,
+        offer: Callable[..., Any] | None = None,
         has_lines: bool = True,
     ) -> None:
         self.function = function
@@ -155,6 +157,7 @@ class JitFunction:
             self.miss if cache_miss is None else cache_miss,
             options,
             self._explain if explain is None else explain,
+            offer,
         )
         update_wrapper(self.compiled, function)
         self.callable = self.compiled
@@ -182,6 +185,7 @@ class JitFunction:
         cache_miss: Callable[..., Missed],
         key: Hashable,
         explain: Explain | None,
+        offer: Callable[..., Any] | None = None,
     ) -> Any:
         options = self.options
         needed = bool(options.static_argnums or options.static_argnames)
@@ -196,6 +200,7 @@ class JitFunction:
             donate_argnums=options.donate_argnums,
             donate_argnames=options.donate_argnames,
             explain=explain if needed else None,
+            offer=offer,
             held=function is self.function,
             key=key,
         )

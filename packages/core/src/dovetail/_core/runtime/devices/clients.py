@@ -34,6 +34,7 @@ __all__ = [
     "describe_device",
     "device_count",
     "devices",
+    "first_device",
     "host_count",
     "host_id",
     "host_ids",
@@ -477,7 +478,7 @@ def default_device() -> Device:
     """
     chosen = config.default_device.value
     if chosen is None:
-        return _default_device or _find_default_device()
+        return first_device()
     if isinstance(chosen, str):
         return backend(chosen).local_devices()[0]
     if is_device(chosen):
@@ -488,6 +489,11 @@ def default_device() -> Device:
     raise ValueError(
         f"default_device must be one device or the name of a platform, and it is {chosen!r}"
     )
+
+
+def first_device() -> Device:
+    """The first device of the default platform."""
+    return _default_device or _find_default_device()
 
 
 def _find_default_device() -> Device:

@@ -1,22 +1,23 @@
 """What live arrays take of the devices' memory, by the user's line that made them.
 
-jaxlib keeps with every array the stack at which it was made, so that nothing has to be recorded.
+jaxlib keeps with every buffer the stack at which it was made, so that nothing has to be recorded.
+Arrays whose buffers were made later know it themselves.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, Final
 
 from dovetail._core.base.bindings import JaxRuntimeError
 from dovetail._core.base.source import user_frame
 from dovetail._core.ir.avals import ShapedArray
 from dovetail._core.runtime.devices import clients
 
-__all__ = ["LiveLine", "bytes_by_device", "lines_of"]
+__all__ = ["LiveLine", "bytes_by_device", "everything", "know_makers", "lines_of"]
 
 NO_LINE = "no line of the user's"
 
@@ -61,11 +62,29 @@ def size_of(buffer: Any) -> int:
         return 0
 
 
+_makers: Final[list[Callable[[], dict[int, Any]]]] = []
+
+
+def know_makers(function: Callable[[], dict[int, Any]]) -> None:
+    """Have a function asked which buffers have other makers than jaxlib knows, by their `id`.
+
+    It makes the buffers of arrays that have none yet.
+    """
+    _makers.append(function)
+
+
+def everything(platform: str | None = None) -> list[Any]:
+    """The live buffers of a platform, or of all platforms that have a client."""
+    for function in _makers:
+        function()
+    return clients.live_buffers(platform)
+
+
 def alive(platform: str | None = None) -> list[Any]:
     """The live buffers that hold arrays, each once."""
     found = []
     places: set[tuple[int, int]] = set()
-    for buffer in clients.live_buffers(platform):
+    for buffer in everything(platform):
         if buffer.is_deleted() or not isinstance(buffer.aval, ShapedArray):
             continue
         place = _address(buffer)
@@ -100,8 +119,9 @@ def lines_of(buffers: Sequence[Any]) -> list[LiveLine]:
     """The lines that made buffers, those that made the most bytes first."""
     by_line: dict[tuple[str, int], list[Any]] = {}
     sources: dict[tuple[str, int], str] = {}
+    others = {key: place for function in _makers for key, place in function().items()}
     for buffer in buffers:
-        place = getattr(buffer, "traceback", None)
+        place = others.get(id(buffer), getattr(buffer, "traceback", None))
         frame = None if place is None else user_frame(place)
         key = ("", 0) if frame is None else (frame.file, frame.line)
         sources.setdefault(key, NO_LINE if frame is None else str(frame))

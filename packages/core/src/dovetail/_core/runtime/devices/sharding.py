@@ -295,11 +295,16 @@ clients.on_clear(_forget_first)
 
 def default_sharding() -> SingleDeviceSharding:
     """The sharding of uncommitted data."""
-    global _first
     if default_device.value is not None:
         return SingleDeviceSharding(clients.default_device())
+    return first_sharding() if _first is None else _first
+
+
+def first_sharding() -> SingleDeviceSharding:
+    """The sharding of uncommitted data where nobody has asked for another device."""
+    global _first
     if _first is None:
-        _first = SingleDeviceSharding(clients.default_device())
+        _first = SingleDeviceSharding(clients.first_device())
     return _first
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from dovetail._core.base import config
-from dovetail._core.hlo.context import module_text
 
 if TYPE_CHECKING:
     from dovetail._core.lower.equations import EquationProgram
@@ -43,6 +42,8 @@ def dump(lowered: LoweredModule | EquationProgram) -> Path | None:
     folder.mkdir(parents=True, exist_ok=True)
     name = re.sub(r"[^\w.-]", "_", lowered.name)
     if lowered.equations is None:
+        from dovetail._core.hlo.context import module_text  # deferred: loads MLIR
+
         text, suffix = (
             module_text(lowered.module, debug_info=config.include_debug_info_in_dumps.value),
             "mlir",

@@ -1,0 +1,192 @@
+"""Eager calls that need no program: a function of the backend computes small arrays at once.
+
+A program takes microseconds to start, and milliseconds to compile, once for each shape. Where the
+default platform computes in the memory of the host, its backend has functions of C for elementwise
+primitives (`dovetail_host_functions`). An eager function whose trace is one such primitive is told
+of it here, by the dtypes of its arguments; its later calls are then computed in C, for small arrays
+of any shape. Their results hold a value of NumPy's; `Array._buffer` makes a buffer of it once one
+is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from dovetail._core.base import config, native
+from dovetail._core.basis.elementwise import convert_element_type_p
+from dovetail._core.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from dovetail._core.runtime.arrays.array import Array
+from dovetail._core.runtime.devices import clients
+from dovetail._core.runtime.devices.host_functions import host_functions
+from dovetail._core.runtime.devices.sharding import first_sharding
+
+__all__ = ["Way", "compute_directly", "may_be_direct", "way_of", "way_of_primitive"]
+
+#: The kinds of arguments that are Python numbers, as `native/direct.h` has them.
+_KINDS: Final[Mapping[type, int]] = {float: -1, int: -2}
+_MOST_OPERANDS: Final = 3
+_CONSTANT: Final = -1
+_NO_NUMBER: Final = -1
+_BYTE: Final = np.dtype(np.uint8)
+#: Larger arrays hold no values.
+_MOST_REFUSED: Final = 4096
+
+if native.calls is not None:
+    native.calls.configure_direct(
+        config.trace_key,
+        (
+            (config.trace_state, None),
+            (config.default_device, None),
+            (config.default_mesh, None),
+            (config.debug_nans, False),
+            (config.debug_infs, False),
+            (config.transfer_guard_host_to_device, None),
+            (config.post_hook, None),
+            (config.no_execution, False),
+            (config.cpu_kernels, True),
+        ),
+    )
+
+
+class Way(NamedTuple):
+    """How calls with arguments of some kinds are computed; `direct_from` in C reads it.
+
+    Attributes:
+        address: the function.
+        key: the options for which this holds.
+        kinds: for each argument the number of its dtype, or what Python number it is.
+        becomes: for each Python number that of the dtype that it is converted to.
+        sources: for each operand the argument that it is, or -1.
+        constants: for each operand that is none the bytes of the element.
+        result: the dtype of the result.
+        most: the number of elements up to which it is used.
+    """
+
+    address: int
+    key: tuple[Any, ...]
+    kinds: tuple[int, ...]
+    becomes: tuple[int, ...]
+    sources: tuple[int, ...]
+    constants: tuple[bytes, ...]
+    result: np.dtype[Any]
+    most: int
+
+
+if native.calls is not None:
+    clients.on_clear(lambda: native.calls.set_default_place(None))
+
+
+def way_of(closed: ClosedJaxpr, args: Sequence[Any]) -> Way | None:
+    """How a call is computed without a program; None if it is not.
+
+    Args:
+        closed: the trace of the function.
+        args: the arguments of the call: one for each variable of the trace.
+    """
+    jaxpr = closed.jaxpr
+    if closed.consts or len(args) > _MOST_OPERANDS or len(jaxpr.outvars) != 1:
+        return None
+    if not jaxpr.eqns or jaxpr.eqns[-1].outvars[0] is not jaxpr.outvars[0]:
+        return None
+    *conversions, last = jaxpr.eqns
+    numbers = {var: i for i, var in enumerate(jaxpr.invars)}
+    converted: dict[int, Any] = {}
+    for eqn in conversions:
+        source = eqn.invars[0]
+        if eqn.primitive is not convert_element_type_p or type(source) is not Var:
+            return None
+        i = numbers.get(source)
+        if i is None or type(args[i]) not in _KINDS or eqn.params.get("weak_type"):
+            return None
+        numbers[eqn.outvars[0]] = i
+        converted[i] = eqn.outvars[0].aval.dtype
+    return _way(jaxpr, last, numbers, converted, args)
+
+
+def way_of_primitive(jaxpr: Jaxpr, args: Sequence[Any]) -> Way | None:
+    """As `way_of`, for the program of one primitive."""
+    if len(args) > _MOST_OPERANDS or len(jaxpr.eqns) != 1:
+        return None
+    return _way(jaxpr, jaxpr.eqns[0], {var: i for i, var in enumerate(jaxpr.invars)}, {}, args)
+
+
+def _way(
+    jaxpr: Jaxpr,
+    eqn: JaxprEqn,
+    numbers: Mapping[Var, int],
+    converted: Mapping[int, Any],
+    args: Sequence[Any],
+) -> Way | None:
+    functions = host_functions().get(eqn.primitive.name)
+    if not functions or len(eqn.invars) > _MOST_OPERANDS or len(eqn.outvars) != 1:
+        return None
+    if clients.default_platform() in clients.started():
+        native.calls.set_default_place(first_sharding())
+    if any(value is not None for value in eqn.params.values()):
+        return None
+    # The operand that chooses, among others of `select_n`, has a dtype of its own.
+    function = functions.get(eqn.invars[-1].aval.dtype)
+    out = eqn.outvars[0].aval
+    if function is None or out.weak_type or eqn.effects:
+        return None
+    if any(atom.aval.shape not in ((), out.shape) for atom in eqn.invars):
+        return None
+    kinds, becomes = [], []
+    for i, arg in enumerate(args):
+        aval = jaxpr.invars[i].aval
+        if type(arg) is Array and not aval.weak_type and aval.division is None:
+            kinds.append(aval.dtype.num)
+            becomes.append(_NO_NUMBER)
+        elif type(arg) in _KINDS:
+            kinds.append(_KINDS[type(arg)])
+            becomes.append(converted.get(i, aval.dtype).num)
+        else:
+            return None
+    sources, constants = [], []
+    for atom in eqn.invars:
+        if isinstance(atom, Literal):
+            sources.append(_CONSTANT)
+            constants.append(np.asarray(atom.val, atom.aval.dtype).tobytes())
+        else:
+            sources.append(numbers[atom])
+            constants.append(b"")
+    return Way(
+        function.address,
+        config.trace_key(),
+        tuple(kinds),
+        tuple(becomes),
+        tuple(sources),
+        tuple(constants),
+        out.dtype,
+        function.most,
+    )
+
+
+def may_be_direct(args: Sequence[Any]) -> bool:
+    """Whether a call may need no program, by the types of its arguments alone."""
+    return (
+        native.calls is not None
+        and 0 < len(args) <= _MOST_OPERANDS
+        and all(type(arg) is Array or type(arg) in _KINDS for arg in args)
+    )
+
+
+def compute_directly(compiled: Any, way: Way | None, args: Sequence[Any]) -> Array | None:
+    """The result of a call that needs no program; None if it needs one.
+
+    Args:
+        compiled: the function that was called; it is told of the answer, for later calls.
+        way: how the call is computed, if there is a way.
+        args: its arguments.
+    """
+    if way is None:
+        kinds = tuple([_KINDS.get(type(x)) or x.dtype.num for x in args])
+        nothing = (_NO_NUMBER,) * len(args)
+        compiled._add_direct(0, config.trace_key(), kinds, nothing, (), (), _BYTE, _MOST_REFUSED)
+        return None
+    compiled._add_direct(*way)
+    result: Array | None = compiled._call_directly(*args)
+    return result

@@ -1,0 +1,40 @@
+"""The functions by which the default platform computes small arrays in the memory of the host."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from dovetail._core.base import native
+from dovetail._core.plugins.hookspecs import HostFunction
+from dovetail._core.plugins.manager import manager
+from dovetail._core.runtime.devices import clients
+
+__all__ = ["host_functions"]
+
+_functions: dict[str, dict[Any, HostFunction]] | None = None
+
+
+def host_functions() -> Mapping[str, Mapping[Any, HostFunction]]:
+    """The functions by primitive, then dtype; none without the compiled path, which calls them.
+
+    No client is created for it.
+    """
+    global _functions
+    if _functions is None:
+        _functions = {}
+        if native.calls is not None:
+            found = manager().host_functions(clients.default_platform())
+            for (primitive, dtype), function in found.items():
+                _functions.setdefault(primitive, {})[np.dtype(dtype)] = function
+    return _functions
+
+
+def _forget() -> None:
+    global _functions
+    _functions = None
+
+
+clients.on_clear(_forget)

@@ -1,0 +1,329 @@
+/* Calls that need no program: a function of the backend computes small arrays in the memory of the
+ * host. What it computes is kept there, until a program needs a buffer of it.
+ */
+
+#ifndef DOVETAIL_NATIVE_DIRECT_H
+#define DOVETAIL_NATIVE_DIRECT_H
+
+#include "arrays.h"
+
+#define MOST_OPERANDS 3
+#define MOST_DIMENSIONS 8
+#define MOST_DIRECT 16
+#define A_FLOAT (-1)   /* the kind of an argument that is a Python float */
+#define AN_INTEGER (-2)
+
+/* Computes `count` elements; an operand with a step of 0 is one element, for all of them. */
+typedef void (*HostFunction)(const void *const *operands, const Py_ssize_t *steps, void *result,
+                             Py_ssize_t count);
+
+/* How calls with arguments of some kinds are computed. */
+typedef struct {
+  HostFunction function; /* NULL if they need a program */
+  PyObject *key; /* the options that it is for */
+  PyArray_Descr *result;
+  Py_ssize_t most; /* elements */
+  int arguments, operands;
+  int kinds[MOST_OPERANDS];   /* for each argument: the dtype's number, or A_FLOAT, AN_INTEGER */
+  int becomes[MOST_OPERANDS]; /* for each Python number: that of the dtype that it is given */
+  int sources[MOST_OPERANDS]; /* for each operand: an argument, or -1 for a constant */
+  long long constants[MOST_OPERANDS]; /* the bytes of each operand that is one */
+} Direct;
+
+static PyObject *trace_context; /* owned: gives the options that affect tracing */
+static PyObject *plain_cells;   /* owned: pairs of an option and the value that it must have */
+static PyObject *default_place; /* owned: where buffers are that nobody has placed; or NULL */
+
+static PyObject *configure_direct(PyObject *module, PyObject *args) {
+  PyObject *context, *cells;
+  if (!PyArg_ParseTuple(args, "OO!", &context, &PyTuple_Type, &cells)) return NULL;
+  Py_XSETREF(trace_context, Py_NewRef(context));
+  Py_XSETREF(plain_cells, Py_NewRef(cells));
+  Py_RETURN_NONE;
+}
+
+/* Tell where buffers are that nobody has placed, if that is in the memory of the host; or None. */
+static PyObject *set_default_place(PyObject *module, PyObject *sharding) {
+  Py_XSETREF(default_place, sharding == Py_None ? NULL : Py_NewRef(sharding));
+  Py_RETURN_NONE;
+}
+
+/* Whether nothing has been asked for that a program would see to; -1 with an error. */
+static int is_plain(void) {
+  if (plain_cells == NULL || careful) return 0;
+  int listening = somebody_listens();
+  if (listening) return listening < 0 ? -1 : 0;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(plain_cells); i++) {
+    PyObject *pair = PyTuple_GET_ITEM(plain_cells, i);
+    PyObject *value = PyObject_GetAttr(PyTuple_GET_ITEM(pair, 0), name_value);
+    if (value == NULL) return -1;
+    int same = value == PyTuple_GET_ITEM(pair, 1);
+    Py_DECREF(value);
+    if (!same) return 0;
+  }
+  return 1;
+}
+
+/* An array that holds a copy of a value of NumPy's; None if more has been asked for. */
+static PyObject *hold(PyObject *module, PyObject *value) {
+  if (!PyArray_CheckExact(value) || array_type == NULL) {
+    PyErr_SetString(PyExc_TypeError, "hold takes an array of NumPy's");
+    return NULL;
+  }
+  int plain = is_plain();
+  if (plain != 1) return plain < 0 ? NULL : Py_NewRef(Py_None);
+  PyObject *copy = PyArray_NewCopy((PyArrayObject *)value, NPY_CORDER);
+  return copy == NULL ? NULL : wrap_value(copy);
+}
+
+/* ------------------------------------------------------------------------------------ reading */
+
+typedef struct {
+  const void *data;
+  int type, ndim;
+  npy_intp dims[MOST_DIMENSIONS];
+  Py_ssize_t size;
+} Elements;
+
+/* Whether an attribute is the given object; -1 with an error. */
+static int attribute_is(PyObject *object, PyObject *name, PyObject *expected) {
+  PyObject *value = PyObject_GetAttr(object, name);
+  if (value == NULL) return -1;
+  Py_DECREF(value);
+  return value == expected;
+}
+
+static int method_gives(PyObject *object, PyObject *name, PyObject *expected) {
+  PyObject *value = PyObject_CallMethodNoArgs(object, name);
+  if (value == NULL) return -1;
+  Py_DECREF(value);
+  return value == expected;
+}
+
+/* Where the elements of a buffer are, if they are there: 1, or 0, perhaps with an error. */
+static int read_buffer(PyObject *buffer, Py_ssize_t most, Elements *out) {
+  if (default_place == NULL || !Py_IS_TYPE(buffer, buffer_type)) return 0;
+  PyObject *aval = PyObject_GetAttr(buffer, name_aval);
+  PyObject *dtype = aval == NULL ? NULL : PyObject_GetAttr(aval, name_dtype);
+  PyObject *shape = dtype == NULL ? NULL : PyObject_GetAttr(aval, name_shape);
+  int fits = shape != NULL && PyArray_DescrCheck(dtype) && PyTuple_CheckExact(shape) &&
+             PyTuple_GET_SIZE(shape) <= MOST_DIMENSIONS;
+  if (fits) {
+    out->type = ((PyArray_Descr *)dtype)->type_num;
+    out->ndim = (int)PyTuple_GET_SIZE(shape);
+    out->size = 1;
+    for (int i = 0; i < out->ndim && fits; i++) {
+      out->dims[i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, i));
+      fits = out->dims[i] >= 0 && out->dims[i] <= most;
+      out->size *= fits ? out->dims[i] : 0;
+      fits = fits && out->size <= most;
+    }
+  }
+  fits = fits && attribute_is(aval, name_weak_type, Py_False) == 1;
+  Py_XDECREF(aval);
+  Py_XDECREF(dtype);
+  Py_XDECREF(shape);
+  if (!fits || attribute_is(buffer, name_sharding, default_place) != 1 ||
+      attribute_is(buffer, name_committed, Py_False) != 1 ||
+      method_gives(buffer, name_is_deleted, Py_False) != 1 ||
+      method_gives(buffer, name_is_ready, Py_True) != 1)
+    return 0;
+  PyObject *done = PyObject_CallMethodNoArgs(buffer, name_block); /* raises if it has failed */
+  if (done == NULL) return 0;
+  Py_DECREF(done);
+  PyObject *address = PyObject_CallMethodNoArgs(buffer, name_pointer);
+  if (address == NULL) return 0;
+  out->data = PyLong_AsVoidPtr(address);
+  Py_DECREF(address);
+  return out->data != NULL;
+}
+
+/* Where the elements of an array are, if they are in the memory of the host. */
+static int read_elements(PyObject *array, Py_ssize_t most, Elements *out) {
+  PyObject *buffer = SLOT(array, buffer_slot), *value = SLOT(array, value_slot);
+  if (buffer != NULL) {
+    Py_INCREF(buffer);
+    int found = read_buffer(buffer, most, out);
+    Py_DECREF(buffer);
+    return found;
+  }
+  if (value == NULL) return 0;
+  PyArrayObject *held = (PyArrayObject *)value;
+  out->data = PyArray_DATA(held);
+  out->type = PyArray_TYPE(held);
+  out->ndim = PyArray_NDIM(held);
+  out->size = PyArray_SIZE(held);
+  if (out->ndim > MOST_DIMENSIONS || out->size > most) return 0;
+  memcpy(out->dims, PyArray_DIMS(held), out->ndim * sizeof(npy_intp));
+  return 1;
+}
+
+/* -------------------------------------------------------------------------------------- calls */
+
+static int fits_kinds(const Direct *direct, PyObject *const *args, Py_ssize_t nargs) {
+  if (nargs != direct->arguments) return 0;
+  for (Py_ssize_t i = 0; i < nargs; i++) {
+    PyTypeObject *expected = direct->kinds[i] == A_FLOAT      ? &PyFloat_Type
+                             : direct->kinds[i] == AN_INTEGER ? &PyLong_Type
+                                                              : array_type;
+    if (!Py_IS_TYPE(args[i], expected)) return 0;
+  }
+  return 1;
+}
+
+/* A Python number as an element: 0 if it does not fit. */
+static int to_element(PyObject *number, int type, long long *element) {
+  double real = 0;
+  long long integer = 0;
+  if (PyFloat_CheckExact(number)) {
+    real = PyFloat_AS_DOUBLE(number);
+  } else {
+    int overflow;
+    integer = PyLong_AsLongLongAndOverflow(number, &overflow);
+    if (overflow || integer < INT32_MIN || integer > INT32_MAX) return 0;
+    real = (double)integer;
+  }
+  float single = (float)real;
+  int32_t narrow = (int32_t)integer;
+  if (type == NPY_FLOAT)
+    memcpy(element, &single, sizeof(single));
+  else if (type == NPY_DOUBLE)
+    memcpy(element, &real, sizeof(real));
+  else if (PyFloat_CheckExact(number))
+    return 0;
+  else if (type == NPY_INT32)
+    memcpy(element, &narrow, sizeof(narrow));
+  else if (type == NPY_INT64)
+    memcpy(element, &integer, sizeof(integer));
+  else
+    return 0;
+  return 1;
+}
+
+/* The result of a call; NULL, perhaps with an error, if this is not the way. `refused` is set if it
+ * is known that a call with these arguments needs a program. */
+static PyObject *direct_result(const Direct *direct, PyObject *const *args, int *refused) {
+  Elements elements[MOST_OPERANDS];
+  const Elements *shaped = NULL;
+  long long numbers[MOST_OPERANDS];
+  for (int i = 0; i < direct->arguments; i++) {
+    if (direct->kinds[i] < 0) {
+      if (!to_element(args[i], direct->becomes[i], &numbers[i])) return NULL;
+      continue;
+    }
+    Elements *own = &elements[i];
+    if (!read_elements(args[i], direct->most, own) || own->type != direct->kinds[i]) return NULL;
+    if (shaped == NULL || shaped->ndim == 0) {
+      shaped = own;
+    } else if (own->ndim != 0 &&
+               (own->ndim != shaped->ndim ||
+                memcmp(own->dims, shaped->dims, own->ndim * sizeof(npy_intp)) != 0)) {
+      return NULL;
+    }
+  }
+  if (shaped == NULL || is_plain() != 1) return NULL;
+  PyObject *context = PyObject_CallNoArgs(trace_context);
+  int same = context == NULL ? -1 : PyObject_RichCompareBool(context, direct->key, Py_EQ);
+  Py_XDECREF(context);
+  if (same != 1) return NULL;
+  if (direct->function == NULL) {
+    *refused = 1;
+    return NULL;
+  }
+  const void *operands[MOST_OPERANDS];
+  Py_ssize_t steps[MOST_OPERANDS];
+  for (int k = 0; k < direct->operands; k++) {
+    int source = direct->sources[k];
+    int whole = source >= 0 && direct->kinds[source] >= 0;
+    operands[k] = source < 0 ? &direct->constants[k]
+                  : whole    ? elements[source].data
+                             : (const void *)&numbers[source];
+    steps[k] = whole && elements[source].ndim != 0;
+  }
+  Py_INCREF(direct->result);
+  PyObject *value = PyArray_NewFromDescr(&PyArray_Type, direct->result, shaped->ndim,
+                                         (npy_intp *)shaped->dims, NULL, NULL, 0, NULL);
+  if (value == NULL) return NULL;
+  direct->function(operands, steps, PyArray_DATA((PyArrayObject *)value), shaped->size);
+  return wrap_value(value);
+}
+
+/* The result of a call, if one of some ways is for it; NULL without an error if none is. */
+static PyObject *call_directly(const Direct *ways, int count, PyObject *const *args,
+                               Py_ssize_t nargs, int *refused) {
+  for (int i = 0; i < count; i++) {
+    if (!fits_kinds(&ways[i], args, nargs)) continue;
+    PyObject *result = direct_result(&ways[i], args, refused);
+    if (result != NULL) return result;
+    PyErr_Clear(); /* a program says what is wrong */
+  }
+  return NULL;
+}
+
+/* Whether an array among arguments holds a value. */
+static int holds_value(PyObject *const *args, Py_ssize_t nargs) {
+  for (Py_ssize_t i = 0; i < nargs; i++)
+    if (Py_IS_TYPE(args[i], array_type) && SLOT(args[i], value_slot) != NULL) return 1;
+  return 0;
+}
+
+/* The result of a call that Python finds to need no program; NULL without an error if it does. */
+static PyObject *offered(PyObject *offer, PyObject *const *args, Py_ssize_t nargs) {
+  PyObject *result = is_plain() == 1 ? PyObject_Vectorcall(offer, args, nargs, NULL) : NULL;
+  if (result == Py_None) Py_CLEAR(result);
+  if (result == NULL && PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_Exception))
+    PyErr_Clear(); /* a program says what is wrong */
+  return result;
+}
+
+/* Numbers from a tuple; how many, or -1 with an error. */
+static int small_numbers(PyObject *tuple, int *into) {
+  if (!PyTuple_CheckExact(tuple) || PyTuple_GET_SIZE(tuple) > MOST_OPERANDS) {
+    PyErr_Format(PyExc_TypeError, "at most %d numbers come as a tuple", MOST_OPERANDS);
+    return -1;
+  }
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); i++)
+    into[i] = (int)PyLong_AsLong(PyTuple_GET_ITEM(tuple, i));
+  return PyErr_Occurred() ? -1 : (int)PyTuple_GET_SIZE(tuple);
+}
+
+/* Read a way from what Python gives. */
+static int direct_from(PyObject *args, Direct *direct) {
+  PyObject *address, *key, *kinds, *becomes, *sources, *constants, *result;
+  memset(direct, 0, sizeof(*direct));
+  if (!PyArg_ParseTuple(args, "OOOOOO!On", &address, &key, &kinds, &becomes, &sources,
+                        &PyTuple_Type, &constants, &result, &direct->most))
+    return -1;
+  direct->function = (HostFunction)PyLong_AsVoidPtr(address);
+  if (direct->function == NULL && PyErr_Occurred()) return -1;
+  direct->arguments = small_numbers(kinds, direct->kinds);
+  direct->operands = small_numbers(sources, direct->sources);
+  if (direct->arguments < 0 || direct->operands < 0 ||
+      small_numbers(becomes, direct->becomes) != direct->arguments ||
+      PyTuple_GET_SIZE(constants) != direct->operands || !PyArray_DescrCheck(result)) {
+    if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "this is no way to compute a call");
+    return -1;
+  }
+  for (int k = 0; k < direct->operands; k++) {
+    PyObject *bytes = PyTuple_GET_ITEM(constants, k);
+    if (direct->sources[k] >= direct->arguments || !PyBytes_CheckExact(bytes) ||
+        PyBytes_GET_SIZE(bytes) > (Py_ssize_t)sizeof(direct->constants[k])) {
+      PyErr_SetString(PyExc_TypeError, "an operand is an argument, or the bytes of an element");
+      return -1;
+    }
+    memcpy(&direct->constants[k], PyBytes_AS_STRING(bytes), PyBytes_GET_SIZE(bytes));
+  }
+  direct->key = Py_NewRef(key);
+  direct->result = (PyArray_Descr *)Py_NewRef(result);
+  return 0;
+}
+
+static void direct_free(Direct *ways, int count) {
+  for (int i = 0; i < count; i++) {
+    Py_XDECREF(ways[i].key);
+    Py_XDECREF(ways[i].result);
+  }
+  PyMem_Free(ways);
+}
+
+#endif

@@ -1,0 +1,362 @@
+"""Eager calls of small arrays that need no program."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import pickle
+import subprocess
+import sys
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dovetail as dt
+import dovetail.numpy as jnp
+from dovetail import lax
+from dovetail._core.runtime.arrays.array import held_value
+from dovetail._core.runtime.devices.host_functions import host_functions
+
+pytestmark = pytest.mark.skipif(not host_functions(), reason="every call here needs a program")
+
+SPECIAL = np.float32(
+    [0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 1e-40, -1e-40, 1e38, 3.5, -2.5, 0.5, 1e-30]
+)
+INTEGERS = np.array([0, 1, -1, 7, 2**31 - 1, -(2**31)], np.int32)
+TRUTHS = np.array([True, False])
+VALUES = {"float32": SPECIAL, "int32": INTEGERS, "bool": TRUTHS}
+
+ARITHMETIC = ("add", "subtract", "multiply", "maximum", "minimum")
+COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
+BITWISE = ("bitwise_and", "bitwise_or", "bitwise_xor")
+BINARY = {
+    "float32": (*ARITHMETIC, *COMPARISONS, "divide"),
+    "int32": (*ARITHMETIC, *COMPARISONS, *BITWISE),
+    "bool": ("equal", "not_equal", *BITWISE, "logical_and", "logical_or", "logical_xor"),
+}
+UNARY = {
+    "float32": (
+        *("abs", "negative", "sqrt", "floor", "ceil", "exp", "log", "sin", "cos", "tan"),
+        *("tanh", "expm1", "log1p"),
+    ),
+    "int32": ("abs", "negative", "sign", "invert"),
+    "bool": ("logical_not", "invert"),
+}
+#: Their rounding differs from a program's.
+ROUNDED = {"exp", "log", "sin", "cos", "tan", "tanh", "expm1", "log1p", "logistic", "rsqrt"}
+
+
+def directly(function: Callable[..., Any], *args: Any) -> np.ndarray[Any, Any]:
+    """The value of a call that makes no program."""
+    result = function(*args)
+    assert held_value(result) is not None, "a program was run"
+    return np.asarray(result)
+
+
+def assert_same(name: str, found: Any, expected: Any) -> None:
+    """The same, with the same signs of zeros; up to two units in the last place where rounded."""
+    assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+    if name in ROUNDED:
+        np.testing.assert_allclose(found, expected, rtol=2.4e-7, atol=0)
+    else:
+        np.testing.assert_array_equal(found, expected)
+    if found.dtype == np.float32:
+        numbers = ~np.isnan(expected)
+        np.testing.assert_array_equal(np.signbit(found[numbers]), np.signbit(expected[numbers]))
+
+
+@pytest.mark.parametrize(("dtype", "name"), [(d, n) for d, names in UNARY.items() for n in names])
+def test_functions_of_one_array_are_what_programs_are(dtype: str, name: str) -> None:
+    x, function = jnp.asarray(VALUES[dtype]), getattr(jnp, name)
+    assert_same(name, directly(function, x), np.asarray(dt.jit(function)(x)))
+
+
+@pytest.mark.parametrize("name", ["logistic", "rsqrt"])
+def test_primitives_are_what_programs_are(name: str) -> None:
+    x, function = jnp.asarray(SPECIAL), getattr(lax, name)
+    assert_same(name, directly(function, x), np.asarray(dt.jit(function)(x)))
+
+
+@pytest.mark.parametrize(("dtype", "name"), [(d, n) for d, names in BINARY.items() for n in names])
+def test_functions_of_two_arrays_are_what_programs_are(dtype: str, name: str) -> None:
+    """Of all pairs of values; and of each value with an array, on both sides."""
+    values, function = VALUES[dtype], getattr(jnp, name)
+    x, y = (jnp.asarray(np.ascontiguousarray(v)) for v in np.meshgrid(values, values))
+    program = dt.jit(function)
+    assert_same(name, directly(function, x, y), np.asarray(program(x, y)))
+    for number in map(jnp.asarray, values):
+        row = jnp.asarray(values)
+        assert_same(name, directly(function, number, row), np.asarray(program(number, row)))
+        # Programs divide by a scalar by its reciprocal, which may be denormal.
+        other = jnp.full(row.shape, number) if name == "divide" else number
+        assert_same(name, directly(function, row, number), np.asarray(program(row, other)))
+
+
+def test_choices() -> None:
+    for values in VALUES.values():
+        x, y = (jnp.asarray(np.ascontiguousarray(v)) for v in np.meshgrid(values, values))
+        mask = jnp.asarray(np.arange(x.size).reshape(x.shape) % 3 == 0)
+        assert_same("", directly(jnp.where, mask, x, y), np.asarray(dt.jit(jnp.where)(mask, x, y)))
+
+
+OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "+": lambda x, y: x + y,
+    "reflected -": lambda x, y: y - x,
+    "*": lambda x, y: x * y,
+    ">": lambda x, y: x > y,
+    "==": lambda x, y: x == y,
+}
+
+
+@pytest.mark.parametrize("number", [2, -3, 0, 2.5, 1e-40, float("inf")])
+@pytest.mark.parametrize("symbol", OPERATORS)
+def test_python_numbers(symbol: str, number: float) -> None:
+    operator = OPERATORS[symbol]
+    for values in [SPECIAL] if isinstance(number, float) else [SPECIAL, INTEGERS]:
+        x = jnp.asarray(values)
+        expected = np.asarray(dt.jit(operator)(x, number))
+        assert_same("", directly(operator, x, number), expected)
+        assert_same("", directly(operator, x * 1, number), expected)  # now known to C
+
+
+@pytest.mark.parametrize("number", [2**31, -(2**40), 10**400])
+def test_integers_that_do_not_fit_are_refused_as_before(number: int) -> None:
+    x = jnp.asarray(INTEGERS) + 1
+    x + 1
+    with pytest.raises(OverflowError):
+        x + number
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (0,), (3, 4), (2, 0, 3), (1,) * 8, (4096,)])
+def test_shapes(shape: tuple[int, ...]) -> None:
+    value = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    x = jnp.asarray(value) + 0
+    for _ in range(2):
+        for found, expected in [
+            (x + x, value + value),
+            (x * 2, value * 2),
+            (1 - x, 1 - value),
+            (x > 1.5, value > 1.5),
+            (x + jnp.asarray(np.float32(3)), value + 3),
+        ]:
+            assert found.shape == shape
+            np.testing.assert_array_equal(np.asarray(found), expected)
+
+
+@pytest.mark.parametrize("shapes", [((3, 4), (4,)), ((3, 1), (1, 4)), ((1,), (3,)), ((9,) * 2, ())])
+def test_operands_that_broadcast(shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
+    one, other = (np.arange(np.prod(s), dtype=np.float32).reshape(s) for s in shapes)
+    jnp.asarray(one) + jnp.asarray(one)  # C knows operands of one shape
+    for _ in range(2):
+        found = jnp.asarray(one) + jnp.asarray(other)
+        np.testing.assert_array_equal(np.asarray(found), one + other)
+
+
+@pytest.mark.parametrize("shapes", [((3,), (4,)), ((2, 3), (2,))])
+def test_operands_that_do_not_fit_have_the_usual_error(shapes: Any) -> None:
+    one, other = (jnp.ones(shape) * 2 for shape in shapes)
+    one + one
+    with pytest.raises((TypeError, ValueError), match="broadcast"):
+        one + other
+
+
+def test_dtypes_that_differ_are_promoted() -> None:
+    x, n, b = jnp.asarray(SPECIAL[:2]) * 1, jnp.asarray(INTEGERS[:2]) * 1, jnp.asarray(TRUTHS)
+    for one, other in [(x, n), (n, x), (x, b), (b, n), (b, b)]:
+        expected = dt.jit(lambda v, w: v + w)(one, other)
+        found = one + other
+        assert (found.dtype, found.weak_type) == (expected.dtype, expected.weak_type)
+        np.testing.assert_array_equal(np.asarray(found), np.asarray(expected))
+
+
+def test_no_shape_is_compiled_for() -> None:
+    jnp.sin(jnp.ones(3)), jnp.ones(3) * 2 + 1
+    with dt.no_recompiles():
+        for size in range(1, 200):
+            x = jnp.sin(jnp.ones(size)) * 2 + 1
+            assert x.shape == (size,)
+
+
+def test_a_first_result_needs_neither_a_client_nor_a_compiler() -> None:
+    code = (
+        "import sys\n"
+        "import dovetail.numpy as jnp\n"
+        "from dovetail._core.runtime.devices import clients\n"
+        "print(jnp.ones(3) + 1, clients.started(), 'jaxlib.mlir' in sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[2. 2. 2.] [] False\n"
+
+
+# -------------------------------------------------------------------------------------- options
+
+
+def test_traces_see_the_operations() -> None:
+    """Values of the host are constants of what is traced."""
+    x = jnp.ones(3) * 2
+    jaxpr = dt.make_jaxpr(lambda y: y + (x * 3))(1.0)
+    assert [eqn.primitive.name for eqn in jaxpr.eqns] == ["mul", "add"]
+    assert dt.grad(lambda y: jnp.sum(x * y))(3.0) == 6
+    np.testing.assert_array_equal(dt.vmap(lambda y: x[0] * y)(x), [4, 4, 4])
+
+
+def test_options_that_programs_see_to_are_kept() -> None:
+    x = jnp.ones(3) * 0
+    x / x  # C knows it
+    with dt.debug_nans(True), pytest.raises(FloatingPointError):
+        x / x
+    with dt.debug_infs(True), pytest.raises(FloatingPointError):
+        1.0 / x
+    with dt.transfer_guard("disallow"), pytest.raises(dt.errors.JaxRuntimeError):
+        jnp.ones(5)
+    with dt.transfer_guard("disallow"):
+        assert dt.jit(lambda v: v + 1)(x).shape == (3,)
+    with dt.enable_x64(True):
+        assert (jnp.ones(3) * 2).dtype == np.float64
+        assert (x * np.float64(2)).dtype == np.float64
+    with dt.cpu_kernels(False):
+        assert held_value(x * 2) is None
+    with dt.numpy_dtype_promotion("strict"), pytest.raises((TypeError, ValueError), match="strict"):
+        x + jnp.ones(3, "int32")
+
+
+def test_events_tell_of_what_runs_while_somebody_listens() -> None:
+    x = jnp.ones(7) * 2
+    with dt.events() as seen:
+        x + 1
+    assert any(event.kind == "eager" for event in seen)
+
+
+@pytest.mark.skipif(len(dt.devices()) < 2, reason="there is one device")
+def test_other_devices_have_programs() -> None:
+    x = dt.device_put(np.ones(3, np.float32), dt.devices()[1])
+    assert (x * 2).devices() == {dt.devices()[1]}
+    with dt.default_device(dt.devices()[1]):
+        assert (jnp.ones(3) * 2).devices() == {dt.devices()[1]}
+
+
+def test_arrays_stay_where_they_were_made() -> None:
+    x = jnp.ones(3) * 2
+    with dt.default_device(dt.devices()[-1]):
+        assert x.devices() == {dt.devices()[0]}
+
+
+# --------------------------------------------------------------------------------------- arrays
+
+
+@pytest.fixture
+def held() -> dt.Array:
+    array = jnp.asarray(np.float32([[1, 2, 3], [4, 5, 6]])) * 2
+    assert held_value(array) is not None
+    return array
+
+
+VALUE = np.float32([[2, 4, 6], [8, 10, 12]])
+
+USES: dict[str, Callable[[Any], Any]] = {
+    "numpy": np.asarray,
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+    "pickle": lambda x: pickle.loads(pickle.dumps(x)),
+    "tolist": lambda x: x.tolist(),
+    "rows": lambda x: np.stack([np.asarray(row) for row in x]),
+    "jit": dt.jit(lambda x: x + 0),
+    "in containers": lambda x: dt.jit(lambda tree: tree["a"][0][1])({"a": [(0, x)]}),
+    "kept": lambda x: dt.tree.map(lambda v: v, {"x": x})["x"],
+    "dlpack": lambda x: np.from_dlpack(x),
+    "device_put": lambda x: dt.device_put(x, dt.devices()[0]),
+    "shard": lambda x: x.addressable_shards[0].data,
+    "ahead of time": lambda x: dt.jit(lambda v: v).lower(x).compile()(x),
+    "scan": lambda x: dt.lax.scan(lambda c, row: (c, row), 0, x)[1],
+    "reference": lambda x: dt.new_ref(x)[...],
+    "flattened": lambda x: dt.tree.leaves([x])[0],
+    "callback": lambda x: dt.pure_callback(lambda v: np.asarray(v), x, x),
+}
+
+
+@pytest.mark.parametrize("use", USES)
+def test_uses_of_arrays_that_hold_values(held: dt.Array, use: str) -> None:
+    np.testing.assert_array_equal(np.asarray(USES[use](held)), VALUE)
+    np.testing.assert_array_equal(np.asarray(held), VALUE)
+
+
+def test_what_is_known_of_an_array_needs_no_buffer(held: dt.Array) -> None:
+    assert (held.shape, held.dtype, held.ndim, held.size) == ((2, 3), np.float32, 2, 6)
+    assert (held.nbytes, held.weak_type, held.committed) == (24, False, False)
+    assert (held.is_ready(), held.is_deleted()) == (True, False)
+    assert held.block_until_ready() is held
+    assert repr(held).startswith("Array([[ 2.,  4.,  6.]")
+    assert held_value(held) is not None
+
+
+def test_values_are_not_written_to(held: dt.Array) -> None:
+    value = np.asarray(held)
+    with pytest.raises(ValueError, match="read-only"):
+        value[0, 0] = 1
+    given = np.ones(3, np.float32)
+    array = jnp.asarray(given)
+    given[:] = 7
+    np.testing.assert_array_equal(np.asarray(array), [1, 1, 1])
+
+
+def test_deleted_and_donated(held: dt.Array) -> None:
+    other = held * 1
+    held.delete()
+    assert (held.is_deleted(), held.shape) == (True, (2, 3))
+    with pytest.raises(dt.errors.DeletedArrayError):
+        held + 1
+    dt.jit(lambda x: x + 1, donate_argnums=0)(other)
+    with pytest.raises(dt.errors.DeletedArrayError, match="donated"):
+        other + 1
+
+
+def test_live_arrays_are_all_there(held: dt.Array) -> None:
+    sizes = [x.shape for x in dt.live_arrays()]
+    marked = jnp.ones((1, 2, 3, 1, 2)) * 2
+    assert [x.shape for x in dt.live_arrays()].count(marked.shape) == (
+        sizes.count(marked.shape) + 1
+    )
+
+
+def test_reports_of_memory_have_the_line_that_made_a_value() -> None:
+    def make() -> dt.Array:
+        return jnp.ones((7, 1, 7)) * 2
+
+    array = make()
+    dt.jit(lambda x: x + 1)(array)  # which makes a buffer of it
+    lines = {line.largest: line.source for line in dt.memory().lines}
+    assert "make)" in lines[("f32[7,1,7]",)]
+    assert "make" in str(array.traceback)
+
+
+def test_arrays_are_freed() -> None:
+    array = jnp.ones(3) * 2
+    gone = weakref.ref(array)
+    value = weakref.ref(held_value(array))  # type: ignore[arg-type]
+    del array
+    gc.collect()
+    assert (gone(), value()) == (None, None)
+
+
+def test_threads_share_arrays_that_hold_values() -> None:
+    """Each makes the buffer, or reads the value, of arrays that others use, too."""
+    step = dt.jit(lambda x: x + 1)
+    arrays = [jnp.full(5, float(i)) * 1 for i in range(200)]
+    wrong: list[Any] = []
+
+    def work(number: int) -> None:
+        for i, x in enumerate(arrays):
+            found = step(x) if (i + number) % 2 else x + 1
+            if not np.array_equal(np.asarray(found), np.full(5, i + 1.0)):
+                wrong.append((number, i))
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
