@@ -228,7 +228,7 @@ def test_the_doctor_tells_which_kernels_there_are() -> None:
 
 
 def test_a_program_needs_the_kernels_that_it_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels, "_registered", False)
+    monkeypatch.setattr(kernels, "_loaded", None)
     monkeypatch.setattr(kernel_library, "library", lambda: None)
     with pytest.raises(RuntimeError, match="native kernels of dovetail-cpu, which are not install"):
         kernels.prepare()
