@@ -18,7 +18,7 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax
-from dovetail._core.runtime.arrays.array import held_value
+from dovetail._core.runtime.arrays.held_values import held_value
 from dovetail._core.runtime.devices.host_functions import host_functions
 
 pytestmark = pytest.mark.skipif(not host_functions(), reason="every call here needs a program")

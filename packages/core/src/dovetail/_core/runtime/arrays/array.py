@@ -23,6 +23,7 @@ from dovetail._core.base.tracebacks import boundary, bounded
 from dovetail._core.ir.avals import ShapedArray, make_aval, physical_aval
 from dovetail._core.ir.division import division
 from dovetail._core.runtime.arrays import buffers, guards
+from dovetail._core.runtime.arrays.held_values import MOST_HELD, FreedValue, held_value
 from dovetail._core.runtime.arrays.host import numpy_aval
 from dovetail._core.runtime.arrays.parts import is_local
 from dovetail._core.runtime.arrays.shards import Shard, shards_of
@@ -584,30 +585,11 @@ def array_from_buffer(buffer: Any) -> Array:
     return array
 
 
-def _no_value(array: Array) -> None:
-    """What `held_value` is without the compiled path, where every array has a buffer."""
-
-
-#: The value that an array holds in place of a buffer; None if it holds none.
-held_value: Final[Callable[[Array], np.ndarray[Any, Any] | None]] = (
-    _no_value if native.calls is None else native.calls.held_value
-)
-
-
-def place_value(value: np.ndarray[Any, Any]) -> Any:
-    """The buffer of an array that holds a value: where data were told of no devices."""
-    with guards.suspended():
-        return buffers.place(value, numpy_aval(value), sharding.first_sharding())
-
-
 def _once_held() -> dict[int, Any]:
     """The buffers of arrays that have held values, made if need be, and where those were made."""
     arrays = [thing for thing in gc.get_objects() if type(thing) is Array]
     return {id(x._buffer): x._made for x in arrays if hasattr(x, "_made") and hasattr(x, "_buffer")}
 
-
-#: Bytes of a value that an array holds until its buffer is needed.
-_MOST_HELD: Final = 4096
 
 if native.calls is not None:
     live_buffers.know_makers(_once_held)
@@ -615,7 +597,7 @@ if native.calls is not None:
 
 def placed_by_default(value: np.ndarray[Any, Any], aval: Any) -> Array:
     """A NumPy array of exactly this type as an array where data go that are told of no devices."""
-    if value.nbytes <= _MOST_HELD and not aval.weak_type and host_functions():
+    if value.nbytes <= MOST_HELD and not aval.weak_type and host_functions():
         array: Array | None = native.calls.hold(value)
         if array is not None:
             return array
@@ -686,27 +668,6 @@ def _unplaced() -> Any:
     return array
 
 
-class _FreedValue:
-    """What stands for the buffer of a deleted array that held a value."""
-
-    __slots__ = ("aval",)
-    traceback = None
-    _committed = False
-
-    def __init__(self, aval: Any) -> None:
-        self.aval = aval
-
-    @property
-    def _sharding(self) -> Any:
-        return sharding.first_sharding()
-
-    def is_deleted(self) -> bool:
-        return True
-
-    def delete(self) -> None:
-        pass
-
-
 def retire(array: Array, action: str, traceback: Any = None) -> None:
     """Mark an array as deleted or donated, so that its next use raises a clear error.
 
@@ -717,7 +678,7 @@ def retire(array: Array, action: str, traceback: Any = None) -> None:
     """
     value = held_value(array)
     try:
-        buffer = array._buffer if value is None else _FreedValue(numpy_aval(value))
+        buffer = array._buffer if value is None else FreedValue(numpy_aval(value))
     except DeletedArrayError:
         return
     array._retired = Retired(buffer, action, traceback or get_traceback())

@@ -23,9 +23,9 @@ from dovetail._core.runtime.arrays.array import (
     DeletedArray,
     KeyArray,
     Retired,
-    place_value,
 )
 from dovetail._core.runtime.arrays.donation import retire_donated
+from dovetail._core.runtime.arrays.held_values import place_value
 from dovetail._core.runtime.arrays.host import checked_ndarray
 from dovetail._core.runtime.arrays.memory import byte_count
 from dovetail._core.runtime.arrays.results import result_tree
