@@ -102,7 +102,7 @@ typedef struct {
   unsigned long long statics, donated; /* positions, as bits */
   PyObject *offer;    /* called for the result of a call that may need no program; or NULL */
   Direct *ways;       /* how calls are computed that need no program */
-  int way_count;
+  int way_count, oldest_way;
 } Function;
 
 #define MOST 32
@@ -377,15 +377,22 @@ static PyObject *function_cache_size(Function *self, PyObject *unused) {
   return PyObject_CallMethod(self->inner, "_cache_size", NULL);
 }
 
-/* Add a way to compute calls that need no program, while there are few. None is ever taken away:
- * another thread may be using it. */
+/* Add a way to compute calls that need no program; where there are many, the oldest gives way. */
 static PyObject *function_add_direct(Function *self, PyObject *args) {
+  Direct direct;
+  if (direct_from(args, &direct) < 0) return NULL;
   if (self->ways == NULL) self->ways = PyMem_Calloc(MOST_DIRECT, sizeof(Direct));
-  if (self->ways == NULL) return PyErr_NoMemory();
-  if (self->way_count < MOST_DIRECT) {
-    if (direct_from(args, &self->ways[self->way_count]) < 0) return NULL;
-    self->way_count++;
+  if (self->ways == NULL) {
+    Py_DECREF(direct.key);
+    Py_DECREF(direct.result);
+    return PyErr_NoMemory();
   }
+  Direct *place = &self->ways[self->oldest_way], before = *place;
+  *place = direct;
+  self->oldest_way = (self->oldest_way + 1) % MOST_DIRECT;
+  if (self->way_count < MOST_DIRECT) self->way_count++;
+  Py_XDECREF(before.key);
+  Py_XDECREF(before.result);
   Py_RETURN_NONE;
 }
 

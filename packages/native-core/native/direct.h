@@ -253,7 +253,12 @@ static PyObject *call_directly(const Direct *ways, int count, PyObject *const *a
                                Py_ssize_t nargs, int *refused) {
   for (int i = 0; i < count; i++) {
     if (!fits_kinds(&ways[i], args, nargs)) continue;
-    PyObject *result = direct_result(&ways[i], args, refused);
+    Direct direct = ways[i]; /* another thread may put another way in its place */
+    Py_INCREF(direct.key);
+    Py_INCREF(direct.result);
+    PyObject *result = direct_result(&direct, args, refused);
+    Py_DECREF(direct.key);
+    Py_DECREF(direct.result);
     if (result != NULL) return result;
     PyErr_Clear(); /* a program says what is wrong */
   }

@@ -192,6 +192,18 @@ def test_a_first_result_needs_neither_a_client_nor_a_compiler() -> None:
     assert done.stdout == "[2. 2. 2.] [] False\n"
 
 
+def test_the_usual_options_have_their_way_after_many_others() -> None:
+    x = jnp.ones(3) * 2
+    for precision in ("default", "high", "highest", "bfloat16", "float32"):
+        for mode in ("allow", "raise"):
+            with dt.default_matmul_precision(precision), dt.index_mode(mode):
+                for number in (2, 2.0):
+                    directly(jnp.multiply, x, number)
+                    directly(lambda v, number=number: v * number, x)
+    directly(lambda v: v * 2, x)
+    directly(lambda v: v * v, x)
+
+
 # -------------------------------------------------------------------------------------- options
 
 
