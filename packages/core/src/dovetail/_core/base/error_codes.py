@@ -18,7 +18,7 @@ from typing import Final
 __all__ = ["ErrorPage", "add_code", "error_pages"]
 
 _FOLDER: Final = os.path.join(os.path.dirname(__file__), "error_pages")
-_HEAD: Final = re.compile(r"<!-- message: (?P<message>.+) -->\n\n# (?P<title>.+)\n")
+_HEAD: Final = re.compile(r"<!-- message: (?P<message>.+?) -->\n\n# (?P<title>.+?)\n", re.DOTALL)
 _PROGRAM: Final = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -65,8 +65,9 @@ def error_pages() -> dict[str, ErrorPage]:
         head = _HEAD.match(text)
         if head is None:
             raise ValueError(f"{name}: its first lines are to be a message and a title")
+        message = head["message"].replace("\n", "")  # it is wrapped between alternatives
         body = f"# {code}: {head['title']}\n{text[head.end() :]}"
-        found[code] = ErrorPage(code, head["title"], re.compile(head["message"]), body)
+        found[code] = ErrorPage(code, head["title"], re.compile(message), body)
     return found
 
 
