@@ -35,8 +35,8 @@ static PyObject *stranger;         /* owned: what jaxlib knows nothing of, so th
 static Py_ssize_t most_copied;     /* bytes of the largest argument that is copied here */
 static int careful;                /* whether waiting for a computation is left to Python */
 static PyObject *name_is_deleted, *name_is_ready, *name_traceback, *name_listeners, *name_aval,
-    *name_dtype, *name_shape, *name_weak_type, *name_sharding, *name_committed, *name_pointer,
-    *name_value, *name_block;
+    *name_dtype, *name_shape, *name_weak_type, *name_sharding, *name_committed, *name_value,
+    *name_block;
 
 static int intern_names(void) {
   static const struct {
@@ -48,8 +48,7 @@ static int intern_names(void) {
       {&name_aval, "aval"},             {&name_dtype, "dtype"},
       {&name_shape, "shape"},           {&name_weak_type, "weak_type"},
       {&name_sharding, "_sharding"},    {&name_committed, "_committed"},
-      {&name_value, "value"},           {&name_pointer, "unsafe_buffer_pointer"},
-      {&name_block, "block_until_ready"},
+      {&name_value, "value"},           {&name_block, "block_until_ready"},
   };
   for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
     *names[i].place = PyUnicode_InternFromString(names[i].name);

@@ -377,7 +377,8 @@ static PyObject *function_cache_size(Function *self, PyObject *unused) {
   return PyObject_CallMethod(self->inner, "_cache_size", NULL);
 }
 
-/* Add a way to compute calls that need no program; where there are many, the oldest gives way. */
+/* Add a way to compute calls that need no program. Where there are many, the oldest makes room, but
+ * not for the knowledge that there is none. */
 static PyObject *function_add_direct(Function *self, PyObject *args) {
   Direct direct;
   if (direct_from(args, &direct) < 0) return NULL;
@@ -386,6 +387,11 @@ static PyObject *function_add_direct(Function *self, PyObject *args) {
     Py_DECREF(direct.key);
     Py_DECREF(direct.result);
     return PyErr_NoMemory();
+  }
+  if (direct.function == NULL && self->way_count == MOST_DIRECT) {
+    Py_DECREF(direct.key);
+    Py_DECREF(direct.result);
+    Py_RETURN_NONE;
   }
   Direct *place = &self->ways[self->oldest_way], before = *place;
   *place = direct;

@@ -78,8 +78,12 @@ static PyObject *hold(PyObject *module, PyObject *value) {
 
 /* ------------------------------------------------------------------------------------ reading */
 
+/* They stay where they are until `release_elements`: other threads may run meanwhile, which place
+ * values, and delete or donate buffers. */
 typedef struct {
   const void *data;
+  PyObject *value; /* owned: the array of NumPy's that has them; or NULL */
+  Py_buffer lent;  /* of a buffer, if its `obj` is set */
   int type, ndim;
   npy_intp dims[MOST_DIMENSIONS];
   Py_ssize_t size;
@@ -98,6 +102,13 @@ static int method_gives(PyObject *object, PyObject *name, PyObject *expected) {
   if (value == NULL) return -1;
   Py_DECREF(value);
   return value == expected;
+}
+
+static void release_elements(Elements *elements, int count) {
+  for (int i = 0; i < count; i++) {
+    Py_XDECREF(elements[i].value);
+    PyBuffer_Release(&elements[i].lent); /* nothing if there is none */
+  }
 }
 
 /* Where the elements of a buffer are, if they are there: 1, or 0, perhaps with an error. */
@@ -128,14 +139,10 @@ static int read_buffer(PyObject *buffer, Py_ssize_t most, Elements *out) {
       method_gives(buffer, name_is_deleted, Py_False) != 1 ||
       method_gives(buffer, name_is_ready, Py_True) != 1)
     return 0;
-  PyObject *done = PyObject_CallMethodNoArgs(buffer, name_block); /* raises if it has failed */
-  if (done == NULL) return 0;
-  Py_DECREF(done);
-  PyObject *address = PyObject_CallMethodNoArgs(buffer, name_pointer);
-  if (address == NULL) return 0;
-  out->data = PyLong_AsVoidPtr(address);
-  Py_DECREF(address);
-  return out->data != NULL;
+  /* An error if the computation has failed. */
+  if (PyObject_GetBuffer(buffer, &out->lent, PyBUF_SIMPLE) < 0) return 0;
+  out->data = out->lent.buf;
+  return 1;
 }
 
 /* Where the elements of an array are, if they are in the memory of the host. */
@@ -148,6 +155,7 @@ static int read_elements(PyObject *array, Py_ssize_t most, Elements *out) {
     return found;
   }
   if (value == NULL) return 0;
+  out->value = Py_NewRef(value);
   PyArrayObject *held = (PyArrayObject *)value;
   out->data = PyArray_DATA(held);
   out->type = PyArray_TYPE(held);
@@ -202,8 +210,8 @@ static int to_element(PyObject *number, int type, long long *element) {
 
 /* The result of a call; NULL, perhaps with an error, if this is not the way. `refused` is set if it
  * is known that a call with these arguments needs a program. */
-static PyObject *direct_result(const Direct *direct, PyObject *const *args, int *refused) {
-  Elements elements[MOST_OPERANDS];
+static PyObject *direct_result(const Direct *direct, PyObject *const *args, Elements *elements,
+                               int *refused) {
   const Elements *shaped = NULL;
   long long numbers[MOST_OPERANDS];
   for (int i = 0; i < direct->arguments; i++) {
@@ -256,7 +264,13 @@ static PyObject *call_directly(const Direct *ways, int count, PyObject *const *a
     Direct direct = ways[i]; /* another thread may put another way in its place */
     Py_INCREF(direct.key);
     Py_INCREF(direct.result);
-    PyObject *result = direct_result(&direct, args, refused);
+    Elements elements[MOST_OPERANDS];
+    for (int k = 0; k < MOST_OPERANDS; k++) {
+      elements[k].value = NULL;
+      elements[k].lent.obj = NULL;
+    }
+    PyObject *result = direct_result(&direct, args, elements, refused);
+    release_elements(elements, MOST_OPERANDS);
     Py_DECREF(direct.key);
     Py_DECREF(direct.result);
     if (result != NULL) return result;

@@ -103,7 +103,7 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
 
     # Once the memory is gone, the buffer is unset and the class changes to one with __getattr__,
     # so that any use raises. (A class with __getattr__ has slower attribute access.)
-    # A small result of a direct call holds a value of NumPy's, until somebody asks for its buffer.
+    # A small array may hold a value of NumPy's, until somebody asks for its buffer.
     __slots__ = ("__weakref__", "_buffer", "_made", "_retired", "_value")
 
     _buffer: Any
