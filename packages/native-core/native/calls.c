@@ -229,7 +229,7 @@ static PyObject *function_call(PyObject *object, PyObject *const *args, size_t n
                                PyObject *kwnames) {
   Function *self = (Function *)object;
   Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
-  if (kwnames == NULL && nargs <= MOST_OPERANDS) {
+  if (kwnames == NULL && nargs <= MOST_ARGUMENTS) {
     PyObject *result = NULL;
     int refused = 0;
     if (self->way_count)
@@ -370,6 +370,7 @@ static PyObject *function_repr(Function *self) {
 }
 
 static PyObject *function_clear_cache(Function *self, PyObject *unused) {
+  for (int i = 0; i < self->way_count; i++) self->ways[i].generation = generation - 1;
   return PyObject_CallMethod(self->inner, "_clear_cache", NULL);
 }
 
@@ -384,21 +385,18 @@ static PyObject *function_add_direct(Function *self, PyObject *args) {
   if (direct_from(args, &direct) < 0) return NULL;
   if (self->ways == NULL) self->ways = PyMem_Calloc(MOST_DIRECT, sizeof(Direct));
   if (self->ways == NULL) {
-    Py_DECREF(direct.key);
-    Py_DECREF(direct.result);
+    direct_release(&direct);
     return PyErr_NoMemory();
   }
-  if (direct.function == NULL && self->way_count == MOST_DIRECT) {
-    Py_DECREF(direct.key);
-    Py_DECREF(direct.result);
+  if (direct.function == NULL && direct.chain == NULL && self->way_count == MOST_DIRECT) {
+    direct_release(&direct);
     Py_RETURN_NONE;
   }
   Direct *place = &self->ways[self->oldest_way], before = *place;
   *place = direct;
   self->oldest_way = (self->oldest_way + 1) % MOST_DIRECT;
   if (self->way_count < MOST_DIRECT) self->way_count++;
-  Py_XDECREF(before.key);
-  Py_XDECREF(before.result);
+  direct_release(&before);
   Py_RETURN_NONE;
 }
 
@@ -468,6 +466,8 @@ static PyMethodDef module_methods[] = {
     {"buffer_descriptor", buffer_descriptor, METH_NOARGS, "The attribute `_buffer` of arrays."},
     {"held_value", held_value, METH_O, "The value that an array holds in place of a buffer."},
     {"hold", hold, METH_O, "An array that holds a value of NumPy's."},
+    {"chain", make_chain, METH_VARARGS, "How a small program is computed step by step."},
+    {"forget_ways", forget_ways, METH_NOARGS, "Forget how calls are computed without programs."},
     {"configure_direct", configure_direct, METH_VARARGS, "Tell which calls may need no program."},
     {"set_default_place", set_default_place, METH_O, "Tell where buffers are by default."},
     {"wrap_all", wrap_all, METH_O, "A list of arrays, from a tuple of buffers."},
@@ -495,7 +495,7 @@ PyMODINIT_FUNC PyInit_dovetail_native_calls(void) {
   if (intern_names() < 0) return NULL;
   PyObject *made = PyModule_Create(&module);
   if (made == NULL || stranger == NULL ||
-      PyModule_AddIntConstant(made, "INTERFACE", 2) < 0 ||
+      PyModule_AddIntConstant(made, "INTERFACE", 3) < 0 ||
       PyModule_AddObjectRef(made, "Original", (PyObject *)&original_type) < 0 ||
       PyModule_AddObjectRef(made, "Function", (PyObject *)&function_type) < 0) {
     Py_XDECREF(made);

@@ -83,6 +83,7 @@ from dovetail._core.base.config import auto_pcast as auto_pcast
 from dovetail._core.base.config import check_tracer_leaks as check_tracer_leaks
 from dovetail._core.base.config import config as config
 from dovetail._core.base.config import cpu_kernels as cpu_kernels
+from dovetail._core.base.config import direct_calls as direct_calls
 from dovetail._core.base.config import debug_checks as debug_checks
 from dovetail._core.base.config import debug_infs as debug_infs
 from dovetail._core.base.config import debug_key_reuse as debug_key_reuse

@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final, NamedTuple
 
-from dovetail._core.base import caches, config, events, pytree
+from dovetail._core.base import caches, config, events, native, pytree
 from dovetail._core.base.bindings import JaxRuntimeError
 from dovetail._core.base.monitoring import timed
 from dovetail._core.base.tracebacks import boundary, hide_frames
@@ -34,7 +34,10 @@ from dovetail._core.ops.calls.sharding_constraint import constrain
 from dovetail._core.runtime.arrays.buffers import is_buffer
 from dovetail._core.runtime.arrays.donation import donating, raise_explained
 from dovetail._core.runtime.arrays.failures import original
+from dovetail._core.runtime.arrays.array import Array
 from dovetail._core.runtime.calls.cache_misses import TraceSignature, explain_miss, log_traced
+from dovetail._core.runtime.calls.chains import chained_way
+from dovetail._core.runtime.calls.direct_calls import tell_way
 from dovetail._core.runtime.calls.fastpath import (
     Explain,
     FastpathData,
@@ -74,6 +77,8 @@ Missed = tuple[Any, FastpathData | None, bool]
 
 #: A function that is called with ever new shapes must not fill up memory.
 MOST_SIGNATURES: Final = 1024
+
+ONE_LEAF: Final = pytree.structure(0)
 
 #: How C++ begins the message of its error about a static argument.
 _NOT_HASHABLE: Final = "Non-hashable static arguments"
@@ -124,6 +129,7 @@ class JitFunction:
     __slots__ = (
         "_check_call",
         "_guarded",
+        "_may_be_direct",
         "_own",
         "callable",
         "compiled",
@@ -151,6 +157,14 @@ class JitFunction:
         self._own: dict[Any, StagedProgram] = {}
         #: Serves calls of programs that call Python; None before there is one.
         self._guarded: Any = None
+        plain = JitOptions(
+            name=options.name,
+            static_argnums=options.static_argnums,
+            static_argnames=options.static_argnames,
+            keep_unused=options.keep_unused,
+            inline=options.inline,
+        )
+        self._may_be_direct = native.calls is not None and options == plain
         compilation.check_options(dict(options.compiler_options))
         self.compiled = self._pjit_function(
             function if uncompiled is None else uncompiled,
@@ -297,6 +311,10 @@ class JitFunction:
         if tracing:
             outs = call(staged.closed, operands, self.options.name)
             return staged.out_tree.unflatten(uses.finish(outs, references)), None, True
+        if not guarded and not kwargs and staged.ways_left:
+            result = self._directly(arguments, staged)
+            if result is not None:
+                return result, None, True
         followed = follow_program(staged.closed, operands)
         sharding, committed = self._place(operands, staged)
         program = staged.program(sharding)
@@ -341,6 +359,27 @@ class JitFunction:
                 self.function, self._miss_guarded, ("calls the host", self.options), None
             )
         return result, None, False
+
+    def _directly(self, arguments: CallArguments, staged: StagedProgram) -> Array | None:
+        """The result of a call that needs no program, now and later; None if it needs one."""
+        options, args = self.options, arguments.args
+        statics = [i for i in options.static_argnums if i < len(args)]
+        if staged.way is None:
+            staged.ways_left = 0
+            wanted = config.direct_calls.value
+            if wanted == "none" or (wanted == "eager" and self.has_lines):
+                return None
+            if not self._may_be_direct or len(arguments.leaves) + len(statics) != len(args):
+                return None
+            if staged.uses or staged.narrowed or staged.out_tree != ONE_LEAF:
+                return None
+            staged.way = chained_way(staged.closed, args, statics)
+            if staged.way is None:
+                return None
+            staged.ways_left = 2
+        # A function that is called with ever other shapes forgets: it is to have programs.
+        staged.ways_left -= 1
+        return tell_way(self.compiled, staged.way, args)
 
     def _inlined(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result of the function itself, on arrays in place of numbers of the host."""
