@@ -132,7 +132,7 @@ void CumulativeSum(const void* const* operands, const ptrdiff_t* numbers, void* 
   const ptrdiff_t step = numbers[3] ? -inner : inner, first = numbers[3] ? (size - 1) * inner : 0;
   for (ptrdiff_t o = 0; o < outer; ++o, x += size * inner, out += size * inner) {
     for (ptrdiff_t j = 0; j < inner; ++j) {
-      T sum = 0;
+      T sum = T(-0.0);  // added to -0, it gives that
       for (ptrdiff_t i = 0, at = first + j; i < size; ++i, at += step) {
         out[at] = sum = Sum::Both(sum, x[at]);
       }
@@ -303,7 +303,6 @@ const HostEntry kEntries[] = {
     {"convert_element_type", "bool", Convert<bool>, kMany},
     {"integer_pow", "float32", IntegerPower, kMany},
     {"transpose", "float32", Transpose, kSome},
-    {"transpose", "int32", Transpose, kSome},
     {"gather", "int32", TakeRows, kSome},
     {"scatter-add", "float32", AddAtIndices, kSome},
 };

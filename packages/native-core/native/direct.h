@@ -20,6 +20,7 @@
 typedef struct {
   HostFunction function;
   PyObject *chain; /* a capsule */
+  PyObject *names; /* a tuple of keywords, of the last arguments; or NULL */
   PyObject *key; /* the options that it is for */
   PyArray_Descr *result;
   Py_ssize_t most; /* elements */
@@ -56,11 +57,9 @@ static PyObject *forget_ways(PyObject *module, PyObject *unused) {
   Py_RETURN_NONE;
 }
 
-/* Whether nothing has been asked for that a program would see to; -1 with an error. */
-static int is_plain(void) {
+/* Whether no option or context asks for what a program would see to; -1 with an error. */
+static int is_unasked(void) {
   if (plain_cells == NULL || careful) return 0;
-  int listening = somebody_listens();
-  if (listening) return listening < 0 ? -1 : 0;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(plain_cells); i++) {
     PyObject *pair = PyTuple_GET_ITEM(plain_cells, i);
     PyObject *value = PyObject_GetAttr(PyTuple_GET_ITEM(pair, 0), name_value);
@@ -70,6 +69,13 @@ static int is_plain(void) {
     if (!same) return 0;
   }
   return 1;
+}
+
+/* The same, and nobody listens to events; -1 with an error. */
+static int is_plain(void) {
+  int listening = somebody_listens();
+  if (listening) return listening < 0 ? -1 : 0;
+  return is_unasked();
 }
 
 /* An array that holds a copy of a value of NumPy's; None if more has been asked for. */
@@ -183,9 +189,20 @@ static int read_elements(PyObject *array, Py_ssize_t most, Elements *out) {
 
 /* -------------------------------------------------------------------------------------- calls */
 
-static int fits_kinds(const Direct *direct, PyObject *const *args, Py_ssize_t nargs) {
-  if (nargs != direct->arguments) return 0;
-  for (Py_ssize_t i = 0; i < nargs; i++) {
+static int same_names(PyObject *a, PyObject *b) {
+  if (a == b) return 1;
+  if (a == NULL || b == NULL || PyTuple_GET_SIZE(a) != PyTuple_GET_SIZE(b)) return 0;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(a); i++) {
+    PyObject *one = PyTuple_GET_ITEM(a, i), *other = PyTuple_GET_ITEM(b, i);
+    if (one != other && PyUnicode_Compare(one, other) != 0) return 0;
+  }
+  return 1;
+}
+
+static int fits_kinds(const Direct *direct, PyObject *const *args, Py_ssize_t count,
+                      PyObject *names) {
+  if (count != direct->arguments || !same_names(direct->names, names)) return 0;
+  for (Py_ssize_t i = 0; i < count; i++) {
     int kind = direct->kinds[i];
     int fits = kind == A_STATIC     ? 1
                : kind == A_FLOAT    ? PyFloat_CheckExact(args[i])
@@ -225,11 +242,8 @@ static int to_element(PyObject *number, int type, long long *element) {
   return 1;
 }
 
-/* Whether nothing but the arguments decides about a call now, and it is for these options; -1 with
- * an error. */
-static int is_for_now(const Direct *direct) {
-  int plain = is_plain();
-  if (plain != 1) return plain;
+/* Whether the options are those of a way; -1 with an error. */
+static int has_options(const Direct *direct) {
   PyObject *context = PyObject_CallNoArgs(trace_context);
   int same = context == NULL ? -1 : PyObject_RichCompareBool(context, direct->key, Py_EQ);
   Py_XDECREF(context);
@@ -258,7 +272,8 @@ static PyObject *chained_result(const Direct *direct, PyObject *const *args, Ele
       some[i] = own->data;
     }
   }
-  if (is_for_now(direct) != 1) return NULL;
+  /* Nor do calls of programs that are there tell of events. */
+  if (is_unasked() != 1 || has_options(direct) != 1) return NULL;
   PyObject *value = run_chain(chain, some, direct->result);
   return value == NULL ? NULL : wrap_value(value);
 }
@@ -284,7 +299,7 @@ static PyObject *direct_result(const Direct *direct, PyObject *const *args, Elem
       return NULL;
     }
   }
-  if (shaped == NULL || is_for_now(direct) != 1) return NULL;
+  if (shaped == NULL || is_plain() != 1 || has_options(direct) != 1) return NULL;
   if (direct->function == NULL) {
     *refused = 1;
     return NULL;
@@ -311,17 +326,19 @@ static void direct_release(Direct *direct) {
   Py_XDECREF(direct->key);
   Py_XDECREF(direct->result);
   Py_XDECREF(direct->chain);
+  Py_XDECREF(direct->names);
 }
 
 /* The result of a call, if one of some ways is for it; NULL without an error if none is. */
 static PyObject *call_directly(const Direct *ways, int count, PyObject *const *args,
-                               Py_ssize_t nargs, int *refused) {
+                               Py_ssize_t nargs, PyObject *names, int *refused) {
   for (int i = 0; i < count; i++) {
-    if (ways[i].generation != generation || !fits_kinds(&ways[i], args, nargs)) continue;
+    if (ways[i].generation != generation || !fits_kinds(&ways[i], args, nargs, names)) continue;
     Direct direct = ways[i]; /* another thread may put another way in its place */
     Py_INCREF(direct.key);
     Py_INCREF(direct.result);
     Py_XINCREF(direct.chain);
+    Py_XINCREF(direct.names);
     Elements elements[MOST_ARGUMENTS];
     for (int k = 0; k < direct.arguments; k++) {
       elements[k].value = NULL;
@@ -345,10 +362,11 @@ static int holds_value(PyObject *const *args, Py_ssize_t nargs) {
 }
 
 /* The result of a call that Python finds to need no program; NULL without an error if it does. */
-static PyObject *offered(PyObject *offer, PyObject *const *args, Py_ssize_t nargs) {
-  PyObject *result = is_plain() == 1 ? PyObject_Vectorcall(offer, args, nargs, NULL) : NULL;
+static PyObject *offered(PyObject *offer, PyObject *const *args, Py_ssize_t nargs, PyObject *names,
+                         int forgiving) {
+  PyObject *result = is_plain() == 1 ? PyObject_Vectorcall(offer, args, nargs, names) : NULL;
   if (result == Py_None) Py_CLEAR(result);
-  if (result == NULL && PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_Exception))
+  if (result == NULL && forgiving && PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_Exception))
     PyErr_Clear(); /* a program says what is wrong */
   return result;
 }
@@ -366,10 +384,12 @@ static int small_numbers(PyObject *tuple, int *into, int most) {
 
 /* Read a way from what Python gives. */
 static int direct_from(PyObject *args, Direct *direct) {
-  PyObject *address, *key, *kinds, *becomes, *sources, *constants, *result, *chain;
+  PyObject *address, *key, *kinds, *becomes, *sources, *constants, *result, *chain,
+      *names;
   memset(direct, 0, sizeof(*direct));
-  if (!PyArg_ParseTuple(args, "OOOOOO!OnO", &address, &key, &kinds, &becomes, &sources,
-                        &PyTuple_Type, &constants, &result, &direct->most, &chain))
+  if (!PyArg_ParseTuple(args, "OOOOOO!OnOO!", &address, &key, &kinds, &becomes, &sources,
+                        &PyTuple_Type, &constants, &result, &direct->most, &chain,
+                        &PyTuple_Type, &names))
     return -1;
   direct->function = (HostFunction)PyLong_AsVoidPtr(address);
   if (direct->function == NULL && PyErr_Occurred()) return -1;
@@ -394,6 +414,7 @@ static int direct_from(PyObject *args, Direct *direct) {
     }
     memcpy(&direct->constants[k], PyBytes_AS_STRING(bytes), PyBytes_GET_SIZE(bytes));
   }
+  if (PyTuple_GET_SIZE(names)) direct->names = Py_NewRef(names);
   if (chain != Py_None) direct->chain = Py_NewRef(chain);
   direct->generation = generation;
   direct->key = Py_NewRef(key);

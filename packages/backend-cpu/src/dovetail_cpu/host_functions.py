@@ -58,9 +58,8 @@ def _cumulative(params: Mapping[str, Any], operands: Sequence[Any], out: Any) ->
 
 def _product(params: Mapping[str, Any], operands: Sequence[Any], out: Any) -> Any:
     (left, right), (left_batch, right_batch) = params["dimension_numbers"]
-    others = {k: v for k, v in params.items() if k != "dimension_numbers"}
-    preferred = others.pop("preferred_element_type", None)
-    if any(v is not None for v in others.values()) or preferred not in (None, "float32"):
+    known = ("dimension_numbers", "preferred_element_type")
+    if out.dtype != "float32" or any(v is not None for k, v in params.items() if k not in known):
         return None
     x, y = operands
     batches = len(left_batch)

@@ -83,7 +83,6 @@ from dovetail._core.base.config import auto_pcast as auto_pcast
 from dovetail._core.base.config import check_tracer_leaks as check_tracer_leaks
 from dovetail._core.base.config import config as config
 from dovetail._core.base.config import cpu_kernels as cpu_kernels
-from dovetail._core.base.config import direct_calls as direct_calls
 from dovetail._core.base.config import debug_checks as debug_checks
 from dovetail._core.base.config import debug_infs as debug_infs
 from dovetail._core.base.config import debug_key_reuse as debug_key_reuse
@@ -91,6 +90,7 @@ from dovetail._core.base.config import debug_nans as debug_nans
 from dovetail._core.base.config import default_device as default_device
 from dovetail._core.base.config import default_matmul_precision as default_matmul_precision
 from dovetail._core.base.config import default_prng_impl as default_prng_impl
+from dovetail._core.base.config import direct_calls as direct_calls
 from dovetail._core.base.config import disable_jit as disable_jit
 from dovetail._core.base.config import enable_checks as enable_checks
 from dovetail._core.base.config import enable_custom_prng as enable_custom_prng

@@ -71,7 +71,7 @@ class _Step(NamedTuple):
     address: int
     operands: tuple[_Value, ...]
     numbers: tuple[int, ...]
-    count: int
+    elements: int
     rows: int
     row_bytes: tuple[int, ...]
     size: int
@@ -251,20 +251,20 @@ def _relation(part: tuple[int, ...], whole: tuple[int, ...]) -> int | None:
 
 
 def chained_way(
-    closed: ClosedJaxpr, args: Sequence[Any], statics: Sequence[int]
+    closed: ClosedJaxpr, args: Sequence[Any], dynamic: Sequence[int], names: tuple[str, ...]
 ) -> Way | None:
     """How a call is computed by a chain; None if it needs a program.
 
     Args:
         closed: the trace of the function.
-        args: the arguments of the call: one for each variable of the trace, and static ones.
-        statics: the positions of these.
+        args: the arguments of the call.
+        dynamic: the position of that for each variable of the trace; the others are static.
+        names: the keywords of the last arguments.
     """
     if len(args) > MOST_ARGUMENTS or len(closed.jaxpr.outvars) != 1:
         return None
     if len(closed.jaxpr.eqns) > _MOST_VALUES or not host_functions():
         return None
-    dynamic = [i for i in range(len(args)) if i not in statics]
     kinds, becomes = [_STATIC] * len(args), [NO_NUMBER] * len(args)
     if len(dynamic) != len(closed.jaxpr.invars):
         return None
@@ -280,7 +280,7 @@ def chained_way(
             kinds[i] = aval.dtype.num
         else:
             return None
-    if not all(_is_plain(args[i]) for i in statics if i < len(args)):
+    if not all(_is_plain(arg) for i, arg in enumerate(args) if i not in dynamic):
         return None
     out = closed.out_avals[0]
     if out.weak_type or out.division is not None or len(out.shape) > _MOST_DIMENSIONS:
@@ -291,7 +291,9 @@ def chained_way(
         return None
     know_default_place()
     most = max([math.prod(aval.shape) for aval in closed.in_avals], default=1)
-    return Way(0, config.trace_key(), tuple(kinds), tuple(becomes), (), (), out.dtype, most, capsule)
+    key = config.trace_key()
+    kinds_and_types = tuple(kinds), tuple(becomes)
+    return Way(0, key, *kinds_and_types, (), (), out.dtype, most, capsule, names)
 
 
 def _chain(closed: ClosedJaxpr, args: Sequence[Any], dynamic: Sequence[int]) -> Any:

@@ -11,6 +11,7 @@ is needed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -75,6 +76,7 @@ class Way(NamedTuple):
         result: the dtype of the result.
         most: the number of elements up to which it is used.
         chain: what computes it in place of the function, if it is a chain (`chains`).
+        names: the keywords of the last arguments.
     """
 
     address: int
@@ -86,6 +88,7 @@ class Way(NamedTuple):
     result: np.dtype[Any]
     most: int
     chain: Any = None
+    names: tuple[str, ...] = ()
 
 
 if native.calls is not None:
@@ -205,13 +208,19 @@ def compute_directly(compiled: Any, way: Way | None, args: Sequence[Any]) -> Arr
         kinds = tuple([KINDS.get(type(x)) or x.dtype.num for x in args])
         nothing = (NO_NUMBER,) * len(args)
         key = config.trace_key()
-        compiled._add_direct(0, key, kinds, nothing, (), (), _BYTE, MOST_ELEMENTS, None)
+        compiled._add_direct(0, key, kinds, nothing, (), (), _BYTE, MOST_ELEMENTS, None, ())
         return None
     return tell_way(compiled, way, args)
 
 
-def tell_way(compiled: Any, way: Way, args: Sequence[Any]) -> Array | None:
-    """The result of a call, and later ones, of a function that is told how to compute them."""
-    compiled._add_direct(*way)
-    result: Array | None = compiled._call_directly(*args)
+def tell_way(
+    compiled: Any, way: Way, args: Sequence[Any], kwargs: Mapping[str, Any] = MappingProxyType({})
+) -> Array | None:
+    """The result of a call, and later ones, of a function that is told how to compute them.
+
+    None if it knows too many ways already: those of ever other shapes are to be programs.
+    """
+    if not compiled._add_direct(*way):
+        return None
+    result: Array | None = compiled._call_directly(*args, **kwargs)
     return result

@@ -31,13 +31,13 @@ from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import DebugInfo
 from dovetail._core.ops.calls.jit import call
 from dovetail._core.ops.calls.sharding_constraint import constrain
+from dovetail._core.runtime.arrays.array import Array
 from dovetail._core.runtime.arrays.buffers import is_buffer
 from dovetail._core.runtime.arrays.donation import donating, raise_explained
 from dovetail._core.runtime.arrays.failures import original
-from dovetail._core.runtime.arrays.array import Array
 from dovetail._core.runtime.calls.cache_misses import TraceSignature, explain_miss, log_traced
 from dovetail._core.runtime.calls.chains import chained_way
-from dovetail._core.runtime.calls.direct_calls import tell_way
+from dovetail._core.runtime.calls.direct_calls import Way, tell_way
 from dovetail._core.runtime.calls.fastpath import (
     Explain,
     FastpathData,
@@ -214,7 +214,8 @@ class JitFunction:
             donate_argnums=options.donate_argnums,
             donate_argnames=options.donate_argnames,
             explain=explain if needed else None,
-            offer=offer,
+            offer=offer if offer or not self._may_be_direct else self._offer,
+            offer_once=offer is None,
             held=function is self.function,
             key=key,
         )
@@ -311,7 +312,7 @@ class JitFunction:
         if tracing:
             outs = call(staged.closed, operands, self.options.name)
             return staged.out_tree.unflatten(uses.finish(outs, references)), None, True
-        if not guarded and not kwargs and staged.ways_left:
+        if staged.way is not None and not guarded and not events.listeners:
             result = self._directly(arguments, staged)
             if result is not None:
                 return result, None, True
@@ -360,26 +361,39 @@ class JitFunction:
             )
         return result, None, False
 
+    def _offer(self, *args: Any, **kwargs: Any) -> Array | None:
+        """The result of a call that needs no program, before there is one; None if it needs one."""
+        if config.disable_jit.value or any(map(is_buffer, pytree.leaves((args, kwargs)))):
+            return None
+        try:
+            arguments = self.flatten_args(args, kwargs)
+            staged = self.staged_for(arguments, self._avals(arguments))
+            return None if staged.way is None else self._directly(arguments, staged)
+        except BaseException as error:
+            hide_frames(error)
+            raise
+
     def _directly(self, arguments: CallArguments, staged: StagedProgram) -> Array | None:
         """The result of a call that needs no program, now and later; None if it needs one."""
-        options, args = self.options, arguments.args
-        statics = [i for i in options.static_argnums if i < len(args)]
-        if staged.way is None:
-            staged.ways_left = 0
-            wanted = config.direct_calls.value
-            if wanted == "none" or (wanted == "eager" and self.has_lines):
-                return None
-            if not self._may_be_direct or len(arguments.leaves) + len(statics) != len(args):
-                return None
-            if staged.uses or staged.narrowed or staged.out_tree != ONE_LEAF:
-                return None
-            staged.way = chained_way(staged.closed, args, statics)
-            if staged.way is None:
-                return None
-            staged.ways_left = 2
-        # A function that is called with ever other shapes forgets: it is to have programs.
-        staged.ways_left -= 1
-        return tell_way(self.compiled, staged.way, args)
+        args, kwargs = arguments.args, arguments.kwargs
+        if staged.way is False:
+            staged.way = self._way(arguments, staged)
+        return None if staged.way is None else tell_way(self.compiled, staged.way, args, kwargs)
+
+    def _way(self, arguments: CallArguments, staged: StagedProgram) -> Way | None:
+        """How a call is computed without a program; None if it is not."""
+        wanted = config.direct_calls.value
+        if wanted == "none" or (wanted == "eager" and self.has_lines):
+            return None
+        args, kwargs = arguments.args, arguments.kwargs
+        names = [*range(len(args)), *kwargs]
+        dynamic = [*arguments.positions, *sorted(arguments.keywords)]
+        if not self._may_be_direct or len(arguments.leaves) != len(dynamic):
+            return None
+        if staged.uses or staged.narrowed or staged.out_tree != ONE_LEAF:
+            return None
+        numbers = [names.index(name) for name in dynamic]
+        return chained_way(staged.closed, (*args, *kwargs.values()), numbers, tuple(kwargs))
 
     def _inlined(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result of the function itself, on arrays in place of numbers of the host."""
