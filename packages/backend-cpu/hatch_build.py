@@ -27,7 +27,7 @@ GLIBC = (2, 17)
 #: The oldest headers: handlers made with them run with every later jaxlib.
 HEADERS = "jaxlib==0.10.2"
 FOLDER = "dovetail_cpu_kernels"
-# Nobody looks at errno or at flags of floating-point exceptions: without them, more loops are vectors.
+# Nobody looks at errno or at floating-point flags: without them, more loops become vectors.
 WITHOUT_TRAPS = ("-fno-math-errno", "-fno-trapping-math")
 COMPILED = (
     *("-std=c++17", "-O3", *WITHOUT_TRAPS, "-DNDEBUG"),

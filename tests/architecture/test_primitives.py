@@ -15,8 +15,8 @@ import pytest
 KEYED_BY_NAME = {
     "dovetail._core.api.explanation": "says what lowering tables hold",
     "dovetail._core.lower.rules": "lowering tables",
-    "dovetail._core.runtime.calls.direct_calls": "functions of backends, as lowering tables",
     "dovetail._core.runtime.calls.fallback": "counts what was computed elsewhere",
+    "dovetail._core.runtime.devices.host_functions": "functions of backends, as lowering tables",
     "dovetail_onnx.conversion": "converters to another format, as lowering tables",
 }
 

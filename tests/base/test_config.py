@@ -661,7 +661,7 @@ def test_repr_shows_values_and_defaults() -> None:
 
 
 def test_trace_key_changes_with_the_options_that_affect_tracing() -> None:
-    with options.cpu_kernels(True):  # whatever the environment says
+    with options.cpu_kernels(True), options.direct_calls("all"):  # whatever the environment says
         base = options.trace_key()
         affecting = {name for name in config if config.option(name).affects_tracing}
         assert affecting == AFFECTING

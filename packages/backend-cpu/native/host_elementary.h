@@ -111,7 +111,7 @@ struct Log1p {
   float operator()(float value) const {
     const double x = value, near = x * (1 - x * (0.5 - x * (1. / 3)));
     const double far = LogarithmOf(1 + x);
-    return AtZero(value, std::fabs(x) < 1e-4 ? near : far);
+    return float(std::fabs(x) < 1e-4 ? near : far);
   }
 };
 struct Tanh {

@@ -330,9 +330,9 @@ def dovetail_host_functions(platform: str) -> Mapping[tuple[str, str], HostFunct
     """Functions that compute small arrays without a program, for a platform of the host's memory.
 
     They serve eager calls, and calls of small compiled functions all of whose operations have one,
-    while nothing is traced, and no option asks for more. Results are kept in the memory of the host until a program needs
-    them. So they must be what a program computes, up to rounding: denormal numbers are flushed to
-    zero if programs flush them.
+    while nothing is traced, and no option asks for more. Results are kept in the memory of the host
+    until a program needs them. So they must be what a program computes, up to rounding: denormal
+    numbers are flushed to zero if programs flush them.
 
     Args:
         platform: the backend's platform.

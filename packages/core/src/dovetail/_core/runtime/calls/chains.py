@@ -20,7 +20,9 @@ from dovetail._core.basis.elementwise import convert_element_type_p
 from dovetail._core.basis.structural import broadcast_in_dim_p, reshape_p
 from dovetail._core.ir.jaxpr import ClosedJaxpr, JaxprEqn, Literal
 from dovetail._core.ir.walk import inline_calls
-from dovetail._core.ops.elementwise.conversion import copy_p
+from dovetail._core.ops.elementwise.conversion import copy_p, stop_gradient_p
+from dovetail._core.ops.shape.creation import iota_p
+from dovetail._core.ops.shape.reshaping import squeeze_p
 from dovetail._core.plugins.hookspecs import HostFunction
 from dovetail._core.runtime.arrays.array import Array
 from dovetail._core.runtime.calls.direct_calls import (
@@ -30,7 +32,8 @@ from dovetail._core.runtime.calls.direct_calls import (
     Way,
     know_default_place,
 )
-from dovetail._core.runtime.devices.host_functions import host_functions
+from dovetail._core.runtime.devices.host_functions import host_function, host_functions
+from dovetail._core.trace.primitive import Primitive
 from dovetail._core.transform.derived import dce_closed
 
 __all__ = ["MOST_ARGUMENTS", "chained_way"]
@@ -123,8 +126,7 @@ class _Chain:
     def _same(self, eqn: JaxprEqn) -> _Value | None:
         """The value of an equation that only gives an array another shape."""
         out = eqn.outvars[0].aval
-        name = eqn.primitive.name
-        if name == "iota" and math.prod(out.shape) * out.dtype.itemsize <= _MOST_BYTES:
+        if eqn.primitive is iota_p and math.prod(out.shape) * out.dtype.itemsize <= _MOST_BYTES:
             shape = [1] * len(out.shape)
             dimension = eqn.params["dimension"]
             shape[dimension] = out.shape[dimension]
@@ -148,7 +150,7 @@ class _Chain:
         same = eqn.primitive is reshape_p and eqn.params["dimensions"] is None
         if eqn.primitive is convert_element_type_p:
             same = operand.aval.dtype == out.dtype
-        if same or name in _SAME:
+        if same or eqn.primitive in _SAME:
             value = self.value(operand)
             if value.shape == whole:
                 return value._replace(shape=out.shape)
@@ -157,9 +159,10 @@ class _Chain:
         return None
 
     def _computed(self, eqn: JaxprEqn, out: Any) -> _Value:
-        functions = host_functions().get(eqn.primitive.name)
-        function = functions and eqn.invars and functions.get(eqn.invars[-1].aval.dtype)
-        if not function or out.division is not None or len(out.shape) > _MOST_DIMENSIONS:
+        function = None
+        if eqn.invars:
+            function = host_function(eqn.primitive, eqn.invars[-1].aval.dtype)
+        if function is None or out.division is not None or len(out.shape) > _MOST_DIMENSIONS:
             raise _NoChain
         operands = tuple([self.value(atom) for atom in eqn.invars])
         if function.numbers is None:
@@ -181,7 +184,7 @@ class _Chain:
         return value if value.shape == aval.shape else self.copied(value, aval)
 
     def copied(self, value: _Value, aval: Any) -> _Value:
-        function = host_functions().get(copy_p.name, {}).get(aval.dtype)
+        function = host_function(copy_p, aval.dtype)
         if function is None or function.numbers is not None:
             raise _NoChain
         step = _elementwise({}, function, (value,), (aval,), aval)
@@ -197,7 +200,7 @@ class _Chain:
 
 
 #: Primitives whose results are their operands, besides those of shapes.
-_SAME: Final = frozenset({"copy", "expand_dims", "squeeze", "stop_gradient"})
+_SAME: Final[tuple[Primitive, ...]] = (copy_p, squeeze_p, stop_gradient_p)
 
 
 def _padded(size: int) -> int:

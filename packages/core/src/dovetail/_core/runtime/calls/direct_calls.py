@@ -21,7 +21,7 @@ from dovetail._core.basis.elementwise import convert_element_type_p
 from dovetail._core.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from dovetail._core.runtime.arrays.array import Array
 from dovetail._core.runtime.devices import clients
-from dovetail._core.runtime.devices.host_functions import host_functions
+from dovetail._core.runtime.devices.host_functions import host_function
 from dovetail._core.runtime.devices.sharding import first_sharding
 
 __all__ = [
@@ -136,14 +136,13 @@ def _way(
     converted: Mapping[int, Any],
     args: Sequence[Any],
 ) -> Way | None:
-    functions = host_functions().get(eqn.primitive.name)
-    if not functions or len(eqn.invars) > _MOST_OPERANDS or len(eqn.outvars) != 1:
-        return None
-    know_default_place()
-    if any(value is not None for value in eqn.params.values()):
+    if not 0 < len(eqn.invars) <= _MOST_OPERANDS or len(eqn.outvars) != 1:
         return None
     # The operand that chooses, among others of `select_n`, has a dtype of its own.
-    function = functions.get(eqn.invars[-1].aval.dtype)
+    function = host_function(eqn.primitive, eqn.invars[-1].aval.dtype)
+    if any(value is not None for value in eqn.params.values()):
+        return None
+    know_default_place()
     out = eqn.outvars[0].aval
     if function is None or function.numbers is not None or out.weak_type or eqn.effects:
         return None

@@ -101,7 +101,8 @@ class EagerFunction:
             cache_miss=self.miss,
             check_call=self._check_integers if checks else None,
             explain=self._explain,
-            offer=self._directly if elementwise else None,
+            offer=self._directly if elementwise else self._at_first,
+            offer_once=not elementwise,
             has_lines=False,
         )
         self.compiled = self.engine.compiled
@@ -169,6 +170,15 @@ class EagerFunction:
             if result is not None:
                 return result, None, True
         return self.engine.dispatch_call(args, kwargs)
+
+    def _at_first(self, *args: Any, **kwargs: Any) -> Array | None:
+        """The result of a call that needs no program, before there is one; None if it needs one."""
+        if self.is_operator and not all(map(_is_operand, args)):
+            return None
+        try:
+            return self.engine.offer(*args, **kwargs)
+        except Exception:
+            return None  # a program says what is wrong
 
     def _directly(self, *args: Any) -> Array | None:
         """The result of a call that needs no program, now and later; None if it needs one."""

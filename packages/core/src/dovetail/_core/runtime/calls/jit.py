@@ -122,7 +122,9 @@ class JitFunction:
         cache_miss: the function that C++ calls if it has no entry; `miss` by default.
         check_call: checks the arguments of a call and its staged program before it runs.
         explain: explains errors of calls, where the compiled path is used.
-        offer: gives the results of calls that need no program; see `pjit_function`.
+        offer: gives the results of calls that need no program; see `pjit_function`. By default the
+            function itself does so, before there is a first program.
+        offer_once: whether ``offer`` is called only before there is a first program.
         has_lines: whether source lines in the trace are the function's own, not a caller's.
     """
 
@@ -148,6 +150,7 @@ class JitFunction:
         check_call: Callable[[CallArguments, StagedProgram], None] | None = None,
         explain: Explain | None = None,
         offer: Callable[..., Any] | None = None,
+        offer_once: bool = False,
         has_lines: bool = True,
     ) -> None:
         self.function = function
@@ -171,7 +174,8 @@ class JitFunction:
             self.miss if cache_miss is None else cache_miss,
             options,
             self._explain if explain is None else explain,
-            offer,
+            offer or (self.offer if self._may_be_direct else None),
+            offer_once or offer is None,
         )
         update_wrapper(self.compiled, function)
         self.callable = self.compiled
@@ -200,6 +204,7 @@ class JitFunction:
         key: Hashable,
         explain: Explain | None,
         offer: Callable[..., Any] | None = None,
+        offer_once: bool = False,
     ) -> Any:
         options = self.options
         needed = bool(options.static_argnums or options.static_argnames)
@@ -214,8 +219,8 @@ class JitFunction:
             donate_argnums=options.donate_argnums,
             donate_argnames=options.donate_argnames,
             explain=explain if needed else None,
-            offer=offer if offer or not self._may_be_direct else self._offer,
-            offer_once=offer is None,
+            offer=offer,
+            offer_once=offer_once,
             held=function is self.function,
             key=key,
         )
@@ -361,7 +366,7 @@ class JitFunction:
             )
         return result, None, False
 
-    def _offer(self, *args: Any, **kwargs: Any) -> Array | None:
+    def offer(self, *args: Any, **kwargs: Any) -> Array | None:
         """The result of a call that needs no program, before there is one; None if it needs one."""
         if config.disable_jit.value or any(map(is_buffer, pytree.leaves((args, kwargs)))):
             return None

@@ -11,8 +11,9 @@ from dovetail._core.base import native
 from dovetail._core.plugins.hookspecs import HostFunction
 from dovetail._core.plugins.manager import manager
 from dovetail._core.runtime.devices import clients
+from dovetail._core.trace.primitive import Primitive
 
-__all__ = ["host_functions"]
+__all__ = ["host_function", "host_functions"]
 
 _functions: dict[str, dict[Any, HostFunction]] | None = None
 
@@ -30,6 +31,11 @@ def host_functions() -> Mapping[str, Mapping[Any, HostFunction]]:
             for (primitive, dtype), function in found.items():
                 _functions.setdefault(primitive, {})[np.dtype(dtype)] = function
     return _functions
+
+
+def host_function(primitive: Primitive, dtype: Any) -> HostFunction | None:
+    """The function for a primitive whose last operand has a dtype; None if there is none."""
+    return host_functions().get(primitive.name, {}).get(dtype)
 
 
 def _forget() -> None:
