@@ -300,19 +300,46 @@ def _changed_pseudoinverse(primals: Any, tangents: Any) -> Any:
 def _fitted(a: Any, columns: Any, cutoff: Any) -> tuple[Any, Any]:
     """The solutions of least squares, and the singular values of a matrix, with `cutoff` as above.
 
-    Of a matrix with more rows than columns, the triangular factor has the same singular values.
+    Of a matrix with no fewer rows than columns, the triangular factor has the same singular values.
+    Where that is far from singular, as most are, its equations are solved as they are.
     """
     rows, size = aval_of(a).shape
-    if rows > size > 0:
-        packed, taus = geqrf_p.bind(a)
-        a = triu(lax.slice_in_dim(packed, 0, size))
-        turned = lax.linalg.ormqr(packed, taus, columns, transpose=True)
-        columns = lax.slice_in_dim(turned, 0, size)
-    u, s, vh = lax.linalg.svd(a, full_matrices=False)
+    if rows < size or not size:
+        u, s, vh = lax.linalg.svd(a, full_matrices=False)
+        return _fitted_by(u, s, vh, columns, cutoff), s
+    packed, taus = geqrf_p.bind(a)
+    factor = triu(lax.slice_in_dim(packed, 0, size))
+    turned = lax.linalg.ormqr(packed, taus, columns, transpose=True)
+    turned = lax.slice_in_dim(turned, 0, size)
+    largest = lax.reduce_max(lax.abs(factor), (0, 1))
+    scaled = lax.div(factor, spread(convert(largest, factor.dtype), factor.shape))
+    unit = identity(size, size, factor.dtype)
+    solved = solve_triangular(scaled, lax.concatenate([unit, turned], 1), lower=False)
+    inverse, x = (lax.slice_in_dim(solved, *ends, axis=1) for ends in ((0, size), (size, None)))
+    # The Frobenius norm is a bound of the largest singular value; nan is none.
+    ratio = lax.sqrt(lax.mul(_squared_norm(scaled), _squared_norm(inverse)))
+
+    def by_singular_values(turned: Any, _: Any) -> Any:
+        return _fitted_by(*lax.linalg.svd(factor), turned, cutoff)
+
+    def by_substitution(_: Any, x: Any) -> Any:
+        return lax.div(x, spread(convert(largest, x.dtype), x.shape))
+
+    regular = lax.lt(lax.mul(ratio, cutoff), literal(1, ratio.dtype))
+    x = lax.cond(regular, by_substitution, by_singular_values, turned, x)
+    return x, lax.linalg.svd(factor, compute_uv=False)
+
+
+def _squared_norm(x: Any) -> Any:
+    return lax.reduce_sum(squares(x), (0, 1))
+
+
+def _fitted_by(u: Any, s: Any, vh: Any, columns: Any, cutoff: Any) -> Any:
+    """The solutions of least squares by singular vectors and values."""
     factors = lax.expand_dims(_inverses(s, cutoff), (1,))
     turned = product(matrix_adjoint(u), columns)
     scaled = lax.mul(turned, spread(convert(factors, aval_of(turned).dtype), aval_of(turned).shape))
-    return product(matrix_adjoint(vh), scaled), s
+    return product(matrix_adjoint(vh), scaled)
 
 
 @_fitted.defjvp
