@@ -311,27 +311,19 @@ def _fitted(a: Any, columns: Any, cutoff: Any) -> tuple[Any, Any]:
     factor = triu(lax.slice_in_dim(packed, 0, size))
     turned = lax.linalg.ormqr(packed, taus, columns, transpose=True)
     turned = lax.slice_in_dim(turned, 0, size)
-    largest = lax.reduce_max(lax.abs(factor), (0, 1))
-    scaled = lax.div(factor, spread(convert(largest, factor.dtype), factor.shape))
     unit = identity(size, size, factor.dtype)
-    solved = solve_triangular(scaled, lax.concatenate([unit, turned], 1), lower=False)
-    inverse, x = (lax.slice_in_dim(solved, *ends, axis=1) for ends in ((0, size), (size, None)))
-    # The Frobenius norm is a bound of the largest singular value; nan is none.
-    ratio = lax.sqrt(lax.mul(_squared_norm(scaled), _squared_norm(inverse)))
+    x, inverse = (solve_triangular(factor, each, lower=False) for each in (turned, unit))
+    # The Frobenius norm is a bound of the largest singular value, unless it underflows.
+    norms = [lax.reduce_sum(squares(each), (0, 1)) for each in (factor, inverse)]
+    least = literal(float(np.finfo(norms[0].dtype).tiny) ** 0.5, norms[0].dtype)
+    bound = lax.mul(lax.mul(*norms), lax.square(cutoff))
+    regular = lax.lt(bound, literal(1, bound.dtype)) & lax.gt(lax.min(*norms), least)
 
-    def by_singular_values(turned: Any, _: Any) -> Any:
+    def by_singular_values(_: Any) -> Any:
         return _fitted_by(*lax.linalg.svd(factor), turned, cutoff)
 
-    def by_substitution(_: Any, x: Any) -> Any:
-        return lax.div(x, spread(convert(largest, x.dtype), x.shape))
-
-    regular = lax.lt(lax.mul(ratio, cutoff), literal(1, ratio.dtype))
-    x = lax.cond(regular, by_substitution, by_singular_values, turned, x)
+    x = lax.cond(regular, lambda x: x, by_singular_values, x)
     return x, lax.linalg.svd(factor, compute_uv=False)
-
-
-def _squared_norm(x: Any) -> Any:
-    return lax.reduce_sum(squares(x), (0, 1))
 
 
 def _fitted_by(u: Any, s: Any, vh: Any, columns: Any, cutoff: Any) -> Any:
