@@ -1,12 +1,13 @@
 // Convolutions of any layout, with strides, dilation and groups, in tiles of registers.
 //
 // Numbers are copied into the order in which they are used, with zeros around them, a part that fits
-// the cache at a time. There are four ways:
+// the cache at a time. There are five ways:
 //   - vectors of output features, rows of positions: many features;
 //   - vectors of positions, rows of output features: few features, or features before positions;
 //   - vectors of groups, of one feature each (depthwise);
 //   - vectors of output features or groups, rows of examples, for few positions and large kernels,
-//     as in the gradient of a kernel: there the sums are long, and divided among threads.
+//     as in the gradient of a kernel: there the sums are long, and divided among threads;
+//   - vectors of positions, rows of blocks of them, for one feature and a long kernel.
 // Between zeros that dilate the input, each phase of the result is a convolution without them.
 
 #ifndef DOVETAIL_CPU_CONVOLUTION_H_
@@ -17,6 +18,7 @@
 #include <new>
 
 #include "convolution_packing.h"
+#include "long_kernels.h"
 #include "xla/ffi/api/ffi.h"
 
 namespace dovetail {
@@ -67,6 +69,7 @@ class Convolution {
       return Long();
     }
     if (depthwise && last && p_.inputs * p_.outputs <= 4) return ByGroups();
+    if (ConvolveLongKernels(pool_, p_, axes_, x_, w_, y_)) return;
     const bool first = p_.dimensions[2].x_stride == 1 && p_.dimensions[2].y_stride == 1;
     const Axis& across = axes_[2];
     const int64_t pitch = across.count + (across.taps - 1) * across.spread / across.step;
@@ -131,22 +134,6 @@ class Convolution {
     return PartsFor(axis.count, PartsFor(axis.count, rows));
   }
 
-  struct Block {
-    int64_t begin, lanes, width;
-  };
-
-  // Blocks of lanes, each as wide as a tile.
-  static std::vector<Block> BlocksOf(int64_t lanes, int64_t most) {
-    std::vector<Block> blocks;
-    for (int64_t begin = 0; begin < lanes;) {
-      const int64_t width = WidthFor<T>(lanes - begin, most);
-      const int64_t size = std::min(lanes - begin, width * kL);
-      blocks.push_back({begin, size, width});
-      begin += size;
-    }
-    return blocks;
-  }
-
   // Copies rows of lanes from a tile to the result.
   static void Put(const T* tile, int64_t pitch, int64_t rows, int64_t lanes, T* y, int64_t row_step,
                   int64_t lane_step) {
@@ -167,7 +154,7 @@ class Convolution {
     const int64_t taps = depth.taps * down.taps * across.taps, inputs = p_.inputs;
     // Rows whose addresses differ by a large power of two would share few lines of the cache.
     const int64_t pitch = inputs % 256 == 0 ? inputs + kL : inputs;
-    const std::vector<Block> blocks = BlocksOf(p_.outputs, 2);
+    const std::vector<Block> blocks = BlocksOf<T>(p_.outputs, 2);
     const int64_t padded = blocks.back().begin + blocks.back().width * kL;
     const auto weights = Memory<T>(p_.groups * padded * taps * inputs);
     const int64_t count = static_cast<int64_t>(blocks.size());
@@ -456,7 +443,7 @@ class Convolution {
     const Axis &depth = axes_[0], &down = axes_[1], &across = axes_[2];
     const int64_t taps = depth.taps * down.taps * across.taps;
     const int64_t channels = p_.groups * p_.outputs;
-    const std::vector<Block> blocks = BlocksOf(channels, 4);
+    const std::vector<Block> blocks = BlocksOf<T>(channels, 4);
     const int64_t padded = blocks.back().begin + blocks.back().width * kL;
     const int64_t inputs = p_.inputs;
     const auto weights = Memory<T>(padded * taps * inputs);
@@ -562,7 +549,7 @@ class Convolution {
   // Rows of examples, and long sums over places of the kernel and input features.
   void Long() {
     const Axis &depth = axes_[0], &down = axes_[1], &across = axes_[2];
-    const std::vector<Block> blocks = BlocksOf(p_.outputs, 2);
+    const std::vector<Block> blocks = BlocksOf<T>(p_.outputs, 2);
     const int64_t padded = blocks.back().begin + blocks.back().width * kL;
     const int64_t positions = depth.count * down.count * across.count;
     const int64_t threads = ThreadsOf(pool_);
@@ -679,7 +666,7 @@ class Convolution {
   // The same for groups of one input example, in vectors of the output features of all groups.
   void LongByGroups() {
     const Axis &depth = axes_[0], &down = axes_[1], &across = axes_[2];
-    const std::vector<Block> blocks = BlocksOf(p_.groups * p_.outputs, 4);
+    const std::vector<Block> blocks = BlocksOf<T>(p_.groups * p_.outputs, 4);
     const int64_t count = static_cast<int64_t>(blocks.size());
     const int64_t positions = depth.count * down.count * across.count, pitch_most = 4 * kL;
     const int64_t wide = across.reach(across.count), deep = (depth.count - 1) * depth.step + 1;

@@ -156,6 +156,23 @@ int64_t WidthFor(int64_t lanes, int64_t most) {
   return width;
 }
 
+struct Block {
+  int64_t begin, lanes, width;
+};
+
+// Blocks of lanes, each as wide as a tile.
+template <typename T>
+std::vector<Block> BlocksOf(int64_t lanes, int64_t most) {
+  std::vector<Block> blocks;
+  for (int64_t begin = 0; begin < lanes;) {
+    const int64_t width = WidthFor<T>(lanes - begin, most);
+    const int64_t size = std::min(lanes - begin, width * kLanes<T>);
+    blocks.push_back({begin, size, width});
+    begin += size;
+  }
+  return blocks;
+}
+
 // Runs body(task, memory) for each task, with memory that tasks of a thread share.
 template <typename T, typename Body>
 void ForTasks(ffi::ThreadPool& pool, int64_t tasks, int64_t memory, const Body& body) {
