@@ -337,6 +337,28 @@ def test_lstsq(shape: tuple[int, int], columns: tuple[int, ...]) -> None:
     close(jnp.linalg.lstsq(a, b)[1], sums, 1e-4)
 
 
+@pytest.mark.parametrize("scale", [1.0, 1e-30, 1e30])
+def test_lstsq_near_singular_matrices(scale: float) -> None:
+    """Neither squares of small or large numbers nor one small singular value hide the rank."""
+    rng, size = np.random.default_rng(3), 5
+    vectors = np.linalg.qr(rng.normal(size=(8, size)))[0]
+    others = np.linalg.qr(rng.normal(size=(size, size)))[0]
+    b = rng.normal(size=8).astype(np.float32)
+    for least in (1.0, 1e-2, 1e-4, 1e-9, 0.0):
+        values = np.array([1, 1, 1, 1, least]) * scale
+        a = ((vectors * values) @ others).astype(np.float32)
+        x, _, rank, s = jnp.linalg.lstsq(a, b, 1e-3)
+        expected, _, count, _ = np.linalg.lstsq(a.astype(float), b, 1e-3)
+        assert rank == count
+        assert dt.vmap(lambda a: jnp.linalg.lstsq(a, b, 1e-3)[2])(np.stack([a, a]))[1] == count
+        close(np.asarray(x, float) * scale, expected * scale, 1e-3)
+        close(s / scale, values / scale, 1e-5)
+    both = np.stack([a, np.eye(8, size, dtype=np.float32)])
+    found = dt.vmap(lambda a: jnp.linalg.lstsq(a, b)[0])(both)
+    close(found[0], jnp.linalg.lstsq(a, b)[0], 1e-4)
+    close(found[1], b[:size])
+
+
 @pytest.mark.parametrize("rows", [2, 5])
 def test_least_squares_cut_off(rows: int) -> None:
     a = (np.eye(rows, 2) * [1.0, 1e-3]).astype(np.float32)

@@ -1,12 +1,13 @@
 // Convolutions of any layout, with strides, dilation and groups, in tiles of registers.
 //
 // Numbers are copied into the order in which they are used, with zeros around them, a part that fits
-// the cache at a time. There are four ways:
+// the cache at a time. There are five ways:
 //   - vectors of output features, rows of positions: many features;
 //   - vectors of positions, rows of output features: few features, or features before positions;
-//   - vectors of groups, of one feature each (depthwise);
+//   - vectors of groups, of one feature each (depthwise), which may be copied at edges only;
 //   - vectors of output features or groups, rows of examples, for few positions and large kernels,
-//     as in the gradient of a kernel: there the sums are long, and divided among threads.
+//     as in the gradient of a kernel: there the sums are long, and divided among threads;
+//   - vectors of positions, rows of blocks of them, for one feature and a long kernel.
 // Between zeros that dilate the input, each phase of the result is a convolution without them.
 
 #ifndef DOVETAIL_CPU_CONVOLUTION_H_
@@ -17,6 +18,8 @@
 #include <new>
 
 #include "convolution_packing.h"
+#include "long_kernels.h"
+#include "sliding_tiles.h"
 #include "xla/ffi/api/ffi.h"
 
 namespace dovetail {
@@ -67,6 +70,7 @@ class Convolution {
       return Long();
     }
     if (depthwise && last && p_.inputs * p_.outputs <= 4) return ByGroups();
+    if (ConvolveLongKernels(pool_, p_, axes_, x_, w_, y_)) return;
     const bool first = p_.dimensions[2].x_stride == 1 && p_.dimensions[2].y_stride == 1;
     const Axis& across = axes_[2];
     const int64_t pitch = across.count + (across.taps - 1) * across.spread / across.step;
@@ -131,22 +135,6 @@ class Convolution {
     return PartsFor(axis.count, PartsFor(axis.count, rows));
   }
 
-  struct Block {
-    int64_t begin, lanes, width;
-  };
-
-  // Blocks of lanes, each as wide as a tile.
-  static std::vector<Block> BlocksOf(int64_t lanes, int64_t most) {
-    std::vector<Block> blocks;
-    for (int64_t begin = 0; begin < lanes;) {
-      const int64_t width = WidthFor<T>(lanes - begin, most);
-      const int64_t size = std::min(lanes - begin, width * kL);
-      blocks.push_back({begin, size, width});
-      begin += size;
-    }
-    return blocks;
-  }
-
   // Copies rows of lanes from a tile to the result.
   static void Put(const T* tile, int64_t pitch, int64_t rows, int64_t lanes, T* y, int64_t row_step,
                   int64_t lane_step) {
@@ -167,7 +155,7 @@ class Convolution {
     const int64_t taps = depth.taps * down.taps * across.taps, inputs = p_.inputs;
     // Rows whose addresses differ by a large power of two would share few lines of the cache.
     const int64_t pitch = inputs % 256 == 0 ? inputs + kL : inputs;
-    const std::vector<Block> blocks = BlocksOf(p_.outputs, 2);
+    const std::vector<Block> blocks = BlocksOf<T>(p_.outputs, 2);
     const int64_t padded = blocks.back().begin + blocks.back().width * kL;
     const auto weights = Memory<T>(p_.groups * padded * taps * inputs);
     const int64_t count = static_cast<int64_t>(blocks.size());
@@ -456,9 +444,9 @@ class Convolution {
     const Axis &depth = axes_[0], &down = axes_[1], &across = axes_[2];
     const int64_t taps = depth.taps * down.taps * across.taps;
     const int64_t channels = p_.groups * p_.outputs;
-    const std::vector<Block> blocks = BlocksOf(channels, 4);
-    const int64_t padded = blocks.back().begin + blocks.back().width * kL;
-    const int64_t inputs = p_.inputs;
+    const bool sliding = across.taps == kSlidingSteps && across.step == across.spread;
+    const std::vector<Block> blocks = BlocksOf<T>(channels, sliding ? kSlidingVectors : 4);
+    const int64_t padded = blocks.back().begin + blocks.back().width * kL, inputs = p_.inputs;
     const auto weights = Memory<T>(padded * taps * inputs);
     for (const Block& block : blocks) {
       T* to = weights.get() + block.begin * taps * inputs;
@@ -487,82 +475,95 @@ class Convolution {
     const int64_t rows = RowsOfTask(inputs * wide * most * depth.taps, alike);
     const int64_t high = down.reach(rows), chunks = PartsFor(down.count, rows);
     const int64_t size = inputs * depth.taps * high * wide * most;
+    // Numbers that lie side by side are taken as they are, but at edges with zeros.
+    const bool plain = inputs == 1 && p_.outputs == 1 && p_.x_group == 1;
+    const auto middle = down.Inner(p_.dimensions[1].x_size);
+    const auto inner = across.Inner(p_.dimensions[2].x_size);
     ForTasks<T>(pool_, alike * chunks, size, [&](int64_t task, T* own) {
       const Block& block = blocks[task % count];
       const int64_t chunk = task / count % chunks, d = task / count / chunks % depth.count;
       const int64_t n = task / count / chunks / depth.count;
       const int64_t first = chunk * rows, last = std::min(down.count, first + rows);
-      const int64_t pitch = block.width * kL;
+      const int64_t pitch = block.width * kL, y_lane = p_.y_output;
       Source<T> input = Input(x_ + n * p_.x_batch + block.begin / p_.outputs * p_.x_group,
                               block.lanes, p_.x_group);
       input.repeats = p_.outputs;
-      // A block that begins within a group starts with fewer repeats of its first channel.
-      const int64_t within = block.begin % p_.outputs;
-      std::vector<int64_t> a_offsets, b_offsets;
-      for (int64_t i = 0; i < inputs; ++i, input.at += p_.x_input) {
-        for (int64_t tap = 0; tap < depth.taps; ++tap) {
-          const int64_t begin[] = {d * depth.step + depth.offset + tap * depth.spread,
-                                   first * down.step + down.offset, across.offset};
-          const int64_t box[] = {1, down.reach(last - first), wide};
-          const int64_t plane = (i * depth.taps + tap) * high * wide * pitch;
-          PackRepeated(input, within, begin, box, own + plane, pitch);
-          for (int64_t h = 0; h < down.taps; ++h) {
-            b_offsets.push_back(int64_t(b_offsets.size()) * across.taps * pitch);
-            a_offsets.push_back(plane + h * down.spread * wide * pitch);
+      const int64_t deep = d * depth.step + depth.offset;
+      std::vector<int64_t> a_offsets(inputs * depth.taps * down.taps), b_offsets(a_offsets.size());
+      for (size_t i = 0; i < b_offsets.size(); ++i) b_offsets[i] = int64_t(i) * across.taps * pitch;
+      alignas(64) T tile[28 * kL];
+      // A box of the result, from an input with these distances between rows and positions.
+      const auto box = [&](int64_t top, int64_t bottom, int64_t left, int64_t right, const T* a,
+                           int64_t row, int64_t position) {
+        const Sums sums{a_offsets.data(), b_offsets.data(),         int64_t(a_offsets.size()),
+                        across.taps,      across.spread * position, pitch};
+        const T* b = weights.get() + block.begin * taps * inputs;
+        const int64_t most = sliding ? kSlidingRows : MostRowsOf<true>(block.width);
+        const int64_t parts = PartsFor(right - left, most);
+        for (int64_t h = top; h < bottom; ++h, a += down.step * row) {
+          for (int64_t part = 0; part < parts; ++part) {
+            const int64_t from = (right - left) * part / parts;
+            const int64_t some = (right - left) * (part + 1) / parts - from;
+            T* y = y_at(0, n, d, h, left + from) + block.begin * y_lane;
+            const T* at = a + from * across.step * position;
+            const auto multiply = sliding ? SlidingTileOf<T>(some, block.width)
+                                          : TileOf<T, true>(some, block.width);
+            if (block.lanes == pitch) {
+              multiply(sums, at, across.step * position, b, y, y_step(2), false);
+            } else {
+              multiply(sums, at, across.step * position, b, tile, pitch, false);
+              Put(tile, pitch, some, block.lanes, y, y_step(2), y_lane);
+            }
           }
         }
-      }
-      const Sums sums{a_offsets.data(), b_offsets.data(),      int64_t(a_offsets.size()),
-                      across.taps,      across.spread * pitch, pitch};
-      alignas(64) T tile[7 * 4 * kL];
-      const int64_t parts = PartsFor(across.count, MostRowsOf<true>(block.width));
-      const int64_t y_lane = p_.y_output;
-      for (int64_t h = first; h < last; ++h) {
-        for (int64_t part = 0; part < parts; ++part) {
-          const int64_t from = across.count * part / parts;
-          const int64_t size = across.count * (part + 1) / parts - from;
-          const T* a = own + ((h - first) * down.step * wide + from * across.step) * pitch;
-          T* y = y_at(0, n, d, h, from) + block.begin * y_lane;
-          const auto multiply = TileOf<T, true>(size, block.width);
-          const T* b = weights.get() + block.begin * taps * inputs;
-          if (block.lanes == pitch) {
-            multiply(sums, a, across.step * pitch, b, y, y_step(2), false);
-          } else {
-            multiply(sums, a, across.step * pitch, b, tile, pitch, false);
-            Put(tile, pitch, size, block.lanes, y, y_step(2), y_lane);
+      };
+      const auto packed = [&](int64_t top, int64_t bottom, int64_t left, int64_t right) {
+        if (top >= bottom || left >= right) return;
+        const int64_t high = down.reach(bottom - top), wide = across.reach(right - left);
+        Source<T> source = input;
+        for (int64_t i = 0, at = 0; i < inputs; ++i, source.at += p_.x_input) {
+          for (int64_t tap = 0; tap < depth.taps; ++tap) {
+            const int64_t plane = (i * depth.taps + tap) * high * wide * pitch;
+            // A block that begins within a group starts with fewer repeats of its first channel.
+            PackRepeated(source, block.begin % p_.outputs,
+                         {deep + tap * depth.spread, top * down.step + down.offset,
+                          left * across.step + across.offset},
+                         {1, high, wide}, own + plane, pitch);
+            for (int64_t h = 0; h < down.taps; ++h) {
+              a_offsets[at++] = plane + h * down.spread * wide * pitch;
+            }
           }
         }
+        box(top, bottom, left, right, own, wide * pitch, pitch);
+      };
+      const int64_t top = std::max(first, middle.first), bottom = std::min(last, middle.second);
+      const bool inside = deep >= 0 && deep + depth.reach(1) <= input.size[0];
+      const bool none = top >= bottom || inner.first >= inner.second;
+      if (!plain || !inside || block.lanes < pitch || none) {
+        return packed(first, last, 0, across.count);
       }
+      for (int64_t tap = 0, at = 0; tap < depth.taps; ++tap) {
+        for (int64_t h = 0; h < down.taps; ++h) {
+          a_offsets[at++] =
+              tap * depth.spread * input.stride[0] + h * down.spread * input.stride[1];
+        }
+      }
+      box(top, bottom, inner.first, inner.second,
+          input.at + deep * input.stride[0] +
+              (top * down.step + down.offset) * input.stride[1] +
+              (inner.first * across.step + across.offset) * input.stride[2],
+          input.stride[1], input.stride[2]);
+      packed(first, top, 0, across.count);
+      packed(bottom, last, 0, across.count);
+      packed(top, bottom, 0, inner.first);
+      packed(top, bottom, inner.second, across.count);
     });
-  }
-
-  static void PackRepeated(const Source<T>& input, int64_t within, const int64_t (&begin)[kSpatial],
-                           const int64_t (&size)[kSpatial], T* to, int64_t pitch) {
-    if (within == 0) return Pack(input, begin, size, to, pitch);
-    // The first channel alone, then the others.
-    const int64_t positions = size[0] * size[1] * size[2];
-    const int64_t some = std::min(input.channels, input.repeats - within);
-    Source<T> first = input, others = input;
-    first.channels = some;
-    others.channels = input.channels - some;
-    others.at += input.channel_stride;
-    const auto parts = Memory<T>(positions * (some + others.channels));
-    Pack(first, begin, size, parts.get(), some);
-    if (others.channels > 0) {
-      Pack(others, begin, size, parts.get() + positions * some, others.channels);
-    }
-    for (int64_t p = 0; p < positions; ++p) {
-      std::copy_n(parts.get() + p * some, some, to + p * pitch);
-      std::copy_n(parts.get() + positions * some + p * others.channels, others.channels,
-                  to + p * pitch + some);
-      std::fill(to + p * pitch + input.channels, to + (p + 1) * pitch, T(0));
-    }
   }
 
   // Rows of examples, and long sums over places of the kernel and input features.
   void Long() {
     const Axis &depth = axes_[0], &down = axes_[1], &across = axes_[2];
-    const std::vector<Block> blocks = BlocksOf(p_.outputs, 2);
+    const std::vector<Block> blocks = BlocksOf<T>(p_.outputs, 2);
     const int64_t padded = blocks.back().begin + blocks.back().width * kL;
     const int64_t positions = depth.count * down.count * across.count;
     const int64_t threads = ThreadsOf(pool_);
@@ -679,7 +680,7 @@ class Convolution {
   // The same for groups of one input example, in vectors of the output features of all groups.
   void LongByGroups() {
     const Axis &depth = axes_[0], &down = axes_[1], &across = axes_[2];
-    const std::vector<Block> blocks = BlocksOf(p_.groups * p_.outputs, 4);
+    const std::vector<Block> blocks = BlocksOf<T>(p_.groups * p_.outputs, 4);
     const int64_t count = static_cast<int64_t>(blocks.size());
     const int64_t positions = depth.count * down.count * across.count, pitch_most = 4 * kL;
     const int64_t wide = across.reach(across.count), deep = (depth.count - 1) * depth.step + 1;

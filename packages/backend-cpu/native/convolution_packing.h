@@ -10,6 +10,7 @@
 #include <cstring>
 #include <numeric>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "memory.h"
@@ -50,6 +51,13 @@ struct Axis {
   int64_t offset, spread;                 // Of the input at the first tap; between taps.
 
   int64_t reach(int64_t positions) const { return (positions - 1) * step + (taps - 1) * spread + 1; }
+
+  // The first and the end of the positions that see nothing beyond an input of this size.
+  std::pair<int64_t, int64_t> Inner(int64_t size) const {
+    const int64_t room = size - reach(1) - offset;
+    const int64_t begin = offset < 0 ? (step - 1 - offset) / step : 0;
+    return {begin, room < 0 ? 0 : std::min(count, room / step + 1)};
+  }
 };
 
 inline Axis AxisOf(const Dimension& d, int64_t phase) {
@@ -143,6 +151,31 @@ void Pack(const Source<T>& from, const int64_t (&begin)[kSpatial], const int64_t
   }
 }
 
+// The same of channels that are each repeated, but for the first, of which `within` were taken.
+template <typename T>
+void PackRepeated(const Source<T>& input, int64_t within, const int64_t (&begin)[kSpatial],
+                         const int64_t (&size)[kSpatial], T* to, int64_t pitch) {
+  if (within == 0) return Pack(input, begin, size, to, pitch);
+  // The first channel alone, then the others.
+  const int64_t positions = size[0] * size[1] * size[2];
+  const int64_t some = std::min(input.channels, input.repeats - within);
+  Source<T> first = input, others = input;
+  first.channels = some;
+  others.channels = input.channels - some;
+  others.at += input.channel_stride;
+  const auto parts = Memory<T>(positions * (some + others.channels));
+  Pack(first, begin, size, parts.get(), some);
+  if (others.channels > 0) {
+    Pack(others, begin, size, parts.get() + positions * some, others.channels);
+  }
+  for (int64_t p = 0; p < positions; ++p) {
+    std::copy_n(parts.get() + p * some, some, to + p * pitch);
+    std::copy_n(parts.get() + positions * some + p * others.channels, others.channels,
+                to + p * pitch + some);
+    std::fill(to + p * pitch + input.channels, to + (p + 1) * pitch, T(0));
+  }
+}
+
 // The number of equal parts, of at most `most`, that `size` is divided into.
 inline int64_t PartsFor(int64_t size, int64_t most) { return (size + most - 1) / most; }
 
@@ -154,6 +187,23 @@ int64_t WidthFor(int64_t lanes, int64_t most) {
   // Several narrower tiles waste less.
   if (width > 1 && lanes <= (width / 2 + width / 4) * kLanes<T>) width /= 2;
   return width;
+}
+
+struct Block {
+  int64_t begin, lanes, width;
+};
+
+// Blocks of lanes, each as wide as a tile.
+template <typename T>
+std::vector<Block> BlocksOf(int64_t lanes, int64_t most) {
+  std::vector<Block> blocks;
+  for (int64_t begin = 0; begin < lanes;) {
+    const int64_t width = WidthFor<T>(lanes - begin, most);
+    const int64_t size = std::min(lanes - begin, width * kLanes<T>);
+    blocks.push_back({begin, size, width});
+    begin += size;
+  }
+  return blocks;
 }
 
 // Runs body(task, memory) for each task, with memory that tasks of a thread share.

@@ -13,6 +13,7 @@
 #include <new>
 #include <vector>
 
+#include "fft_vectors.h"
 #include "parallel.h"
 #include "vector_width.h"
 #include "xla/ffi/api/ffi.h"
@@ -318,28 +319,23 @@ ffi::Error ProductOfAll(ffi::ThreadPool pool, ffi::Buffer<kType> x, ffi::Buffer<
 // Sums of the products of rows, as many as a vector has lanes, with b, subtracted from `to`.
 template <typename T>
 void SubtractProducts(int64_t rows, int64_t size, const T* a, int64_t down, const T* b, T* to) {
-  constexpr int kLanes = kVectorBytes / sizeof(T);
-  typedef T Vector __attribute__((vector_size(kVectorBytes)));
+  using Vector = typename Lanes<T>::Type;
+  constexpr int kLanes = Lanes<T>::kCount;
   const int64_t whole = size / kLanes * kLanes;
-  if (rows == kLanes) {
+  if (rows == kLanes && whole > 0) {
     Vector sums[kLanes] = {};
     for (int64_t k = 0; k < whole; k += kLanes) {
-      Vector factor, row;
-      std::memcpy(&factor, b + k, sizeof(Vector));
+      const Vector factor = Load(b + k);
 #pragma GCC unroll 16
-      for (int r = 0; r < kLanes; ++r) {
-        std::memcpy(&row, a + r * down + k, sizeof(Vector));
-        sums[r] += row * factor;
-      }
+      for (int r = 0; r < kLanes; ++r) sums[r] += Load(a + r * down + k) * factor;
     }
-    for (int r = 0; r < kLanes; ++r) {
-      T parts[kLanes];
-      std::memcpy(parts, &sums[r], sizeof(Vector));
-      for (int width = kLanes / 2; width > 0; width /= 2) {
-        for (int lane = 0; lane < width; ++lane) parts[lane] += parts[lane + width];
-      }
-      to[r] -= parts[0];
+    Transpose<T>(sums);
+#pragma GCC unroll 4
+    for (int width = kLanes / 2; width > 0; width /= 2) {
+#pragma GCC unroll 8
+      for (int lane = 0; lane < width; ++lane) sums[lane] += sums[lane + width];
     }
+    Store(to, Load(to) - sums[0]);
   } else {
     for (int64_t r = 0; r < rows; ++r) to[r] -= Dot(whole, a + r * down, b);
   }
@@ -363,6 +359,24 @@ void SubtractColumns(int64_t columns, int64_t size, const T* a, int64_t right, c
   for (; k < columns; ++k) Subtract(size, b[k], a + k * right, to);
 }
 
+// Solves a x = b as below for one column, for as many rows as a vector has lanes. Lanes that have
+// been solved for are stored, and then take no part, whatever is in the other triangle.
+template <typename T, bool kLower>
+void SolveBlock(const T* a, int64_t down, int64_t right, bool unit, T* b) {
+  constexpr int kLanes = Lanes<T>::kCount;
+  typename Lanes<T>::Type columns[kLanes], rest = Load(b);
+#pragma GCC unroll 16
+  for (int k = 0; k < kLanes; ++k) columns[k] = Load(a + k * (right == 1 ? down : right));
+  if (right == 1) Transpose<T>(columns);
+#pragma GCC unroll 16
+  for (int step = 0; step < kLanes; ++step) {
+    const int k = kLower ? step : kLanes - 1 - step;
+    const T x = unit ? rest[k] : rest[k] / a[k * (down + right)];
+    b[k] = x;
+    rest -= columns[k] * x;
+  }
+}
+
 // Solves a x = b as below for one column, by blocks on the diagonal. What is beside them goes along
 // the rows or the columns, whichever lie in one piece: to a block before, or from it after, it is
 // solved.
@@ -377,12 +391,18 @@ void SolveVector(int64_t n, const T* a, int64_t down, int64_t right, bool lower,
     if (right == 1) {
       SubtractProducts(last - first, solved, a + first * down + begin, down, b + begin, b + first);
     }
-    for (int64_t i = first; i < last; ++i) {
-      const int64_t k = lower ? i : last - 1 - (i - first);
-      if (!unit) b[k] /= a[k * down + k * right];
-      const T factor = b[k];
-      for (int64_t j = lower ? k + 1 : first; j < (lower ? last : k); ++j) {
-        b[j] -= a[j * down + k * right] * factor;
+    if (last - first == kBlock) {
+      const T* corner = a + first * (down + right);
+      lower ? SolveBlock<T, true>(corner, down, right, unit, b + first)
+            : SolveBlock<T, false>(corner, down, right, unit, b + first);
+    } else {
+      for (int64_t i = first; i < last; ++i) {
+        const int64_t k = lower ? i : last - 1 - (i - first);
+        if (!unit) b[k] /= a[k * down + k * right];
+        const T factor = b[k];
+        for (int64_t j = lower ? k + 1 : first; j < (lower ? last : k); ++j) {
+          b[j] -= a[j * down + k * right] * factor;
+        }
       }
     }
     if (right != 1) {

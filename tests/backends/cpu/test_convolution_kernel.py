@@ -69,10 +69,19 @@ CASES: Final = {
     "depthwise in strides": Case(2, 1, 1, (19, 17), (3, 3), 2, (1, 1), feature_groups=64),
     "depthwise, several outputs": Case(2, 1, 3, (12, 13), (3, 3), 1, (1, 1), feature_groups=30),
     "depthwise, several inputs": Case(2, 3, 1, (12, 13), (3, 3), 1, (1, 1), feature_groups=30),
+    "depthwise, uneven edges": Case(2, 1, 1, (7, 41), (3, 3), 1, ((1, 2), (3, 0)), 1, 1, 48),
+    "depthwise, dilated": Case(1, 1, 1, (9, 33), (2, 3), 2, ((2, 1), (3, 4)), 1, (1, 2), 32),
+    "depthwise 5x5": Case(1, 1, 1, (9, 33), (5, 5), padding=(2, 2), feature_groups=64),
+    "depthwise, transposed": Case(1, 1, 1, (9, 10), (3, 3), 1, (2, 2), 2, feature_groups=32),
+    "depthwise beyond the input": Case(1, 1, 1, (2, 2), (3, 3), 1, (4, 5), feature_groups=32),
+    "depthwise of volumes": Case(1, 1, 1, (4, 5, 9), (3, 2, 3), 1, (1, 1), feature_groups=32),
     "two by two": Case(1, 2, 2, (12, 13), (5, 5), 1, (2, 2), 1, 2, feature_groups=20),
     "line": Case(2, 8, 24, (300,), (5,), padding=(2, 2)),
     "line of one feature": Case(3, 1, 8, (500,), (15,), padding=(7, 7)),
     "long kernel": Case(2, 1, 1, (300,), (100,), padding=(99, 99)),
+    "long kernel of rows": Case(2, 1, 1, (7, 600), (1, 70), (2, 1), ((1, 0), (3, 90))),
+    "long kernels of groups": Case(2, 1, 1, (1500,), (64,), padding=(-2, 5), feature_groups=3),
+    "long kernel, transposed": Case(1, 1, 1, (300,), (190,), 1, (0, 0), 2),
     "three dimensions": Case(1, 4, 17, (5, 6, 7), (3, 2, 3), (1, 2, 1), (1, 1), 1, (2, 1, 1)),
     "three dimensions, transposed": Case(1, 4, 17, (5, 4, 3), (3, 2, 3), 1, (1, 2), (2, 1, 2)),
     "column": Case(1, 4, 40, (60, 1), (3, 1), padding=((1, 1), (0, 0))),
@@ -246,7 +255,9 @@ def test_other_dtypes(name: str, case: str) -> None:
     np.testing.assert_array_equal(np.asarray(y), want.astype(whole).astype(dtype))
 
 
-@pytest.mark.parametrize("case", ["3x3", "few features", "depthwise", "one result"])
+@pytest.mark.parametrize(
+    "case", ["3x3", "few features", "depthwise", "one result", "long kernel of rows"]
+)
 def test_nan_and_infinities_reach_what_they_are_multiplied_for(case: str) -> None:
     x, w = operands(CASES[case])
     x[0, 0, 3, 4], x[0, 0, 5, 5] = np.nan, np.inf

@@ -127,6 +127,31 @@ def test_triangular_solve(dtype: str, size: int, columns: int) -> None:
 
 
 @by_dtype
+@pytest.mark.parametrize("size", [16, 37])
+def test_triangular_solve_leaves_the_other_triangle(dtype: str, size: int) -> None:
+    """Neither what is there nor an infinite number reaches what was solved for before."""
+    a = drawn(dtype, size, size) / size + np.eye(size, dtype=dtype)
+    b = drawn(dtype, size, 1)
+    for lower, transposed in itertools.product([True, False], repeat=2):
+        last = size - 1 if lower != transposed else 0
+        a[last, last] = 0
+        used = np.tril(a) if lower else np.triu(a)
+        other = np.tril(np.full_like(a, np.nan), -1)
+        found = [
+            np.asarray(
+                lax.linalg.triangular_solve(
+                    x, b, left_side=True, lower=lower, transpose_a=transposed
+                )
+            )
+            for x in (used, used + (other.T if lower else other))
+        ]
+        np.testing.assert_array_equal(*found)
+        assert np.isinf(found[0][last])
+        assert np.isfinite(np.delete(found[0], last)).all()
+        a[last, last] = 1
+
+
+@by_dtype
 def test_what_has_no_inverse(dtype: str) -> None:
     x = np.zeros((3, 4, 4), dtype)
     x[1] = np.eye(4)

@@ -114,6 +114,11 @@ class _Along:
         """The maximum number of elements in the window."""
         return (self.size - 1) // self.base + 1
 
+    @property
+    def apart(self) -> bool:
+        """Whether each element is in one window at most."""
+        return self.base == 1 and (self.size - 1) * self.distance < self.step
+
     def sees_all(self, shape: tuple[int, ...]) -> bool:
         """Whether each window covers all elements up to a position, or all from it on."""
         ends = sorted((self.low, self.high))
@@ -277,7 +282,11 @@ def _reduced(
                 given = step.reduce(given)
             return [given]
 
-        (array,) = _outlined(context, body, [array], [result])
+        # Where windows overlap, fused operations would be computed for each.
+        if all(step.apart for step in group):
+            (array,) = body(array)
+        else:
+            (array,) = _outlined(context, body, [array], [result])
     return array.convert(out.dtype).value
 
 

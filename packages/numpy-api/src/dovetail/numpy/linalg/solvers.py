@@ -300,19 +300,38 @@ def _changed_pseudoinverse(primals: Any, tangents: Any) -> Any:
 def _fitted(a: Any, columns: Any, cutoff: Any) -> tuple[Any, Any]:
     """The solutions of least squares, and the singular values of a matrix, with `cutoff` as above.
 
-    Of a matrix with more rows than columns, the triangular factor has the same singular values.
+    Of a matrix with no fewer rows than columns, the triangular factor has the same singular values.
+    Where that is far from singular, as most are, its equations are solved as they are.
     """
     rows, size = aval_of(a).shape
-    if rows > size > 0:
-        packed, taus = geqrf_p.bind(a)
-        a = triu(lax.slice_in_dim(packed, 0, size))
-        turned = lax.linalg.ormqr(packed, taus, columns, transpose=True)
-        columns = lax.slice_in_dim(turned, 0, size)
-    u, s, vh = lax.linalg.svd(a, full_matrices=False)
+    if rows < size or not size:
+        u, s, vh = lax.linalg.svd(a, full_matrices=False)
+        return _fitted_by(u, s, vh, columns, cutoff), s
+    packed, taus = geqrf_p.bind(a)
+    factor = triu(lax.slice_in_dim(packed, 0, size))
+    turned = lax.linalg.ormqr(packed, taus, columns, transpose=True)
+    turned = lax.slice_in_dim(turned, 0, size)
+    unit = identity(size, size, factor.dtype)
+    x, inverse = (solve_triangular(factor, each, lower=False) for each in (turned, unit))
+    # The Frobenius norm is a bound of the largest singular value, unless it underflows.
+    norms = [lax.reduce_sum(squares(each), (0, 1)) for each in (factor, inverse)]
+    least = literal(float(np.finfo(norms[0].dtype).tiny) ** 0.5, norms[0].dtype)
+    bound = lax.mul(lax.mul(*norms), lax.square(cutoff))
+    regular = lax.lt(bound, literal(1, bound.dtype)) & lax.gt(lax.min(*norms), least)
+
+    def by_singular_values(_: Any) -> Any:
+        return _fitted_by(*lax.linalg.svd(factor), turned, cutoff)
+
+    x = lax.cond(regular, lambda x: x, by_singular_values, x)
+    return x, lax.linalg.svd(factor, compute_uv=False)
+
+
+def _fitted_by(u: Any, s: Any, vh: Any, columns: Any, cutoff: Any) -> Any:
+    """The solutions of least squares by singular vectors and values."""
     factors = lax.expand_dims(_inverses(s, cutoff), (1,))
     turned = product(matrix_adjoint(u), columns)
     scaled = lax.mul(turned, spread(convert(factors, aval_of(turned).dtype), aval_of(turned).shape))
-    return product(matrix_adjoint(vh), scaled), s
+    return product(matrix_adjoint(vh), scaled)
 
 
 @_fitted.defjvp
