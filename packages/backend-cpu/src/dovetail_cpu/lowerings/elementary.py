@@ -36,6 +36,8 @@ Formula = Callable[..., Expression]
 MANY: Final = 1024
 NAMES: Final = ("bfloat16", "float16", "float32")
 
+#: With fewer elements, the call of a kernel takes longer than a loop of XLA's for a short formula.
+WORTH_A_CALL: Final = 4096
 #: In a loop that calls a kernel XLA calls each operation by itself.
 MANY_IN_A_LOOP: Final = 32768
 
@@ -194,9 +196,10 @@ def by_kernel(context: Any, primitive: str, values: Sequence[Any]) -> Any:
     if kernel is None or not kernels.usable(context):
         return NotImplemented
     if primitive in WHERE_ALONE[dtype]:
-        suits = context.stands_alone()
+        suits = out.size >= WORTH_A_CALL and context.stands_alone()
     elif primitive in OF_ARGUMENTS[dtype]:
-        suits = context.runs_once() and not hasattr(values[0].owner, "name")
+        stored = context.runs_once() and not hasattr(values[0].owner, "name")
+        suits = out.size >= WORTH_A_CALL and stored
     else:
         suits = primitive not in FUSED or out.size >= MANY_IN_A_LOOP or context.runs_once()
     if not suits:
