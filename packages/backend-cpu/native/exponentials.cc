@@ -115,7 +115,7 @@ DOVETAIL_INLINE Singles LimitsOfLogarithm(Singles x, Singles result) {
   if (__builtin_expect(AllBelow(bits - kNormal, kInfinity - kNormal), 1)) return result;
   const Singles other = bits == kInfinity ? x : Singles{} + NAN;
   const Singles limit = x == 0.0f ? Singles{} - INFINITY : other;
-  return (bits >= kNormal) & (bits < kInfinity) ? result : limit;
+  return ((bits >= kNormal) & (bits < kInfinity)) ? result : limit;
 }
 
 struct Logarithm {
@@ -315,7 +315,7 @@ struct CubeRoot {
     const Singles large = bits < kPlain ? size * 0x1p90f : size;
     const Singles all = bits < kNormal ? Converted(bits) * 0x1p-59f : large;
     const Singles root = OfNormal(all) * (bits < kPlain ? Singles{} + 0x1p-30f : Singles{} + 1.0f);
-    return (bits == 0) | (bits >= kInfinity) ? x : WithSignOf(root, x);
+    return ((bits == 0) | (bits >= kInfinity)) ? x : WithSignOf(root, x);
   }
 };
 
@@ -345,7 +345,7 @@ DOVETAIL_INLINE Double WideLimitsOfLogarithm(Double x, Double result) {
   if (__builtin_expect(AllBelow(bits - kWideNormal, kWideInfinity - kWideNormal), 1)) return result;
   const Double other = bits == kWideInfinity ? x : Double{} + NAN;
   const Double limit = x == 0.0 ? Double{} - INFINITY : other;
-  return (bits >= kWideNormal) & (bits < kWideInfinity) ? result : limit;
+  return ((bits >= kWideNormal) & (bits < kWideInfinity)) ? result : limit;
 }
 
 struct WideLogarithm {
