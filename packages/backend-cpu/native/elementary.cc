@@ -1,49 +1,23 @@
-// Elementary functions of float32, and sines of float64, in vectors as wide as the processor has.
+// Circular functions of float32, and sines of float64, in vectors as wide as the processor has.
 //
 // Those of float32 are mostly computed in float64, by the formulas of lowerings/elementary.py, and
 // are correct to 0.502 units in the last place; arguments of sines that are not large are reduced by
-// two parts of pi. `atan` and `sinh` are computed in float32, with errors below 1.3 and 2 units.
-// Sines of float64 are off by up to 0.7 units.
+// two parts of pi. `atan` is computed in float32, with errors below 1.3 units. Sines of float64 are
+// off by up to 0.7 units.
 
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <cstring>
-
-#include "parallel.h"
-#include "vector_width.h"
-#include "vectors.h"
-#include "xla/ffi/api/ffi.h"
+#include "elementary.h"
 
 // Vectors are passed among functions that are inlined.
 #pragma GCC diagnostic ignored "-Wpsabi"
 
-#define DOVETAIL_INLINE inline __attribute__((always_inline))
-
 namespace dovetail {
 namespace {
 
-namespace ffi = xla::ffi;
-
-// How many float64 a register holds: of wider vectors GCC makes scalars.
-constexpr int kLanes = kVectorBytes / 8;
-typedef float Single __attribute__((vector_size(4 * kLanes)));
-typedef int32_t Bits32 __attribute__((vector_size(4 * kLanes)));
-typedef float Singles __attribute__((vector_size(8 * kLanes)));
-typedef int32_t AllBits32 __attribute__((vector_size(8 * kLanes)));
-typedef double Double __attribute__((vector_size(8 * kLanes)));
-typedef int64_t Bits64 __attribute__((vector_size(8 * kLanes)));
-
-// Adding this to an integer of less than 2**51 puts it in the lowest bits of a float64.
-constexpr double kShifter = 0x1.8p52;
-constexpr double kPi = 0x1.921fb54442d18p1;
 // Their product with an integer of up to 24 bits is exact, and the rest of pi.
 constexpr double kPiHigh = 0x1.921fb54p1;
 constexpr double kPiLow = 0x1.10b4611a62633p-29;
 // pi / 2 in parts of 33 bits, whose products with integers of up to 20 bits are exact, and the rest.
 constexpr double kHalfPi[] = {0x1.921fb544p0, 0x1.0b4611a6p-34, 0x1.3198a2e037073p-69};
-// Elements that are looked at together.
-constexpr int64_t kBlock = 512;
 
 // 2 / pi in parts of 28 bits, whose products with a float32 are exact. Products of the first five
 // can be 4 or more.
@@ -75,66 +49,18 @@ constexpr double kWideCosine[] = {0.041666666666666664,    -0.001388888888888739
                                   2.480158729876411e-05,   -2.7557317270867773e-07,
                                   2.08761460816374e-09,    -1.138261856047027e-11};
 
-// In the square of the argument: (atan(t) / t - 1) / t**2 for t up to 1; (sinh(r) / r - 1) / r**2
-// and (cosh(r) - 1) / r**2 for r up to log(2) / 2.
+// In the square of the argument: (atan(t) / t - 1) / t**2 for t up to 1.
 constexpr float kBentArcTangent[] = {
     -0.33333152532577515f, 0.19993773102760315f, -0.14211055636405945f, 0.10666003823280334f,
     -0.07552211731672287f, 0.04321183264255524f, -0.01636790856719017f, 0.002920687198638916f};
-constexpr float kBentSine[] = {0.16666666681798772f, 0.008333310751825695f,
-                               0.00019891182439760473f};
-constexpr float kBentCosine[] = {0.5000000013624701f, 0.04166646335606599f, 0.0013933823000283987f};
 
-template <typename To, typename From>
-DOVETAIL_INLINE To As(From x) {
-  static_assert(sizeof(To) == sizeof(From), "the bits of another type of the same size");
-  To result;
-  std::memcpy(&result, &x, sizeof(result));
-  return result;
-}
-
-#if defined(DOVETAIL_AVX512)
-// GCC converts the halves of vectors.
-DOVETAIL_INLINE Double Wide(Single x) { return (Double)_mm512_cvtps_pd((__m256)x); }
-// From 14 bits: with an error of e, 1 / (1 - e) is 1 + e + e**2 to 42 bits, and
-// 1 / sqrt(1 - e) is 1 + e / 2 + 3 / 8 e**2 to 38.
-DOVETAIL_INLINE Double Reciprocal(Double x) {
-  const Double rough = (Double)_mm512_rcp14_pd((__m512d)x), rest = 1.0 - x * rough;
-  return rough + rough * (rest + rest * rest);
-}
-DOVETAIL_INLINE Double Root(Double x) {
-  const Double rough = (Double)_mm512_rsqrt14_pd((__m512d)(x + 1e-290)), root = x * rough;
-  const Double rest = 1.0 - root * rough;
-  return root + root * rest * (0.5 + 0.375 * rest);
-}
-#else
-DOVETAIL_INLINE Double Reciprocal(Double x) { return 1.0 / x; }
-DOVETAIL_INLINE Double Wide(Single x) { return __builtin_convertvector(x, Double); }
-#if defined(DOVETAIL_AVX2)
-DOVETAIL_INLINE Double Root(Double x) { return (Double)_mm256_sqrt_pd((__m256d)x); }
-#else
-DOVETAIL_INLINE Double Root(Double x) {
-  for (int i = 0; i < kLanes; ++i) x[i] = std::sqrt(x[i]);
-  return x;
-}
-#endif
-#endif
-DOVETAIL_INLINE Single Narrow(Double x) { return __builtin_convertvector(x, Single); }
-DOVETAIL_INLINE Double Nearest(Double x) { return (x + kShifter) - kShifter; }
-
-// A polynomial, constant coefficient first.
-template <typename Vector, typename Number, int kCount>
-DOVETAIL_INLINE Vector Polynomial(Vector x, const Number (&coefficients)[kCount]) {
-  Vector result = x * coefficients[kCount - 1] + coefficients[kCount - 2];
-#pragma GCC unroll 16
-  for (int i = kCount - 3; i >= 0; --i) result = result * x + coefficients[i];
-  return result;
-}
-
-// `x` itself where the processor flushes it to zero.
-DOVETAIL_INLINE Single IdentityAtZero(Single x, Double result) {
-  return x == 0.0f ? x : Narrow(result);
-}
-
+// tan(r) / r is over / under in the square of r, up to pi / 4; atan(t) / t for t up to tan(pi / 8).
+constexpr double kOverTangent[] = {1.0000000000221447, -0.11136156582523814, 0.0010751633710394273};
+constexpr double kUnderTangent[] = {1.0, -0.44469489749328006, 0.015973442557006286};
+constexpr double kNarrowArcTangent[] = {0.9999999999792839,  -0.33333332134279,
+                                        0.19999886325607488, -0.1428164968235535,
+                                        0.11041169222894724, -0.08459694716899754,
+                                        0.04714114772573083};
 struct Reduced {
   Double rest;
   Bits64 quadrant;
@@ -198,19 +124,20 @@ struct Tangent {
     const Double wide = Wide(x), shifted = wide * (2 / kPi) + kShifter;
     const Double count = shifted - kShifter;
     const Double rest = (wide - count * (kPiHigh / 2)) - count * (kPiLow / 2);
-    return Quotient(x, rest * (2 / kPi), As<Bits64>(shifted));
+    return Quotient(x, rest, As<Bits64>(shifted));
   }
   static DOVETAIL_INLINE Single Large(Single x) {
     const auto [rest, quadrant] = ReduceLarge(x);
-    return Quotient(x, rest, quadrant);
+    return Quotient(x, rest * (kPi / 2), quadrant);
   }
 
  private:
   static DOVETAIL_INLINE Single Quotient(Single x, Double rest, Bits64 quadrant) {
     const Double square = rest * rest;
-    const Double sine = rest * Polynomial(square, kSine), cosine = Polynomial(square, kCosine);
+    const Double over = rest * Polynomial(square, kOverTangent);
+    const Double under = Polynomial(square, kUnderTangent);
     const Bits64 even = (quadrant & 1) == 0;
-    return IdentityAtZero(x, (even ? sine : -cosine) * Reciprocal(even ? cosine : sine));
+    return IdentityAtZero(x, (even ? over : -under) * Reciprocal(even ? under : over));
   }
 };
 
@@ -257,8 +184,6 @@ struct WideSine {
   }
 };
 
-DOVETAIL_INLINE Double Absolute(Single x) { return Wide(As<Single>(As<Bits32>(x) & INT32_MAX)); }
-
 struct ArcSine {
   static DOVETAIL_INLINE Single Of(Single x) {
     return IdentityAtZero(x, WithSign(ArcSineOf(Absolute(x)), x));
@@ -270,10 +195,6 @@ struct ArcCosine {
     return Narrow(kPi / 2 - WithSign(ArcSineOf(Absolute(x)), x));
   }
 };
-
-DOVETAIL_INLINE Singles WithSignOf(Singles size, Singles x) {
-  return As<Singles>(As<AllBits32>(size) | (As<AllBits32>(x) & INT32_MIN));
-}
 
 struct ArcTangent {
   // Of a number above 1, the complement of the inverse tangent of its reciprocal.
@@ -288,66 +209,43 @@ struct ArcTangent {
   }
 };
 
-struct HyperbolicSine {
-  // Of n log(2) + r: sinh(n log(2)) cosh(r) + cosh(n log(2)) sinh(r).
-  static DOVETAIL_INLINE Singles Of(Singles x) {
-    constexpr float kShift = 0x1.8p23f, kLog2 = 0.693359375f, kLog2Low = -2.12194440e-4f;
-    constexpr float kOverflow = 89.5f, kIdentity = 0x1p-13f;
-    Singles size = As<Singles>(As<AllBits32>(x) & INT32_MAX);
-    size = size > kOverflow ? kOverflow : size;
-    const Singles shifted = size * 1.44269504f + kShift, count = shifted - kShift;
-    const Singles rest = (size - count * kLog2) - count * kLog2Low, square = rest * rest;
-    const Singles sine = rest + rest * square * Polynomial(square, kBentSine);
-    const Singles cosine = square * Polynomial(square, kBentCosine);
-    // A quarter of 2**n and 2**-n.
-    const AllBits32 n = As<AllBits32>(shifted) << 23, least = (125 << 23) - n;
-    const Singles rising = As<Singles>((125 << 23) + n);
-    const Singles falling = As<Singles>(least > 0 ? least : 0);
-    const Singles high = rising - falling;
-    const Singles half = high + (high * cosine + (rising + falling) * sine);
-    // A quarter of a small number may be subnormal.
-    return size < kIdentity ? x : WithSignOf(half + half, x);
+struct ArcTangent2 {
+  // Of t above tan(pi / 8), pi / 4 plus that of (t - 1) / (t + 1).
+  static DOVETAIL_INLINE Double Angle(Double y, Double x) {
+    const Bits64 steep = y > x;
+    const Double low = steep ? x : y, high = steep ? y : x;
+    const Bits64 middle = low > high * 0.41421356237309503;
+    const Double over = middle ? low - high : low, under = middle ? low + high : high;
+    const Double t = over * Reciprocal(under);
+    const Double bent = t * Polynomial(t * t, kNarrowArcTangent);
+    const Double angle = middle ? kPi / 4 + bent : bent;
+    return steep ? kPi / 2 - angle : angle;
   }
-};
 
-// Writes body(x) for vectors of `size` elements.
-template <typename Vector, typename Number, typename Body>
-DOVETAIL_INLINE void ForVectors(const Number* x, int64_t size, Number* out, const Body& body) {
-  constexpr int64_t kStep = sizeof(Vector) / sizeof(Number);
-  Vector operand, result;
-  int64_t i = 0;
-  for (; i + kStep <= size; i += kStep) {
-    std::memcpy(&operand, x + i, sizeof(operand));
-    result = body(operand);
-    std::memcpy(out + i, &result, sizeof(result));
+  static bool Plain(const float* y, const float* x, int64_t count, float* out) {
+    Naturals32 largest{};
+    Bits64 tiny{};
+    for (int64_t i = 0; i < count; ++i) {
+      const Single height = Load<Single>(y + i * kLanes), width = Load<Single>(x + i * kLanes);
+      const Bits32 left = As<Bits32>(width) >> 31, sign = As<Bits32>(height) & INT32_MIN;
+      largest = Larger(largest, Larger(FromNormal(height), FromNormal(width)));
+      const Double angle = Angle(Absolute(height), Absolute(width));
+      const Double whole = Widened(left) != 0 ? kPi - angle : angle;
+      tiny |= whole < 0x1p-126;
+      Store(As<Single>(As<Bits32>(Narrow(whole)) | sign), out + i * kLanes);
+    }
+    return AllBelow(As<Bits32>(largest), kInfinity - kNormal) && AllBelow(-tiny, int64_t{1});
   }
-  if (i == size) return;
-  const size_t rest = sizeof(Number) * (size - i);
-  operand = Vector{};
-  std::memcpy(&operand, x + i, rest);
-  result = body(operand);
-  std::memcpy(out + i, &result, rest);
-}
 
-// How functions whose arguments are reduced see a number.
-template <typename Number>
-struct Form;
-
-template <>
-struct Form<float> {
-  using Vector = Single;
-  using Bits = uint32_t;
-  static constexpr auto kType = ffi::F32;
-  // From here on, numbers count as large: 2**20.
-  static constexpr Bits kLarge = 0x49800000;
-};
-
-template <>
-struct Form<double> {
-  using Vector = Double;
-  using Bits = uint64_t;
-  static constexpr auto kType = ffi::F64;
-  static constexpr Bits kLarge = 0x4130000000000000;
+  static DOVETAIL_INLINE Single Any(Single y, Single x) {
+    constexpr double kMost = 1e300, kLeast = 1e-300;
+    const Double height = SizeOf(y), width = SizeOf(x);
+    const Double low = width < kLeast ? Double{} + kLeast : width;
+    const Double angle = Angle(height > kMost ? Double{} + kMost : height,
+                               low > kMost ? Double{} + kMost : low);
+    const Double whole = Widened(As<Bits32>(x)) < 0 ? kPi - angle : angle;
+    return SignedSingle(whole, As<Bits32>(y) & INT32_MIN);
+  }
 };
 
 // Functions whose arguments are reduced, by another formula where a block has large ones.
@@ -355,6 +253,7 @@ template <typename Function, typename Number = typename Function::Number>
 void Periodic(const Number* x, int64_t size, Number* out) {
   using Vector = typename Form<Number>::Vector;
   using Bits = typename Form<Number>::Bits;
+  constexpr int64_t kStep = sizeof(Vector) / sizeof(Number);
   for (int64_t begin = 0; begin < size; begin += kBlock) {
     const int64_t count = std::min(kBlock, size - begin);
     Bits largest = 0;
@@ -363,18 +262,23 @@ void Periodic(const Number* x, int64_t size, Number* out) {
       std::memcpy(&bits, x + i, sizeof(bits));
       largest = std::max<Bits>(largest, bits & (~Bits{0} >> 1));
     }
+    const auto small = [](const Number* from, int64_t vectors, Number* to) {
+      for (int64_t i = 0; i < vectors * kStep; i += kStep) {
+        Store(Function::Small(Load<Vector>(from + i)), to + i);
+      }
+    };
+    const auto large = [](const Number* from, int64_t vectors, Number* to) {
+      for (int64_t i = 0; i < vectors * kStep; i += kStep) {
+        Store(Function::Large(Load<Vector>(from + i)), to + i);
+      }
+    };
     if (largest < Form<Number>::kLarge) {
-      ForVectors<Vector>(x + begin, count, out + begin,
-                         [](Vector v) { return Function::Small(v); });
+      ForWholeVectors<Vector>(x + begin, count, out + begin, small);
     } else {
-      ForVectors<Vector>(x + begin, count, out + begin,
-                         [](Vector v) { return Function::Large(v); });
+      ForWholeVectors<Vector>(x + begin, count, out + begin, large);
     }
   }
 }
-
-template <typename Number>
-using Operand = ffi::Buffer<Form<Number>::kType>;
 
 template <typename Function, typename Number = typename Function::Number>
 ffi::Error Reducing(ffi::ThreadPool pool, Operand<Number> x, ffi::Result<Operand<Number>> out) {
@@ -386,35 +290,18 @@ ffi::Error Reducing(ffi::ThreadPool pool, Operand<Number> x, ffi::Result<Operand
   return ffi::Error::Success();
 }
 
-template <typename Function, typename Vector = Single>
-ffi::Error Unary(ffi::ThreadPool pool, Operand<float> x, ffi::Result<Operand<float>> out) {
-  const float* from = x.typed_data();
-  float* to = out->typed_data();
-  ForRanges(&pool, static_cast<int64_t>(x.element_count()), [=](int64_t begin, int64_t end) {
-    ForVectors<Vector>(from + begin, end - begin, to + begin,
-                       [](Vector v) { return Function::Of(v); });
-  });
-  return ffi::Error::Success();
-}
-
 }  // namespace
 }  // namespace dovetail
 
 // Nothing else is seen from outside.
 #pragma GCC visibility push(default)
-#define DOVETAIL_UNARY(name, number, ...)                             \
-  XLA_FFI_DEFINE_HANDLER_SYMBOL(name, (__VA_ARGS__),                  \
-                                xla::ffi::Ffi::Bind()                 \
-                                    .Ctx<xla::ffi::ThreadPool>()      \
-                                    .Arg<dovetail::Operand<number>>() \
-                                    .Ret<dovetail::Operand<number>>())
 DOVETAIL_UNARY(dovetail_acos, float, dovetail::Unary<dovetail::ArcCosine>);
 DOVETAIL_UNARY(dovetail_asin, float, dovetail::Unary<dovetail::ArcSine>);
 DOVETAIL_UNARY(dovetail_atan, float, dovetail::Unary<dovetail::ArcTangent, dovetail::Singles>);
+DOVETAIL_BINARY(dovetail_atan2, dovetail::Binary<dovetail::ArcTangent2>);
 DOVETAIL_UNARY(dovetail_cos, float, dovetail::Reducing<dovetail::Cosine>);
 DOVETAIL_UNARY(dovetail_cos_f64, double, dovetail::Reducing<dovetail::WideSine<true>>);
 DOVETAIL_UNARY(dovetail_sin, float, dovetail::Reducing<dovetail::Sine>);
 DOVETAIL_UNARY(dovetail_sin_f64, double, dovetail::Reducing<dovetail::WideSine<false>>);
-DOVETAIL_UNARY(dovetail_sinh, float, dovetail::Unary<dovetail::HyperbolicSine, dovetail::Singles>);
 DOVETAIL_UNARY(dovetail_tan, float, dovetail::Reducing<dovetail::Tangent>);
 #pragma GCC visibility pop

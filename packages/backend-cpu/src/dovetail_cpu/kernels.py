@@ -23,10 +23,15 @@ DISTANCES: Final = "dovetail_distances"
 ELEMENTARY: Final = {
     (name, dtype): f"dovetail_{name}{suffix}"
     for dtype, suffix, names in (
-        ("float32", "", ("acos", "asin", "atan", "cos", "sin", "sinh", "tan")),
-        ("float64", "_f64", ("cos", "sin")),
+        (
+            "float32",
+            "",
+            "acos acosh asin asinh atan atan2 atanh cbrt cos cosh exp expm1 log log1p log2 "
+            "logistic pow sin sinh tan",
+        ),
+        ("float64", "_f64", "cos exp expm1 log log1p sin tanh"),
     )
-    for name in names
+    for name in names.split()
 }
 EXTREME_POSITIONS: Final = "dovetail_extreme_positions"
 FFT: Final = "dovetail_fft"

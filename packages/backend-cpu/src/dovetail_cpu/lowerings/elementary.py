@@ -9,7 +9,7 @@ reduced with all the digits of pi that a float32 can need.
 XLA lets the processor flush subnormal numbers to zero. A zero is therefore returned as it is where
 the function is the identity near zero; elsewhere, a subnormal operand is rebuilt from its bits.
 
-There are kernels of some of them (`native/elementary.cc`), mostly with the same formulas.
+There are kernels of them (`native/elementary.cc`), mostly with the same formulas, and of others.
 
 The polynomials come from Chebyshev interpolation, computed with 60 digits. A test of all float32
 values found errors of up to 0.502 units in the last place, a sample of powers up to 0.504.
@@ -36,10 +36,24 @@ Formula = Callable[..., Expression]
 MANY: Final = 1024
 NAMES: Final = ("bfloat16", "float16", "float32")
 
+#: With fewer elements, the call of a kernel takes longer than a loop of XLA's for a short formula.
+WORTH_A_CALL: Final = 4096
+#: In a loop that calls a kernel XLA calls each operation by itself.
+MANY_IN_A_LOOP: Final = 32768
+
 FLOAT32: Final = np.dtype(np.float32)
 FLOAT64: Final = np.dtype(np.float64)
 INT32: Final = np.dtype(np.int32)
 INT64: Final = np.dtype(np.int64)
+
+#: What XLA, or the rule for it, fuses where no kernel is called.
+FUSED: Final = frozenset(
+    ("acosh", "asinh", "atanh", "cosh", "exp", "expm1", "log", "log1p", "log2", "logistic")
+) | {"sinh", "tanh"}
+#: Kernels that gain no more than it costs to store their operands,
+OF_ARGUMENTS: Final = {FLOAT32: frozenset({"log", "log2", "logistic"}), FLOAT64: frozenset[str]()}
+#: or their results.
+WHERE_ALONE: Final = {FLOAT32: frozenset({"exp"}), FLOAT64: frozenset({"exp", "tanh"})}
 
 #: Adding this to an integer of less than 2**51 puts it in the lowest bits of a float64.
 SHIFTER: Final = 1.5 * 2.0**52
@@ -143,9 +157,9 @@ def _by_formula(primitive: str, formula: Formula | None) -> Callable[..., Any]:
             return NotImplemented
 
         values = context.broadcast_operands(values, out)
-        kernel = kernels.ELEMENTARY.get((primitive, out.dtype.name))
-        if kernel and kernels.usable(context):
-            return kernels.call(context, kernel, values, [out], out.ndim)
+        called = by_kernel(context, primitive, values)
+        if called is not NotImplemented:
+            return called
         if formula is None or out.dtype == FLOAT64:
             return NotImplemented
 
@@ -171,8 +185,31 @@ def _elementwise(primitive: str) -> Callable[[Formula], Formula]:
     return register
 
 
+def by_kernel(context: Any, primitive: str, values: Sequence[Any]) -> Any:
+    """Call the kernel of a primitive; NotImplemented if there is none, or XLA's loop is better.
+
+    What follows a kernel is a loop of its own.
+    """
+    (out,) = context.avals_out
+    dtype = out.dtype
+    kernel = kernels.ELEMENTARY.get((primitive, dtype.name))
+    if kernel is None or not kernels.usable(context):
+        return NotImplemented
+    if primitive in WHERE_ALONE[dtype]:
+        suits = out.size >= WORTH_A_CALL and context.stands_alone()
+    elif primitive in OF_ARGUMENTS[dtype]:
+        stored = context.runs_once() and not hasattr(values[0].owner, "name")
+        suits = out.size >= WORTH_A_CALL and stored
+    else:
+        suits = primitive not in FUSED or out.size >= MANY_IN_A_LOOP or context.runs_once()
+    if not suits:
+        return NotImplemented
+    return kernels.call(context, kernel, values, [out], out.ndim)
+
+
 # What XLA computes by itself where there is no kernel.
-TABLE.rule("sinh")(_by_formula("sinh", None))
+for _name in ("acosh", "asinh", "atanh", "cosh", "expm1", "logistic", "sinh", "tanh"):
+    TABLE.rule(_name)(_by_formula(_name, None))
 
 
 def polynomial(x: Expression, coefficients: Sequence[float]) -> Expression:

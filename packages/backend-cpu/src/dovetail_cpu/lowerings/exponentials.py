@@ -29,6 +29,7 @@ from dovetail_cpu.lowerings.elementary import (
     MANY,
     NAMES,
     SHIFTER,
+    by_kernel,
     polynomial,
 )
 
@@ -92,17 +93,17 @@ INTEGERS: Final = {FLOAT32: INT32, FLOAT64: INT64}
 
 
 def _formula(primitive: str, names: Collection[str]) -> Callable[[Formula], Formula]:
-    """Make a formula for float32 and float64 the rule of a primitive, for dtypes of these names."""
+    """Make a kernel, and a formula for dtypes of these names, the rule of a primitive."""
 
     def register(formula: Formula) -> Formula:
         def lower(context: Any, x: Any, *, accuracy: Any = None) -> Any:
             (out,) = context.avals_out
-            if (
-                out.size < MANY
-                or out.dtype.name not in names
-                or not (accuracy is None or getattr(accuracy, "name", "") == "DEFAULT")
-            ):
+            default = accuracy is None or getattr(accuracy, "name", "") == "DEFAULT"
+            if out.size < MANY or not default:
                 return NotImplemented
+            called = by_kernel(context, primitive, [x])
+            if called is not NotImplemented or out.dtype.name not in names:
+                return called
             wide = FLOAT64 if out.dtype == FLOAT64 else FLOAT32
             return formula(Expression(context, x, out).convert(wide)).convert(out.dtype).value
 

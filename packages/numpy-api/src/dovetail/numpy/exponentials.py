@@ -121,7 +121,10 @@ def log2(x: ArrayLike, /) -> Array:
         >>> print(jnp.log2(jnp.array([1., 8.])))
         [0. 3.]
     """
-    return _log_to_base(inexact("log2", x), _LOG_2)
+    x = inexact("log2", x)
+    # The primitive is exact of powers of two; for float64 that takes longer.
+    exact = not _is_complex(x) and x.dtype.itemsize < 8
+    return lax.log2(x) if exact else _log_to_base(x, _LOG_2)
 
 
 @elementwise

@@ -16,7 +16,7 @@ from dovetail._core.hlo.mlir import Value, ir
 from dovetail._core.hlo.operations import Values
 from dovetail._core.hlo.portable import call, converted
 from dovetail._core.ir.avals import make_aval
-from dovetail._core.ir.jaxpr import ClosedJaxpr
+from dovetail._core.ir.jaxpr import ClosedJaxpr, Jaxpr
 from dovetail._core.ir.partition_spec import PartitionSpec
 
 __all__ = ["Builder", "JaxprLowering"]
@@ -96,6 +96,8 @@ class Builder(CollectiveBuilder):
         self.told: tuple[tuple[str, str], ...] = ()
         #: The index of the platform that the program runs on, if there are several.
         self.platform_index: Value | None = None
+        #: The jaxpr of the program, not of a function that it calls.
+        self.program: Jaxpr | None = None
         self.host_callbacks: list[Any] = []
         #: Functions to call with the sharding of the program's values at compilation.
         self.inspections: list[Callable[[Any], object]] = []
@@ -243,6 +245,21 @@ class Builder(CollectiveBuilder):
         if operation.name != "func.func":
             return False
         return bool(operation.attributes["sym_visibility"] == ir.StringAttr.get("public"))
+
+    def stands_alone(self) -> bool:
+        """Whether the current equation turns arguments of the program into results of it.
+
+        Then it loses nothing if the compiler does not fuse it with others.
+        """
+        equation, program = self.equation, self.program
+        if equation is None or program is None or not self.runs_once():
+            return False
+        given, made = set(program.invars), set(equation.outvars)
+        return (
+            all(var in given for var in equation.invars)
+            and any(eqn is equation for eqn in program.eqns)
+            and not any(var in made for eqn in program.eqns for var in eqn.invars)
+        )
 
     @contextmanager
     def named_scope(self, name: str) -> Iterator[None]:

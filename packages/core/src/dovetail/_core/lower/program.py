@@ -272,6 +272,7 @@ class Program:
             function.attributes["res_attrs"] = builder.array([*results, *({} for _ in token_out)])
         with self.module.inside(block):
             values = self.bind_leading(closed, list(block.arguments), entry=True)
+            self.builder.program = closed.jaxpr
             if self.variables:
                 builder.dimension_values = emit_sizes(
                     builder, closed.in_avals, values, [name or "an argument" for name in names]

@@ -1,0 +1,346 @@
+// What kernels of elementary functions share: vectors as wide as the processor has, and loops.
+
+#ifndef DOVETAIL_CPU_ELEMENTARY_H_
+#define DOVETAIL_CPU_ELEMENTARY_H_
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#include "parallel.h"
+#include "vector_width.h"
+#include "vectors.h"
+#include "xla/ffi/api/ffi.h"
+
+// Vectors are passed among functions that are inlined.
+#pragma GCC diagnostic ignored "-Wpsabi"
+
+#define DOVETAIL_INLINE inline __attribute__((always_inline))
+
+namespace dovetail {
+
+namespace ffi = xla::ffi;
+
+// How many float64 a register holds: of wider vectors GCC makes scalars.
+constexpr int kLanes = kVectorBytes / 8;
+typedef float Single __attribute__((vector_size(4 * kLanes)));
+typedef int32_t Bits32 __attribute__((vector_size(4 * kLanes)));
+typedef float Singles __attribute__((vector_size(8 * kLanes)));
+typedef int32_t AllBits32 __attribute__((vector_size(8 * kLanes)));
+typedef double Double __attribute__((vector_size(8 * kLanes)));
+typedef int64_t Bits64 __attribute__((vector_size(8 * kLanes)));
+typedef uint32_t Naturals32 __attribute__((vector_size(4 * kLanes)));
+typedef uint64_t Naturals64 __attribute__((vector_size(8 * kLanes)));
+
+// Adding this to an integer of less than 2**51 puts it in the lowest bits of a float64.
+constexpr double kShifter = 0x1.8p52;
+constexpr double kPi = 0x1.921fb54442d18p1;
+// Elements that are looked at together.
+constexpr int64_t kBlock = 512;
+
+template <typename To, typename From>
+DOVETAIL_INLINE To As(From x) {
+  static_assert(sizeof(To) == sizeof(From), "the bits of another type of the same size");
+  To result;
+  std::memcpy(&result, &x, sizeof(result));
+  return result;
+}
+
+#if defined(DOVETAIL_AVX512)
+// GCC converts the halves of vectors.
+DOVETAIL_INLINE Double Wide(Single x) { return (Double)_mm512_cvtps_pd((__m256)x); }
+DOVETAIL_INLINE Double Wide(Bits32 x) { return (Double)_mm512_cvtepi32_pd((__m256i)x); }
+DOVETAIL_INLINE Bits64 Widened(Bits32 x) { return (Bits64)_mm512_cvtepi32_epi64((__m256i)x); }
+DOVETAIL_INLINE Bits32 Narrowed(Bits64 x) { return (Bits32)_mm512_cvtepi64_epi32((__m512i)x); }
+// From 14 bits: with an error of e, 1 / (1 - e) is 1 + e + e**2 to 42 bits, and
+// 1 / sqrt(1 - e) is 1 + e / 2 + 3 / 8 e**2 to 38.
+DOVETAIL_INLINE Double Reciprocal(Double x) {
+  const Double rough = (Double)_mm512_rcp14_pd((__m512d)x), rest = 1.0 - x * rough;
+  return rough + rough * (rest + rest * rest);
+}
+DOVETAIL_INLINE Double Root(Double x) {
+  const Double rough = (Double)_mm512_rsqrt14_pd((__m512d)(x + 1e-290)), root = x * rough;
+  const Double rest = 1.0 - root * rough;
+  return root + root * rest * (0.5 + 0.375 * rest);
+}
+#else
+DOVETAIL_INLINE Double Reciprocal(Double x) { return 1.0 / x; }
+DOVETAIL_INLINE Double Wide(Single x) { return __builtin_convertvector(x, Double); }
+DOVETAIL_INLINE Double Wide(Bits32 x) { return __builtin_convertvector(x, Double); }
+DOVETAIL_INLINE Bits64 Widened(Bits32 x) { return __builtin_convertvector(x, Bits64); }
+DOVETAIL_INLINE Bits32 Narrowed(Bits64 x) { return __builtin_convertvector(x, Bits32); }
+#if defined(DOVETAIL_AVX2)
+DOVETAIL_INLINE Double Root(Double x) { return (Double)_mm256_sqrt_pd((__m256d)x); }
+#else
+DOVETAIL_INLINE Double Root(Double x) {
+  for (int i = 0; i < kLanes; ++i) x[i] = std::sqrt(x[i]);
+  return x;
+}
+#endif
+#endif
+DOVETAIL_INLINE Single Narrow(Double x) { return __builtin_convertvector(x, Single); }
+DOVETAIL_INLINE Double Nearest(Double x) { return (x + kShifter) - kShifter; }
+
+template <typename Vector, typename Number>
+DOVETAIL_INLINE Vector Load(const Number* from) {
+  Vector result;
+  std::memcpy(&result, from, sizeof(result));
+  return result;
+}
+
+template <typename Vector, typename Number>
+DOVETAIL_INLINE void Store(Vector x, Number* to) {
+  std::memcpy(to, &x, sizeof(x));
+}
+
+// A polynomial, constant coefficient first.
+template <typename Vector, typename Number, int kCount>
+DOVETAIL_INLINE Vector Polynomial(Vector x, const Number (&coefficients)[kCount]) {
+  Vector result = x * coefficients[kCount - 1] + coefficients[kCount - 2];
+#pragma GCC unroll 16
+  for (int i = kCount - 3; i >= 0; --i) result = result * x + coefficients[i];
+  return result;
+}
+
+// `x` itself where the processor flushes it to zero.
+DOVETAIL_INLINE Single IdentityAtZero(Single x, Double result) {
+  return x == 0.0f ? x : Narrow(result);
+}
+
+DOVETAIL_INLINE Double Absolute(Single x) { return Wide(As<Single>(As<Bits32>(x) & INT32_MAX)); }
+
+DOVETAIL_INLINE Singles WithSignOf(Singles size, Singles x) {
+  return As<Singles>(As<AllBits32>(size) | (As<AllBits32>(x) & INT32_MIN));
+}
+
+DOVETAIL_INLINE Singles Magnitude(Singles x) { return As<Singles>(As<AllBits32>(x) & INT32_MAX); }
+
+// Whether all are from 0 to below `limit`.
+template <typename Integers, typename Integer>
+DOVETAIL_INLINE bool AllBelow(Integers x, Integer limit) {
+  const Integers outside = (x < 0) | (x >= limit);
+#if defined(DOVETAIL_AVX512)
+  if constexpr (sizeof(Integers) == 64 && sizeof(Integer) == 4) {
+    return _mm512_cmplt_epu32_mask((__m512i)x, _mm512_set1_epi32(limit)) == 0xFFFF;
+  } else if constexpr (sizeof(Integers) == 64) {
+    return _mm512_cmplt_epu64_mask((__m512i)x, _mm512_set1_epi64(limit)) == 0xFF;
+  } else {
+    return _mm256_cmplt_epu32_mask((__m256i)x, _mm256_set1_epi32(limit)) == 0xFF;
+  }
+#elif defined(DOVETAIL_AVX2)
+  if constexpr (sizeof(Integers) == 32) {
+    return _mm256_testz_si256((__m256i)outside, (__m256i)outside);
+  } else {
+    return _mm_testz_si128((__m128i)outside, (__m128i)outside);
+  }
+#else
+  Integer any = 0;
+  for (size_t i = 0; i < sizeof(Integers) / sizeof(Integer); ++i) any |= outside[i];
+  return any == 0;
+#endif
+}
+
+#if defined(DOVETAIL_AVX512)
+// From 14 bits by a step of Newton's method.
+DOVETAIL_INLINE Singles ReciprocalOf(Singles x) {
+  const Singles rough = (Singles)_mm512_rcp14_ps((__m512)x);
+  return rough + rough * (1.0f - x * rough);
+}
+DOVETAIL_INLINE Singles RootOf(Singles x) {
+  const Singles rough = (Singles)_mm512_rsqrt14_ps((__m512)(x + 1e-37f)), root = x * rough;
+  return root + 0.5f * rough * (x - root * root);
+}
+#else
+DOVETAIL_INLINE Singles ReciprocalOf(Singles x) { return 1.0f / x; }
+#if defined(DOVETAIL_AVX2)
+DOVETAIL_INLINE Singles RootOf(Singles x) { return (Singles)_mm256_sqrt_ps((__m256)x); }
+#else
+DOVETAIL_INLINE Singles RootOf(Singles x) {
+  for (int i = 0; i < 2 * kLanes; ++i) x[i] = std::sqrt(x[i]);
+  return x;
+}
+#endif
+#endif
+// a * b - c, rounded once.
+DOVETAIL_INLINE Singles ProductLess(Singles a, Singles b, Singles c) {
+#if defined(DOVETAIL_AVX512)
+  return (Singles)_mm512_fmsub_ps((__m512)a, (__m512)b, (__m512)c);
+#elif defined(DOVETAIL_AVX2)
+  return (Singles)_mm256_fmsub_ps((__m256)a, (__m256)b, (__m256)c);
+#else
+  for (int i = 0; i < 2 * kLanes; ++i) a[i] = std::fma(a[i], b[i], -c[i]);
+  return a;
+#endif
+}
+DOVETAIL_INLINE Double ProductLess(Double a, Double b, Double c) {
+#if defined(DOVETAIL_AVX512)
+  return (Double)_mm512_fmsub_pd((__m512d)a, (__m512d)b, (__m512d)c);
+#elif defined(DOVETAIL_AVX2)
+  return (Double)_mm256_fmsub_pd((__m256d)a, (__m256d)b, (__m256d)c);
+#else
+  for (int i = 0; i < kLanes; ++i) a[i] = std::fma(a[i], b[i], -c[i]);
+  return a;
+#endif
+}
+DOVETAIL_INLINE Singles Converted(AllBits32 x) { return __builtin_convertvector(x, Singles); }
+
+constexpr int32_t kOne = 0x3f800000, kInfinity = 0x7f800000, kNormal = 0x00800000;
+constexpr int64_t kWideOne = 0x3ff0000000000000, kWideInfinity = 0x7ff0000000000000;
+
+DOVETAIL_INLINE Double Magnitude(Double x) { return As<Double>(As<Bits64>(x) & INT64_MAX); }
+
+DOVETAIL_INLINE Double WithSignOf(Double size, Double x) {
+  return As<Double>(As<Bits64>(size) | (As<Bits64>(x) & INT64_MIN));
+}
+
+DOVETAIL_INLINE Double SizeOf(Single x) {
+  const Bits32 bits = As<Bits32>(x) & INT32_MAX;
+  const Double small = Wide(bits) * 0x1p-149;
+  return Widened(bits) < kNormal ? small : Wide(As<Single>(bits));
+}
+
+// A positive number with a sign. What would be subnormal, the processor would round to zero.
+DOVETAIL_INLINE Single SignedSingle(Double size, Bits32 sign) {
+  constexpr int64_t kSmallest = kWideOne - (126ll << 52);
+  const Bits32 normal = As<Bits32>(Narrow(size)), bits = normal | sign;
+  if (__builtin_expect(AllBelow(As<Bits64>(size) - kSmallest, kWideInfinity - kSmallest), 1)) {
+    return As<Single>(bits);
+  }
+  const Bits32 counted = Narrowed(As<Bits64>(size * 0x1p149 + kShifter)) & 0xffffff;
+  return As<Single>(Narrowed(size < 0x1p-126) ? counted | sign : bits);
+}
+
+// The bits of a size, from those of the smallest normal number on; large for smaller ones.
+DOVETAIL_INLINE Naturals32 FromNormal(Single x) {
+  return As<Naturals32>((As<Bits32>(x) & INT32_MAX) - kNormal);
+}
+
+DOVETAIL_INLINE Naturals32 Larger(Naturals32 a, Naturals32 b) { return a > b ? a : b; }
+
+// Calls body(x, count, out) for `size` elements as whole vectors, the last of them filled up.
+template <typename Vector, typename Number, typename Body>
+void ForWholeVectors(const Number* x, int64_t size, Number* out, const Body& body) {
+  constexpr int64_t kStep = sizeof(Vector) / sizeof(Number);
+  const int64_t whole = size / kStep * kStep;
+  if (whole > 0) body(x, whole / kStep, out);
+  if (whole == size) return;
+  Number last[kStep] = {};
+  std::memcpy(last, x + whole, sizeof(Number) * (size - whole));
+  body(last, 1, last);
+  std::memcpy(out + whole, last, sizeof(Number) * (size - whole));
+}
+
+// Writes Function::Of(x) for whole vectors. It is inlined, so that its constants stay in registers.
+template <typename Function, typename Vector, typename Number>
+void Apply(const Number* x, int64_t count, Number* out) {
+  constexpr int64_t kStep = sizeof(Vector) / sizeof(Number);
+  for (int64_t i = 0; i < count * kStep; i += kStep) {
+    Store(Function::Of(Load<Vector>(x + i)), out + i);
+  }
+}
+
+// Of functions with many operations in a row, each half is a loop: so the processor works on
+// several vectors at once.
+template <typename Function>
+void ApplyInHalves(const float* x, int64_t count, float* out) {
+  constexpr int64_t kStep = 2 * kLanes, kVectors = kBlock / kStep;
+  typename Function::Half halves[kVectors];
+  for (int64_t begin = 0; begin < count; begin += kVectors) {
+    const int64_t vectors = std::min(kVectors, count - begin);
+    const float* from = x + begin * kStep;
+    float* to = out + begin * kStep;
+    for (int64_t i = 0; i < vectors; ++i) {
+      halves[i] = Function::First(Load<Singles>(from + i * kStep));
+    }
+    for (int64_t i = 0; i < vectors; ++i) {
+      Store(Function::Second(Load<Singles>(from + i * kStep), halves[i]), to + i * kStep);
+    }
+  }
+}
+
+// How functions whose arguments are reduced see a number.
+template <typename Number>
+struct Form;
+
+template <>
+struct Form<float> {
+  using Vector = Single;
+  using Bits = uint32_t;
+  static constexpr auto kType = ffi::F32;
+  // From here on, numbers count as large: 2**20.
+  static constexpr Bits kLarge = 0x49800000;
+};
+
+template <>
+struct Form<double> {
+  using Vector = Double;
+  using Bits = uint64_t;
+  static constexpr auto kType = ffi::F64;
+  static constexpr Bits kLarge = 0x4130000000000000;
+};
+
+template <typename Number>
+using Operand = ffi::Buffer<Form<Number>::kType>;
+
+template <typename Vector, typename Number, void (*kApply)(const Number*, int64_t, Number*)>
+ffi::Error Each(ffi::ThreadPool pool, Operand<Number> x, ffi::Result<Operand<Number>> out) {
+  const Number* from = x.typed_data();
+  Number* to = out->typed_data();
+  ForRanges(&pool, static_cast<int64_t>(x.element_count()), [=](int64_t begin, int64_t end) {
+    ForWholeVectors<Vector>(from + begin, end - begin, to + begin, kApply);
+  });
+  return ffi::Error::Success();
+}
+
+template <typename Function, typename Vector = Single, typename Number = float>
+constexpr auto Unary = Each<Vector, Number, Apply<Function, Vector, Number>>;
+template <typename Function>
+constexpr auto InHalves = Each<Singles, float, ApplyInHalves<Function>>;
+
+// Functions of two numbers, by Function::Plain where all of a block are normal and finite, and so
+// are the results.
+template <typename Function>
+ffi::Error Binary(ffi::ThreadPool pool, Operand<float> x, Operand<float> y,
+                  ffi::Result<Operand<float>> out) {
+  const float *first = x.typed_data(), *second = y.typed_data();
+  float* to = out->typed_data();
+  ForRanges(&pool, static_cast<int64_t>(x.element_count()), [=](int64_t begin, int64_t end) {
+    for (; begin < end; begin += kBlock) {
+      const int64_t count = std::min(kBlock, end - begin);
+      const int64_t vectors = (count + kLanes - 1) / kLanes;
+      const float *from = first + begin, *also = second + begin;
+      float padded[kBlock], others[kBlock], results[kBlock], *results_at = to + begin;
+      if (count % kLanes != 0) {
+        std::fill(std::copy(from, from + count, padded), padded + vectors * kLanes, 1.0f);
+        std::fill(std::copy(also, also + count, others), others + vectors * kLanes, 1.0f);
+        from = padded, also = others, results_at = results;
+      }
+      if (!Function::Plain(from, also, vectors, results_at)) {
+        for (int64_t i = 0; i < vectors * kLanes; i += kLanes) {
+          Store(Function::Any(Load<Single>(from + i), Load<Single>(also + i)), results_at + i);
+        }
+      }
+      if (results_at == results) std::copy(results, results + count, to + begin);
+    }
+  });
+  return ffi::Error::Success();
+}
+
+}  // namespace dovetail
+
+#define DOVETAIL_UNARY(name, number, ...)                             \
+  XLA_FFI_DEFINE_HANDLER_SYMBOL(name, (__VA_ARGS__),                  \
+                                xla::ffi::Ffi::Bind()                 \
+                                    .Ctx<xla::ffi::ThreadPool>()      \
+                                    .Arg<dovetail::Operand<number>>() \
+                                    .Ret<dovetail::Operand<number>>())
+#define DOVETAIL_BINARY(name, ...)                                   \
+  XLA_FFI_DEFINE_HANDLER_SYMBOL(name, (__VA_ARGS__),                 \
+                                xla::ffi::Ffi::Bind()                \
+                                    .Ctx<xla::ffi::ThreadPool>()     \
+                                    .Arg<dovetail::Operand<float>>() \
+                                    .Arg<dovetail::Operand<float>>() \
+                                    .Ret<dovetail::Operand<float>>())
+
+#endif  // DOVETAIL_CPU_ELEMENTARY_H_

@@ -1,0 +1,509 @@
+// Logarithms, exponentials, hyperbolic functions and roots of float32, and some of float64, in
+// vectors as wide as the processor has.
+//
+// A positive number is 2**n (1 + f) with 1 + f from sqrt(1/2) to sqrt(2), an exponential 2**n exp(r)
+// with r up to log(2) / 2. What is added to f or r is small, so that its errors hardly matter, and
+// what rounding takes from a leading sum is added again. Errors are below a unit in the last place;
+// of `log1p`, `log2`, `tanh` and hyperbolic functions below 1.4, 1.1, 2.5 and 1.7, of `logistic` 2.2.
+// `cbrt` is correct to 0.501, and `pow`, which is computed in float64, to 0.504.
+//
+// The polynomials were fitted by weighted least squares, computed with 60 digits, until the largest
+// errors are equal (Lawson's algorithm).
+
+#include "elementary.h"
+
+// Vectors are passed among functions that are inlined.
+#pragma GCC diagnostic ignored "-Wpsabi"
+
+namespace dovetail {
+namespace {
+
+constexpr int32_t kRootOfHalf = 0x3f3504f3;
+constexpr int64_t kWideRootOfHalf = 0x3fe6a09e667f3bcd, kWideNormal = 0x0010000000000000;
+constexpr float kLog2High = 0.693359375f, kLog2Low = -2.12194440e-4f;
+// From here on, x is taken for x + 1 and sqrt(x**2 + 1).
+constexpr float kFar = 0x1p25f;
+// The bits of 2**52: with others in the mantissa, it is the float64 of that count.
+constexpr int64_t kCounter = 0x4330000000000000;
+constexpr double kWideLog2High = 6.93147180369123816490e-01;
+constexpr double kWideLog2Low = 1.90821492927058770002e-10;
+constexpr double kLog2OfE = 1.4426950408889634;
+
+// In the square of the argument: (sinh(r) / r - 1) / r**2 and (cosh(r) - 1) / r**2 for r up to
+// log(2) / 2.
+constexpr float kBentSine[] = {0.16666666681798772f, 0.008333310751825695f,
+                               0.00019891182439760473f};
+constexpr float kBentCosine[] = {0.5000000013624701f, 0.04166646335606599f, 0.0013933823000283987f};
+
+// With the least relative error of the whole: (log(1 + f) - f + f**2 / 2) / (16 f)**3 in 16 f for
+// 1 + f from sqrt(1/2) to sqrt(2); (exp(r) - 1 - r) / r**2 for r up to log(2) / 2.
+constexpr float kBentLogarithm[] = {
+    0.33333331709694874f * 0x1p-12f, -0.25000821056214945f * 0x1p-16f,
+    0.2000122666745984f * 0x1p-20f,  -0.1662335647938388f * 0x1p-24f,
+    0.14201762467037407f * 0x1p-28f, -0.1316019505307752f * 0x1p-32f,
+    0.12761550360138887f * 0x1p-36f, -0.07634429907300681f * 0x1p-40f};
+constexpr float kBentExponential[] = {0.5000000044401722f,    0.16666666368835556f,
+                                      0.04166635981342617f,   0.00833338957524565f,
+                                      0.0013940720446679435f, 0.00019845884359109923f};
+// log2((1 + t) / (1 - t)) / t in the square of t, for t up to (sqrt(2) - 1) / (sqrt(2) + 1); 2**f
+// for f up to 1/2.
+constexpr double kLogarithmOfQuotient[] = {2.885390081789987, 0.9617966734515485,
+                                           0.5770835660048659, 0.41167376623771057,
+                                           0.3407120415619086};
+constexpr double kPowerOfTwo[] = {0.9999999999595618,   0.6931471805568324,
+                                  0.24022651213498092,  0.055504109063258665,
+                                  0.009618025613318034, 0.0013333478473685416,
+                                  0.00015469729214118296, 1.5303700711365693e-05};
+// For float64: (log((1 + s) / (1 - s)) / s - 2) / s**2 in the square of s; (exp(r) - 1 - r) / r**2.
+constexpr double kWideBentLogarithm[] = {0.666666666666667,   0.39999999999899505,
+                                         0.28571428625975487, 0.2222221113479508,
+                                         0.18182889125261723, 0.15331721600556042,
+                                         0.14616449685043406};
+constexpr double kWideBentExponential[] = {
+    0.5,                   0.16666666666666677,   0.04166666666666658,   0.008333333333322158,
+    0.0013888888888942666, 0.0001984126988494614, 2.4801587198227347e-05, 2.755724529043978e-06,
+    2.7557387036536817e-07, 2.5108687797196542e-08, 2.0878915151587626e-09};
+// ((1 - e)**(-1/3) - 1) / e for small e, and 4/3 of the bits of 1 as a number, less what makes the
+// largest error smallest.
+constexpr float kInverseCubeRoot[] = {1.0f / 3, 2.0f / 9, 14.0f / 81};
+constexpr float kRootStart = 1.4199065e9f;
+
+struct HyperbolicSine {
+  // Of n log(2) + r: sinh(n log(2)) cosh(r) + cosh(n log(2)) sinh(r).
+  static DOVETAIL_INLINE Singles Of(Singles x) {
+    constexpr float kShift = 0x1.8p23f, kLog2 = 0.693359375f, kLog2Low = -2.12194440e-4f;
+    constexpr float kOverflow = 89.5f, kIdentity = 0x1p-13f;
+    Singles size = As<Singles>(As<AllBits32>(x) & INT32_MAX);
+    size = size > kOverflow ? kOverflow : size;
+    const Singles shifted = size * 1.44269504f + kShift, count = shifted - kShift;
+    const Singles rest = (size - count * kLog2) - count * kLog2Low, square = rest * rest;
+    const Singles sine = rest + rest * square * Polynomial(square, kBentSine);
+    const Singles cosine = square * Polynomial(square, kBentCosine);
+    // A quarter of 2**n and 2**-n.
+    const AllBits32 n = As<AllBits32>(shifted) << 23, least = (125 << 23) - n;
+    const Singles rising = As<Singles>((125 << 23) + n);
+    const Singles falling = As<Singles>(least > 0 ? least : 0);
+    const Singles high = rising - falling;
+    const Singles half = high + (high * cosine + (rising + falling) * sine);
+    // A quarter of a small number may be subnormal.
+    return size < kIdentity ? x : WithSignOf(half + half, x);
+  }
+};
+
+// n of a positive number 2**n m with m from sqrt(1/2) to sqrt(2), with the bias of exponents.
+DOVETAIL_INLINE AllBits32 ExponentOf(AllBits32 bits) {
+  return (bits + (kOne - kRootOfHalf)) >> 23;
+}
+
+// f**3 (log(1 + f) - f + f**2 / 2) / f**3 - f**2 / 2 of 16 f.
+DOVETAIL_INLINE Singles BendOfLogarithm(Singles f, Singles more) {
+  const Singles square = f * f, tail = f * square * Polynomial(f, kBentLogarithm) + more;
+  return tail - square * 0x1p-9f;
+}
+
+// n log(2) + log(1 + f) + low of n and 16 f, where low is small.
+DOVETAIL_INLINE Singles SumOfLogarithms(Singles n, Singles f, Singles low) {
+  const Singles leading = n * kLog2High, total = leading + f * 0.0625f;
+  // What rounding took from the sum, whose first term is zero or the larger one.
+  const Singles lost = f * 0.0625f - (total - leading);
+  return total + (lost + BendOfLogarithm(f, n * kLog2Low + low));
+}
+
+// `result`, which is right of positive, normal and finite numbers, or the logarithm of others.
+DOVETAIL_INLINE Singles LimitsOfLogarithm(Singles x, Singles result) {
+  const AllBits32 bits = As<AllBits32>(x);
+  if (__builtin_expect(AllBelow(bits - kNormal, kInfinity - kNormal), 1)) return result;
+  const Singles other = bits == kInfinity ? x : Singles{} + NAN;
+  const Singles limit = x == 0.0f ? Singles{} - INFINITY : other;
+  return ((bits >= kNormal) & (bits < kInfinity)) ? result : limit;
+}
+
+struct Logarithm {
+  static DOVETAIL_INLINE Singles Of(Singles x) {
+    const AllBits32 bits = As<AllBits32>(x), biased = ExponentOf(bits);
+    const Singles f = As<Singles>(bits - ((biased - 4) << 23) + kOne) - 16.0f;
+    return LimitsOfLogarithm(x, SumOfLogarithms(Converted(biased) - 127.0f, f, Singles{}));
+  }
+};
+
+struct Logarithm2 {
+  // Exact of powers of two: the product of 1 and f is exact.
+  static DOVETAIL_INLINE Singles Of(Singles x) {
+    constexpr float kScale = 1.44269504f, kRest = 0.44269504f;
+    const AllBits32 bits = As<AllBits32>(x), biased = ExponentOf(bits);
+    const Singles f = As<Singles>(bits - ((biased - 4) << 23) + kOne) - 16.0f;
+    const Singles n = Converted(biased) - 127.0f, total = n + f * 0.0625f;
+    const Singles lost = f * 0.0625f - (total - n);
+    const Singles rest = f * (kRest / 16) + BendOfLogarithm(f, Singles{}) * kScale;
+    return LimitsOfLogarithm(x, total + (lost + rest));
+  }
+};
+
+// log(one + x) + more log(2) + low, where `one` is 1 or 0, and `low` is small against x.
+//
+// The sum is rounded; it only tells n. Both its terms are divided by 2**n.
+DOVETAIL_INLINE Singles LogarithmOfSum(Singles one, Singles x, Singles more, Singles low) {
+  const AllBits32 biased = ExponentOf(As<AllBits32>(one + x));
+  // 16 / 2**n, because 1 / 2**128 is no normal float32.
+  const Singles scale = As<Singles>((2 * 127 + 4 - biased) << 23);
+  const Singles f = x * scale + (one * scale - 16.0f);
+  return SumOfLogarithms(Converted(biased) - 127.0f + more, f, low * scale * 0.0625f);
+}
+
+struct LogarithmOfOneMore {
+  static DOVETAIL_INLINE Singles Of(Singles x) {
+    const Singles one = Singles{} + 1.0f, result = LogarithmOfSum(one, x, Singles{}, Singles{});
+    return x == 0.0f ? x : LimitsOfLogarithm(x + 1.0f, result);
+  }
+};
+
+// The logarithm of 1 + sum + low, or of 2 x where x is large.
+DOVETAIL_INLINE Singles InverseHyperbolic(Singles x, Singles sum, Singles low) {
+  const Singles one = Singles{} + 1.0f, none{};
+  if (__builtin_expect(AllBelow(As<AllBits32>(x), As<int32_t>(kFar)), 1)) {
+    return LogarithmOfSum(one, sum, none, low);
+  }
+  const AllBits32 far = x > kFar;
+  const Singles result =
+      LogarithmOfSum(far ? none : one, far ? x : sum, far ? one : none, far ? none : low);
+  return x < INFINITY ? result : x;
+}
+
+struct Sum {
+  Singles sum, low;
+};
+
+struct InverseHyperbolicSine {
+  using Half = Sum;
+  // log(1 + t) of t = x + x**2 / (1 + sqrt(1 + x**2)).
+  static DOVETAIL_INLINE Sum First(Singles x) {
+    const Singles size = Magnitude(x), square = size * size;
+    const Singles rest = square * ReciprocalOf(1.0f + RootOf(1.0f + square)), sum = size + rest;
+    return {sum, rest - (sum - size)};
+  }
+  static DOVETAIL_INLINE Singles Second(Singles x, Sum half) {
+    const Singles result = InverseHyperbolic(Magnitude(x), half.sum, half.low);
+    return x == 0.0f ? x : WithSignOf(result, x);
+  }
+};
+
+struct InverseHyperbolicCosine {
+  using Half = Sum;
+  // log(1 + t) of t = z + sqrt(z**2 + 2 z) with z = x - 1.
+  static DOVETAIL_INLINE Sum First(Singles x) {
+    const Singles z = x - 1.0f, root = RootOf(z * z + (z + z)), sum = root + z;
+    return {sum, z - (sum - root)};
+  }
+  static DOVETAIL_INLINE Singles Second(Singles x, Sum half) {
+    const Singles result = InverseHyperbolic(x, half.sum, half.low);
+    return x < 1.0f ? Singles{} + NAN : result;
+  }
+};
+
+struct InverseHyperbolicTangent {
+  // Half of log(1 + t) with t = 2 x / (1 - x).
+  static DOVETAIL_INLINE Singles Of(Singles x) {
+    const Singles size = Magnitude(x), twice = size + size;
+    const Singles below = 1.0f - size, lost = (1.0f - below) - size;
+    const Singles inverse = ReciprocalOf(below), t = twice * inverse;
+    const Singles low = ((twice - t * below) - t * lost) * inverse;
+    const Singles result = LogarithmOfSum(Singles{} + 1.0f, t, Singles{}, low) * 0.5f;
+    const Singles inside = x == 0.0f ? x : WithSignOf(result, x);
+    if (__builtin_expect(AllBelow(As<AllBits32>(size), kOne), 1)) return inside;
+    const Singles limit = size == 1.0f ? x * INFINITY : Singles{} + NAN;
+    return size < 1.0f ? inside : limit;
+  }
+};
+
+// exp(x) is 2**n (1 + rest + bend), where the sum of the latter is from -0.3 to 0.42. The bend is
+// the smaller one.
+template <typename Vector, typename Integers>
+struct Growth {
+  Vector rest, bend;
+  Integers n;
+};
+
+// `kExact` adds to the bend what rounding took from the rest.
+template <bool kExact = false>
+DOVETAIL_INLINE Growth<Singles, AllBits32> GrowthOf(Singles x) {
+  constexpr float kShift = 0x1.8p23f;
+  const Singles shifted = x * 1.44269504f + kShift, count = shifted - kShift;
+  const Singles start = x - count * kLog2High, rest = start - count * kLog2Low;
+  Singles bend = rest * rest * Polynomial(rest, kBentExponential);
+  if (kExact) bend += (start - rest) - count * kLog2Low;
+  return {rest, bend, As<AllBits32>(shifted) - As<int32_t>(kShift)};
+}
+
+// Half of exp(x) - 1, which is 2**n - 1 and 2**n (rest + bend). What rounding takes from the first
+// and from their sum is added to the rest.
+template <typename Vector, typename Integers>
+DOVETAIL_INLINE Vector HalfOfRise(Vector half, const Growth<Vector, Integers>& growth) {
+  const Vector whole = half - 0.5f, total = whole + half * growth.rest;
+  const Vector lost = half * growth.rest - (total - whole);
+  return total + (half * growth.bend + (lost + ((half - whole) - 0.5f)));
+}
+
+DOVETAIL_INLINE Singles AtMost(Singles x, float most) {
+  return x > most ? Singles{} + most : x;
+}
+
+DOVETAIL_INLINE Singles AtLeast(Singles x, float least) {
+  return x < least ? Singles{} + least : x;
+}
+
+struct ExponentialLessOne {
+  static DOVETAIL_INLINE Singles Of(Singles x) {
+    const auto growth = GrowthOf<true>(AtLeast(AtMost(x, 89.0f), -20.0f));
+    const Singles half = HalfOfRise(As<Singles>((growth.n + 126) << 23), growth);
+    return Magnitude(x) < 0x1p-26f ? x : half + half;
+  }
+};
+
+struct Exponential {
+  static DOVETAIL_INLINE Singles Of(Singles x) {
+    constexpr float kLeast = -87.3365402f, kMost = 88.7228394f;
+    const auto [rest, bend, n] = GrowthOf(x);
+    const Singles result = As<Singles>(As<AllBits32>(1.0f + (rest + bend)) + (n << 23));
+    if (__builtin_expect(AllBelow(As<AllBits32>(Magnitude(x)), As<int32_t>(-kLeast)), 1)) {
+      return result;
+    }
+    const Singles high = x > kMost ? Singles{} + INFINITY : x;
+    return x < kLeast ? Singles{} : (x <= kMost ? result : high);
+  }
+};
+
+struct Logistic {
+  static DOVETAIL_INLINE Singles Of(Singles x) {
+    const auto [rest, bend, n] = GrowthOf(-AtMost(Magnitude(x), 88.0f));
+    const AllBits32 bits = (n + 127) << 23;
+    const Singles scale = As<Singles>(bits > 0 ? bits : 0), power = scale + scale * (rest + bend);
+    return (x < 0.0f ? power : Singles{} + 1.0f) / (1.0f + power);
+  }
+};
+
+struct HyperbolicCosine {
+  // Half of exp(x) + 1 / exp(x).
+  static DOVETAIL_INLINE Singles Of(Singles x) {
+    const auto [rest, bend, n] = GrowthOf(AtMost(Magnitude(x), 89.5f));
+    const Singles scale = As<Singles>((n + 125) << 23), quarter = scale + scale * (rest + bend);
+    return quarter + quarter + 0.125f * ReciprocalOf(quarter);
+  }
+};
+
+struct CubeRoot {
+  // From bits divided by -3, z is about 1 / cbrt(x), within 4 percent: with e = 1 - x z**3 it is
+  // z (1 - e)**(-1/3). Then y = x z**2, and with e = (x - y**3) z**3 the root is y (1 + e / 3 + 7/18
+  // e**2), of which the cube of y is known exactly.
+  static DOVETAIL_INLINE Singles OfNormal(Singles x) {
+    const Singles counted = Converted(As<AllBits32>(x)) * (-1.0f / 3) + kRootStart;
+    const Singles rough = As<Singles>(__builtin_convertvector(counted, AllBits32));
+    const Singles above = 1.0f - x * rough * (rough * rough);
+    const Singles z = rough + rough * above * Polynomial(above, kInverseCubeRoot);
+    const Singles square = z * z, y = x * square, high = y * y, low = ProductLess(y, y, high);
+    const Singles rest = -(ProductLess(high, y, x) + low * y) * z * square;
+    return y + y * rest * (1.0f / 3 + rest * (7.0f / 18));
+  }
+
+  static DOVETAIL_INLINE Singles Of(Singles x) {
+    // So large that what is left of a difference is normal.
+    constexpr int32_t kPlain = 0x20000000;
+    const AllBits32 bits = As<AllBits32>(x) & INT32_MAX;
+    const Singles size = As<Singles>(bits);
+    if (__builtin_expect(AllBelow(bits - kPlain, kInfinity - kPlain), 1)) {
+      return WithSignOf(OfNormal(size), x);
+    }
+    const Singles large = bits < kPlain ? size * 0x1p90f : size;
+    const Singles all = bits < kNormal ? Converted(bits) * 0x1p-59f : large;
+    const Singles root = OfNormal(all) * (bits < kPlain ? Singles{} + 0x1p-30f : Singles{} + 1.0f);
+    return ((bits == 0) | (bits >= kInfinity)) ? x : WithSignOf(root, x);
+  }
+};
+
+struct Split {
+  Double n;
+  Bits64 biased;
+};
+
+// n of a positive number 2**n m with m from sqrt(1/2) to sqrt(2), and with the bias of exponents.
+DOVETAIL_INLINE Split WideExponentOf(Bits64 bits) {
+  const Bits64 biased = (Bits64)((Naturals64)(bits + (kWideOne - kWideRootOfHalf)) >> 52);
+  return {As<Double>(biased | kCounter) - (0x1p52 + 1023), biased};
+}
+
+// n log(2) + log(1 + f).
+DOVETAIL_INLINE Double WideSumOfLogarithms(Double n, Double f) {
+  const Double square = f * f, half = 0.5 * square, lost = ProductLess(f, f, square);
+  const Double quotient = f / (f + 2.0), below = quotient * quotient;
+  const Double tail = quotient * (half + below * Polynomial(below, kWideBentLogarithm));
+  const Double leading = n * kWideLog2High, total = leading + f;
+  const Double rest = (f - (total - leading)) - 0.5 * lost;
+  return total + (rest - (half - (tail + n * kWideLog2Low)));
+}
+
+DOVETAIL_INLINE Double WideLimitsOfLogarithm(Double x, Double result) {
+  const Bits64 bits = As<Bits64>(x);
+  if (__builtin_expect(AllBelow(bits - kWideNormal, kWideInfinity - kWideNormal), 1)) return result;
+  const Double other = bits == kWideInfinity ? x : Double{} + NAN;
+  const Double limit = x == 0.0 ? Double{} - INFINITY : other;
+  return ((bits >= kWideNormal) & (bits < kWideInfinity)) ? result : limit;
+}
+
+struct WideLogarithm {
+  static DOVETAIL_INLINE Double Of(Double x) {
+    const Bits64 bits = As<Bits64>(x);
+    const auto [n, biased] = WideExponentOf(bits);
+    const Double f = As<Double>(bits - (biased << 52) + kWideOne) - 1.0;
+    return WideLimitsOfLogarithm(x, WideSumOfLogarithms(n, f));
+  }
+};
+
+struct WideLogarithmOfOneMore {
+  // The sum is rounded; it only tells n. Both its terms are divided by 2**n.
+  static DOVETAIL_INLINE Double Of(Double x) {
+    const auto [n, biased] = WideExponentOf(As<Bits64>(x + 1.0));
+    // 16 / 2**n, because 1 / 2**1024 is no normal number.
+    const Double scale = As<Double>((2 * 1023 + 4 - biased) << 52);
+    const Double result = WideSumOfLogarithms(n, (x * scale + (scale - 16.0)) * 0.0625);
+    return x == 0.0 ? x : WideLimitsOfLogarithm(x + 1.0, result);
+  }
+};
+
+// n is in the lowest bits.
+template <bool kExact = false>
+DOVETAIL_INLINE Growth<Double, Bits64> GrowthOf(Double x) {
+  const Double shifted = x * kLog2OfE + kShifter, count = shifted - kShifter;
+  const Double start = x - count * kWideLog2High, rest = start - count * kWideLog2Low;
+  Double bend = rest * rest * Polynomial(rest, kWideBentExponential);
+  if (kExact) bend += (start - rest) - count * kWideLog2Low;
+  return {rest, bend, As<Bits64>(shifted)};
+}
+
+struct WideExponential {
+  static DOVETAIL_INLINE Double Of(Double x) {
+    constexpr double kLeast = -708.3964185322641, kMost = 709.782712893384;
+    const auto [rest, bend, n] = GrowthOf(x);
+    const Double result = As<Double>(As<Bits64>(1.0 + (rest + bend)) + (n << 52));
+    if (__builtin_expect(AllBelow(As<Bits64>(Magnitude(x)), As<int64_t>(-kLeast)), 1)) {
+      return result;
+    }
+    const Double high = x > kMost ? Double{} + INFINITY : x;
+    return x < kLeast ? Double{} : (x <= kMost ? result : high);
+  }
+};
+
+struct WideExponentialLessOne {
+  static DOVETAIL_INLINE Double Of(Double x) {
+    const Double high = x > 710.0 ? Double{} + 710.0 : x;
+    const auto growth = GrowthOf<true>(high < -60.0 ? Double{} - 60.0 : high);
+    const Double half = HalfOfRise(As<Double>((growth.n + 1022) << 52), growth);
+    return Magnitude(x) < 0x1p-54 ? x : half + half;
+  }
+};
+
+struct WideHyperbolicTangent {
+  // -t / (t + 1) with t half of exp(-2 x) - 1.
+  static DOVETAIL_INLINE Double Of(Double x) {
+    const Double size = Magnitude(x);
+    const auto [rest, bend, n] = GrowthOf(-2.0 * (size > 25.0 ? Double{} + 25.0 : size));
+    const Double scale = As<Double>((n + 1022) << 52);
+    const Double half = scale * (rest + bend) + (scale - 0.5);
+    return WithSignOf(Magnitude(half / (half + 1.0)), x);
+  }
+};
+
+struct Power {
+  // log2 of a positive number.
+  static DOVETAIL_INLINE Double Logarithm(Double size) {
+    const Bits64 bits = As<Bits64>(size);
+    const auto [n, biased] = WideExponentOf(bits);
+    const Double m = As<Double>(bits - (biased << 52) + kWideOne);
+    const Double quotient = (m - 1.0) * Reciprocal(m + 1.0);
+    return n + quotient * Polynomial(quotient * quotient, kLogarithmOfQuotient);
+  }
+
+  static DOVETAIL_INLINE Double Exponential(Double x) {
+    const Double shifted = x + kShifter, rest = x - (shifted - kShifter);
+    const Double power = Polynomial(rest, kPowerOfTwo);
+    return As<Double>(As<Bits64>(power) + (As<Bits64>(shifted) << 52));
+  }
+
+  static DOVETAIL_INLINE Double Limited(Double x) {
+    const Double high = x > 200.0 ? Double{} + 200.0 : x;
+    return high < -200.0 ? Double{} - 200.0 : high;
+  }
+
+  static bool Plain(const float* x, const float* y, int64_t count, float* out) {
+    Double products[kBlock / kLanes];
+    Naturals32 largest{};
+    Bits64 extreme{};
+    for (int64_t i = 0; i < count; ++i) {
+      const Single base = Load<Single>(x + i * kLanes), exponent = Load<Single>(y + i * kLanes);
+      const Naturals32 above = As<Naturals32>(As<Bits32>(base) - kNormal);
+      largest = Larger(largest, Larger(above, FromNormal(exponent)));
+      products[i] = Logarithm(Wide(base)) * Wide(exponent);
+      extreme |= Magnitude(products[i]) >= 126.0;
+    }
+    if (!AllBelow(As<Bits32>(largest), kInfinity - kNormal)) return false;
+    if (!AllBelow(-extreme, int64_t{1})) return false;
+    for (int64_t i = 0; i < count; ++i) {
+      Store(Narrow(Exponential(products[i])), out + i * kLanes);
+    }
+    return true;
+  }
+
+  // With the special cases of IEEE 754.
+  static DOVETAIL_INLINE Single Any(Single x, Single y) {
+    const Double size = SizeOf(x), exponent = SizeOf(y), one = Double{} + 1.0;
+    const Double finite = size < INFINITY ? Logarithm(size) : Double{} + 1e300;
+    const Double logarithm = size == 0.0 ? Double{} - 1e300 : finite;
+    const Bits64 negative = Widened(As<Bits32>(y)) < 0;
+    const Double power = Exponential(Limited(logarithm * (negative ? -exponent : exponent)));
+    const Bits64 large = exponent >= 0x1p52;
+    const Bits64 integer = large | (Nearest(exponent) == exponent);
+    const Double half = exponent * 0.5;
+    const Bits64 odd = integer & ~large & (Nearest(half) != half);
+    const Bits32 below = As<Bits32>(x) & INT32_MIN;
+    const Single result =
+        SignedSingle(power, below & Narrowed(odd));
+    const Bits64 left = Widened(below) < 0;
+    const Bits64 real = integer | ~left | (size == 0.0) | (size == INFINITY);
+    const Bits64 number = (size == size) & (exponent == exponent) & real;
+    const Bits64 unit = (exponent == 0.0) | ((size == one) & (~left | (exponent == INFINITY)));
+    const Single known = Narrowed(number) ? result : Single{} + NAN;
+    return Narrowed(unit) ? Single{} + 1.0f : known;
+  }
+};
+
+}  // namespace
+}  // namespace dovetail
+
+// Nothing else is seen from outside.
+#pragma GCC visibility push(default)
+DOVETAIL_UNARY(dovetail_acosh, float, dovetail::InHalves<dovetail::InverseHyperbolicCosine>);
+DOVETAIL_UNARY(dovetail_asinh, float, dovetail::InHalves<dovetail::InverseHyperbolicSine>);
+DOVETAIL_UNARY(dovetail_atanh, float,
+               dovetail::Unary<dovetail::InverseHyperbolicTangent, dovetail::Singles>);
+DOVETAIL_UNARY(dovetail_cbrt, float, dovetail::Unary<dovetail::CubeRoot, dovetail::Singles>);
+DOVETAIL_UNARY(dovetail_cosh, float,
+               dovetail::Unary<dovetail::HyperbolicCosine, dovetail::Singles>);
+DOVETAIL_UNARY(dovetail_exp, float, dovetail::Unary<dovetail::Exponential, dovetail::Singles>);
+DOVETAIL_UNARY(dovetail_exp_f64, double,
+               dovetail::Unary<dovetail::WideExponential, dovetail::Double, double>);
+DOVETAIL_UNARY(dovetail_expm1, float,
+               dovetail::Unary<dovetail::ExponentialLessOne, dovetail::Singles>);
+DOVETAIL_UNARY(dovetail_expm1_f64, double,
+               dovetail::Unary<dovetail::WideExponentialLessOne, dovetail::Double, double>);
+DOVETAIL_UNARY(dovetail_log, float, dovetail::Unary<dovetail::Logarithm, dovetail::Singles>);
+DOVETAIL_UNARY(dovetail_log1p, float,
+               dovetail::Unary<dovetail::LogarithmOfOneMore, dovetail::Singles>);
+DOVETAIL_UNARY(dovetail_log1p_f64, double,
+               dovetail::Unary<dovetail::WideLogarithmOfOneMore, dovetail::Double, double>);
+DOVETAIL_UNARY(dovetail_log2, float, dovetail::Unary<dovetail::Logarithm2, dovetail::Singles>);
+DOVETAIL_UNARY(dovetail_log_f64, double,
+               dovetail::Unary<dovetail::WideLogarithm, dovetail::Double, double>);
+DOVETAIL_UNARY(dovetail_logistic, float, dovetail::Unary<dovetail::Logistic, dovetail::Singles>);
+DOVETAIL_BINARY(dovetail_pow, dovetail::Binary<dovetail::Power>);
+DOVETAIL_UNARY(dovetail_sinh, float, dovetail::Unary<dovetail::HyperbolicSine, dovetail::Singles>);
+DOVETAIL_UNARY(dovetail_tanh_f64, double,
+               dovetail::Unary<dovetail::WideHyperbolicTangent, dovetail::Double, double>);
+#pragma GCC visibility pop
