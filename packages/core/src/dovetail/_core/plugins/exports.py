@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dovetail._core.base.records import record
+
 if TYPE_CHECKING:
     from dovetail._core.ir.jaxpr import ClosedJaxpr
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ExporterInfo:
     """An exporter's description of itself, read before it exports anything.
 
@@ -32,7 +34,7 @@ class ExporterInfo:
     options: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ExportRequest:
     """One program on its way to an exporter.
 

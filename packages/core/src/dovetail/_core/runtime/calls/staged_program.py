@@ -8,7 +8,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -17,6 +16,7 @@ from dovetail._core.base import config, dtypes, events, pytree, source
 from dovetail._core.base.bindings import JaxRuntimeError
 from dovetail._core.base.counting import counted
 from dovetail._core.base.monitoring import timed
+from dovetail._core.base.records import record
 from dovetail._core.ir.avals import outer_aval
 from dovetail._core.ir.jaxpr import ClosedJaxpr
 from dovetail._core.ir.walk import all_equations
@@ -78,7 +78,7 @@ class AskedShardings:
 _REPORTED: Final = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class JitOptions:
     """How a function is compiled.
 
