@@ -70,7 +70,9 @@ def _initializer(cls: type) -> Callable[..., None]:
 
     def __init__(self: Any, /, *values: Any, **named: Any) -> None:
         if named or len(values) != count or not in_order:
-            values = tuple(_arranged(cls, own, order, values, named))
+            values, mistake = _arranged(own, order, values, named)
+            if mistake:
+                raise TypeError(f"{cls.__qualname__}.__init__() {mistake}")
         for set_value, value in zip(setters, values, strict=True):
             set_value(self, value)
         if check is not None:
@@ -80,23 +82,19 @@ def _initializer(cls: type) -> Callable[..., None]:
 
 
 def _arranged(
-    cls: type,
     own: tuple[Field[Any], ...],
     order: list[str],
     values: tuple[Any, ...],
     named: Mapping[str, Any],
-) -> list[Any]:
-    """The value of each field."""
-    function = f"{cls.__qualname__}.__init__()"
+) -> tuple[tuple[Any, ...], str]:
+    """The value of each field; and what is wrong with the arguments, if anything is."""
     if len(values) > len(order):
-        raise TypeError(
-            f"{function} takes {len(order) + 1} positional argument{'s' * bool(order)} "
-            f"but {len(values) + 1} were given"
-        )
+        takes = f"{len(order) + 1} positional argument{'s' * bool(order)}"
+        return (), f"takes {takes} but {len(values) + 1} were given"
     given = dict(zip(order, values, strict=False))
     for name in named:
         if name in given:
-            raise TypeError(f"{function} got multiple values for argument '{name}'")
+            return (), f"got multiple values for argument '{name}'"
     given.update(named)
     arranged, missing = [], []
     for each in own:
@@ -109,13 +107,11 @@ def _arranged(
         else:
             missing.append(f"'{each.name}'")
     for name in given:
-        raise TypeError(f"{function} got an unexpected keyword argument '{name}'")
+        return (), f"got an unexpected keyword argument '{name}'"
     if missing:
-        raise TypeError(
-            f"{function} missing {len(missing)} required argument"
-            f"{'s' * (len(missing) > 1)}: {', '.join(missing)}"
-        )
-    return arranged
+        plural = "s" * (len(missing) > 1)
+        return (), f"missing {len(missing)} required argument{plural}: {', '.join(missing)}"
+    return tuple(arranged), ""
 
 
 class _LazySignature:
