@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any, Final
 
-from dovetail._core.base import caches, config, events
+import numpy as np
+
+from dovetail._core.base import caches, config, dtypes, events, native
 from dovetail._core.base.bindings import JaxRuntimeError, get_traceback
 from dovetail._core.base.monitoring import timed
 from dovetail._core.base.tracebacks import boundary, hide_frames
+from dovetail._core.basis.structural import broadcast_in_dim_p
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import (
     ClosedJaxpr,
@@ -27,6 +31,7 @@ from dovetail._core.ir.jaxpr import (
 from dovetail._core.ir.walk import all_equations, jaxprs_in_params
 from dovetail._core.plugins.manager import manager
 from dovetail._core.runtime.arrays.array import Array
+from dovetail._core.runtime.arrays.held_values import MOST_HELD, held_value
 from dovetail._core.runtime.calls.cache_misses import cause_of_compilation, log_compiled
 from dovetail._core.runtime.calls.direct_calls import (
     compute_directly,
@@ -301,6 +306,10 @@ def apply_primitive(primitive: Primitive, args: Sequence[Any], params: dict[str,
         args: arrays, NumPy values, literals.
         params: its parameters.
     """
+    if primitive is broadcast_in_dim_p and type(args[0]) is Literal:
+        filled = _filled(args[0], **params)
+        if filled is not None:
+            return filled
     # What a backward pass gives up is an error elsewhere: it has programs of its own.
     leniently = is_lenient() and any(map(_is_divided, args))
     compiled = None if params or leniently else _plain.get(primitive)
@@ -309,7 +318,30 @@ def apply_primitive(primitive: Primitive, args: Sequence[Any], params: dict[str,
         if evaluate is not None:
             return evaluate(*args, **params)
         compiled = _compiled_primitive(primitive, params, leniently)
-    return compiled(*[literal_value(arg) if type(arg) is Literal else arg for arg in args])
+    return compiled(*(_with_values(primitive, args) if Literal in map(type, args) else args))
+
+
+def _with_values(primitive: Primitive, args: Sequence[Any]) -> Sequence[Any]:
+    """Operands with values in place of literals."""
+    values = [literal_value(arg) if type(arg) is Literal else arg for arg in args]
+    if primitive.name not in host_functions() or all(held_value(x) is None for x in values):
+        return values
+    # Without a program operands are arrays and Python's numbers.
+    for i, value in enumerate(values):
+        held = native.calls.hold(np.asarray(value)) if isinstance(value, np.generic) else None
+        if held is not None:
+            values[i] = held
+    return values
+
+
+def _filled(number: Literal, *, shape: tuple[int, ...], sharding: Any, **params: Any) -> Any:
+    """An array of one number that needs no program; None if it needs one."""
+    aval = number.aval
+    if sharding is not None or aval.weak_type or dtypes.is_extended(aval.dtype):
+        return None
+    if not host_functions() or prod(shape) * aval.dtype.itemsize > MOST_HELD:
+        return None
+    return native.calls.hold(np.full(shape, number.val, aval.dtype))
 
 
 def _is_divided(arg: Any) -> bool:
