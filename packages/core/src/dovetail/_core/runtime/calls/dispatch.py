@@ -9,13 +9,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from dovetail._core.base import caches, config, dtypes, events, native
 from dovetail._core.base.bindings import JaxRuntimeError, get_traceback
-from dovetail._core.base.monitoring import timed
+from dovetail._core.base.monitoring import log_duration, timed
 from dovetail._core.base.tracebacks import boundary, hide_frames
 from dovetail._core.basis.structural import broadcast_in_dim_p
 from dovetail._core.ir.avals import aval_of
@@ -49,7 +49,6 @@ from dovetail._core.runtime.devices.address_space import reserve_for_compiler
 from dovetail._core.runtime.devices.host_functions import host_functions
 from dovetail._core.runtime.devices.mesh import Mesh
 from dovetail._core.runtime.devices.named_sharding import NamedSharding
-from dovetail._core.runtime.programs import compilation
 from dovetail._core.runtime.programs.arguments import (
     AskedPlaces,
     literal_value,
@@ -58,13 +57,16 @@ from dovetail._core.runtime.programs.arguments import (
     resolve_device,
     shardings_inside,
 )
-from dovetail._core.runtime.programs.program import LoadedProgram, compile_module
 from dovetail._core.trace.divisions import is_lenient
 from dovetail._core.trace.primitive import AxesDiffer, Primitive
 from dovetail._core.trace.state import set_evaluator
 from dovetail._core.trace.tracer import register_array_class
 from dovetail._core.transform.interning import holder_of
 from dovetail._core.transform.stage import stage
+
+if TYPE_CHECKING:
+    from dovetail._core.runtime.programs.compilation import CompilerOptions
+    from dovetail._core.runtime.programs.program import LoadedProgram
 
 __all__ = ["apply_primitive", "compile_eager", "compile_jaxpr"]
 
@@ -74,7 +76,7 @@ def compile_jaxpr(
     sharding: Any,
     *,
     name: str,
-    compiler_options: compilation.CompilerOptions | None = None,
+    compiler_options: CompilerOptions | None = None,
     **options: Any,
 ) -> LoadedProgram:
     """Lower a jaxpr for a device's platform and compile it.
@@ -89,6 +91,7 @@ def compile_jaxpr(
     process_ends.check()
     reserve_for_compiler(name)
     from dovetail._core.lower.lowering import lower_jaxpr  # deferred: loads MLIR
+    from dovetail._core.runtime.programs.program import compile_module  # deferred: as above
 
     clients.check_runs(sharding._device, f"{name} cannot be computed on it")
     start = time.perf_counter()
@@ -97,7 +100,7 @@ def compile_jaxpr(
     options |= partitioning(sharding, len(closed.in_avals))
     with timed("lowered", name):
         lowered = lower_jaxpr(closed, name=name, platforms=(platform,), **options)
-    compilation.log_duration("lowered", lowered.name, time.perf_counter() - start)
+    log_duration("lowered", lowered.name, time.perf_counter() - start)
     with timed("compiled", name):
         return compile_module(lowered, sharding, compiler_options)
 
