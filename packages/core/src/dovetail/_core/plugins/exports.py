@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,7 +61,7 @@ class ExportRequest:
     trace_again: Callable[[Sequence[tuple[int, ...]]], ExportRequest]
 
 
-@dataclass(frozen=True)
+@record
 class ExportedProgram:
     """A program in another format. Exporters return it, or a class derived from it.
 
