@@ -205,3 +205,30 @@ def test_a_callable_record_has_the_signature_of_its_call():
             return self.x + other
 
     assert list(inspect.signature(Call(1)).parameters) == ["other"]
+
+
+@pytest.mark.parametrize("slots", [False, True])
+def test_frozen_dataclasses_inherit_from_records(slots):
+    @dataclass(frozen=True, slots=slots)
+    class Inner(Base):
+        """One of somebody else's."""
+
+        w: int = 4
+
+    one = Inner(1, (2,), 3)
+    assert (one.x, one.y, one.w) == (1, (2,), 3)
+    assert list(inspect.signature(Inner).parameters) == ["x", "y", "w"]
+    assert copy.copy(one) == one
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        one.x = 2
+
+
+def test_a_class_with_a_constructor_of_its_own_has_its_signature():
+    class Other(Base):
+        """Not a dataclass."""
+
+        def __init__(self, count: int) -> None:
+            super().__init__(count, (count,))
+
+    assert list(inspect.signature(Other).parameters) == ["count"]
+    assert Other(3).y == (3,)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
+from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields, is_dataclass
 from operator import attrgetter
 from typing import Any, TypeVar, dataclass_transform, overload
 
@@ -40,10 +40,16 @@ def record(cls: T | None = None, /, *, eq: bool = True, kw_only: bool = False) -
 
 
 def _record(cls: Any, eq: bool, kw_only: bool) -> Any:
-    made: Any = dataclass(init=False, repr=False, eq=False, slots=True, kw_only=kw_only)(cls)
+    # Whatever inherits from a frozen dataclass has to be one.
+    frozen = any(map(is_dataclass, cls.__bases__))
+    made: Any = dataclass(
+        init=False, repr=False, eq=False, frozen=frozen, slots=True, kw_only=kw_only
+    )(cls)
+    made.__dataclass_params__.frozen = True
+    initializer = _initializer(made)
     methods = {
-        "__init__": _initializer(made),
-        "__signature__": _LazySignature(),
+        "__init__": initializer,
+        "__signature__": _LazySignature(initializer),
         "__repr__": _representer([field.name for field in fields(made) if field.repr]),
         "__setattr__": _refuse_assignment,
         "__delattr__": _refuse_deletion,
@@ -117,8 +123,11 @@ def _arranged(
 class _LazySignature:
     """The signature of a record's class, made when somebody asks for it."""
 
-    def __get__(self, instance: object, cls: type) -> inspect.Signature:
-        if instance is not None:
+    def __init__(self, initializer: Callable[..., None]) -> None:
+        self._initializer = initializer
+
+    def __get__(self, instance: object, cls: Any) -> inspect.Signature:
+        if instance is not None or cls.__init__ is not self._initializer:
             raise AttributeError("__signature__")
         kinds = inspect.Parameter
         parameters = [
