@@ -73,6 +73,8 @@ APART = ("aot", "coexistence")  # these have sessions of their own
 os.environ.setdefault("DOVETAIL_NUM_CPU_DEVICES", "4")
 # Tests of what is drawn use one key for all; those of this option turn it on.
 os.environ.setdefault("DOVETAIL_DEBUG_KEY_REUSE", "0")
+# Tests of small compiled functions are to test programs. `.ci/run` runs one ring with "all".
+os.environ.setdefault("DOVETAIL_DIRECT_CALLS", "eager")
 if "DOVETAIL_COMPILATION_CACHE_DIR" not in os.environ:
     folder = tempfile.mkdtemp(prefix="dovetail-tests-")
     os.environ["DOVETAIL_COMPILATION_CACHE_DIR"] = folder

@@ -27,7 +27,12 @@ GLIBC = (2, 17)
 #: The oldest headers: handlers made with them run with every later jaxlib.
 HEADERS = "jaxlib==0.10.2"
 FOLDER = "dovetail_cpu_kernels"
-COMPILED = ("-std=c++17", "-O3", "-DNDEBUG", "-fPIC", "-pthread", "-fvisibility=hidden", "-c")
+# Nobody looks at errno or at flags of floating-point exceptions: without them, more loops are vectors.
+WITHOUT_TRAPS = ("-fno-math-errno", "-fno-trapping-math")
+COMPILED = (
+    *("-std=c++17", "-O3", *WITHOUT_TRAPS, "-DNDEBUG"),
+    *("-fPIC", "-pthread", "-fvisibility=hidden", "-c"),
+)
 LINKED = ("-shared", "-pthread", "-s")
 #: The environment variable by which a wheel without kernels is built, if it is 1.
 WITHOUT = "DOVETAIL_WITHOUT_KERNELS"

@@ -1,50 +1,15 @@
-// Elementwise functions of small arrays in the memory of the host, which calls that need no program
-// use. They flush denormal numbers to zero, as XLA's programs do.
+// Elementwise functions of small arrays in the memory of the host. Their numbers are steps: by how
+// many elements to go on in each operand, which is none where it is one element.
+
+#include "host_functions.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <type_traits>
+#include <vector>
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
+#include "host_elementary.h"
 
 namespace dovetail {
 namespace {
-
-// Denormal operands and results are zeros in a scope.
-class FlushDenormals {
- public:
-#if defined(__x86_64__)
-  FlushDenormals() : before_(_mm_getcsr()) { _mm_setcsr(before_ | 0x8040); }
-  ~FlushDenormals() { _mm_setcsr(before_); }
-
- private:
-  unsigned before_;
-#elif defined(__aarch64__)
-  FlushDenormals() {
-    __asm__ volatile("mrs %0, fpcr" : "=r"(before_));
-    __asm__ volatile("msr fpcr, %0" ::"r"(before_ | (uint64_t{1} << 24)));
-  }
-  ~FlushDenormals() { __asm__ volatile("msr fpcr, %0" ::"r"(before_)); }
-
- private:
-  uint64_t before_;
-#endif
-};
-
-// Operands, and by how many elements to go on in each: one, or none where it is one element.
-using Function = void (*)(const void* const* operands, const ptrdiff_t* steps, void* result,
-                          ptrdiff_t count);
-
-// A number that was chosen: zero if it is denormal.
-template <typename T>
-T Flushed(T x) {
-  return std::fabs(x) < std::numeric_limits<T>::min() ? std::copysign(T(0), x) : x;
-}
 
 template <typename In, typename Operation>
 void Unary(const void* const* operands, const ptrdiff_t* steps, void* result, ptrdiff_t count) {
@@ -129,7 +94,7 @@ DOVETAIL_BINARY(Xor, T(x ^ y));
 #define DOVETAIL_UNARY(Name, expression)  \
   struct Name {                           \
     template <typename T>                 \
-    T operator()(T x) const {             \
+    auto operator()(T x) const -> decltype(expression) { \
       return expression;                  \
     }                                     \
   }
@@ -139,43 +104,39 @@ DOVETAIL_UNARY(Floor, std::floor(x));
 DOVETAIL_UNARY(Negative, -x);
 DOVETAIL_UNARY(Sign, x > 0 ? T(1) : x < 0 ? T(-1) : x);
 DOVETAIL_UNARY(SquareRoot, std::sqrt(x));
-// In float64, so that nearly all results are the nearest ones. Programs give back denormal
-// arguments of functions that are the identity at zero.
-#define DOVETAIL_AT_ZERO(x, expression) (x == 0 ? x : T(expression))
-DOVETAIL_UNARY(Cosine, T(std::cos(double(x))));
-DOVETAIL_UNARY(Exponential, T(std::exp(double(x))));
-DOVETAIL_UNARY(Expm1, DOVETAIL_AT_ZERO(x, std::expm1(double(x))));
-DOVETAIL_UNARY(Log1p, T(std::log1p(double(x))));
-DOVETAIL_UNARY(Logarithm, T(std::log(double(x))));
-DOVETAIL_UNARY(Logistic, T(1 / (1 + std::exp(-double(x)))));
-DOVETAIL_UNARY(ReciprocalRoot, T(1 / std::sqrt(double(x))));
-DOVETAIL_UNARY(Sine, DOVETAIL_AT_ZERO(x, std::sin(double(x))));
-DOVETAIL_UNARY(Tangent, DOVETAIL_AT_ZERO(x, std::tan(double(x))));
-DOVETAIL_UNARY(Tanh, DOVETAIL_AT_ZERO(x, std::tanh(double(x))));
-#undef DOVETAIL_AT_ZERO
+DOVETAIL_UNARY(Square, x * x);
+DOVETAIL_UNARY(OneMinusSquare, 1 - x * x);
+DOVETAIL_UNARY(IsFinite, std::fabs(x) <= std::numeric_limits<T>::max());
 #undef DOVETAIL_UNARY
 
-// A NaN is the result, whichever operand it is, and -0 is less than 0.
-template <bool kGreatest>
-struct Extreme {
-  template <typename T>
-  T operator()(T x, T y) const {
-    if constexpr (std::is_integral_v<T>) {
-      return kGreatest == (x > y) ? x : y;
-    } else {
-      if (x != x) return x;
-      if (y != y) return y;
-      if (x == y) return std::signbit(x) == kGreatest ? Flushed(y) : Flushed(x);
-      return Flushed(kGreatest == (x > y) ? x : y);
-    }
+// The second of three operands, between the others.
+template <typename T>
+void Clamp(const void* const* operands, const ptrdiff_t* steps, void* result, ptrdiff_t count) {
+  FlushDenormals flush;
+  const T* low = static_cast<const T*>(operands[0]);
+  const T* x = static_cast<const T*>(operands[1]);
+  const T* high = static_cast<const T*>(operands[2]);
+  T* out = static_cast<T*>(result);
+  for (ptrdiff_t i = 0; i < count; ++i) {
+    const T least = ExtremeOf<true>()(low[i * steps[0]], x[i * steps[1]]);
+    out[i] = ExtremeOf<false>()(high[i * steps[2]], least);
   }
-};
+}
 
 struct NegativeInteger {
   template <typename T>
   T operator()(T x) const {
     return T(-std::make_unsigned_t<T>(x));
   }
+};
+
+struct SquareInteger {
+  int32_t operator()(int32_t x) const { return Multiply()(x, x); }
+};
+
+// In float64, so that nearly all results are the nearest ones.
+struct Power {
+  float operator()(float x, float y) const { return float(std::pow(double(x), double(y))); }
 };
 
 struct AbsoluteInteger {
@@ -185,35 +146,33 @@ struct AbsoluteInteger {
   }
 };
 
+struct Copy {
+  float operator()(float x) const { return FlushedNumber(x); }
+  template <typename T>
+  T operator()(T x) const {
+    return x;
+  }
+};
+
 struct Not {
   bool operator()(bool x) const { return !x; }
   int32_t operator()(int32_t x) const { return ~x; }
 };
 
-struct Entry {
-  const char* primitive;
-  const char* dtype;  // of all operands, but for the one that chooses
-  Function function;
-  ptrdiff_t most;  // elements for which a program would take longer
-};
-
-// What an element takes decides how many there may be.
-constexpr ptrdiff_t kMany = 4096, kFew = 256;
-
 #define DOVETAIL_FOR_NUMBERS(T, dtype)                                                    \
-  {"add", dtype, Binary<T, Add>, kMany}, {"sub", dtype, Binary<T, Subtract>, kMany},      \
-      {"mul", dtype, Binary<T, Multiply>, kMany}, {"max", dtype, Binary<T, Extreme<true>>, kMany}, \
-      {"min", dtype, Binary<T, Extreme<false>>, kMany}, {"eq", dtype, Binary<T, Equal>, kMany},  \
+  {"add", dtype, Binary<T, Add>, kMany}, {"add_any", dtype, Binary<T, Add>, kMany}, {"sub", dtype, Binary<T, Subtract>, kMany},      \
+      {"mul", dtype, Binary<T, Multiply>, kMany}, {"max", dtype, Binary<T, ExtremeOf<true>>, kMany}, \
+      {"min", dtype, Binary<T, ExtremeOf<false>>, kMany}, {"eq", dtype, Binary<T, Equal>, kMany},  \
       {"ne", dtype, Binary<T, NotEqual>, kMany}, {"lt", dtype, Binary<T, Less>, kMany},   \
       {"le", dtype, Binary<T, LessOrEqual>, kMany}, {"gt", dtype, Binary<T, Greater>, kMany}, \
       {"ge", dtype, Binary<T, GreaterOrEqual>, kMany}, {"sign", dtype, Unary<T, Sign>, kMany}, \
-      {"select_n", dtype, Select<T>, kMany}
+      {"select_n", dtype, Select<T>, kMany}, {"copy", dtype, Unary<T, Copy>, kMany}
 
 #define DOVETAIL_FOR_BITS(T, dtype)                                               \
   {"and", dtype, Binary<T, And>, kMany}, {"or", dtype, Binary<T, Or>, kMany},     \
       {"xor", dtype, Binary<T, Xor>, kMany}, {"not", dtype, Unary<T, Not>, kMany}
 
-const Entry kEntries[] = {
+const HostEntry kEntries[] = {
     DOVETAIL_FOR_NUMBERS(float, "float32"),
     DOVETAIL_FOR_NUMBERS(int32_t, "int32"),
     DOVETAIL_FOR_BITS(int32_t, "int32"),
@@ -221,6 +180,7 @@ const Entry kEntries[] = {
     {"eq", "bool", Binary<bool, Equal>, kMany},
     {"ne", "bool", Binary<bool, NotEqual>, kMany},
     {"select_n", "bool", Select<bool>, kMany},
+    {"copy", "bool", Unary<bool, Copy>, kMany},
     {"abs", "int32", Unary<int32_t, AbsoluteInteger>, kMany},
     {"neg", "int32", Unary<int32_t, NegativeInteger>, kMany},
     {"abs", "float32", Unary<float, Absolute>, kMany},
@@ -230,15 +190,22 @@ const Entry kEntries[] = {
     {"neg", "float32", Unary<float, Negative>, kMany},
     {"rsqrt", "float32", Unary<float, ReciprocalRoot>, kMany},
     {"sqrt", "float32", Unary<float, SquareRoot>, kMany},
-    {"cos", "float32", Unary<float, Cosine>, kFew},
-    {"exp", "float32", Unary<float, Exponential>, kFew},
-    {"expm1", "float32", Unary<float, Expm1>, kFew},
-    {"log", "float32", Unary<float, Logarithm>, kFew},
-    {"log1p", "float32", Unary<float, Log1p>, kFew},
-    {"logistic", "float32", Unary<float, Logistic>, kFew},
-    {"sin", "float32", Unary<float, Sine>, kFew},
-    {"tan", "float32", Unary<float, Tangent>, kFew},
-    {"tanh", "float32", Unary<float, Tanh>, kFew},
+    {"clamp", "float32", Clamp<float>, kMany},
+    {"clamp", "int32", Clamp<int32_t>, kMany},
+    {"is_finite", "float32", Unary<float, IsFinite>, kMany},
+    {"one_minus_square", "float32", Unary<float, OneMinusSquare>, kMany},
+    {"pow", "float32", Binary<float, Power>, kFew},
+    {"square", "float32", Unary<float, Square>, kMany},
+    {"square", "int32", Unary<int32_t, SquareInteger>, kMany},
+    {"cos", "float32", OnCircle<CosineOfCircle>, kSome},
+    {"exp", "float32", Unary<float, Exponential>, kSome},
+    {"expm1", "float32", Unary<float, Expm1>, kSome},
+    {"log", "float32", Unary<float, Logarithm>, kSome},
+    {"log1p", "float32", Unary<float, Log1p>, kSome},
+    {"logistic", "float32", Unary<float, Logistic>, kSome},
+    {"sin", "float32", OnCircle<SineOfCircle>, kSome},
+    {"tan", "float32", OnCircle<TangentOfCircle>, kSome},
+    {"tanh", "float32", Unary<float, Tanh>, kSome},
 };
 #undef DOVETAIL_FOR_NUMBERS
 #undef DOVETAIL_FOR_BITS
@@ -248,7 +215,15 @@ const Entry kEntries[] = {
 
 #pragma GCC visibility push(default)
 extern "C" const void* dovetail_host_functions(size_t* count) {
-  *count = sizeof(dovetail::kEntries) / sizeof(dovetail::kEntries[0]);
-  return dovetail::kEntries;
+  static const std::vector<dovetail::HostEntry> all = [] {
+    std::vector<dovetail::HostEntry> entries(std::begin(dovetail::kEntries),
+                                             std::end(dovetail::kEntries));
+    size_t more;
+    const dovetail::HostEntry* others = dovetail::ArrayFunctions(&more);
+    entries.insert(entries.end(), others, others + more);
+    return entries;
+  }();
+  *count = all.size();
+  return all.data();
 }
 #pragma GCC visibility pop

@@ -101,6 +101,8 @@ typedef struct {
   PyObject *given;    /* a tuple of names of donated keyword arguments; or NULL */
   unsigned long long statics, donated; /* positions, as bits */
   PyObject *offer;    /* called for the result of a call that may need no program; or NULL */
+  int offer_once;     /* whether only before the first program, where a client may have to start */
+  int has_run;        /* whether there has been a program */
   Direct *ways;       /* how calls are computed that need no program */
   int way_count, oldest_way;
 } Function;
@@ -229,16 +231,17 @@ static PyObject *function_call(PyObject *object, PyObject *const *args, size_t n
                                PyObject *kwnames) {
   Function *self = (Function *)object;
   Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
-  if (kwnames == NULL && nargs <= MOST_OPERANDS) {
+  Py_ssize_t count = nargs + (kwnames == NULL ? 0 : PyTuple_GET_SIZE(kwnames));
+  if (count <= MOST_ARGUMENTS) {
     PyObject *result = NULL;
     int refused = 0;
     if (self->way_count)
-      result = call_directly(self->ways, self->way_count, args, nargs, &refused);
-    if (result == NULL && !refused && self->offer != NULL && holds_value(args, nargs))
-      result = offered(self->offer, args, nargs);
+      result = call_directly(self->ways, self->way_count, args, count, kwnames, &refused);
+    if (result == NULL && !refused && self->offer != NULL &&
+        !(self->offer_once ? self->has_run : kwnames != NULL) && holds_value(args, count))
+      result = offered(self->offer, args, nargs, kwnames, !self->offer_once);
     if (result != NULL || PyErr_Occurred()) return result;
   }
-  Py_ssize_t count = nargs + (kwnames == NULL ? 0 : PyTuple_GET_SIZE(kwnames));
   PyObject *some[MOST + 1], **own = some;
   if (count > MOST) {
     own = PyMem_Malloc((count + 1) * sizeof(PyObject *));
@@ -264,6 +267,7 @@ static PyObject *function_call(PyObject *object, PyObject *const *args, size_t n
       return explained(self, args, nargs, kwnames);
     return NULL;
   }
+  self->has_run = 1;
   if (self->action != NULL) {
     PyObject *traceback = NULL;
     int failed = 0;
@@ -294,11 +298,12 @@ static int optional_tuple(PyObject *value, PyObject **place) {
 
 static PyObject *function_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
   static char *words[] = {"inner",   "explain", "statics", "static_names",
-                          "donated", "donated_names", "action", "offer", NULL};
+                          "donated", "donated_names", "action", "offer", "offer_once", NULL};
   PyObject *inner, *explain = NULL, *names = NULL, *given = NULL, *action = NULL, *offer = NULL;
   unsigned long long statics = 0, donated = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OKOKOOO", words, &inner, &explain, &statics,
-                                   &names, &donated, &given, &action, &offer))
+  int once = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OKOKOOOp", words, &inner, &explain, &statics,
+                                   &names, &donated, &given, &action, &offer, &once))
     return NULL;
   if (array_type == NULL) {
     PyErr_SetString(PyExc_RuntimeError, "configure comes first");
@@ -310,6 +315,7 @@ static PyObject *function_new(PyTypeObject *type, PyObject *args, PyObject *kwar
   self->inner = Py_NewRef(inner);
   self->statics = statics;
   self->donated = donated;
+  self->offer_once = once;
   if (explain != NULL && explain != Py_None) self->explain = Py_NewRef(explain);
   if (offer != NULL && offer != Py_None) self->offer = Py_NewRef(offer);
   if (action != NULL && action != Py_None) self->action = Py_NewRef(action);
@@ -370,42 +376,64 @@ static PyObject *function_repr(Function *self) {
 }
 
 static PyObject *function_clear_cache(Function *self, PyObject *unused) {
+  for (int i = 0; i < self->way_count; i++) self->ways[i].generation = generation - 1;
   return PyObject_CallMethod(self->inner, "_clear_cache", NULL);
 }
 
 static PyObject *function_cache_size(Function *self, PyObject *unused) {
-  return PyObject_CallMethod(self->inner, "_cache_size", NULL);
+  PyObject *kept = PyObject_CallMethod(self->inner, "_cache_size", NULL);
+  if (kept == NULL) return NULL;
+  Py_ssize_t size = PyLong_AsSsize_t(kept);
+  Py_DECREF(kept);
+  for (int i = 0; i < self->way_count; i++)
+    size += self->ways[i].chain != NULL && self->ways[i].generation == generation;
+  return PyErr_Occurred() ? NULL : PyLong_FromSsize_t(size);
 }
 
-/* Add a way to compute calls that need no program. Where there are many, the oldest makes room, but
- * not for the knowledge that there is none. */
+/* The place of a new way: one that is not used any more, or free; NULL if there is none. */
+static Direct *room_for(Function *self, const Direct *direct) {
+  for (int i = 0; i < self->way_count; i++) {
+    Direct *other = &self->ways[i];
+    int same = other->generation != generation
+                   ? 0
+                   : PyObject_RichCompareBool(other->key, direct->key, Py_EQ);
+    if (same < 0) PyErr_Clear();
+    if (!same) return other;
+  }
+  return self->way_count < MOST_DIRECT ? &self->ways[self->way_count++] : NULL;
+}
+
+/* Add a way to compute calls that need no program; tell whether there was room. If there is none,
+ * a function for any shape takes the place of the oldest. */
 static PyObject *function_add_direct(Function *self, PyObject *args) {
   Direct direct;
   if (direct_from(args, &direct) < 0) return NULL;
   if (self->ways == NULL) self->ways = PyMem_Calloc(MOST_DIRECT, sizeof(Direct));
   if (self->ways == NULL) {
-    Py_DECREF(direct.key);
-    Py_DECREF(direct.result);
+    direct_release(&direct);
     return PyErr_NoMemory();
   }
-  if (direct.function == NULL && self->way_count == MOST_DIRECT) {
-    Py_DECREF(direct.key);
-    Py_DECREF(direct.result);
-    Py_RETURN_NONE;
+  Direct *place = room_for(self, &direct);
+  if (place == NULL && direct.function != NULL) {
+    place = &self->ways[self->oldest_way];
+    self->oldest_way = (self->oldest_way + 1) % MOST_DIRECT;
   }
-  Direct *place = &self->ways[self->oldest_way], before = *place;
+  if (place == NULL) {
+    direct_release(&direct);
+    Py_RETURN_FALSE;
+  }
+  Direct before = *place;
   *place = direct;
-  self->oldest_way = (self->oldest_way + 1) % MOST_DIRECT;
-  if (self->way_count < MOST_DIRECT) self->way_count++;
-  Py_XDECREF(before.key);
-  Py_XDECREF(before.result);
-  Py_RETURN_NONE;
+  direct_release(&before);
+  Py_RETURN_TRUE;
 }
 
 /* The result of a call that needs no program, or None. */
-static PyObject *function_call_directly(Function *self, PyObject *const *args, Py_ssize_t nargs) {
+static PyObject *function_call_directly(Function *self, PyObject *const *args, Py_ssize_t nargs,
+                                        PyObject *names) {
   int refused = 0;
-  PyObject *result = call_directly(self->ways, self->way_count, args, nargs, &refused);
+  Py_ssize_t count = nargs + (names == NULL ? 0 : PyTuple_GET_SIZE(names));
+  PyObject *result = call_directly(self->ways, self->way_count, args, count, names, &refused);
   return result == NULL ? Py_NewRef(Py_None) : result;
 }
 
@@ -423,9 +451,10 @@ static PyObject *function_reduce(PyObject *self, PyObject *unused) {
 
 static PyMethodDef function_methods[] = {
     {"_clear_cache", (PyCFunction)function_clear_cache, METH_NOARGS, "Drop what jaxlib has kept."},
-    {"_cache_size", (PyCFunction)function_cache_size, METH_NOARGS, "How much jaxlib has kept."},
+    {"_cache_size", (PyCFunction)function_cache_size, METH_NOARGS, "For how many kinds of calls is known how they are computed."},
     {"_add_direct", (PyCFunction)function_add_direct, METH_VARARGS, "Add a way without a program."},
-    {"_call_directly", (PyCFunction)(void (*)(void))function_call_directly, METH_FASTCALL,
+    {"_call_directly", (PyCFunction)(void (*)(void))function_call_directly,
+     METH_FASTCALL | METH_KEYWORDS,
      "The result of a call without a program, or None."},
     {"__reduce__", function_reduce, METH_NOARGS, "What to pickle."},
     {NULL},
@@ -468,6 +497,8 @@ static PyMethodDef module_methods[] = {
     {"buffer_descriptor", buffer_descriptor, METH_NOARGS, "The attribute `_buffer` of arrays."},
     {"held_value", held_value, METH_O, "The value that an array holds in place of a buffer."},
     {"hold", hold, METH_O, "An array that holds a value of NumPy's."},
+    {"chain", make_chain, METH_VARARGS, "How a small program is computed step by step."},
+    {"forget_ways", forget_ways, METH_NOARGS, "Forget how calls are computed without programs."},
     {"configure_direct", configure_direct, METH_VARARGS, "Tell which calls may need no program."},
     {"set_default_place", set_default_place, METH_O, "Tell where buffers are by default."},
     {"assemble", (PyCFunction)(void (*)(void))assemble, METH_FASTCALL,
@@ -494,7 +525,7 @@ PyMODINIT_FUNC PyInit_dovetail_native_calls(void) {
   if (intern_names() < 0) return NULL;
   PyObject *made = PyModule_Create(&module);
   if (made == NULL || stranger == NULL ||
-      PyModule_AddIntConstant(made, "INTERFACE", 2) < 0 ||
+      PyModule_AddIntConstant(made, "INTERFACE", 3) < 0 ||
       PyModule_AddObjectRef(made, "Original", (PyObject *)&original_type) < 0 ||
       PyModule_AddObjectRef(made, "Function", (PyObject *)&function_type) < 0) {
     Py_XDECREF(made);

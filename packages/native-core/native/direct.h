@@ -7,31 +7,34 @@
 
 #include "arrays.h"
 
-#define MOST_OPERANDS 3
-#define MOST_DIMENSIONS 8
+#include "chains.h"
+
+#define MOST_ARGUMENTS 8
 #define MOST_DIRECT 16
 #define A_FLOAT (-1)   /* the kind of an argument that is a Python float */
 #define AN_INTEGER (-2)
+#define A_STATIC (-3)
 
-/* Computes `count` elements; an operand with a step of 0 is one element, for all of them. */
-typedef void (*HostFunction)(const void *const *operands, const Py_ssize_t *steps, void *result,
-                             Py_ssize_t count);
-
-/* How calls with arguments of some kinds are computed. */
+/* How calls with arguments of some kinds are computed: by a function, for any shape, or by a chain,
+ * for its shapes. If both are NULL, they need a program. */
 typedef struct {
-  HostFunction function; /* NULL if they need a program */
+  HostFunction function;
+  PyObject *chain; /* a capsule */
+  PyObject *names; /* a tuple of keywords, of the last arguments; or NULL */
   PyObject *key; /* the options that it is for */
   PyArray_Descr *result;
   Py_ssize_t most; /* elements */
+  unsigned long long generation;
   int arguments, operands;
-  int kinds[MOST_OPERANDS];   /* for each argument: the dtype's number, or A_FLOAT, AN_INTEGER */
-  int becomes[MOST_OPERANDS]; /* for each Python number: that of the dtype that it is given */
+  int kinds[MOST_ARGUMENTS];   /* for each argument: the dtype's number, or one of the above */
+  int becomes[MOST_ARGUMENTS]; /* for each Python number: that of the dtype that it is given */
   int sources[MOST_OPERANDS]; /* for each operand: an argument, or -1 for a constant */
   long long constants[MOST_OPERANDS]; /* the bytes of each operand that is one */
 } Direct;
 
 static PyObject *trace_context; /* owned: gives the options that affect tracing */
 static PyObject *plain_cells;   /* owned: pairs of an option and the value that it must have */
+static unsigned long long generation; /* ways of earlier ones are not used any more */
 static PyObject *default_place; /* owned: where buffers are that nobody has placed; or NULL */
 
 static PyObject *configure_direct(PyObject *module, PyObject *args) {
@@ -48,11 +51,15 @@ static PyObject *set_default_place(PyObject *module, PyObject *sharding) {
   Py_RETURN_NONE;
 }
 
-/* Whether nothing has been asked for that a program would see to; -1 with an error. */
-static int is_plain(void) {
+/* Forget all ways of all functions. */
+static PyObject *forget_ways(PyObject *module, PyObject *unused) {
+  generation++;
+  Py_RETURN_NONE;
+}
+
+/* Whether no option or context asks for what a program would see to; -1 with an error. */
+static int is_unasked(void) {
   if (plain_cells == NULL || careful) return 0;
-  int listening = somebody_listens();
-  if (listening) return listening < 0 ? -1 : 0;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(plain_cells); i++) {
     PyObject *pair = PyTuple_GET_ITEM(plain_cells, i);
     PyObject *value = PyObject_GetAttr(PyTuple_GET_ITEM(pair, 0), name_value);
@@ -62,6 +69,13 @@ static int is_plain(void) {
     if (!same) return 0;
   }
   return 1;
+}
+
+/* The same, and nobody listens to events; -1 with an error. */
+static int is_plain(void) {
+  int listening = somebody_listens();
+  if (listening) return listening < 0 ? -1 : 0;
+  return is_unasked();
 }
 
 /* An array that holds a copy of a value of NumPy's; None if more has been asked for. */
@@ -145,8 +159,23 @@ static int read_buffer(PyObject *buffer, Py_ssize_t most, Elements *out) {
   return 1;
 }
 
+/* Where the elements of an array of NumPy's are, if there are not too many. */
+static int read_value(PyArrayObject *value, Py_ssize_t most, Elements *out) {
+  out->value = Py_NewRef((PyObject *)value);
+  out->data = PyArray_DATA(value);
+  out->type = PyArray_TYPE(value);
+  out->ndim = PyArray_NDIM(value);
+  out->size = PyArray_SIZE(value);
+  if (out->ndim > MOST_DIMENSIONS || out->size > most) return 0;
+  memcpy(out->dims, PyArray_DIMS(value), out->ndim * sizeof(npy_intp));
+  return 1;
+}
+
 /* Where the elements of an array are, if they are in the memory of the host. */
 static int read_elements(PyObject *array, Py_ssize_t most, Elements *out) {
+  if (PyArray_CheckExact(array))
+    return PyArray_ISCARRAY_RO((PyArrayObject *)array) &&
+           read_value((PyArrayObject *)array, most, out);
   PyObject *buffer = SLOT(array, buffer_slot), *value = SLOT(array, value_slot);
   if (buffer != NULL) {
     Py_INCREF(buffer);
@@ -155,26 +184,31 @@ static int read_elements(PyObject *array, Py_ssize_t most, Elements *out) {
     return found;
   }
   if (value == NULL) return 0;
-  out->value = Py_NewRef(value);
-  PyArrayObject *held = (PyArrayObject *)value;
-  out->data = PyArray_DATA(held);
-  out->type = PyArray_TYPE(held);
-  out->ndim = PyArray_NDIM(held);
-  out->size = PyArray_SIZE(held);
-  if (out->ndim > MOST_DIMENSIONS || out->size > most) return 0;
-  memcpy(out->dims, PyArray_DIMS(held), out->ndim * sizeof(npy_intp));
-  return 1;
+  return read_value((PyArrayObject *)value, most, out);
 }
 
 /* -------------------------------------------------------------------------------------- calls */
 
-static int fits_kinds(const Direct *direct, PyObject *const *args, Py_ssize_t nargs) {
-  if (nargs != direct->arguments) return 0;
-  for (Py_ssize_t i = 0; i < nargs; i++) {
-    PyTypeObject *expected = direct->kinds[i] == A_FLOAT      ? &PyFloat_Type
-                             : direct->kinds[i] == AN_INTEGER ? &PyLong_Type
-                                                              : array_type;
-    if (!Py_IS_TYPE(args[i], expected)) return 0;
+static int same_names(PyObject *a, PyObject *b) {
+  if (a == b) return 1;
+  if (a == NULL || b == NULL || PyTuple_GET_SIZE(a) != PyTuple_GET_SIZE(b)) return 0;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(a); i++) {
+    PyObject *one = PyTuple_GET_ITEM(a, i), *other = PyTuple_GET_ITEM(b, i);
+    if (one != other && PyUnicode_Compare(one, other) != 0) return 0;
+  }
+  return 1;
+}
+
+static int fits_kinds(const Direct *direct, PyObject *const *args, Py_ssize_t count,
+                      PyObject *names) {
+  if (count != direct->arguments || !same_names(direct->names, names)) return 0;
+  for (Py_ssize_t i = 0; i < count; i++) {
+    int kind = direct->kinds[i];
+    int fits = kind == A_STATIC     ? 1
+               : kind == A_FLOAT    ? PyFloat_CheckExact(args[i])
+               : kind == AN_INTEGER ? PyLong_CheckExact(args[i])
+                                    : Py_IS_TYPE(args[i], array_type) || PyArray_CheckExact(args[i]);
+    if (!fits) return 0;
   }
   return 1;
 }
@@ -208,6 +242,42 @@ static int to_element(PyObject *number, int type, long long *element) {
   return 1;
 }
 
+/* Whether the options are those of a way; -1 with an error. */
+static int has_options(const Direct *direct) {
+  PyObject *context = PyObject_CallNoArgs(trace_context);
+  int same = context == NULL ? -1 : PyObject_RichCompareBool(context, direct->key, Py_EQ);
+  Py_XDECREF(context);
+  return same;
+}
+
+/* The result of a call of some shapes; NULL, perhaps with an error, if this is not the way. */
+static PyObject *chained_result(const Direct *direct, PyObject *const *args, Elements *elements) {
+  const Chain *chain = PyCapsule_GetPointer(direct->chain, CHAIN_NAME);
+  if (chain == NULL) return NULL;
+  long long numbers[MOST_ARGUMENTS];
+  const void *some[MOST_VALUES];
+  for (int i = 0; i < direct->arguments; i++) {
+    const Expected *expected = &chain->expected[i];
+    if (direct->kinds[i] == A_STATIC) {
+      if (is_fixed(expected, args[i]) != 1) return NULL;
+    } else if (direct->kinds[i] < 0) {
+      if (!to_element(args[i], direct->becomes[i], &numbers[i])) return NULL;
+      some[i] = &numbers[i];
+    } else {
+      Elements *own = &elements[i];
+      if (!read_elements(args[i], direct->most, own) || own->type != direct->kinds[i] ||
+          own->ndim != expected->ndim ||
+          memcmp(own->dims, expected->dims, own->ndim * sizeof(npy_intp)) != 0)
+        return NULL;
+      some[i] = own->data;
+    }
+  }
+  /* Nor do calls of programs that are there tell of events. */
+  if (is_unasked() != 1 || has_options(direct) != 1) return NULL;
+  PyObject *value = run_chain(chain, some, direct->result);
+  return value == NULL ? NULL : wrap_value(value);
+}
+
 /* The result of a call; NULL, perhaps with an error, if this is not the way. `refused` is set if it
  * is known that a call with these arguments needs a program. */
 static PyObject *direct_result(const Direct *direct, PyObject *const *args, Elements *elements,
@@ -229,11 +299,7 @@ static PyObject *direct_result(const Direct *direct, PyObject *const *args, Elem
       return NULL;
     }
   }
-  if (shaped == NULL || is_plain() != 1) return NULL;
-  PyObject *context = PyObject_CallNoArgs(trace_context);
-  int same = context == NULL ? -1 : PyObject_RichCompareBool(context, direct->key, Py_EQ);
-  Py_XDECREF(context);
-  if (same != 1) return NULL;
+  if (shaped == NULL || is_plain() != 1 || has_options(direct) != 1) return NULL;
   if (direct->function == NULL) {
     *refused = 1;
     return NULL;
@@ -256,23 +322,32 @@ static PyObject *direct_result(const Direct *direct, PyObject *const *args, Elem
   return wrap_value(value);
 }
 
+static void direct_release(Direct *direct) {
+  Py_XDECREF(direct->key);
+  Py_XDECREF(direct->result);
+  Py_XDECREF(direct->chain);
+  Py_XDECREF(direct->names);
+}
+
 /* The result of a call, if one of some ways is for it; NULL without an error if none is. */
 static PyObject *call_directly(const Direct *ways, int count, PyObject *const *args,
-                               Py_ssize_t nargs, int *refused) {
+                               Py_ssize_t nargs, PyObject *names, int *refused) {
   for (int i = 0; i < count; i++) {
-    if (!fits_kinds(&ways[i], args, nargs)) continue;
+    if (ways[i].generation != generation || !fits_kinds(&ways[i], args, nargs, names)) continue;
     Direct direct = ways[i]; /* another thread may put another way in its place */
     Py_INCREF(direct.key);
     Py_INCREF(direct.result);
-    Elements elements[MOST_OPERANDS];
-    for (int k = 0; k < MOST_OPERANDS; k++) {
+    Py_XINCREF(direct.chain);
+    Py_XINCREF(direct.names);
+    Elements elements[MOST_ARGUMENTS];
+    for (int k = 0; k < direct.arguments; k++) {
       elements[k].value = NULL;
       elements[k].lent.obj = NULL;
     }
-    PyObject *result = direct_result(&direct, args, elements, refused);
-    release_elements(elements, MOST_OPERANDS);
-    Py_DECREF(direct.key);
-    Py_DECREF(direct.result);
+    PyObject *result = direct.chain == NULL ? direct_result(&direct, args, elements, refused)
+                                            : chained_result(&direct, args, elements);
+    release_elements(elements, direct.arguments);
+    direct_release(&direct);
     if (result != NULL) return result;
     PyErr_Clear(); /* a program says what is wrong */
   }
@@ -287,18 +362,19 @@ static int holds_value(PyObject *const *args, Py_ssize_t nargs) {
 }
 
 /* The result of a call that Python finds to need no program; NULL without an error if it does. */
-static PyObject *offered(PyObject *offer, PyObject *const *args, Py_ssize_t nargs) {
-  PyObject *result = is_plain() == 1 ? PyObject_Vectorcall(offer, args, nargs, NULL) : NULL;
+static PyObject *offered(PyObject *offer, PyObject *const *args, Py_ssize_t nargs, PyObject *names,
+                         int forgiving) {
+  PyObject *result = is_plain() == 1 ? PyObject_Vectorcall(offer, args, nargs, names) : NULL;
   if (result == Py_None) Py_CLEAR(result);
-  if (result == NULL && PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_Exception))
+  if (result == NULL && forgiving && PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_Exception))
     PyErr_Clear(); /* a program says what is wrong */
   return result;
 }
 
 /* Numbers from a tuple; how many, or -1 with an error. */
-static int small_numbers(PyObject *tuple, int *into) {
-  if (!PyTuple_CheckExact(tuple) || PyTuple_GET_SIZE(tuple) > MOST_OPERANDS) {
-    PyErr_Format(PyExc_TypeError, "at most %d numbers come as a tuple", MOST_OPERANDS);
+static int small_numbers(PyObject *tuple, int *into, int most) {
+  if (!PyTuple_CheckExact(tuple) || PyTuple_GET_SIZE(tuple) > most) {
+    PyErr_Format(PyExc_TypeError, "at most %d numbers come as a tuple", most);
     return -1;
   }
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); i++)
@@ -308,18 +384,24 @@ static int small_numbers(PyObject *tuple, int *into) {
 
 /* Read a way from what Python gives. */
 static int direct_from(PyObject *args, Direct *direct) {
-  PyObject *address, *key, *kinds, *becomes, *sources, *constants, *result;
+  PyObject *address, *key, *kinds, *becomes, *sources, *constants, *result, *chain,
+      *names;
   memset(direct, 0, sizeof(*direct));
-  if (!PyArg_ParseTuple(args, "OOOOOO!On", &address, &key, &kinds, &becomes, &sources,
-                        &PyTuple_Type, &constants, &result, &direct->most))
+  if (!PyArg_ParseTuple(args, "OOOOOO!OnOO!", &address, &key, &kinds, &becomes, &sources,
+                        &PyTuple_Type, &constants, &result, &direct->most, &chain,
+                        &PyTuple_Type, &names))
     return -1;
   direct->function = (HostFunction)PyLong_AsVoidPtr(address);
   if (direct->function == NULL && PyErr_Occurred()) return -1;
-  direct->arguments = small_numbers(kinds, direct->kinds);
-  direct->operands = small_numbers(sources, direct->sources);
+  direct->arguments = small_numbers(kinds, direct->kinds, MOST_ARGUMENTS);
+  direct->operands = small_numbers(sources, direct->sources, MOST_OPERANDS);
   if (direct->arguments < 0 || direct->operands < 0 ||
-      small_numbers(becomes, direct->becomes) != direct->arguments ||
-      PyTuple_GET_SIZE(constants) != direct->operands || !PyArray_DescrCheck(result)) {
+      small_numbers(becomes, direct->becomes, MOST_ARGUMENTS) != direct->arguments ||
+      PyTuple_GET_SIZE(constants) != direct->operands || !PyArray_DescrCheck(result) ||
+      (chain == Py_None && direct->arguments > MOST_OPERANDS) ||
+      (chain != Py_None && (!PyCapsule_IsValid(chain, CHAIN_NAME) ||
+                            ((Chain *)PyCapsule_GetPointer(chain, CHAIN_NAME))->arguments !=
+                                direct->arguments))) {
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "this is no way to compute a call");
     return -1;
   }
@@ -332,16 +414,16 @@ static int direct_from(PyObject *args, Direct *direct) {
     }
     memcpy(&direct->constants[k], PyBytes_AS_STRING(bytes), PyBytes_GET_SIZE(bytes));
   }
+  if (PyTuple_GET_SIZE(names)) direct->names = Py_NewRef(names);
+  if (chain != Py_None) direct->chain = Py_NewRef(chain);
+  direct->generation = generation;
   direct->key = Py_NewRef(key);
   direct->result = (PyArray_Descr *)Py_NewRef(result);
   return 0;
 }
 
 static void direct_free(Direct *ways, int count) {
-  for (int i = 0; i < count; i++) {
-    Py_XDECREF(ways[i].key);
-    Py_XDECREF(ways[i].result);
-  }
+  for (int i = 0; i < count; i++) direct_release(&ways[i]);
   PyMem_Free(ways);
 }
 

@@ -90,6 +90,7 @@ from dovetail._core.base.config import debug_nans as debug_nans
 from dovetail._core.base.config import default_device as default_device
 from dovetail._core.base.config import default_matmul_precision as default_matmul_precision
 from dovetail._core.base.config import default_prng_impl as default_prng_impl
+from dovetail._core.base.config import direct_calls as direct_calls
 from dovetail._core.base.config import disable_jit as disable_jit
 from dovetail._core.base.config import enable_checks as enable_checks
 from dovetail._core.base.config import enable_custom_prng as enable_custom_prng

@@ -300,6 +300,22 @@ cpu_kernels = Option(
     ...     print(jnp.sort(jnp.array([3, 1, 2])))
     [1 2 3]
 """
+direct_calls = Option(
+    "direct_calls",
+    Choice("none", "eager", "all"),
+    "all",
+    "Which calls with small arrays are computed without a program, where the backend can: none, "
+    "eager ones, or those of small functions under jit, too.",
+    affects_tracing=True,
+    ours=True,
+)
+"""Differs:
+    JAX has no such option. The results differ from those of programs by rounding.
+
+    >>> with dt.direct_calls("none"):
+    ...     print(jnp.arange(3.0) * 2)
+    [0. 2. 4.]
+"""
 process_timeout = Option(
     "process_timeout",
     Int("a number of seconds", minimum=1),

@@ -165,20 +165,26 @@ class ArrayMethods:
 
 @record
 class HostFunction:
-    """A function of C that computes an elementwise primitive in the memory of the host.
+    """A function of C that computes a primitive in the memory of the host.
 
-    Its type is ``void (*)(const void *const *operands, const ptrdiff_t *steps, void *result,
-    ptrdiff_t count)``. It writes `count` elements. The elements of an operand follow each other,
-    or its step is 0, and it is one element for all of the result. The function runs in the calling
-    thread, which holds the GIL; it raises nothing.
+    Its type is ``void (*)(const void *const *operands, const ptrdiff_t *numbers, void *result,
+    ptrdiff_t count)``. It writes `count` elements, all of the result or, of an elementwise
+    primitive, some. The elements of arrays follow each other in the order of rows. The function
+    runs in the calling thread, which holds the GIL; it raises nothing.
 
     Attributes:
         address: where the function is, for the life of the process.
-        most: the number of elements up to which it takes less time than a program.
+        most: the number of elements, of the result or the largest operand, up to which it takes
+            less time than the start of a program.
+        numbers: what the function gets for `numbers`, from the parameters of an equation, the avals
+            of its operands, and that of its result; None if it cannot compute the equation. A
+            function without it is elementwise, and of a primitive without parameters: its numbers
+            are a step for each operand, which is 1, or 0 if the operand is one element for all.
     """
 
     address: int
     most: int
+    numbers: Callable[[Mapping[str, Any], Sequence[Any], Any], Sequence[int] | None] | None = None
 
 
 @record
@@ -324,8 +330,8 @@ def dovetail_compile_options(
 def dovetail_host_functions(platform: str) -> Mapping[tuple[str, str], HostFunction] | None:
     """Functions that compute small arrays without a program, for a platform of the host's memory.
 
-    They serve eager calls of elementwise primitives without parameters while nothing is traced,
-    and no option asks for more. Results are kept in the memory of the host until a program needs
+    They serve eager calls, and calls of small compiled functions all of whose operations have one,
+    while nothing is traced, and no option asks for more. Results are kept in the memory of the host until a program needs
     them. So they must be what a program computes, up to rounding: denormal numbers are flushed to
     zero if programs flush them.
 
@@ -333,8 +339,7 @@ def dovetail_host_functions(platform: str) -> Mapping[tuple[str, str], HostFunct
         platform: the backend's platform.
 
     Returns:
-        Functions by the primitive's name and the dtype of its operands: of the choices, for
-        ``select_n``. None for none.
+        Functions by the primitive's name and the dtype of its last operand. None for none.
     """
 
 

@@ -12,7 +12,7 @@ import functools
 import importlib
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
@@ -21,8 +21,11 @@ import numpy as np
 import pytest
 
 from dovetail._core.api.explanation import all_primitives
+from dovetail._core.base.config import enable_x64
 from dovetail._core.base.errors import close_matches
+from dovetail._core.ir.avals import aval_of
 from dovetail._core.plugins.discovery import BACKENDS, installed_plugins
+from dovetail._core.plugins.hookspecs import HostFunction
 from dovetail._core.plugins.loading import IN_PROCESS, LoadedBackend
 from dovetail._core.plugins.manager import PluginManager, manager
 from dovetail._core.plugins.protocols import Device, is_pjrt, missing_members
@@ -264,10 +267,13 @@ def test_host_functions_compute_their_primitives(dovetail_plugin: LoadedBackend)
     for (name, dtype), function in functions.items():
         assert name in primitives, f"a host function for {name!r}, and there is no such primitive"
         call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3, ctypes.c_ssize_t)(function.address)
+        if function.numbers is not None:
+            wrong += _wrong_arrays(name, dtype, function, call, samples[name])
+            continue
         fitting = [s for s in samples[name] if _is_elementwise(s, dtype)]
         assert fitting, f"a host function for {name} of {dtype}, of which there is no sample"
         for sample in fitting:
-            arrays = [np.ascontiguousarray(value) for value in sample.arrays()]
+            arrays = [np.array(value, order="C") for value in sample.arrays()]
             for short in range(-1, len(arrays)):
                 with np.errstate(all="ignore"):
                     operands = [
@@ -278,7 +284,7 @@ def test_host_functions_compute_their_primitives(dovetail_plugin: LoadedBackend)
                 got = np.empty_like(want)
                 places = (ctypes.c_void_p * len(arrays))(*[x.ctypes.data for x in operands])
                 steps = (ctypes.c_ssize_t * len(arrays))(
-                    *[int(i != short) for i in range(len(arrays))]
+                    *[int(i != short and x.shape != ()) for i, x in enumerate(arrays)]
                 )
                 call(places, steps, got.ctypes.data, got.size)
                 if said := difference(got, want, sample.tolerance, sample.absolute, False):
@@ -286,12 +292,40 @@ def test_host_functions_compute_their_primitives(dovetail_plugin: LoadedBackend)
     assert not wrong, "\n".join(wrong)
 
 
+def _wrong_arrays(
+    name: str, dtype: str, function: HostFunction, call: Callable[..., None], samples: list[Sample]
+) -> list[str]:
+    """What is wrong with a host function of whole arrays, of those samples that it computes."""
+    wrong, computed = [], 0
+    assert function.numbers is not None
+    for sample in samples:
+        if sample.raises is not None or not sample.arrays() or sample.arrays()[-1].dtype != dtype:
+            continue
+        operands = [np.array(value, order="C") for value in sample.arrays()]
+        with np.errstate(all="ignore"):
+            want = np.asarray(defined_primitives()[name].reference(*operands, **sample.params))
+        with enable_x64(True):
+            avals, out = list(map(aval_of, operands)), aval_of(want)
+        numbers = function.numbers(sample.params, avals, out)
+        if numbers is None:
+            continue
+        computed += 1
+        got = np.empty_like(want)
+        places = (ctypes.c_void_p * len(operands))(*[x.ctypes.data for x in operands])
+        call(places, (ctypes.c_ssize_t * len(numbers))(*numbers), got.ctypes.data, got.size)
+        if said := difference(got, want, sample.tolerance, sample.absolute, False):
+            wrong.append(f"{name} of {dtype}, {sample.note or sample.params}: {said}")
+    assert computed, f"a host function for {name} of {dtype}, which computes no sample of it"
+    return wrong
+
+
 def _is_elementwise(sample: Sample, dtype: str) -> bool:
     """Whether a host function for a dtype computes a sample."""
     if sample.raises is not None or any(v is not None for v in sample.params.values()):
         return False
     arrays = sample.arrays()
-    return {x.shape for x in arrays} == {arrays[0].shape} and arrays[-1].dtype == dtype
+    shapes = {x.shape for x in arrays} - {()}
+    return len(shapes) < 2 and arrays[-1].dtype == dtype
 
 
 def test_compile_options_are_values(dovetail_plugin: LoadedBackend) -> None:

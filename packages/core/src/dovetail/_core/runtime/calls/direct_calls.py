@@ -11,6 +11,7 @@ is needed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -23,16 +24,27 @@ from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices.host_functions import host_functions
 from dovetail._core.runtime.devices.sharding import first_sharding
 
-__all__ = ["Way", "compute_directly", "may_be_direct", "way_of", "way_of_primitive"]
+__all__ = [
+    "KINDS",
+    "MOST_ELEMENTS",
+    "NO_NUMBER",
+    "Way",
+    "compute_directly",
+    "know_default_place",
+    "may_be_direct",
+    "tell_way",
+    "way_of",
+    "way_of_primitive",
+]
 
 #: The kinds of arguments that are Python numbers, as `native/direct.h` has them.
-_KINDS: Final[Mapping[type, int]] = {float: -1, int: -2}
+KINDS: Final[Mapping[type, int]] = {float: -1, int: -2}
 _MOST_OPERANDS: Final = 3
 _CONSTANT: Final = -1
-_NO_NUMBER: Final = -1
+NO_NUMBER: Final = -1
 _BYTE: Final = np.dtype(np.uint8)
 #: Larger arrays hold no values.
-_MOST_REFUSED: Final = 4096
+MOST_ELEMENTS: Final = 4096
 
 if native.calls is not None:
     native.calls.configure_direct(
@@ -63,6 +75,8 @@ class Way(NamedTuple):
         constants: for each operand that is none the bytes of the element.
         result: the dtype of the result.
         most: the number of elements up to which it is used.
+        chain: what computes it in place of the function, if it is a chain (`chains`).
+        names: the keywords of the last arguments.
     """
 
     address: int
@@ -73,6 +87,8 @@ class Way(NamedTuple):
     constants: tuple[bytes, ...]
     result: np.dtype[Any]
     most: int
+    chain: Any = None
+    names: tuple[str, ...] = ()
 
 
 if native.calls is not None:
@@ -99,7 +115,7 @@ def way_of(closed: ClosedJaxpr, args: Sequence[Any]) -> Way | None:
         if eqn.primitive is not convert_element_type_p or type(source) is not Var:
             return None
         i = numbers.get(source)
-        if i is None or type(args[i]) not in _KINDS or eqn.params.get("weak_type"):
+        if i is None or type(args[i]) not in KINDS or eqn.params.get("weak_type"):
             return None
         numbers[eqn.outvars[0]] = i
         converted[i] = eqn.outvars[0].aval.dtype
@@ -123,14 +139,13 @@ def _way(
     functions = host_functions().get(eqn.primitive.name)
     if not functions or len(eqn.invars) > _MOST_OPERANDS or len(eqn.outvars) != 1:
         return None
-    if clients.default_platform() in clients.started():
-        native.calls.set_default_place(first_sharding())
+    know_default_place()
     if any(value is not None for value in eqn.params.values()):
         return None
     # The operand that chooses, among others of `select_n`, has a dtype of its own.
     function = functions.get(eqn.invars[-1].aval.dtype)
     out = eqn.outvars[0].aval
-    if function is None or out.weak_type or eqn.effects:
+    if function is None or function.numbers is not None or out.weak_type or eqn.effects:
         return None
     if any(atom.aval.shape not in ((), out.shape) for atom in eqn.invars):
         return None
@@ -139,9 +154,9 @@ def _way(
         aval = jaxpr.invars[i].aval
         if type(arg) is Array and not aval.weak_type and aval.division is None:
             kinds.append(aval.dtype.num)
-            becomes.append(_NO_NUMBER)
-        elif type(arg) in _KINDS:
-            kinds.append(_KINDS[type(arg)])
+            becomes.append(NO_NUMBER)
+        elif type(arg) in KINDS:
+            kinds.append(KINDS[type(arg)])
             becomes.append(converted.get(i, aval.dtype).num)
         else:
             return None
@@ -161,16 +176,23 @@ def _way(
         tuple(sources),
         tuple(constants),
         out.dtype,
-        function.most,
+        min(function.most, MOST_ELEMENTS),
     )
+
+
+def know_default_place() -> None:
+    """Tell C where buffers are by default, if there is a client already."""
+    if clients.default_platform() in clients.started():
+        native.calls.set_default_place(first_sharding())
 
 
 def may_be_direct(args: Sequence[Any]) -> bool:
     """Whether a call may need no program, by the types of its arguments alone."""
     return (
         native.calls is not None
+        and config.direct_calls.value != "none"
         and 0 < len(args) <= _MOST_OPERANDS
-        and all(type(arg) is Array or type(arg) in _KINDS for arg in args)
+        and all(type(arg) is Array or type(arg) in KINDS for arg in args)
     )
 
 
@@ -183,10 +205,22 @@ def compute_directly(compiled: Any, way: Way | None, args: Sequence[Any]) -> Arr
         args: its arguments.
     """
     if way is None:
-        kinds = tuple([_KINDS.get(type(x)) or x.dtype.num for x in args])
-        nothing = (_NO_NUMBER,) * len(args)
-        compiled._add_direct(0, config.trace_key(), kinds, nothing, (), (), _BYTE, _MOST_REFUSED)
+        kinds = tuple([KINDS.get(type(x)) or x.dtype.num for x in args])
+        nothing = (NO_NUMBER,) * len(args)
+        key = config.trace_key()
+        compiled._add_direct(0, key, kinds, nothing, (), (), _BYTE, MOST_ELEMENTS, None, ())
         return None
-    compiled._add_direct(*way)
-    result: Array | None = compiled._call_directly(*args)
+    return tell_way(compiled, way, args)
+
+
+def tell_way(
+    compiled: Any, way: Way, args: Sequence[Any], kwargs: Mapping[str, Any] = MappingProxyType({})
+) -> Array | None:
+    """The result of a call, and later ones, of a function that is told how to compute them.
+
+    None if it knows too many ways already: those of ever other shapes are to be programs.
+    """
+    if not compiled._add_direct(*way):
+        return None
+    result: Array | None = compiled._call_directly(*args, **kwargs)
     return result

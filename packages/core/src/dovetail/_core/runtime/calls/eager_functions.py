@@ -24,7 +24,7 @@ from dovetail._core.runtime.arrays import buffers
 from dovetail._core.runtime.arrays.array import Array
 from dovetail._core.runtime.calls.direct_calls import compute_directly, may_be_direct, way_of
 from dovetail._core.runtime.calls.fastpath import does_all
-from dovetail._core.runtime.calls.jit import CallArguments, JitFunction, Missed
+from dovetail._core.runtime.calls.jit import ONE_LEAF, CallArguments, JitFunction, Missed
 from dovetail._core.runtime.calls.staged_program import JitOptions, StagedProgram
 from dovetail._core.runtime.devices import process_ends
 from dovetail._core.runtime.programs.arguments import literal_value
@@ -36,7 +36,6 @@ _BITS_OF_INTEGERS: Final = {False: 32, True: 64}
 _PYTHON_NUMBERS: Final = frozenset({bool, int, float, complex})
 _HOST_TYPES: Final = (bool, int, float, complex, np.ndarray, np.generic)
 _CONTAINERS: Final = frozenset({list, tuple, set, dict})
-_ONE_LEAF: Final = pytree.structure(0)
 _ARRAY_TYPES: Final = (*_HOST_TYPES, Array)
 
 
@@ -177,7 +176,7 @@ class EagerFunction:
             return None
         arguments = self.engine.flatten_args(args, {})
         staged = self.engine.staged_for(arguments, list(map(aval_of, arguments.leaves)))
-        if staged.uses or staged.out_tree != _ONE_LEAF:
+        if staged.uses or staged.out_tree != ONE_LEAF:
             return None
         return compute_directly(self.compiled, way_of(staged.closed, args), args)
 

@@ -141,6 +141,7 @@ def pjit_function(
     donate_argnames: Sequence[str] = (),
     explain: Explain | None = None,
     offer: Callable[..., Any] | None = None,
+    offer_once: bool = False,
     held: bool = False,
     key: Hashable,
 ) -> Any:
@@ -160,8 +161,9 @@ def pjit_function(
         donate_argnums: indices of the arguments whose memory the program takes.
         donate_argnames: names of such keyword arguments.
         explain: explains errors of calls.
-        offer: called with positional arguments one of which holds a value, for a result that needs
-            no program, or None. Only the compiled path calls it.
+        offer: called with arguments one of which holds a value, for a result that needs no program,
+            or None. Only the compiled path calls it, with positional arguments.
+        offer_once: whether it is called only before there is a first program, with any arguments.
         held: whether the caller holds ``fun``, which then shares entries with others of this key.
         key: distinguishes functions that share ``fun``; not None.
 
@@ -191,6 +193,7 @@ def pjit_function(
         function,
         explain=explain,
         offer=offer,
+        offer_once=offer_once,
         statics=_bits(static_argnums),
         static_names=tuple(static_argnames),
         donated=_bits(donate_argnums),

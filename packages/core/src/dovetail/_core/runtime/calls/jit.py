@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final, NamedTuple
 
-from dovetail._core.base import caches, config, events, pytree
+from dovetail._core.base import caches, config, events, native, pytree
 from dovetail._core.base.bindings import JaxRuntimeError
 from dovetail._core.base.monitoring import log_duration, timed
 from dovetail._core.base.tracebacks import boundary, hide_frames
@@ -31,10 +31,13 @@ from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import DebugInfo
 from dovetail._core.ops.calls.jit import call
 from dovetail._core.ops.calls.sharding_constraint import constrain
+from dovetail._core.runtime.arrays.array import Array
 from dovetail._core.runtime.arrays.buffers import is_buffer
 from dovetail._core.runtime.arrays.donation import donating, raise_explained
 from dovetail._core.runtime.arrays.failures import original
 from dovetail._core.runtime.calls.cache_misses import TraceSignature, explain_miss, log_traced
+from dovetail._core.runtime.calls.chains import chained_way
+from dovetail._core.runtime.calls.direct_calls import Way, tell_way
 from dovetail._core.runtime.calls.fastpath import (
     Explain,
     FastpathData,
@@ -73,6 +76,8 @@ Missed = tuple[Any, FastpathData | None, bool]
 
 #: A function that is called with ever new shapes must not fill up memory.
 MOST_SIGNATURES: Final = 1024
+
+ONE_LEAF: Final = pytree.structure(0)
 
 #: How C++ begins the message of its error about a static argument.
 _NOT_HASHABLE: Final = "Non-hashable static arguments"
@@ -123,6 +128,7 @@ class JitFunction:
     __slots__ = (
         "_check_call",
         "_guarded",
+        "_may_be_direct",
         "_own",
         "callable",
         "compiled",
@@ -150,6 +156,14 @@ class JitFunction:
         self._own: dict[Any, StagedProgram] = {}
         #: Serves calls of programs that call Python; None before there is one.
         self._guarded: Any = None
+        plain = JitOptions(
+            name=options.name,
+            static_argnums=options.static_argnums,
+            static_argnames=options.static_argnames,
+            keep_unused=options.keep_unused,
+            inline=options.inline,
+        )
+        self._may_be_direct = native.calls is not None and options == plain
         if options.compiler_options:
             from dovetail._core.runtime.programs import compilation  # deferred: few give options
 
@@ -202,7 +216,8 @@ class JitFunction:
             donate_argnums=options.donate_argnums,
             donate_argnames=options.donate_argnames,
             explain=explain if needed else None,
-            offer=offer,
+            offer=offer if offer or not self._may_be_direct else self._offer,
+            offer_once=offer is None,
             held=function is self.function,
             key=key,
         )
@@ -299,6 +314,10 @@ class JitFunction:
         if tracing:
             outs = call(staged.closed, operands, self.options.name)
             return staged.out_tree.unflatten(uses.finish(outs, references)), None, True
+        if staged.way is not None and not guarded and not events.listeners:
+            result = self._directly(arguments, staged)
+            if result is not None:
+                return result, None, True
         followed = follow_program(staged.closed, operands)
         sharding, committed = self._place(operands, staged)
         program = staged.program(sharding)
@@ -343,6 +362,40 @@ class JitFunction:
                 self.function, self._miss_guarded, ("calls the host", self.options), None
             )
         return result, None, False
+
+    def _offer(self, *args: Any, **kwargs: Any) -> Array | None:
+        """The result of a call that needs no program, before there is one; None if it needs one."""
+        if config.disable_jit.value or any(map(is_buffer, pytree.leaves((args, kwargs)))):
+            return None
+        try:
+            arguments = self.flatten_args(args, kwargs)
+            staged = self.staged_for(arguments, self._avals(arguments))
+            return None if staged.way is None else self._directly(arguments, staged)
+        except BaseException as error:
+            hide_frames(error)
+            raise
+
+    def _directly(self, arguments: CallArguments, staged: StagedProgram) -> Array | None:
+        """The result of a call that needs no program, now and later; None if it needs one."""
+        args, kwargs = arguments.args, arguments.kwargs
+        if staged.way is False:
+            staged.way = self._way(arguments, staged)
+        return None if staged.way is None else tell_way(self.compiled, staged.way, args, kwargs)
+
+    def _way(self, arguments: CallArguments, staged: StagedProgram) -> Way | None:
+        """How a call is computed without a program; None if it is not."""
+        wanted = config.direct_calls.value
+        if wanted == "none" or (wanted == "eager" and self.has_lines):
+            return None
+        args, kwargs = arguments.args, arguments.kwargs
+        names = [*range(len(args)), *kwargs]
+        dynamic = [*arguments.positions, *sorted(arguments.keywords)]
+        if not self._may_be_direct or len(arguments.leaves) != len(dynamic):
+            return None
+        if staged.uses or staged.narrowed or staged.out_tree != ONE_LEAF:
+            return None
+        numbers = [names.index(name) for name in dynamic]
+        return chained_way(staged.closed, (*args, *kwargs.values()), numbers, tuple(kwargs))
 
     def _inlined(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result of the function itself, on arrays in place of numbers of the host."""

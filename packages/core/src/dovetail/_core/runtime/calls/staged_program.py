@@ -120,6 +120,7 @@ class StagedProgram:
         narrowed: index and dtype of the arguments that are converted to a narrower integer dtype,
             so Python integers must be checked before each call; None if not yet determined.
         programs: compiled programs by sharding.
+        way: how calls are computed without a program; None if they are not, False if nobody knows.
         compile_seconds: how long lowering and compiling each took, or reading it from disk.
         seconds: how long tracing took.
         cause: why it was traced, if anybody wanted to know.
@@ -141,6 +142,7 @@ class StagedProgram:
         "programs",
         "seconds",
         "uses",
+        "way",
     )
 
     def __init__(
@@ -164,6 +166,7 @@ class StagedProgram:
         self._asked: AskedPlaces | None = None
         self._looked = False
         self.programs: dict[Any, Any] = {}
+        self.way: Any = False
         self.compile_seconds: dict[Any, float] = {}
         self.seconds = 0.0
         self.cause: events.Cause | None = None

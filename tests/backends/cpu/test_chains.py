@@ -1,0 +1,427 @@
+"""Small functions under `jit`, and eager ones with several operations, that need no program."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dovetail as dt
+import dovetail.numpy as jnp
+from dovetail import lax
+from dovetail._core.runtime.arrays.held_values import held_value
+from dovetail._core.runtime.devices.host_functions import host_functions
+
+pytestmark = pytest.mark.skipif(not host_functions(), reason="every call here needs a program")
+
+
+@pytest.fixture(autouse=True)
+def _directly() -> Iterator[None]:
+    with dt.direct_calls("all"):
+        yield
+
+
+def normals(*shape: int) -> np.ndarray[Any, Any]:
+    return np.random.default_rng(sum(shape)).standard_normal(shape, np.float32)
+
+
+SPECIAL = np.float32([0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 1e-40, -1e-40, 1e38, 3.5, -2.5])
+LARGE = np.float32([1e5, -1e6, 1.1e6, 3e8, 1e20, -3e38, 88, -88, 104, -104, 1e-30, -1e-7])
+INTEGERS = np.array([[5, -3, 2**31 - 1], [0, 7, -(2**31)]], np.int32)
+TRUTHS = np.array([[True, False, True], [True, True, True]])
+X, M, ROW = normals(7, 5), normals(5, 5), normals(5)
+BLOCK = normals(3, 4, 5)
+INDICES = np.array([3, 0, 6, 6, 1], np.int32)
+
+
+def check(
+    function: Callable[..., Any], *args: Any, tolerance: float = 2e-6, direct: bool = True
+) -> None:
+    """A function gives what its program gives, again and again, and no program is run."""
+    arrays = [jnp.asarray(x) if isinstance(x, np.ndarray) else x for x in args]
+    expected = np.asarray(dt.jit(function).lower(*arrays).compile()(*arrays))
+    compiled = dt.jit(function)
+    for values in (arrays, arrays, args):
+        result = compiled(*values)
+        assert not direct or held_value(result) is not None, "a program was run"
+        assert (result.shape, result.dtype) == (expected.shape, expected.dtype)
+        found = np.asarray(result)
+        if expected.dtype == np.float32:
+            np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
+        else:
+            np.testing.assert_array_equal(found, expected)
+
+
+UNARY = {
+    **{name: getattr(jnp, name) for name in ("sin", "cos", "tan", "exp", "log", "expm1", "log1p")},
+    **{name: getattr(jnp, name) for name in ("tanh", "sqrt", "square", "isfinite", "negative")},
+    **{name: getattr(dt.nn, name) for name in ("sigmoid", "relu", "gelu", "silu")},
+    "rsqrt": lax.rsqrt,
+    "x**3": lambda x: x**3,
+    "x**-2": lambda x: x**-2,
+    "to int32": lambda x: x.astype("int32"),
+    "to bool": lambda x: x.astype(bool),
+}
+
+
+@pytest.mark.parametrize("values", [SPECIAL, LARGE, X], ids=["special", "large", "normal"])
+@pytest.mark.parametrize("name", UNARY)
+def test_functions_of_one_array(name: str, values: np.ndarray[Any, Any]) -> None:
+    check(UNARY[name], values)
+
+
+REDUCTIONS = {
+    name: getattr(jnp, name)
+    for name in ("sum", "max", "min", "prod", "mean", "var", "std", "argmax", "argmin")
+}
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1, 2, (0, 1), (1, 2), -1])
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_reductions(name: str, axis: Any) -> None:
+    if isinstance(axis, tuple) and name.startswith("arg"):
+        axis = axis[0]
+    # What is the same along a middle axis is not computed in rows.
+    direct = axis != 1 or name not in ("var", "std")
+    check(lambda x: REDUCTIONS[name](x, axis=axis), BLOCK, direct=direct)
+
+
+@pytest.mark.parametrize("name", ["sum", "max", "min", "prod", "argmax", "argmin", "cumsum"])
+def test_reductions_of_special_values(name: str) -> None:
+    function = getattr(jnp, name)
+    for values in [SPECIAL, SPECIAL[:6], SPECIAL[[1, 0]], SPECIAL[[0, 1, 7]], SPECIAL[[7, 8, 1]]]:
+        check(function, values)
+        check(function, np.repeat(values, 70))
+        found = np.asarray(dt.jit(function)(values))
+        program = np.asarray(dt.jit(function).lower(values).compile()(values))
+        numbers = ~np.isnan(program)
+        np.testing.assert_array_equal(np.signbit(found[numbers]), np.signbit(program[numbers]))
+    check(function, INTEGERS)
+    check(lambda x: function(x, axis=0), INTEGERS)
+
+
+@pytest.mark.parametrize("size", [1, 2, 31, 32, 33, 63, 64, 65, 1000, 4000])
+def test_sizes(size: int) -> None:
+    values = normals(size)
+    for function in (jnp.sum, jnp.max, jnp.argmax, jnp.cumsum, jnp.exp):
+        check(function, values, tolerance=1e-7 * size + 1e-6)
+    check(jnp.dot, values, values[::-1].copy(), tolerance=1e-5)
+
+
+@pytest.mark.parametrize("name", ["all", "any"])
+def test_truths(name: str) -> None:
+    function = getattr(jnp, name)
+    for axis in (None, 0, 1):
+        for values in (TRUTHS, ~TRUTHS, TRUTHS & False, TRUTHS | True):
+            check(lambda x, axis=axis: function(x, axis=axis), values)
+
+
+PRODUCTS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "vectors": (jnp.dot, (ROW, ROW)),
+    "matrix, vector": (jnp.matmul, (X, ROW)),
+    "vector, matrix": (jnp.matmul, (ROW, M)),
+    "matrices": (jnp.matmul, (X, M)),
+    "transposed left": (lambda x, y: x.T @ y, (X, X)),
+    "transposed right": (lambda x, y: x @ y.T, (X, M)),
+    "both transposed": (lambda x, y: x.T @ y.T, (X, normals(3, 7))),
+    "batches": (jnp.matmul, (BLOCK, normals(3, 5, 2))),
+    "batches of vectors": (lambda x, y: jnp.einsum("ij,ij->i", x, y), (X, X)),
+    "outer": (jnp.outer, (ROW, ROW)),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_products(name: str) -> None:
+    function, operands = PRODUCTS[name]
+    check(function, *operands)
+
+
+SHAPES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "row": (lambda x, r: x + r, (X, ROW)),
+    "column": (lambda x, r: x * r[:, None], (X, X[:, 0].copy())),
+    "row and column": (lambda r, c: r * c[:, None], (ROW, X[:, 0].copy())),
+    "reshaped": (lambda x: x.reshape(5, 7) + 1, (X,)),
+    "transposed": (lambda x: x.T * 2, (X,)),
+    "squeezed": (lambda x: jnp.squeeze(x[None] * 2), (X,)),
+    "summed rows again": (lambda x: x - x.sum(0), (X,)),
+    "summed columns again": (lambda x: x / x.sum(1, keepdims=True), (X,)),
+    "softmax": (dt.nn.softmax, (X,)),
+    "softmax of columns": (lambda x: dt.nn.softmax(x, axis=0), (X,)),
+    "log_softmax": (dt.nn.log_softmax, (X,)),
+    "counted": (lambda x: x + jnp.arange(5.0), (X,)),
+    "chosen": (lambda x: jnp.where(x > 0, x, -1.0), (X,)),
+    "clipped": (lambda x: jnp.clip(x, -0.5, 0.5), (X,)),
+    "full": (lambda x: jnp.full((2, 3), x), (np.float32(3),)),
+    "taken": (lambda x, i: jnp.take(x, i, axis=0, mode="clip"), (X, INDICES)),
+    "taken beyond": (lambda x, i: jnp.take(x, i, mode="clip"), (ROW, INDICES * 3 - 4)),
+    "segments": (lambda x, i: dt.ops.segment_sum(x, i, num_segments=4), (ROW, INDICES)),
+    "added at": (lambda x, i, y: x.at[i].add(y), (X[:, 0].copy(), INDICES, ROW)),
+    "constants": (lambda x: x * jnp.asarray(ROW), (X,)),
+    "conversions": (lambda i, t: i.astype("float32") * t, (INTEGERS, TRUTHS)),
+    "distances": (lambda x: jnp.sum((x[:, None] - x[None]) ** 2, -1), (X,)),
+    "no products": (jnp.matmul, (normals(2, 0), normals(0, 3))),
+    "nothing": (lambda x: jnp.sum(x * 2, axis=0), (normals(0, 3),)),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_shapes(name: str) -> None:
+    function, operands = SHAPES[name]
+    arrays = [jnp.asarray(x) for x in operands]
+    expected = np.asarray(dt.jit(function).lower(*arrays).compile()(*arrays))
+    compiled = dt.jit(function)
+    for _ in range(3):
+        np.testing.assert_allclose(compiled(*arrays), expected, rtol=2e-6, atol=2e-6)
+
+
+def test_most_of_these_need_no_program() -> None:
+    direct = 0
+    for function, operands in SHAPES.values():
+        direct += held_value(dt.jit(function)(*operands)) is not None
+    assert direct >= 18
+
+
+def test_gradients() -> None:
+    def loss(w: Any) -> Any:
+        return jnp.sum(jnp.tanh(M @ w) ** 2) + jnp.mean(dt.nn.relu(w)) * jnp.exp(-w[0])
+
+    check(lambda w: jnp.sum(w**3 * jnp.sin(w)), ROW)
+    expected = dt.grad(loss)(jnp.asarray(ROW))
+    for function in (dt.jit(dt.grad(loss)), dt.grad(dt.jit(loss)), dt.jit(dt.grad(dt.jit(loss)))):
+        np.testing.assert_allclose(function(jnp.asarray(ROW)), expected, rtol=1e-5)
+
+
+# ------------------------------------------------------------------------------------ arguments
+
+
+def test_python_numbers_and_static_arguments() -> None:
+    @dt.jit
+    def scaled(x: Any, factor: Any) -> Any:
+        return x * factor + 1
+
+    for factor in (2.0, 3, -1.5, 2**31 - 1):
+        np.testing.assert_allclose(scaled(jnp.asarray(ROW), factor), ROW * factor + 1, rtol=1e-6)
+    with pytest.raises(OverflowError):
+        scaled(jnp.asarray(ROW), 2**40)
+
+    def reduced(x: Any, axis: int, name: str) -> Any:
+        return getattr(jnp, name)(x, axis=axis)
+
+    compiled = dt.jit(reduced, static_argnums=1, static_argnames="name")
+    for axis in (0, 1, 0, 1):
+        for name in ("sum", "max", "sum"):
+            result = compiled(X, axis, name=name)
+            np.testing.assert_allclose(result, getattr(X, name)(axis), rtol=1e-5)
+            assert held_value(result) is not None
+
+
+def test_values_that_are_equal_but_of_other_types_are_other_static_arguments() -> None:
+    compiled = dt.jit(lambda x, n: x * 2 if n is True else x * 3, static_argnums=1)
+    for n, factor in [(True, 2), (1, 3), (True, 2), (1.0, 3), (False, 3)]:
+        np.testing.assert_array_equal(compiled(ROW, n), ROW * factor)
+
+
+def test_keyword_arguments_in_any_order() -> None:
+    compiled = dt.jit(lambda x, *, a, b: x * a - b)
+    for _ in range(2):
+        np.testing.assert_allclose(compiled(ROW, a=X[0], b=M[0]), ROW * X[0] - M[0], rtol=1e-6)
+        np.testing.assert_allclose(compiled(ROW, b=M[0], a=X[0]), ROW * X[0] - M[0], rtol=1e-6)
+        np.testing.assert_allclose(compiled(x=ROW, b=M[0], a=X[0]), ROW * X[0] - M[0], rtol=1e-6)
+    for axis in (0, 1, None):
+        result = jnp.sum(jnp.asarray(X), axis=axis)
+        np.testing.assert_allclose(result, X.sum(axis), rtol=1e-5)
+        assert held_value(result) is not None
+
+
+@pytest.mark.parametrize(
+    "argument",
+    [
+        ROW.astype(np.float64),
+        ROW.astype(">f4"),
+        np.arange(10, dtype=np.float32)[::2],
+        np.broadcast_to(np.float32(2), 5),
+        np.asfortranarray(M),
+        ROW.view(type("Derived", (np.ndarray,), {})),
+        np.frombuffer(b"\0" + ROW.tobytes(), np.uint8)[1:].view(np.float32),
+    ],
+    ids=["float64", "swapped", "strided", "broadcast", "Fortran", "subclass", "unaligned"],
+)
+def test_arrays_of_numpy_of_any_kind(argument: Any) -> None:
+    compiled = dt.jit(lambda x: x * 2 + 1)
+    for given in (np.ascontiguousarray(argument, np.float32), argument, argument):
+        np.testing.assert_allclose(compiled(given), np.asarray(argument) * 2 + 1, rtol=1e-6)
+
+
+def test_arrays_of_numpy_may_be_overwritten_afterwards() -> None:
+    compiled, given = dt.jit(lambda x: x * 2), ROW.copy()
+    results = [compiled(given) for _ in range(3)]
+    given[:] = 0
+    for result in results:
+        np.testing.assert_array_equal(result, ROW * 2)
+
+
+def test_buffers_and_results_of_programs_are_arguments() -> None:
+    compiled = dt.jit(lambda x: jnp.sum(x * 2))
+    with dt.direct_calls("none"):
+        x = dt.jit(lambda v: v + 1)(ROW)
+    assert held_value(x) is None
+    for _ in range(3):
+        np.testing.assert_allclose(compiled(x), ((ROW + 1) * 2).sum(), rtol=1e-6)
+    assert held_value(compiled(x)) is not None
+    x.delete()
+    with pytest.raises(dt.errors.DeletedArrayError):
+        compiled(x)
+
+
+def test_trees_weak_types_and_many_results_have_programs() -> None:
+    assert dt.jit(lambda x: x * 2)(3.0).weak_type
+    _, second = dt.jit(lambda x: (x + 1, x * 2))(ROW)
+    np.testing.assert_array_equal(second, ROW * 2)
+    assert list(dt.jit(lambda t: {"a": t["x"] + 1})({"x": ROW})) == ["a"]
+    np.testing.assert_array_equal(dt.jit(lambda x: x)(ROW), ROW)
+    assert dt.jit(lambda: jnp.ones(3) * 2)().shape == (3,)
+
+
+# ------------------------------------------------------------------------------- what else is asked
+
+
+def test_options_are_kept() -> None:
+    compiled = dt.jit(lambda x: jnp.log(x) * 0)
+    compiled(jnp.ones(3))
+    zeros = jnp.zeros(3)
+    compiled(zeros)
+    with dt.debug_nans(True), pytest.raises(FloatingPointError):
+        compiled(zeros)
+    with dt.enable_x64(True):
+        assert compiled(np.ones(3)).dtype == np.float64
+    with dt.direct_calls("none"):
+        assert held_value(compiled(zeros)) is None
+        assert held_value(jnp.sum(zeros)) is None
+    with dt.direct_calls("eager"):
+        assert held_value(compiled(zeros)) is None
+        assert held_value(jnp.sum(zeros)) is not None
+    with dt.disable_jit():
+        assert compiled(jnp.ones(3)).shape == (3,)
+    assert held_value(compiled(zeros)) is not None
+
+
+def test_options_of_jit_have_programs() -> None:
+    x = jnp.asarray(ROW)
+    donated = dt.jit(lambda v: v + 1, donate_argnums=0)
+    donated(x)
+    assert x.is_deleted()
+    device = dt.devices()[-1]
+    placed = dt.jit(lambda v: v + 1)(dt.device_put(ROW, device))
+    assert placed.devices() == {device}
+    assert placed.committed
+
+
+def test_traces_see_the_call() -> None:
+    compiled = dt.jit(lambda x: jnp.sum(x * 2))
+    compiled(ROW)
+    jaxpr = dt.make_jaxpr(lambda x: compiled(x) + 1)(ROW)
+    assert [eqn.primitive.name for eqn in jaxpr.eqns] == ["jit", "add"]
+    np.testing.assert_allclose(dt.vmap(compiled)(X), (X * 2).sum(1), rtol=1e-5)
+    np.testing.assert_allclose(dt.grad(compiled)(jnp.asarray(ROW)), np.full(5, 2.0))
+
+
+def test_programs_that_are_counted_are_made() -> None:
+    """While somebody listens to events, a function has a program; one that is there stays."""
+    compiled = dt.jit(lambda x: x * 2 + 3)
+    with dt.events() as log:
+        compiled(ROW)
+    assert len(log.of("compile", "load", "reuse")) == 1
+    other = dt.jit(lambda x: x * 2 + 4)
+    other(ROW)
+    assert other._cache_size() == 1
+    with dt.events() as log:
+        other(ROW)
+    assert not log.of("trace", "compile", "load", "reuse")
+
+
+def test_effects_happen() -> None:
+    seen = []
+
+    @dt.jit
+    def told(x: Any) -> Any:
+        dt.debug.callback(lambda v: seen.append(float(v)), x[0])
+        return x * 2
+
+    for _ in range(3):
+        told(ROW)
+    dt.effects_barrier()
+    assert len(seen) == 3
+
+
+def test_cleared_caches_trace_anew() -> None:
+    factor = 2
+
+    def scaled(x: Any) -> Any:
+        return x * factor + 0
+
+    compiled = dt.jit(scaled)
+    np.testing.assert_array_equal(compiled(ROW), ROW * 2)
+    factor = 3
+    np.testing.assert_array_equal(compiled(ROW), ROW * 2)
+    compiled.clear_cache()
+    np.testing.assert_array_equal(compiled(ROW), ROW * 3)
+    factor = 4
+    dt.clear_caches()
+    np.testing.assert_array_equal(compiled(ROW), ROW * 4)
+
+
+def test_functions_of_ever_other_shapes_get_programs() -> None:
+    compiled = dt.jit(lambda x: x * 2 + 1)
+    for _ in range(4):
+        for size in range(1, 40):
+            np.testing.assert_array_equal(compiled(jnp.ones(size)), np.full(size, 3.0))
+    with dt.events() as log:
+        for size in range(1, 40):
+            compiled(jnp.ones(size))
+    assert not log.of("trace")
+
+
+def test_errors_are_those_of_programs() -> None:
+    compiled = dt.jit(lambda x: x @ x)
+    with pytest.raises(TypeError):
+        compiled(X)
+    np.testing.assert_allclose(compiled(M), M @ M, rtol=1e-5, atol=1e-5)
+
+
+def test_threads() -> None:
+    compiled = dt.jit(lambda x: jnp.sum(jnp.exp(x)))
+    wrong = []
+
+    def work(number: int) -> None:
+        for size in range(1, 60):
+            x = jnp.full(size, 0.01 * number)
+            if abs(float(compiled(x)) - size * np.exp(0.01 * number)) > 1e-3:
+                wrong.append(size)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_a_first_gradient_needs_neither_a_client_nor_a_compiler() -> None:
+    code = (
+        "import sys\n"
+        "import numpy as np, dovetail as dt, dovetail.numpy as jnp\n"
+        "from dovetail._core.runtime.devices import clients\n"
+        "f = dt.jit(dt.grad(lambda x: jnp.sum(jnp.sin(x) ** 2)))\n"
+        "first = np.asarray(f(jnp.ones(2)))[0]\n"
+        "print(f'{first:.3f}', clients.started(), 'jaxlib.mlir' in sys.modules)\n"
+    )
+    command = [sys.executable, "-c", code]
+    environment = {**os.environ, "DOVETAIL_DIRECT_CALLS": "all"}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout == "0.909 [] False\n"
