@@ -97,8 +97,8 @@ def test_public_functions_are_behind_boundaries(name):
 
 
 def test_packages_with_stubs_are_known():
-    modules = {"extend", "lax", "nn", "nn.initializers", "numpy", "ops", "random", "testing"}
-    modules |= {"experimental.sparse", "experimental.sparse.linalg"}
+    modules = {"extend", "lax", "nn", "nn.initializers", "numpy", "ops", "random", "sharding"}
+    modules |= {"experimental.sparse", "experimental.sparse.linalg", "testing"}
     modules |= {"example_libraries", "image", "scipy", "scipy.cluster", "scipy.fft"}
     modules |= {"scipy.integrate", "scipy.interpolate", "scipy.linalg", "scipy.ndimage"}
     modules |= {"scipy.optimize", "scipy.signal", "scipy.sparse", "scipy.sparse.linalg"}

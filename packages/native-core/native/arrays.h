@@ -176,57 +176,56 @@ static PyObject *wrap_value(PyObject *value) {
   return array;
 }
 
-/* A list of arrays, from a tuple of buffers. */
-static PyObject *wrap_all(PyObject *module, PyObject *buffers) {
-  if (!PyTuple_CheckExact(buffers) || array_type == NULL) {
-    PyErr_SetString(PyExc_TypeError, "wrap_all takes a tuple of buffers");
+/* A container as `form` is, with an array around the next buffer at each place of an ellipsis. */
+static PyObject *build(PyObject *form, PyObject *buffers, Py_ssize_t *next) {
+  if (form == Py_Ellipsis) {
+    if (*next < PyTuple_GET_SIZE(buffers))
+      return wrap(Py_NewRef(PyTuple_GET_ITEM(buffers, (*next)++)));
+    PyErr_SetString(PyExc_TypeError, "there are fewer buffers than places");
     return NULL;
   }
-  Py_ssize_t count = PyTuple_GET_SIZE(buffers);
-  PyObject *arrays = PyList_New(count);
-  for (Py_ssize_t i = 0; arrays != NULL && i < count; i++) {
-    PyObject *array = wrap(Py_NewRef(PyTuple_GET_ITEM(buffers, i)));
-    if (array == NULL)
-      Py_CLEAR(arrays);
-    else
-      PyList_SET_ITEM(arrays, i, array);
+  PyObject *made = NULL;
+  if (Py_EnterRecursiveCall(" while results are put together")) return NULL;
+  if (PyList_CheckExact(form) || PyTuple_CheckExact(form)) {
+    int list = PyList_CheckExact(form);
+    Py_ssize_t count = Py_SIZE(form);
+    made = list ? PyList_New(count) : PyTuple_New(count);
+    for (Py_ssize_t i = 0; made != NULL && i < count; i++) {
+      PyObject *item =
+          build(list ? PyList_GET_ITEM(form, i) : PyTuple_GET_ITEM(form, i), buffers, next);
+      if (item == NULL)
+        Py_CLEAR(made);
+      else if (list)
+        PyList_SET_ITEM(made, i, item);
+      else
+        PyTuple_SET_ITEM(made, i, item);
+    }
+  } else if (PyDict_CheckExact(form)) {
+    PyObject *key, *value;
+    Py_ssize_t position = 0;
+    made = PyDict_New();
+    while (made != NULL && PyDict_Next(form, &position, &key, &value)) {
+      PyObject *item = build(value, buffers, next);
+      if (item == NULL || PyDict_SetItem(made, key, item) < 0) Py_CLEAR(made);
+      Py_XDECREF(item);
+    }
+  } else {
+    made = Py_NewRef(form); /* None */
   }
-  return arrays;
+  Py_LeaveRecursiveCall();
+  return made;
 }
 
-/* A container of arrays, from what `assembler` made and a tuple of buffers: None for one array, the
- * type list or tuple, a tuple of the keys of a dictionary, or a function of the buffers. */
+/* A container of arrays from what `_assembler` made and a tuple of buffers: a form of lists, tuples
+ * and dictionaries, or a function of the buffers. */
 static PyObject *assemble(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
   if (nargs != 2 || !PyTuple_CheckExact(args[1]) || array_type == NULL) {
     PyErr_SetString(PyExc_TypeError, "assemble takes a form and a tuple of buffers");
     return NULL;
   }
-  PyObject *form = args[0], *buffers = args[1];
-  Py_ssize_t count = PyTuple_GET_SIZE(buffers);
-  if (form == (PyObject *)&PyList_Type) return wrap_all(module, buffers);
-  if (form == (PyObject *)&PyTuple_Type) {
-    PyObject *arrays = PyTuple_New(count);
-    for (Py_ssize_t i = 0; arrays != NULL && i < count; i++) {
-      PyObject *array = wrap(Py_NewRef(PyTuple_GET_ITEM(buffers, i)));
-      if (array == NULL)
-        Py_CLEAR(arrays);
-      else
-        PyTuple_SET_ITEM(arrays, i, array);
-    }
-    return arrays;
-  }
-  if (form == Py_None && count == 1) return wrap(Py_NewRef(PyTuple_GET_ITEM(buffers, 0)));
-  if (PyTuple_CheckExact(form) && PyTuple_GET_SIZE(form) == count) {
-    PyObject *arrays = PyDict_New();
-    for (Py_ssize_t i = 0; arrays != NULL && i < count; i++) {
-      PyObject *array = wrap(Py_NewRef(PyTuple_GET_ITEM(buffers, i)));
-      if (array == NULL || PyDict_SetItem(arrays, PyTuple_GET_ITEM(form, i), array) < 0)
-        Py_CLEAR(arrays);
-      Py_XDECREF(array);
-    }
-    return arrays;
-  }
-  return PyObject_CallOneArg(form, buffers);
+  Py_ssize_t next = 0;
+  return PyCallable_Check(args[0]) ? PyObject_CallOneArg(args[0], args[1])
+                                   : build(args[0], args[1], &next);
 }
 
 /* Whether somebody wants to know what happens; -1 with an error. */

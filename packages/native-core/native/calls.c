@@ -501,7 +501,6 @@ static PyMethodDef module_methods[] = {
     {"forget_ways", forget_ways, METH_NOARGS, "Forget how calls are computed without programs."},
     {"configure_direct", configure_direct, METH_VARARGS, "Tell which calls may need no program."},
     {"set_default_place", set_default_place, METH_O, "Tell where buffers are by default."},
-    {"wrap_all", wrap_all, METH_O, "A list of arrays, from a tuple of buffers."},
     {"assemble", (PyCFunction)(void (*)(void))assemble, METH_FASTCALL,
      "A container of arrays, from its form and a tuple of buffers."},
     {NULL},

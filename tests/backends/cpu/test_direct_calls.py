@@ -173,6 +173,58 @@ def test_dtypes_that_differ_are_promoted() -> None:
         np.testing.assert_array_equal(np.asarray(found), np.asarray(expected))
 
 
+@pytest.mark.parametrize("shape", [(), (1,), (0,), (3, 4), (2, 0, 3), (512,)])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16", "int8", "uint32", "complex64"])
+def test_numbers_that_are_repeated(shape: tuple[int, ...], dtype: str) -> None:
+    for number in (0, 1, 100):
+        value = np.asarray(number, dtype)[()]
+        found = directly(lax.broadcast_in_dim, value, shape, ())
+        np.testing.assert_array_equal(found, np.full(shape, value))
+        assert found.dtype == value.dtype
+
+
+def test_special_numbers_that_are_repeated() -> None:
+    for value in SPECIAL:
+        found = directly(lax.broadcast_in_dim, value, (3,), ())
+        assert_same("broadcast", found, np.full(3, value))
+
+
+def test_repeated_numbers_that_need_a_program() -> None:
+    one = np.float32(1)
+    large = lax.broadcast_in_dim(one, (5000,), ())
+    assert held_value(large) is None
+    assert large.sum() == 5000
+    assert lax.broadcast_in_dim(1.0, (3,), ()).weak_type
+    with dt.debug_nans(True), pytest.raises(FloatingPointError):
+        lax.broadcast_in_dim(np.float32("nan"), (3,), ()) * one
+
+
+@pytest.mark.parametrize("number", [2, -0.5, np.inf, np.nan, -0.0])
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "max"])
+def test_numbers_of_a_dtype(name: str, number: float) -> None:
+    function, value = getattr(lax, name), np.float32(number)
+    program = dt.jit(function)
+    for _ in range(2):
+        found = directly(function, jnp.asarray(SPECIAL), value)
+        assert_same(name, found, np.asarray(program(SPECIAL, value)))
+        found = directly(function, value, jnp.asarray(SPECIAL))
+        assert_same(name, found, np.asarray(program(value, SPECIAL)))
+    placed = jnp.asarray(SPECIAL)
+    assert placed._buffer is not None
+    assert_same(name, np.asarray(function(placed, value)), np.asarray(program(SPECIAL, value)))
+
+
+def test_gradients() -> None:
+    for function in (
+        lambda v: jnp.sum(jnp.sin(v) ** 2),
+        lambda v: jnp.sum(v * np.float32(3)),
+    ):
+        x = np.float32([0.5, -1, 2])
+        expected = np.asarray(dt.jit(dt.grad(function))(x))
+        found = directly(dt.grad(function), jnp.asarray(x))
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
 def test_no_shape_is_compiled_for() -> None:
     jnp.sin(jnp.ones(3)), jnp.ones(3) * 2 + 1
     with dt.no_recompiles():

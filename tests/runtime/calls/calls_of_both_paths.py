@@ -71,6 +71,8 @@ FORMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = {
     "empty": (dt.jit(lambda a: ([], (), {}, None)), (x,), {}),
     "dictionary": (dt.jit(lambda a: {"b": a, "a": a + 1}), (x,), {}),
     "nested": (dt.jit(lambda a: {"b": [a, (a + 1, None)], "a": {1: a}}), (x,), {}),
+    "deep": (dt.jit(lambda a: [[[{"b": {"a": [a]}}], ()], {}, (None, a)]), (x,), {}),
+    "named tuple in a list": (dt.jit(lambda a: [Pair(a, {"k": a + 1}), None]), (x,), {}),
     "arguments": (identity, ([x, (y, {"k": x, "j": [y]})], x), {"b": y, "a": [x]}),
     "empty containers": (identity, ([], (), {}, x), {}),
     "numbers": (identity, (1, 2.0, True, 3j, x), {}),

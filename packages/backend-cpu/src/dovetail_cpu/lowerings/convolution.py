@@ -17,10 +17,9 @@ Products of elements are written out for a small kernel, so that one pass over m
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -54,8 +53,7 @@ Names = tuple[Name, ...]
 Products = Callable[["Named", "Named", tuple[int, ...]], Any]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Named:
+class Named(NamedTuple):
     """A value with named dimensions."""
 
     value: Any
@@ -72,8 +70,7 @@ class Named:
         return tuple([name for name in self.names if name not in names])
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Convolution:
+class Convolution(NamedTuple):
     """One convolution: its sizes, and the ways to compute it.
 
     Args:

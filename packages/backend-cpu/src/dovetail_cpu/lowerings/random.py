@@ -13,7 +13,6 @@ from typing import Any, Final
 import numpy as np
 
 from dovetail.extend import LoweringTable, ShapedArray
-from dovetail.extend.random import threefry_prng_impl
 from dovetail_cpu import kernel_library, kernels
 
 TABLE: Final = LoweringTable()
@@ -62,6 +61,8 @@ def _by_kernel(context: Any, target: str, *values: Any) -> Any:
 
     A loop that calls a kernel is not one function, so that each of its operations is called.
     """
+    from dovetail.extend.random import threefry_prng_impl  # deferred: programs with keys load it
+
     keys, (out,) = context.avals_in[0], context.avals_out
     if (
         keys.dtype.implementation is not threefry_prng_impl

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -90,8 +89,7 @@ def _outlined(
 # Reductions
 
 
-@dataclass(frozen=True, slots=True)
-class _Along:
+class _Along(NamedTuple):
     """A window along one dimension, and how it reduces."""
 
     dimension: int
@@ -125,19 +123,19 @@ class _Along:
         plain = self.step == self.base == self.distance == 1
         return plain and self.size >= shape[self.dimension] and ends == [0, self.size - 1]
 
-    def count(self, n: int) -> int:
+    def number(self, n: int) -> int:
         """The number of windows."""
         places = self.low + (n - 1) * self.base + 1 + self.high
         return (places - (self.size - 1) * self.distance - 1) // self.step + 1
 
     def out(self, x: Any) -> Any:
         """The aval of the result for an aval."""
-        return _sized(x, self.dimension, self.count(x.shape[self.dimension]))
+        return _sized(x, self.dimension, self.number(x.shape[self.dimension]))
 
     def reduce(self, x: Expression) -> Expression:
         if self.base > 1:
             return self._dilated(x)
-        count = self.count(x.aval.shape[self.dimension])
+        count = self.number(x.aval.shape[self.dimension])
         x = _padded(x, self.dimension, self.low, self.high, self.fill)
         if self.size <= DIRECT:
             return self._place_by_place(x, self.size, count, self.step)
@@ -199,7 +197,7 @@ class _Along:
         if not self.repeatable or not reduction.leaves_nan_out(x.aval):
             return result
         # XLA makes reductions of windows that do not overlap.
-        numbers = replace(self, fill=True, combine=operator.and_, repeatable=False)
+        numbers = self._replace(fill=True, combine=operator.and_, repeatable=False)
         return result.where(numbers._plainly(x.compare(x, "EQ"), count), np.nan)
 
     def _dilated(self, x: Expression) -> Expression:
@@ -338,8 +336,7 @@ def _extreme(
 # Selection
 
 
-@dataclass(frozen=True, slots=True)
-class _Windows:
+class _Windows(NamedTuple):
     """Windows that each select an element, over elements without holes."""
 
     sizes: tuple[int, ...]
@@ -348,7 +345,7 @@ class _Windows:
     distances: tuple[int, ...]
     direction: str
 
-    def count(self, shape: Sequence[int]) -> tuple[int, ...]:
+    def number(self, shape: Sequence[int]) -> tuple[int, ...]:
         """The number of windows along each dimension."""
         return tuple(
             [
@@ -432,7 +429,7 @@ class _Windows:
 def _phases(aval: Any, windows: _Windows) -> list[_Windows]:
     """The windows to process one after another; none where nothing is gained."""
     places = prod(windows.sizes)
-    gained = prod(windows.count(aval.shape)) * places >= MANY and places > 1
+    gained = prod(windows.number(aval.shape)) * places >= MANY and places > 1
     if not gained or not aval.size or aval.dtype.kind in "bc" or _working(aval.dtype) is None:
         return []
     phases = [windows] if places <= SELECTED else windows.one_by_one()
@@ -474,7 +471,7 @@ def select_and_gather_add(
     x = Expression(context, operand, aval).convert(_working(aval.dtype))
     t = Expression(context, tangents, tangent_aval)
     for phase in phases:
-        counts = phase.count(x.aval.shape)
+        counts = phase.number(x.aval.shape)
         last = phase is phases[-1]
         chosen, *others = _selected(x, phase, phase.padding, counts, values=not last)
         out = t.aval.update(shape=counts)
@@ -533,7 +530,7 @@ class _Scatter:
 
     def __init__(self, windows: _Windows, shape: tuple[int, ...]) -> None:
         self.windows, self.shape = windows, shape
-        self.counts = windows.count(shape)
+        self.counts = windows.number(shape)
         steps, lows = windows.steps, [low for low, _ in windows.padding]
         #: The number of windows that contain a block.
         self.seers = [-(-w // s) for w, s in zip(windows.sizes, steps, strict=True)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 from dovetail._core.api.derivatives import (
@@ -17,6 +16,7 @@ from dovetail._core.api.derivatives import (
 )
 from dovetail._core.api.jit import jit
 from dovetail._core.base import dtypes, pytree
+from dovetail._core.base.records import record
 from dovetail._core.base.tracebacks import bounded
 from dovetail._core.base.typing import PyTree
 from dovetail._core.base.wrapping import wraps
@@ -137,7 +137,7 @@ def _is_placeholder(x: Any) -> bool:
     return isinstance(x, _Placeholder)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class _BackwardPass:
     """The static data of a vjp function, apart from its residuals; compared by identity.
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, overload
 
 from dovetail._core.base.counting import counted
 from dovetail._core.base.events import Cause
 from dovetail._core.base.notebooks import boxed
+from dovetail._core.base.records import record
 from dovetail._core.base.tracebacks import bounded
 from dovetail._core.runtime.calls.cache_misses import cause_of_trace
 from dovetail._core.runtime.calls.jit import MOST_SIGNATURES, JitFunction
@@ -40,7 +40,7 @@ class CacheInfo(NamedTuple):
     maxsize: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Signature:
     """A signature of arguments that a jitted function is traced for.
 

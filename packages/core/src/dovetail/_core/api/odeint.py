@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -21,6 +20,7 @@ from dovetail._core.api.arguments import require_real_number
 from dovetail._core.api.backward_passes import vjp
 from dovetail._core.api.inspection import eval_shape
 from dovetail._core.base import dtypes, pytree
+from dovetail._core.base.records import record
 from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import as_operand, literal_like
 from dovetail._core.basis.structural import broadcast_to, full
@@ -71,7 +71,7 @@ _BETWEEN = (
 )
 
 
-@dataclass(frozen=True)
+@record
 class Settings:
     """What a user asks of the method: the arguments of `odeint`."""
 
@@ -81,7 +81,7 @@ class Settings:
     hmax: float
 
 
-@dataclass(frozen=True)
+@record
 class Space:
     """Trees as vectors of one dtype, in which the method works.
 

@@ -9,12 +9,12 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from dovetail._core.api.event_logs import EventLog
 from dovetail._core.base.events import Event, Kind, add_listener, remove_listener
 from dovetail._core.base.notebooks import table
+from dovetail._core.base.records import record
 from dovetail._core.base.restoring import Restoring
 from dovetail._core.base.tracebacks import boundary, bounded
 from dovetail._core.runtime.profiles.annotations import TraceAnnotation
@@ -41,7 +41,7 @@ _CALL: Final = "PjitFunction("
 _LISTED: Final = 20
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LineTime:
     """The time of one line of the user's code.
 
@@ -68,7 +68,7 @@ class LineTime:
         return str(Line(self.file, self.line, self.function))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ProgramTime:
     """The calls of one compiled function or operation.
 

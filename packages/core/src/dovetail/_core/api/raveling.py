@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dovetail._core.base import dtypes, pytree
+from dovetail._core.base.records import record
 from dovetail._core.base.tracebacks import bounded
 from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import as_operand
@@ -20,7 +20,7 @@ from dovetail._core.ops.shape.reshaping import reshape
 
 
 @bounded
-@dataclass(frozen=True, slots=True)
+@record
 class Unravel:
     """The function from a vector back to a tree.
 

@@ -7,13 +7,13 @@ import json
 import pickle
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, Final
 
 from dovetail._core.api.stages import Compiled
 from dovetail._core.base import pytree
 from dovetail._core.base.bindings import JAXLIB_VERSION, JaxRuntimeError
+from dovetail._core.base.records import record
 from dovetail._core.ir.jaxpr import ClosedJaxpr, Jaxpr, Var
 from dovetail._core.lower.donation import Donation
 from dovetail._core.runtime.calls.staged_program import JitOptions, StagedProgram
@@ -33,7 +33,7 @@ _MAGIC: Final = b"dovetail compiled\x00\x01"
 _HEADER: Final = struct.Struct(f"<{len(_MAGIC)}sQQ32s")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class _Interface:
     """The facts needed to call a program."""
 

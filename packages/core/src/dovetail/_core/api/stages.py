@@ -45,13 +45,15 @@ from dovetail._core.runtime.programs.arguments import committed_place, misplaced
 from dovetail._core.runtime.programs.compilation import serialized, with_own_names
 from dovetail._core.runtime.programs.inspection import cost_of, hlo_of
 from dovetail._core.runtime.programs.program import LoadedProgram
-from dovetail._core.runtime.reports.hardware import Hardware
-from dovetail._core.runtime.reports.memory_plan import MemoryPlan
-from dovetail._core.runtime.reports.report import Report
 from dovetail._core.trace.mutable_references import Ref
 from dovetail._core.trace.tracer import Tracer
 from dovetail._core.transform.derived import dce_closed
 from dovetail._core.transform.flattening import check_array_leaves
+
+if TYPE_CHECKING:
+    from dovetail._core.runtime.reports.hardware import Hardware
+    from dovetail._core.runtime.reports.memory_plan import MemoryPlan
+    from dovetail._core.runtime.reports.report import Report
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")

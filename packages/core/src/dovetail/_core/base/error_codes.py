@@ -11,9 +11,10 @@ import functools
 import os
 import re
 import sys
-from dataclasses import dataclass
 from types import FrameType
 from typing import Final
+
+from dovetail._core.base.records import record
 
 __all__ = ["ErrorPage", "add_code", "error_pages"]
 
@@ -22,7 +23,7 @@ _HEAD: Final = re.compile(r"<!-- message: (?P<message>.+?) -->\n\n# (?P<title>.+
 _PROGRAM: Final = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-@dataclass(frozen=True)
+@record
 class ErrorPage:
     """The page of one code.
 

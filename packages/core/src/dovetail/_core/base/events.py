@@ -12,10 +12,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Literal, get_args
 
 from dovetail._core.base.counting import counted
+from dovetail._core.base.records import record
 from dovetail._core.base.restoring import Restoring
 from dovetail._core.base.source import UserFrame, user_frame
 
@@ -62,7 +63,7 @@ _LEVELS: Final[tuple[tuple[Kind, ...], ...]] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Cause:
     """Why something has to be done.
 
@@ -90,7 +91,7 @@ class Cause:
         return f"{self.reason}. To avoid it, {self.remedy}" if self.remedy else self.reason
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Event:
     """Something that the framework has done.
 

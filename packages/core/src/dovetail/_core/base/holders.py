@@ -14,7 +14,6 @@ import gc
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from types import (
     AsyncGeneratorType,
     CellType,
@@ -30,6 +29,7 @@ from types import (
 )
 from typing import Any, Final
 
+from dovetail._core.base.records import record
 from dovetail._core.base.source import is_internal, short_file
 
 __all__ = ["Chain", "Holders"]
@@ -49,7 +49,7 @@ _STOPPED_FRAMES: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Chain:
     """What keeps an object alive.
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, Protocol
 
-from dovetail._core.base import events
+from dovetail._core.base import config, events
 
 __all__ = [
     "clear_event_listeners",
+    "log_duration",
     "record_event",
     "record_event_duration_secs",
     "record_event_time_span",
@@ -44,6 +46,8 @@ class TimeSpanListener(Protocol):
 
     def __call__(self, event: str, start: float, end: float, /, **kwargs: str | int) -> object: ...
 
+
+_logger: Final = logging.getLogger("dovetail")
 
 # Tuples, which are replaced: a listener may register and unregister others while it is called.
 _events: tuple[Callable[..., object], ...] = ()
@@ -297,3 +301,15 @@ def timed(step: str, name: str) -> Iterator[None]:
         events.emit("lower", name, seconds)
     record_event_duration_secs(event, seconds, fun_name=shown)
     record_event_time_span(event, begin, begin + seconds, fun_name=shown)
+
+
+def log_duration(step: str, name: str, seconds: float) -> None:
+    """Log the duration of a compilation step, as a warning if ``log_compiles`` is on.
+
+    Args:
+        step: the step, such as ``"traced"``, ``"lowered"``, ``"compiled"``.
+        name: the name of the function or program.
+        seconds: how long it took.
+    """
+    level = logging.WARNING if config.log_compiles.value else logging.DEBUG
+    _logger.log(level, "%s %s in %.4f s", step, name, seconds)

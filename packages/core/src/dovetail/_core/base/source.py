@@ -10,9 +10,10 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from types import CodeType
 from typing import TYPE_CHECKING, Any
+
+from dovetail._core.base.records import record
 
 if TYPE_CHECKING:
     from dovetail._core.base.bindings import Traceback
@@ -42,7 +43,7 @@ _HELPERS = frozenset(filter(None, (contextlib.__file__, functools.__file__, impo
 _extra_folders: list[str] = []
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class UserFrame:
     """A place in the user's code.
 

@@ -6,13 +6,14 @@ the alias changes in behaviour.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from dovetail._core.base.records import record
 
 __all__ = ["Strictness", "relax", "strictness"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Strictness:
     """Which mistakes are errors.
 

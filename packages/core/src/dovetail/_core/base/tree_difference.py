@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from dovetail._core.base.bindings import PyTreeDef
@@ -14,6 +13,7 @@ from dovetail._core.base.node_types import (
     keystr,
     registry,
 )
+from dovetail._core.base.records import record
 
 __all__ = [
     "Difference",
@@ -94,7 +94,7 @@ class Node:
         return f"a {name} with {children} and static data {self.static_data!r}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Difference:
     """The first place where two trees differ.
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from typing import Any, Final
 
 from dovetail._core.base.option_kinds import Bool
+from dovetail._core.base.records import record
 
 __all__ = [
     "UNAVAILABLE",
@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Unavailable:
     """An option that can only have some values.
 

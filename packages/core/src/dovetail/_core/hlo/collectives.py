@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
+from dovetail._core.base.records import record
 from dovetail._core.hlo.calls import CallBuilder
 from dovetail._core.hlo.context import entered
 from dovetail._core.hlo.mlir import Location, Value, ir
@@ -22,7 +22,7 @@ AxisName = Hashable
 _ALL: Final = PartitionSpec()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ManualAxes:
     """What a program that handles the part of one device knows of its mesh.
 

@@ -7,10 +7,10 @@ import math
 import operator
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, final
 
 from dovetail._core.base.counting import counted
+from dovetail._core.base.records import record
 from dovetail._core.base.tracebacks import bounded
 
 __all__ = [
@@ -123,7 +123,7 @@ class MeshAxes:
         return f"{axes or '()'}, axis_types={self.axis_types}"
 
 
-@dataclass(frozen=True)
+@record
 class AbstractDevice:
     """What is known of the devices of a mesh before there are any.
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from dovetail._core.base.records import record
 from dovetail._core.ir.avals import AbstractToken
 from dovetail._core.ir.dimensions import Scope, Size, SymbolicDimension, as_size
 
 __all__ = ["Check", "SizeOf", "Solution", "scope_of", "sizes_of", "solve"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SizeOf:
     """A dimension of an argument.
 
@@ -27,7 +27,7 @@ class SizeOf:
     actual: Size
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Check:
     """What has to hold of the sizes of arguments.
 
@@ -51,7 +51,7 @@ class Check:
         return difference == 0 if self.relation == "==" else difference >= 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Solution:
     """The values of the variables, and what has to hold for them to fit.
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass
 from typing import Any, overload
 
+from dovetail._core.base.records import record
 from dovetail._core.base.unspecified import UNSPECIFIED
 
 __all__ = ["Slice", "ds"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Slice:
     """Evenly spaced positions of a dimension; `dovetail.ds` makes one.
 

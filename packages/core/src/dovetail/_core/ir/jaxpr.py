@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from dovetail._core.base import config
 from dovetail._core.base.caches import Memory
 from dovetail._core.base.counting import counted
 from dovetail._core.base.notebooks import colored
+from dovetail._core.base.records import record
 from dovetail._core.base.source import SourceLocation
 from dovetail._core.base.terminals import shows_color
 from dovetail._core.ir.avals import AbstractValue
@@ -88,7 +88,7 @@ class Literal:
 Atom = Var | Literal
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SourceInfo:
     """Where an equation came from.
 
@@ -108,7 +108,7 @@ class SourceInfo:
         return cls(place, "")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class JaxprEqnContext:
     """What was in force when an equation was traced.
 
@@ -174,7 +174,7 @@ class JaxprEqn:
 _EQN_FIELDS: Final = ("invars", "outvars", "primitive", "params", "effects", "traceback")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DebugInfo:
     """Where a jaxpr came from, for messages.
 

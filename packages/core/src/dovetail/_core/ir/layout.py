@@ -6,29 +6,30 @@ line if it fits there; otherwise its own breaks, not those of groups inside it, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
+
+from dovetail._core.base.records import record
 
 __all__ = ["KEYWORD", "TYPE", "Break", "Colored", "Comment", "Document", "Group", "Nest", "render"]
 
 Document = Any
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Break:
     """A new line if the group around it is broken, else `text`."""
 
     text: str = " "
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Group:
     """A document written on one line if it fits."""
 
     content: Document
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Nest:
     """A document indented further where it breaks into lines."""
 
@@ -36,7 +37,7 @@ class Nest:
     content: Document
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Color:
     """Terminal codes that start a colour and end it."""
 
@@ -48,7 +49,7 @@ KEYWORD: Final = Color("\x1b[34;1m", "\x1b[39;22m")
 TYPE: Final = Color("\x1b[35m", "\x1b[39m")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Colored:
     """Text in a colour, where colours are used."""
 
@@ -56,7 +57,7 @@ class Colored:
     color: Color
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Comment:
     """A remark to the right of the line that it belongs to."""
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
 from dovetail._core.base import source
 from dovetail._core.base.limits import deeper
+from dovetail._core.base.records import record
 from dovetail._core.ir.jaxpr import (
     Atom,
     ClosedJaxpr,
@@ -81,7 +81,7 @@ class NameTable(dict[Any, str]):
         return digits
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Options:
     source_info: bool = False
     print_shapes: bool = True

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from dovetail._core.base.records import record
 from dovetail._core.ir.avals import physical_aval
 
 __all__ = ["Donation", "match_donations"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Donation:
     """How donated arguments are used.
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from dovetail._core.base.records import record
 from dovetail._core.basis.structural import full
 from dovetail._core.ir.avals import AbstractToken, outer_aval, physical_aval
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Effects, Jaxpr, no_effects
@@ -21,7 +21,7 @@ from dovetail._core.transform.stage import stage
 __all__ = ["EquationProgram", "equation_program"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EquationProgram:
     """A program as equations, and what is needed to call it.
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 from dovetail._core.base import config
 from dovetail._core.base.limits import deeper
+from dovetail._core.base.records import record
 from dovetail._core.hlo.collectives import ManualAxes
 from dovetail._core.hlo.context import (
     module_bytecode,
@@ -43,7 +44,7 @@ _CALL_DEPTH_LIMIT: Final = 100
 _CONTROL_DEPTH_LIMIT: Final = 128
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LoweredModule:
     """A program in StableHLO, and what is needed to call it.
 

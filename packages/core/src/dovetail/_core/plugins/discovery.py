@@ -11,12 +11,12 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import reduce
 from importlib import import_module
 from importlib.machinery import PathFinder
 from typing import Final, TypeAlias
 
+from dovetail._core.base.records import record
 from dovetail._core.plugins.failures import PluginFailure
 
 BACKENDS: Final = "dovetail.backends"
@@ -31,7 +31,7 @@ FOREIGN: Final = ("jax_plugins", "xla_plugins")
 _OUR_NAMES: Final = ("cpu", "cuda", "onnx", "tpu")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FoundPlugin:
     """A plug-in that is installed but not yet imported.
 

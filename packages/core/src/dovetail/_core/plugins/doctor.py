@@ -10,11 +10,12 @@ import json
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Literal, TypeAlias
 
 from dovetail._core.base.config import disabled_plugins
 from dovetail._core.base.errors import BackendUnavailableError
+from dovetail._core.base.records import record
 from dovetail._core.plugins.failures import PluginFailure
 from dovetail._core.plugins.manager import PluginManager
 from dovetail._core.plugins.protocols import Client
@@ -25,7 +26,7 @@ _DISTRIBUTIONS = ("dovetail-core", "jaxlib", "numpy", "ml_dtypes", "pluggy")
 _WHERE_INSTALLED = ("dovetail-native", "dovetail-testing")  # users need not have them
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BackendReport:
     """One backend as the doctor found it.
 
@@ -53,7 +54,7 @@ class BackendReport:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ExporterReport:
     """One exporter as the doctor found it.
 
@@ -74,7 +75,7 @@ class ExporterReport:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Report:
     """Everything that the doctor found.
 

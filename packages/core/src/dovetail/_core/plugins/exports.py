@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from dovetail._core.base.records import record
 
 if TYPE_CHECKING:
     from dovetail._core.ir.jaxpr import ClosedJaxpr
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ExporterInfo:
     """An exporter's description of itself, read before it exports anything.
 
@@ -32,7 +34,7 @@ class ExporterInfo:
     options: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ExportRequest:
     """One program on its way to an exporter.
 
@@ -59,7 +61,7 @@ class ExportRequest:
     trace_again: Callable[[Sequence[tuple[int, ...]]], ExportRequest]
 
 
-@dataclass(frozen=True)
+@record
 class ExportedProgram:
     """A program in another format. Exporters return it, or a class derived from it.
 

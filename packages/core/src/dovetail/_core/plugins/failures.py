@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from dovetail._core.base.records import record
 
 Phase: TypeAlias = Literal[
     "find",
@@ -24,7 +25,7 @@ Phase: TypeAlias = Literal[
 """The steps of a plug-in's life at which it can fail, in order."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PluginFailure:
     """One failure of one plug-in. It is recorded and shown, and never affects other plug-ins.
 

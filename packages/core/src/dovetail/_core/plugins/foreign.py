@@ -17,10 +17,11 @@ import importlib.util
 import os
 import struct
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib.machinery import ModuleSpec, PathFinder
 from typing import TYPE_CHECKING, Any, Final
 
+from dovetail._core.base.records import record
 from dovetail._core.plugins.discovery import FOREIGN, HANDLES, FoundPlugin, PluginSource
 from dovetail._core.plugins.failures import PluginFailure
 
@@ -45,7 +46,7 @@ _FIELDS: Final[Mapping[str, type]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ForeignPlugin(FoundPlugin):
     """A PJRT library that becomes a platform.
 
@@ -80,7 +81,7 @@ class ForeignPlugin(FoundPlugin):
         return backend(self)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ForeignPlugins:
     """The PJRT plug-ins that were found, and what becomes of them.
 
@@ -199,7 +200,7 @@ _UNDEFINED: Final = 0
 _DAMAGED: Final = (struct.error, OverflowError, IndexError)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Layout:
     """`struct` formats and offsets of the fields read from ELF files of one width.
 

@@ -16,11 +16,12 @@ that plug-in's `PluginFailure` and does not affect the others.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
 import pluggy
 
+from dovetail._core.base.records import record
 from dovetail._core.plugins.exports import ExportedProgram, ExporterInfo, ExportRequest
 from dovetail._core.plugins.process_group import ProcessGroup
 from dovetail._core.plugins.protocols import Client, Device, Executable
@@ -51,7 +52,7 @@ LoweringRule: TypeAlias = Callable[..., Any]
 _Rule = TypeVar("_Rule", bound=LoweringRule)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BackendInfo:
     """A backend's description of itself, read before any of its drivers is loaded.
 
@@ -142,7 +143,7 @@ class LoweringTable(Mapping[str, LoweringRule]):
         return f"LoweringTable({', '.join(sorted(self._rules)) or 'empty'})"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ArrayMethods:
     """Methods that an extension adds to arrays and tracers, as the NumPy layer does.
 
@@ -162,7 +163,7 @@ class ArrayMethods:
     compiled: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class HostFunction:
     """A function of C that computes a primitive in the memory of the host.
 
@@ -186,7 +187,7 @@ class HostFunction:
     numbers: Callable[[Mapping[str, Any], Sequence[Any], Any], Sequence[int] | None] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CompileRequest:
     """One program on its way to the compiler.
 

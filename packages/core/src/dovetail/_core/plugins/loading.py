@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
@@ -20,6 +20,7 @@ from dovetail._core.base.config import disabled_plugins, slow_plugin_seconds
 from dovetail._core.base.errors import BackendUnavailableError, close_matches
 from dovetail._core.base.interrupts import is_interrupt
 from dovetail._core.base.locks import shared_lock
+from dovetail._core.base.records import record
 from dovetail._core.base.restoring import Restoring
 from dovetail._core.base.source import warn
 from dovetail._core.plugins import hookspecs
@@ -58,7 +59,7 @@ _WATCHED: Final[frozenset[Phase]] = frozenset(
 plugin_lock: Final = shared_lock()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LoadedPlugin:
     """A plug-in whose hooks are registered.
 
@@ -79,7 +80,7 @@ class LoadedPlugin:
     watched: frozenset[Phase] = field(default=frozenset(), kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LoadedBackend(LoadedPlugin):
     """A backend whose description has been read and accepted.
 
@@ -95,7 +96,7 @@ class LoadedBackend(LoadedPlugin):
         return self.info.platform
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LoadedExporter(LoadedPlugin):
     """An exporter whose description has been read and accepted.
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from dovetail._core.base.config import platform_name, platforms
 from dovetail._core.base.errors import BackendUnavailableError
+from dovetail._core.base.records import record
 
 _INSTALL: Final[Mapping[str, str]] = {
     "cpu": 'pip install "dovetail-core[cpu]"',
@@ -18,7 +19,7 @@ _INSTALL: Final[Mapping[str, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PlatformRequest:
     """Platforms that the user requested.
 
@@ -31,7 +32,7 @@ class PlatformRequest:
     source: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PlatformChoice:
     """The platforms of this process and the reasons for them.
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
+
+from dovetail._core.base.records import record
 
 __all__ = ["ProcessGroup"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ProcessGroup:
     """The processes that compute together, for a backend whose devices know each other.
 

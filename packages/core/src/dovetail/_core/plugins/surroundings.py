@@ -20,10 +20,10 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Final
 
 from dovetail._core.base.config import config
+from dovetail._core.base.records import record
 from dovetail._core.plugins.waiting import ANNOUNCER
 
 __all__ = ["Meddling", "Surroundings"]
@@ -35,7 +35,7 @@ _STREAMS: Final = {"stdin": 0, "stdout": 1, "stderr": 2}
 _NUMPY_DEFAULTS: Final = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Meddling:
     """One thing that a plug-in changed and that was put back.
 

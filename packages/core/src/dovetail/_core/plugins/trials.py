@@ -15,11 +15,11 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, Final, TypeAlias, cast
 
 from dovetail._core.base.errors import BackendUnavailableError
+from dovetail._core.base.records import record
 from dovetail._core.plugins.discovery import (
     BACKENDS,
     EXPORTERS,
@@ -69,7 +69,7 @@ class ProcessEndedError(Exception):
     """The process of a plug-in ended, or had to be ended, before it had answered."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Trial:
     """What came of one plug-in.
 

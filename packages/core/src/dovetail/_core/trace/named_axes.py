@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from dovetail._core.base import config
+from dovetail._core.base.records import record
 from dovetail._core.base.restoring import Restoring
 from dovetail._core.ir.jaxpr import Jaxpr
 from dovetail._core.ir.walk import all_equations, jaxprs_in_params
@@ -18,7 +18,7 @@ from dovetail._core.trace.tracer import ArrayClass
 AxisName = Hashable
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class NamedAxis:
     """An axis that collective operations can name.
 
@@ -33,7 +33,7 @@ class NamedAxis:
     is_checked: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BatchAxis:
     """The axis of a batch while batching rules run.
 

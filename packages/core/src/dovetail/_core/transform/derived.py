@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import wraps
 from itertools import repeat
 from typing import Any, Final, NamedTuple, TypeVar
@@ -153,7 +152,6 @@ def forwarding_of(closed: ClosedJaxpr) -> list[int | None]:
     return [numbers.get(v) if type(v) is Var else None for v in closed.jaxpr.outvars]
 
 
-@dataclass(slots=True)
 class _Evaluation:
     """How `evaluate` is computing equations, nested ones included.
 
@@ -161,11 +159,16 @@ class _Evaluation:
     while Python functions are called.
     """
 
-    compute: Compute | None
-    platform: str
-    enable_x64: bool
-    errors: Any
-    place: Any = None
+    __slots__ = ("compute", "enable_x64", "errors", "place", "platform")
+
+    def __init__(
+        self, compute: Compute | None, platform: str, enable_x64: bool, errors: Any
+    ) -> None:
+        self.compute = compute
+        self.platform = platform
+        self.enable_x64 = enable_x64
+        self.errors = errors
+        self.place: Any = None
 
     def results(self, eqn: JaxprEqn, operands: Sequence[Any]) -> Any:
         """The results of an equation of the running program."""

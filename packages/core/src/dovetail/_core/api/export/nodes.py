@@ -5,11 +5,11 @@ from __future__ import annotations
 import collections
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from dovetail._core.api.export.records import Record, Table
 from dovetail._core.base import pytree
+from dovetail._core.base.records import record
 
 __all__ = [
     "read_tree",
@@ -21,7 +21,7 @@ __all__ = [
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _NodeType:
     """How nodes of a type are written and read."""
 

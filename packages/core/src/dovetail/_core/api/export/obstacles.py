@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from dovetail._core.api.export.checks import DisabledSafetyCheck
 from dovetail._core.base import source
 from dovetail._core.base.errors import MissingRuleError
+from dovetail._core.base.records import record
 from dovetail._core.ir.jaxpr import JaxprEqn
 from dovetail._core.ir.walk import all_equations
 
@@ -22,7 +23,7 @@ _STABLE: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Obstacle:
     """Something that cannot be exported.
 
@@ -45,7 +46,7 @@ class Obstacle:
         return f"{self.where}: {self.what}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Report:
     """What stands in the way of exporting a function; false if nothing does.
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import overload
 
 from dovetail._core.base.counting import counted
 from dovetail._core.base.notebooks import table
+from dovetail._core.base.records import record
 from dovetail._core.base.source import UserFrame
 
 __all__ = ["Finding", "LintReport"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Finding:
     """A costly or mistaken place in a program, found by `dovetail.lint`.
 

@@ -12,6 +12,7 @@ from types import CodeType
 from typing import Any, Final
 
 from dovetail._core.base import caches, tracebacks
+from dovetail._core.base.records import record
 from dovetail._core.base.source import Note, SourceLocation, UserFrame, is_internal, user_frames
 from dovetail._core.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from dovetail._core.ir.walk import jaxprs_and_closed_jaxprs
@@ -33,7 +34,7 @@ _CALLBACK_FUNCTIONS: Final = tuple(os.path.join(folder, "") for folder in callba
 RawFrame = tuple[CodeType, int]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Site:
     """An equation where it stands.
 

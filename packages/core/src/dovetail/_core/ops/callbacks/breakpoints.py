@@ -7,11 +7,11 @@ import linecache
 import pprint
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from types import FrameType
 from typing import Any, NoReturn, TextIO
 
 from dovetail._core.base import pytree, source
+from dovetail._core.base.records import record
 from dovetail._core.ir.avals import is_array_like
 from dovetail._core.ops.callbacks.debugging import callback
 from dovetail._core.trace.tracer import Tracer
@@ -19,7 +19,7 @@ from dovetail._core.trace.tracer import Tracer
 _BACKENDS = (None, "cli")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Frame:
     """A stack frame of the user's code, as shown by the prompt.
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
 from dovetail._core.base import dtypes, pytree
 from dovetail._core.base.counting import counted
+from dovetail._core.base.records import record
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.effects import io_effect
 from dovetail._core.ir.jaxpr import Effects, no_effects
@@ -36,7 +36,7 @@ _TARGETS: Final = {
 _GRAPH_TARGETS: Final = {**_TARGETS, "cuda": "xla_buffer_python_gpu_callback_cmd_buffer"}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BufferCall:
     """The description of a Python call on memory, for the runtime.
 

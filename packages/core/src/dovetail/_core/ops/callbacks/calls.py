@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
 from dovetail._core.base import caches, dtypes, pytree
+from dovetail._core.base.records import record
 from dovetail._core.base.source import describe
 from dovetail._core.basis.structural import batch_size, to_front
 from dovetail._core.ir.avals import abstract_token, aval_of, physical_aval
@@ -39,7 +39,7 @@ _PARTITIONED: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class FlatCallback:
     """A user's function as a parameter of a primitive.
 
@@ -89,7 +89,7 @@ class FlatCallback:
         return f"{name_of(self.callback_func)}{f' ({where})' if where else ''}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class HostCall:
     """The description of a Python call in a program, for the runtime.
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from dovetail._core.base import pytree
+from dovetail._core.base.records import record
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.hlo.inspections import Inspection
 from dovetail._core.ir.jaxpr import Effects
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class InspectionEffect:
     """The effect that keeps an inspection in its program until that is compiled."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
 
 import numpy as np
 
 from dovetail._core.base import dtypes
 from dovetail._core.base.counting import counted
+from dovetail._core.base.records import record
 from dovetail._core.base.source import describe
 from dovetail._core.base.typing import ArrayLike
 from dovetail._core.basis.structural import batch_size, to_front
@@ -59,7 +59,7 @@ class ConstantArray:
         return repr(self.array)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ConstantMapping:
     """A dictionary as a static argument.
 
@@ -70,7 +70,7 @@ class ConstantMapping:
     entries: tuple[tuple[str, Any], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Constant:
     """A number as a static argument; numbers of different types differ.
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 from dovetail._core.base.bindings import xla_client
 from dovetail._core.base.locks import shared_lock
+from dovetail._core.base.records import record
 
 __all__ = [
     "NativeTarget",
@@ -20,7 +20,7 @@ __all__ = [
 _lock: Final = shared_lock()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class NativeTarget:
     """A native function under the name by which programs call it.
 
@@ -63,7 +63,7 @@ def is_batch_partitionable(name: str) -> bool:
     return name in _batch_partitionable
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RequiredTarget:
     """What a program needs in its process: that a target is registered.
 

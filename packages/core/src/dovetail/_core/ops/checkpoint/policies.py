@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, Final
 
+from dovetail._core.base.records import record
 from dovetail._core.ops.checkpoint.naming import name_p
 from dovetail._core.ops.contraction.dot_general import dot_general_p
 from dovetail._core.ops.windows.convolution import conv_general_dilated_p
@@ -33,7 +33,7 @@ Saveable: Final = SaveableType()
 Recompute: Final = RecomputeType()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Offloadable:
     """The answer that the results of an operation are saved in another memory.
 
@@ -111,7 +111,7 @@ def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy
     return policy
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AnythingExcept:
     """Saves all values except those with some names."""
 

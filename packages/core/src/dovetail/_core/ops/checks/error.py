@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any, ClassVar, Final, NoReturn
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from dovetail._core.base import dtypes, pytree
 from dovetail._core.base.node_types import register_pytree_node_class
+from dovetail._core.base.records import record
 from dovetail._core.basis.operands import make_literal
 from dovetail._core.basis.structural import batch_size, full, to_front
 from dovetail._core.ir.avals import aval_of, make_aval
@@ -263,7 +263,7 @@ def _zeros(shape: tuple[int, ...], dtype: Any) -> Any:
     return full(shape, 0, dtype)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CheckEffect:
     """The effect of a check that `checkify` has not turned into a result.
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import string
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import count
 from typing import Any, Final
 
 import numpy as np
 
 from dovetail._core.base import caches, dtypes, pytree
+from dovetail._core.base.records import record
 
 
 class JaxRuntimeError(ValueError):
@@ -133,7 +133,7 @@ class _Shown:
         return f"Array({text}, dtype={self.value.dtype.name})"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Failure:
     """One kind of failure: a check at one place of a program.
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from dovetail._core.base import pytree
 from dovetail._core.base.progress_bars import end_lines, show
+from dovetail._core.base.records import record
 from dovetail._core.basis.operands import literal_like, make_literal
 from dovetail._core.basis.structural import batch_size, to_front
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
@@ -139,7 +140,7 @@ def _callback(progress: Progress) -> FlatCallback:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Progress:
     """How the progress of a loop is shown; also the parameters of its primitive.
 

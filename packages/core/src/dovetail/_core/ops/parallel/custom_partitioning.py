@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol
 
+from dovetail._core.base.records import record
 from dovetail._core.ir.jaxpr import ClosedJaxpr
 from dovetail._core.ir.shown_params import ShownParams, never
 from dovetail._core.ops.calls.program_primitive import OperationPrimitive
@@ -54,7 +54,7 @@ class Partition(Protocol):
         """How it is divided, where its operands and results have such shardings."""
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@record(eq=False)
 class PartitionedCall:
     """A call in a program whose division the compiler asks for.
 

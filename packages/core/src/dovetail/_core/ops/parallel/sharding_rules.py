@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from dovetail._core.base.counting import counted
 from dovetail._core.base.errors import ShapeError
+from dovetail._core.base.records import record
 
 #: Stands for the leading dimensions of an array that a rule does not name.
 BATCHING: Final = "…"
@@ -95,7 +95,7 @@ class ArrayMapping(tuple["str | CompoundFactor", ...]):
         return super().__new__(cls, dim_mappings)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FactorTable:
     """A rule for arrays of known shapes, in the numbers of factors.
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 
 import numpy as np
 
 from dovetail._core.base import dtypes
+from dovetail._core.base.records import record
 from dovetail._core.base.registrations import importing, is_imported_again
 from dovetail._core.basis.elementwise import dtype_name
 from dovetail._core.basis.families import NoGradient
@@ -47,7 +47,7 @@ class KeyFunctions(Protocol):
         """Unsigned integers of 8, 16, 32 or 64 bits, made from a raw key."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class KeyImplementation:
     """A random generator.
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 import numpy as np
 
 from dovetail._core.base.errors import ShapeError
+from dovetail._core.base.records import record
 from dovetail._core.ir.avals import shape_of
 from dovetail._core.ops.shape.padding import Pads, dilated_size
 from dovetail._core.ops.shape.slicing import pad_with, static_slice
@@ -17,7 +17,7 @@ from dovetail._core.ops.shape.slicing import pad_with, static_slice
 Shape = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Window:
     """A window and its steps; the fields are parameters of primitives.
 

@@ -54,24 +54,36 @@ def _wrap_all(children: tuple[Any, ...]) -> list[Array]:
 def _assembler(tree: PyTreeDef, key_dtypes: list[Any]) -> Any:
     """A function that builds a pytree of arrays from its buffers; None for one array of numbers.
 
-    For the compiled path it may also be the type list or tuple, or the keys of a dictionary.
+    For the compiled path it may also be a form: lists, tuples and dictionaries that have an
+    ellipsis at the place of each array.
     """
     if any(key_dtypes):
         return lambda children: tree.unflatten(map(wrap_value, key_dtypes, children))
     if tree.num_nodes == 1 == tree.num_leaves:
         return None
-    kind, keys = tree.node_data() or (None, None)
-    flat = tree.num_nodes == 1 + tree.num_leaves
     if native.calls is not None:
-        if flat and kind in (list, tuple) and keys is None:
-            return kind
-        if flat and kind is dict:
-            return tuple(keys or ())
-        wrap_all = native.calls.wrap_all
-        return lambda children: tree.unflatten(wrap_all(children))
-    if flat and kind is list:
+        form = tree.unflatten([...] * tree.num_leaves)
+        if _is_plain(form):
+            return form
+        assemble, places = native.calls.assemble, [...] * tree.num_leaves
+        return lambda children: tree.unflatten(assemble(places, children))
+    if tree.num_nodes == 1 + tree.num_leaves and tree.node_data() == (list, None):
         return _wrap_all
     return lambda children: tree.unflatten(_wrap_all(children))
+
+
+def _is_plain(form: Any) -> bool:
+    """Whether there is nothing in a tree but lists, tuples, dictionaries, None and ellipses."""
+    rest = [form]
+    while rest:
+        value = rest.pop()
+        if type(value) is dict:
+            rest += value.values()
+        elif type(value) in (list, tuple):
+            rest += value
+        elif value is not None and value is not ...:
+            return False
+    return True
 
 
 def result_tree(result: Any) -> PyTreeDef:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import partial
 from types import CodeType
 from typing import Any, Final, NamedTuple
@@ -13,6 +13,7 @@ from weakref import WeakValueDictionary
 from dovetail._core.base import config, events, pytree, source
 from dovetail._core.base.bindings import get_traceback
 from dovetail._core.base.events import Cause
+from dovetail._core.base.records import record
 from dovetail._core.base.tree_difference import Node, differences_between
 from dovetail._core.transform.flattening import parameter_names
 
@@ -160,7 +161,7 @@ def log_compiled(name: str, cause: Cause | None, seconds: float) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Change:
     """A difference between two calls.
 

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from math import prod
+from typing import TYPE_CHECKING, Any, Final
 
-from dovetail._core.base import caches, config, events
+import numpy as np
+
+from dovetail._core.base import caches, config, dtypes, events, native
 from dovetail._core.base.bindings import JaxRuntimeError, get_traceback
-from dovetail._core.base.monitoring import timed
+from dovetail._core.base.monitoring import log_duration, timed
 from dovetail._core.base.tracebacks import boundary, hide_frames
+from dovetail._core.basis.structural import broadcast_in_dim_p
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import (
     ClosedJaxpr,
@@ -27,6 +31,7 @@ from dovetail._core.ir.jaxpr import (
 from dovetail._core.ir.walk import all_equations, jaxprs_in_params
 from dovetail._core.plugins.manager import manager
 from dovetail._core.runtime.arrays.array import Array
+from dovetail._core.runtime.arrays.held_values import MOST_HELD, held_value
 from dovetail._core.runtime.calls.cache_misses import cause_of_compilation, log_compiled
 from dovetail._core.runtime.calls.direct_calls import (
     compute_directly,
@@ -44,7 +49,6 @@ from dovetail._core.runtime.devices.address_space import reserve_for_compiler
 from dovetail._core.runtime.devices.host_functions import host_functions
 from dovetail._core.runtime.devices.mesh import Mesh
 from dovetail._core.runtime.devices.named_sharding import NamedSharding
-from dovetail._core.runtime.programs import compilation
 from dovetail._core.runtime.programs.arguments import (
     AskedPlaces,
     literal_value,
@@ -53,13 +57,16 @@ from dovetail._core.runtime.programs.arguments import (
     resolve_device,
     shardings_inside,
 )
-from dovetail._core.runtime.programs.program import LoadedProgram, compile_module
 from dovetail._core.trace.divisions import is_lenient
 from dovetail._core.trace.primitive import AxesDiffer, Primitive
 from dovetail._core.trace.state import set_evaluator
 from dovetail._core.trace.tracer import register_array_class
 from dovetail._core.transform.interning import holder_of
 from dovetail._core.transform.stage import stage
+
+if TYPE_CHECKING:
+    from dovetail._core.runtime.programs.compilation import CompilerOptions
+    from dovetail._core.runtime.programs.program import LoadedProgram
 
 __all__ = ["apply_primitive", "compile_eager", "compile_jaxpr"]
 
@@ -69,7 +76,7 @@ def compile_jaxpr(
     sharding: Any,
     *,
     name: str,
-    compiler_options: compilation.CompilerOptions | None = None,
+    compiler_options: CompilerOptions | None = None,
     **options: Any,
 ) -> LoadedProgram:
     """Lower a jaxpr for a device's platform and compile it.
@@ -84,6 +91,7 @@ def compile_jaxpr(
     process_ends.check()
     reserve_for_compiler(name)
     from dovetail._core.lower.lowering import lower_jaxpr  # deferred: loads MLIR
+    from dovetail._core.runtime.programs.program import compile_module  # deferred: as above
 
     clients.check_runs(sharding._device, f"{name} cannot be computed on it")
     start = time.perf_counter()
@@ -92,7 +100,7 @@ def compile_jaxpr(
     options |= partitioning(sharding, len(closed.in_avals))
     with timed("lowered", name):
         lowered = lower_jaxpr(closed, name=name, platforms=(platform,), **options)
-    compilation.log_duration("lowered", lowered.name, time.perf_counter() - start)
+    log_duration("lowered", lowered.name, time.perf_counter() - start)
     with timed("compiled", name):
         return compile_module(lowered, sharding, compiler_options)
 
@@ -301,6 +309,10 @@ def apply_primitive(primitive: Primitive, args: Sequence[Any], params: dict[str,
         args: arrays, NumPy values, literals.
         params: its parameters.
     """
+    if primitive is broadcast_in_dim_p and type(args[0]) is Literal:
+        filled = _filled(args[0], **params)
+        if filled is not None:
+            return filled
     # What a backward pass gives up is an error elsewhere: it has programs of its own.
     leniently = is_lenient() and any(map(_is_divided, args))
     compiled = None if params or leniently else _plain.get(primitive)
@@ -309,7 +321,30 @@ def apply_primitive(primitive: Primitive, args: Sequence[Any], params: dict[str,
         if evaluate is not None:
             return evaluate(*args, **params)
         compiled = _compiled_primitive(primitive, params, leniently)
-    return compiled(*[literal_value(arg) if type(arg) is Literal else arg for arg in args])
+    return compiled(*(_with_values(primitive, args) if Literal in map(type, args) else args))
+
+
+def _with_values(primitive: Primitive, args: Sequence[Any]) -> Sequence[Any]:
+    """Operands with values in place of literals."""
+    values = [literal_value(arg) if type(arg) is Literal else arg for arg in args]
+    if primitive.name not in host_functions() or all(held_value(x) is None for x in values):
+        return values
+    # Without a program operands are arrays and Python's numbers.
+    for i, value in enumerate(values):
+        held = native.calls.hold(np.asarray(value)) if isinstance(value, np.generic) else None
+        if held is not None:
+            values[i] = held
+    return values
+
+
+def _filled(number: Literal, *, shape: tuple[int, ...], sharding: Any, **params: Any) -> Any:
+    """An array of one number that needs no program; None if it needs one."""
+    aval = number.aval
+    if sharding is not None or aval.weak_type or dtypes.is_extended(aval.dtype):
+        return None
+    if not host_functions() or prod(shape) * aval.dtype.itemsize > MOST_HELD:
+        return None
+    return native.calls.hold(np.full(shape, number.val, aval.dtype))
 
 
 def _is_divided(arg: Any) -> bool:

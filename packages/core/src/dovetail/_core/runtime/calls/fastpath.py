@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from types import FunctionType
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from weakref import WeakKeyDictionary, ref
 
 import numpy as np
@@ -33,8 +33,10 @@ from dovetail._core.runtime.devices import process_ends
 from dovetail._core.runtime.devices.sharding import default_sharding
 from dovetail._core.runtime.processes import group
 from dovetail._core.runtime.programs.arguments import HostArgument, place_host_argument
-from dovetail._core.runtime.programs.program import LoadedProgram
 from dovetail._core.transform.key_reuse import holds_keys
+
+if TYPE_CHECKING:
+    from dovetail._core.runtime.programs.program import LoadedProgram
 
 __all__ = ["FastpathData", "fastpath", "pjit_function"]
 

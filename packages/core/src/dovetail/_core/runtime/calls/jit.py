@@ -23,7 +23,7 @@ from typing import Any, Final, NamedTuple
 
 from dovetail._core.base import caches, config, events, native, pytree
 from dovetail._core.base.bindings import JaxRuntimeError
-from dovetail._core.base.monitoring import timed
+from dovetail._core.base.monitoring import log_duration, timed
 from dovetail._core.base.tracebacks import boundary, hide_frames
 from dovetail._core.base.wrapping import update_wrapper
 from dovetail._core.basis.operands import as_result
@@ -51,7 +51,6 @@ from dovetail._core.runtime.calls.special_values import kept, watching
 from dovetail._core.runtime.calls.staged_program import JitOptions, StagedProgram
 from dovetail._core.runtime.devices import process_ends
 from dovetail._core.runtime.devices.sharding import as_sharding
-from dovetail._core.runtime.programs import compilation
 from dovetail._core.runtime.programs.arguments import (
     check_divisions,
     from_foreign,
@@ -168,7 +167,10 @@ class JitFunction:
             inline=options.inline,
         )
         self._may_be_direct = native.calls is not None and options == plain
-        compilation.check_options(dict(options.compiler_options))
+        if options.compiler_options:
+            from dovetail._core.runtime.programs import compilation  # deferred: few give options
+
+            compilation.check_options(dict(options.compiler_options))
         self.compiled = self._pjit_function(
             function if uncompiled is None else uncompiled,
             self.miss if cache_miss is None else cache_miss,
@@ -519,7 +521,7 @@ class JitFunction:
         # the C stack that calls may use.
         with timed("traced", self.options.name):
             closed, uses = stage_using_references(flat.__call__, avals, info)
-        compilation.log_duration("traced", self.options.name, time.perf_counter() - start)
+        log_duration("traced", self.options.name, time.perf_counter() - start)
         donated = self._donated(arguments)
         if uses:
             names = (*names, *(ref.described() for ref in uses.captured))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dovetail._core.base.bindings import get_traceback
 from dovetail._core.base.runtime_errors import OutOfMemoryError
@@ -13,7 +13,9 @@ from dovetail._core.ir.avals import outer_aval, physical_aval
 from dovetail._core.ir.jaxpr import Jaxpr
 from dovetail._core.ir.walk import all_jaxprs
 from dovetail._core.runtime.arrays import memory
-from dovetail._core.runtime.programs.program import LoadedProgram
+
+if TYPE_CHECKING:
+    from dovetail._core.runtime.programs.program import LoadedProgram
 
 __all__ = ["explained_shortage", "watch"]
 

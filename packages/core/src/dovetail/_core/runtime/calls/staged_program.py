@@ -8,15 +8,15 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
 from dovetail._core.base import config, dtypes, events, pytree, source
 from dovetail._core.base.bindings import JaxRuntimeError
 from dovetail._core.base.counting import counted
-from dovetail._core.base.monitoring import timed
+from dovetail._core.base.monitoring import log_duration, timed
+from dovetail._core.base.records import record
 from dovetail._core.ir.avals import outer_aval
 from dovetail._core.ir.jaxpr import ClosedJaxpr
 from dovetail._core.ir.walk import all_equations
@@ -27,7 +27,6 @@ from dovetail._core.runtime.calls.slow_compilations import telling_if_slow
 from dovetail._core.runtime.devices import clients, process_ends
 from dovetail._core.runtime.devices.address_space import reserve_for_compiler
 from dovetail._core.runtime.devices.named_sharding import over_current_mesh
-from dovetail._core.runtime.programs import compilation
 from dovetail._core.runtime.programs.arguments import (
     AskedPlaces,
     partitioning,
@@ -35,14 +34,11 @@ from dovetail._core.runtime.programs.arguments import (
     resolve_device,
     shardings_inside,
 )
-from dovetail._core.runtime.programs.program import (
-    LoadedProgram,
-    UnloadedProgram,
-    compile_module,
-    compile_unloaded,
-)
 from dovetail._core.trace.mutable_references import AbstractRef, Ref, RefState
 from dovetail._core.transform.referencing import RefEffects
+
+if TYPE_CHECKING:
+    from dovetail._core.runtime.programs.program import LoadedProgram, UnloadedProgram
 
 
 class AskedShardings:
@@ -78,7 +74,7 @@ class AskedShardings:
 _REPORTED: Final = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class JitOptions:
     """How a function is compiled.
 
@@ -244,6 +240,11 @@ class StagedProgram:
         self, lowered: Any, sharding: Any, compiler_options: Mapping[str, Any]
     ) -> LoadedProgram | UnloadedProgram:
         """Compile a lowered program for a device, which may be compile-only."""
+        from dovetail._core.runtime.programs.program import (  # deferred: by the first program
+            compile_module,
+            compile_unloaded,
+        )
+
         self._warn_of_unused_donations(lowered)
         self._warn_of_constants()
         sharding = sharding._typing(self.closed.out_avals)
@@ -315,10 +316,9 @@ class StagedProgram:
             start = time.perf_counter()
             with events.because(cause if others else self.cause or cause, name):
                 lowered = self.lower((platform,), sharding)
-                compilation.log_duration("lowered", lowered.name, time.perf_counter() - start)
+                log_duration("lowered", lowered.name, time.perf_counter() - start)
                 compiled = self.compile(lowered, sharding, dict(self.options.compiler_options))
-            assert isinstance(compiled, LoadedProgram), "the device is there"
-            program = compiled
+            program = cast("LoadedProgram", compiled)  # the device is there
             self.compile_seconds[sharding] = time.perf_counter() - start
             log_compiled(name, cause, self.compile_seconds[sharding])
             self.programs[sharding] = program

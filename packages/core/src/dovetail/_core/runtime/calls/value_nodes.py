@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from dovetail._core.base import dtypes
+from dovetail._core.base.records import record
 from dovetail._core.base.source import SourceLocation, Transformation, describe
 from dovetail._core.ir.avals import aval_of
 
@@ -18,7 +19,7 @@ __all__ = ["Node", "Statistics", "is_transposed", "shortened", "statistics_of", 
 _MOST: Final = 10
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Statistics:
     """What an array holds.
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
+from dovetail._core.base.records import record
 from dovetail._core.base.tracebacks import bounded
 from dovetail._core.runtime.devices.plugin_buffers import PluginBuffer
 from dovetail._core.runtime.devices.sharding import Sharding
@@ -26,7 +26,7 @@ _AUTO: Final = AutoLayout()
 
 
 @bounded
-@dataclass(frozen=True, slots=True)
+@record
 class Layout:
     """The order of an array's elements in memory.
 
@@ -80,7 +80,7 @@ class Layout:
 
 
 @bounded
-@dataclass(frozen=True, slots=True)
+@record
 class Format:
     """An array's sharding and memory layout; ``x.format`` for an array ``x``.
 

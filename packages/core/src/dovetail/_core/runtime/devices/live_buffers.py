@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
 
 from dovetail._core.base.bindings import JaxRuntimeError
+from dovetail._core.base.records import record
 from dovetail._core.base.source import user_frame
 from dovetail._core.ir.avals import ShapedArray
 from dovetail._core.runtime.devices import clients
@@ -22,7 +22,7 @@ __all__ = ["LiveLine", "bytes_by_device", "everything", "know_makers", "lines_of
 NO_LINE = "no line of the user's"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LiveLine:
     """The live arrays that one line has made.
 

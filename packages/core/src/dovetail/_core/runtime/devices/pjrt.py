@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
 from dovetail._core.base.bindings import JaxRuntimeError, _jax, load_pjrt_plugin, xla_client
 from dovetail._core.base.locks import shared_lock
+from dovetail._core.base.records import record
 from dovetail._core.ops.callbacks.native_targets import NativeTarget, targets_for
 from dovetail._core.runtime.devices.client_libraries import note_library
 from dovetail._core.runtime.devices.pjrt_api import (
@@ -34,7 +35,7 @@ _lock: Final = shared_lock()
 _plugins: Final[dict[str, PjrtPlugin]] = {}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PjrtPlugin:
     """A PJRT plug-in loaded into this process; libraries are never unloaded.
 

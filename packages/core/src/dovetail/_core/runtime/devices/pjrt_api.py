@@ -9,11 +9,11 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from dovetail._core.base.bindings import OLDEST_PJRT, pjrt_struct_size
+from dovetail._core.base.records import record
 
 __all__ = [
     "GPU_EXTENSION",
@@ -110,7 +110,7 @@ STAGES: Final = ("instantiate", "prepare", "initialize", "execute")
 """The stages of a call at which a handler can have code of its own, in order."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Api:
     """The `PJRT_Api` of an open library, checked.
 

@@ -10,10 +10,10 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from dovetail._core.base.errors import DistributedError
+from dovetail._core.base.records import record
 from dovetail._core.runtime.processes import waits
 from dovetail._core.runtime.processes.coordinator import MAGIC, keep_alive, send
 
@@ -25,7 +25,7 @@ _GRACE: Final = 10.0
 _LOOK: Final = 2.0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Introduction:
     """What a process says of itself.
 

@@ -6,16 +6,18 @@ import os
 import re
 import socket
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
+from dovetail._core.base.records import record
+
 __all__ = ["METHODS", "Place", "detected", "from_environment"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Place:
     """Where a process is in its group; None for what is not known.
 

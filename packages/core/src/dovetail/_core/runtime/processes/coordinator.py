@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from dovetail._core.base.bindings import _jax
+from dovetail._core.base.records import record
 from dovetail._core.runtime.processes.mismatches import Report, mismatches
 
 __all__ = ["BEATS", "MAGIC", "Settings", "keep_alive", "main", "send"]
@@ -45,7 +46,7 @@ _LINGERING: Final = 1.0
 _INTRODUCTION: Final = 10.0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Settings:
     """What the coordinator is started with.
 

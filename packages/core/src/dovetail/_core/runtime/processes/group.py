@@ -12,11 +12,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from dovetail._core.base import source
 from dovetail._core.base.errors import DistributedError
+from dovetail._core.base.records import record
 from dovetail._core.plugins.process_group import ProcessGroup
 from dovetail._core.runtime.processes import waits
 
@@ -49,7 +49,7 @@ GRACE: Final = 1.0
 """Seconds that what a process has begun with another one may take after the death of that one."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Timeouts:
     """How long processes wait for each other, in seconds.
 

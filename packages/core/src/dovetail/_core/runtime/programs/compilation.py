@@ -7,7 +7,6 @@ wait.
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections import OrderedDict
@@ -46,15 +45,12 @@ __all__ = [
     "compile_executable",
     "compile_options",
     "deserialized",
-    "log_duration",
     "serialized",
     "statistics",
     "with_own_names",
 ]
 
 CompilerOptions = Mapping[str, OptionValue]
-
-logger: Final = logging.getLogger("dovetail")
 
 # Even a small executable takes some 300 kB; programs beyond this number are recompiled if needed.
 _MAX_EXECUTABLES: Final = 2048
@@ -94,18 +90,6 @@ def statistics() -> Statistics:
             _statistics.load_seconds,
             _statistics.reused,
         )
-
-
-def log_duration(step: str, name: str, seconds: float) -> None:
-    """Log the duration of a compilation step, as a warning if ``log_compiles`` is on.
-
-    Args:
-        step: the step, such as ``"traced"``, ``"lowered"``, ``"compiled"``.
-        name: the name of the function or program.
-        seconds: how long it took.
-    """
-    level = logging.WARNING if config.log_compiles.value else logging.DEBUG
-    logger.log(level, "%s %s in %.4f s", step, name, seconds)
 
 
 # -------------------------------------------------------------------------------------------
@@ -404,7 +388,7 @@ def _load_or_compile(
     with _lock:
         _statistics.compiled += 1
         _statistics.compile_seconds += seconds
-    log_duration("compiled", lowered.name, seconds)
+    monitoring.log_duration("compiled", lowered.name, seconds)
     events.emit("compile", lowered.name, seconds)
     if cache is not None and seconds >= config.persistent_cache_min_compile_time_secs.value:
         cache.store(key, executable, lowered.name)
@@ -611,7 +595,7 @@ def _load(
     with _lock:
         _statistics.loaded += 1
         _statistics.load_seconds += seconds
-    log_duration("loaded", lowered.name, seconds)
+    monitoring.log_duration("loaded", lowered.name, seconds)
     events.emit("load", lowered.name, seconds)
     monitoring.record_event_duration_secs(f"{_CACHE_EVENTS}/cache_retrieval_time_sec", seconds)
     return executable

@@ -9,8 +9,9 @@ read; their numbers are those of XLA's published ``hlo.proto``.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final
+
+from dovetail._core.base.records import record
 
 __all__ = ["Block", "Placed", "blocks_of", "fields"]
 
@@ -19,7 +20,7 @@ _DELIMITED: Final = 2
 _FIXED: Final = {1: 8, 5: 4}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Placed:
     """A value in a block.
 
@@ -36,7 +37,7 @@ class Placed:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Block:
     """A block of memory.
 

@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
 
+from dovetail._core.base.records import record
 from dovetail._core.runtime.reports.groups import Groups, groups_of, pairs_of
 from dovetail._core.runtime.reports.hlo_text import Computation, Instruction, Module
 from dovetail._core.runtime.reports.loops import trip_count
@@ -29,7 +30,7 @@ _UNKNOWN_PLACE: Final = "?"
 _FAR: Final = 8
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Exchange:
     """A collective operation.
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final
+
+from dovetail._core.base.records import record
 
 __all__ = ["HARDWARE", "Hardware", "hardware_of"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Hardware:
     """The peak rates of one kind of device, by which reports estimate time.
 

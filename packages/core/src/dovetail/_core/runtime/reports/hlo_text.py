@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 import math
 import re
-from dataclasses import dataclass
 from typing import Final
+
+from dovetail._core.base.records import record
 
 __all__ = ["Computation", "Instruction", "Module", "Shape", "parsed"]
 
@@ -28,7 +29,7 @@ _LOCATION: Final = re.compile(r"(\d+) \{file_name_id=(\d+) .*?\bline=(\d+) ")
 _NAMED: Final = re.compile(r'(\d+) "(.*)"')
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Shape:
     """The type of an array.
 
@@ -65,7 +66,7 @@ def _bits(dtype: str) -> int:
     return int(size.group(1)) if size else 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Instruction:
     """One operation of a program.
 
@@ -114,7 +115,7 @@ class Instruction:
         return tuple(found)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Computation:
     """A function of a program.
 
@@ -140,7 +141,7 @@ class Computation:
         return self.instructions.get(instruction.operands[number])
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Module:
     """A program.
 

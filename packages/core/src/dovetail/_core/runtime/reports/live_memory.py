@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from dovetail._core.base import notebooks
 from dovetail._core.base.bindings import JaxRuntimeError
+from dovetail._core.base.records import record
 from dovetail._core.runtime.arrays.memory import in_words
 from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices.live_buffers import (
@@ -26,7 +26,7 @@ _HEAD: Final = ("size", "arrays", "largest", "on", "made at")
 _SIDES: Final = ("right", "right", "left", "left", "left")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DeviceUse:
     """What is used of a device's memory.
 
@@ -52,7 +52,7 @@ class DeviceUse:
         return ", ".join(parts) + (f", of {in_words(limit)}" if limit else "")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LiveMemory:
     """What holds the memory of the devices, made by `dovetail.memory`; prints as a table.
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from dovetail._core.base import notebooks
+from dovetail._core.base.records import record
 from dovetail._core.base.tracebacks import bounded
 from dovetail._core.runtime.arrays.memory import in_words
 from dovetail._core.runtime.reports import tables
@@ -19,7 +19,7 @@ _HEAD: Final = ("size", "type", "what", "operation", "line")
 _SIDES: Final = ("right", "left", "left", "left", "left")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PlannedBuffer:
     """A value that a program keeps in memory.
 
@@ -45,7 +45,7 @@ class PlannedBuffer:
 
 
 @bounded
-@dataclass(frozen=True, slots=True)
+@record
 class MemoryPlan:
     """The memory that a program takes on each device, made by `Lowered.memory`; prints as a table.
 

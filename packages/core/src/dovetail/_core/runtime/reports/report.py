@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
 import numpy as np
 
+from dovetail._core.base.records import record
 from dovetail._core.base.tracebacks import bounded
 from dovetail._core.ir.abstract_mesh import AbstractMesh
 from dovetail._core.runtime.reports import tables
@@ -20,7 +20,7 @@ from dovetail._core.runtime.reports.plotting import Figure, drawn
 __all__ = ["ArrayMemory", "Collective", "LineCost", "Memory", "Report", "Time"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ArrayMemory:
     """An argument or a result of a program.
 
@@ -41,7 +41,7 @@ class ArrayMemory:
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Memory:
     """The memory that a program needs on each device, in bytes.
 
@@ -72,7 +72,7 @@ class Memory:
         return kept + self.temporary_bytes + self.code_bytes
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Collective:
     """A collective operation of a program.
 
@@ -110,7 +110,7 @@ class Collective:
     seconds: float | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LineCost:
     """What a line of the user's program costs each device in one call.
 
@@ -129,7 +129,7 @@ class LineCost:
     seconds: float | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Time:
     """The time of one call by the model, in seconds.
 
@@ -160,7 +160,7 @@ class Time:
 
 
 @bounded
-@dataclass(frozen=True, slots=True)
+@record
 class Report:
     """What a compiled program needs of each device, made by `Compiled.report`; prints as a table.
 

@@ -1,4 +1,4 @@
-"""Where the data of arrays lives: devices, meshes of them, and how arrays are divided over them."""
+"""The names of `dovetail.sharding`: the one list of them, for type checkers and at run time."""
 
 from dovetail._core.api.axis_modes import auto_axes as auto_axes
 from dovetail._core.api.axis_modes import explicit_axes as explicit_axes
@@ -7,7 +7,6 @@ from dovetail._core.api.meshes import get_mesh as get_mesh
 from dovetail._core.api.meshes import make_single_device_sharding as make_single_device_sharding
 from dovetail._core.api.meshes import set_mesh as set_mesh
 from dovetail._core.api.meshes import use_abstract_mesh as use_abstract_mesh
-from dovetail._core.base.tracebacks import publish as _publish
 from dovetail._core.ir.abstract_mesh import AbstractDevice as AbstractDevice
 from dovetail._core.ir.abstract_mesh import AbstractMesh as AbstractMesh
 from dovetail._core.ir.abstract_mesh import AxisType as AxisType
@@ -21,28 +20,3 @@ from dovetail._core.runtime.devices.sharding import Sharding as Sharding
 from dovetail._core.runtime.devices.sharding import SingleDeviceSharding as SingleDeviceSharding
 from dovetail._core.trace.current_mesh import get_abstract_mesh as get_abstract_mesh
 from dovetail._core.trace.forbidden_collectives import no_collectives as no_collectives
-
-__all__ = [
-    "AbstractDevice",
-    "AbstractMesh",
-    "AxisType",
-    "Infer",
-    "ManualAxisType",
-    "Mesh",
-    "NamedSharding",
-    "PartitionSpec",
-    "Sharding",
-    "SingleDeviceSharding",
-    "UnreducedKind",
-    "auto_axes",
-    "explicit_axes",
-    "get_abstract_mesh",
-    "get_mesh",
-    "make_single_device_sharding",
-    "no_collectives",
-    "reshard",
-    "set_mesh",
-    "use_abstract_mesh",
-]
-
-_publish(globals())
