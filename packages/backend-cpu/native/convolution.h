@@ -14,7 +14,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <new>
 
 #include "convolution_packing.h"
 #include "xla/ffi/api/ffi.h"
@@ -770,7 +769,7 @@ class Convolution {
 template <typename... Ts>
 ffi::Error Convolve(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::AnyBuffer w,
                     ffi::Result<ffi::AnyBuffer> y, ffi::Span<const int64_t> sizes,
-                    const ffi::DataType (&types)[sizeof...(Ts)]) try {
+                    const ffi::DataType (&types)[sizeof...(Ts)]) {
   Problem problem;
   if (sizes.size() * sizeof(int64_t) != sizeof(problem)) {
     return ffi::Error(ffi::ErrorCode::kInvalidArgument, "sizes of a convolution are missing");
@@ -790,8 +789,6 @@ ffi::Error Convolve(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::AnyBuffer w,
   (run_if(Ts()), ...);
   if (found) return ffi::Error::Success();
   return ffi::Error(ffi::ErrorCode::kInvalidArgument, "a convolution has another dtype");
-} catch (const std::bad_alloc&) {
-  return ffi::Error(ffi::ErrorCode::kResourceExhausted, "out of memory in a convolution");
 }
 
 }  // namespace dovetail

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernel.h"
 #include "parallel.h"
 #include "vector_width.h"
 #include "vectors.h"
@@ -403,11 +404,11 @@ ffi::Error Unary(ffi::ThreadPool pool, Operand<float> x, ffi::Result<Operand<flo
 // Nothing else is seen from outside.
 #pragma GCC visibility push(default)
 #define DOVETAIL_UNARY(name, number, ...)                             \
-  XLA_FFI_DEFINE_HANDLER_SYMBOL(name, (__VA_ARGS__),                  \
-                                xla::ffi::Ffi::Bind()                 \
-                                    .Ctx<xla::ffi::ThreadPool>()      \
-                                    .Arg<dovetail::Operand<number>>() \
-                                    .Ret<dovetail::Operand<number>>())
+  DOVETAIL_KERNEL(name, (__VA_ARGS__),                                \
+                  xla::ffi::Ffi::Bind()                               \
+                      .Ctx<xla::ffi::ThreadPool>()                    \
+                      .Arg<dovetail::Operand<number>>()               \
+                      .Ret<dovetail::Operand<number>>())
 DOVETAIL_UNARY(dovetail_acos, float, dovetail::Unary<dovetail::ArcCosine>);
 DOVETAIL_UNARY(dovetail_asin, float, dovetail::Unary<dovetail::ArcSine>);
 DOVETAIL_UNARY(dovetail_atan, float, dovetail::Unary<dovetail::ArcTangent, dovetail::Singles>);
