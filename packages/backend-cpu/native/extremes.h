@@ -261,8 +261,12 @@ void Positions(xla::ffi::ThreadPool& pool, const void* from, int32_t* to, int64_
   const T* source = static_cast<const T*>(from);
   if (inner == 1 && size <= kShortRow) {
     const int64_t parts = PartsOf(pool, outer * size);
-    ForNeighbours(pool, outer, parts, [&](int64_t row) {
-      to[row] = static_cast<int32_t>(ShortRowPosition<O>(source + row * size, size));
+    ParallelFor(pool, parts, [&](int64_t part) {
+      InPieces(outer * part / parts, outer * (part + 1) / parts, [=](int64_t begin, int64_t end) {
+        for (int64_t row = begin; row < end; ++row) {
+          to[row] = static_cast<int32_t>(ShortRowPosition<O>(source + row * size, size));
+        }
+      });
     });
     return;
   }

@@ -125,7 +125,7 @@ void ForNeighbours(xla::ffi::ThreadPool& pool, int64_t count, int64_t parts, con
     const int64_t end = count * (part + 1) / parts;
     for (int64_t i = count * part / parts; i < end;) {
       EndIfInterrupted();
-      constexpr int64_t kFew = 16;  // They may take no longer than to look.
+      constexpr int64_t kFew = 64;  // They may take no longer than to look.
       for (const int64_t stop = std::min(end, i + kFew); i < stop; ++i) body(i);
     }
   });

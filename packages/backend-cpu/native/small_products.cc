@@ -64,7 +64,7 @@ ffi::Error SmallProducts(ffi::ThreadPool pool, ffi::Buffer<kType> x, ffi::Buffer
   const T *a = x.typed_data(), *b = w.typed_data();
   T* out = y->typed_data();
   const int64_t parts = PartsOf(pool, count * rows * columns * summed / 8);
-  ForNeighbours(pool, count, parts, [&](int64_t i) {
+  ForNeighbours(pool, count, parts, [=](int64_t i) {
     Multiply(a + i * rows * summed, b + i * summed * columns, out + i * rows * columns, rows,
              summed, columns);
   });
