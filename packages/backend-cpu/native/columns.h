@@ -70,14 +70,12 @@ void FoldColumns(xla::ffi::ThreadPool& pool, const typename Fold::In* from, Out*
   const int64_t works = outer * chunks * sides;
   const int64_t parts = std::min(works, PartsOf(pool, outer * size * inner));
   std::vector<Whole> wholes(outer * chunks * inner);
-  ParallelFor(pool, parts, [&](int64_t part) {
-    for (int64_t work = works * part / parts; work < works * (part + 1) / parts; ++work) {
-      const int64_t side = work % sides * kSide, row = work / sides;
-      const int64_t chunk = row % chunks, begin = size * chunk / chunks;
-      FoldSide<Fold>(from + (row / chunks * size + begin) * inner + side,
-                     size * (chunk + 1) / chunks - begin, inner, std::min(kSide, inner - side),
-                     wholes.data() + row * inner + side);
-    }
+  ForNeighbours(pool, works, parts, [&](int64_t work) {
+    const int64_t side = work % sides * kSide, row = work / sides;
+    const int64_t chunk = row % chunks, begin = size * chunk / chunks;
+    FoldSide<Fold>(from + (row / chunks * size + begin) * inner + side,
+                   size * (chunk + 1) / chunks - begin, inner, std::min(kSide, inner - side),
+                   wholes.data() + row * inner + side);
   });
   for (int64_t row = 0; row < outer; ++row) {
     Whole* const first = wholes.data() + row * chunks * inner;

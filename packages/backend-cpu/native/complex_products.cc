@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "kernel.h"
 #include "parallel.h"
 #include "xla/ffi/api/ffi.h"
 
@@ -60,18 +61,18 @@ ffi::Error ComplexFromProducts(ffi::ThreadPool pool, ffi::AnyBuffer ac, ffi::Any
 
 // Nothing else is seen from outside.
 #pragma GCC visibility push(default)
-XLA_FFI_DEFINE_HANDLER_SYMBOL(dovetail_complex_parts, dovetail::ComplexParts,
-                              xla::ffi::Ffi::Bind()
-                                  .Ctx<xla::ffi::ThreadPool>()
-                                  .Arg<xla::ffi::AnyBuffer>()
-                                  .Ret<xla::ffi::AnyBuffer>()
-                                  .Ret<xla::ffi::AnyBuffer>());
-XLA_FFI_DEFINE_HANDLER_SYMBOL(dovetail_complex_from_products, dovetail::ComplexFromProducts,
-                              xla::ffi::Ffi::Bind()
-                                  .Ctx<xla::ffi::ThreadPool>()
-                                  .Arg<xla::ffi::AnyBuffer>()
-                                  .Arg<xla::ffi::AnyBuffer>()
-                                  .Arg<xla::ffi::AnyBuffer>()
-                                  .Arg<xla::ffi::AnyBuffer>()
-                                  .Ret<xla::ffi::AnyBuffer>());
+DOVETAIL_KERNEL(dovetail_complex_parts, dovetail::ComplexParts,
+                xla::ffi::Ffi::Bind()
+                    .Ctx<xla::ffi::ThreadPool>()
+                    .Arg<xla::ffi::AnyBuffer>()
+                    .Ret<xla::ffi::AnyBuffer>()
+                    .Ret<xla::ffi::AnyBuffer>());
+DOVETAIL_KERNEL(dovetail_complex_from_products, dovetail::ComplexFromProducts,
+                xla::ffi::Ffi::Bind()
+                    .Ctx<xla::ffi::ThreadPool>()
+                    .Arg<xla::ffi::AnyBuffer>()
+                    .Arg<xla::ffi::AnyBuffer>()
+                    .Arg<xla::ffi::AnyBuffer>()
+                    .Arg<xla::ffi::AnyBuffer>()
+                    .Ret<xla::ffi::AnyBuffer>());
 #pragma GCC visibility pop

@@ -1,6 +1,7 @@
 // Convolutions of floats.
 
 #include "convolution.h"
+#include "kernel.h"
 
 namespace dovetail {
 namespace {
@@ -15,11 +16,11 @@ ffi::Error ConvolveFloats(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::AnyBuffer
 
 // Nothing else is seen from outside.
 #pragma GCC visibility push(default)
-XLA_FFI_DEFINE_HANDLER_SYMBOL(dovetail_convolve, dovetail::ConvolveFloats,
-                              xla::ffi::Ffi::Bind()
-                                  .Ctx<xla::ffi::ThreadPool>()
-                                  .Arg<xla::ffi::AnyBuffer>()
-                                  .Arg<xla::ffi::AnyBuffer>()
-                                  .Ret<xla::ffi::AnyBuffer>()
-                                  .Attr<xla::ffi::Span<const int64_t>>("sizes"));
+DOVETAIL_KERNEL(dovetail_convolve, dovetail::ConvolveFloats,
+                xla::ffi::Ffi::Bind()
+                    .Ctx<xla::ffi::ThreadPool>()
+                    .Arg<xla::ffi::AnyBuffer>()
+                    .Arg<xla::ffi::AnyBuffer>()
+                    .Ret<xla::ffi::AnyBuffer>()
+                    .Attr<xla::ffi::Span<const int64_t>>("sizes"));
 #pragma GCC visibility pop

@@ -15,7 +15,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <new>
 
 #include "convolution_packing.h"
 #include "long_kernels.h"
@@ -771,7 +770,7 @@ class Convolution {
 template <typename... Ts>
 ffi::Error Convolve(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::AnyBuffer w,
                     ffi::Result<ffi::AnyBuffer> y, ffi::Span<const int64_t> sizes,
-                    const ffi::DataType (&types)[sizeof...(Ts)]) try {
+                    const ffi::DataType (&types)[sizeof...(Ts)]) {
   Problem problem;
   if (sizes.size() * sizeof(int64_t) != sizeof(problem)) {
     return ffi::Error(ffi::ErrorCode::kInvalidArgument, "sizes of a convolution are missing");
@@ -791,8 +790,6 @@ ffi::Error Convolve(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::AnyBuffer w,
   (run_if(Ts()), ...);
   if (found) return ffi::Error::Success();
   return ffi::Error(ffi::ErrorCode::kInvalidArgument, "a convolution has another dtype");
-} catch (const std::bad_alloc&) {
-  return ffi::Error(ffi::ErrorCode::kResourceExhausted, "out of memory in a convolution");
 }
 
 }  // namespace dovetail

@@ -213,6 +213,7 @@ void ForTasks(ffi::ThreadPool& pool, int64_t tasks, int64_t memory, const Body& 
   ParallelFor(pool, std::min(ThreadsOf(pool), tasks), [&](int64_t) {
     std::optional<Memory<T>> own;
     for (int64_t task; (task = next.fetch_add(1)) < tasks;) {
+      EndIfInterrupted();
       if (!own) own.emplace(memory);
       body(task, own->get());
     }

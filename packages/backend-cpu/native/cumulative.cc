@@ -8,11 +8,11 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
-#include <new>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "kernel.h"
 #include "parallel.h"
 #include "xla/ffi/api/ffi.h"
 
@@ -156,6 +156,7 @@ typename C::Type ScanBlock(const T* from, T* to, int64_t size, const Before<C>& 
 template <typename C, bool kReverse, typename T>
 void ScanRow(const T* from, T* to, int64_t size, Before<C> before) {
   for (int64_t begin = 0; begin < size; begin += kBlock) {
+    EndIfInterrupted();
     const int64_t count = std::min(kBlock, size - begin);
     const int64_t at = kReverse ? size - begin - count : begin;
     before.Add(ScanBlock<C, kReverse>(from + at, to + at, count, before));
@@ -168,6 +169,7 @@ Before<C> Reduce(const T* from, int64_t size) {
   using Number = typename C::Type;
   Before<C> before;
   for (int64_t begin = 0; begin < size; begin += kBlock) {
+    EndIfInterrupted();
     constexpr int kCount = 4 * kLanes<Number>;
     Number lanes[kCount];
     std::fill_n(lanes, kCount, C::Identity());
@@ -219,6 +221,7 @@ void ScanSide(const T* from, T* to, int64_t size, int64_t stride, int64_t count)
   Before<C> before[C::kCompensated ? kSide : 1];
   std::fill_n(local, count, C::Identity());
   for (int64_t step = 0; step < size; ++step) {
+    if (step % kBlock == 0) EndIfInterrupted();
     const int64_t at = step * stride;
     if constexpr (C::kCompensated) {
       if (step > 0 && step % kBlock == 0) {
@@ -247,18 +250,12 @@ void Scan(ffi::ThreadPool& pool, const T* from, T* to, int64_t outer, int64_t si
   const auto scan = reverse ? ScanRow<C, true, T> : ScanRow<C, false, T>;
   const int64_t sides = (inner + kSide - 1) / kSide, works = outer * sides;
   const int64_t parts = std::min(works, PartsOf(pool, total));
-  ParallelFor(pool, parts, [&](int64_t part) {
-    for (int64_t work = works * part / parts; work < works * (part + 1) / parts; ++work) {
-      const int64_t side = work % sides * kSide;
-      int64_t at = work / sides * size * inner + side;
-      if (inner == 1) {
-        scan(from + at, to + at, size, Before<C>());
-        continue;
-      }
-      if (reverse) at += (size - 1) * inner;
-      ScanSide<C>(from + at, to + at, size, reverse ? -inner : inner,
-                  std::min(kSide, inner - side));
-    }
+  ForNeighbours(pool, works, parts, [&](int64_t work) {
+    const int64_t side = work % sides * kSide;
+    int64_t at = work / sides * size * inner + side;
+    if (inner == 1) return scan(from + at, to + at, size, Before<C>());
+    if (reverse) at += (size - 1) * inner;
+    ScanSide<C>(from + at, to + at, size, reverse ? -inner : inner, std::min(kSide, inner - side));
   });
 }
 
@@ -287,7 +284,7 @@ void ScanAny(ffi::ThreadPool& pool, const void* from, void* to, int64_t outer, i
 
 // The results along the dimension after which there are `after` others.
 ffi::Error Cumulative(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> out,
-                      int64_t operation, int64_t reverse, int64_t after) try {
+                      int64_t operation, int64_t reverse, int64_t after) {
   const auto shape = x.dimensions();
   const int64_t axis = static_cast<int64_t>(shape.size()) - 1 - after;
   int64_t outer = 1, inner = 1;
@@ -311,8 +308,6 @@ ffi::Error Cumulative(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::A
     default:
       return ffi::Error(ffi::ErrorCode::kInvalidArgument, "no cumulative kernel for the dtype");
   }
-} catch (const std::bad_alloc&) {
-  return ffi::Error(ffi::ErrorCode::kResourceExhausted, "out of memory in a cumulative operation");
 }
 
 // y[i] = a[i] * y[i - 1] + b[i], with y = 0 before the first.
@@ -320,6 +315,7 @@ template <typename T>
 void RecurRow(const T* a, const T* b, T* to, int64_t size, int64_t stride) {
   double y = 0;
   for (int64_t step = 0; step < size; ++step) {
+    if (step % kBlock == 0) EndIfInterrupted();
     const int64_t at = step * stride;
     y = double(a[at]) * y + double(b[at]);
     to[at] = T(y);
@@ -331,6 +327,7 @@ template <typename T>
 void RecurSide(const T* a, const T* b, T* to, int64_t size, int64_t stride, int64_t count) {
   double y[kSide] = {};
   for (int64_t step = 0; step < size; ++step) {
+    if (step % kBlock == 0) EndIfInterrupted();
     const int64_t at = step * stride;
     for (int64_t i = 0; i < count; ++i) {
       y[i] = double(a[at + i]) * y[i] + double(b[at + i]);
@@ -345,23 +342,21 @@ void Recur(ffi::ThreadPool& pool, const T* a, const T* b, T* to, int64_t outer, 
   const int64_t sides = (inner + kSide - 1) / kSide, works = outer * sides;
   const int64_t parts = std::min(works, PartsOf(pool, outer * size * inner));
   const int64_t stride = reverse ? -inner : inner;
-  ParallelFor(pool, parts, [&](int64_t part) {
-    for (int64_t work = works * part / parts; work < works * (part + 1) / parts; ++work) {
-      const int64_t side = work % sides * kSide;
-      const int64_t at =
-          work / sides * size * inner + side + (reverse ? (size - 1) * inner : int64_t{0});
-      if (inner == 1) {
-        RecurRow(a + at, b + at, to + at, size, stride);
-      } else {
-        RecurSide(a + at, b + at, to + at, size, stride, std::min(kSide, inner - side));
-      }
+  ForNeighbours(pool, works, parts, [&](int64_t work) {
+    const int64_t side = work % sides * kSide;
+    const int64_t at =
+        work / sides * size * inner + side + (reverse ? (size - 1) * inner : int64_t{0});
+    if (inner == 1) {
+      RecurRow(a + at, b + at, to + at, size, stride);
+    } else {
+      RecurSide(a + at, b + at, to + at, size, stride, std::min(kSide, inner - side));
     }
   });
 }
 
 // The linear recurrence along the dimension after which there are `after` others.
 ffi::Error LinearRecurrence(ffi::ThreadPool pool, ffi::AnyBuffer a, ffi::AnyBuffer b,
-                            ffi::Result<ffi::AnyBuffer> out, int64_t reverse, int64_t after) try {
+                            ffi::Result<ffi::AnyBuffer> out, int64_t reverse, int64_t after) {
   const auto shape = a.dimensions();
   const int64_t axis = static_cast<int64_t>(shape.size()) - 1 - after;
   int64_t outer = 1, inner = 1;
@@ -382,8 +377,6 @@ ffi::Error LinearRecurrence(ffi::ThreadPool pool, ffi::AnyBuffer a, ffi::AnyBuff
     default:
       return ffi::Error(ffi::ErrorCode::kInvalidArgument, "no recurrence kernel for the dtype");
   }
-} catch (const std::bad_alloc&) {
-  return ffi::Error(ffi::ErrorCode::kResourceExhausted, "out of memory in a cumulative operation");
 }
 
 }  // namespace
@@ -391,20 +384,20 @@ ffi::Error LinearRecurrence(ffi::ThreadPool pool, ffi::AnyBuffer a, ffi::AnyBuff
 
 // Nothing else is seen from outside.
 #pragma GCC visibility push(default)
-XLA_FFI_DEFINE_HANDLER_SYMBOL(dovetail_cumulative, dovetail::Cumulative,
-                              xla::ffi::Ffi::Bind()
-                                  .Ctx<xla::ffi::ThreadPool>()
-                                  .Arg<xla::ffi::AnyBuffer>()
-                                  .Ret<xla::ffi::AnyBuffer>()
-                                  .Attr<int64_t>("operation")
-                                  .Attr<int64_t>("reverse")
-                                  .Attr<int64_t>("after"));
-XLA_FFI_DEFINE_HANDLER_SYMBOL(dovetail_linear_recurrence, dovetail::LinearRecurrence,
-                              xla::ffi::Ffi::Bind()
-                                  .Ctx<xla::ffi::ThreadPool>()
-                                  .Arg<xla::ffi::AnyBuffer>()
-                                  .Arg<xla::ffi::AnyBuffer>()
-                                  .Ret<xla::ffi::AnyBuffer>()
-                                  .Attr<int64_t>("reverse")
-                                  .Attr<int64_t>("after"));
+DOVETAIL_KERNEL(dovetail_cumulative, dovetail::Cumulative,
+                xla::ffi::Ffi::Bind()
+                    .Ctx<xla::ffi::ThreadPool>()
+                    .Arg<xla::ffi::AnyBuffer>()
+                    .Ret<xla::ffi::AnyBuffer>()
+                    .Attr<int64_t>("operation")
+                    .Attr<int64_t>("reverse")
+                    .Attr<int64_t>("after"));
+DOVETAIL_KERNEL(dovetail_linear_recurrence, dovetail::LinearRecurrence,
+                xla::ffi::Ffi::Bind()
+                    .Ctx<xla::ffi::ThreadPool>()
+                    .Arg<xla::ffi::AnyBuffer>()
+                    .Arg<xla::ffi::AnyBuffer>()
+                    .Ret<xla::ffi::AnyBuffer>()
+                    .Attr<int64_t>("reverse")
+                    .Attr<int64_t>("after"));
 #pragma GCC visibility pop

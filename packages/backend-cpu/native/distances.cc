@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <new>
 #include <vector>
 
+#include "kernel.h"
 #include "parallel.h"
 #include "tiles.h"
 #include "vector_width.h"
@@ -124,20 +124,16 @@ ffi::Error Distances(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::AnyBuffer y,
                      ffi::Result<ffi::AnyBuffer> out, int64_t squared) {
   const auto shape = x.dimensions();
   const int64_t columns = y.dimensions()[1];
-  try {
-    if (x.element_type() == ffi::DataType::F32) {
-      DistancesOf(pool, static_cast<const float*>(x.untyped_data()),
-                  static_cast<const float*>(y.untyped_data()),
-                  static_cast<float*>(out->untyped_data()), shape[0], shape[1], columns, shape[2],
-                  squared != 0);
-    } else {
-      DistancesOf(pool, static_cast<const double*>(x.untyped_data()),
-                  static_cast<const double*>(y.untyped_data()),
-                  static_cast<double*>(out->untyped_data()), shape[0], shape[1], columns, shape[2],
-                  squared != 0);
-    }
-  } catch (const std::bad_alloc&) {
-    return ffi::Error(ffi::ErrorCode::kResourceExhausted, "no memory for a few rows");
+  if (x.element_type() == ffi::DataType::F32) {
+    DistancesOf(pool, static_cast<const float*>(x.untyped_data()),
+                static_cast<const float*>(y.untyped_data()),
+                static_cast<float*>(out->untyped_data()), shape[0], shape[1], columns, shape[2],
+                squared != 0);
+  } else {
+    DistancesOf(pool, static_cast<const double*>(x.untyped_data()),
+                static_cast<const double*>(y.untyped_data()),
+                static_cast<double*>(out->untyped_data()), shape[0], shape[1], columns, shape[2],
+                squared != 0);
   }
   return ffi::Error::Success();
 }
@@ -147,11 +143,11 @@ ffi::Error Distances(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::AnyBuffer y,
 
 // Nothing else is seen from outside.
 #pragma GCC visibility push(default)
-XLA_FFI_DEFINE_HANDLER_SYMBOL(dovetail_distances, dovetail::Distances,
-                              xla::ffi::Ffi::Bind()
-                                  .Ctx<xla::ffi::ThreadPool>()
-                                  .Arg<xla::ffi::AnyBuffer>()
-                                  .Arg<xla::ffi::AnyBuffer>()
-                                  .Ret<xla::ffi::AnyBuffer>()
-                                  .Attr<int64_t>("squared"));
+DOVETAIL_KERNEL(dovetail_distances, dovetail::Distances,
+                xla::ffi::Ffi::Bind()
+                    .Ctx<xla::ffi::ThreadPool>()
+                    .Arg<xla::ffi::AnyBuffer>()
+                    .Arg<xla::ffi::AnyBuffer>()
+                    .Ret<xla::ffi::AnyBuffer>()
+                    .Attr<int64_t>("squared"));
 #pragma GCC visibility pop

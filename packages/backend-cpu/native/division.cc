@@ -11,6 +11,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "kernel.h"
 #include "parallel.h"
 #include "xla/ffi/api/ffi.h"
 
@@ -141,10 +142,10 @@ ffi::Error Remainder(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::AnyBuffer y,
 
 // Nothing else is seen from outside.
 #pragma GCC visibility push(default)
-XLA_FFI_DEFINE_HANDLER_SYMBOL(dovetail_remainder, dovetail::Remainder,
-                              xla::ffi::Ffi::Bind()
-                                  .Ctx<xla::ffi::ThreadPool>()
-                                  .Arg<xla::ffi::AnyBuffer>()
-                                  .Arg<xla::ffi::AnyBuffer>()
-                                  .Ret<xla::ffi::AnyBuffer>());
+DOVETAIL_KERNEL(dovetail_remainder, dovetail::Remainder,
+                xla::ffi::Ffi::Bind()
+                    .Ctx<xla::ffi::ThreadPool>()
+                    .Arg<xla::ffi::AnyBuffer>()
+                    .Arg<xla::ffi::AnyBuffer>()
+                    .Ret<xla::ffi::AnyBuffer>());
 #pragma GCC visibility pop

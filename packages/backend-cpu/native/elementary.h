@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernel.h"
 #include "parallel.h"
 #include "vector_width.h"
 #include "vectors.h"
@@ -329,18 +330,18 @@ ffi::Error Binary(ffi::ThreadPool pool, Operand<float> x, Operand<float> y,
 
 }  // namespace dovetail
 
-#define DOVETAIL_UNARY(name, number, ...)                             \
-  XLA_FFI_DEFINE_HANDLER_SYMBOL(name, (__VA_ARGS__),                  \
-                                xla::ffi::Ffi::Bind()                 \
-                                    .Ctx<xla::ffi::ThreadPool>()      \
-                                    .Arg<dovetail::Operand<number>>() \
-                                    .Ret<dovetail::Operand<number>>())
-#define DOVETAIL_BINARY(name, ...)                                   \
-  XLA_FFI_DEFINE_HANDLER_SYMBOL(name, (__VA_ARGS__),                 \
-                                xla::ffi::Ffi::Bind()                \
-                                    .Ctx<xla::ffi::ThreadPool>()     \
-                                    .Arg<dovetail::Operand<float>>() \
-                                    .Arg<dovetail::Operand<float>>() \
-                                    .Ret<dovetail::Operand<float>>())
+#define DOVETAIL_UNARY(name, number, ...)               \
+  DOVETAIL_KERNEL(name, (__VA_ARGS__),                  \
+                  xla::ffi::Ffi::Bind()                 \
+                      .Ctx<xla::ffi::ThreadPool>()      \
+                      .Arg<dovetail::Operand<number>>() \
+                      .Ret<dovetail::Operand<number>>())
+#define DOVETAIL_BINARY(name, ...)                     \
+  DOVETAIL_KERNEL(name, (__VA_ARGS__),                 \
+                  xla::ffi::Ffi::Bind()                \
+                      .Ctx<xla::ffi::ThreadPool>()     \
+                      .Arg<dovetail::Operand<float>>() \
+                      .Arg<dovetail::Operand<float>>() \
+                      .Ret<dovetail::Operand<float>>())
 
 #endif  // DOVETAIL_CPU_ELEMENTARY_H_

@@ -118,6 +118,7 @@ Found<typename O::T> RowExtreme(const typename O::T* from, int64_t begin, int64_
   constexpr int64_t kBlock = kBlockBytes / sizeof(T);
   Found<T> found{O::kFirst, begin, false};
   for (int64_t at = begin; at < end; at += kBlock) {
+    EndIfInterrupted();
     bool has_nan = false;
     const T best = BlockExtreme<O>(from + at, std::min(kBlock, end - at), has_nan);
     if (has_nan) return {best, at, true};
@@ -182,10 +183,8 @@ void ForRowExtremes(xla::ffi::ThreadPool& pool, const typename O::T* from, int64
     return;
   }
   const int64_t parts = std::min(rows, PartsOf(pool, rows * size));
-  ParallelFor(pool, parts, [&](int64_t part) {
-    for (int64_t row = rows * part / parts; row < rows * (part + 1) / parts; ++row) {
-      write(row, from + row * size, RowExtreme<O>(from + row * size, 0, size));
-    }
+  ForNeighbours(pool, rows, parts, [&](int64_t row) {
+    write(row, from + row * size, RowExtreme<O>(from + row * size, 0, size));
   });
 }
 
@@ -263,9 +262,11 @@ void Positions(xla::ffi::ThreadPool& pool, const void* from, int32_t* to, int64_
   if (inner == 1 && size <= kShortRow) {
     const int64_t parts = PartsOf(pool, outer * size);
     ParallelFor(pool, parts, [&](int64_t part) {
-      for (int64_t row = outer * part / parts; row < outer * (part + 1) / parts; ++row) {
-        to[row] = static_cast<int32_t>(ShortRowPosition<O>(source + row * size, size));
-      }
+      InPieces(outer * part / parts, outer * (part + 1) / parts, [=](int64_t begin, int64_t end) {
+        for (int64_t row = begin; row < end; ++row) {
+          to[row] = static_cast<int32_t>(ShortRowPosition<O>(source + row * size, size));
+        }
+      });
     });
     return;
   }
@@ -278,12 +279,10 @@ void Positions(xla::ffi::ThreadPool& pool, const void* from, int32_t* to, int64_
   }
   const int64_t sides = (inner + kSide - 1) / kSide, works = outer * sides;
   const int64_t parts = std::min(works, PartsOf(pool, outer * size * inner));
-  ParallelFor(pool, parts, [&](int64_t part) {
-    for (int64_t work = works * part / parts; work < works * (part + 1) / parts; ++work) {
-      const int64_t row = work / sides, side = work % sides * kSide;
-      SidePositions<O>(source + row * size * inner + side, to + row * inner + side, size, inner,
-                       std::min(kSide, inner - side));
-    }
+  ForNeighbours(pool, works, parts, [&](int64_t work) {
+    const int64_t row = work / sides, side = work % sides * kSide;
+    SidePositions<O>(source + row * size * inner + side, to + row * inner + side, size, inner,
+                     std::min(kSide, inner - side));
   });
 }
 

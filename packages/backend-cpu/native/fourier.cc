@@ -10,12 +10,12 @@
 #include <complex>
 #include <cstdint>
 #include <memory>
-#include <new>
 #include <vector>
 
 #include "fft_lanes.h"
 #include "fft_plan.h"
 #include "fft_vectors.h"
+#include "kernel.h"
 #include "parallel.h"
 #include "xla/ffi/api/ffi.h"
 
@@ -112,13 +112,21 @@ std::shared_ptr<const HalvesPlan<T>> HalvesPlanOf(int64_t n) {
 template <typename Body>
 void ForPieces(ffi::ThreadPool* pool, int64_t count, int64_t elements, const Body& body) {
   const int64_t threads = pool == nullptr ? 1 : PartsOf(*pool, count * elements);
+  // Between parts an interrupt is noticed.
+  constexpr int64_t kMost = 1 << 21;
+  const int64_t parts =
+      std::min(count, std::max(threads == 1 ? 1 : 4 * threads, count * elements / kMost));
+  const auto run = [&](int64_t part) {
+    body(count * part / parts, count * (part + 1) / parts);
+  };
   if (threads == 1 || count == 1) {
-    if (count > 0) body(int64_t{0}, count);
+    for (int64_t part = 0; part < parts; ++part) {
+      EndIfInterrupted();
+      run(part);
+    }
     return;
   }
-  const int64_t parts = std::min(count, 4 * threads);
-  ParallelFor(*pool, parts,
-              [&](int64_t part) { body(count * part / parts, count * (part + 1) / parts); });
+  ParallelFor(*pool, parts, run);
 }
 
 template <typename T>
@@ -746,17 +754,12 @@ ffi::Error Fourier(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyB
   const int64_t* lengths = dimensions.begin() + lead;
   const bool wide = x.element_type() == ffi::DataType::F64 ||
                     x.element_type() == ffi::DataType::C128;
-  try {
-    if (wide) {
-      Transform<double>(&pool, which, static_cast<const double*>(x.untyped_data()),
-                        static_cast<double*>(out->untyped_data()), batch, lengths, rank, inner);
-    } else {
-      Transform<float>(&pool, which, static_cast<const float*>(x.untyped_data()),
-                       static_cast<float*>(out->untyped_data()), batch, lengths, rank, inner);
-    }
-  } catch (const std::bad_alloc&) {
-    return ffi::Error(ffi::ErrorCode::kResourceExhausted,
-                      "too little memory for a Fourier transform");
+  if (wide) {
+    Transform<double>(&pool, which, static_cast<const double*>(x.untyped_data()),
+                      static_cast<double*>(out->untyped_data()), batch, lengths, rank, inner);
+  } else {
+    Transform<float>(&pool, which, static_cast<const float*>(x.untyped_data()),
+                     static_cast<float*>(out->untyped_data()), batch, lengths, rank, inner);
   }
   return ffi::Error::Success();
 }
@@ -766,12 +769,12 @@ ffi::Error Fourier(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyB
 
 // Nothing else is seen from outside.
 #pragma GCC visibility push(default)
-XLA_FFI_DEFINE_HANDLER_SYMBOL(dovetail_fft, dovetail::Fourier,
-                              xla::ffi::Ffi::Bind()
-                                  .Ctx<xla::ffi::ThreadPool>()
-                                  .Arg<xla::ffi::AnyBuffer>()
-                                  .Ret<xla::ffi::AnyBuffer>()
-                                  .Attr<int64_t>("kind")
-                                  .Attr<int64_t>("rank")
-                                  .Attr<int64_t>("inner_dimensions"));
+DOVETAIL_KERNEL(dovetail_fft, dovetail::Fourier,
+                xla::ffi::Ffi::Bind()
+                    .Ctx<xla::ffi::ThreadPool>()
+                    .Arg<xla::ffi::AnyBuffer>()
+                    .Ret<xla::ffi::AnyBuffer>()
+                    .Attr<int64_t>("kind")
+                    .Attr<int64_t>("rank")
+                    .Attr<int64_t>("inner_dimensions"));
 #pragma GCC visibility pop

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <new>
 #include <vector>
 
+#include "kernel.h"
 #include "parallel.h"
 #include "tiles.h"
 #include "xla/ffi/api/ffi.h"
@@ -68,15 +68,11 @@ ffi::Error Gram(ffi::ThreadPool pool, ffi::Buffer<kType> x, ffi::Result<ffi::Buf
   const int64_t size = shape[over_rows ? 1 : 0], summed = shape[over_rows ? 0 : 1];
   constexpr int64_t kColumns = kVectors * kLanes<T>;
   const int64_t panels = (size + kColumns - 1) / kColumns;
-  try {
-    ParallelFor(pool, panels, [&](int64_t index) {
-      const int64_t first = (panels - 1 - index) * kColumns;  // the longest first
-      Panel(x.typed_data(), over_rows ? 1 : summed, over_rows ? size : 1, size, summed, first,
-            std::min(kColumns, size - first), out->typed_data());
-    });
-  } catch (const std::bad_alloc&) {
-    return ffi::Error(ffi::ErrorCode::kResourceExhausted, "no memory for some columns");
-  }
+  ParallelFor(pool, panels, [&](int64_t index) {
+    const int64_t first = (panels - 1 - index) * kColumns;  // the longest first
+    Panel(x.typed_data(), over_rows ? 1 : summed, over_rows ? size : 1, size, summed, first,
+          std::min(kColumns, size - first), out->typed_data());
+  });
   return ffi::Error::Success();
 }
 
@@ -86,12 +82,12 @@ ffi::Error Gram(ffi::ThreadPool pool, ffi::Buffer<kType> x, ffi::Result<ffi::Buf
 // Nothing else is seen from outside.
 #pragma GCC visibility push(default)
 #define DOVETAIL_FOR(SUFFIX, TYPE)                                               \
-  XLA_FFI_DEFINE_HANDLER_SYMBOL(dovetail_gram_##SUFFIX, dovetail::Gram<TYPE>,    \
-                                xla::ffi::Ffi::Bind()                            \
-                                    .Ctx<xla::ffi::ThreadPool>()                 \
-                                    .Arg<xla::ffi::Buffer<TYPE>>()               \
-                                    .Ret<xla::ffi::Buffer<TYPE>>()               \
-                                    .Attr<int64_t>("over_rows"))
+  DOVETAIL_KERNEL(dovetail_gram_##SUFFIX, dovetail::Gram<TYPE>,                  \
+                  xla::ffi::Ffi::Bind()                                          \
+                      .Ctx<xla::ffi::ThreadPool>()                               \
+                      .Arg<xla::ffi::Buffer<TYPE>>()                             \
+                      .Ret<xla::ffi::Buffer<TYPE>>()                             \
+                      .Attr<int64_t>("over_rows"))
 
 DOVETAIL_FOR(f32, xla::ffi::F32);
 DOVETAIL_FOR(f64, xla::ffi::F64);

@@ -1,6 +1,7 @@
 // Convolutions and products of matrices of integers, which wrap around whatever their sign.
 
 #include "convolution.h"
+#include "kernel.h"
 
 namespace dovetail {
 namespace {
@@ -18,11 +19,11 @@ ffi::Error ConvolveIntegers(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::AnyBuff
 
 // Nothing else is seen from outside.
 #pragma GCC visibility push(default)
-XLA_FFI_DEFINE_HANDLER_SYMBOL(dovetail_convolve_integers, dovetail::ConvolveIntegers,
-                              xla::ffi::Ffi::Bind()
-                                  .Ctx<xla::ffi::ThreadPool>()
-                                  .Arg<xla::ffi::AnyBuffer>()
-                                  .Arg<xla::ffi::AnyBuffer>()
-                                  .Ret<xla::ffi::AnyBuffer>()
-                                  .Attr<xla::ffi::Span<const int64_t>>("sizes"));
+DOVETAIL_KERNEL(dovetail_convolve_integers, dovetail::ConvolveIntegers,
+                xla::ffi::Ffi::Bind()
+                    .Ctx<xla::ffi::ThreadPool>()
+                    .Arg<xla::ffi::AnyBuffer>()
+                    .Arg<xla::ffi::AnyBuffer>()
+                    .Ret<xla::ffi::AnyBuffer>()
+                    .Attr<xla::ffi::Span<const int64_t>>("sizes"));
 #pragma GCC visibility pop

@@ -16,13 +16,13 @@
 #include <limits>
 #include <map>
 #include <mutex>
-#include <new>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "kernel.h"
 #include "memory.h"
 #include "parallel.h"
 #include "transposition.h"
@@ -95,9 +95,9 @@ class Copy {
   std::vector<uint64_t> words_;
 };
 
-XLA_FFI_Error* Failure(const XLA_FFI_Api* api, const char* message) {
-  XLA_FFI_Error_Create_Args args = {XLA_FFI_Error_Create_Args_STRUCT_SIZE, nullptr, message,
-                                    XLA_FFI_Error_Code_INTERNAL};
+XLA_FFI_Error* Failure(const XLA_FFI_Api* api, const char* message,
+                       XLA_FFI_Error_Code code = XLA_FFI_Error_Code_INTERNAL) {
+  XLA_FFI_Error_Create_Args args = {XLA_FFI_Error_Create_Args_STRUCT_SIZE, nullptr, message, code};
   return api->XLA_FFI_Error_Create(&args);
 }
 
@@ -349,6 +349,7 @@ class LapackCall {
     const int64_t most = copies ? std::max<int64_t>(1, kAtOnce / std::max<int64_t>(1, bytes))
                                 : std::max<int64_t>(1, end - begin);
     for (int64_t i = begin; i < end; i += most) {
+      EndIfInterrupted();
       if (XLA_FFI_Error* error = RunAtOnce(i, std::min(most, end - i), pool)) return error;
     }
     return nullptr;
@@ -470,10 +471,6 @@ class LapackCall {
 };
 
 XLA_FFI_Error* CallLapack(XLA_FFI_CallFrame* frame) {
-  if (frame->extension_start != nullptr &&
-      frame->extension_start->type == XLA_FFI_Extension_Metadata) {
-    return TellVersion(*frame);
-  }
   const Attributes attributes(frame->attrs);
   const auto found = Handlers().find(attributes.handler);
   if (found == Handlers().end()) return Failure(frame->api, "jaxlib has no such call of LAPACK");
@@ -486,11 +483,18 @@ XLA_FFI_Error* CallLapack(XLA_FFI_CallFrame* frame) {
 // Nothing else is seen from outside.
 #pragma GCC visibility push(default)
 extern "C" XLA_FFI_Error* dovetail_lapack(XLA_FFI_CallFrame* frame) {
-  try {
-    return dovetail::CallLapack(frame);
-  } catch (const std::bad_alloc&) {
-    return dovetail::Failure(frame->api, "out of memory");
+  if (frame->extension_start != nullptr &&
+      frame->extension_start->type == XLA_FFI_Extension_Metadata) {
+    return dovetail::TellVersion(*frame);
   }
+  xla::ffi::DiagnosticEngine diagnostic;
+  const auto run =
+      *xla::ffi::CtxDecoding<xla::ffi::RunId>::Decode(frame->api, frame->ctx, diagnostic);
+  return dovetail::RunKernel(
+      run, [=] { return dovetail::CallLapack(frame); },
+      [=](XLA_FFI_Error_Code code, const char* text) {
+        return dovetail::Failure(frame->api, text, code);
+      });
 }
 
 // Before any call, on one thread: a handler of jaxlib's by its name, which must stay in memory.

@@ -9,11 +9,13 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <exception>
 #include <limits>
 #include <memory>
 #include <mutex>
 #include <new>
 
+#include "interrupts.h"
 #include "xla/ffi/api/ffi.h"
 
 namespace dovetail {
@@ -34,37 +36,45 @@ inline int64_t ThreadsOf(const xla::ffi::ThreadPool& pool) {
 // all busy, perhaps with waiting, cannot keep it forever. Tasks that come too late find nothing to
 // do, possibly after this function has returned, so they share the ownership of what they look at.
 //
-// Throws std::bad_alloc in the calling thread, after all calls, if one of them has thrown it.
+// Throws in the calling thread, after all calls, what one of them has thrown; then some are left out.
 template <typename Body>
 void ParallelFor(xla::ffi::ThreadPool& pool, int64_t count, const Body& body) {
   const int64_t helpers = count > 1 ? std::min(ThreadsOf(pool), count) - 1 : 0;
   if (helpers <= 0) {
-    for (int64_t i = 0; i < count; ++i) body(i);
+    for (int64_t i = 0; i < count; ++i) {
+      KeepCounting();
+      EndIfInterrupted();
+      body(i);
+    }
     return;
   }
   struct State {
     std::atomic<int64_t> next{0};
     int64_t finished = 0;
-    bool out_of_memory = false;
+    std::exception_ptr failure;
     std::mutex mutex;
     std::condition_variable all_finished;
   };
   auto state = std::make_shared<State>();
   const Body* shared_body = &body;
-  auto work = [state, count, shared_body] {
+  auto work = [state, count, shared_body, began = interrupts_before] {
+    interrupts_before = began;
     int64_t done = 0;
-    bool failed = false;
+    std::exception_ptr failure;
     for (int64_t i; (i = state->next.fetch_add(1)) < count; ++done) {
+      if (failure) continue;  // The others are counted.
       try {
+        KeepCounting();
+        EndIfInterrupted();
         (*shared_body)(i);
-      } catch (const std::bad_alloc&) {  // Beyond a thread of the pool it would end the process.
-        failed = true;
+      } catch (...) {  // Beyond a thread of the pool it would end the process.
+        failure = std::current_exception();
       }
     }
     if (done == 0) return;
     std::lock_guard<std::mutex> lock(state->mutex);
     state->finished += done;
-    state->out_of_memory |= failed;
+    if (failure) state->failure = failure;
     if (state->finished == count) state->all_finished.notify_one();
   };
   try {
@@ -74,7 +84,7 @@ void ParallelFor(xla::ffi::ThreadPool& pool, int64_t count, const Body& body) {
   work();
   std::unique_lock<std::mutex> lock(state->mutex);
   state->all_finished.wait(lock, [&] { return state->finished == count; });
-  if (state->out_of_memory) throw std::bad_alloc();
+  if (state->failure) std::rethrow_exception(state->failure);
 }
 
 // Elements for which another thread is worth its while.
@@ -85,13 +95,40 @@ inline int64_t PartsOf(const xla::ffi::ThreadPool& pool, int64_t size) {
   return std::max<int64_t>(1, std::min(ThreadsOf(pool), size / kPerThread));
 }
 
+// Calls body(begin, end) on this thread for elements from `begin` to `end`, a million at once, so
+// that an interrupt is noticed.
+template <typename Body>
+void InPieces(int64_t begin, int64_t end, const Body& body) {
+  constexpr int64_t kPiece = 1 << 20;
+  for (; end - begin > kPiece; begin += kPiece) {
+    body(begin, begin + kPiece);
+    KeepCounting();
+    EndIfInterrupted();
+  }
+  body(begin, end);
+}
+
 // Calls body(begin, end) for parts of `size` elements, on one thread if `pool` is null.
 template <typename Body>
 void ForRanges(xla::ffi::ThreadPool* pool, int64_t size, const Body& body) {
   const int64_t parts = pool == nullptr ? 1 : PartsOf(*pool, size);
-  if (parts == 1) return body(int64_t{0}, size);
-  ParallelFor(*pool, parts,
-              [&](int64_t part) { body(size * part / parts, size * (part + 1) / parts); });
+  if (parts == 1) return InPieces(0, size, body);
+  ParallelFor(*pool, parts, [&](int64_t part) {
+    InPieces(size * part / parts, size * (part + 1) / parts, body);
+  });
+}
+
+// Calls body(i) for each i below `count`, of which each of `parts` parts has neighbours.
+template <typename Body>
+void ForNeighbours(xla::ffi::ThreadPool& pool, int64_t count, int64_t parts, const Body& body) {
+  ParallelFor(pool, parts, [&](int64_t part) {
+    const int64_t end = count * (part + 1) / parts;
+    for (int64_t i = count * part / parts; i < end;) {
+      EndIfInterrupted();
+      constexpr int64_t kFew = 64;  // They may take no longer than to look.
+      for (const int64_t stop = std::min(end, i + kFew); i < stop; ++i) body(i);
+    }
+  });
 }
 
 }  // namespace dovetail

@@ -149,12 +149,16 @@ Partitioned<T> Partition(const T* from, T* to, int64_t size, T pivot) {
     right_least = V::MinUnless(mask, right_least, v);
   };
   // Whole vectors are stored on both sides, so there must be room for one more than is read.
-  for (; i + 9 * V::kLanes <= size; i += 8 * V::kLanes) {
-    typename V::Type v[8];
+  for (int64_t end = 0; i + 9 * V::kLanes <= size;) {
+    EndIfInterrupted();
+    constexpr int64_t kPiece = 1 << 20;
+    for (end = std::min(size, end + kPiece); i + 9 * V::kLanes <= end; i += 8 * V::kLanes) {
+      typename V::Type v[8];
 #pragma GCC unroll 8
-    for (int j = 0; j < 8; ++j) v[j] = V::Load(from + i + j * V::kLanes);
+      for (int j = 0; j < 8; ++j) v[j] = V::Load(from + i + j * V::kLanes);
 #pragma GCC unroll 8
-    for (int j = 0; j < 8; ++j) step(v[j]);
+      for (int j = 0; j < 8; ++j) step(v[j]);
+    }
   }
   for (; i + 2 * V::kLanes <= size; i += V::kLanes) step(V::Load(from + i));
   T greatest[V::kLanes], least[V::kLanes];
@@ -193,6 +197,7 @@ T PivotOf(const T* from, int64_t size) {
 // Splits a segment; what remains to be sorted is given to `add`.
 template <typename T, typename Add>
 void Split(const Segment<T>& whole, const Add& add) {
+  if (whole.size > kPerThread) KeepCounting();
   const T pivot = PivotOf(whole.from, whole.size);
   // Elements that equal the least are done once they stand in front.
   const bool equal = pivot == whole.least;

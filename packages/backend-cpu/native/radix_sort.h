@@ -43,7 +43,9 @@ void SortByDigits(xla::ffi::ThreadPool* pool, T* elements, T* spare, int64_t siz
     for_parts([&](int64_t part) {
       int64_t* own = counts[part];
       std::fill(own, own + kDigits, 0);
-      for (int64_t i = begin(part); i < begin(part + 1); ++i) ++own[digit(elements[i], pass)];
+      InPieces(begin(part), begin(part + 1), [&](int64_t first, int64_t last) {
+        for (int64_t i = first; i < last; ++i) ++own[digit(elements[i], pass)];
+      });
     });
     int64_t total = 0, most = 0;
     for (int d = 0; d < kDigits; ++d) {
@@ -54,9 +56,11 @@ void SortByDigits(xla::ffi::ThreadPool* pool, T* elements, T* spare, int64_t siz
     if (most == size) continue;  // The digit is the same everywhere.
     for_parts([&](int64_t part) {
       int64_t* next = counts[part];
-      for (int64_t i = begin(part); i < begin(part + 1); ++i) {
-        spare[next[digit(elements[i], pass)]++] = elements[i];
-      }
+      InPieces(begin(part), begin(part + 1), [&](int64_t first, int64_t last) {
+        for (int64_t i = first; i < last; ++i) {
+          spare[next[digit(elements[i], pass)]++] = elements[i];
+        }
+      });
     });
     std::swap(elements, spare);
   }

@@ -1,9 +1,9 @@
 // Extremes, their positions, sums and products, along neighbouring dimensions.
 
 #include <cstdint>
-#include <new>
 
 #include "extremes.h"
+#include "kernel.h"
 #include "sums.h"
 #include "xla/ffi/api/ffi.h"
 
@@ -158,12 +158,8 @@ ffi::Error Sum(ffi::ThreadPool& pool, const ffi::AnyBuffer& x, ffi::AnyBuffer& t
   }
 }
 
-ffi::Error OutOfMemory() {
-  return ffi::Error(ffi::ErrorCode::kResourceExhausted, "out of memory in a reduction");
-}
-
 ffi::Error Reduce(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> out,
-                  int64_t operation, int64_t count, int64_t after) try {
+                  int64_t operation, int64_t count, int64_t after) {
   if (out->element_count() == 0) return ffi::Error::Success();
   const Sizes sizes(x.dimensions(), count, after);
   switch (operation) {
@@ -180,14 +176,12 @@ ffi::Error Reduce(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBu
     default:
       return Fold<Times>(pool, x, out->untyped_data(), sizes);
   }
-} catch (const std::bad_alloc&) {
-  return OutOfMemory();
 }
 
 // The first positions of extremes along the dimension after which there are `after` others.
 ffi::Error ExtremePositions(ffi::ThreadPool pool, ffi::AnyBuffer x,
                             ffi::Result<ffi::Buffer<ffi::S32>> out, int64_t largest,
-                            int64_t after) try {
+                            int64_t after) {
   if (out->element_count() == 0) return ffi::Error::Success();
   const Sizes s(x.dimensions(), 1, after);
   return ByType(x.element_type(), [&](auto element) {
@@ -196,13 +190,11 @@ ffi::Error ExtremePositions(ffi::ThreadPool pool, ffi::AnyBuffer x,
     positions(pool, x.untyped_data(), out->typed_data(), s.outer, s.size, s.inner);
     return ffi::Error::Success();
   });
-} catch (const std::bad_alloc&) {
-  return OutOfMemory();
 }
 
 // The sums of products along the last dimensions, of which the result has the first.
 ffi::Error SumOfProducts(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::AnyBuffer y,
-                         ffi::Result<ffi::AnyBuffer> out) try {
+                         ffi::Result<ffi::AnyBuffer> out) {
   const int64_t rows = static_cast<int64_t>(out->element_count());
   if (rows == 0) return ffi::Error::Success();
   const int64_t size = static_cast<int64_t>(x.element_count()) / rows;
@@ -213,8 +205,6 @@ ffi::Error SumOfProducts(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::AnyBuffer 
     FoldRows<Plus>(pool, terms, static_cast<T*>(out->untyped_data()), rows, size);
     return ffi::Error::Success();
   });
-} catch (const std::bad_alloc&) {
-  return OutOfMemory();
 }
 
 }  // namespace
@@ -222,25 +212,25 @@ ffi::Error SumOfProducts(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::AnyBuffer 
 
 // Nothing else is seen from outside.
 #pragma GCC visibility push(default)
-XLA_FFI_DEFINE_HANDLER_SYMBOL(dovetail_reduce, dovetail::Reduce,
-                              xla::ffi::Ffi::Bind()
-                                  .Ctx<xla::ffi::ThreadPool>()
-                                  .Arg<xla::ffi::AnyBuffer>()
-                                  .Ret<xla::ffi::AnyBuffer>()
-                                  .Attr<int64_t>("operation")
-                                  .Attr<int64_t>("count")
-                                  .Attr<int64_t>("after"));
-XLA_FFI_DEFINE_HANDLER_SYMBOL(dovetail_extreme_positions, dovetail::ExtremePositions,
-                              xla::ffi::Ffi::Bind()
-                                  .Ctx<xla::ffi::ThreadPool>()
-                                  .Arg<xla::ffi::AnyBuffer>()
-                                  .Ret<xla::ffi::Buffer<xla::ffi::S32>>()
-                                  .Attr<int64_t>("largest")
-                                  .Attr<int64_t>("after"));
-XLA_FFI_DEFINE_HANDLER_SYMBOL(dovetail_sum_of_products, dovetail::SumOfProducts,
-                              xla::ffi::Ffi::Bind()
-                                  .Ctx<xla::ffi::ThreadPool>()
-                                  .Arg<xla::ffi::AnyBuffer>()
-                                  .Arg<xla::ffi::AnyBuffer>()
-                                  .Ret<xla::ffi::AnyBuffer>());
+DOVETAIL_KERNEL(dovetail_reduce, dovetail::Reduce,
+                xla::ffi::Ffi::Bind()
+                    .Ctx<xla::ffi::ThreadPool>()
+                    .Arg<xla::ffi::AnyBuffer>()
+                    .Ret<xla::ffi::AnyBuffer>()
+                    .Attr<int64_t>("operation")
+                    .Attr<int64_t>("count")
+                    .Attr<int64_t>("after"));
+DOVETAIL_KERNEL(dovetail_extreme_positions, dovetail::ExtremePositions,
+                xla::ffi::Ffi::Bind()
+                    .Ctx<xla::ffi::ThreadPool>()
+                    .Arg<xla::ffi::AnyBuffer>()
+                    .Ret<xla::ffi::Buffer<xla::ffi::S32>>()
+                    .Attr<int64_t>("largest")
+                    .Attr<int64_t>("after"));
+DOVETAIL_KERNEL(dovetail_sum_of_products, dovetail::SumOfProducts,
+                xla::ffi::Ffi::Bind()
+                    .Ctx<xla::ffi::ThreadPool>()
+                    .Arg<xla::ffi::AnyBuffer>()
+                    .Arg<xla::ffi::AnyBuffer>()
+                    .Ret<xla::ffi::AnyBuffer>());
 #pragma GCC visibility pop

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <new>
 
+#include "kernel.h"
 #include "parallel.h"
 #include "xla/ffi/api/ffi.h"
 
@@ -40,7 +40,7 @@ struct Rows {
 
 // The rows along the first dimension, which is not empty, at each position.
 ffi::Error TakeRows(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::AnyBuffer positions,
-                    ffi::AnyBuffer fill, ffi::Result<ffi::AnyBuffer> out, int64_t filled) try {
+                    ffi::AnyBuffer fill, ffi::Result<ffi::AnyBuffer> out, int64_t filled) {
   if (out->element_count() == 0) return ffi::Error::Success();
   const int64_t count = x.dimensions().front();
   const auto width = static_cast<int64_t>(ffi::ByteWidth(x.element_type()));
@@ -51,17 +51,17 @@ ffi::Error TakeRows(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::AnyBuffer posit
   const auto wanted = static_cast<int64_t>(positions.element_count());
   const int64_t parts =
       std::min(wanted, PartsOf(pool, static_cast<int64_t>(out->element_count())));
-  ParallelFor(pool, parts, [&](int64_t part) {
-    const int64_t begin = wanted * part / parts, end = wanted * (part + 1) / parts;
+  const auto take = [&](int64_t begin, int64_t end) {
     if (positions.element_type() == ffi::DataType::S64) {
       rows.Take(static_cast<const int64_t*>(positions.untyped_data()), begin, end, to);
     } else {
       rows.Take(static_cast<const int32_t*>(positions.untyped_data()), begin, end, to);
     }
+  };
+  ParallelFor(pool, parts, [&](int64_t part) {
+    InPieces(wanted * part / parts, wanted * (part + 1) / parts, take);
   });
   return ffi::Error::Success();
-} catch (const std::bad_alloc&) {
-  return ffi::Error(ffi::ErrorCode::kResourceExhausted, "out of memory while taking rows");
 }
 
 }  // namespace
@@ -69,12 +69,12 @@ ffi::Error TakeRows(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::AnyBuffer posit
 
 // Nothing else is seen from outside.
 #pragma GCC visibility push(default)
-XLA_FFI_DEFINE_HANDLER_SYMBOL(dovetail_take_rows, dovetail::TakeRows,
-                              xla::ffi::Ffi::Bind()
-                                  .Ctx<xla::ffi::ThreadPool>()
-                                  .Arg<xla::ffi::AnyBuffer>()
-                                  .Arg<xla::ffi::AnyBuffer>()
-                                  .Arg<xla::ffi::AnyBuffer>()
-                                  .Ret<xla::ffi::AnyBuffer>()
-                                  .Attr<int64_t>("filled"));
+DOVETAIL_KERNEL(dovetail_take_rows, dovetail::TakeRows,
+                xla::ffi::Ffi::Bind()
+                    .Ctx<xla::ffi::ThreadPool>()
+                    .Arg<xla::ffi::AnyBuffer>()
+                    .Arg<xla::ffi::AnyBuffer>()
+                    .Arg<xla::ffi::AnyBuffer>()
+                    .Ret<xla::ffi::AnyBuffer>()
+                    .Attr<int64_t>("filled"));
 #pragma GCC visibility pop

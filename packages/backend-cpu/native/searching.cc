@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <new>
 #include <type_traits>
 #include <vector>
 
+#include "kernel.h"
 #include "parallel.h"
 #include "xla/ffi/api/ffi.h"
 
@@ -101,9 +101,11 @@ void SearchRows(ffi::ThreadPool& pool, const T* sorted, int64_t size, const T* v
   ParallelFor(pool, parts, [&](int64_t part) {
     int64_t next = total * part / parts;
     const int64_t end = total * (part + 1) / parts;
+    constexpr int64_t kPiece = 1 << 16;
     while (next < end) {
+      EndIfInterrupted();
       const int64_t row = next / count;
-      const int64_t stop = std::min(end, (row + 1) * count);
+      const int64_t stop = std::min({end, (row + 1) * count, next + kPiece});
       const T* in = sorted + row * size;
       const auto search = [&](auto place) {
         using Place = decltype(place);
@@ -151,13 +153,11 @@ ffi::Error SearchAs(ffi::ThreadPool& pool, const ffi::AnyBuffer& sorted,
 
 // The places of values in sorted rows, before equal elements or after them. There are some of both.
 ffi::Error SearchSorted(ffi::ThreadPool pool, ffi::AnyBuffer sorted, ffi::AnyBuffer values,
-                        ffi::Result<ffi::AnyBuffer> out, int64_t right) try {
+                        ffi::Result<ffi::AnyBuffer> out, int64_t right) {
   if (out->element_type() == ffi::DataType::S64) {
     return SearchAs(pool, sorted, values, static_cast<int64_t*>(out->untyped_data()), right != 0);
   }
   return SearchAs(pool, sorted, values, static_cast<int32_t*>(out->untyped_data()), right != 0);
-} catch (const std::bad_alloc&) {
-  return ffi::Error(ffi::ErrorCode::kResourceExhausted, "out of memory while searching");
 }
 
 }  // namespace
@@ -165,11 +165,11 @@ ffi::Error SearchSorted(ffi::ThreadPool pool, ffi::AnyBuffer sorted, ffi::AnyBuf
 
 // Nothing else is seen from outside.
 #pragma GCC visibility push(default)
-XLA_FFI_DEFINE_HANDLER_SYMBOL(dovetail_searchsorted, dovetail::SearchSorted,
-                              xla::ffi::Ffi::Bind()
-                                  .Ctx<xla::ffi::ThreadPool>()
-                                  .Arg<xla::ffi::AnyBuffer>()
-                                  .Arg<xla::ffi::AnyBuffer>()
-                                  .Ret<xla::ffi::AnyBuffer>()
-                                  .Attr<int64_t>("right"));
+DOVETAIL_KERNEL(dovetail_searchsorted, dovetail::SearchSorted,
+                xla::ffi::Ffi::Bind()
+                    .Ctx<xla::ffi::ThreadPool>()
+                    .Arg<xla::ffi::AnyBuffer>()
+                    .Arg<xla::ffi::AnyBuffer>()
+                    .Ret<xla::ffi::AnyBuffer>()
+                    .Attr<int64_t>("right"));
 #pragma GCC visibility pop

@@ -4,11 +4,11 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
-#include <new>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "kernel.h"
 #include "key_order.h"
 #include "parallel.h"
 #include "xla/ffi/api/ffi.h"
@@ -20,9 +20,7 @@ namespace {
 template <typename Body>
 void ForRows(ffi::ThreadPool& pool, int64_t rows, int64_t size, const Body& body) {
   const int64_t parts = std::min(rows, PartsOf(pool, rows * size));
-  ParallelFor(pool, parts, [&](int64_t part) {
-    for (int64_t row = rows * part / parts; row < rows * (part + 1) / parts; ++row) body(row);
-  });
+  ForNeighbours(pool, rows, parts, body);
 }
 
 // The number of rows along the last dimension.
@@ -72,7 +70,7 @@ void OrderStatisticsOfRow(ffi::ThreadPool* pool, const Bits* from, int64_t size,
 
 // Elements of each row at positions of its sorted order, of all rows or of each.
 ffi::Error OrderStatistics(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Buffer<ffi::S32> positions,
-                           ffi::Result<ffi::AnyBuffer> out) try {
+                           ffi::Result<ffi::AnyBuffer> out) {
   if (out->element_count() == 0) return ffi::Error::Success();
   const int64_t rows = RowsOf(x), size = x.dimensions().back();
   const int64_t count = positions.dimensions().back();
@@ -90,8 +88,6 @@ ffi::Error OrderStatistics(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Buffer<f
     });
   });
   return ffi::Error::Success();
-} catch (const std::bad_alloc&) {
-  return ffi::Error(ffi::ErrorCode::kResourceExhausted, "out of memory while selecting");
 }
 
 // ----------------------------------------------------------------------------- largest elements
@@ -203,7 +199,7 @@ void TopOfRow(const Bits* from, int64_t size, Descending<Bits> key_of, int64_t c
 
 // The largest elements of each row, the first of equal ones first, and their positions.
 ffi::Error TopK(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> values,
-                ffi::ResultBuffer<ffi::S32> places) try {
+                ffi::ResultBuffer<ffi::S32> places) {
   if (values->element_count() == 0) return ffi::Error::Success();
   const int64_t rows = RowsOf(x), size = x.dimensions().back();
   const int64_t count = values->dimensions().back();
@@ -232,8 +228,6 @@ ffi::Error TopK(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuff
     }
   });
   return ffi::Error::Success();
-} catch (const std::bad_alloc&) {
-  return ffi::Error(ffi::ErrorCode::kResourceExhausted, "out of memory while selecting");
 }
 
 }  // namespace
@@ -241,16 +235,16 @@ ffi::Error TopK(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuff
 
 // Nothing else is seen from outside.
 #pragma GCC visibility push(default)
-XLA_FFI_DEFINE_HANDLER_SYMBOL(dovetail_order_statistics, dovetail::OrderStatistics,
-                              xla::ffi::Ffi::Bind()
-                                  .Ctx<xla::ffi::ThreadPool>()
-                                  .Arg<xla::ffi::AnyBuffer>()
-                                  .Arg<xla::ffi::Buffer<xla::ffi::S32>>()
-                                  .Ret<xla::ffi::AnyBuffer>());
-XLA_FFI_DEFINE_HANDLER_SYMBOL(dovetail_top_k, dovetail::TopK,
-                              xla::ffi::Ffi::Bind()
-                                  .Ctx<xla::ffi::ThreadPool>()
-                                  .Arg<xla::ffi::AnyBuffer>()
-                                  .Ret<xla::ffi::AnyBuffer>()
-                                  .Ret<xla::ffi::Buffer<xla::ffi::S32>>());
+DOVETAIL_KERNEL(dovetail_order_statistics, dovetail::OrderStatistics,
+                xla::ffi::Ffi::Bind()
+                    .Ctx<xla::ffi::ThreadPool>()
+                    .Arg<xla::ffi::AnyBuffer>()
+                    .Arg<xla::ffi::Buffer<xla::ffi::S32>>()
+                    .Ret<xla::ffi::AnyBuffer>());
+DOVETAIL_KERNEL(dovetail_top_k, dovetail::TopK,
+                xla::ffi::Ffi::Bind()
+                    .Ctx<xla::ffi::ThreadPool>()
+                    .Arg<xla::ffi::AnyBuffer>()
+                    .Ret<xla::ffi::AnyBuffer>()
+                    .Ret<xla::ffi::Buffer<xla::ffi::S32>>());
 #pragma GCC visibility pop

@@ -10,10 +10,10 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
-#include <new>
 #include <vector>
 
 #include "fft_vectors.h"
+#include "kernel.h"
 #include "parallel.h"
 #include "vector_width.h"
 #include "xla/ffi/api/ffi.h"
@@ -34,7 +34,9 @@ template <typename Body>
 void ForBatch(ffi::ThreadPool& pool, int64_t batch, int64_t work, const Body& body) {
   const int64_t worth = std::max<int64_t>(1, batch * std::max<int64_t>(1, work) / kWorkPerThread);
   const int64_t threads = ThreadsOf(pool);
-  const int64_t parts = threads == 1 ? 1 : std::min({4 * threads, batch, worth});
+  constexpr int64_t kMost = 1 << 10;  // Between parts an interrupt is noticed.
+  const int64_t parts = std::max(threads == 1 ? 1 : std::min({4 * threads, batch, worth}),
+                                 std::min(batch, worth / kMost));
   if (parts <= 1) return body(int64_t{0}, batch);
   ParallelFor(pool, parts,
               [&](int64_t part) { body(batch * part / parts, batch * (part + 1) / parts); });
@@ -112,16 +114,12 @@ ffi::Error CholeskyOfAll(ffi::ThreadPool pool, ffi::Buffer<kType> x,
   const int64_t stride = (n + kWide<T> - 1) / kWide<T> * kWide<T>;
   const T* from = x.typed_data();
   T* to = out->typed_data();
-  try {
-    ForBatch(pool, batch, n * n * n / 6, [&](int64_t first, int64_t last) {
-      std::vector<T> upper(n * stride);
-      for (int64_t b = first; b < last; ++b) {
-        Cholesky(n, from + b * n * n, to + b * n * n, upper.data(), stride);
-      }
-    });
-  } catch (const std::bad_alloc&) {
-    return ffi::Error(ffi::ErrorCode::kResourceExhausted, "no memory for a matrix");
-  }
+  ForBatch(pool, batch, n * n * n / 6, [&](int64_t first, int64_t last) {
+    std::vector<T> upper(n * stride);
+    for (int64_t b = first; b < last; ++b) {
+      Cholesky(n, from + b * n * n, to + b * n * n, upper.data(), stride);
+    }
+  });
   return ffi::Error::Success();
 }
 
@@ -260,17 +258,13 @@ ffi::Error QrOfAll(ffi::ThreadPool pool, ffi::Buffer<kType> x, ffi::Result<ffi::
   const T* from = x.typed_data();
   T* to = out->typed_data();
   T* factors = taus->typed_data();
-  try {
-    ForBatch(pool, batch, m * n * least, [&](int64_t first, int64_t last) {
-      std::vector<T> sums(n);
-      if (from != to) std::copy(from + first * m * n, from + last * m * n, to + first * m * n);
-      for (int64_t b = first; b < last; ++b) {
-        Qr(m, n, to + b * m * n, factors + b * least, sums.data());
-      }
-    });
-  } catch (const std::bad_alloc&) {
-    return ffi::Error(ffi::ErrorCode::kResourceExhausted, "no memory for a row");
-  }
+  ForBatch(pool, batch, m * n * least, [&](int64_t first, int64_t last) {
+    std::vector<T> sums(n);
+    if (from != to) std::copy(from + first * m * n, from + last * m * n, to + first * m * n);
+    for (int64_t b = first; b < last; ++b) {
+      Qr(m, n, to + b * m * n, factors + b * least, sums.data());
+    }
+  });
   return ffi::Error::Success();
 }
 
@@ -302,17 +296,13 @@ ffi::Error ProductOfAll(ffi::ThreadPool pool, ffi::Buffer<kType> x, ffi::Buffer<
   const T* from = x.typed_data();
   const T* factors = taus.typed_data();
   T* to = out->typed_data();
-  try {
-    ForBatch(pool, batch, m * n * count, [&](int64_t first, int64_t last) {
-      std::vector<T> sums(n);
-      if (from != to) std::copy(from + first * m * n, from + last * m * n, to + first * m * n);
-      for (int64_t b = first; b < last; ++b) {
-        Product(m, n, count, to + b * m * n, factors + b * count, sums.data());
-      }
-    });
-  } catch (const std::bad_alloc&) {
-    return ffi::Error(ffi::ErrorCode::kResourceExhausted, "no memory for a row");
-  }
+  ForBatch(pool, batch, m * n * count, [&](int64_t first, int64_t last) {
+    std::vector<T> sums(n);
+    if (from != to) std::copy(from + first * m * n, from + last * m * n, to + first * m * n);
+    for (int64_t b = first; b < last; ++b) {
+      Product(m, n, count, to + b * m * n, factors + b * count, sums.data());
+    }
+  });
   return ffi::Error::Success();
 }
 
@@ -461,45 +451,45 @@ ffi::Error SolveAll(ffi::ThreadPool pool, ffi::Buffer<kType> a, ffi::Buffer<kTyp
 // Nothing else is seen from outside.
 #pragma GCC visibility push(default)
 #define DOVETAIL_FOR(SUFFIX, TYPE)                                                              \
-  XLA_FFI_DEFINE_HANDLER_SYMBOL(dovetail_cholesky_##SUFFIX, dovetail::CholeskyOfAll<TYPE>,      \
-                                xla::ffi::Ffi::Bind()                                           \
-                                    .Ctx<xla::ffi::ThreadPool>()                                \
-                                    .Arg<xla::ffi::Buffer<TYPE>>()                              \
-                                    .Ret<xla::ffi::Buffer<TYPE>>());                            \
-  XLA_FFI_DEFINE_HANDLER_SYMBOL(dovetail_lu_##SUFFIX, dovetail::LuOfAll<TYPE>,                  \
-                                xla::ffi::Ffi::Bind()                                           \
-                                    .Ctx<xla::ffi::ThreadPool>()                                \
-                                    .Arg<xla::ffi::Buffer<TYPE>>()                              \
-                                    .Ret<xla::ffi::Buffer<TYPE>>()                              \
-                                    .Ret<xla::ffi::Buffer<xla::ffi::S32>>()                     \
-                                    .Ret<xla::ffi::Buffer<xla::ffi::S32>>());                   \
-  XLA_FFI_DEFINE_HANDLER_SYMBOL(dovetail_qr_##SUFFIX, dovetail::QrOfAll<TYPE>,                  \
-                                xla::ffi::Ffi::Bind()                                           \
-                                    .Ctx<xla::ffi::ThreadPool>()                                \
-                                    .Arg<xla::ffi::Buffer<TYPE>>()                              \
-                                    .Ret<xla::ffi::Buffer<TYPE>>()                              \
-                                    .Ret<xla::ffi::Buffer<TYPE>>());                            \
-  XLA_FFI_DEFINE_HANDLER_SYMBOL(dovetail_reflections_##SUFFIX, dovetail::ProductOfAll<TYPE>,    \
-                                xla::ffi::Ffi::Bind()                                           \
-                                    .Ctx<xla::ffi::ThreadPool>()                                \
-                                    .Arg<xla::ffi::Buffer<TYPE>>()                              \
-                                    .Arg<xla::ffi::Buffer<TYPE>>()                              \
-                                    .Ret<xla::ffi::Buffer<TYPE>>());                            \
-  XLA_FFI_DEFINE_HANDLER_SYMBOL(dovetail_triangular_solve_##SUFFIX, dovetail::SolveAll<TYPE>,   \
-                                xla::ffi::Ffi::Bind()                                           \
-                                    .Ctx<xla::ffi::ThreadPool>()                                \
-                                    .Arg<xla::ffi::Buffer<TYPE>>()                              \
-                                    .Arg<xla::ffi::Buffer<TYPE>>()                              \
-                                    .Ret<xla::ffi::Buffer<TYPE>>()                              \
-                                    .Attr<int64_t>("lower")                                     \
-                                    .Attr<int64_t>("transposed")                                \
-                                    .Attr<int64_t>("unit"))
+  DOVETAIL_KERNEL(dovetail_cholesky_##SUFFIX, dovetail::CholeskyOfAll<TYPE>,                    \
+                  xla::ffi::Ffi::Bind()                                                         \
+                      .Ctx<xla::ffi::ThreadPool>()                                              \
+                      .Arg<xla::ffi::Buffer<TYPE>>()                                            \
+                      .Ret<xla::ffi::Buffer<TYPE>>());                                          \
+  DOVETAIL_KERNEL(dovetail_lu_##SUFFIX, dovetail::LuOfAll<TYPE>,                                \
+                  xla::ffi::Ffi::Bind()                                                         \
+                      .Ctx<xla::ffi::ThreadPool>()                                              \
+                      .Arg<xla::ffi::Buffer<TYPE>>()                                            \
+                      .Ret<xla::ffi::Buffer<TYPE>>()                                            \
+                      .Ret<xla::ffi::Buffer<xla::ffi::S32>>()                                   \
+                      .Ret<xla::ffi::Buffer<xla::ffi::S32>>());                                 \
+  DOVETAIL_KERNEL(dovetail_qr_##SUFFIX, dovetail::QrOfAll<TYPE>,                                \
+                  xla::ffi::Ffi::Bind()                                                         \
+                      .Ctx<xla::ffi::ThreadPool>()                                              \
+                      .Arg<xla::ffi::Buffer<TYPE>>()                                            \
+                      .Ret<xla::ffi::Buffer<TYPE>>()                                            \
+                      .Ret<xla::ffi::Buffer<TYPE>>());                                          \
+  DOVETAIL_KERNEL(dovetail_reflections_##SUFFIX, dovetail::ProductOfAll<TYPE>,                  \
+                  xla::ffi::Ffi::Bind()                                                         \
+                      .Ctx<xla::ffi::ThreadPool>()                                              \
+                      .Arg<xla::ffi::Buffer<TYPE>>()                                            \
+                      .Arg<xla::ffi::Buffer<TYPE>>()                                            \
+                      .Ret<xla::ffi::Buffer<TYPE>>());                                          \
+  DOVETAIL_KERNEL(dovetail_triangular_solve_##SUFFIX, dovetail::SolveAll<TYPE>,                 \
+                  xla::ffi::Ffi::Bind()                                                         \
+                      .Ctx<xla::ffi::ThreadPool>()                                              \
+                      .Arg<xla::ffi::Buffer<TYPE>>()                                            \
+                      .Arg<xla::ffi::Buffer<TYPE>>()                                            \
+                      .Ret<xla::ffi::Buffer<TYPE>>()                                            \
+                      .Attr<int64_t>("lower")                                                   \
+                      .Attr<int64_t>("transposed")                                              \
+                      .Attr<int64_t>("unit"))
 
-XLA_FFI_DEFINE_HANDLER_SYMBOL(dovetail_pivots, dovetail::PivotsOfAll,
-                              xla::ffi::Ffi::Bind()
-                                  .Arg<xla::ffi::Buffer<xla::ffi::S32>>()
-                                  .Ret<xla::ffi::Buffer<xla::ffi::S32>>()
-                                  .Ret<xla::ffi::Buffer<xla::ffi::S32>>());
+DOVETAIL_KERNEL(dovetail_pivots, dovetail::PivotsOfAll,
+                xla::ffi::Ffi::Bind()
+                    .Arg<xla::ffi::Buffer<xla::ffi::S32>>()
+                    .Ret<xla::ffi::Buffer<xla::ffi::S32>>()
+                    .Ret<xla::ffi::Buffer<xla::ffi::S32>>());
 DOVETAIL_FOR(f32, xla::ffi::F32);
 DOVETAIL_FOR(f64, xla::ffi::F64);
 #pragma GCC visibility pop

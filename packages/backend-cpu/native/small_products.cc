@@ -5,6 +5,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "kernel.h"
 #include "parallel.h"
 #include "vector_width.h"
 #include "xla/ffi/api/ffi.h"
@@ -63,12 +64,9 @@ ffi::Error SmallProducts(ffi::ThreadPool pool, ffi::Buffer<kType> x, ffi::Buffer
   const T *a = x.typed_data(), *b = w.typed_data();
   T* out = y->typed_data();
   const int64_t parts = PartsOf(pool, count * rows * columns * summed / 8);
-  ParallelFor(pool, parts, [&](int64_t part) {
-    const int64_t begin = count * part / parts, end = count * (part + 1) / parts;
-    for (int64_t i = begin; i < end; ++i) {
-      Multiply(a + i * rows * summed, b + i * summed * columns, out + i * rows * columns, rows,
-               summed, columns);
-    }
+  ForNeighbours(pool, count, parts, [=](int64_t i) {
+    Multiply(a + i * rows * summed, b + i * summed * columns, out + i * rows * columns, rows,
+             summed, columns);
   });
   return ffi::Error::Success();
 }
@@ -79,13 +77,13 @@ ffi::Error SmallProducts(ffi::ThreadPool pool, ffi::Buffer<kType> x, ffi::Buffer
 // Nothing else is seen from outside.
 #pragma GCC visibility push(default)
 #define DOVETAIL_SMALL_PRODUCTS(suffix, type)                                            \
-  XLA_FFI_DEFINE_HANDLER_SYMBOL(dovetail_small_products_##suffix,                        \
-                                dovetail::SmallProducts<xla::ffi::DataType::type>,       \
-                                xla::ffi::Ffi::Bind()                                    \
-                                    .Ctx<xla::ffi::ThreadPool>()                         \
-                                    .Arg<xla::ffi::Buffer<xla::ffi::DataType::type>>()   \
-                                    .Arg<xla::ffi::Buffer<xla::ffi::DataType::type>>()   \
-                                    .Ret<xla::ffi::Buffer<xla::ffi::DataType::type>>())
+  DOVETAIL_KERNEL(dovetail_small_products_##suffix,                                      \
+                  dovetail::SmallProducts<xla::ffi::DataType::type>,                     \
+                  xla::ffi::Ffi::Bind()                                                  \
+                      .Ctx<xla::ffi::ThreadPool>()                                       \
+                      .Arg<xla::ffi::Buffer<xla::ffi::DataType::type>>()                 \
+                      .Arg<xla::ffi::Buffer<xla::ffi::DataType::type>>()                 \
+                      .Ret<xla::ffi::Buffer<xla::ffi::DataType::type>>())
 DOVETAIL_SMALL_PRODUCTS(f32, F32);
 DOVETAIL_SMALL_PRODUCTS(f64, F64);
 #pragma GCC visibility pop

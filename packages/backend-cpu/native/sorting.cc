@@ -10,11 +10,11 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
-#include <new>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "kernel.h"
 #include "key_order.h"
 #include "parallel.h"
 #include "quicksort.h"
@@ -128,11 +128,14 @@ bool SortByBuckets(ffi::ThreadPool* pool, int64_t* packed, int64_t* spare, int64
   if (!count(kStep) && longest > 8 * kStep + 2 * most) return false;
   if (!count(1)) return false;
   for (int64_t bucket = 0; bucket < buckets; ++bucket) ends[bucket + 1] += ends[bucket];
-  for (int64_t i = 0; i < size; ++i) spare[ends[above(packed[i]) >> shift]++] = packed[i];
+  InPieces(0, size, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) spare[ends[above(packed[i]) >> shift]++] = packed[i];
+  });
   const int64_t parts = pool == nullptr ? 1 : PartsOf(*pool, size);
   const auto sort_part = [&](int64_t part) {
     const auto keys = Uninitialized<int32_t>(longest), other = Uninitialized<int32_t>(longest);
     for (int64_t bucket = buckets * part / parts; bucket < buckets * (part + 1) / parts; ++bucket) {
+      EndIfInterrupted();
       const int64_t begin = bucket == 0 ? 0 : ends[bucket - 1], own = ends[bucket] - begin;
       const int64_t* const from = spare + begin;
       for (int64_t i = 0; i < own; ++i) {
@@ -195,6 +198,7 @@ class Rows {
     const auto wider = Uninitialized<Int>(kNarrow && !counted ? size_ : 0);
     const auto spare = Uninitialized<Int>(counted ? 0 : size_);
     for (int64_t row = begin; row < end; ++row) {
+      EndIfInterrupted();
       const Bits* from = operands_[0].row<Bits>(row, size_);
       Bits* to = operands_[0].result<Bits>(row, size_);
       Int* keys = wider.get();
@@ -227,6 +231,7 @@ class Rows {
     const int64_t size = size_;
     std::vector<Int> columns(size * kTogether);
     for (int64_t row = begin; row < end; row += kTogether) {
+      EndIfInterrupted();
       const int64_t count = std::min(kTogether, end - row);
       const Bits* const from = operands_[0].row<Bits>(row, size);
       Bits* const to = operands_[0].result<Bits>(row, size);
@@ -276,6 +281,7 @@ class Rows {
     const auto positions = Uninitialized<uint32_t>(listed), before = Uninitialized<uint32_t>(listed);
     const auto packed = Uninitialized<int64_t>(size_), spare = Uninitialized<int64_t>(size_);
     for (int64_t row = begin; row < end; ++row) {
+      EndIfInterrupted();
       for (int64_t k = keys_ - 1; k >= 0; --k) {
         if (k < keys_ - 1) std::copy(positions.get(), positions.get() + size_, before.get());
         ByWidth(operands_[k].width, [&](auto bits) {
@@ -445,7 +451,7 @@ class Rows {
 
 // Sorts arrays together along their last dimension, by the first `num_keys` of them.
 ffi::Error Sort(ffi::ThreadPool pool, ffi::RemainingArgs args, ffi::RemainingRets rets,
-                int64_t num_keys) try {
+                int64_t num_keys) {
   std::vector<Operand> operands;
   int64_t total = 0, size = 0;
   for (size_t i = 0; i < args.size(); ++i) {
@@ -469,8 +475,6 @@ ffi::Error Sort(ffi::ThreadPool pool, ffi::RemainingArgs args, ffi::RemainingRet
     sorted.Sort(within_rows ? &pool : nullptr, rows * part / parts, rows * (part + 1) / parts);
   });
   return ffi::Error::Success();
-} catch (const std::bad_alloc&) {
-  return ffi::Error(ffi::ErrorCode::kResourceExhausted, "out of memory while sorting");
 }
 
 }  // namespace
@@ -478,10 +482,10 @@ ffi::Error Sort(ffi::ThreadPool pool, ffi::RemainingArgs args, ffi::RemainingRet
 
 // Nothing else is seen from outside.
 #pragma GCC visibility push(default)
-XLA_FFI_DEFINE_HANDLER_SYMBOL(dovetail_sort, dovetail::Sort,
-                              xla::ffi::Ffi::Bind()
-                                  .Ctx<xla::ffi::ThreadPool>()
-                                  .RemainingArgs()
-                                  .RemainingRets()
-                                  .Attr<int64_t>("num_keys"));
+DOVETAIL_KERNEL(dovetail_sort, dovetail::Sort,
+                xla::ffi::Ffi::Bind()
+                    .Ctx<xla::ffi::ThreadPool>()
+                    .RemainingArgs()
+                    .RemainingRets()
+                    .Attr<int64_t>("num_keys"));
 #pragma GCC visibility pop

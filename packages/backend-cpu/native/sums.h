@@ -148,11 +148,9 @@ void FoldRows(xla::ffi::ThreadPool& pool, Terms terms, typename Terms::Type* to,
     return;
   }
   const int64_t parts = std::min(rows, PartsOf(pool, rows * size));
-  ParallelFor(pool, parts, [&](int64_t part) {
-    for (int64_t row = rows * part / parts; row < rows * (part + 1) / parts; ++row) {
-      const Terms source = terms + row * size;
-      to[row] = T(InPairs<Op>(0, blocks, [&](int64_t i) { return block(source, i); }));
-    }
+  ForNeighbours(pool, rows, parts, [&](int64_t row) {
+    const Terms source = terms + row * size;
+    to[row] = T(InPairs<Op>(0, blocks, [&](int64_t i) { return block(source, i); }));
   });
 }
 
@@ -227,6 +225,7 @@ void SumBytes(xla::ffi::ThreadPool& pool, const void* from, void* to, int64_t ou
       return;
     }
     for (int64_t row = outer * part / parts; row < outer * (part + 1) / parts; ++row) {
+      EndIfInterrupted();
       target[row] = sum(source + row * size, size);
     }
   });

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <new>
 #include <numeric>
 
+#include "kernel.h"
 #include "parallel.h"
 #include "vector_width.h"
 #include "xla/ffi/api/ffi.h"
@@ -99,11 +99,7 @@ void WriteBits(ffi::ThreadPool& pool, const uint32_t* keys, int64_t rows, int64_
   };
   const int64_t most = PartsOf(pool, rows * size);
   if (rows >= most) {
-    return ParallelFor(pool, most, [&](int64_t part) {
-      for (int64_t row = rows * part / most; row < rows * (part + 1) / most; ++row) {
-        write(row, 0, size);
-      }
-    });
+    return ForNeighbours(pool, rows, most, [&](int64_t row) { write(row, 0, size); });
   }
   const int64_t blocks = (size + kBlock - 1) / kBlock, parts = std::min(most, blocks);
   for (int64_t row = 0; row < rows; ++row) {
@@ -116,7 +112,7 @@ void WriteBits(ffi::ThreadPool& pool, const uint32_t* keys, int64_t rows, int64_
 
 // Random integers for the counters from 0, as many for each key as the result has room for.
 ffi::Error Bits(ffi::ThreadPool pool, ffi::Buffer<ffi::U32> keys,
-                ffi::Result<ffi::AnyBuffer> out) try {
+                ffi::Result<ffi::AnyBuffer> out) {
   const int64_t rows = static_cast<int64_t>(keys.element_count()) / 2;
   if (rows == 0) return ffi::Error::Success();
   const int64_t size = static_cast<int64_t>(out->element_count()) / rows;
@@ -139,8 +135,6 @@ ffi::Error Bits(ffi::ThreadPool pool, ffi::Buffer<ffi::U32> keys,
       return ffi::Error(ffi::ErrorCode::kInvalidArgument, "random bits are unsigned integers");
   }
   return ffi::Error::Success();
-} catch (const std::bad_alloc&) {
-  return ffi::Error(ffi::ErrorCode::kResourceExhausted, "out of memory while drawing bits");
 }
 
 // Keys for the counters from 0, as many for each key as the result has room for.
@@ -180,18 +174,18 @@ ffi::Error FoldIn(ffi::Buffer<ffi::U32> keys, ffi::Buffer<ffi::U32> data,
 
 // Nothing else is seen from outside.
 #pragma GCC visibility push(default)
-XLA_FFI_DEFINE_HANDLER_SYMBOL(dovetail_threefry_bits, dovetail::Bits,
-                              xla::ffi::Ffi::Bind()
-                                  .Ctx<xla::ffi::ThreadPool>()
-                                  .Arg<xla::ffi::Buffer<xla::ffi::U32>>()
-                                  .Ret<xla::ffi::AnyBuffer>());
-XLA_FFI_DEFINE_HANDLER_SYMBOL(dovetail_threefry_split, dovetail::Split,
-                              xla::ffi::Ffi::Bind()
-                                  .Arg<xla::ffi::Buffer<xla::ffi::U32>>()
-                                  .Ret<xla::ffi::Buffer<xla::ffi::U32>>());
-XLA_FFI_DEFINE_HANDLER_SYMBOL(dovetail_threefry_fold_in, dovetail::FoldIn,
-                              xla::ffi::Ffi::Bind()
-                                  .Arg<xla::ffi::Buffer<xla::ffi::U32>>()
-                                  .Arg<xla::ffi::Buffer<xla::ffi::U32>>()
-                                  .Ret<xla::ffi::Buffer<xla::ffi::U32>>());
+DOVETAIL_KERNEL(dovetail_threefry_bits, dovetail::Bits,
+                xla::ffi::Ffi::Bind()
+                    .Ctx<xla::ffi::ThreadPool>()
+                    .Arg<xla::ffi::Buffer<xla::ffi::U32>>()
+                    .Ret<xla::ffi::AnyBuffer>());
+DOVETAIL_KERNEL(dovetail_threefry_split, dovetail::Split,
+                xla::ffi::Ffi::Bind()
+                    .Arg<xla::ffi::Buffer<xla::ffi::U32>>()
+                    .Ret<xla::ffi::Buffer<xla::ffi::U32>>());
+DOVETAIL_KERNEL(dovetail_threefry_fold_in, dovetail::FoldIn,
+                xla::ffi::Ffi::Bind()
+                    .Arg<xla::ffi::Buffer<xla::ffi::U32>>()
+                    .Arg<xla::ffi::Buffer<xla::ffi::U32>>()
+                    .Ret<xla::ffi::Buffer<xla::ffi::U32>>());
 #pragma GCC visibility pop

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <new>
 #include <vector>
 
+#include "kernel.h"
 #include "parallel.h"
 #include "xla/ffi/api/ffi.h"
 
@@ -89,15 +89,13 @@ void PositionsOfRows(ffi::ThreadPool& pool, const uint8_t* flags, int64_t rows, 
                      Position* to, int64_t wanted) {
   if (rows == 1) return PositionsOfRow(&pool, flags, size, to, wanted);
   const int64_t parts = std::min(rows, PartsOf(pool, rows * size));
-  ParallelFor(pool, parts, [&](int64_t part) {
-    for (int64_t row = rows * part / parts; row < rows * (part + 1) / parts; ++row) {
-      PositionsOfRow(nullptr, flags + row * size, size, to + row * wanted, wanted);
-    }
+  ForNeighbours(pool, rows, parts, [&](int64_t row) {
+    PositionsOfRow(nullptr, flags + row * size, size, to + row * wanted, wanted);
   });
 }
 
 ffi::Error TruePositions(ffi::ThreadPool pool, ffi::Buffer<ffi::PRED> flags,
-                         ffi::Result<ffi::AnyBuffer> out) try {
+                         ffi::Result<ffi::AnyBuffer> out) {
   if (out->element_count() == 0) return ffi::Error::Success();
   const int64_t size = flags.dimensions().back(), wanted = out->dimensions().back();
   const int64_t rows = out->element_count() / wanted;
@@ -108,8 +106,6 @@ ffi::Error TruePositions(ffi::ThreadPool pool, ffi::Buffer<ffi::PRED> flags,
     PositionsOfRows(pool, from, rows, size, static_cast<int32_t*>(out->untyped_data()), wanted);
   }
   return ffi::Error::Success();
-} catch (const std::bad_alloc&) {
-  return ffi::Error(ffi::ErrorCode::kResourceExhausted, "out of memory while finding positions");
 }
 
 }  // namespace
@@ -117,9 +113,9 @@ ffi::Error TruePositions(ffi::ThreadPool pool, ffi::Buffer<ffi::PRED> flags,
 
 // Nothing else is seen from outside.
 #pragma GCC visibility push(default)
-XLA_FFI_DEFINE_HANDLER_SYMBOL(dovetail_true_positions, dovetail::TruePositions,
-                              xla::ffi::Ffi::Bind()
-                                  .Ctx<xla::ffi::ThreadPool>()
-                                  .Arg<xla::ffi::Buffer<xla::ffi::PRED>>()
-                                  .Ret<xla::ffi::AnyBuffer>());
+DOVETAIL_KERNEL(dovetail_true_positions, dovetail::TruePositions,
+                xla::ffi::Ffi::Bind()
+                    .Ctx<xla::ffi::ThreadPool>()
+                    .Arg<xla::ffi::Buffer<xla::ffi::PRED>>()
+                    .Ret<xla::ffi::AnyBuffer>());
 #pragma GCC visibility pop

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "kernel.h"
 #include "parallel.h"
 #include "xla/ffi/api/ffi.h"
 
@@ -62,12 +63,12 @@ ffi::Error VectorProduct(ffi::ThreadPool pool, ffi::Buffer<kType> x, ffi::Buffer
 // Nothing else is seen from outside.
 #pragma GCC visibility push(default)
 #define DOVETAIL_FOR(SUFFIX, TYPE)                                                                \
-  XLA_FFI_DEFINE_HANDLER_SYMBOL(dovetail_vector_product_##SUFFIX, dovetail::VectorProduct<TYPE>,  \
-                                xla::ffi::Ffi::Bind()                                             \
-                                    .Ctx<xla::ffi::ThreadPool>()                                  \
-                                    .Arg<xla::ffi::Buffer<TYPE>>()                                \
-                                    .Arg<xla::ffi::Buffer<TYPE>>()                                \
-                                    .Ret<xla::ffi::Buffer<TYPE>>())
+  DOVETAIL_KERNEL(dovetail_vector_product_##SUFFIX, dovetail::VectorProduct<TYPE>,                \
+                  xla::ffi::Ffi::Bind()                                                           \
+                      .Ctx<xla::ffi::ThreadPool>()                                                \
+                      .Arg<xla::ffi::Buffer<TYPE>>()                                              \
+                      .Arg<xla::ffi::Buffer<TYPE>>()                                              \
+                      .Ret<xla::ffi::Buffer<TYPE>>())
 
 DOVETAIL_FOR(f32, xla::ffi::F32);
 DOVETAIL_FOR(f64, xla::ffi::F64);

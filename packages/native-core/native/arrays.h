@@ -29,7 +29,7 @@ static PyObject *get_traceback;    /* owned: gives the traceback of the caller *
 static PyObject *retire_others;    /* owned: marks arrays in other containers, and those of keys */
 static PyObject *make_private;     /* owned: copies what is no plain array of NumPy's */
 static PyObject *read_array;       /* owned: `Array.__array__` in Python */
-static PyObject *wait_for_array;   /* owned: `Array.block_until_ready` in Python */
+static PyObject *wait_for_array;   /* owned: waits in Python, perhaps after an exception */
 static PyObject *events;           /* owned: the module that knows who listens */
 static PyObject *stranger;         /* owned: what jaxlib knows nothing of, so that it calls Python */
 static Py_ssize_t most_copied;     /* bytes of the largest argument that is copied here */
@@ -296,7 +296,8 @@ static PyObject *array_reader(PyObject *module, PyObject *unused) {
   return PyDescr_NewMethod(array_type, &array_method);
 }
 
-/* `Array.block_until_ready`, where nobody wants to know of it; Python does the rest. */
+/* `Array.block_until_ready`, where nobody wants to know of it; Python does the rest, and says what
+ * is wrong. */
 static PyObject *array_wait(PyObject *self, PyObject *unused) {
   int plain = Py_IS_TYPE(self, array_type) && !careful && !somebody_listens();
   if (plain && SLOT(self, value_slot) != NULL) return Py_NewRef(self);
@@ -310,8 +311,15 @@ static PyObject *array_wait(PyObject *self, PyObject *unused) {
       return Py_NewRef(self);
     }
   }
-  PyErr_Clear(); /* Python says what is wrong */
-  return PyObject_CallOneArg(wait_for_array, self);
+  PyObject *type, *error, *traceback;
+  PyErr_Fetch(&type, &error, &traceback);
+  if (type != NULL) PyErr_NormalizeException(&type, &error, &traceback);
+  if (traceback != NULL) PyException_SetTraceback(error, traceback);
+  PyObject *result = PyObject_CallFunctionObjArgs(wait_for_array, self, error, NULL);
+  Py_XDECREF(type);
+  Py_XDECREF(error);
+  Py_XDECREF(traceback);
+  return result;
 }
 
 static PyMethodDef wait_method = {"block_until_ready", array_wait, METH_NOARGS, NULL};

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from jaxlib import xla_client
 
-from dovetail_cpu import kernel_library
+from dovetail_cpu import interrupts, kernel_library
 
 COMPLEX_FROM_PRODUCTS: Final = "dovetail_complex_from_products"
 COMPLEX_PARTS: Final = "dovetail_complex_parts"
@@ -138,6 +138,7 @@ def prepare() -> ctypes.CDLL:
             address = ctypes.cast(getattr(loaded, target), ctypes.c_void_p)
             capsule = new(address, b"xla._CUSTOM_CALL_TARGET", None)
             xla_client.register_custom_call_target(target, capsule, platform="cpu", api_version=1)
+        interrupts.end_kernels(loaded)
         _loaded = loaded
         return loaded
 

@@ -473,13 +473,16 @@ def block_until_ready(buffers: Sequence[Buffer]) -> None:
 
 
 def _block(buffers: Sequence[Buffer]) -> None:
+    failure = None
     try:
         for buffer in buffers:
             if type(buffer) is PluginBuffer:
                 buffer.block_until_ready()
         _batched_block([buffer for buffer in buffers if type(buffer) is not PluginBuffer])
     except JaxRuntimeError as error:
-        _raise_cause(error)
+        failure = error
+    if failure is not None:
+        _raise_cause(failure)
 
 
 def wait(buffer: Buffer) -> None:
@@ -489,10 +492,13 @@ def wait(buffer: Buffer) -> None:
         JaxRuntimeError: the computation failed; if a callback caused it, its exception.
     """
     start = time.perf_counter() if events.listeners and not _is_done(buffer) else 0.0
+    failure = None
     try:
         buffer.block_until_ready()
     except JaxRuntimeError as error:
-        _raise_cause(error)
+        failure = error
+    if failure is not None:  # not above: Ctrl-C, which is noticed now, is no consequence of it
+        _raise_cause(failure)
     if start:
         _tell_waited(buffer, start)
 

@@ -16,7 +16,9 @@ import numpy as np
 
 from dovetail._core.base import bindings, caches, config, events, native
 from dovetail._core.base.bindings import _jax, get_traceback
+from dovetail._core.base.interrupts import is_interrupt
 from dovetail._core.base.pytree import dispatch_registry
+from dovetail._core.base.wrapping import update_wrapper
 from dovetail._core.ir.avals import aval_of, make_aval
 from dovetail._core.runtime.arrays.array import (
     Array,
@@ -79,6 +81,17 @@ def _private(value: Any) -> Any:
     return array.copy() if np.may_share_memory(array, value) else array
 
 
+def _waiting(wait: Callable[[Array], Array]) -> Callable[..., Array]:
+    """What waits for an array where C++ has not, or has raised an exception."""
+
+    def wait_again(array: Array, error: BaseException | None = None) -> Array:
+        if error is not None and is_interrupt(error):
+            raise error
+        return wait(array)
+
+    return update_wrapper(wait_again, wait)
+
+
 if native.calls is not None:
     native.calls.configure(
         Array,
@@ -95,7 +108,7 @@ if native.calls is not None:
     )
     Array._buffer = native.calls.buffer_descriptor()
     Array.__array__ = native.calls.array_reader()  # type: ignore[method-assign]
-    waiter = native.calls.array_waiter(Array.block_until_ready)
+    waiter = native.calls.array_waiter(_waiting(Array.block_until_ready))
     Array.block_until_ready = waiter  # type: ignore[method-assign]
     process_ends.on_end(native.calls.be_careful)
     group.on_start(native.calls.be_careful)
