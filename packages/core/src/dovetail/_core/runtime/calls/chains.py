@@ -36,9 +36,9 @@ from dovetail._core.runtime.devices.host_functions import host_function, host_fu
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.transform.derived import dce_closed
 
-__all__ = ["MOST_ARGUMENTS", "chained_way"]
+__all__ = ["chained_way"]
 
-MOST_ARGUMENTS: Final = 8
+_MOST_ARGUMENTS: Final = 8
 _STATIC: Final = -3
 _MOST_OPERANDS: Final = 3
 _MOST_DIMENSIONS: Final = 8
@@ -89,7 +89,7 @@ class _Chain:
     """A chain while it is made.
 
     Attributes:
-        values: by variable, or by `id` of a constant, what it stands for.
+        values: what variables stand for.
         constants: the bytes of constants.
         steps: what is computed.
         share: the time that it takes, where 1 is that of a program.
@@ -101,9 +101,8 @@ class _Chain:
     share: float = 0.0
 
     def constant(self, value: Any, aval: Any) -> _Value:
-        array = np.ascontiguousarray(np.asarray(value).astype(aval.dtype, copy=False))
-        if array.nbytes > _MOST_BYTES:
-            raise _NoChain
+        _check_size(aval)
+        array = np.asarray(value).astype(aval.dtype, copy=False)
         self.constants.append(array.tobytes())
         return _Value("constant", len(self.constants) - 1, aval.shape)
 
@@ -126,7 +125,8 @@ class _Chain:
     def _same(self, eqn: JaxprEqn) -> _Value | None:
         """The value of an equation that only gives an array another shape."""
         out = eqn.outvars[0].aval
-        if eqn.primitive is iota_p and math.prod(out.shape) * out.dtype.itemsize <= _MOST_BYTES:
+        if eqn.primitive is iota_p and not eqn.invars:
+            _check_size(out)
             shape = [1] * len(out.shape)
             dimension = eqn.params["dimension"]
             shape[dimension] = out.shape[dimension]
@@ -165,11 +165,10 @@ class _Chain:
         if function is None or out.division is not None or len(out.shape) > _MOST_DIMENSIONS:
             raise _NoChain
         operands = tuple([self.value(atom) for atom in eqn.invars])
+        avals = [atom.aval for atom in eqn.invars]
         if function.numbers is None:
-            avals = [atom.aval for atom in eqn.invars]
             step = _elementwise(eqn.params, function, operands, avals, out)
         else:
-            avals = [atom.aval for atom in eqn.invars]
             numbers = function.numbers(eqn.params, avals, out)
             if numbers is None:
                 raise _NoChain
@@ -201,6 +200,11 @@ class _Chain:
 
 #: Primitives whose results are their operands, besides those of shapes.
 _SAME: Final[tuple[Primitive, ...]] = (copy_p, squeeze_p, stop_gradient_p)
+
+
+def _check_size(aval: Any) -> None:
+    if math.prod(aval.shape) * aval.dtype.itemsize > _MOST_BYTES:
+        raise _NoChain
 
 
 def _padded(size: int) -> int:
@@ -264,7 +268,7 @@ def chained_way(
         dynamic: the position of that for each variable of the trace; the others are static.
         names: the keywords of the last arguments.
     """
-    if len(args) > MOST_ARGUMENTS or len(closed.jaxpr.outvars) != 1:
+    if len(args) > _MOST_ARGUMENTS or len(closed.jaxpr.outvars) != 1:
         return None
     if len(closed.jaxpr.eqns) > _MOST_VALUES or not host_functions():
         return None
@@ -307,7 +311,8 @@ def _chain(closed: ClosedJaxpr, args: Sequence[Any], dynamic: Sequence[int]) -> 
     for i, var in zip(dynamic, jaxpr.invars, strict=True):
         chain.values[var] = _Value("argument", i, var.aval.shape)
     for var, value in zip(jaxpr.constvars, flat.consts, strict=True):
-        if not isinstance(value, (Array, np.ndarray, np.generic)):
+        placed = type(value) is Array and value.committed
+        if placed or not isinstance(value, (Array, np.ndarray, np.generic)):
             raise _NoChain
         chain.values[var] = chain.constant(value, var.aval)
     for eqn in jaxpr.eqns:
