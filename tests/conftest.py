@@ -69,11 +69,15 @@ OUTER = (
 )
 APART = ("aot", "coexistence")  # these have sessions of their own
 
+DIRECTLY = "DOVETAIL_TESTING_DIRECT_CALLS"
+DIRECT = ("tests/numpy/", "tests/ops/", "tests/property/", "tests/scipy/", "tests/transform/")
+
 # Set before dovetail is imported; processes that tests start inherit them.
 os.environ.setdefault("DOVETAIL_NUM_CPU_DEVICES", "4")
 # Tests of what is drawn use one key for all; those of this option turn it on.
 os.environ.setdefault("DOVETAIL_DEBUG_KEY_REUSE", "0")
-# Tests of small compiled functions are to test programs. `.ci/run` runs one ring with "all".
+# Tests of small compiled functions are to test programs. `.ci/run` runs one ring without them, as
+# users do, where what is computed is what counts.
 os.environ.setdefault("DOVETAIL_DIRECT_CALLS", "eager")
 if "DOVETAIL_COMPILATION_CACHE_DIR" not in os.environ:
     folder = tempfile.mkdtemp(prefix="dovetail-tests-")
@@ -106,6 +110,18 @@ def little_optimization(request: pytest.FixtureRequest) -> Iterator[None]:
         import dovetail  # deferred: the variables above must be set before
 
         with dovetail.optimization_level("O0"):
+            yield
+
+
+@pytest.fixture(autouse=True)
+def small_functions(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Compute small functions under jit without programs, if the environment says so."""
+    if DIRECTLY not in os.environ or not request.node.nodeid.startswith(DIRECT):
+        yield
+    else:
+        import dovetail  # deferred: as above
+
+        with dovetail.direct_calls("all"):
             yield
 
 

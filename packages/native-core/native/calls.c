@@ -101,10 +101,10 @@ typedef struct {
   PyObject *given;    /* a tuple of names of donated keyword arguments; or NULL */
   unsigned long long statics, donated; /* positions, as bits */
   PyObject *offer;    /* called for the result of a call that may need no program; or NULL */
-  int offer_once;     /* whether only before the first program, where a client may have to start */
+  int offer_once;     /* whether only before the first program, but then of each call */
   int has_run;        /* whether there has been a program */
   Direct *ways;       /* how calls are computed that need no program */
-  int way_count, oldest_way;
+  int way_count, oldest_way, newest_way;
 } Function;
 
 #define MOST 32
@@ -238,7 +238,7 @@ static PyObject *function_call(PyObject *object, PyObject *const *args, size_t n
     if (self->way_count)
       result = call_directly(self->ways, self->way_count, args, count, kwnames, &refused);
     if (result == NULL && !refused && self->offer != NULL &&
-        !(self->offer_once ? self->has_run : kwnames != NULL) && holds_value(args, count))
+        (self->offer_once ? !self->has_run : kwnames == NULL && holds_value(args, nargs)))
       result = offered(self->offer, args, nargs, kwnames, !self->offer_once);
     if (result != NULL || PyErr_Occurred()) return result;
   }
@@ -424,8 +424,15 @@ static PyObject *function_add_direct(Function *self, PyObject *args) {
   }
   Direct before = *place;
   *place = direct;
+  self->newest_way = (int)(place - self->ways);
   direct_release(&before);
   Py_RETURN_TRUE;
+}
+
+/* Forget the newest way: a call for which it was made needed a program after all. */
+static PyObject *function_drop_direct(Function *self, PyObject *unused) {
+  if (self->newest_way < self->way_count) self->ways[self->newest_way].generation = generation - 1;
+  Py_RETURN_NONE;
 }
 
 /* The result of a call that needs no program, or None. */
@@ -453,6 +460,7 @@ static PyMethodDef function_methods[] = {
     {"_clear_cache", (PyCFunction)function_clear_cache, METH_NOARGS, "Drop what jaxlib has kept."},
     {"_cache_size", (PyCFunction)function_cache_size, METH_NOARGS, "For how many kinds of calls is known how they are computed."},
     {"_add_direct", (PyCFunction)function_add_direct, METH_VARARGS, "Add a way without a program."},
+    {"_drop_direct", (PyCFunction)function_drop_direct, METH_NOARGS, "Forget the newest of them."},
     {"_call_directly", (PyCFunction)(void (*)(void))function_call_directly,
      METH_FASTCALL | METH_KEYWORDS,
      "The result of a call without a program, or None."},

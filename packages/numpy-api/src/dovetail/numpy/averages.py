@@ -180,8 +180,8 @@ def var(
 
     Example:
         >>> import dovetail.numpy as jnp
-        >>> print(jnp.var(jnp.array([1., 2., 4.])), jnp.var(jnp.array([1., 2., 4.]), ddof=1))
-        1.5555556 2.3333333
+        >>> print(jnp.var(jnp.array([1., 3., 5., 7.])), jnp.var(jnp.array([1., 3.]), ddof=1))
+        5.0 2.0
     """
     no_out("var", out)
     return variance("var", a, axis, dtype, ddof, keepdims, where, mean, correction)

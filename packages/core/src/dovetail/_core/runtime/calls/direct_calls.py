@@ -222,4 +222,6 @@ def tell_way(
     if not compiled._add_direct(*way):
         return None
     result: Array | None = compiled._call_directly(*args, **kwargs)
+    if result is None:
+        compiled._drop_direct()  # the arguments are somewhere else, say
     return result

@@ -18,6 +18,7 @@ from dovetail._core.base import bindings, caches, config, events, native
 from dovetail._core.base.bindings import _jax, get_traceback
 from dovetail._core.base.interrupts import is_interrupt
 from dovetail._core.base.pytree import dispatch_registry
+from dovetail._core.base.tracebacks import boundary
 from dovetail._core.base.wrapping import update_wrapper
 from dovetail._core.ir.avals import aval_of, make_aval
 from dovetail._core.runtime.arrays.array import (
@@ -84,6 +85,7 @@ def _private(value: Any) -> Any:
 def _waiting(wait: Callable[[Array], Array]) -> Callable[..., Array]:
     """What waits for an array where C++ has not, or has raised an exception."""
 
+    @boundary
     def wait_again(array: Array, error: BaseException | None = None) -> Array:
         if error is not None and is_interrupt(error):
             raise error
@@ -174,9 +176,9 @@ def pjit_function(
         donate_argnums: indices of the arguments whose memory the program takes.
         donate_argnames: names of such keyword arguments.
         explain: explains errors of calls.
-        offer: called with arguments one of which holds a value, for a result that needs no program,
-            or None. Only the compiled path calls it, with positional arguments.
-        offer_once: whether it is called only before there is a first program, with any arguments.
+        offer: called with positional arguments one of which holds a value, for a result that needs
+            no program, or None. Only the compiled path calls it.
+        offer_once: whether it is called with any arguments, but only before a first program.
         held: whether the caller holds ``fun``, which then shares entries with others of this key.
         key: distinguishes functions that share ``fun``; not None.
 

@@ -166,7 +166,8 @@ class JitFunction:
             keep_unused=options.keep_unused,
             inline=options.inline,
         )
-        self._may_be_direct = native.calls is not None and options == plain
+        compiled = native.calls is not None and not process_ends.in_child()
+        self._may_be_direct = compiled and options == plain
         if options.compiler_options:
             from dovetail._core.runtime.programs import compilation  # deferred: few give options
 
@@ -369,7 +370,10 @@ class JitFunction:
         return result, None, False
 
     def offer(self, *args: Any, **kwargs: Any) -> Array | None:
-        """The result of a call that needs no program, before there is one; None if it needs one."""
+        """The result of a call that needs no program, before there is one; None if it needs one.
+
+        No frame of C++ is below, which would end the process with a daemon thread.
+        """
         if config.disable_jit.value or any(map(is_buffer, pytree.leaves((args, kwargs)))):
             return None
         try:

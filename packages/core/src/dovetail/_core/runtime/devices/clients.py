@@ -162,13 +162,13 @@ def _client(platform: str) -> Client:
     client = _clients.get(platform)
     if client is not None:
         return client
+    process_ends.check()  # holds no thread that has the lock
     with plugin_lock:
         if platform in _clients:
             return _clients[platform]
         failure, failed = _failures.get(platform, (None, None))
         if failure is not None and failed is manager().load(platform):
             raise BackendUnavailableError(*failure.args) from failure.__cause__
-        process_ends.check()
         reserve_for_client(platform)
         try:
             options = _client_options(platform)
@@ -178,7 +178,7 @@ def _client(platform: str) -> Client:
             raise
         if _release_host_memory not in gc.callbacks:
             gc.callbacks.append(_release_host_memory)
-            atexit.register(process_ends.end_calls_of_daemons)
+            process_ends.end_calls_at_exit()
             # Last registered, first called: it ends a thread that would be waited for.
             atexit.register(group.leave_at_exit)
         if platform == "cpu" and options["retained_memory"]:
@@ -498,6 +498,7 @@ def first_device() -> Device:
 
 def _find_default_device() -> Device:
     global _default_device
+    process_ends.check()
     with plugin_lock:
         if _default_device is None:
             platform = _platforms()[0]

@@ -162,9 +162,12 @@ def watch(most: int) -> None:
             memory.look()
 
     _watcher = watcher = threading.Thread(target=loop, name="dovetail freed memory", daemon=True)
-    _watcher.start()
 
     @atexit.register
     def end() -> None:
         ended.set()
-        watcher.join()
+        if watcher.ident is not None:
+            watcher.join()
+
+    # Last: a process that exits meanwhile would wait for a thread whose end it does not know.
+    watcher.start()

@@ -10,7 +10,7 @@ import numpy as np
 from dovetail._core.base import native
 from dovetail._core.plugins.hookspecs import HostFunction
 from dovetail._core.plugins.manager import manager
-from dovetail._core.runtime.devices import clients
+from dovetail._core.runtime.devices import clients, process_ends
 from dovetail._core.trace.primitive import Primitive
 
 __all__ = ["host_function", "host_functions"]
@@ -27,6 +27,7 @@ def host_functions() -> Mapping[str, Mapping[Any, HostFunction]]:
     if _functions is None:
         _functions = {}
         if native.calls is not None:
+            process_ends.end_calls_at_exit()
             found = manager().host_functions(clients.default_platform())
             for (primitive, dtype), function in found.items():
                 _functions.setdefault(primitive, {})[np.dtype(dtype)] = function

@@ -14,7 +14,9 @@ Python enters C++. Until then that costs nothing: see `on_end`.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import functools
 import gc
 import os
 import sys
@@ -28,7 +30,7 @@ from dovetail._core.base.errors import BackendUnavailableError
 
 __all__ = [
     "check",
-    "end_calls_of_daemons",
+    "end_calls_at_exit",
     "end_in_child",
     "ended",
     "hold",
@@ -158,6 +160,12 @@ def _end() -> None:
     ended = True
     for function in _functions:
         function()
+
+
+@functools.cache
+def end_calls_at_exit() -> None:
+    """Have `end_calls_of_daemons` called when the interpreter exits."""
+    atexit.register(end_calls_of_daemons)
 
 
 def end_calls_of_daemons() -> None:
