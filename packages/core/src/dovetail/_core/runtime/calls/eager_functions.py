@@ -37,6 +37,7 @@ _PYTHON_NUMBERS: Final = frozenset({bool, int, float, complex})
 _HOST_TYPES: Final = (bool, int, float, complex, np.ndarray, np.generic)
 _CONTAINERS: Final = frozenset({list, tuple, set, dict})
 _ARRAY_TYPES: Final = (*_HOST_TYPES, Array)
+_PLAIN: Final = frozenset({int, float, np.ndarray, Array})
 
 
 class _NotSupported(Exception):
@@ -130,16 +131,24 @@ class EagerFunction:
                 return function(*args, **kwargs), None, True
             return self._dispatch(args, kwargs)
         except BaseException as error:
-            if isinstance(error, TypeError):
-                explain_call(error, self.function, self.options.name)
-            if tracing:
-                raise  # C++ has cached nothing
-            # Otherwise a signature whose first call raised would stay on the Python path forever.
-            self.compiled._clear_cache()
-            if isinstance(error, _NotSupported):
+            if tracing:  # C++ has cached nothing
+                if isinstance(error, TypeError):
+                    explain_call(error, self.function, self.options.name)
+                raise
+            if self._is_refusal(error):
                 return NotImplemented, None, True
-            hide_frames(error)
             raise
+
+    def _is_refusal(self, error: BaseException) -> bool:
+        """Whether an operator does not support an operand; other errors are made ready to raise."""
+        # Otherwise a signature whose first call raised would stay on the Python path forever.
+        self.compiled._clear_cache()
+        if isinstance(error, _NotSupported):
+            return True
+        if isinstance(error, TypeError):
+            explain_call(error, self.function, self.options.name)
+        hide_frames(error)
+        return False
 
     def _dispatch(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Missed:
         if self.is_operator and not all(map(_is_operand, args)):
@@ -171,14 +180,28 @@ class EagerFunction:
                 return result, None, True
         return self.engine.dispatch_call(args, kwargs)
 
-    def _at_first(self, *args: Any, **kwargs: Any) -> Array | None:
+    def _at_first(self, *args: Any, **kwargs: Any) -> Any:
         """The result of a call that needs no program, before there is one; None if it needs one."""
-        if self.is_operator and not all(map(_is_operand, args)):
+        numbers, names = self.options.static_argnums, self.options.static_argnames
+        given = [arg for i, arg in enumerate(args) if i not in numbers]
+        given += [arg for name, arg in kwargs.items() if name not in names]
+        fixed = [args[i] for i in numbers if i < len(args)]
+        fixed += [kwargs[name] for name in names if name in kwargs]
+        try:
+            hash(tuple(fixed))
+        except TypeError:
+            return None  # they are made hashable, or an error tells of them
+        limit = _BITS_OF_INTEGERS[config.enable_x64.value]
+        if any(
+            type(x) not in _PLAIN or (type(x) is int and x.bit_length() >= limit) for x in given
+        ):
             return None
         try:
             return self.engine.offer(*args, **kwargs)
-        except Exception:
-            return None  # a program says what is wrong
+        except BaseException as error:
+            if self._is_refusal(error):
+                return NotImplemented
+            raise
 
     def _directly(self, *args: Any) -> Array | None:
         """The result of a call that needs no program, now and later; None if it needs one."""

@@ -177,7 +177,7 @@ class JitFunction:
             self.miss if cache_miss is None else cache_miss,
             options,
             self._explain if explain is None else explain,
-            offer or (self.offer if self._may_be_direct else None),
+            offer or (self._offer if self._may_be_direct else None),
             offer_once or offer is None,
         )
         update_wrapper(self.compiled, function)
@@ -369,6 +369,13 @@ class JitFunction:
             )
         return result, None, False
 
+    def _offer(self, *args: Any, **kwargs: Any) -> Array | None:
+        try:
+            return self.offer(*args, **kwargs)
+        except BaseException as error:
+            hide_frames(error)
+            raise
+
     def offer(self, *args: Any, **kwargs: Any) -> Array | None:
         """The result of a call that needs no program, before there is one; None if it needs one.
 
@@ -376,13 +383,9 @@ class JitFunction:
         """
         if config.disable_jit.value or any(map(is_buffer, pytree.leaves((args, kwargs)))):
             return None
-        try:
-            arguments = self.flatten_args(args, kwargs)
-            staged = self.staged_for(arguments, self._avals(arguments))
-            return None if staged.way is None else self._directly(arguments, staged)
-        except BaseException as error:
-            hide_frames(error)
-            raise
+        arguments = self.flatten_args(args, kwargs)
+        staged = self.staged_for(arguments, self._avals(arguments))
+        return None if staged.way is None else self._directly(arguments, staged)
 
     def _directly(self, arguments: CallArguments, staged: StagedProgram) -> Array | None:
         """The result of a call that needs no program, now and later; None if it needs one."""
