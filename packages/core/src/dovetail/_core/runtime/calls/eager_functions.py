@@ -262,8 +262,13 @@ class EagerFunction:
             try:
                 return compiled(*args, **kwargs)
             except ValueError as error:
-                if not str(error).startswith("Non-hashable static arguments"):
-                    raise
+                raised = error
+            # Not above: an interrupt that has ended a kernel would seem to come of the error.
+            try:
+                if not str(raised).startswith("Non-hashable static arguments"):
+                    raise raised
+            finally:
+                del raised  # it holds this frame
             return self._with_hashable_statics(args, kwargs)
 
         return update_wrapper(call, self.function)
