@@ -353,6 +353,8 @@ def test_what_is_known_of_an_array_needs_no_buffer(held: dt.Array) -> None:
     assert (held.nbytes, held.weak_type, held.committed) == (24, False, False)
     assert (held.is_ready(), held.is_deleted()) == (True, False)
     assert held.block_until_ready() is held
+    assert dt.block_until_ready([held])[0] is held
+    dt.copy_to_host_async(held)
     assert repr(held).startswith("Array([[ 2.,  4.,  6.]")
     assert held_value(held) is not None
 

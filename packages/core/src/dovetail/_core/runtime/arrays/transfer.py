@@ -30,6 +30,7 @@ from dovetail._core.runtime.arrays.array import (
     wrap_as,
 )
 from dovetail._core.runtime.arrays.global_arrays import check_equal
+from dovetail._core.runtime.arrays.held_values import held_value
 from dovetail._core.runtime.arrays.host import checked_ndarray, host_value
 from dovetail._core.runtime.arrays.memory import named
 from dovetail._core.runtime.arrays.parts import is_local
@@ -363,7 +364,7 @@ def copy_to_host_async(x: T) -> T:
         ``x`` itself.
     """
     for leaf in pytree.leaves(x):
-        if type(leaf) is Array or type(leaf) is KeyArray:
+        if (type(leaf) is Array or type(leaf) is KeyArray) and held_value(leaf) is None:
             leaf._check()
             bindings.copy_to_host_async(leaf._buffer)
     return x
@@ -390,13 +391,15 @@ def block_until_ready(x: T) -> T:
     ready = []
     for leaf in pytree.leaves(x):
         if type(leaf) is Array or type(leaf) is KeyArray:
-            leaf._check()
-            ready.append(leaf._buffer)
+            if held_value(leaf) is None:
+                leaf._check()
+                ready.append(leaf._buffer)
         elif not isinstance(leaf, Tracer):
             wait = getattr(leaf, "block_until_ready", None)
             if wait is not None:
                 wait()
-    buffers.block_until_ready(ready)
+    if ready:
+        buffers.block_until_ready(ready)
     return x
 
 
