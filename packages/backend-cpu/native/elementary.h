@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "bits.h"
 #include "kernel.h"
 #include "parallel.h"
 #include "vector_width.h"
@@ -39,14 +40,6 @@ constexpr double kShifter = 0x1.8p52;
 constexpr double kPi = 0x1.921fb54442d18p1;
 // Elements that are looked at together.
 constexpr int64_t kBlock = 512;
-
-template <typename To, typename From>
-DOVETAIL_INLINE To As(From x) {
-  static_assert(sizeof(To) == sizeof(From), "the bits of another type of the same size");
-  To result;
-  std::memcpy(&result, &x, sizeof(result));
-  return result;
-}
 
 #if defined(DOVETAIL_AVX512)
 // GCC converts the halves of vectors.

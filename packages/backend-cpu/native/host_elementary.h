@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <limits>
 
 #include "host_functions.h"
@@ -31,14 +30,14 @@ inline double ExponentialOf(double x) {
   sum = 1 + r * (1. / 3) * sum;
   sum = 1 + r * (1. / 2) * sum;
   sum = 1 + r * sum;
-  return sum * BitsAs<double>((BitsAs<uint64_t>(shifted) + 1023) << 52);
+  return sum * As<double>((As<uint64_t>(shifted) + 1023) << 52);
 }
 
 // e log 2 + 2 (s + s^3 / 3 + ... + s^13 / 13) with x = 2^e (1 + s) / (1 - s).
 inline double LogarithmOf(double x) {
-  const uint64_t bits = BitsAs<uint64_t>(x);
-  const double mantissa = BitsAs<double>((bits & 0x000fffffffffffff) | 0x3ff0000000000000);
-  const double exponent = BitsAs<double>((bits >> 52) | 0x4330000000000000) - (0x1p52 + 1023);
+  const uint64_t bits = As<uint64_t>(x);
+  const double mantissa = As<double>((bits & 0x000fffffffffffff) | 0x3ff0000000000000);
+  const double exponent = As<double>((bits >> 52) | 0x4330000000000000) - (0x1p52 + 1023);
   const bool large = mantissa > 0x1.6a09e667f3bcdp0;
   const double half = 0.5 * mantissa, next = exponent + 1;
   const double m = large ? half : mantissa, e = large ? next : exponent;
@@ -79,7 +78,7 @@ inline Circle CircleOf(double x) {
   cosine = 1 - r2 * (1. / 30) * cosine;
   cosine = 1 - r2 * (1. / 12) * cosine;
   cosine = 1 - r2 * (1. / 2) * cosine;
-  return {sine, cosine, BitsAs<uint64_t>(shifted) & 3};
+  return {sine, cosine, As<uint64_t>(shifted) & 3};
 }
 
 // Programs give back denormal arguments of functions that are the identity at zero.
@@ -155,9 +154,9 @@ void OnCircle(const void* const* operands, const ptrdiff_t* steps, void* result,
   uint32_t largest = 0;  // as bits, which are in the order of absolute values
   for (ptrdiff_t i = 0; i < different; ++i) {
     out[i] = Operation::At(x[i], CircleOf(x[i]));
-    largest = std::max(largest, BitsAs<uint32_t>(x[i]) & 0x7fffffff);
+    largest = std::max(largest, As<uint32_t>(x[i]) & 0x7fffffff);
   }
-  for (ptrdiff_t i = 0; i < different && largest > BitsAs<uint32_t>(kMostReduced); ++i) {
+  for (ptrdiff_t i = 0; i < different && largest > As<uint32_t>(kMostReduced); ++i) {
     if (std::fabs(x[i]) > kMostReduced) out[i] = float(Operation::Far(x[i]));
   }
   if (different < count) std::fill(out + different, out + count, out[0]);

@@ -7,9 +7,10 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <limits>
 #include <type_traits>
+
+#include "bits.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -55,14 +56,6 @@ constexpr ptrdiff_t kMost = 65536, kMany = 32768, kSome = 4096, kFew = 256;
 // Those of whole arrays, which get other numbers than steps: see `host_functions.py`.
 const HostEntry* ArrayFunctions(size_t* count);
 
-template <typename To, typename From>
-inline To BitsAs(From x) {
-  static_assert(sizeof(To) == sizeof(From), "the bits of a number of the same size");
-  To result;
-  std::memcpy(&result, &x, sizeof(result));
-  return result;
-}
-
 // A number that was chosen: zero if it is denormal.
 inline float FlushedNumber(float x) {
   const float zero = std::copysign(0.0f, x);
@@ -81,8 +74,8 @@ struct ExtremeOf {
     return kGreatest ? std::numeric_limits<int32_t>::min() : std::numeric_limits<int32_t>::max();
   }
   static float Both(float a, float b) {
-    const uint32_t x = BitsAs<uint32_t>(a), y = BitsAs<uint32_t>(b);
-    const float same = BitsAs<float>(kGreatest ? x & y : x | y);
+    const uint32_t x = As<uint32_t>(a), y = As<uint32_t>(b);
+    const float same = As<float>(kGreatest ? x & y : x | y);
     const float other = ((kGreatest ? b > a : b < a) || b != b) ? b : a;
     return a == b ? same : other;
   }

@@ -28,6 +28,7 @@ from dovetail._core.runtime.arrays.array import Array
 from dovetail._core.runtime.calls.direct_calls import (
     KINDS,
     MOST_ELEMENTS,
+    MOST_OPERANDS,
     NO_NUMBER,
     Way,
     know_default_place,
@@ -40,7 +41,6 @@ __all__ = ["chained_way"]
 
 _MOST_ARGUMENTS: Final = 8
 _STATIC: Final = -3
-_MOST_OPERANDS: Final = 3
 _MOST_DIMENSIONS: Final = 8
 _MOST_VALUES: Final = 96
 _MOST_BYTES: Final = 2**16
@@ -117,7 +117,7 @@ class _Chain:
         Raises:
             _NoChain: there is no function for it.
         """
-        if eqn.effects or len(eqn.outvars) != 1 or len(eqn.invars) > _MOST_OPERANDS:
+        if eqn.effects or len(eqn.outvars) != 1 or len(eqn.invars) > MOST_OPERANDS:
             raise _NoChain
         out = eqn.outvars[0]
         self.values[out] = self._same(eqn) or self._computed(eqn, out.aval)

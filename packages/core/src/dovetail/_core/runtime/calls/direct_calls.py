@@ -27,6 +27,7 @@ from dovetail._core.runtime.devices.sharding import first_sharding
 __all__ = [
     "KINDS",
     "MOST_ELEMENTS",
+    "MOST_OPERANDS",
     "NO_NUMBER",
     "Way",
     "compute_directly",
@@ -39,7 +40,7 @@ __all__ = [
 
 #: The kinds of arguments that are Python numbers, as `native/direct.h` has them.
 KINDS: Final[Mapping[type, int]] = {float: -1, int: -2}
-_MOST_OPERANDS: Final = 3
+MOST_OPERANDS: Final = 3
 _CONSTANT: Final = -1
 NO_NUMBER: Final = -1
 _BYTE: Final = np.dtype(np.uint8)
@@ -103,7 +104,7 @@ def way_of(closed: ClosedJaxpr, args: Sequence[Any]) -> Way | None:
         args: the arguments of the call: one for each variable of the trace.
     """
     jaxpr = closed.jaxpr
-    if closed.consts or len(args) > _MOST_OPERANDS or len(jaxpr.outvars) != 1:
+    if closed.consts or len(args) > MOST_OPERANDS or len(jaxpr.outvars) != 1:
         return None
     if not jaxpr.eqns or jaxpr.eqns[-1].outvars[0] is not jaxpr.outvars[0]:
         return None
@@ -124,7 +125,7 @@ def way_of(closed: ClosedJaxpr, args: Sequence[Any]) -> Way | None:
 
 def way_of_primitive(jaxpr: Jaxpr, args: Sequence[Any]) -> Way | None:
     """As `way_of`, for the program of one primitive."""
-    if len(args) > _MOST_OPERANDS or len(jaxpr.eqns) != 1:
+    if len(args) > MOST_OPERANDS or len(jaxpr.eqns) != 1:
         return None
     return _way(jaxpr, jaxpr.eqns[0], {var: i for i, var in enumerate(jaxpr.invars)}, {}, args)
 
@@ -136,7 +137,7 @@ def _way(
     converted: Mapping[int, Any],
     args: Sequence[Any],
 ) -> Way | None:
-    if not 0 < len(eqn.invars) <= _MOST_OPERANDS or len(eqn.outvars) != 1:
+    if not 0 < len(eqn.invars) <= MOST_OPERANDS or len(eqn.outvars) != 1:
         return None
     # The operand that chooses, among others of `select_n`, has a dtype of its own.
     function = host_function(eqn.primitive, eqn.invars[-1].aval.dtype)
@@ -190,7 +191,7 @@ def may_be_direct(args: Sequence[Any]) -> bool:
     return (
         native.calls is not None
         and config.direct_calls.value != "none"
-        and 0 < len(args) <= _MOST_OPERANDS
+        and 0 < len(args) <= MOST_OPERANDS
         and all(type(arg) is Array or type(arg) in KINDS for arg in args)
     )
 
