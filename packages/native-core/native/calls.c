@@ -508,6 +508,7 @@ static PyMethodDef module_methods[] = {
     {"chain", make_chain, METH_VARARGS, "How a small program is computed step by step."},
     {"forget_ways", forget_ways, METH_NOARGS, "Forget how calls are computed without programs."},
     {"configure_direct", configure_direct, METH_VARARGS, "Tell which calls may need no program."},
+    {"watch_options", watch_options, METH_O, "Notice when options of a class change."},
     {"set_default_place", set_default_place, METH_O, "Tell where buffers are by default."},
     {"assemble", (PyCFunction)(void (*)(void))assemble, METH_FASTCALL,
      "A container of arrays, from its form and a tuple of buffers."},
@@ -533,7 +534,7 @@ PyMODINIT_FUNC PyInit_dovetail_native_calls(void) {
   if (intern_names() < 0) return NULL;
   PyObject *made = PyModule_Create(&module);
   if (made == NULL || stranger == NULL ||
-      PyModule_AddIntConstant(made, "INTERFACE", 3) < 0 ||
+      PyModule_AddIntConstant(made, "INTERFACE", 4) < 0 ||
       PyModule_AddObjectRef(made, "Original", (PyObject *)&original_type) < 0 ||
       PyModule_AddObjectRef(made, "Function", (PyObject *)&function_type) < 0) {
     Py_XDECREF(made);

@@ -8,6 +8,7 @@
 #include "arrays.h"
 
 #include "chains.h"
+#include "options.h"
 
 #define MOST_ARGUMENTS 8
 #define MOST_DIRECT 16
@@ -25,6 +26,7 @@ typedef struct {
   PyArray_Descr *result;
   Py_ssize_t most; /* elements */
   unsigned long long generation;
+  unsigned long long state; /* of the options, which are known to be those of `key` in it */
   int arguments, operands;
   int kinds[MOST_ARGUMENTS];   /* for each argument: the dtype's number, or one of the above */
   int becomes[MOST_ARGUMENTS]; /* for each Python number: that of the dtype that it is given */
@@ -32,18 +34,8 @@ typedef struct {
   long long constants[MOST_OPERANDS]; /* the bytes of each operand that is one */
 } Direct;
 
-static PyObject *trace_context; /* owned: gives the options that affect tracing */
-static PyObject *plain_cells;   /* owned: pairs of an option and the value that it must have */
 static unsigned long long generation; /* ways of earlier ones are not used any more */
 static PyObject *default_place; /* owned: where buffers are that nobody has placed; or NULL */
-
-static PyObject *configure_direct(PyObject *module, PyObject *args) {
-  PyObject *context, *cells;
-  if (!PyArg_ParseTuple(args, "OO!", &context, &PyTuple_Type, &cells)) return NULL;
-  Py_XSETREF(trace_context, Py_NewRef(context));
-  Py_XSETREF(plain_cells, Py_NewRef(cells));
-  Py_RETURN_NONE;
-}
 
 /* Tell where buffers are that nobody has placed, if that is in the memory of the host; or None. */
 static PyObject *set_default_place(PyObject *module, PyObject *sharding) {
@@ -57,25 +49,12 @@ static PyObject *forget_ways(PyObject *module, PyObject *unused) {
   Py_RETURN_NONE;
 }
 
-/* Whether no option or context asks for what a program would see to; -1 with an error. */
-static int is_unasked(void) {
-  if (plain_cells == NULL || careful) return 0;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(plain_cells); i++) {
-    PyObject *pair = PyTuple_GET_ITEM(plain_cells, i);
-    PyObject *value = PyObject_GetAttr(PyTuple_GET_ITEM(pair, 0), name_value);
-    if (value == NULL) return -1;
-    int same = value == PyTuple_GET_ITEM(pair, 1);
-    Py_DECREF(value);
-    if (!same) return 0;
-  }
-  return 1;
-}
-
-/* The same, and nobody listens to events; -1 with an error. */
+/* Whether nothing asks for what a program would see to, and nobody listens to events; -1 with an
+ * error. */
 static int is_plain(void) {
   int listening = somebody_listens();
   if (listening) return listening < 0 ? -1 : 0;
-  return is_unasked();
+  return !careful && options_now()->plain;
 }
 
 /* An array that holds a copy of a value of NumPy's; None if more has been asked for. */
@@ -242,14 +221,6 @@ static int to_element(PyObject *number, int type, long long *element) {
   return 1;
 }
 
-/* Whether the options are those of a way; -1 with an error. */
-static int has_options(const Direct *direct) {
-  PyObject *context = PyObject_CallNoArgs(trace_context);
-  int same = context == NULL ? -1 : PyObject_RichCompareBool(context, direct->key, Py_EQ);
-  Py_XDECREF(context);
-  return same;
-}
-
 /* The result of a call of some shapes; NULL, perhaps with an error, if this is not the way. */
 static PyObject *chained_result(const Direct *direct, PyObject *const *args, Elements *elements) {
   const Chain *chain = PyCapsule_GetPointer(direct->chain, CHAIN_NAME);
@@ -272,8 +243,6 @@ static PyObject *chained_result(const Direct *direct, PyObject *const *args, Ele
       some[i] = own->data;
     }
   }
-  /* Nor do calls of programs that are there tell of events. */
-  if (is_unasked() != 1 || has_options(direct) != 1) return NULL;
   PyObject *value = run_chain(chain, some, direct->result);
   return value == NULL ? NULL : wrap_value(value);
 }
@@ -299,7 +268,7 @@ static PyObject *direct_result(const Direct *direct, PyObject *const *args, Elem
       return NULL;
     }
   }
-  if (shaped == NULL || is_plain() != 1 || has_options(direct) != 1) return NULL;
+  if (shaped == NULL || somebody_listens()) return NULL;
   if (direct->function == NULL) {
     *refused = 1;
     return NULL;
@@ -330,15 +299,25 @@ static void direct_release(Direct *direct) {
 }
 
 /* The result of a call, if one of some ways is for it; NULL without an error if none is. */
-static PyObject *call_directly(const Direct *ways, int count, PyObject *const *args,
-                               Py_ssize_t nargs, PyObject *names, int *refused) {
-  for (int i = 0; i < count; i++) {
+static PyObject *call_directly(Direct *ways, int count, PyObject *const *args, Py_ssize_t nargs,
+                               PyObject *names, int *refused) {
+  if (careful) return NULL;
+  const OptionsState *now = options_now();
+  for (int i = 0; i < count && now->plain; i++) {
     if (ways[i].generation != generation || !fits_kinds(&ways[i], args, nargs, names)) continue;
     Direct direct = ways[i]; /* another thread may put another way in its place */
     Py_INCREF(direct.key);
     Py_INCREF(direct.result);
     Py_XINCREF(direct.chain);
     Py_XINCREF(direct.names);
+    if (direct.state != now->number) {
+      unsigned long long number = now->number;
+      if (!options_are(direct.key)) {
+        direct_release(&direct);
+        continue;
+      }
+      if (ways[i].key == direct.key) ways[i].state = number;
+    }
     Elements elements[MOST_ARGUMENTS];
     for (int k = 0; k < direct.arguments; k++) {
       elements[k].value = NULL;

@@ -11,9 +11,9 @@ An array on the current mesh or the default device, created without compiling a 
 
 from dovetail._core.runtime.arrays.array import Array as Array
 from dovetail._core.runtime.arrays.array import array_from_buffer as array_from_buffer
-from dovetail._core.runtime.arrays.array import placed_by_default as placed_by_default
 from dovetail._core.runtime.arrays.buffers import is_buffer as is_foreign_buffer
 from dovetail._core.runtime.arrays.buffers import put as put_buffer
+from dovetail._core.runtime.arrays.compiled_path import placed_by_default as placed_by_default
 from dovetail._core.runtime.arrays.host import checked_ndarray as checked_ndarray
 from dovetail._core.runtime.devices.clients import default_device as present_default_device
 from dovetail._core.runtime.devices.sharding import default_sharding as default_sharding

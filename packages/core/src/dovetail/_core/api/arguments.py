@@ -26,7 +26,7 @@ from dovetail._core.basis.structural import broadcast_in_dim
 from dovetail._core.ir.avals import aval_of, make_aval
 from dovetail._core.ir.dimensions import SymbolicDimension, as_size, dimension_value
 from dovetail._core.ir.jaxpr import Literal
-from dovetail._core.runtime.arrays.array import placed_by_default
+from dovetail._core.runtime.arrays.compiled_path import placed_by_default
 from dovetail._core.runtime.arrays.host import checked_ndarray
 from dovetail._core.trace.tracer import ArrayClass, Tracer
 

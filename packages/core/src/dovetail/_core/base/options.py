@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final, ParamSpec, TypeVar
 
-from dovetail._core.base import bindings
+from dovetail._core.base import bindings, native
 from dovetail._core.base.errors import close_matches
 from dovetail._core.base.option_kinds import Bool, Choice, Kind
 from dovetail._core.base.restoring import Restoring, within
@@ -95,6 +95,9 @@ else:
         # The C++ class cannot have `Generic` as a second base.
         def __class_getitem__(cls, _):
             return cls
+
+    if native.calls is not None:
+        native.calls.watch_options(Cell)
 
 
 class Option(Cell[T]):

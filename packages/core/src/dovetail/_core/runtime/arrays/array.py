@@ -23,13 +23,12 @@ from dovetail._core.base.tracebacks import boundary, bounded
 from dovetail._core.ir.avals import ShapedArray, make_aval, physical_aval
 from dovetail._core.ir.division import division
 from dovetail._core.runtime.arrays import buffers, guards
-from dovetail._core.runtime.arrays.held_values import MOST_HELD, FreedValue, held_value
+from dovetail._core.runtime.arrays.held_values import FreedValue, held_value
 from dovetail._core.runtime.arrays.host import numpy_aval
 from dovetail._core.runtime.arrays.parts import is_local
 from dovetail._core.runtime.arrays.shards import Shard, shards_of
 from dovetail._core.runtime.arrays.text import array_html, array_text, short_type
 from dovetail._core.runtime.devices import clients, live_buffers, process_ends, sharding
-from dovetail._core.runtime.devices.host_functions import host_functions
 from dovetail._core.runtime.devices.named_sharding import default_place
 from dovetail._core.trace.tracer import ArrayClass, Tracer, ambiguous_truth, load_array_methods
 
@@ -44,7 +43,6 @@ __all__ = [
     "Shard",
     "array_from_buffer",
     "new_array",
-    "placed_by_default",
     "read_array",
     "retire",
     "wrap_as",
@@ -593,15 +591,6 @@ def _once_held() -> dict[int, Any]:
 
 if native.calls is not None:
     live_buffers.know_makers(_once_held)
-
-
-def placed_by_default(value: np.ndarray[Any, Any], aval: Any) -> Array:
-    """A NumPy array of exactly this type as an array where data go that are told of no devices."""
-    if value.nbytes <= MOST_HELD and not aval.weak_type and host_functions():
-        array: Array | None = native.calls.hold(value)
-        if array is not None:
-            return array
-    return array_from_buffer(buffers.put(value, aval, *default_place()))
 
 
 def _wrap_keys(buffer: Any, key_dtype: Any) -> KeyArray:

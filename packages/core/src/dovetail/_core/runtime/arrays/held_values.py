@@ -18,7 +18,7 @@ from dovetail._core.runtime.devices.sharding import first_sharding
 __all__ = ["MOST_HELD", "FreedValue", "held_value", "place_value"]
 
 #: Bytes of a constant that an array holds until its buffer is needed.
-MOST_HELD: Final = 4096
+MOST_HELD: Final = 16384
 
 
 def _no_value(array: object) -> None:

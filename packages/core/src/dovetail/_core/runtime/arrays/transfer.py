@@ -29,6 +29,7 @@ from dovetail._core.runtime.arrays.array import (
     retire,
     wrap_as,
 )
+from dovetail._core.runtime.arrays.compiled_path import hold
 from dovetail._core.runtime.arrays.global_arrays import check_equal
 from dovetail._core.runtime.arrays.held_values import held_value
 from dovetail._core.runtime.arrays.host import checked_ndarray, host_value
@@ -102,6 +103,8 @@ def _placed(leaf: Any, sharding: Any, donate: bool, may_alias: bool | None, what
     several = group.current() is not None and sharding is not None
     spread = several and type(sharding) is not Space and not is_local(sharding)
     if isinstance(leaf, Array) and not isinstance(leaf, Tracer):
+        if sharding is None and may_alias is not False and held_value(leaf) is not None:
+            return leaf
         buffer = leaf._buffer
         leaf._check()
         if type(sharding) is Space:
@@ -137,10 +140,13 @@ def _placed(leaf: Any, sharding: Any, donate: bool, may_alias: bool | None, what
                 return leaf  # holds no data
             leaf = checked_ndarray(leaf, what)
         aval = aval_of(leaf)
+    host = host_value(leaf, aval, what)
+    held = hold(host, aval) if sharding is None else None
+    if held is not None:
+        return held
     place = default_sharding() if sharding is None else sharding
     if type(place) is Space:
         place = within(default_sharding(), place)
-    host = host_value(leaf, aval, what)
     if spread:
         check_equal(host, sharding, what)
     return array_from_buffer(_put(host, aval, place, sharding is not None))
@@ -388,6 +394,9 @@ def block_until_ready(x: T) -> T:
         >>> dovetail.block_until_ready([dovetail.device_put(1), "text"])
         [Array(1, dtype=int32, weak_type=True), 'text']
     """
+    if type(x) is Array:
+        x.block_until_ready()
+        return x
     ready = []
     for leaf in pytree.leaves(x):
         if type(leaf) is Array or type(leaf) is KeyArray:

@@ -47,22 +47,6 @@ _BYTE: Final = np.dtype(np.uint8)
 #: Larger arrays hold no values.
 MOST_ELEMENTS: Final = 4096
 
-if native.calls is not None:
-    native.calls.configure_direct(
-        config.trace_key,
-        (
-            (config.trace_state, None),
-            (config.default_device, None),
-            (config.default_mesh, None),
-            (config.debug_nans, False),
-            (config.debug_infs, False),
-            (config.transfer_guard_host_to_device, None),
-            (config.post_hook, None),
-            (config.no_execution, False),
-            (config.cpu_kernels, True),
-        ),
-    )
-
 
 class Way(NamedTuple):
     """How calls with arguments of some kinds are computed; `direct_from` in C reads it.

@@ -14,27 +14,16 @@ from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 
-from dovetail._core.base import bindings, caches, config, events, native
-from dovetail._core.base.bindings import _jax, get_traceback
-from dovetail._core.base.interrupts import is_interrupt
+from dovetail._core.base import bindings, caches, config, native
+from dovetail._core.base.bindings import _jax
 from dovetail._core.base.pytree import dispatch_registry
-from dovetail._core.base.tracebacks import boundary
-from dovetail._core.base.wrapping import update_wrapper
 from dovetail._core.ir.avals import aval_of, make_aval
-from dovetail._core.runtime.arrays.array import (
-    Array,
-    DeletedArray,
-    KeyArray,
-    Retired,
-)
-from dovetail._core.runtime.arrays.donation import retire_donated
-from dovetail._core.runtime.arrays.held_values import place_value
-from dovetail._core.runtime.arrays.host import checked_ndarray
+from dovetail._core.runtime.arrays.array import Array, KeyArray
+from dovetail._core.runtime.arrays.compiled_path import MOST_COPIED
 from dovetail._core.runtime.arrays.memory import byte_count
 from dovetail._core.runtime.arrays.results import result_tree
 from dovetail._core.runtime.devices import process_ends
 from dovetail._core.runtime.devices.sharding import default_sharding
-from dovetail._core.runtime.processes import group
 from dovetail._core.runtime.programs.arguments import HostArgument, place_host_argument
 from dovetail._core.transform.key_reuse import holds_keys
 
@@ -63,57 +52,6 @@ _cache: Final = _jax.PjitFunctionCache(8192)
 caches.register(_cache.clear)
 process_ends.on_end(_cache.clear)
 
-
-#: Bytes of the largest NumPy argument that the compiled path copies, and C++ transfers without
-#: Python. Larger ones are copied once, to where they stay.
-_MOST_COPIED: Final = 2**18
-
-
-def _private(value: Any) -> Any:
-    """A NumPy value of any dtype as C++ may have it: converted, in memory of its own.
-
-    Raises:
-        OverflowError: an integer does not fit the canonical dtype.
-        NonArrayArgumentError: the value is not an array.
-    """
-    array = checked_ndarray(value)
-    if array.nbytes > _MOST_COPIED:
-        return value
-    return array.copy() if np.may_share_memory(array, value) else array
-
-
-def _waiting(wait: Callable[[Array], Array]) -> Callable[..., Array]:
-    """What waits for an array where C++ has not, or has raised an exception."""
-
-    @boundary
-    def wait_again(array: Array, error: BaseException | None = None) -> Array:
-        if error is not None and is_interrupt(error):
-            raise error
-        return wait(array)
-
-    return update_wrapper(wait_again, wait)
-
-
-if native.calls is not None:
-    native.calls.configure(
-        Array,
-        DeletedArray,
-        Retired,
-        _jax.ArrayImpl,
-        get_traceback,
-        lambda value, action: retire_donated([value], action),
-        _private,
-        _MOST_COPIED,
-        Array.__array__,
-        events,
-        place_value,
-    )
-    Array._buffer = native.calls.buffer_descriptor()
-    Array.__array__ = native.calls.array_reader()  # type: ignore[method-assign]
-    waiter = native.calls.array_waiter(_waiting(Array.block_until_ready))
-    Array.block_until_ready = waiter  # type: ignore[method-assign]
-    process_ends.on_end(native.calls.be_careful)
-    group.on_start(native.calls.be_careful)
 
 #: Explains an error: called with it, the positional and the keyword arguments. It raises a clearer
 #: one, or returns the result of the call in a tuple, or None.
@@ -295,7 +233,7 @@ def fastpath(
             # C++ transfers Python scalars to one device alone.
             if isinstance(leaf, _NUMPY_TYPES) or (several and isinstance(leaf, _PYTHON_SCALARS)):
                 aval = aval_of(leaf)
-                if not copies or byte_count(aval) > _MOST_COPIED:
+                if not copies or byte_count(aval) > MOST_COPIED:
                     layout = HostArgument(aval, describe, number)
             elif not isinstance(leaf, _PYTHON_SCALARS):
                 return None
