@@ -176,6 +176,34 @@ static PyObject *wrap_value(PyObject *value) {
   return array;
 }
 
+/* Bytes from which programs share the memory of values; smaller ones are copied. */
+#define LEAST_SHARED 16384
+#define ALIGNMENT 64
+
+/* A new array of NumPy's for what is computed, in memory that programs take as it is. */
+static PyObject *new_value(PyArray_Descr *dtype, int ndim, npy_intp *dims) {
+  npy_intp bytes = PyDataType_ELSIZE(dtype) * PyArray_MultiplyList(dims, ndim);
+  Py_INCREF(dtype);
+  if (bytes < LEAST_SHARED)
+    return PyArray_NewFromDescr(&PyArray_Type, dtype, ndim, dims, NULL, NULL, 0, NULL);
+  bytes += ALIGNMENT;
+  PyObject *memory = PyArray_SimpleNew(1, &bytes, NPY_UINT8);
+  if (memory == NULL) {
+    Py_DECREF(dtype);
+    return NULL;
+  }
+  uintptr_t start = (uintptr_t)PyArray_DATA((PyArrayObject *)memory);
+  start = (start + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+  PyObject *value = PyArray_NewFromDescr(&PyArray_Type, dtype, ndim, dims, NULL, (void *)start,
+                                         NPY_ARRAY_CARRAY, NULL);
+  if (value == NULL) {
+    Py_DECREF(memory);
+    return NULL;
+  }
+  if (PyArray_SetBaseObject((PyArrayObject *)value, memory) < 0) Py_CLEAR(value);
+  return value;
+}
+
 /* A container as `form` is, with an array around the next buffer at each place of an ellipsis. */
 static PyObject *build(PyObject *form, PyObject *buffers, Py_ssize_t *next) {
   if (form == Py_Ellipsis) {

@@ -178,9 +178,7 @@ static int is_fixed(const Expected *expected, PyObject *value) {
 
 /* The array of NumPy's that a chain computes from where its arguments are; NULL with an error. */
 static PyObject *run_chain(const Chain *chain, const void **values, PyArray_Descr *dtype) {
-  Py_INCREF(dtype);
-  PyObject *result = PyArray_NewFromDescr(&PyArray_Type, dtype, chain->ndim,
-                                          (npy_intp *)chain->dims, NULL, NULL, 0, NULL);
+  PyObject *result = new_value(dtype, chain->ndim, (npy_intp *)chain->dims);
   if (result == NULL) return NULL;
   _Alignas(64) char on_stack[ROOM_ON_STACK];
   char *room = chain->room <= ROOM_ON_STACK ? on_stack : PyMem_Malloc(chain->room);

@@ -283,9 +283,7 @@ static PyObject *direct_result(const Direct *direct, PyObject *const *args, Elem
                              : (const void *)&numbers[source];
     steps[k] = whole && elements[source].ndim != 0;
   }
-  Py_INCREF(direct->result);
-  PyObject *value = PyArray_NewFromDescr(&PyArray_Type, direct->result, shaped->ndim,
-                                         (npy_intp *)shaped->dims, NULL, NULL, 0, NULL);
+  PyObject *value = new_value(direct->result, shaped->ndim, (npy_intp *)shaped->dims);
   if (value == NULL) return NULL;
   direct->function(operands, steps, PyArray_DATA((PyArrayObject *)value), shaped->size);
   return wrap_value(value);

@@ -19,6 +19,8 @@ __all__ = ["MOST_HELD", "FreedValue", "held_value", "place_value"]
 
 #: Bytes of a constant that an array holds until its buffer is needed.
 MOST_HELD: Final = 16384
+#: Bytes from which the device takes the memory of a value, which is aligned; copies cost less.
+_LEAST_SHARED: Final = 16384
 
 
 def _no_value(array: object) -> None:
@@ -34,7 +36,8 @@ held_value: Final[Callable[[Any], np.ndarray[Any, Any] | None]] = (
 def place_value(value: np.ndarray[Any, Any]) -> Any:
     """The buffer of an array that holds a value: where data were told of no devices."""
     with guards.suspended():
-        return buffers.place(value, numpy_aval(value), first_sharding())
+        place = buffers.place if value.nbytes < _LEAST_SHARED else buffers.put_shared
+        return place(value, numpy_aval(value), first_sharding(), False)
 
 
 class FreedValue:

@@ -27,6 +27,7 @@ from dovetail._core.plugins.hookspecs import HostFunction
 from dovetail._core.runtime.arrays.array import Array
 from dovetail._core.runtime.calls.direct_calls import (
     KINDS,
+    LONGEST,
     MOST_ELEMENTS,
     MOST_OPERANDS,
     NO_NUMBER,
@@ -192,9 +193,10 @@ class _Chain:
     def computed_by(self, step: _Step, function: HostFunction, out: Any) -> _Value:
         elements = max([math.prod(out.shape), *[math.prod(v.shape) for v in step.operands]])
         self.share += _STEP + (elements + _ROW * (step.rows - 1)) / function.most
-        if self.share > 1:
-            raise _NoChain
         self.steps.append(step)
+        # A program would fuse several.
+        if self.share > (LONGEST if len(self.steps) == 1 else 1):
+            raise _NoChain
         return _Value("step", len(self.steps) - 1, out.shape)
 
 
@@ -334,7 +336,7 @@ def _chain(closed: ClosedJaxpr, args: Sequence[Any], dynamic: Sequence[int]) -> 
         end += step.size
     room = end - chain.steps[-1].size
     first = {"argument": 0, "constant": len(args), "step": len(args) + len(chain.constants)}
-    if first["step"] + len(chain.steps) > _MOST_VALUES or end > _MOST_BYTES:
+    if first["step"] + len(chain.steps) > _MOST_VALUES or room > _MOST_BYTES:
         raise _NoChain
     steps = [
         (

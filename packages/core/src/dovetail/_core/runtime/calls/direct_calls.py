@@ -26,6 +26,7 @@ from dovetail._core.runtime.devices.sharding import first_sharding
 
 __all__ = [
     "KINDS",
+    "LONGEST",
     "MOST_ELEMENTS",
     "MOST_OPERANDS",
     "NO_NUMBER",
@@ -45,7 +46,10 @@ _CONSTANT: Final = -1
 NO_NUMBER: Final = -1
 _BYTE: Final = np.dtype(np.uint8)
 #: Larger arrays hold no values.
-MOST_ELEMENTS: Final = 4096
+MOST_ELEMENTS: Final = 2**18
+#: How long a single operation may take, where a program takes 1 to start: its own loop would take
+#: as long, and parts for two threads would gain little.
+LONGEST: Final = 8
 
 
 class Way(NamedTuple):
@@ -160,7 +164,7 @@ def _way(
         tuple(sources),
         tuple(constants),
         out.dtype,
-        min(function.most, MOST_ELEMENTS),
+        min(function.most * LONGEST, MOST_ELEMENTS),
     )
 
 
