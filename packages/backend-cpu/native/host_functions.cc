@@ -24,34 +24,54 @@ void Unary(const void* const* operands, const ptrdiff_t* steps, void* result, pt
   }
 }
 
+// Calls body(step) with a constant in place of a step, so that loops become vectors.
+template <typename Body>
+void WithStep(ptrdiff_t step, const Body& body) {
+  if (step == 0) {
+    body(std::integral_constant<ptrdiff_t, 0>());
+  } else {
+    body(std::integral_constant<ptrdiff_t, 1>());
+  }
+}
+
 template <typename In, typename Operation>
 void Binary(const void* const* operands, const ptrdiff_t* steps, void* result, ptrdiff_t count) {
   using Out = decltype(Operation()(In(), In()));
   FlushDenormals flush;
   const In* x = static_cast<const In*>(operands[0]);
   const In* y = static_cast<const In*>(operands[1]);
-  Out* out = static_cast<Out*>(result);
-  if (steps[0] == 0) {
-    const In fixed = *x;
-    for (ptrdiff_t i = 0; i < count; ++i) out[i] = Operation()(fixed, y[i * steps[1]]);
-  } else if (steps[1] == 0) {
-    const In fixed = *y;
-    for (ptrdiff_t i = 0; i < count; ++i) out[i] = Operation()(x[i], fixed);
-  } else {
-    for (ptrdiff_t i = 0; i < count; ++i) out[i] = Operation()(x[i], y[i]);
-  }
+  Out* __restrict out = static_cast<Out*>(result);
+  WithStep(steps[0], [=](auto first) {
+    WithStep(steps[1], [=](auto second) {
+      for (ptrdiff_t i = 0; i < count; ++i) out[i] = Operation()(x[i * first], y[i * second]);
+    });
+  });
+}
+
+// `operation` of three operands.
+template <typename A, typename B, typename C, typename Out, typename Operation>
+void Ternary(const void* const* operands, const ptrdiff_t* steps, void* result, ptrdiff_t count,
+             const Operation& operation) {
+  const A* x = static_cast<const A*>(operands[0]);
+  const B* y = static_cast<const B*>(operands[1]);
+  const C* z = static_cast<const C*>(operands[2]);
+  Out* __restrict out = static_cast<Out*>(result);
+  WithStep(steps[0], [=](auto first) {
+    WithStep(steps[1], [=](auto second) {
+      WithStep(steps[2], [=](auto third) {
+        for (ptrdiff_t i = 0; i < count; ++i) {
+          out[i] = operation(x[i * first], y[i * second], z[i * third]);
+        }
+      });
+    });
+  });
 }
 
 // The second choice where the first operand is true.
 template <typename In>
 void Select(const void* const* operands, const ptrdiff_t* steps, void* result, ptrdiff_t count) {
-  const bool* which = static_cast<const bool*>(operands[0]);
-  const In* x = static_cast<const In*>(operands[1]);
-  const In* y = static_cast<const In*>(operands[2]);
-  In* out = static_cast<In*>(result);
-  for (ptrdiff_t i = 0; i < count; ++i) {
-    out[i] = which[i * steps[0]] ? y[i * steps[2]] : x[i * steps[1]];
-  }
+  Ternary<uint8_t, In, In, In>(operands, steps, result, count,
+                               [](uint8_t which, In x, In y) { return which ? y : x; });
 }
 
 // Integers wrap around.
@@ -113,14 +133,9 @@ DOVETAIL_UNARY(IsFinite, std::fabs(x) <= std::numeric_limits<T>::max());
 template <typename T>
 void Clamp(const void* const* operands, const ptrdiff_t* steps, void* result, ptrdiff_t count) {
   FlushDenormals flush;
-  const T* low = static_cast<const T*>(operands[0]);
-  const T* x = static_cast<const T*>(operands[1]);
-  const T* high = static_cast<const T*>(operands[2]);
-  T* out = static_cast<T*>(result);
-  for (ptrdiff_t i = 0; i < count; ++i) {
-    const T least = ExtremeOf<true>()(low[i * steps[0]], x[i * steps[1]]);
-    out[i] = ExtremeOf<false>()(high[i * steps[2]], least);
-  }
+  Ternary<T, T, T, T>(operands, steps, result, count, [](T low, T x, T high) {
+    return ExtremeOf<false>()(high, ExtremeOf<true>()(low, x));
+  });
 }
 
 struct NegativeInteger {
