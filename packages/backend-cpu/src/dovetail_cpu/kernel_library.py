@@ -37,7 +37,7 @@ def _has(features: set[str], level: int) -> bool:
 
 def cpu_features() -> set[str]:
     """The instruction sets of this processor, by the names of the system."""
-    with open("/proc/cpuinfo", encoding="ascii", errors="replace") as lines:
+    with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
         for line in lines:
             if line.startswith("flags"):
                 return set(line.partition(":")[2].split())

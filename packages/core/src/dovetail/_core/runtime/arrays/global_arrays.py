@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import re
 import time
 from collections.abc import Sequence
@@ -142,6 +141,8 @@ def check_equal(value: Any, sharding: Any, what: str) -> None:
         DistributedError: one of them does not come here.
     """
     check_own(sharding)
+    import hashlib  # deferred: groups of processes need it
+
     array = np.asarray(value)
     kind = f"{array.dtype}{list(array.shape)}"
     digest = hashlib.sha256(f"{kind} ".encode() + array.tobytes()).hexdigest()

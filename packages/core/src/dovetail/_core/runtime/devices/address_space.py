@@ -7,7 +7,6 @@ of the process's address space (``ulimit -v``) or without overcommitment it says
 
 from __future__ import annotations
 
-import hashlib  # noqa: F401 - programs need it, and where memory is short half of it is loaded
 import mmap
 import os
 from typing import Final
@@ -36,6 +35,8 @@ def reserve_for_client(platform: str) -> None:
         _CLIENT + _FIRST_PROGRAM + (os.cpu_count() or 1) * _FOR_EACH_CORE,
         f"starting the platform {platform!r} and its compiler",
     )
+    # Where memory is short later, half of it would be loaded.
+    import hashlib  # noqa: F401 - deferred: only programs need it
 
 
 def reserve_for_compiler(name: str) -> None:

@@ -67,7 +67,7 @@ def require_host_memory(count: int, what: str) -> None:
 
 def _physical() -> list[int]:
     try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        lines = Path("/proc/meminfo").read_text(encoding="utf-8").splitlines()
         sizes = {line.split(":")[0]: line.split()[1] for line in lines}
         return [1024 * (int(sizes["MemTotal"]) + int(sizes["SwapTotal"]))]
     except (OSError, LookupError, ValueError):

@@ -34,7 +34,7 @@ def memory_left() -> tuple[int, int] | None:
 
 def _droppable(folder: Path) -> int:
     try:
-        lines = (folder / "memory.stat").read_text(encoding="ascii").splitlines()
+        lines = (folder / "memory.stat").read_text(encoding="utf-8").splitlines()
         sizes = {line.split()[0]: int(line.split()[1]) for line in lines}
     except (OSError, LookupError, ValueError):
         return 0
@@ -86,6 +86,6 @@ def _folders(controller: str) -> Iterator[Path]:
 def _numbers_in(file: Path) -> list[int]:
     """The numbers of a file; none if it is not there, or says "max"."""
     try:
-        return [int(word) for word in file.read_text(encoding="ascii").split()]
+        return [int(word) for word in file.read_text(encoding="utf-8").split()]
     except (OSError, ValueError):
         return []

@@ -85,7 +85,7 @@ class FreedMemory:
 
     def _resident(self, now: _Statistics) -> int:
         """Resident bytes that are the allocator's, and not in use."""
-        with open("/proc/self/statm", encoding="ascii") as file:
+        with open("/proc/self/statm", encoding="utf-8") as file:
             _, resident, shared, *_ = map(int, file.read().split())
         private = (resident - shared) * os.sysconf("SC_PAGE_SIZE")
         return private - int(now.uordblks) - int(now.hblkhd) - self._others
