@@ -12,6 +12,8 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import random
+from dovetail._core.base import config
+from dovetail._core.runtime.programs.compilation import compile_options
 from dovetail.extend import hookimpl
 from dovetail.extend import manager as plugins
 from dovetail.sharding import AxisType
@@ -113,12 +115,12 @@ def test_names_in_the_keys_of_the_disk_cache(apart: bool, tmp_path: Path) -> Non
 
 def test_rematerialization() -> None:
     """XLA is told to leave its pass out, in programs of their own."""
-    compiled: list[Any] = []
+    compiled: list[bool] = []
 
     class Watch:
         @hookimpl
-        def dovetail_compile_options(self, platform: str, options: Any) -> None:
-            compiled.append(options.get("xla_disable_hlo_passes"))
+        def dovetail_compile_options(self, platform: str) -> None:
+            compiled.append(config.compiler_enable_remat_pass.value)
 
     plugins().register(Watch(), "tests-remat")
     try:
@@ -126,9 +128,14 @@ def test_rematerialization() -> None:
         for value in (True, False, True):
             with option("compiler_enable_remat_pass", value):
                 assert float(double(71.0)) == 142
+                options, _ = compile_options("cpu", dt.devices()[:1])
+                passes = dict(options.env_option_overrides).get("xla_disable_hlo_passes", "")
+                assert ("rematerialization" in passes.split(",")) == (not value)
+                compiled.pop()  # of these options
     finally:
         plugins().unregister("tests-remat")
-    assert [value for value in compiled if value is not None] == ["rematerialization"]
+    assert sorted(set(compiled)) == [False, True]
+    assert compiled == sorted(compiled, reverse=True)
 
 
 @pytest.mark.parametrize("frames", [0, 1, -1])

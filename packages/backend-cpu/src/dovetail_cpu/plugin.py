@@ -133,15 +133,20 @@ def dovetail_compile_options(
 
     By default, XLA compiles programs of a few elementwise operations, such as eager calls, with an
     emitter of tiles of 16 elements. It is faster for transposed and repeated elements, but
-    otherwise takes up to twice as long as the other emitter. The other option is XLA's name for the
-    level that `optimization_level` requests.
+    otherwise takes up to twice as long as the other emitter. With one thread, loops are not divided
+    for the two of its pool (`runtime.fewest_threads`), which would take turns. The other option is
+    XLA's name for the level that `optimization_level` requests.
     """
+    from dovetail_cpu import runtime  # deferred: loads jaxlib
+
     level = _LEVELS.get(options.get("optimization_level"))
     chosen: dict[str, int | str] = (
         {} if level is None else {"xla_backend_optimization_level": level}
     )
     if operations and operations <= _ELEMENTWISE:
         chosen["xla_backend_extra_options"] = "xla_cpu_disable_tiled_emitter"
+    if runtime.computes_alone():
+        chosen["xla_disable_hlo_passes"] = "cpu-parallel-task-assigner"
     return chosen
 
 

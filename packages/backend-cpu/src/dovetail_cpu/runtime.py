@@ -28,6 +28,9 @@ _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
 _LARGEST_INT: Final = 2**31 - 1
 
+#: Whether the client that was made last has one thread and one device.
+_alone: Final[list[bool]] = [False]
+
 
 def make_client(options: Mapping[str, object], processes: ProcessGroup | None = None) -> Client:
     """Create a CPU client.
@@ -69,6 +72,7 @@ def make_client(options: Mapping[str, object], processes: ProcessGroup | None = 
         blas.set_most_threads(num_threads)
     arguments, note = _group_arguments(options, processes)
     alone = num_threads == 1 and processes is None and _is_one(num_devices)
+    _alone[:] = [alone]
     asynchronous = asynchronous and not alone
     with pool_of(num_threads, fewest=fewest_threads(num_devices or 1)):
         client: Client = xla_client.make_cpu_client(
@@ -76,6 +80,11 @@ def make_client(options: Mapping[str, object], processes: ProcessGroup | None = 
         )
     note()
     return client
+
+
+def computes_alone() -> bool:
+    """Whether programs run in the thread that calls them, and no other could take a part."""
+    return _alone[0]
 
 
 def _positive(name: str, options: Mapping[str, object]) -> int | None:

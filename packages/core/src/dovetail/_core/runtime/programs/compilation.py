@@ -134,6 +134,9 @@ def _compile_options(
 
 
 _EXTRA_OPTIONS: Final = "xla_backend_extra_options"
+#: XLA's option that names passes of its compiler which are left out, with commas between them.
+_DISABLED_PASSES: Final = "xla_disable_hlo_passes"
+_REMATERIALIZATION: Final = "rematerialization"
 
 
 def _with_extra_options(options: Any, extra: str) -> Any:
@@ -214,9 +217,13 @@ def compile_options(
     requested = dict(wanted or {})
     if effort := _EFFORTS[config.optimization_level.value]:
         requested.setdefault("optimization_level", effort)
-    if not config.compiler_enable_remat_pass.value and is_pjrt(devices[0].client):
-        requested.setdefault("xla_disable_hlo_passes", "rematerialization")
     merged = manager().compile_options(platform, requested, operations)
+    remat = config.compiler_enable_remat_pass.value or not is_pjrt(devices[0].client)
+    if not remat and _DISABLED_PASSES not in requested:
+        others = merged.get(_DISABLED_PASSES)
+        merged[_DISABLED_PASSES] = (
+            f"{others},{_REMATERIALIZATION}" if others else _REMATERIALIZATION
+        )
     ids = tuple([device.id for device in devices])
     if not is_pjrt(devices[0].client):
         return merged, repr((ids, sorted(merged.items()))).encode()
