@@ -158,7 +158,8 @@ static PyObject *buffer_descriptor(PyObject *module, PyObject *unused) {
 
 /* The value that an array holds in place of a buffer, or None. */
 static PyObject *held_value(PyObject *module, PyObject *array) {
-  PyObject *value = array_type != NULL && PyObject_TypeCheck(array, array_type) ? SLOT(array, value_slot) : NULL;
+  int is_array = array_type != NULL && PyObject_TypeCheck(array, array_type);
+  PyObject *value = is_array ? SLOT(array, value_slot) : NULL;
   return Py_NewRef(value == NULL ? Py_None : value);
 }
 

@@ -341,7 +341,8 @@ static int function_clear(Function *self) {
   Py_CLEAR(self->dict);
   Py_CLEAR(self->explain);
   Py_CLEAR(self->offer);
-  /* A cycle is broken at `explain`, `offer`, `dict` or in `inner`, which stays for calls of finalizers. */
+  /* A cycle is broken at `explain`, `offer`, `dict` or in `inner`, which stays for calls of
+   * finalizers. */
   return 0;
 }
 
@@ -390,17 +391,18 @@ static PyObject *function_cache_size(Function *self, PyObject *unused) {
   return PyErr_Occurred() ? NULL : PyLong_FromSsize_t(size);
 }
 
-/* The place of a new way: one that is not used any more, or free; NULL if there is none. */
+/* The place of a new way: one that is not used any more, or free, or for other options; NULL if
+ * there is none. */
 static Direct *room_for(Function *self, const Direct *direct) {
+  for (int i = 0; i < self->way_count; i++)
+    if (self->ways[i].generation != generation) return &self->ways[i];
+  if (self->way_count < MOST_DIRECT) return &self->ways[self->way_count++];
   for (int i = 0; i < self->way_count; i++) {
-    Direct *other = &self->ways[i];
-    int same = other->generation != generation
-                   ? 0
-                   : PyObject_RichCompareBool(other->key, direct->key, Py_EQ);
+    int same = PyObject_RichCompareBool(self->ways[i].key, direct->key, Py_EQ);
     if (same < 0) PyErr_Clear();
-    if (!same) return other;
+    if (!same) return &self->ways[i];
   }
-  return self->way_count < MOST_DIRECT ? &self->ways[self->way_count++] : NULL;
+  return NULL;
 }
 
 /* Add a way to compute calls that need no program; tell whether there was room. If there is none,
@@ -458,7 +460,8 @@ static PyObject *function_reduce(PyObject *self, PyObject *unused) {
 
 static PyMethodDef function_methods[] = {
     {"_clear_cache", (PyCFunction)function_clear_cache, METH_NOARGS, "Drop what jaxlib has kept."},
-    {"_cache_size", (PyCFunction)function_cache_size, METH_NOARGS, "For how many kinds of calls is known how they are computed."},
+    {"_cache_size", (PyCFunction)function_cache_size, METH_NOARGS,
+     "For how many kinds of calls is known how they are computed."},
     {"_add_direct", (PyCFunction)function_add_direct, METH_VARARGS, "Add a way without a program."},
     {"_drop_direct", (PyCFunction)function_drop_direct, METH_NOARGS, "Forget the newest of them."},
     {"_call_directly", (PyCFunction)(void (*)(void))function_call_directly,

@@ -183,10 +183,11 @@ static int fits_kinds(const Direct *direct, PyObject *const *args, Py_ssize_t co
   if (count != direct->arguments || !same_names(direct->names, names)) return 0;
   for (Py_ssize_t i = 0; i < count; i++) {
     int kind = direct->kinds[i];
+    int is_array = Py_IS_TYPE(args[i], array_type) || PyArray_CheckExact(args[i]);
     int fits = kind == A_STATIC     ? 1
                : kind == A_FLOAT    ? PyFloat_CheckExact(args[i])
                : kind == AN_INTEGER ? PyLong_CheckExact(args[i])
-                                    : Py_IS_TYPE(args[i], array_type) || PyArray_CheckExact(args[i]);
+                                    : is_array;
     if (!fits) return 0;
   }
   return 1;
