@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,6 +19,24 @@ def with_kernels(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("DOVETAIL_CPU_KERNELS", "1")  # for the processes that a test starts
     with dt.cpu_kernels(True):
         yield
+
+
+@pytest.fixture
+def run() -> Callable[..., str]:
+    """Runs code in a process of its own, which must end well, and gives what it prints."""
+
+    def run_code(code: str, *words: str, **variables: str) -> str:
+        ended = subprocess.run(
+            [sys.executable, "-c", code, *words],
+            env={**os.environ, **variables},
+            capture_output=True,
+            text=True,
+            timeout=240,
+        )
+        assert ended.returncode == 0, ended.stdout + ended.stderr
+        return ended.stdout
+
+    return run_code
 
 
 @pytest.fixture

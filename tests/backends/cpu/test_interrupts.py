@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -94,19 +92,6 @@ _STEPS: Final = {
 }
 
 
-def run(code: str, *words: str, **variables: str) -> str:
-    """What a process prints, which must end well."""
-    ended = subprocess.run(
-        [sys.executable, "-c", code, *words],
-        env={**os.environ, **variables},
-        capture_output=True,
-        text=True,
-        timeout=240,
-    )
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    return ended.stdout
-
-
 def _interrupted(step: str, argument: str, wait: str = "result.block_until_ready()") -> str:
     code = _INTERRUPTED.replace("STEP", step).replace("ARGUMENT", argument)
     return _START + code.replace("WAIT", wait)
@@ -114,18 +99,18 @@ def _interrupted(step: str, argument: str, wait: str = "result.block_until_ready
 
 @pytest.mark.parametrize("processors", ["one", "all"])
 @pytest.mark.parametrize("what", _STEPS)
-def test_programs_of_kernels_end(what: str, processors: str) -> None:
+def test_programs_of_kernels_end(what: str, processors: str, run: Callable[..., str]) -> None:
     run(_interrupted(*_STEPS[what]), processors)
 
 
 @pytest.mark.parametrize(
     "wait", ["np.asarray(result)", "print(result)", "dt.block_until_ready([result, result])"]
 )
-def test_whatever_the_main_thread_waits_in(wait: str) -> None:
+def test_whatever_the_main_thread_waits_in(wait: str, run: Callable[..., str]) -> None:
     run(_interrupted("lambda x: jnp.sort(-x)", "values", wait))
 
 
-def test_without_compiled_calls() -> None:
+def test_without_compiled_calls(run: Callable[..., str]) -> None:
     run(_interrupted("lambda x: jnp.sort(-x)", "values"), DOVETAIL_NATIVE="0")
 
 
@@ -150,7 +135,7 @@ for sort in (jnp.sort, lambda x: jnp.sort(x.reshape(-1, 1000))):
 
 
 @pytest.mark.parametrize("processors", ["one", "all"])
-def test_single_kernels_end(processors: str) -> None:
+def test_single_kernels_end(processors: str, run: Callable[..., str]) -> None:
     run(_START + _EAGER, processors)
 
 
@@ -165,7 +150,7 @@ for _ in range(20):
 """
 
 
-def test_an_interrupt_while_no_kernel_runs_concerns_none() -> None:
+def test_an_interrupt_while_no_kernel_runs_concerns_none(run: Callable[..., str]) -> None:
     run(_START + _NOT_REMEMBERED)
 
 
@@ -199,7 +184,9 @@ assert sorts()
 
 
 @pytest.mark.parametrize("processors", ["one", "all"])
-def test_kernels_end_only_where_an_interrupt_raises(processors: str) -> None:
+def test_kernels_end_only_where_an_interrupt_raises(
+    processors: str, run: Callable[..., str]
+) -> None:
     run(_START + _OTHER_HANDLERS, processors)
 
 
@@ -228,7 +215,7 @@ assert sorts()
 """
 
 
-def test_another_thread_gets_an_error() -> None:
+def test_another_thread_gets_an_error(run: Callable[..., str]) -> None:
     run(_START + _OTHER_THREADS)
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import pickle
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -19,19 +17,6 @@ from dovetail_cpu.kernel_library import library
 pytestmark = pytest.mark.skipif(
     library() is None, reason="no kernels were built: there is no C++ compiler"
 )
-
-
-def run(code: str, *words: str, **variables: str) -> str:
-    """What a process prints, which must end well."""
-    ended = subprocess.run(
-        [sys.executable, "-c", code, *words],
-        env={**os.environ, **variables},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    return ended.stdout
 
 
 THREADS = """
@@ -64,7 +49,7 @@ assert len(done) == 16
 
 
 @pytest.mark.parametrize("processors", ["one", "all"])
-def test_many_threads_sort_on_many_devices(processors: str) -> None:
+def test_many_threads_sort_on_many_devices(processors: str, run: Callable[..., str]) -> None:
     """More callers than there are threads in the pool, all of which wait for parts of a sort."""
     run(THREADS, processors, DOVETAIL_NUM_CPU_DEVICES="8")
 
@@ -87,7 +72,7 @@ np.testing.assert_array_equal(program(x), np.argsort(x, kind="stable"))
 """
 
 
-def test_a_serialized_program_finds_its_kernels(tmp_path: Path) -> None:
+def test_a_serialized_program_finds_its_kernels(tmp_path: Path, run: Callable[..., str]) -> None:
     x = np.random.default_rng(1).standard_normal(3000).astype(np.float32)
     file = tmp_path / "program"
     file.write_bytes(pickle.dumps((*serialize(dt.jit(jnp.argsort).lower(x).compile()), x)))
@@ -110,7 +95,9 @@ print(done.compiled, done.loaded)
 """
 
 
-def test_the_disk_cache_tells_programs_with_kernels_apart(tmp_path: Path) -> None:
+def test_the_disk_cache_tells_programs_with_kernels_apart(
+    tmp_path: Path, run: Callable[..., str]
+) -> None:
     assert run(CACHED, DOVETAIL_COMPILATION_CACHE_DIR=str(tmp_path)).split() == ["2", "0"]
     assert run(CACHED, DOVETAIL_COMPILATION_CACHE_DIR=str(tmp_path)).split() == ["0", "2"]
 
@@ -139,7 +126,7 @@ assert places(many) == 0
 """
 
 
-def test_too_little_memory_is_an_error_that_the_process_survives() -> None:
+def test_too_little_memory_is_an_error_that_the_process_survives(run: Callable[..., str]) -> None:
     # The address space of what is kept was reserved before the limit.
     found = run(SHORT_OF_MEMORY, DOVETAIL_CPU_RETAINED_MEMORY="0")
     assert found.startswith("OutOfMemoryError")
