@@ -175,9 +175,10 @@ float LargestOf(const float* x, int64_t size) {
   return largest;
 }
 
-// Writes exponentials of a part of a row, and returns their sum.
+// Writes exponentials of a part of a row, perhaps where it was, and returns their sum.
 float Exponentials(const float* x, float shift, float* out, int64_t size) {
   Singles sums[4] = {};
+  const Singles last = Load<Singles>(x + size - kFloats);
   int64_t i = 0;
   for (; i + 4 * kFloats <= size; i += 4 * kFloats) {
 #pragma GCC unroll 4
@@ -189,7 +190,8 @@ float Exponentials(const float* x, float shift, float* out, int64_t size) {
   }
   for (; i < size; i += kFloats) {
     const int64_t at = std::min(i, size - kFloats);
-    const Singles power = Exponential::Of(Load<Singles>(x + at) - shift);
+    const Singles own = i == at ? Load<Singles>(x + i) : last;
+    const Singles power = Exponential::Of(own - shift);
     Store(power, out + at);
     const auto lanes = NumbersOf<AllBits32, 2 * kLanes>();
     sums[1] += lanes >= int32_t(i - at) ? power : Singles{};
@@ -277,35 +279,44 @@ void PowersOfRows(ffi::ThreadPool& pool, const Arrays& a, int64_t rows, int64_t 
 // Columns that are computed at once, so that they stay in a cache between the passes.
 constexpr int64_t kTogetherColumns = 64;
 
+// There are `kVectors` vectors of columns, in registers.
+template <int kVectors>
 void PowersOfSide(const Arrays& a, int64_t steps, int64_t stride, Side<float> side) {
   const float* const x = a.x;
   float* out = a.out;
-  constexpr int64_t kVectorsOfSide = kTogetherColumns / kFloats;
-  Singles most[kVectorsOfSide], parts[kVectorsOfSide];
+  Singles most[kVectors], parts[kVectors];
   double sums[kTogetherColumns] = {};
-  const int64_t vectors = side.Vectors();
-  for (int64_t i = 0; i < vectors; ++i) {
-    most[i] = a.shifts == nullptr ? Singles{} + kNone : Load<Singles>(a.shifts + side.At(i));
+  const int64_t end = side.count - kFloats;
+  const auto place = [=](int i) { return i + 1 < kVectors ? i * kFloats : end; };
+#pragma GCC unroll 4
+  for (int i = 0; i < kVectors; ++i) {
+    most[i] = a.shifts == nullptr ? Singles{} + kNone : Load<Singles>(a.shifts + place(i));
   }
   for (int64_t step = 0; step < steps && a.shifts == nullptr; ++step) {
-    for (int64_t i = 0; i < vectors; ++i) {
-      most[i] = Most(Load<Singles>(x + step * stride + side.At(i)), most[i]);
+#pragma GCC unroll 4
+    for (int i = 0; i < kVectors; ++i) {
+      most[i] = Most(Load<Singles>(x + step * stride + place(i)), most[i]);
     }
   }
   for (int64_t step = 0; step < steps;) {
-    const int64_t end = std::min(steps, step + kSteps);
-    std::fill_n(parts, vectors, Singles{});
-    for (; step < end; ++step) {
-      for (int64_t i = 0; i < vectors; ++i) {
-        const int64_t at = step * stride + side.At(i);
-        const Singles power = Exponential::Of(Load<Singles>(x + at) - most[i]);
-        Store(power, out + at);
+    const int64_t stop = std::min(steps, step + kSteps);
+#pragma GCC unroll 4
+    for (int i = 0; i < kVectors; ++i) parts[i] = Singles{};
+    for (; step < stop; ++step) {
+      Singles powers[kVectors];
+#pragma GCC unroll 4
+      for (int i = 0; i < kVectors; ++i) powers[i] = Load<Singles>(x + step * stride + place(i));
+#pragma GCC unroll 4
+      for (int i = 0; i < kVectors; ++i) {
+        const Singles power = Exponential::Of(powers[i] - most[i]);
+        Store(power, out + step * stride + place(i));
         parts[i] += power;
       }
     }
-    for (int64_t i = 0; i < vectors; ++i) {
-      const int64_t until = i + 1 < vectors ? side.At(i + 1) - side.At(i) : kFloats;
-      for (int64_t lane = 0; lane < until; ++lane) sums[side.At(i) + lane] += parts[i][lane];
+    for (int i = 0; i < kVectors; ++i) {
+      // What two vectors hold is added once.
+      const int64_t until = i + 1 < kVectors ? place(i + 1) - place(i) : kFloats;
+      for (int64_t lane = 0; lane < until; ++lane) sums[place(i) + lane] += parts[i][lane];
     }
   }
   if (a.sums != nullptr) {
@@ -318,17 +329,24 @@ void PowersOfSide(const Arrays& a, int64_t steps, int64_t stride, Side<float> si
     high[i] = factor.high;
     low[i] = factor.low;
   }
-  const auto times = [&](const float* from, int64_t at) {
-    const Singles power = Load<Singles>(from + at);
-    return power * Load<Singles>(high + at) + power * Load<Singles>(low + at);
-  };
-  const int64_t end = side.count - kFloats;
   for (int64_t step = 0; step < steps; ++step, out += stride) {
-    // What two vectors hold is multiplied once.
-    const Singles last = times(out, end);
-    for (int64_t i = 0; i + 1 < vectors; ++i) Store(times(out, side.At(i)), out + side.At(i));
-    Store(last, out + end);
+    Singles powers[kVectors];
+#pragma GCC unroll 4
+    for (int i = 0; i < kVectors; ++i) powers[i] = Load<Singles>(out + place(i));
+#pragma GCC unroll 4
+    for (int i = 0; i < kVectors; ++i) {
+      const int64_t at = place(i);
+      Store(powers[i] * Load<Singles>(high + at) + powers[i] * Load<Singles>(low + at), out + at);
+    }
   }
+}
+
+template <int kVectors = kTogetherColumns / kFloats>
+void PowersOfColumns(const Arrays& a, int64_t steps, int64_t stride, Side<float> side) {
+  if constexpr (kVectors > 1) {
+    if (side.Vectors() < kVectors) return PowersOfColumns<kVectors - 1>(a, steps, stride, side);
+  }
+  PowersOfSide<kVectors>(a, steps, stride, side);
 }
 
 ffi::Error Powers(ffi::ThreadPool& pool, const Arrays& a, const Sizes& s) {
@@ -348,7 +366,7 @@ ffi::Error Powers(ffi::ThreadPool& pool, const Arrays& a, const Sizes& s) {
     const bool divided = a.sums == nullptr;
     const Arrays own{a.x + at, divided ? nullptr : a.shifts + result, a.out + at,
                      divided ? nullptr : a.sums + result};
-    PowersOfSide(own, s.size, s.inner, Side<float>{s.inner * (side + 1) / sides - begin});
+    PowersOfColumns(own, s.size, s.inner, Side<float>{s.inner * (side + 1) / sides - begin});
   });
   return ffi::Error::Success();
 }
@@ -364,7 +382,8 @@ ffi::Error ExponentialsAndSums(ffi::ThreadPool pool, ffi::Buffer<ffi::F32> x,
 }
 
 ffi::Error Softmax(ffi::ThreadPool pool, ffi::Buffer<ffi::F32> x,
-                   ffi::Result<ffi::Buffer<ffi::F32>> out, int64_t count, int64_t after) {
+                   ffi::Result<ffi::Buffer<ffi::F32>> out, int64_t count,
+                   int64_t after) {
   if (x.element_count() == 0) return ffi::Error::Success();
   const Arrays arrays{x.typed_data(), nullptr, out->typed_data(), nullptr};
   return Powers(pool, arrays, Sizes(x.dimensions(), count, after));

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from jaxlib import xla_client
@@ -155,6 +155,7 @@ def call(
     operands: Sequence[Any],
     outs: Sequence[Any],
     batch_dims: int,
+    aliases: Mapping[int, int] = {},  # never changed
     **attributes: Any,
 ) -> list[Any]:
     """Call a kernel with row-major arrays, which it treats by their last dimensions.
@@ -165,6 +166,7 @@ def call(
         operands: values.
         outs: avals of the results.
         batch_dims: how many leading dimensions all of them share.
+        aliases: index of an operand to the index of the result that is written over it.
         attributes: static arguments: 64-bit integers, sequences of them, strings or NumPy scalars.
     """
     context.prepare(prepare)
@@ -175,5 +177,6 @@ def call(
         backend_config=attributes,
         operand_layouts=[tuple(range(value.type.rank))[::-1] for value in operands],
         result_layouts=[tuple(range(out.ndim))[::-1] for out in outs],
+        aliases=aliases,
         batch_dims=batch_dims,
     )

@@ -107,7 +107,7 @@ def with_sums(context: Any, x: Any) -> Any:
     (axes,) = summed
     minuend, subtrahend = x.owner.operands
     spread = _spread_along(subtrahend, aval.shape, axes)
-    if spread is None:
+    if spread is None or is_of_products(minuend):
         return NotImplemented
     others = tuple(size for axis, size in enumerate(aval.shape) if axis not in axes)
     out = ShapedArray(others, aval.dtype)
@@ -145,10 +145,24 @@ def div(context: Any, x: Any, y: Any) -> Any:
         [minuend],
         [out],
         axes[0],
+        # What nothing else uses is overwritten: large new arrays take long to be given pages.
+        aliases={0: 0} if hasattr(minuend.owner, "name") else {},
         count=len(axes),
         after=aval.ndim - 1 - axes[-1],
     )
     return result
+
+
+def is_of_products(x: Any) -> bool:
+    """Whether a value is a matrix product, perhaps scaled.
+
+    XLA has a library compute attention without a mask: the products, the softmax and its product.
+    """
+    while getattr(x.owner, "name", "") in ("stablehlo.multiply", "stablehlo.divide"):
+        x, factor = x.owner.operands
+        if getattr(_root(factor).owner, "name", "") != "stablehlo.constant":
+            return False
+    return getattr(x.owner, "name", "") == "stablehlo.dot_general"
 
 
 def _root(x: Any) -> Any:

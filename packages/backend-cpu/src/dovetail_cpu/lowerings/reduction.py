@@ -265,6 +265,8 @@ def _of_differences(context: Any, x: Any, aval: Any, axes: tuple[int, ...]) -> A
     values = (found.minuend, found.subtrahend) if found.is_whole else (found.minuend,)
     if found.function == differences.SQUARE and not all(_is_stored(v, aval) for v in values):
         return NotImplemented
+    if found.function == differences.EXPONENTIAL and differences.is_of_products(found.minuend):
+        return NotImplemented
     return differences.sums(context, found, aval, axes)
 
 
@@ -370,6 +372,8 @@ def reduce_max(context: Any, x: Any, *, axes: tuple[int, ...]) -> Any:
 def reduce_max_of_numbers(context: Any, x: Any, *, axes: tuple[int, ...]) -> Any:
     """The largest element, where NaN may be left out."""
     (aval,) = context.avals_in
+    if differences.is_of_products(x):
+        return NotImplemented
     return _reduce_by_kernel(context, x, aval, axes, MAXIMUM)
 
 
