@@ -116,11 +116,14 @@ template <typename O>
 Found<typename O::T> RowExtreme(const typename O::T* from, int64_t begin, int64_t end) {
   using T = typename O::T;
   constexpr int64_t kBlock = kBlockBytes / sizeof(T);
+  // The first booleans often decide.
+  constexpr bool kFew = std::max(O::kFirst, O::kLast) - std::min(O::kFirst, O::kLast) == 1;
   Found<T> found{O::kFirst, begin, false};
-  for (int64_t at = begin; at < end; at += kBlock) {
+  int64_t size = kFew ? 256 : kBlock;
+  for (int64_t at = begin; at < end; at += size, size = kBlock) {
     EndIfInterrupted();
     bool has_nan = false;
-    const T best = BlockExtreme<O>(from + at, std::min(kBlock, end - at), has_nan);
+    const T best = BlockExtreme<O>(from + at, std::min(size, end - at), has_nan);
     if (has_nan) return {best, at, true};
     if (O::IsBeyond(best, found.best)) {
       found.best = best;
