@@ -50,6 +50,7 @@ template <typename Element, bool kLargest>
 struct Order {
   using T = typename Number<Element>::Type;
   static constexpr bool kIsFloat = std::is_floating_point_v<T>;
+  static constexpr bool kIsBool = std::is_same_v<Element, Bool>;
   static constexpr T kFirst = kLargest ? Number<Element>::kLeast : Number<Element>::kGreatest;
   static constexpr T kLast = kLargest ? Number<Element>::kGreatest : Number<Element>::kLeast;
 
@@ -117,9 +118,8 @@ Found<typename O::T> RowExtreme(const typename O::T* from, int64_t begin, int64_
   using T = typename O::T;
   constexpr int64_t kBlock = kBlockBytes / sizeof(T);
   // The first booleans often decide.
-  constexpr bool kFew = std::max(O::kFirst, O::kLast) - std::min(O::kFirst, O::kLast) == 1;
   Found<T> found{O::kFirst, begin, false};
-  int64_t size = kFew ? 256 : kBlock;
+  int64_t size = O::kIsBool ? 256 : kBlock;
   for (int64_t at = begin; at < end; at += size, size = kBlock) {
     EndIfInterrupted();
     bool has_nan = false;
