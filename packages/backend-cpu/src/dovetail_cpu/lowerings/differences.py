@@ -9,6 +9,7 @@ from math import prod
 from typing import Any, Final, NamedTuple
 
 from dovetail.extend import LoweringTable, ShapedArray
+from dovetail.lax import reduce_sum_p
 from dovetail_cpu import kernels
 from dovetail_cpu.lowerings.worth import FEW_STEPS, are_short, suits_kernel
 
@@ -26,7 +27,7 @@ _DTYPES: Final = {SQUARE: ("float32", "float64"), EXPONENTIAL: ("float32",)}
 
 
 class Differences(NamedTuple):
-    """A function of differences of an array and what is subtracted: another, or one for each sum."""
+    """A function of differences between an array and another, or a number for each sum."""
 
     function: int
     minuend: Any
@@ -72,8 +73,8 @@ def suits(context: Any, aval: Any, axes: tuple[int, ...]) -> bool:
         return False
     steps, side = prod(aval.shape[i] for i in axes), prod(aval.shape[axes[-1] + 1 :])
     if side > 1:
-        return side >= LEAST and steps >= FEW_STEPS
-    return steps >= LEAST and not are_short(aval, axes[0])
+        return bool(side >= LEAST and steps >= FEW_STEPS)
+    return bool(steps >= LEAST and not are_short(aval, axes[0]))
 
 
 def sums(context: Any, found: Differences, aval: Any, axes: tuple[int, ...]) -> Any:
@@ -101,7 +102,7 @@ def with_sums(context: Any, x: Any) -> Any:
     if name != "stablehlo.subtract" or aval.dtype.name not in _DTYPES[EXPONENTIAL]:
         return NotImplemented
     uses = context.uses()
-    summed = [eqn.params["axes"] for eqn in uses if eqn.primitive.name == "reduce_sum"]
+    summed = [eqn.params["axes"] for eqn in uses if eqn.primitive is reduce_sum_p]
     if len(uses) == 1 or len(summed) != 1 or not suits(context, aval, summed[0]):
         return NotImplemented
     (axes,) = summed

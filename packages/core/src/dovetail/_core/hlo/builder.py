@@ -16,7 +16,7 @@ from dovetail._core.hlo.mlir import Value, ir
 from dovetail._core.hlo.operations import Values
 from dovetail._core.hlo.portable import call, converted
 from dovetail._core.ir.avals import make_aval
-from dovetail._core.ir.jaxpr import ClosedJaxpr, Jaxpr
+from dovetail._core.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn
 from dovetail._core.ir.partition_spec import PartitionSpec
 
 __all__ = ["Builder", "JaxprLowering"]
@@ -250,7 +250,8 @@ class Builder(CollectiveBuilder):
 
     def uses(self) -> list[JaxprEqn]:
         """The equations that use what the current one makes; itself, if its jaxpr returns that."""
-        assert self.equation is not None and self.jaxpr is not None
+        assert self.equation is not None
+        assert self.jaxpr is not None
         made = set(self.equation.outvars)
         found = [eqn for eqn in self.jaxpr.eqns if any(v in made for v in eqn.invars)]
         return found + [self.equation] * any(v in made for v in self.jaxpr.outvars)
