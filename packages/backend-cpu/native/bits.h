@@ -15,6 +15,14 @@ inline __attribute__((always_inline)) To As(From x) {
   return result;
 }
 
+// The number or vector at any address.
+template <typename T>
+inline __attribute__((always_inline)) T Load(const void* from) {
+  T value;
+  std::memcpy(&value, from, sizeof(value));
+  return value;
+}
+
 }  // namespace dovetail
 
 #endif  // DOVETAIL_CPU_BITS_H_

@@ -57,11 +57,13 @@ void FoldSide(const typename Fold::In* from, int64_t steps, int64_t inner, int64
   std::copy_n(wholes, count, to);
 }
 
+// Calls fold(outer, begin, end, first, count, wholes) for steps from `begin` to `end` and columns
+// from `first` on; joins what chunks of steps come to.
+//
 // What is combined with what depends on the shape alone, not on the number of threads.
-template <typename Fold, typename Out>
-void FoldColumns(xla::ffi::ThreadPool& pool, const typename Fold::In* from, Out* to, int64_t outer,
-                 int64_t size, int64_t inner) {
-  using Whole = typename Fold::Whole;
+template <typename Whole, typename Out, typename Fold, typename Join>
+void ForColumns(xla::ffi::ThreadPool& pool, Out* to, int64_t outer, int64_t size, int64_t inner,
+                const Fold& fold, const Join& join) {
   const int64_t sides = (inner + kSide - 1) / kSide;
   const int64_t chunks =
       outer * sides >= kChunks
@@ -71,20 +73,29 @@ void FoldColumns(xla::ffi::ThreadPool& pool, const typename Fold::In* from, Out*
   const int64_t parts = std::min(works, PartsOf(pool, outer * size * inner));
   std::vector<Whole> wholes(outer * chunks * inner);
   ForNeighbours(pool, works, parts, [&](int64_t work) {
-    const int64_t side = work % sides * kSide, row = work / sides;
-    const int64_t chunk = row % chunks, begin = size * chunk / chunks;
-    FoldSide<Fold>(from + (row / chunks * size + begin) * inner + side,
-                   size * (chunk + 1) / chunks - begin, inner, std::min(kSide, inner - side),
-                   wholes.data() + row * inner + side);
+    const int64_t side = work % sides, first = inner * side / sides;
+    const int64_t row = work / sides, chunk = row % chunks;
+    fold(row / chunks, size * chunk / chunks, size * (chunk + 1) / chunks, first,
+         inner * (side + 1) / sides - first, wholes.data() + row * inner + first);
   });
   for (int64_t row = 0; row < outer; ++row) {
     Whole* const first = wholes.data() + row * chunks * inner;
     for (int64_t chunk = 1; chunk < chunks; ++chunk) {
-      for (int64_t i = 0; i < inner; ++i) first[i] = Fold::Join(first[i], first[chunk * inner + i]);
+      for (int64_t i = 0; i < inner; ++i) first[i] = join(first[i], first[chunk * inner + i]);
     }
     std::transform(first, first + inner, to + row * inner,
                    [](Whole whole) { return static_cast<Out>(whole); });
   }
+}
+
+template <typename Fold, typename Out>
+void FoldColumns(xla::ffi::ThreadPool& pool, const typename Fold::In* from, Out* to, int64_t outer,
+                 int64_t size, int64_t inner) {
+  const auto fold = [=](int64_t row, int64_t begin, int64_t end, int64_t first, int64_t count,
+                        typename Fold::Whole* wholes) {
+    FoldSide<Fold>(from + (row * size + begin) * inner + first, end - begin, inner, count, wholes);
+  };
+  ForColumns<typename Fold::Whole>(pool, to, outer, size, inner, fold, Fold::Join);
 }
 
 }  // namespace dovetail

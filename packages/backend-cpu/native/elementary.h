@@ -77,13 +77,6 @@ DOVETAIL_INLINE Single Narrow(Double x) { return __builtin_convertvector(x, Sing
 DOVETAIL_INLINE Double Nearest(Double x) { return (x + kShifter) - kShifter; }
 
 template <typename Vector, typename Number>
-DOVETAIL_INLINE Vector Load(const Number* from) {
-  Vector result;
-  std::memcpy(&result, from, sizeof(result));
-  return result;
-}
-
-template <typename Vector, typename Number>
 DOVETAIL_INLINE void Store(Vector x, Number* to) {
   std::memcpy(to, &x, sizeof(x));
 }

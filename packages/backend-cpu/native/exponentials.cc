@@ -11,6 +11,7 @@
 // errors are equal (Lawson's algorithm).
 
 #include "elementary.h"
+#include "exponential.h"
 
 // Vectors are passed among functions that are inlined.
 #pragma GCC diagnostic ignored "-Wpsabi"
@@ -20,7 +21,6 @@ namespace {
 
 constexpr int32_t kRootOfHalf = 0x3f3504f3;
 constexpr int64_t kWideRootOfHalf = 0x3fe6a09e667f3bcd, kWideNormal = 0x0010000000000000;
-constexpr float kLog2High = 0.693359375f, kLog2Low = -2.12194440e-4f;
 // From here on, x is taken for x + 1 and sqrt(x**2 + 1).
 constexpr float kFar = 0x1p25f;
 // The bits of 2**52: with others in the mantissa, it is the float64 of that count.
@@ -36,15 +36,12 @@ constexpr float kBentSine[] = {0.16666666681798772f, 0.008333310751825695f,
 constexpr float kBentCosine[] = {0.5000000013624701f, 0.04166646335606599f, 0.0013933823000283987f};
 
 // With the least relative error of the whole: (log(1 + f) - f + f**2 / 2) / (16 f)**3 in 16 f for
-// 1 + f from sqrt(1/2) to sqrt(2); (exp(r) - 1 - r) / r**2 for r up to log(2) / 2.
+// 1 + f from sqrt(1/2) to sqrt(2).
 constexpr float kBentLogarithm[] = {
     0.33333331709694874f * 0x1p-12f, -0.25000821056214945f * 0x1p-16f,
     0.2000122666745984f * 0x1p-20f,  -0.1662335647938388f * 0x1p-24f,
     0.14201762467037407f * 0x1p-28f, -0.1316019505307752f * 0x1p-32f,
     0.12761550360138887f * 0x1p-36f, -0.07634429907300681f * 0x1p-40f};
-constexpr float kBentExponential[] = {0.5000000044401722f,    0.16666666368835556f,
-                                      0.04166635981342617f,   0.00833338957524565f,
-                                      0.0013940720446679435f, 0.00019845884359109923f};
 // log2((1 + t) / (1 - t)) / t in the square of t, for t up to (sqrt(2) - 1) / (sqrt(2) + 1); 2**f
 // for f up to 1/2.
 constexpr double kLogarithmOfQuotient[] = {2.885390081789987, 0.9617966734515485,
@@ -215,25 +212,6 @@ struct InverseHyperbolicTangent {
   }
 };
 
-// exp(x) is 2**n (1 + rest + bend), where the sum of the latter is from -0.3 to 0.42. The bend is
-// the smaller one.
-template <typename Vector, typename Integers>
-struct Growth {
-  Vector rest, bend;
-  Integers n;
-};
-
-// `kExact` adds to the bend what rounding took from the rest.
-template <bool kExact = false>
-DOVETAIL_INLINE Growth<Singles, AllBits32> GrowthOf(Singles x) {
-  constexpr float kShift = 0x1.8p23f;
-  const Singles shifted = x * 1.44269504f + kShift, count = shifted - kShift;
-  const Singles start = x - count * kLog2High, rest = start - count * kLog2Low;
-  Singles bend = rest * rest * Polynomial(rest, kBentExponential);
-  if (kExact) bend += (start - rest) - count * kLog2Low;
-  return {rest, bend, As<AllBits32>(shifted) - As<int32_t>(kShift)};
-}
-
 // Half of exp(x) - 1, which is 2**n - 1 and 2**n (rest + bend). What rounding takes from the first
 // and from their sum is added to the rest.
 template <typename Vector, typename Integers>
@@ -241,14 +219,6 @@ DOVETAIL_INLINE Vector HalfOfRise(Vector half, const Growth<Vector, Integers>& g
   const Vector whole = half - 0.5f, total = whole + half * growth.rest;
   const Vector lost = half * growth.rest - (total - whole);
   return total + (half * growth.bend + (lost + ((half - whole) - 0.5f)));
-}
-
-DOVETAIL_INLINE Singles AtMost(Singles x, float most) {
-  return x > most ? Singles{} + most : x;
-}
-
-DOVETAIL_INLINE Singles AtLeast(Singles x, float least) {
-  return x < least ? Singles{} + least : x;
 }
 
 struct ExponentialLessOne {
@@ -259,22 +229,9 @@ struct ExponentialLessOne {
   }
 };
 
-struct Exponential {
-  static DOVETAIL_INLINE Singles Of(Singles x) {
-    constexpr float kLeast = -87.3365402f, kMost = 88.7228394f;
-    const auto [rest, bend, n] = GrowthOf(x);
-    const Singles result = As<Singles>(As<AllBits32>(1.0f + (rest + bend)) + (n << 23));
-    if (__builtin_expect(AllBelow(As<AllBits32>(Magnitude(x)), As<int32_t>(-kLeast)), 1)) {
-      return result;
-    }
-    const Singles high = x > kMost ? Singles{} + INFINITY : x;
-    return x < kLeast ? Singles{} : (x <= kMost ? result : high);
-  }
-};
-
 struct Logistic {
   static DOVETAIL_INLINE Singles Of(Singles x) {
-    const auto [rest, bend, n] = GrowthOf(-AtMost(Magnitude(x), 88.0f));
+    const auto [rest, bend, count, n] = GrowthOf(-AtMost(Magnitude(x), 88.0f));
     const AllBits32 bits = (n + 127) << 23;
     const Singles scale = As<Singles>(bits > 0 ? bits : 0), power = scale + scale * (rest + bend);
     return (x < 0.0f ? power : Singles{} + 1.0f) / (1.0f + power);
@@ -284,7 +241,7 @@ struct Logistic {
 struct HyperbolicCosine {
   // Half of exp(x) + 1 / exp(x).
   static DOVETAIL_INLINE Singles Of(Singles x) {
-    const auto [rest, bend, n] = GrowthOf(AtMost(Magnitude(x), 89.5f));
+    const auto [rest, bend, count, n] = GrowthOf(AtMost(Magnitude(x), 89.5f));
     const Singles scale = As<Singles>((n + 125) << 23), quarter = scale + scale * (rest + bend);
     return quarter + quarter + 0.125f * ReciprocalOf(quarter);
   }
@@ -375,13 +332,13 @@ DOVETAIL_INLINE Growth<Double, Bits64> GrowthOf(Double x) {
   const Double start = x - count * kWideLog2High, rest = start - count * kWideLog2Low;
   Double bend = rest * rest * Polynomial(rest, kWideBentExponential);
   if (kExact) bend += (start - rest) - count * kWideLog2Low;
-  return {rest, bend, As<Bits64>(shifted)};
+  return {rest, bend, count, As<Bits64>(shifted)};
 }
 
 struct WideExponential {
   static DOVETAIL_INLINE Double Of(Double x) {
     constexpr double kLeast = -708.3964185322641, kMost = 709.782712893384;
-    const auto [rest, bend, n] = GrowthOf(x);
+    const auto [rest, bend, count, n] = GrowthOf(x);
     const Double result = As<Double>(As<Bits64>(1.0 + (rest + bend)) + (n << 52));
     if (__builtin_expect(AllBelow(As<Bits64>(Magnitude(x)), As<int64_t>(-kLeast)), 1)) {
       return result;
@@ -404,7 +361,7 @@ struct WideHyperbolicTangent {
   // -t / (t + 1) with t half of exp(-2 x) - 1.
   static DOVETAIL_INLINE Double Of(Double x) {
     const Double size = Magnitude(x);
-    const auto [rest, bend, n] = GrowthOf(-2.0 * (size > 25.0 ? Double{} + 25.0 : size));
+    const auto [rest, bend, count, n] = GrowthOf(-2.0 * (size > 25.0 ? Double{} + 25.0 : size));
     const Double scale = As<Double>((n + 1022) << 52);
     const Double half = scale * (rest + bend) + (scale - 0.5);
     return WithSignOf(Magnitude(half / (half + 1.0)), x);

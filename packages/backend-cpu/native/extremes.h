@@ -50,6 +50,7 @@ template <typename Element, bool kLargest>
 struct Order {
   using T = typename Number<Element>::Type;
   static constexpr bool kIsFloat = std::is_floating_point_v<T>;
+  static constexpr bool kIsBool = std::is_same_v<Element, Bool>;
   static constexpr T kFirst = kLargest ? Number<Element>::kLeast : Number<Element>::kGreatest;
   static constexpr T kLast = kLargest ? Number<Element>::kGreatest : Number<Element>::kLeast;
 
@@ -116,11 +117,13 @@ template <typename O>
 Found<typename O::T> RowExtreme(const typename O::T* from, int64_t begin, int64_t end) {
   using T = typename O::T;
   constexpr int64_t kBlock = kBlockBytes / sizeof(T);
+  // The first booleans often decide.
   Found<T> found{O::kFirst, begin, false};
-  for (int64_t at = begin; at < end; at += kBlock) {
+  int64_t size = O::kIsBool ? 256 : kBlock;
+  for (int64_t at = begin; at < end; at += size, size = kBlock) {
     EndIfInterrupted();
     bool has_nan = false;
-    const T best = BlockExtreme<O>(from + at, std::min(kBlock, end - at), has_nan);
+    const T best = BlockExtreme<O>(from + at, std::min(size, end - at), has_nan);
     if (has_nan) return {best, at, true};
     if (O::IsBeyond(best, found.best)) {
       found.best = best;

@@ -14,19 +14,6 @@ namespace ffi = xla::ffi;
 
 enum Operation : int64_t { kMaximum, kMinimum, kSum, kProduct, kSumOfNumbers, kCountOfNumbers };
 
-// A shape seen as three dimensions, of which the middle one is reduced.
-struct Sizes {
-  int64_t outer = 1, size = 1, inner = 1;
-
-  // Reduces `count` dimensions, after which there are `after` others.
-  Sizes(ffi::Span<const int64_t> shape, int64_t count, int64_t after) {
-    const int64_t rank = static_cast<int64_t>(shape.size());
-    for (int64_t i = 0; i < rank; ++i) {
-      (i >= rank - after ? inner : i >= rank - after - count ? size : outer) *= shape[i];
-    }
-  }
-};
-
 ffi::Error UnknownType() {
   return ffi::Error(ffi::ErrorCode::kInvalidArgument, "no kernel reduces this dtype");
 }

@@ -156,6 +156,75 @@ bool SortByBuckets(ffi::ThreadPool* pool, int64_t* packed, int64_t* spare, int64
   return true;
 }
 
+// Sorts integers of 32 bits with a value each, where they are spread evenly over all of 32 bits, as
+// random words are: into buckets of their highest bits, as above, but without the range, and with
+// values in the place of positions, which nothing need look up. A bit in `flipped` turns the order
+// of a bit around. Returns whether it did; `spare` has as many elements.
+bool SortPairs(ffi::ThreadPool* pool, const uint32_t* keys, const uint32_t* values, int64_t size,
+               uint32_t flipped, uint32_t* sorted_keys, uint32_t* sorted_values, uint64_t* spare) {
+  constexpr int64_t kFew = 1 << 14, kMostThreads = 4;
+  constexpr int kMostBits = 12;
+  if (size < kFew || size >= int64_t{1} << 32) return false;
+  if (pool != nullptr && ThreadsOf(*pool) > kMostThreads) return false;
+  int bits = kMostBits;
+  while (size >> bits < 64) --bits;
+  const int64_t buckets = int64_t{1} << bits, most = buckets;
+  const auto bucket_of = [=](uint32_t key) { return (key ^ flipped) >> (32 - bits); };
+  // Neighbours are counted apart, so that equal ones need not wait for one another.
+  std::vector<uint32_t> ends(2 * buckets);
+  uint32_t *const counts = ends.data(), *const others = counts + buckets;
+  // A few elements tell first that it would be in vain.
+  constexpr int64_t kStep = 64;
+  for (int64_t i = 0; i < size; i += kStep) ++counts[bucket_of(keys[i])];
+  if (kStep * *std::max_element(counts, counts + buckets) > 8 * kStep + 2 * most) return false;
+  std::fill(ends.begin(), ends.end(), 0);
+  InPieces(0, size / 2, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      ++counts[bucket_of(keys[2 * i])];
+      ++others[bucket_of(keys[2 * i + 1])];
+    }
+  });
+  if (size % 2 != 0) ++counts[bucket_of(keys[size - 1])];
+  uint32_t before = 0, longest = 0;
+  for (int64_t i = 0; i < buckets; ++i) {
+    const uint32_t count = counts[i] + others[i];
+    longest = std::max(longest, count);
+    counts[i] = before;
+    before += count;
+  }
+  if (longest > most) return false;
+  InPieces(0, size, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      spare[counts[bucket_of(keys[i])]++] = uint64_t{keys[i]} << 32 | values[i];
+    }
+  });
+  const int64_t parts = pool == nullptr ? 1 : PartsOf(*pool, size);
+  const auto sort_part = [&](int64_t part) {
+    const auto ranks = Uninitialized<int32_t>(longest), other = Uninitialized<int32_t>(longest);
+    for (int64_t i = buckets * part / parts; i < buckets * (part + 1) / parts; ++i) {
+      EndIfInterrupted();
+      const int64_t begin = i == 0 ? 0 : counts[i - 1], own = counts[i] - begin;
+      const uint64_t* const from = spare + begin;
+      for (int64_t j = 0; j < own; ++j) {
+        const uint32_t key = (static_cast<uint32_t>(from[j] >> 32) ^ flipped) << bits;
+        ranks[j] = static_cast<int32_t>((key | static_cast<uint32_t>(j)) ^ uint32_t{1} << 31);
+      }
+      SortNumbers(nullptr, ranks.get(), other.get(), own);
+      for (int64_t j = 0; j < own; ++j) {
+        const uint64_t pair = from[ranks[j] & (most - 1)];
+        sorted_keys[begin + j] = static_cast<uint32_t>(pair >> 32);
+        sorted_values[begin + j] = static_cast<uint32_t>(pair);
+      }
+    }
+  };
+  if (parts == 1) {
+    sort_part(0);
+  } else {
+    ParallelFor(*pool, parts, sort_part);
+  }
+  return true;
+}
+
 // Sorts integers whose lower halves ascend.
 void SortPacked(ffi::ThreadPool* pool, int64_t* packed, int64_t* spare, int64_t size) {
   if (!SortByBuckets(pool, packed, spare, size)) SortNumbers(pool, packed, spare, size);
@@ -282,6 +351,7 @@ class Rows {
     const auto packed = Uninitialized<int64_t>(size_), spare = Uninitialized<int64_t>(size_);
     for (int64_t row = begin; row < end; ++row) {
       EndIfInterrupted();
+      if (SortAsPairs(pool, row, spare.get())) continue;
       for (int64_t k = keys_ - 1; k >= 0; --k) {
         if (k < keys_ - 1) std::copy(positions.get(), positions.get() + size_, before.get());
         ByWidth(operands_[k].width, [&](auto bits) {
@@ -303,6 +373,19 @@ class Rows {
       const auto position = [&](int64_t i) { return positions[i]; };
       for (const Operand& operand : operands_) Gather(pool, operand, row, position);
     }
+  }
+
+  // Integers with one value each of the same width.
+  bool SortAsPairs(ffi::ThreadPool* pool, int64_t row, int64_t* spare) const {
+    if (keys_ > 1 || operands_.size() != 2) return false;
+    const Operand &keys = operands_[0], &values = operands_[1];
+    if (keys.width != 4 || values.width != 4) return false;
+    const Kind kind = OrderOf<uint32_t>(keys.type).kind;
+    if (kind == Kind::kFloat) return false;
+    return SortPairs(pool, keys.row<uint32_t>(row, size_), values.row<uint32_t>(row, size_), size_,
+                     kind == Kind::kSigned ? uint32_t{1} << 31 : 0,
+                     keys.result<uint32_t>(row, size_), values.result<uint32_t>(row, size_),
+                     reinterpret_cast<uint64_t*>(spare));
   }
 
   // Takes the sorted key from what positions were sorted by, if it is all there.

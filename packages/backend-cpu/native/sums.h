@@ -13,6 +13,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "bits.h"
 #include "columns.h"
 #include "extremes.h"
 #include "parallel.h"
@@ -25,7 +26,20 @@ namespace dovetail {
 // those of the others.
 constexpr int kVectors = 8, kTimes = 32;
 template <typename T>
-constexpr int64_t kBlock = kTimes * kVectors * kVectorBytes / sizeof(T);
+constexpr int64_t kSummed = kTimes * kVectors * kVectorBytes / sizeof(T);
+
+// A shape seen as three dimensions, of which the middle one is reduced.
+struct Sizes {
+  int64_t outer = 1, size = 1, inner = 1;
+
+  // Reduces `count` dimensions, after which there are `after` others.
+  Sizes(xla::ffi::Span<const int64_t> shape, int64_t count, int64_t after) {
+    const int64_t rank = static_cast<int64_t>(shape.size());
+    for (int64_t i = 0; i < rank; ++i) {
+      (i >= rank - after ? inner : i >= rank - after - count ? size : outer) *= shape[i];
+    }
+  }
+};
 
 struct Plus {
   static constexpr int kIdentity = 0;
@@ -42,13 +56,6 @@ struct Times {
     return a * b;
   }
 };
-
-template <typename T>
-T Load(const void* from) {
-  T value;
-  std::memcpy(&value, from, sizeof(value));
-  return value;
-}
 
 // The numbers of an array.
 template <typename T>
@@ -92,6 +99,14 @@ T Across(V v) {
   }
 }
 
+// Each lane's number.
+template <typename Integers, int kLanes>
+inline Integers NumbersOf() {
+  Integers numbers{};
+  for (int i = 0; i < kLanes; ++i) numbers[i] = i;
+  return numbers;
+}
+
 template <typename Op, typename Terms>
 WholeOf<typename Terms::Type> BlockResult(Terms terms, int64_t size) {
   using T = typename Terms::Type;
@@ -109,7 +124,15 @@ WholeOf<typename Terms::Type> BlockResult(Terms terms, int64_t size) {
   }
   for (; i + kLanes <= size; i += kLanes) results[0] = Op::Of(results[0], terms.template At<V>(i));
   WholeOf<T> rest(Op::kIdentity);
-  for (; i < size; ++i) rest = Op::Of(rest, WholeOf<T>(terms.template At<T>(i)));
+  if (i < size && size >= kLanes) {
+    // The last vector, without what has been seen of it.
+    const auto lanes = NumbersOf<decltype(results[0] < results[0]), kLanes>();
+    const V last = terms.template At<V>(size - kLanes);
+    const int seen = kLanes - static_cast<int>(size - i);
+    results[1] = Op::Of(results[1], lanes >= seen ? last : T(Op::kIdentity) - V{});
+  } else {
+    for (; i < size; ++i) rest = Op::Of(rest, WholeOf<T>(terms.template At<T>(i)));
+  }
 #pragma GCC unroll 4
   for (int j = 0; j < 4; ++j) results[j] = Op::Of(results[j], results[j + 4]);
   const V halves[] = {Op::Of(results[0], results[2]), Op::Of(results[1], results[3])};
@@ -128,7 +151,7 @@ template <typename Op, typename Terms>
 void FoldRows(xla::ffi::ThreadPool& pool, Terms terms, typename Terms::Type* to, int64_t rows,
               int64_t size) {
   using T = typename Terms::Type;
-  constexpr int64_t kSize = kBlock<T>;
+  constexpr int64_t kSize = kSummed<T>;
   const int64_t blocks = std::max<int64_t>(1, (size + kSize - 1) / kSize);
   const auto block = [&](Terms row, int64_t i) {
     return BlockResult<Op>(row + i * kSize, std::min(kSize, size - i * kSize));

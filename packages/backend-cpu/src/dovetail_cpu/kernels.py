@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from jaxlib import xla_client
@@ -33,6 +33,7 @@ ELEMENTARY: Final = {
     )
     for name in names.split()
 }
+EXPONENTIALS_AND_SUMS: Final = "dovetail_exponentials_and_sums"
 EXTREME_POSITIONS: Final = "dovetail_extreme_positions"
 FFT: Final = "dovetail_fft"
 GRAM: Final = {"float32": "dovetail_gram_f32", "float64": "dovetail_gram_f64"}
@@ -49,8 +50,10 @@ SMALL_PRODUCTS: Final = {
     "float32": "dovetail_small_products_f32",
     "float64": "dovetail_small_products_f64",
 }
+SOFTMAX: Final = "dovetail_softmax"
 SORT: Final = "dovetail_sort"
 SUM_OF_PRODUCTS: Final = "dovetail_sum_of_products"
+SUMS_OF_DIFFERENCES: Final = "dovetail_sums_of_differences"
 TAKE_ROWS: Final = "dovetail_take_rows"
 THREEFRY_BITS: Final = "dovetail_threefry_bits"
 THREEFRY_FOLD_IN: Final = "dovetail_threefry_fold_in"
@@ -70,6 +73,7 @@ _TARGETS: Final = (
     CUMULATIVE,
     DISTANCES,
     *ELEMENTARY.values(),
+    EXPONENTIALS_AND_SUMS,
     EXTREME_POSITIONS,
     FFT,
     *GRAM.values(),
@@ -82,8 +86,10 @@ _TARGETS: Final = (
     SEARCHSORTED,
     *(f"dovetail_{name}_{suffix}" for name in SMALL_MATRICES for suffix in ("f32", "f64")),
     *SMALL_PRODUCTS.values(),
+    SOFTMAX,
     SORT,
     SUM_OF_PRODUCTS,
+    SUMS_OF_DIFFERENCES,
     TAKE_ROWS,
     THREEFRY_BITS,
     THREEFRY_FOLD_IN,
@@ -149,6 +155,7 @@ def call(
     operands: Sequence[Any],
     outs: Sequence[Any],
     batch_dims: int,
+    aliases: Mapping[int, int] = {},  # never changed
     **attributes: Any,
 ) -> list[Any]:
     """Call a kernel with row-major arrays, which it treats by their last dimensions.
@@ -159,6 +166,7 @@ def call(
         operands: values.
         outs: avals of the results.
         batch_dims: how many leading dimensions all of them share.
+        aliases: index of an operand to the index of the result that is written over it.
         attributes: static arguments: 64-bit integers, sequences of them, strings or NumPy scalars.
     """
     context.prepare(prepare)
@@ -169,5 +177,6 @@ def call(
         backend_config=attributes,
         operand_layouts=[tuple(range(value.type.rank))[::-1] for value in operands],
         result_layouts=[tuple(range(out.ndim))[::-1] for out in outs],
+        aliases=aliases,
         batch_dims=batch_dims,
     )

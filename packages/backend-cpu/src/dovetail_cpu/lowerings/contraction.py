@@ -19,7 +19,8 @@ import numpy as np
 from dovetail.extend import LoweringTable, ShapedArray, dtypes
 from dovetail.extend.lowering import real_dtype
 from dovetail_cpu import kernels
-from dovetail_cpu.lowerings.reduction import FLOATS, MANY_ROWS, SHORT_ROW, sum_of_products
+from dovetail_cpu.lowerings.reduction import FLOATS, SHORT_ROW, sum_of_products
+from dovetail_cpu.lowerings.worth import MANY_ROWS
 
 TABLE: Final = LoweringTable()
 

@@ -26,6 +26,7 @@ import numpy as np
 from dovetail.extend import LoweringTable
 from dovetail.extend.lowering import Expression
 from dovetail_cpu import kernels
+from dovetail_cpu.lowerings import differences
 
 TABLE: Final = LoweringTable()
 
@@ -190,6 +191,10 @@ def by_kernel(context: Any, primitive: str, values: Sequence[Any]) -> Any:
 
     What follows a kernel is a loop of its own.
     """
+    if primitive == "exp":
+        powers = differences.with_sums(context, values[0])
+        if powers is not NotImplemented:
+            return powers
     (out,) = context.avals_out
     dtype = out.dtype
     kernel = kernels.ELEMENTARY.get((primitive, dtype.name))

@@ -62,7 +62,7 @@ def _by_kernel(
     """The native kernel, which transforms dimensions that were moved to the end where they were."""
     rank = len(lengths)
     lead = aval.ndim - rank
-    attributes = {"kind": kind, "rank": rank}
+    attributes: dict[str, Any] = {"kind": kind, "rank": rank}
     moved = _permutation(x) if context.partitioning is None else None
     if moved is not None and (kind < 2 or _fits_columns(lengths[-1])):
         first = moved[lead]

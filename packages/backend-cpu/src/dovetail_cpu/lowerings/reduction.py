@@ -10,15 +10,14 @@ import numpy as np
 
 from dovetail.extend import LoweringTable, ShapedArray, dtypes
 from dovetail_cpu import kernels
-from dovetail_cpu.lowerings import distances
+from dovetail_cpu.lowerings import differences, distances
+from dovetail_cpu.lowerings.worth import FEW_STEPS, MANY_ROWS, are_short, suits_kernel
 
 TABLE: Final = LoweringTable()
 
 #: Rows of up to this many elements are reduced by combining their columns: 18 times as fast for 4
 #: elements, as fast for 16.
 SHORT_ROW: Final = 8
-#: With fewer rows than this there is nothing to gain.
-MANY_ROWS: Final = 512
 
 #: XLA has reductions of this many elements done by a library, whose extremes leave NaN out.
 BY_LIBRARY: Final = 4096
@@ -39,14 +38,6 @@ BY_KERNEL: Final = {
     SUM_OF_NUMBERS: frozenset({"float32", "float64"}),
     COUNT_OF_NUMBERS: frozenset({"float32", "float64"}),
 }
-#: With fewer elements than this, XLA's loop takes no longer than the call of a kernel.
-WORTH_A_KERNEL: Final = 256
-#: Parts with fewer elements than this XLA reduces faster, if they are many.
-FEW: Final = 128
-#: Likewise sums of fewer elements than this that do not lie side by side.
-FEW_STEPS: Final = 32
-#: Within a loop, whose operations XLA calls one by one if one of them is a kernel.
-WORTH_A_KERNEL_IN_A_LOOP: Final = 32768
 #: Larger results of other operations are not written to memory, to be read by a kernel.
 WORTH_WRITING: Final = 2**22
 
@@ -54,16 +45,6 @@ BOOL: Final = np.dtype(bool)
 FLOATS: Final = (np.dtype(np.float32), np.dtype(np.float64))
 INT32: Final = np.dtype(np.int32)
 _OF_BYTES: Final = {"i1": BOOL, "i8": np.dtype(np.int8), "ui8": np.dtype(np.uint8)}
-
-
-def _suits_kernel(context: Any, aval: Any, least: int = WORTH_A_KERNEL) -> bool:
-    """Whether a kernel may reduce such an array, and is worth its call.
-
-    An array that is divided over devices is reduced by each of them first, which XLA does.
-    """
-    if aval.symbolic or context.divides or not kernels.usable(context):
-        return False
-    return bool(aval.size >= (least if context.runs_once() else WORTH_A_KERNEL_IN_A_LOOP))
 
 
 def _is_stored(x: Any, aval: Any) -> bool:
@@ -75,20 +56,15 @@ def _is_stored(x: Any, aval: Any) -> bool:
     return size <= WORTH_WRITING or aval.dtype == BOOL or not hasattr(x.owner, "name")
 
 
-def _are_short(aval: Any, first: int) -> bool:
-    """Whether there are many parts of few elements each, from the dimension `first` on."""
-    return bool(prod(aval.shape[first:]) < FEW and prod(aval.shape[:first]) >= MANY_ROWS)
-
-
 def _reduce_by_kernel(context: Any, x: Any, aval: Any, axes: tuple[int, ...], kind: int) -> Any:
     """The extremes or sums along neighbouring axes; NotImplemented where nothing is gained."""
     if (
         aval.dtype.name not in BY_KERNEL[kind]
         or not axes
         or tuple(axes) != tuple(range(axes[0], axes[-1] + 1))
-        or not _suits_kernel(context, aval)
+        or not suits_kernel(context, aval)
         or not _is_stored(x, aval)
-        or _are_short(aval, axes[0])
+        or are_short(aval, axes[0])
     ):
         return NotImplemented
     (result,) = kernels.call(
@@ -110,8 +86,8 @@ def _position_by_kernel(context: Any, x: Any, aval: Any, axis: int, largest: boo
     # What XLA has instead are two reductions, which take long to compile, however few elements.
     if (
         work.dtype.name not in ORDERED
-        or not _suits_kernel(context, aval, least=1)
-        or (_are_short(aval, axis) and prod(aval.shape[axis + 1 :]) > 1)
+        or not suits_kernel(context, aval, least=1)
+        or (are_short(aval, axis) and prod(aval.shape[axis + 1 :]) > 1)
     ):
         return NotImplemented
     work, result = work.update(weak_type=False), ShapedArray(out.shape, INT32)
@@ -270,10 +246,28 @@ def reduce_sum(context: Any, x: Any, *, axes: tuple[int, ...], out_sharding: Any
     of_pairs = distances.by_kernel(context, x, aval, axes)
     if of_pairs is not NotImplemented:
         return of_pairs
+    of_differences = _of_differences(context, x, aval, axes)
+    if of_differences is not NotImplemented:
+        return of_differences
     by_columns = _columns(context, x, axes, context.add)
     if by_columns is not NotImplemented or out_sharding is not None:
         return by_columns
     return _folded(context, x, aval, axes, SUM)
+
+
+def _of_differences(context: Any, x: Any, aval: Any, axes: tuple[int, ...]) -> Any:
+    """The sum of squares of differences of numbers in memory, or of exponentials of any."""
+    if not differences.suits(context, aval, axes):
+        return NotImplemented
+    found = differences.found_in(x, aval, axes)
+    if found is None:
+        return differences.sums_beside(x, aval, axes)
+    values = (found.minuend, found.subtrahend) if found.is_whole else (found.minuend,)
+    if found.function == differences.SQUARE and not all(_is_stored(v, aval) for v in values):
+        return NotImplemented
+    if found.function == differences.EXPONENTIAL and differences.is_of_products(found.minuend):
+        return NotImplemented
+    return differences.sums(context, found, aval, axes)
 
 
 def _folded(context: Any, x: Any, aval: Any, axes: tuple[int, ...], kind: int) -> Any:
@@ -341,8 +335,8 @@ def sum_of_products(context: Any, x: Any, y: Any, aval: Any, out: Any) -> Any:
     """The sum along the dimensions that follow those of `out`; NotImplemented if XLA is as fast."""
     if (
         aval.dtype.name not in _NUMBERS
-        or not _suits_kernel(context, aval)
-        or _are_short(aval, out.ndim)
+        or not suits_kernel(context, aval)
+        or are_short(aval, out.ndim)
     ):
         return NotImplemented
     (result,) = kernels.call(context, kernels.SUM_OF_PRODUCTS, [x, y], [out], batch_dims=out.ndim)
@@ -372,6 +366,15 @@ def reduce_prod(context: Any, x: Any, *, axes: tuple[int, ...]) -> Any:
 def reduce_max(context: Any, x: Any, *, axes: tuple[int, ...]) -> Any:
     """The largest element: of short rows, or with a look for NaN."""
     return _extreme_of_rows(context, x, axes, largest=True)
+
+
+@TABLE.rule("reduce_max_of_numbers")
+def reduce_max_of_numbers(context: Any, x: Any, *, axes: tuple[int, ...]) -> Any:
+    """The largest element, where NaN may be left out."""
+    (aval,) = context.avals_in
+    if differences.is_of_products(x):
+        return NotImplemented
+    return _reduce_by_kernel(context, x, aval, axes, MAXIMUM)
 
 
 @TABLE.rule("reduce_min")

@@ -16,7 +16,7 @@ from dovetail._core.hlo.mlir import Value, ir
 from dovetail._core.hlo.operations import Values
 from dovetail._core.hlo.portable import call, converted
 from dovetail._core.ir.avals import make_aval
-from dovetail._core.ir.jaxpr import ClosedJaxpr, Jaxpr
+from dovetail._core.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn
 from dovetail._core.ir.partition_spec import PartitionSpec
 
 __all__ = ["Builder", "JaxprLowering"]
@@ -98,6 +98,8 @@ class Builder(CollectiveBuilder):
         self.platform_index: Value | None = None
         #: The jaxpr of the program, not of a function that it calls.
         self.program: Jaxpr | None = None
+        #: The one that holds the current equation.
+        self.jaxpr: Jaxpr | None = None
         self.host_callbacks: list[Any] = []
         #: Functions to call with the sharding of the program's values at compilation.
         self.inspections: list[Callable[[Any], object]] = []
@@ -245,6 +247,14 @@ class Builder(CollectiveBuilder):
         if operation.name != "func.func":
             return False
         return bool(operation.attributes["sym_visibility"] == ir.StringAttr.get("public"))
+
+    def uses(self) -> list[JaxprEqn]:
+        """The equations that use what the current one makes; itself, if its jaxpr returns that."""
+        assert self.equation is not None
+        assert self.jaxpr is not None
+        made = set(self.equation.outvars)
+        found = [eqn for eqn in self.jaxpr.eqns if any(v in made for v in eqn.invars)]
+        return found + [self.equation] * any(v in made for v in self.jaxpr.outvars)
 
     def stands_alone(self) -> bool:
         """Whether the current equation turns arguments of the program into results of it.

@@ -61,7 +61,7 @@ class _Function:
 
 def _state(builder: Builder) -> dict[str, Any]:
     """The builder's state, to restore after a rule has lowered a nested jaxpr."""
-    names = ("equation", "location", "name_stack", "scope", "told", "literals")
+    names = ("equation", "jaxpr", "location", "name_stack", "scope", "told", "literals")
     return {name: getattr(builder, name) for name in names}
 
 
@@ -383,6 +383,7 @@ class Program:
     def lower_equations(self, jaxpr: Jaxpr, env: dict[Any, Value]) -> None:
         """Lower the equations of a jaxpr; the hot loop of lowering."""
         builder = self.builder
+        builder.jaxpr = jaxpr
         prefix = builder.name_stack
         literals: dict[Any, Value] = {}
         builder.literals = {}
