@@ -479,31 +479,27 @@ struct Power {
 
 // Nothing else is seen from outside.
 #pragma GCC visibility push(default)
-DOVETAIL_UNARY(dovetail_acosh, float, dovetail::InHalves<dovetail::InverseHyperbolicCosine>);
-DOVETAIL_UNARY(dovetail_asinh, float, dovetail::InHalves<dovetail::InverseHyperbolicSine>);
-DOVETAIL_UNARY(dovetail_atanh, float,
-               dovetail::Unary<dovetail::InverseHyperbolicTangent, dovetail::Singles>);
-DOVETAIL_UNARY(dovetail_cbrt, float, dovetail::Unary<dovetail::CubeRoot, dovetail::Singles>);
-DOVETAIL_UNARY(dovetail_cosh, float,
-               dovetail::Unary<dovetail::HyperbolicCosine, dovetail::Singles>);
-DOVETAIL_UNARY(dovetail_exp, float, dovetail::Unary<dovetail::Exponential, dovetail::Singles>);
+DOVETAIL_OF_FLOATS(dovetail_acosh, dovetail::InHalves<dovetail::InverseHyperbolicCosine>);
+DOVETAIL_OF_FLOATS(dovetail_asinh, dovetail::InHalves<dovetail::InverseHyperbolicSine>);
+DOVETAIL_OF_FLOATS(dovetail_atanh, dovetail::AtOnce<dovetail::InverseHyperbolicTangent>);
+DOVETAIL_OF_FLOATS(dovetail_cbrt, dovetail::AtOnce<dovetail::CubeRoot>);
+DOVETAIL_OF_FLOATS(dovetail_cosh, dovetail::AtOnce<dovetail::HyperbolicCosine>);
+DOVETAIL_OF_FLOATS(dovetail_exp, dovetail::AtOnce<dovetail::Exponential>);
 DOVETAIL_UNARY(dovetail_exp_f64, double,
                dovetail::Unary<dovetail::WideExponential, dovetail::Double, double>);
-DOVETAIL_UNARY(dovetail_expm1, float,
-               dovetail::Unary<dovetail::ExponentialLessOne, dovetail::Singles>);
+DOVETAIL_OF_FLOATS(dovetail_expm1, dovetail::AtOnce<dovetail::ExponentialLessOne>);
 DOVETAIL_UNARY(dovetail_expm1_f64, double,
                dovetail::Unary<dovetail::WideExponentialLessOne, dovetail::Double, double>);
-DOVETAIL_UNARY(dovetail_log, float, dovetail::Unary<dovetail::Logarithm, dovetail::Singles>);
-DOVETAIL_UNARY(dovetail_log1p, float,
-               dovetail::Unary<dovetail::LogarithmOfOneMore, dovetail::Singles>);
+DOVETAIL_OF_FLOATS(dovetail_log, dovetail::AtOnce<dovetail::Logarithm>);
+DOVETAIL_OF_FLOATS(dovetail_log1p, dovetail::AtOnce<dovetail::LogarithmOfOneMore>);
 DOVETAIL_UNARY(dovetail_log1p_f64, double,
                dovetail::Unary<dovetail::WideLogarithmOfOneMore, dovetail::Double, double>);
-DOVETAIL_UNARY(dovetail_log2, float, dovetail::Unary<dovetail::Logarithm2, dovetail::Singles>);
+DOVETAIL_OF_FLOATS(dovetail_log2, dovetail::AtOnce<dovetail::Logarithm2>);
 DOVETAIL_UNARY(dovetail_log_f64, double,
                dovetail::Unary<dovetail::WideLogarithm, dovetail::Double, double>);
-DOVETAIL_UNARY(dovetail_logistic, float, dovetail::Unary<dovetail::Logistic, dovetail::Singles>);
+DOVETAIL_OF_FLOATS(dovetail_logistic, dovetail::AtOnce<dovetail::Logistic>);
 DOVETAIL_BINARY(dovetail_pow, dovetail::Binary<dovetail::Power>);
-DOVETAIL_UNARY(dovetail_sinh, float, dovetail::Unary<dovetail::HyperbolicSine, dovetail::Singles>);
+DOVETAIL_OF_FLOATS(dovetail_sinh, dovetail::AtOnce<dovetail::HyperbolicSine>);
 DOVETAIL_UNARY(dovetail_tanh_f64, double,
                dovetail::Unary<dovetail::WideHyperbolicTangent, dovetail::Double, double>);
 #pragma GCC visibility pop
