@@ -27,17 +27,6 @@ constexpr float kBentExponential[] = {0.500000002385121f,    0.16666666693156343
                                       0.041666371295781254f, 0.008333300528261051f,
                                       0.0013943056064750444f, 0.00019901435710577845f};
 
-DOVETAIL_INLINE Singles LookedUp(const float (&row)[32], AllBits32 index) {
-#if defined(DOVETAIL_AVX512)
-  return (Singles)_mm512_permutex2var_ps(_mm512_load_ps(row), (__m512i)index,
-                                         _mm512_load_ps(row + 16));
-#else
-  Singles result;
-  for (int i = 0; i < kSingles; ++i) result[i] = row[index[i] & 31];
-  return result;
-#endif
-}
-
 // The constant of a polynomial and the rest of it.
 struct Terms {
   Singles constant, rest;

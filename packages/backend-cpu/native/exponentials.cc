@@ -11,6 +11,7 @@
 // errors are equal (Lawson's algorithm).
 
 #include "elementary.h"
+#include "logarithm_tables.h"
 
 // Vectors are passed among functions that are inlined.
 #pragma GCC diagnostic ignored "-Wpsabi"
@@ -45,6 +46,10 @@ constexpr float kBentLogarithm[] = {
 constexpr float kBentExponential[] = {0.5000000044401722f,    0.16666666368835556f,
                                       0.04166635981342617f,   0.00833338957524565f,
                                       0.0013940720446679435f, 0.00019845884359109923f};
+// The same of (log(1 + f) - f) / f**2 and log2(1 + f) / f - 1 for f from -0.024 to 0.032.
+constexpr float kNearLogarithm[] = {-0.5f, 0.33333483f, -0.250088f, 0.19603363f};
+constexpr float kNearLogarithm2[] = {0.44269505f, -0.7213475f, 0.4809011f, -0.3608066f,
+                                     0.28240377f};
 // log2((1 + t) / (1 - t)) / t in the square of t, for t up to (sqrt(2) - 1) / (sqrt(2) + 1); 2**f
 // for f up to 1/2.
 constexpr double kLogarithmOfQuotient[] = {2.885390081789987, 0.9617966734515485,
@@ -63,9 +68,9 @@ constexpr double kWideBentExponential[] = {
     0.5,                   0.16666666666666677,   0.04166666666666658,   0.008333333333322158,
     0.0013888888888942666, 0.0001984126988494614, 2.4801587198227347e-05, 2.755724529043978e-06,
     2.7557387036536817e-07, 2.5108687797196542e-08, 2.0878915151587626e-09};
-// ((1 - e)**(-1/3) - 1) / e for small e, and 4/3 of the bits of 1 as a number, less what makes the
-// largest error smallest.
-constexpr float kInverseCubeRoot[] = {1.0f / 3, 2.0f / 9, 14.0f / 81};
+// ((1 - e)**(-1/3) - 1) / e for e up to 0.104, and 4/3 of the bits of 1 as a number, less what makes
+// the largest error smallest.
+constexpr float kInverseCubeRoot[] = {0.33468697f, 0.22319104f};
 constexpr float kRootStart = 1.4199065e9f;
 
 struct HyperbolicSine {
@@ -118,17 +123,45 @@ DOVETAIL_INLINE Singles LimitsOfLogarithm(Singles x, Singles result) {
   return ((bits >= kNormal) & (bits < kInfinity)) ? result : limit;
 }
 
+#if defined(DOVETAIL_AVX512)
+// A positive number is 2**n (1 + f) / r with r from a table.
+struct Parts {
+  Singles n, f;
+  AllBits32 index;
+};
+
+DOVETAIL_INLINE Parts PartsOf(Singles x) {
+  constexpr int32_t kStart = 0x3f400000;
+  const AllBits32 bits = As<AllBits32>(x), n = (bits - kStart) >> 23, index = bits >> 18;
+  const Singles mantissa = As<Singles>(bits - (n << 23));
+  return {Converted(n), mantissa * LookedUp(kNearReciprocal, index) - 1.0f, index};
+}
+#endif
+
 struct Logarithm {
   static DOVETAIL_INLINE Singles Of(Singles x) {
+#if defined(DOVETAIL_AVX512)
+    const auto [n, f, index] = PartsOf(x);
+    const Singles low = n * kLog2Low + LookedUp(kLogarithmLow, index);
+    const Singles rest = f + (f * f * Polynomial(f, kNearLogarithm) + low);
+    return LimitsOfLogarithm(x, n * kLog2High + LookedUp(kLogarithmHigh, index) + rest);
+#else
     const AllBits32 bits = As<AllBits32>(x), biased = ExponentOf(bits);
     const Singles f = As<Singles>(bits - ((biased - 4) << 23) + kOne) - 16.0f;
     return LimitsOfLogarithm(x, SumOfLogarithms(Converted(biased) - 127.0f, f, Singles{}));
+#endif
   }
 };
 
 struct Logarithm2 {
   // Exact of powers of two: the product of 1 and f is exact.
   static DOVETAIL_INLINE Singles Of(Singles x) {
+#if defined(DOVETAIL_AVX512)
+    const auto [n, f, index] = PartsOf(x);
+    const Singles low = LookedUp(kLogarithm2Low, index);
+    const Singles rest = f + (f * Polynomial(f, kNearLogarithm2) + low);
+    return LimitsOfLogarithm(x, n + LookedUp(kLogarithm2High, index) + rest);
+#else
     constexpr float kScale = 1.44269504f, kRest = 0.44269504f;
     const AllBits32 bits = As<AllBits32>(x), biased = ExponentOf(bits);
     const Singles f = As<Singles>(bits - ((biased - 4) << 23) + kOne) - 16.0f;
@@ -136,6 +169,7 @@ struct Logarithm2 {
     const Singles lost = f * 0.0625f - (total - n);
     const Singles rest = f * (kRest / 16) + BendOfLogarithm(f, Singles{}) * kScale;
     return LimitsOfLogarithm(x, total + (lost + rest));
+#endif
   }
 };
 
@@ -223,7 +257,8 @@ struct Growth {
   Integers n;
 };
 
-// `kExact` adds to the bend what rounding took from the rest.
+// n is in the lowest 9 bits, those above it are for nothing. `kExact` adds to the bend what rounding
+// took from the rest.
 template <bool kExact = false>
 DOVETAIL_INLINE Growth<Singles, AllBits32> GrowthOf(Singles x) {
   constexpr float kShift = 0x1.8p23f;
@@ -231,16 +266,16 @@ DOVETAIL_INLINE Growth<Singles, AllBits32> GrowthOf(Singles x) {
   const Singles start = x - count * kLog2High, rest = start - count * kLog2Low;
   Singles bend = rest * rest * Polynomial(rest, kBentExponential);
   if (kExact) bend += (start - rest) - count * kLog2Low;
-  return {rest, bend, As<AllBits32>(shifted) - As<int32_t>(kShift)};
+  return {rest, bend, As<AllBits32>(shifted)};
 }
 
-// Half of exp(x) - 1, which is 2**n - 1 and 2**n (rest + bend). What rounding takes from the first
-// and from their sum is added to the rest.
-template <typename Vector, typename Integers>
-DOVETAIL_INLINE Vector HalfOfRise(Vector half, const Growth<Vector, Integers>& growth) {
-  const Vector whole = half - 0.5f, total = whole + half * growth.rest;
-  const Vector lost = half * growth.rest - (total - whole);
-  return total + (half * growth.bend + (lost + ((half - whole) - 0.5f)));
+// one (exp(x) - 1) with scale = 2**n one, where `one` is 1 or, so that nothing overflows, 1/2: the sum
+// of scale - one and scale (rest + bend). What rounding takes from both sums is added to the rest.
+template <typename Vector, typename Number, typename Integers>
+DOVETAIL_INLINE Vector Rise(Vector scale, Number one, const Growth<Vector, Integers>& growth) {
+  const Vector whole = scale - one, total = whole + scale * growth.rest;
+  const Vector lost = scale * growth.rest - (total - whole);
+  return total + (scale * growth.bend + (lost + ((scale - whole) - one)));
 }
 
 DOVETAIL_INLINE Singles AtMost(Singles x, float most) {
@@ -253,8 +288,14 @@ DOVETAIL_INLINE Singles AtLeast(Singles x, float least) {
 
 struct ExponentialLessOne {
   static DOVETAIL_INLINE Singles Of(Singles x) {
+    constexpr float kLeast = 0x1p-26f, kMost = 87.0f;
+    const AllBits32 above = As<AllBits32>(Magnitude(x)) - As<int32_t>(kLeast);
+    if (__builtin_expect(AllBelow(above, As<int32_t>(kMost) - As<int32_t>(kLeast)), 1)) {
+      const auto growth = GrowthOf<true>(x);
+      return Rise(As<Singles>((growth.n + 127) << 23), 1.0f, growth);
+    }
     const auto growth = GrowthOf<true>(AtLeast(AtMost(x, 89.0f), -20.0f));
-    const Singles half = HalfOfRise(As<Singles>((growth.n + 126) << 23), growth);
+    const Singles half = Rise(As<Singles>((growth.n + 126) << 23), 0.5f, growth);
     return Magnitude(x) < 0x1p-26f ? x : half + half;
   }
 };
@@ -300,8 +341,8 @@ struct CubeRoot {
     const Singles above = 1.0f - x * rough * (rough * rough);
     const Singles z = rough + rough * above * Polynomial(above, kInverseCubeRoot);
     const Singles square = z * z, y = x * square, high = y * y, low = ProductLess(y, y, high);
-    const Singles rest = -(ProductLess(high, y, x) + low * y) * z * square;
-    return y + y * rest * (1.0f / 3 + rest * (7.0f / 18));
+    const Singles rest = (ProductLess(high, y, x) + low * y) * z * square;
+    return y - y * rest * (1.0f / 3 - rest * (7.0f / 18));
   }
 
   static DOVETAIL_INLINE Singles Of(Singles x) {
@@ -395,7 +436,7 @@ struct WideExponentialLessOne {
   static DOVETAIL_INLINE Double Of(Double x) {
     const Double high = x > 710.0 ? Double{} + 710.0 : x;
     const auto growth = GrowthOf<true>(high < -60.0 ? Double{} - 60.0 : high);
-    const Double half = HalfOfRise(As<Double>((growth.n + 1022) << 52), growth);
+    const Double half = Rise(As<Double>((growth.n + 1022) << 52), 0.5, growth);
     return Magnitude(x) < 0x1p-54 ? x : half + half;
   }
 };
