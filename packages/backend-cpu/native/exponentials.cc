@@ -68,8 +68,8 @@ constexpr double kWideBentExponential[] = {
     0.5,                   0.16666666666666677,   0.04166666666666658,   0.008333333333322158,
     0.0013888888888942666, 0.0001984126988494614, 2.4801587198227347e-05, 2.755724529043978e-06,
     2.7557387036536817e-07, 2.5108687797196542e-08, 2.0878915151587626e-09};
-// ((1 - e)**(-1/3) - 1) / e for e up to 0.104, and 4/3 of the bits of 1 as a number, less what makes
-// the largest error smallest.
+// ((1 - e)**(-1/3) - 1) / e for e up to 0.104, and 4/3 of the bits of 1 as a number, less what
+// makes the largest error smallest.
 constexpr float kInverseCubeRoot[] = {0.33468697f, 0.22319104f};
 constexpr float kRootStart = 1.4199065e9f;
 
@@ -257,8 +257,8 @@ struct Growth {
   Integers n;
 };
 
-// n is in the lowest 9 bits, those above it are for nothing. `kExact` adds to the bend what rounding
-// took from the rest.
+// n is in the lowest 9 bits, what is above it is for nothing. `kExact` adds to the bend what
+// rounding took from the rest.
 template <bool kExact = false>
 DOVETAIL_INLINE Growth<Singles, AllBits32> GrowthOf(Singles x) {
   constexpr float kShift = 0x1.8p23f;
@@ -269,8 +269,8 @@ DOVETAIL_INLINE Growth<Singles, AllBits32> GrowthOf(Singles x) {
   return {rest, bend, As<AllBits32>(shifted)};
 }
 
-// one (exp(x) - 1) with scale = 2**n one, where `one` is 1 or, so that nothing overflows, 1/2: the sum
-// of scale - one and scale (rest + bend). What rounding takes from both sums is added to the rest.
+// one (exp(x) - 1) with scale = 2**n one, where `one` is 1 or, so that nothing overflows, 1/2: the
+// sum of scale - one and scale (rest + bend). What rounding takes from both is added to the rest.
 template <typename Vector, typename Number, typename Integers>
 DOVETAIL_INLINE Vector Rise(Vector scale, Number one, const Growth<Vector, Integers>& growth) {
   const Vector whole = scale - one, total = whole + scale * growth.rest;

@@ -5,9 +5,9 @@
 
 namespace dovetail {
 
-// Near the reciprocal of a number in each interval, 1 on both sides of 1; with so few bits that what
-// is left of a product is exact, or nearly so. Then minus its logarithms, to base two and e, rounded
-// to 17 bits after the point, and what rounding took.
+// Near the reciprocal of a number in each interval, 1 on both sides of 1; with so few bits that
+// what is left of a product is exact, or nearly so. Then minus its logarithms, to base two and e,
+// rounded to 17 bits after the point, and what rounding took.
 alignas(64) constexpr float kNearReciprocal[32] = {
     1.0f, 0.953125f, 0.921875f, 0.8984375f, 0.875f, 0.8515625f, 0.828125f, 0.8125f, 0.7890625f,
     0.7734375f, 0.75f, 0.734375f, 0.71875f, 0.703125f, 0.6875f, 0.671875f, 1.3203125f, 1.2890625f,

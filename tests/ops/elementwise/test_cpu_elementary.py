@@ -13,7 +13,7 @@ import pytest
 
 import dovetail
 from dovetail import lax
-from dovetail_cpu.kernel_library import library
+from dovetail_cpu.kernel_library import has_long_vectors, library
 from dovetail_cpu.kernels import ELEMENTARY
 
 NDArray = np.ndarray[Any, Any]
@@ -67,8 +67,8 @@ BY_KERNEL = {
     "atan": 1.3,
     "atanh": 1.6,
     "cosh": 1.5,
-    "erf": 1.2,
-    "erfc": 3.2,
+    "erf": 1.2 if has_long_vectors() else 3,
+    "erfc": 3.2 if has_long_vectors() else 4,
     "exp": 1,
     "expm1": 0.8,
     "log": 0.8,
@@ -200,7 +200,14 @@ def test_narrow_floats_in_float32(name: str, dtype: Any, size: int) -> None:
 
 @WITH_KERNELS
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
-@pytest.mark.parametrize("name", sorted(n for n, dtype in ELEMENTARY if dtype == "float16"))
+@pytest.mark.parametrize(
+    "name",
+    sorted(
+        name
+        for name, dtype in ELEMENTARY
+        if dtype == "float16" and (has_long_vectors() or name not in ("erf", "erfc"))
+    ),
+)
 def test_narrow_floats_are_rounded_once(name: str, dtype: Any) -> None:
     """All numbers: the result is that of float32, rounded."""
     x = np.arange(2**16, dtype=np.uint16).view(dtype)
@@ -214,7 +221,7 @@ def test_narrow_floats_are_rounded_once(name: str, dtype: Any) -> None:
     np.testing.assert_array_equal(np.signbit(got)[number], np.signbit(want)[number])
 
 
-@WITH_KERNELS
+@pytest.mark.skipif(not has_long_vectors(), reason="there is no kernel of it")
 @pytest.mark.parametrize("factor", [-(0.5**0.5), 0.0, 3.0])
 def test_the_kernel_multiplies_what_it_takes_the_error_function_of(factor: float) -> None:
     x = np.linspace(-9, 9, 5003, dtype=np.float32)

@@ -67,10 +67,11 @@ def erfc(context: Any, x: Any, *, accuracy: Any = None) -> Any:
     default = accuracy is None or getattr(accuracy, "name", "") == "DEFAULT"
     if out.size < MANY or out.dtype.name not in NAMES or not default:
         return NotImplemented
-    number, factor = _product(x) if out.dtype == FLOAT32 else (x, 1.0)
-    called = by_kernel(context, "erfc", [number], scale=np.float32(factor))
-    if called is not NotImplemented:
-        return called
+    if kernel_library.has_long_vectors():
+        number, factor = _product(x) if out.dtype == FLOAT32 else (x, 1.0)
+        called = by_kernel(context, "erfc", [number], scale=np.float32(factor))
+        if called is not NotImplemented:
+            return called
     return _erfc(Expression(context, x, out).convert(FLOAT32)).convert(out.dtype).value
 
 
