@@ -297,7 +297,7 @@ ffi::Error Reducing(ffi::ThreadPool pool, Operand<Number> x, ffi::Result<Operand
 #pragma GCC visibility push(default)
 DOVETAIL_UNARY(dovetail_acos, float, dovetail::Unary<dovetail::ArcCosine>);
 DOVETAIL_UNARY(dovetail_asin, float, dovetail::Unary<dovetail::ArcSine>);
-DOVETAIL_UNARY(dovetail_atan, float, dovetail::Unary<dovetail::ArcTangent, dovetail::Singles>);
+DOVETAIL_OF_FLOATS(dovetail_atan, dovetail::AtOnce<dovetail::ArcTangent>);
 DOVETAIL_BINARY(dovetail_atan2, dovetail::Binary<dovetail::ArcTangent2>);
 DOVETAIL_UNARY(dovetail_cos, float, dovetail::Reducing<dovetail::Cosine>);
 DOVETAIL_UNARY(dovetail_cos_f64, double, dovetail::Reducing<dovetail::WideSine<true>>);

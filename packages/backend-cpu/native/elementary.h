@@ -34,6 +34,8 @@ typedef double Double __attribute__((vector_size(8 * kLanes)));
 typedef int64_t Bits64 __attribute__((vector_size(8 * kLanes)));
 typedef uint32_t Naturals32 __attribute__((vector_size(4 * kLanes)));
 typedef uint64_t Naturals64 __attribute__((vector_size(8 * kLanes)));
+typedef uint16_t Halves __attribute__((vector_size(4 * kLanes)));
+constexpr int kSingles = 2 * kLanes;
 
 // Adding this to an integer of less than 2**51 puts it in the lowest bits of a float64.
 constexpr double kShifter = 0x1.8p52;
@@ -170,6 +172,17 @@ DOVETAIL_INLINE Double ProductLess(Double a, Double b, Double c) {
   return a;
 #endif
 }
+// Numbers of a table by the last five bits of indices, which AVX-512 does by one instruction.
+DOVETAIL_INLINE Singles LookedUp(const float (&row)[32], AllBits32 index) {
+#if defined(DOVETAIL_AVX512)
+  return (Singles)_mm512_permutex2var_ps(_mm512_load_ps(row), (__m512i)index,
+                                         _mm512_load_ps(row + 16));
+#else
+  Singles result;
+  for (int i = 0; i < kSingles; ++i) result[i] = row[index[i] & 31];
+  return result;
+#endif
+}
 DOVETAIL_INLINE Singles Converted(AllBits32 x) { return __builtin_convertvector(x, Singles); }
 
 constexpr int32_t kOne = 0x3f800000, kInfinity = 0x7f800000, kNormal = 0x00800000;
@@ -205,10 +218,65 @@ DOVETAIL_INLINE Naturals32 FromNormal(Single x) {
 
 DOVETAIL_INLINE Naturals32 Larger(Naturals32 a, Naturals32 b) { return a > b ? a : b; }
 
+// Floats of 16 bits, which functions of float32 compute in float32.
+struct BFloat16 {
+  uint16_t bits;
+};
+struct Float16 {
+  uint16_t bits;
+};
+
+DOVETAIL_INLINE Singles LoadSingles(const float* from) { return Load<Singles>(from); }
+DOVETAIL_INLINE void StoreSingles(Singles x, float* to) { Store(x, to); }
+
+DOVETAIL_INLINE Singles LoadSingles(const BFloat16* from) {
+  const Halves bits = Load<Halves>(from);
+#if defined(DOVETAIL_AVX512)
+  return As<Singles>((AllBits32)_mm512_cvtepu16_epi32((__m256i)bits) << 16);
+#elif defined(DOVETAIL_AVX2)
+  return As<Singles>((AllBits32)_mm256_cvtepu16_epi32((__m128i)bits) << 16);
+#else
+  return As<Singles>(__builtin_convertvector(bits, AllBits32) << 16);
+#endif
+}
+
+DOVETAIL_INLINE void StoreSingles(Singles x, BFloat16* to) {
+  const AllBits32 bits = As<AllBits32>(x), odd = (bits >> 16) & 1;
+  const AllBits32 rounded = (bits + (odd + 0x7fff)) >> 16;
+  const AllBits32 kept = x == x ? rounded : (bits >> 16) | 0x40;
+#if defined(DOVETAIL_AVX512)
+  Store(_mm512_cvtepi32_epi16((__m512i)kept), to);
+#else
+  Store(__builtin_convertvector(kept, Halves), to);
+#endif
+}
+
+DOVETAIL_INLINE Singles LoadSingles(const Float16* from) {
+#if defined(DOVETAIL_AVX512)
+  return (Singles)_mm512_cvtph_ps((__m256i)Load<Halves>(from));
+#elif defined(DOVETAIL_AVX2)
+  return (Singles)_mm256_cvtph_ps((__m128i)Load<Halves>(from));
+#else
+  Singles result;
+  for (int i = 0; i < 2 * kLanes; ++i) result[i] = float(As<__fp16>(from[i]));
+  return result;
+#endif
+}
+
+DOVETAIL_INLINE void StoreSingles(Singles x, Float16* to) {
+#if defined(DOVETAIL_AVX512)
+  Store(_mm512_cvtps_ph((__m512)x, _MM_FROUND_TO_NEAREST_INT), to);
+#elif defined(DOVETAIL_AVX2)
+  Store(_mm256_cvtps_ph((__m256)x, _MM_FROUND_TO_NEAREST_INT), to);
+#else
+  for (int i = 0; i < 2 * kLanes; ++i) to[i] = As<Float16>(__fp16(x[i]));
+#endif
+}
+
 // Calls body(x, count, out) for `size` elements as whole vectors, the last of them filled up.
 template <typename Vector, typename Number, typename Body>
 void ForWholeVectors(const Number* x, int64_t size, Number* out, const Body& body) {
-  constexpr int64_t kStep = sizeof(Vector) / sizeof(Number);
+  constexpr int64_t kStep = sizeof(Vector) / sizeof(Vector{}[0]);
   const int64_t whole = size / kStep * kStep;
   if (whole > 0) body(x, whole / kStep, out);
   if (whole == size) return;
@@ -227,24 +295,39 @@ void Apply(const Number* x, int64_t count, Number* out) {
   }
 }
 
+// The same for float32 and narrower floats.
+template <typename Function>
+struct AtOnce {
+  template <typename Number>
+  static void Apply(const Number* x, int64_t count, Number* out) {
+    for (int64_t i = 0; i < count * kSingles; i += kSingles) {
+      StoreSingles(Function::Of(LoadSingles(x + i)), out + i);
+    }
+  }
+};
+
 // Of functions with many operations in a row, each half is a loop: so the processor works on
 // several vectors at once.
 template <typename Function>
-void ApplyInHalves(const float* x, int64_t count, float* out) {
-  constexpr int64_t kStep = 2 * kLanes, kVectors = kBlock / kStep;
-  typename Function::Half halves[kVectors];
-  for (int64_t begin = 0; begin < count; begin += kVectors) {
-    const int64_t vectors = std::min(kVectors, count - begin);
-    const float* from = x + begin * kStep;
-    float* to = out + begin * kStep;
-    for (int64_t i = 0; i < vectors; ++i) {
-      halves[i] = Function::First(Load<Singles>(from + i * kStep));
-    }
-    for (int64_t i = 0; i < vectors; ++i) {
-      Store(Function::Second(Load<Singles>(from + i * kStep), halves[i]), to + i * kStep);
+struct InHalves {
+  template <typename Number>
+  static void Apply(const Number* x, int64_t count, Number* out) {
+    constexpr int64_t kVectors = kBlock / kSingles;
+    typename Function::Half halves[kVectors];
+    for (int64_t begin = 0; begin < count; begin += kVectors) {
+      const int64_t vectors = std::min(kVectors, count - begin);
+      const Number* from = x + begin * kSingles;
+      Number* to = out + begin * kSingles;
+      for (int64_t i = 0; i < vectors; ++i) {
+        halves[i] = Function::First(LoadSingles(from + i * kSingles));
+      }
+      for (int64_t i = 0; i < vectors; ++i) {
+        const Singles result = Function::Second(LoadSingles(from + i * kSingles), halves[i]);
+        StoreSingles(result, to + i * kSingles);
+      }
     }
   }
-}
+};
 
 // How functions whose arguments are reduced see a number.
 template <typename Number>
@@ -270,20 +353,53 @@ struct Form<double> {
 template <typename Number>
 using Operand = ffi::Buffer<Form<Number>::kType>;
 
-template <typename Vector, typename Number, void (*kApply)(const Number*, int64_t, Number*)>
-ffi::Error Each(ffi::ThreadPool pool, Operand<Number> x, ffi::Result<Operand<Number>> out) {
+template <typename Function, typename Vector = Single, typename Number = float>
+ffi::Error Unary(ffi::ThreadPool pool, Operand<Number> x, ffi::Result<Operand<Number>> out) {
   const Number* from = x.typed_data();
   Number* to = out->typed_data();
   ForRanges(&pool, static_cast<int64_t>(x.element_count()), [=](int64_t begin, int64_t end) {
-    ForWholeVectors<Vector>(from + begin, end - begin, to + begin, kApply);
+    ForWholeVectors<Vector>(from + begin, end - begin, to + begin,
+                            Apply<Function, Vector, Number>);
   });
   return ffi::Error::Success();
 }
 
-template <typename Function, typename Vector = Single, typename Number = float>
-constexpr auto Unary = Each<Vector, Number, Apply<Function, Vector, Number>>;
-template <typename Function>
-constexpr auto InHalves = Each<Singles, float, ApplyInHalves<Function>>;
+// Calls body(x, count, out) for whole vectors of float32 or narrower floats.
+template <typename Number, typename Body>
+void ForSingles(ffi::ThreadPool& pool, const ffi::AnyBuffer& x, ffi::AnyBuffer& out,
+                const Body& body) {
+  const auto* from = static_cast<const Number*>(x.untyped_data());
+  auto* to = static_cast<Number*>(out.untyped_data());
+  ForRanges(&pool, static_cast<int64_t>(x.element_count()), [=](int64_t begin, int64_t end) {
+    ForWholeVectors<Singles>(from + begin, end - begin, to + begin, body);
+  });
+}
+
+template <typename Body>
+ffi::Error OfEachFloat(ffi::ThreadPool& pool, const ffi::AnyBuffer& x, ffi::AnyBuffer& out,
+                       const Body& body) {
+  switch (x.element_type()) {
+    case ffi::F32:
+      ForSingles<float>(pool, x, out, body);
+      break;
+    case ffi::BF16:
+      ForSingles<BFloat16>(pool, x, out, body);
+      break;
+    case ffi::F16:
+      ForSingles<Float16>(pool, x, out, body);
+      break;
+    default:
+      return ffi::Error::InvalidArgument("an elementary function of another dtype");
+  }
+  return ffi::Error::Success();
+}
+
+template <typename Loop>
+ffi::Error OfFloats(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> out) {
+  return OfEachFloat(pool, x, *out, [](const auto* from, int64_t count, auto* to) {
+    Loop::Apply(from, count, to);
+  });
+}
 
 // Functions of two numbers, by Function::Plain where all of a block are normal and finite, and so
 // are the results.
@@ -322,6 +438,12 @@ ffi::Error Binary(ffi::ThreadPool pool, Operand<float> x, Operand<float> y,
                       .Ctx<xla::ffi::ThreadPool>()      \
                       .Arg<dovetail::Operand<number>>() \
                       .Ret<dovetail::Operand<number>>())
+#define DOVETAIL_OF_FLOATS(name, ...)                  \
+  DOVETAIL_KERNEL(name, (dovetail::OfFloats<__VA_ARGS__>), \
+                  xla::ffi::Ffi::Bind()                \
+                      .Ctx<xla::ffi::ThreadPool>()     \
+                      .Arg<xla::ffi::AnyBuffer>()      \
+                      .Ret<xla::ffi::AnyBuffer>())
 #define DOVETAIL_BINARY(name, ...)                     \
   DOVETAIL_KERNEL(name, (__VA_ARGS__),                 \
                   xla::ffi::Ffi::Bind()                \

@@ -14,7 +14,7 @@ constexpr float kBentExponential[] = {0.5000000044401722f,    0.1666666636883555
                                       0.0013940720446679435f, 0.00019845884359109923f};
 
 // exp(x) is 2**n (1 + rest + bend), where the sum of the latter is from -0.3 to 0.42. The bend is
-// the smaller one, and the count is n.
+// the smaller one, and the count is n, of which only the lowest 9 bits of `n` are.
 template <typename Vector, typename Integers>
 struct Growth {
   Vector rest, bend, count;
@@ -29,7 +29,7 @@ DOVETAIL_INLINE Growth<Singles, AllBits32> GrowthOf(Singles x) {
   const Singles start = x - count * kLog2High, rest = start - count * kLog2Low;
   Singles bend = rest * rest * Polynomial(rest, kBentExponential);
   if (kExact) bend += (start - rest) - count * kLog2Low;
-  return {rest, bend, count, As<AllBits32>(shifted) - As<int32_t>(kShift)};
+  return {rest, bend, count, As<AllBits32>(shifted)};
 }
 
 DOVETAIL_INLINE Singles AtMost(Singles x, float most) {

@@ -12,6 +12,7 @@
 
 #include "elementary.h"
 #include "exponential.h"
+#include "logarithm_tables.h"
 
 // Vectors are passed among functions that are inlined.
 #pragma GCC diagnostic ignored "-Wpsabi"
@@ -42,6 +43,10 @@ constexpr float kBentLogarithm[] = {
     0.2000122666745984f * 0x1p-20f,  -0.1662335647938388f * 0x1p-24f,
     0.14201762467037407f * 0x1p-28f, -0.1316019505307752f * 0x1p-32f,
     0.12761550360138887f * 0x1p-36f, -0.07634429907300681f * 0x1p-40f};
+// The same of (log(1 + f) - f) / f**2 and log2(1 + f) / f - 1 for f from -0.024 to 0.032.
+constexpr float kNearLogarithm[] = {-0.5f, 0.33333483f, -0.250088f, 0.19603363f};
+constexpr float kNearLogarithm2[] = {0.44269505f, -0.7213475f, 0.4809011f, -0.3608066f,
+                                     0.28240377f};
 // log2((1 + t) / (1 - t)) / t in the square of t, for t up to (sqrt(2) - 1) / (sqrt(2) + 1); 2**f
 // for f up to 1/2.
 constexpr double kLogarithmOfQuotient[] = {2.885390081789987, 0.9617966734515485,
@@ -60,9 +65,9 @@ constexpr double kWideBentExponential[] = {
     0.5,                   0.16666666666666677,   0.04166666666666658,   0.008333333333322158,
     0.0013888888888942666, 0.0001984126988494614, 2.4801587198227347e-05, 2.755724529043978e-06,
     2.7557387036536817e-07, 2.5108687797196542e-08, 2.0878915151587626e-09};
-// ((1 - e)**(-1/3) - 1) / e for small e, and 4/3 of the bits of 1 as a number, less what makes the
-// largest error smallest.
-constexpr float kInverseCubeRoot[] = {1.0f / 3, 2.0f / 9, 14.0f / 81};
+// ((1 - e)**(-1/3) - 1) / e for e up to 0.104, and 4/3 of the bits of 1 as a number, less what
+// makes the largest error smallest.
+constexpr float kInverseCubeRoot[] = {0.33468697f, 0.22319104f};
 constexpr float kRootStart = 1.4199065e9f;
 
 struct HyperbolicSine {
@@ -115,17 +120,45 @@ DOVETAIL_INLINE Singles LimitsOfLogarithm(Singles x, Singles result) {
   return ((bits >= kNormal) & (bits < kInfinity)) ? result : limit;
 }
 
+#if defined(DOVETAIL_AVX512)
+// A positive number is 2**n (1 + f) / r with r from a table.
+struct Parts {
+  Singles n, f;
+  AllBits32 index;
+};
+
+DOVETAIL_INLINE Parts PartsOf(Singles x) {
+  constexpr int32_t kStart = 0x3f400000;
+  const AllBits32 bits = As<AllBits32>(x), n = (bits - kStart) >> 23, index = bits >> 18;
+  const Singles mantissa = As<Singles>(bits - (n << 23));
+  return {Converted(n), mantissa * LookedUp(kNearReciprocal, index) - 1.0f, index};
+}
+#endif
+
 struct Logarithm {
   static DOVETAIL_INLINE Singles Of(Singles x) {
+#if defined(DOVETAIL_AVX512)
+    const auto [n, f, index] = PartsOf(x);
+    const Singles low = n * kLog2Low + LookedUp(kLogarithmLow, index);
+    const Singles rest = f + (f * f * Polynomial(f, kNearLogarithm) + low);
+    return LimitsOfLogarithm(x, n * kLog2High + LookedUp(kLogarithmHigh, index) + rest);
+#else
     const AllBits32 bits = As<AllBits32>(x), biased = ExponentOf(bits);
     const Singles f = As<Singles>(bits - ((biased - 4) << 23) + kOne) - 16.0f;
     return LimitsOfLogarithm(x, SumOfLogarithms(Converted(biased) - 127.0f, f, Singles{}));
+#endif
   }
 };
 
 struct Logarithm2 {
   // Exact of powers of two: the product of 1 and f is exact.
   static DOVETAIL_INLINE Singles Of(Singles x) {
+#if defined(DOVETAIL_AVX512)
+    const auto [n, f, index] = PartsOf(x);
+    const Singles low = LookedUp(kLogarithm2Low, index);
+    const Singles rest = f + (f * Polynomial(f, kNearLogarithm2) + low);
+    return LimitsOfLogarithm(x, n + LookedUp(kLogarithm2High, index) + rest);
+#else
     constexpr float kScale = 1.44269504f, kRest = 0.44269504f;
     const AllBits32 bits = As<AllBits32>(x), biased = ExponentOf(bits);
     const Singles f = As<Singles>(bits - ((biased - 4) << 23) + kOne) - 16.0f;
@@ -133,6 +166,7 @@ struct Logarithm2 {
     const Singles lost = f * 0.0625f - (total - n);
     const Singles rest = f * (kRest / 16) + BendOfLogarithm(f, Singles{}) * kScale;
     return LimitsOfLogarithm(x, total + (lost + rest));
+#endif
   }
 };
 
@@ -212,19 +246,25 @@ struct InverseHyperbolicTangent {
   }
 };
 
-// Half of exp(x) - 1, which is 2**n - 1 and 2**n (rest + bend). What rounding takes from the first
-// and from their sum is added to the rest.
-template <typename Vector, typename Integers>
-DOVETAIL_INLINE Vector HalfOfRise(Vector half, const Growth<Vector, Integers>& growth) {
-  const Vector whole = half - 0.5f, total = whole + half * growth.rest;
-  const Vector lost = half * growth.rest - (total - whole);
-  return total + (half * growth.bend + (lost + ((half - whole) - 0.5f)));
+// one (exp(x) - 1) with scale = 2**n one, where `one` is 1 or, so that nothing overflows, 1/2: the
+// sum of scale - one and scale (rest + bend). What rounding takes from both is added to the rest.
+template <typename Vector, typename Number, typename Integers>
+DOVETAIL_INLINE Vector Rise(Vector scale, Number one, const Growth<Vector, Integers>& growth) {
+  const Vector whole = scale - one, total = whole + scale * growth.rest;
+  const Vector lost = scale * growth.rest - (total - whole);
+  return total + (scale * growth.bend + (lost + ((scale - whole) - one)));
 }
 
 struct ExponentialLessOne {
   static DOVETAIL_INLINE Singles Of(Singles x) {
+    constexpr float kLeast = 0x1p-26f, kMost = 87.0f;
+    const AllBits32 above = As<AllBits32>(Magnitude(x)) - As<int32_t>(kLeast);
+    if (__builtin_expect(AllBelow(above, As<int32_t>(kMost) - As<int32_t>(kLeast)), 1)) {
+      const auto growth = GrowthOf<true>(x);
+      return Rise(As<Singles>((growth.n + 127) << 23), 1.0f, growth);
+    }
     const auto growth = GrowthOf<true>(AtLeast(AtMost(x, 89.0f), -20.0f));
-    const Singles half = HalfOfRise(As<Singles>((growth.n + 126) << 23), growth);
+    const Singles half = Rise(As<Singles>((growth.n + 126) << 23), 0.5f, growth);
     return Magnitude(x) < 0x1p-26f ? x : half + half;
   }
 };
@@ -257,8 +297,8 @@ struct CubeRoot {
     const Singles above = 1.0f - x * rough * (rough * rough);
     const Singles z = rough + rough * above * Polynomial(above, kInverseCubeRoot);
     const Singles square = z * z, y = x * square, high = y * y, low = ProductLess(y, y, high);
-    const Singles rest = -(ProductLess(high, y, x) + low * y) * z * square;
-    return y + y * rest * (1.0f / 3 + rest * (7.0f / 18));
+    const Singles rest = (ProductLess(high, y, x) + low * y) * z * square;
+    return y - y * rest * (1.0f / 3 - rest * (7.0f / 18));
   }
 
   static DOVETAIL_INLINE Singles Of(Singles x) {
@@ -352,7 +392,7 @@ struct WideExponentialLessOne {
   static DOVETAIL_INLINE Double Of(Double x) {
     const Double high = x > 710.0 ? Double{} + 710.0 : x;
     const auto growth = GrowthOf<true>(high < -60.0 ? Double{} - 60.0 : high);
-    const Double half = HalfOfRise(As<Double>((growth.n + 1022) << 52), growth);
+    const Double half = Rise(As<Double>((growth.n + 1022) << 52), 0.5, growth);
     return Magnitude(x) < 0x1p-54 ? x : half + half;
   }
 };
@@ -436,31 +476,27 @@ struct Power {
 
 // Nothing else is seen from outside.
 #pragma GCC visibility push(default)
-DOVETAIL_UNARY(dovetail_acosh, float, dovetail::InHalves<dovetail::InverseHyperbolicCosine>);
-DOVETAIL_UNARY(dovetail_asinh, float, dovetail::InHalves<dovetail::InverseHyperbolicSine>);
-DOVETAIL_UNARY(dovetail_atanh, float,
-               dovetail::Unary<dovetail::InverseHyperbolicTangent, dovetail::Singles>);
-DOVETAIL_UNARY(dovetail_cbrt, float, dovetail::Unary<dovetail::CubeRoot, dovetail::Singles>);
-DOVETAIL_UNARY(dovetail_cosh, float,
-               dovetail::Unary<dovetail::HyperbolicCosine, dovetail::Singles>);
-DOVETAIL_UNARY(dovetail_exp, float, dovetail::Unary<dovetail::Exponential, dovetail::Singles>);
+DOVETAIL_OF_FLOATS(dovetail_acosh, dovetail::InHalves<dovetail::InverseHyperbolicCosine>);
+DOVETAIL_OF_FLOATS(dovetail_asinh, dovetail::InHalves<dovetail::InverseHyperbolicSine>);
+DOVETAIL_OF_FLOATS(dovetail_atanh, dovetail::AtOnce<dovetail::InverseHyperbolicTangent>);
+DOVETAIL_OF_FLOATS(dovetail_cbrt, dovetail::AtOnce<dovetail::CubeRoot>);
+DOVETAIL_OF_FLOATS(dovetail_cosh, dovetail::AtOnce<dovetail::HyperbolicCosine>);
+DOVETAIL_OF_FLOATS(dovetail_exp, dovetail::AtOnce<dovetail::Exponential>);
 DOVETAIL_UNARY(dovetail_exp_f64, double,
                dovetail::Unary<dovetail::WideExponential, dovetail::Double, double>);
-DOVETAIL_UNARY(dovetail_expm1, float,
-               dovetail::Unary<dovetail::ExponentialLessOne, dovetail::Singles>);
+DOVETAIL_OF_FLOATS(dovetail_expm1, dovetail::AtOnce<dovetail::ExponentialLessOne>);
 DOVETAIL_UNARY(dovetail_expm1_f64, double,
                dovetail::Unary<dovetail::WideExponentialLessOne, dovetail::Double, double>);
-DOVETAIL_UNARY(dovetail_log, float, dovetail::Unary<dovetail::Logarithm, dovetail::Singles>);
-DOVETAIL_UNARY(dovetail_log1p, float,
-               dovetail::Unary<dovetail::LogarithmOfOneMore, dovetail::Singles>);
+DOVETAIL_OF_FLOATS(dovetail_log, dovetail::AtOnce<dovetail::Logarithm>);
+DOVETAIL_OF_FLOATS(dovetail_log1p, dovetail::AtOnce<dovetail::LogarithmOfOneMore>);
 DOVETAIL_UNARY(dovetail_log1p_f64, double,
                dovetail::Unary<dovetail::WideLogarithmOfOneMore, dovetail::Double, double>);
-DOVETAIL_UNARY(dovetail_log2, float, dovetail::Unary<dovetail::Logarithm2, dovetail::Singles>);
+DOVETAIL_OF_FLOATS(dovetail_log2, dovetail::AtOnce<dovetail::Logarithm2>);
 DOVETAIL_UNARY(dovetail_log_f64, double,
                dovetail::Unary<dovetail::WideLogarithm, dovetail::Double, double>);
-DOVETAIL_UNARY(dovetail_logistic, float, dovetail::Unary<dovetail::Logistic, dovetail::Singles>);
+DOVETAIL_OF_FLOATS(dovetail_logistic, dovetail::AtOnce<dovetail::Logistic>);
 DOVETAIL_BINARY(dovetail_pow, dovetail::Binary<dovetail::Power>);
-DOVETAIL_UNARY(dovetail_sinh, float, dovetail::Unary<dovetail::HyperbolicSine, dovetail::Singles>);
+DOVETAIL_OF_FLOATS(dovetail_sinh, dovetail::AtOnce<dovetail::HyperbolicSine>);
 DOVETAIL_UNARY(dovetail_tanh_f64, double,
                dovetail::Unary<dovetail::WideHyperbolicTangent, dovetail::Double, double>);
 #pragma GCC visibility pop

@@ -13,7 +13,7 @@ import pytest
 
 import dovetail
 from dovetail import lax
-from dovetail_cpu.kernel_library import library
+from dovetail_cpu.kernel_library import has_long_vectors, library
 from dovetail_cpu.kernels import ELEMENTARY
 
 NDArray = np.ndarray[Any, Any]
@@ -48,6 +48,7 @@ EXACT = {
     "exp": np.exp,
     "exp2": np.exp2,
     "expm1": np.expm1,
+    "erf": np.vectorize(math.erf, otypes=[float]),
     "erfc": np.vectorize(math.erfc, otypes=[float]),
     "log": np.log,
     "log1p": np.log1p,
@@ -66,6 +67,8 @@ BY_KERNEL = {
     "atan": 1.3,
     "atanh": 1.6,
     "cosh": 1.5,
+    "erf": 1.2 if has_long_vectors() else 3,
+    "erfc": 3.2 if has_long_vectors() else 4,
     "exp": 1,
     "expm1": 0.8,
     "log": 0.8,
@@ -130,7 +133,7 @@ def test_functions_in_the_precision_of_the_result(name: str, native: bool) -> No
     beside = 1 + np.geomspace(2**-23, 0.5, 2**14).astype("f4")
     x = np.concatenate([normal, near, wide, beside, 2 - beside, beside - 1, 1 - beside])
     x = np.concatenate([x, np.float32([0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 2**25, 3e7])])
-    if name == "erfc":
+    if name in ("erf", "erfc"):
         x = x[::4]
     with dovetail.cpu_kernels(native):
         assert errors(name, x).max() < (BY_KERNEL if native else SAME_PRECISION)[name], worst(
@@ -183,15 +186,55 @@ def test_the_hyperbolic_sine_overflows_where_it_should(native: bool) -> None:
         assert errors("sinh", x).max() < 3
 
 
+@pytest.mark.parametrize("size", [2000, 2**16 + 5])
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
-@pytest.mark.parametrize("name", sorted(SAME_PRECISION))
-def test_narrow_floats_in_float32(name: str, dtype: Any) -> None:
-    x = np.linspace(0.1, 5, 2000).astype(dtype)
+@pytest.mark.parametrize("name", sorted({*SAME_PRECISION, *BY_KERNEL} - {"acosh", "atanh"}))
+def test_narrow_floats_in_float32(name: str, dtype: Any, size: int) -> None:
+    x = np.linspace(0.1, 5, size).astype(dtype)
     got = dovetail.jit(getattr(lax, name))(x)
     assert got.dtype == dtype
     want = EXACT[name](x.astype(np.float64))
     tolerance = float(ml_dtypes.finfo(dtype).eps)
     np.testing.assert_allclose(np.asarray(got, np.float64), want, tolerance, tolerance * 1e-2)
+
+
+@WITH_KERNELS
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+@pytest.mark.parametrize(
+    "name",
+    sorted(
+        name
+        for name, dtype in ELEMENTARY
+        if dtype == "float16" and (has_long_vectors() or name not in ("erf", "erfc"))
+    ),
+)
+def test_narrow_floats_are_rounded_once(name: str, dtype: Any) -> None:
+    """All numbers: the result is that of float32, rounded."""
+    x = np.arange(2**16, dtype=np.uint16).view(dtype)
+    function = dovetail.jit(getattr(lax, name))
+    with dovetail.cpu_kernels(True), np.errstate(over="ignore", invalid="ignore"):
+        assert "custom_call" in function.lower(x).as_text()
+        got = np.asarray(function(x)).astype(np.float32)
+        want = np.asarray(function(x.astype(np.float32))).astype(dtype).astype(np.float32)
+    np.testing.assert_array_equal(got, want)
+    number = ~np.isnan(want)
+    np.testing.assert_array_equal(np.signbit(got)[number], np.signbit(want)[number])
+
+
+@pytest.mark.skipif(not has_long_vectors(), reason="there is no kernel of it")
+@pytest.mark.parametrize("factor", [-(0.5**0.5), 0.0, 3.0])
+def test_the_kernel_multiplies_what_it_takes_the_error_function_of(factor: float) -> None:
+    x = np.linspace(-9, 9, 5003, dtype=np.float32)
+    x[::1000] = np.nan, np.inf, -np.inf, 0, -0.0, 1e-30
+    with dovetail.cpu_kernels(True):
+        with np.errstate(invalid="ignore"):
+            want = dovetail.jit(lax.erfc)(x * np.float32(factor))
+        for program in (
+            dovetail.jit(lambda x: lax.erfc(x * factor)),
+            dovetail.jit(lambda x: lax.erfc(np.float32(factor) * x)),
+        ):
+            assert "custom_call" in program.lower(x).as_text()
+            np.testing.assert_array_equal(program(x), want)
 
 
 def test_a_quotient_and_its_logarithm_are_one_loop() -> None:
@@ -252,7 +295,7 @@ def test_kernels_are_called_where_nothing_is_fused() -> None:
 
 def test_derivatives_of_kernels() -> None:
     x = np.linspace(1.1, 1.9, 4096, dtype=np.float32)
-    for name in ("acosh", "asinh", "cbrt", "cosh", "expm1", "log", "log1p", "logistic"):
+    for name in ("acosh", "asinh", "cbrt", "cosh", "erf", "erfc", "expm1", "log", "log1p"):
         function = getattr(lax, name)
         got = np.asarray(dovetail.jit(dovetail.vmap(dovetail.grad(function)))(x))
         wide = x.astype(float)

@@ -31,6 +31,12 @@ def library() -> Path | None:
     return next((file for file in files if file.exists()), None)
 
 
+def has_long_vectors() -> bool:
+    """Whether the kernels are those for AVX-512."""
+    file = library()
+    return file is not None and file.stem == X86_LEVELS[0][0]
+
+
 def _has(features: set[str], level: int) -> bool:
     return all(needed <= features for _, needed in X86_LEVELS[level:])
 

@@ -19,6 +19,10 @@ COMPLEX_PARTS: Final = "dovetail_complex_parts"
 CONVOLVE: Final = "dovetail_convolve"
 CONVOLVE_INTEGERS: Final = "dovetail_convolve_integers"
 CUMULATIVE: Final = "dovetail_cumulative"
+#: What computes 16-bit floats in float32.
+_OF_NARROW_FLOATS: Final = (
+    "acosh asinh atan atanh cbrt cosh erf erfc exp expm1 log log1p log2 logistic sinh"
+)
 DISTANCES: Final = "dovetail_distances"
 ELEMENTARY: Final = {
     (name, dtype): f"dovetail_{name}{suffix}"
@@ -26,10 +30,11 @@ ELEMENTARY: Final = {
         (
             "float32",
             "",
-            "acos acosh asin asinh atan atan2 atanh cbrt cos cosh exp expm1 log log1p log2 "
-            "logistic pow sin sinh tan",
+            "acos acosh asin asinh atan atan2 atanh cbrt cos cosh erf erfc exp expm1 log log1p "
+            "log2 logistic pow sin sinh tan",
         ),
         ("float64", "_f64", "cos exp expm1 log log1p sin tanh"),
+        *((narrow, "", _OF_NARROW_FLOATS) for narrow in ("bfloat16", "float16")),
     )
     for name in names.split()
 }
@@ -72,7 +77,7 @@ _TARGETS: Final = (
     CONVOLVE_INTEGERS,
     CUMULATIVE,
     DISTANCES,
-    *ELEMENTARY.values(),
+    *sorted(set(ELEMENTARY.values())),
     EXPONENTIALS_AND_SUMS,
     EXTREME_POSITIONS,
     FFT,

@@ -49,12 +49,14 @@ INT64: Final = np.dtype(np.int64)
 
 #: What XLA, or the rule for it, fuses where no kernel is called.
 FUSED: Final = frozenset(
-    ("acosh", "asinh", "atanh", "cosh", "exp", "expm1", "log", "log1p", "log2", "logistic")
-) | {"sinh", "tanh"}
+    ("acosh", "asinh", "atanh", "cosh", "erf", "erfc", "exp", "expm1", "log", "log1p", "log2")
+) | {"logistic", "sinh", "tanh"}
 #: Kernels that gain no more than it costs to store their operands,
-OF_ARGUMENTS: Final = {FLOAT32: frozenset({"log", "log2", "logistic"}), FLOAT64: frozenset[str]()}
-#: or their results.
-WHERE_ALONE: Final = {FLOAT32: frozenset({"exp"}), FLOAT64: frozenset({"exp", "tanh"})}
+OF_ARGUMENTS: Final = frozenset({"log", "log2", "logistic"})
+#: or their results;
+WHERE_ALONE: Final = frozenset({"erf", "exp"})
+#: of float64.
+WIDE_WHERE_ALONE: Final = frozenset({"exp", "tanh"})
 
 #: Adding this to an integer of less than 2**51 puts it in the lowest bits of a float64.
 SHIFTER: Final = 1.5 * 2.0**52
@@ -186,7 +188,7 @@ def _elementwise(primitive: str) -> Callable[[Formula], Formula]:
     return register
 
 
-def by_kernel(context: Any, primitive: str, values: Sequence[Any]) -> Any:
+def by_kernel(context: Any, primitive: str, values: Sequence[Any], **attributes: Any) -> Any:
     """Call the kernel of a primitive; NotImplemented if there is none, or XLA's loop is better.
 
     What follows a kernel is a loop of its own.
@@ -196,20 +198,20 @@ def by_kernel(context: Any, primitive: str, values: Sequence[Any]) -> Any:
         if powers is not NotImplemented:
             return powers
     (out,) = context.avals_out
-    dtype = out.dtype
-    kernel = kernels.ELEMENTARY.get((primitive, dtype.name))
+    wide = out.dtype == FLOAT64
+    kernel = kernels.ELEMENTARY.get((primitive, out.dtype.name))
     if kernel is None or not kernels.usable(context):
         return NotImplemented
-    if primitive in WHERE_ALONE[dtype]:
+    if primitive in (WIDE_WHERE_ALONE if wide else WHERE_ALONE):
         suits = out.size >= WORTH_A_CALL and context.stands_alone()
-    elif primitive in OF_ARGUMENTS[dtype]:
+    elif primitive in OF_ARGUMENTS and not wide:
         stored = context.runs_once() and not hasattr(values[0].owner, "name")
         suits = out.size >= WORTH_A_CALL and stored
     else:
         suits = primitive not in FUSED or out.size >= MANY_IN_A_LOOP or context.runs_once()
     if not suits:
         return NotImplemented
-    return kernels.call(context, kernel, values, [out], out.ndim)
+    return kernels.call(context, kernel, values, [out], out.ndim, **attributes)
 
 
 # What XLA computes by itself where there is no kernel.

@@ -1,4 +1,4 @@
-"""The complementary error function of float32, with an exponential of its own.
+"""The error function by a kernel, and its complement of float32, with an exponential of its own.
 
 XLA's exponential also treats numbers that cannot occur here, and its polynomial is a chain.
 """
@@ -8,9 +8,12 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
+import numpy as np
+
 from dovetail.extend import LoweringTable
 from dovetail.extend.lowering import Expression
-from dovetail_cpu.lowerings.elementary import FLOAT32, INT32, MANY, NAMES
+from dovetail_cpu import kernel_library
+from dovetail_cpu.lowerings.elementary import FLOAT32, INT32, MANY, NAMES, by_kernel
 
 TABLE: Final = LoweringTable()
 
@@ -49,6 +52,14 @@ EXPONENTIAL: Final = (
 )
 
 
+@TABLE.rule("erf")
+def erf(context: Any, x: Any) -> Any:
+    """The error function, if a kernel can look numbers up in vectors."""
+    if context.avals_out[0].size < MANY or not kernel_library.has_long_vectors():
+        return NotImplemented
+    return by_kernel(context, "erf", [x])
+
+
 @TABLE.rule("erfc")
 def erfc(context: Any, x: Any, *, accuracy: Any = None) -> Any:
     """One minus the error function, of many numbers."""
@@ -56,7 +67,28 @@ def erfc(context: Any, x: Any, *, accuracy: Any = None) -> Any:
     default = accuracy is None or getattr(accuracy, "name", "") == "DEFAULT"
     if out.size < MANY or out.dtype.name not in NAMES or not default:
         return NotImplemented
+    if kernel_library.has_long_vectors():
+        number, factor = _product(x) if out.dtype == FLOAT32 else (x, 1.0)
+        called = by_kernel(context, "erfc", [number], scale=np.float32(factor))
+        if called is not NotImplemented:
+            return called
     return _erfc(Expression(context, x, out).convert(FLOAT32)).convert(out.dtype).value
+
+
+def _product(x: Any) -> tuple[Any, float]:
+    """A value and the constant that it was multiplied by, which the kernel does in passing."""
+    if getattr(x.owner, "name", "") == "stablehlo.multiply":
+        first, second = x.owner.operands
+        for number, factor in ((first, second), (second, first)):
+            owner = factor.owner
+            if getattr(owner, "name", "") == "stablehlo.broadcast_in_dim":
+                owner = owner.operands[0].owner
+            if getattr(owner, "name", "") != "stablehlo.constant":
+                continue
+            value = owner.attributes["value"]
+            if value.is_splat:
+                return number, value.get_splat_value().value
+    return x, 1.0
 
 
 def _erfc(x: Expression) -> Expression:

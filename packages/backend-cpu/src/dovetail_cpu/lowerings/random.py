@@ -52,8 +52,7 @@ def random_split(context: Any, keys: Any, **params: Any) -> Any:
 
 def most_by_kernel() -> int:
     """The size of the largest results that come from a kernel, if there is one."""
-    library = kernel_library.library()
-    return MANY if library is not None and library.stem == "x86-64-v4" else FEW
+    return MANY if kernel_library.has_long_vectors() else FEW
 
 
 def _by_kernel(context: Any, target: str, *values: Any) -> Any:
