@@ -246,6 +246,14 @@ class Builder(CollectiveBuilder):
             return False
         return bool(operation.attributes["sym_visibility"] == ir.StringAttr.get("public"))
 
+    def uses_once(self) -> bool:
+        """Whether nothing but the current equation is known to use what it is given."""
+        equation, program = self.equation, self.program
+        if equation is None or program is None or not any(e is equation for e in program.eqns):
+            return False
+        used = [*program.outvars, *[var for eqn in program.eqns for var in eqn.invars]]
+        return all(sum(var is one for one in used) == 1 for var in equation.invars)
+
     def stands_alone(self) -> bool:
         """Whether the current equation turns arguments of the program into results of it.
 
