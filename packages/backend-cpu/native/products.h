@@ -25,7 +25,7 @@ constexpr int64_t kProductColumns = 2 * kLanes<T>;
 
 // The least memory for MultiplyMatrices, in elements.
 template <typename T>
-constexpr int64_t kProductMemory = 16384 / int64_t{sizeof(T)};
+constexpr int64_t kProductMemory = 49152 / int64_t{sizeof(T)};
 
 // Multiplies on this thread. `memory` is for `size` elements, from a multiple of 64 bytes on; more
 // of it, up to kMostProductMemory, makes large products faster.

@@ -11,12 +11,18 @@ from dovetail_cpu import kernels
 
 TABLE: Final = LoweringTable()
 
-#: For fewer products of numbers in a product of matrices, or in all, nothing is gained.
+#: The least products of numbers in one product of matrices, and in each of several.
 MANY: Final = 1 << 12
-#: From so many on XLA's are as fast.
+MANY_IN_EACH: Final = 1 << 14
+#: From so many bytes' products on XLA's are as fast, but where the left matrix is transposed.
 TOO_MANY: Final = 1 << 27
-#: The least rows, columns, and numbers that are summed over.
-LEAST: Final = 4
+TOO_MANY_TRANSPOSED: Final = 1 << 30
+#: The least rows, and numbers that are summed over where there are more than few columns.
+LEAST_ROWS: Final = 8
+LEAST_SUMMED: Final = 32
+#: The bytes of a vector, of which at least this part must be in use.
+_VECTOR: Final = 64
+_USED: Final = 0.6
 
 #: The size of a dimension, and the distances of neighbours in one operand or in both.
 _Dimension = tuple[int, ...]
@@ -46,18 +52,26 @@ def product(context: Any, operands: Any, dimension_numbers: Any, precision: Any)
         return NotImplemented
     each = _merged([*each, *[(size, step, 0) for size, step in rows[:-1]]])
     (m, x_row), (n, y_column), (k, x_step, y_step) = rows[-1], columns[0], summed[0]
-    total = m * n * k * prod([size for size, *_ in each])
-    if (
-        min(m, n, k) < LEAST
-        or m * n * k < MANY
-        or total >= TOO_MANY
-        or 1 not in (x_row, x_step)
-        or 1 not in (y_column, y_step)
-    ):
+    if 1 not in (x_row, x_step) or 1 not in (y_column, y_step):
+        return NotImplemented
+    if not _gains(m, n, k, out.dtype.itemsize, x_step != 1, bool(each)):
         return NotImplemented
     numbers = [m, n, k, x_row, x_step, y_step, y_column, *[i for one in each for i in one]]
     target = kernels.PRODUCTS[out.dtype.name]
     return kernels.call(context, target, [x, y], [out], 0, sizes=numbers)[0]
+
+
+def _gains(m: int, n: int, k: int, itemsize: int, turned: bool, several: bool) -> bool:
+    """Whether the kernel is faster than XLA's product, on one thread and on several."""
+    lanes = _VECTOR // itemsize
+    most = TOO_MANY_TRANSPOSED if turned else TOO_MANY
+    return (
+        (MANY_IN_EACH if several else MANY) <= m * n * k < most // itemsize**2 * 4
+        and m >= LEAST_ROWS
+        and n >= _USED * lanes * -(-n // lanes)
+        and (k >= LEAST_SUMMED or n <= 2 * lanes)
+        and 4 * m * n >= k
+    )
 
 
 def _as_it_lies(value: Any, aval: Any) -> tuple[Any, Sequence[int]]:
