@@ -106,7 +106,10 @@ def _merged(dimensions: Iterable[_Dimension]) -> list[_Dimension]:
 def transpose(context: Any, x: Any, *, permutation: tuple[int, ...]) -> Any:
     """The transpose of a product that is used for nothing else: the product of the transposes."""
     owner, (out,) = x.owner, context.avals_out
-    if getattr(owner, "name", "") != "stablehlo.custom_call" or out.dtype.name not in kernels.PRODUCTS:
+    if (
+        getattr(owner, "name", "") != "stablehlo.custom_call"
+        or out.dtype.name not in kernels.PRODUCTS
+    ):
         return NotImplemented
     target = kernels.PRODUCTS[out.dtype.name]
     last = out.ndim - 1
