@@ -147,10 +147,8 @@ def test_others_are_left_to_the_compiler(
     np.testing.assert_allclose(found, a @ b, rtol=1e-3, atol=1e-3)
 
 
-def test_asked_algorithms_are_left_to_the_compiler(drawn: Any, by_kernel: Any) -> None:
+@pytest.mark.parametrize("preset", ["BF16_BF16_F32", "BF16_BF16_F32_X3"])
+def test_asked_algorithms_are_left_to_the_compiler(preset: str, drawn: Any, by_kernel: Any) -> None:
     x = drawn("float32", 64, 64)
-
-    def rounded(x: Any) -> Any:
-        return lax.dot(x, x, precision=lax.DotAlgorithmPreset.BF16_BF16_F32)
-
-    by_kernel(rounded, x, kernel=False)
+    by_kernel(lambda x: lax.dot(x, x, precision=lax.DotAlgorithmPreset[preset]), x, kernel=False)
+    by_kernel(lambda x: lax.dot(x, x, precision=lax.Precision.HIGHEST), x)

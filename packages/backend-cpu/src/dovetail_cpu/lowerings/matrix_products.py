@@ -7,6 +7,7 @@ from math import prod
 from typing import Any, Final
 
 from dovetail.extend import LoweringTable
+from dovetail.lax import Precision
 from dovetail_cpu import kernels
 
 TABLE: Final = LoweringTable()
@@ -14,7 +15,8 @@ TABLE: Final = LoweringTable()
 #: The least products of numbers in one product of matrices, and in each of several.
 MANY: Final = 1 << 12
 MANY_IN_EACH: Final = 1 << 14
-#: From so many bytes' products on XLA's are as fast, but where the left matrix is transposed.
+#: From so many products of float32, times 4, on XLA's are as fast; later where the left matrix is
+#: transposed.
 TOO_MANY: Final = 1 << 27
 TOO_MANY_TRANSPOSED: Final = 1 << 30
 #: The least rows, and numbers that are summed over where there are more than few columns.
@@ -33,7 +35,7 @@ def product(context: Any, operands: Any, dimension_numbers: Any, precision: Any)
     avals, (out,) = context.avals_in, context.avals_out
     if (
         out.dtype.name not in kernels.PRODUCTS
-        or getattr(precision, "name", "DEFAULT") not in ("DEFAULT", "HIGH", "HIGHEST")
+        or getattr(precision or Precision.DEFAULT, "name", "") not in Precision.__members__
         or any(aval.dtype != out.dtype or aval.symbolic for aval in avals)
         or out.size == 0
         or context.divides
@@ -43,8 +45,12 @@ def product(context: Any, operands: Any, dimension_numbers: Any, precision: Any)
     (x, along_x), (y, along_y) = map(_as_it_lies, operands, avals)
     (over, over_y), (batch, batch_y) = dimension_numbers
     sizes = avals[0].shape
-    each = [(sizes[d], along_x[d], along_y[e]) for d, e in zip(batch, batch_y, strict=True)]
-    summed = [(sizes[d], along_x[d], along_y[e]) for d, e in zip(over, over_y, strict=True)]
+    each: list[_Dimension] = [
+        (sizes[d], along_x[d], along_y[e]) for d, e in zip(batch, batch_y, strict=True)
+    ]
+    summed: list[_Dimension] = [
+        (sizes[d], along_x[d], along_y[e]) for d, e in zip(over, over_y, strict=True)
+    ]
     summed = _merged(sorted(summed, key=lambda one: -one[1]))
     rows = _merged(_others(sizes, along_x, (*over, *batch)))
     columns = _merged(_others(avals[1].shape, along_y, (*over_y, *batch_y)))
