@@ -35,7 +35,7 @@ def product(context: Any, operands: Any, dimension_numbers: Any, precision: Any)
     avals, (out,) = context.avals_in, context.avals_out
     if (
         out.dtype.name not in kernels.PRODUCTS
-        or getattr(precision or Precision.DEFAULT, "name", "") not in Precision.__members__
+        or not _is_plain(precision)
         or any(aval.dtype != out.dtype or aval.symbolic for aval in avals)
         or out.size == 0
         or context.divides
@@ -65,6 +65,13 @@ def product(context: Any, operands: Any, dimension_numbers: Any, precision: Any)
     numbers = [m, n, k, x_row, x_step, y_step, y_column, *[i for one in each for i in one]]
     target = kernels.PRODUCTS[out.dtype.name]
     return kernels.call(context, target, [x, y], [out], 0, sizes=numbers)[0]
+
+
+def _is_plain(precision: Any) -> bool:
+    """Whether no algorithm is asked for: the others are one on the CPU."""
+    if isinstance(precision, tuple):
+        return all(map(_is_plain, precision))
+    return precision is None or isinstance(precision, Precision)
 
 
 def _gains(m: int, n: int, k: int, itemsize: int, turned: bool, several: bool) -> bool:
