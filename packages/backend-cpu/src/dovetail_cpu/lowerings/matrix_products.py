@@ -7,7 +7,6 @@ from math import prod
 from typing import Any, Final
 
 from dovetail.extend import LoweringTable
-from dovetail.lax import Precision
 from dovetail_cpu import kernels
 
 TABLE: Final = LoweringTable()
@@ -71,7 +70,7 @@ def _is_plain(precision: Any) -> bool:
     """Whether no algorithm is asked for: the others are one on the CPU."""
     if isinstance(precision, tuple):
         return all(map(_is_plain, precision))
-    return precision is None or isinstance(precision, Precision)
+    return precision is None or type(precision).__name__ == "Precision"
 
 
 def _gains(m: int, n: int, k: int, itemsize: int, turned: bool, several: bool) -> bool:
