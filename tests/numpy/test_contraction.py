@@ -128,6 +128,8 @@ def test_other_products() -> None:
     agree(jnp.outer, np.outer, rand(2, 3), rand(4))
     agree(jnp.kron, np.kron, rand(2, 3), rand(4))
     agree(jnp.kron, np.kron, rand(2, 3), rand(2, 2, 2))
+    for left, right in (((32, 32), (16, 2)), ((3, 5), (70, 90)), ((200,), (2, 100))):
+        agree(jnp.kron, np.kron, rand(*left), rand(*right))
     agree(jnp.cross, np.cross, rand(5, 3), rand(3))
     agree(
         lambda a, b: jnp.cross(a, b, axis=0),

@@ -9,6 +9,7 @@
 
 #include "host_elementary.h"
 #include "host_functions.h"
+#include "products.h"
 
 namespace dovetail {
 namespace {
@@ -151,8 +152,16 @@ void Products(const void* const* operands, const ptrdiff_t* numbers, void* resul
   float* out = static_cast<float*>(result);
   const ptrdiff_t rows = numbers[1], columns = numbers[2], size = numbers[3];
   const ptrdiff_t x_row = numbers[4], x_sum = numbers[5], y_sum = numbers[6], y_column = numbers[7];
+  const bool in_tiles = rows >= 4 && columns >= 8 && rows * columns * size >= 2048;
   for (ptrdiff_t b = 0; b < numbers[0]; ++b) {
-    for (ptrdiff_t i = 0; i < rows; ++i, out += columns) {
+    if (in_tiles) {
+      alignas(64) float memory[kProductMemory<float>];
+      MultiplyMatrices<float>(
+          {x, y, out, rows, columns, size, x_row, x_sum, y_sum, y_column, columns}, memory,
+          kProductMemory<float>);
+      out += rows * columns;
+    }
+    for (ptrdiff_t i = 0; i < rows && !in_tiles; ++i, out += columns) {
       const float* left = x + i * x_row;
       if (x_sum == 1 && y_sum == 1) {
         for (ptrdiff_t j = 0; j < columns; ++j) {

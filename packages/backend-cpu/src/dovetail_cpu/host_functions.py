@@ -10,8 +10,9 @@ from typing import Any, Final
 from dovetail.extend import HostFunction
 from dovetail_cpu import kernel_library
 
-#: The most multiplications in a product of matrices.
+#: The most multiplications in a product of matrices, and in one that fills tiles of registers.
 _MOST_PRODUCTS: Final = 2**16
+_MOST_IN_TILES: Final = 2**18
 _DTYPES: Final = ("float32", "int32", "bool")
 
 _Numbers = Callable[[Mapping[str, Any], Sequence[Any], Any], Sequence[int] | None]
@@ -71,7 +72,8 @@ def _product(params: Mapping[str, Any], operands: Sequence[Any], out: Any) -> An
     batch, size = math.prod(x.shape[:batches]), x.shape[left[0]]
     rows, x_row, x_sum = _strides(x.shape, batches, left[0])
     columns, y_column, y_sum = _strides(y.shape, batches, right[0])
-    if batch * rows * columns * size > _MOST_PRODUCTS:
+    most = _MOST_IN_TILES if min(rows, columns) >= 8 else _MOST_PRODUCTS
+    if batch * rows * columns * size > most:
         return None
     return batch, rows, columns, size, x_row, x_sum, y_sum, y_column
 

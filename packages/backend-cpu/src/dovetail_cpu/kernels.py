@@ -46,6 +46,7 @@ LAPACK: Final = "dovetail_lapack"
 LINEAR_RECURRENCE: Final = "dovetail_linear_recurrence"
 ORDER_STATISTICS: Final = "dovetail_order_statistics"
 PIVOTS: Final = "dovetail_pivots"
+PRODUCTS: Final = {"float32": "dovetail_products_f32", "float64": "dovetail_products_f64"}
 REDUCE: Final = "dovetail_reduce"
 REMAINDER: Final = "dovetail_remainder"
 SEARCHSORTED: Final = "dovetail_searchsorted"
@@ -86,6 +87,7 @@ _TARGETS: Final = (
     LINEAR_RECURRENCE,
     ORDER_STATISTICS,
     PIVOTS,
+    *PRODUCTS.values(),
     REDUCE,
     REMAINDER,
     SEARCHSORTED,

@@ -256,6 +256,14 @@ class Builder(CollectiveBuilder):
         found = [eqn for eqn in self.jaxpr.eqns if any(v in made for v in eqn.invars)]
         return found + [self.equation] * any(v in made for v in self.jaxpr.outvars)
 
+    def uses_once(self) -> bool:
+        """Whether nothing but the current equation is known to use what it is given."""
+        equation, program = self.equation, self.program
+        if equation is None or program is None or not any(e is equation for e in program.eqns):
+            return False
+        used = [*program.outvars, *[var for eqn in program.eqns for var in eqn.invars]]
+        return all(sum(var is one for one in used) == 1 for var in equation.invars)
+
     def stands_alone(self) -> bool:
         """Whether the current equation turns arguments of the program into results of it.
 

@@ -25,6 +25,8 @@ FREE_CALLS: Final = re.compile(
 
 _FLOAT: Final = re.compile(r"b?f\d|c\d")
 _ESTIMATE: Final = re.compile(r'"cost_estimate\\*":\s*\{\\*"flops\\*":\\*"?(\d+)')
+#: Sizes of a product of matrices by a kernel of the CPU backend, of which the third is summed over.
+_SIZES: Final = re.compile(r'="dovetail_products_.*sizes = array<i64: \d+, \d+, (\d+)')
 _LIBRARY_PRODUCT: Final = re.compile(r"gemm|matmul", re.IGNORECASE)
 
 
@@ -67,6 +69,8 @@ def product(computation: Computation, instruction: Instruction) -> tuple[str, in
         count = out.elements * math.prod(contracted)
     elif opcode == "convolution":
         count = _convolution(instruction, left.dims, right.dims, out.dims)
+    elif sizes := _SIZES.search(instruction.attributes):
+        count = out.elements * int(sizes.group(1))
     elif _LIBRARY_PRODUCT.search(_target(instruction)):
         found = re.search(r'lhs_contracting_dimensions\\*":\[([^\]]*)\]', instruction.attributes)
         if found:

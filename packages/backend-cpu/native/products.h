@@ -1,0 +1,40 @@
+// Products of matrices of any layout, in tiles of registers (`tiles.h`).
+
+#ifndef DOVETAIL_CPU_PRODUCTS_H_
+#define DOVETAIL_CPU_PRODUCTS_H_
+
+#include <cstdint>
+
+#include "tiles.h"
+
+namespace dovetail {
+
+// y[i * y_row + j] = sum over k of a[i * a_row + k * a_step] * b[k * b_step + j * b_column].
+template <typename T>
+struct MatrixProduct {
+  const T* a;
+  const T* b;
+  T* y;
+  int64_t rows, columns, summed;
+  int64_t a_row, a_step, b_step, b_column, y_row;
+};
+
+// Tiles are two vectors wide.
+template <typename T>
+constexpr int64_t kProductColumns = 2 * kLanes<T>;
+
+// The least memory for MultiplyMatrices, in elements.
+template <typename T>
+constexpr int64_t kProductMemory = 49152 / int64_t{sizeof(T)};
+
+// Multiplies on this thread. `memory` is for `size` elements, from a multiple of 64 bytes on; more
+// of it, up to kMostProductMemory, makes large products faster.
+template <typename T>
+void MultiplyMatrices(const MatrixProduct<T>& product, T* memory, int64_t size);
+
+template <typename T>
+constexpr int64_t kMostProductMemory = (int64_t{320} << 10) / int64_t{sizeof(T)};
+
+}  // namespace dovetail
+
+#endif  // DOVETAIL_CPU_PRODUCTS_H_

@@ -1,0 +1,141 @@
+"""Products of matrices by a kernel that reads them as they lie, transposed ones too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import prod
+from typing import Any, Final
+
+from dovetail.extend import LoweringTable
+from dovetail_cpu import kernels
+
+TABLE: Final = LoweringTable()
+
+#: The least products of numbers in one product of matrices, and in each of several.
+MANY: Final = 1 << 12
+MANY_IN_EACH: Final = 1 << 14
+#: From so many products of float32, times 4, on XLA's are as fast; later where the left matrix is
+#: transposed.
+TOO_MANY: Final = 1 << 27
+TOO_MANY_TRANSPOSED: Final = 1 << 30
+#: The least rows, and numbers that are summed over where there are more than few columns.
+LEAST_ROWS: Final = 8
+LEAST_SUMMED: Final = 32
+#: The bytes of a vector, of which at least this part must be in use.
+_VECTOR: Final = 64
+_USED: Final = 0.6
+
+#: The size of a dimension, and the distances of neighbours in one operand or in both.
+_Dimension = tuple[int, ...]
+
+
+def product(context: Any, operands: Any, dimension_numbers: Any, precision: Any) -> Any:
+    """The product of arrays of floats of one dtype; NotImplemented where XLA's own is as fast."""
+    avals, (out,) = context.avals_in, context.avals_out
+    if (
+        out.dtype.name not in kernels.PRODUCTS
+        or not _is_plain(precision)
+        or any(aval.dtype != out.dtype or aval.symbolic for aval in avals)
+        or out.size == 0
+        or context.divides
+        or not kernels.usable(context)
+    ):
+        return NotImplemented
+    (x, along_x), (y, along_y) = map(_as_it_lies, operands, avals)
+    (over, over_y), (batch, batch_y) = dimension_numbers
+    sizes = avals[0].shape
+    each: list[_Dimension] = [
+        (sizes[d], along_x[d], along_y[e]) for d, e in zip(batch, batch_y, strict=True)
+    ]
+    summed: list[_Dimension] = [
+        (sizes[d], along_x[d], along_y[e]) for d, e in zip(over, over_y, strict=True)
+    ]
+    summed = _merged(sorted(summed, key=lambda one: -one[1]))
+    rows = _merged(_others(sizes, along_x, (*over, *batch)))
+    columns = _merged(_others(avals[1].shape, along_y, (*over_y, *batch_y)))
+    if len(summed) != 1 or len(columns) != 1 or not rows:
+        return NotImplemented
+    each = _merged([*each, *[(size, step, 0) for size, step in rows[:-1]]])
+    (m, x_row), (n, y_column), (k, x_step, y_step) = rows[-1], columns[0], summed[0]
+    if 1 not in (x_row, x_step) or 1 not in (y_column, y_step):
+        return NotImplemented
+    if not _gains(m, n, k, out.dtype.itemsize, x_step != 1, bool(each)):
+        return NotImplemented
+    numbers = [m, n, k, x_row, x_step, y_step, y_column, *[i for one in each for i in one]]
+    target = kernels.PRODUCTS[out.dtype.name]
+    return kernels.call(context, target, [x, y], [out], 0, sizes=numbers)[0]
+
+
+def _is_plain(precision: Any) -> bool:
+    """Whether no algorithm is asked for: the others are one on the CPU."""
+    if isinstance(precision, tuple):
+        return all(map(_is_plain, precision))
+    return precision is None or type(precision).__name__ == "Precision"
+
+
+def _gains(m: int, n: int, k: int, itemsize: int, turned: bool, several: bool) -> bool:
+    """Whether the kernel is faster than XLA's product, on one thread and on several."""
+    lanes = _VECTOR // itemsize
+    most = TOO_MANY_TRANSPOSED if turned else TOO_MANY
+    return (
+        (MANY_IN_EACH if several else MANY) <= m * n * k < most // itemsize**2 * 4
+        and m >= LEAST_ROWS
+        and n >= _USED * lanes * -(-n // lanes)
+        and (k >= LEAST_SUMMED or n <= 2 * lanes)
+        and 4 * m * n >= k
+    )
+
+
+def _as_it_lies(value: Any, aval: Any) -> tuple[Any, Sequence[int]]:
+    """An array that has the elements of another in memory, and how far neighbours are apart."""
+    order: Sequence[int] = range(aval.ndim)
+    while getattr(value.owner, "name", "") == "stablehlo.transpose":
+        permutation = list(value.owner.attributes["permutation"])
+        order = [permutation[d] for d in order]
+        value = value.owner.operands[0]
+    shape = value.type.shape
+    return value, [prod(shape[d + 1 :]) for d in order]
+
+
+def _others(sizes: Sequence[int], along: Sequence[int], but: Sequence[int]) -> list[_Dimension]:
+    return [(size, along[d]) for d, size in enumerate(sizes) if d not in but]
+
+
+def _merged(dimensions: Iterable[_Dimension]) -> list[_Dimension]:
+    """Fewer dimensions, by taking for one what lies as one."""
+    merged: list[_Dimension] = []
+    for size, *steps in dimensions:
+        if size == 1:
+            continue
+        if merged and merged[-1][1:] == tuple([size * step for step in steps]):
+            merged[-1] = (merged[-1][0] * size, *steps)
+        else:
+            merged.append((size, *steps))
+    return merged
+
+
+@TABLE.rule("transpose")
+def transpose(context: Any, x: Any, *, permutation: tuple[int, ...]) -> Any:
+    """The transpose of a product that is used for nothing else: the product of the transposes."""
+    owner, (out,) = x.owner, context.avals_out
+    if (
+        getattr(owner, "name", "") != "stablehlo.custom_call"
+        or out.dtype.name not in kernels.PRODUCTS
+    ):
+        return NotImplemented
+    target = kernels.PRODUCTS[out.dtype.name]
+    last = out.ndim - 1
+    if (
+        owner.attributes["call_target_name"].value != target
+        or tuple(permutation) != (*range(last - 1), last, last - 1)
+        or not context.uses_once()
+    ):
+        return NotImplemented
+    m, n, k, x_row, x_step, y_step, y_column, *each = owner.attributes["backend_config"]["sizes"]
+    if out.shape[-2:] != (n, m):
+        return NotImplemented
+    numbers = [n, m, k, y_column, y_step, x_step, x_row]
+    for i in range(0, len(each), 3):
+        numbers += [each[i], each[i + 2], each[i + 1]]
+    operands = list(owner.operands)[::-1]
+    return kernels.call(context, target, operands, [out], 0, sizes=numbers)[0]
