@@ -533,7 +533,7 @@ PyMODINIT_FUNC PyInit_dovetail_native_calls(void) {
   if (intern_names() < 0) return NULL;
   PyObject *made = PyModule_Create(&module);
   if (made == NULL || stranger == NULL ||
-      PyModule_AddIntConstant(made, "INTERFACE", 3) < 0 ||
+      PyModule_AddIntConstant(made, "INTERFACE", 4) < 0 ||
       PyModule_AddObjectRef(made, "Original", (PyObject *)&original_type) < 0 ||
       PyModule_AddObjectRef(made, "Function", (PyObject *)&function_type) < 0) {
     Py_XDECREF(made);

@@ -56,6 +56,7 @@ if native.calls is not None:
             (config.default_mesh, None),
             (config.debug_nans, False),
             (config.debug_infs, False),
+            (config.debug_key_reuse, False),
             (config.transfer_guard_host_to_device, None),
             (config.post_hook, None),
             (config.no_execution, False),
@@ -215,14 +216,14 @@ def compute_directly(compiled: Any, way: Way | None, args: Sequence[Any]) -> Arr
 
 def tell_way(
     compiled: Any, way: Way, args: Sequence[Any], kwargs: Mapping[str, Any] = MappingProxyType({})
-) -> Array | None:
+) -> Any:
     """The result of a call, and later ones, of a function that is told how to compute them.
 
     None if it knows too many ways already: those of ever other shapes are to be programs.
     """
     if not compiled._add_direct(*way):
         return None
-    result: Array | None = compiled._call_directly(*args, **kwargs)
+    result = compiled._call_directly(*args, **kwargs)
     if result is None:
         compiled._drop_direct()  # the arguments are somewhere else, say
     return result

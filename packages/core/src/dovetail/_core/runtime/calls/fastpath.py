@@ -97,6 +97,7 @@ def _waiting(wait: Callable[[Array], Array]) -> Callable[..., Array]:
 if native.calls is not None:
     native.calls.configure(
         Array,
+        KeyArray,
         DeletedArray,
         Retired,
         _jax.ArrayImpl,
