@@ -178,9 +178,7 @@ def _is_threefry(keys: Any) -> bool:
     from dovetail import threefry_partitionable  # deferred: calls with keys need it
     from dovetail.extend.random import threefry_prng_impl
 
-    return (
-        keys.dtype.implementation is threefry_prng_impl and threefry_partitionable.value is True
-    )
+    return keys.dtype.implementation is threefry_prng_impl and threefry_partitionable.value is True
 
 
 def _bits(params: Mapping[str, Any], operands: Sequence[Any], out: Any) -> Any:

@@ -127,7 +127,11 @@ def _padded(params: Mapping[str, Any], operands: Sequence[Any], out: Any) -> Any
     if any(low < 0 or high < 0 for low, high, _ in config):
         return None
     sides = zip(x.shape, config, out.shape, strict=True)
-    return item, len(x.shape), *[n for size, (low, _, gap), own in sides for n in (size, low, gap, own)]
+    return (
+        item,
+        len(x.shape),
+        *[n for size, (low, _, gap), own in sides for n in (size, low, gap, own)],
+    )
 
 
 #: By primitive.

@@ -2,7 +2,7 @@
 
 Where a call with small arrays needs no program (`direct_calls`), that may also be one of a compiled
 function: if each operation of its trace has a function of C that computes it, they are called in
-turn, in memory between the arguments and the result. This saves the start of a program, and
+turn, in memory between the arguments and the results, which may be trees. This saves the start of a program, and
 its compilation. A chain is for the shapes that were traced.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -37,6 +37,7 @@ from dovetail._core.runtime.calls.direct_calls import (
     MOST_ELEMENTS,
     NO_NUMBER,
     Way,
+    are_operands,
     know_default_place,
 )
 from dovetail._core.runtime.devices.host_functions import host_function, host_functions
@@ -211,7 +212,8 @@ class _Chain:
             raise _NoChain
         values = [self.value(atom) for atom in eqn.invars]
         if function.numbers is None:
-            if any(value is not None for value in eqn.params.values()):
+            asked = any(value is not None for value in eqn.params.values())
+            if asked or not are_operands(eqn.primitive, avals):
                 raise _NoChain
             return [self._elementwise(function, values, avals, *outs)]
         out = [var.aval for var in eqn.outvars] if len(outs) > 1 else eqn.outvars[0].aval
@@ -228,7 +230,7 @@ class _Chain:
         step = _elementwise(function, values, avals, out)
         if step is None:  # what is the same for some elements is repeated for them
             values = [
-                self.whole(v, a) if math.prod(v.shape) != 1 else v
+                self.whole(v, make_aval(out.shape, a.dtype)) if math.prod(v.shape) != 1 else v
                 for v, a in zip(values, avals, strict=True)
             ]
             step = _elementwise(function, values, avals, out)
@@ -259,9 +261,9 @@ class _Chain:
     ) -> list[_Value]:
         shapes = [*[out.shape for out in outs], *[v.shape for v in step.operands]]
         elements = max(map(math.prod, shapes))
-        if folds and len(outs) == 1 and elements <= _FOLDED and step.rows == 1:
-            if step.operands and all(v.kind == "constant" for v in step.operands):
-                return [self._folded(step, outs[0])]
+        folds = folds and len(outs) == 1 and elements <= _FOLDED and step.rows == 1
+        if folds and all(v.kind == "constant" for v in step.operands):
+            return [self._folded(step, outs[0])]
         self.share += _STEP + (elements + _ROW * (step.rows - 1)) / function.most
         self.most += _STEP_OF_PROGRAM
         if self.share > self.most:

@@ -23,6 +23,7 @@ from dovetail._core.runtime.arrays.array import Array
 from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices.host_functions import host_function
 from dovetail._core.runtime.devices.sharding import first_sharding
+from dovetail._core.trace.primitive import Primitive
 
 __all__ = [
     "KINDS",
@@ -30,6 +31,7 @@ __all__ = [
     "MOST_OPERANDS",
     "NO_NUMBER",
     "Way",
+    "are_operands",
     "compute_directly",
     "know_default_place",
     "may_be_direct",
@@ -148,6 +150,8 @@ def _way(
     out = eqn.outvars[0].aval
     if function is None or function.numbers is not None or out.weak_type or eqn.effects:
         return None
+    if not are_operands(eqn.primitive, [atom.aval for atom in eqn.invars]):
+        return None
     if any(atom.aval.shape not in ((), out.shape) for atom in eqn.invars):
         return None
     kinds, becomes = [], []
@@ -179,6 +183,15 @@ def _way(
         out.dtype,
         min(function.most, MOST_ELEMENTS),
     )
+
+
+def are_operands(primitive: Primitive, avals: Sequence[Any]) -> bool:
+    """Whether a function of elements takes operands of these types: of one dtype, but that
+    `select_n` chooses between two by truths."""
+    last, chooses = avals[-1].dtype, primitive.name == "select_n"
+    if chooses and (len(avals) != MOST_OPERANDS or avals[0].dtype != bool):
+        return False
+    return len(avals) <= MOST_OPERANDS and all(a.dtype == last for a in avals[int(chooses) :])
 
 
 def know_default_place() -> None:
