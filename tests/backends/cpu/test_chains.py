@@ -427,7 +427,7 @@ def test_a_first_gradient_needs_neither_a_client_nor_a_compiler() -> None:
     assert done.stdout == "0.909 [] False\n"
 
 
-# ------------------------------------------------------------------- keys, trees, what moves elements
+# ----------------------------------------------------------------- keys, trees, what moves elements
 
 
 KEYED: dict[str, Callable[..., Any]] = {
@@ -516,7 +516,7 @@ def test_trees() -> None:
 def test_nodes_of_classes() -> None:
     import collections
 
-    pair = collections.namedtuple("pair", "a b")  # noqa: PYI024
+    pair = collections.namedtuple("pair", "a b")
     swapped = dt.jit(lambda p, q: pair(p.b * 2, q[0].a))
     for _ in range(3):
         result = swapped(pair(jnp.asarray(X), jnp.asarray(ROW)), [pair(ROW, X)])

@@ -2,8 +2,8 @@
 
 Where a call with small arrays needs no program (`direct_calls`), that may also be one of a compiled
 function: if each operation of its trace has a function of C that computes it, they are called in
-turn, in memory between the arguments and the results, which may be trees. This saves the start of a program, and
-its compilation. A chain is for the shapes that were traced.
+turn, in memory between the arguments and the results, which may be trees. This saves the start of a
+program, and its compilation. A chain is for the shapes that were traced.
 """
 
 from __future__ import annotations
@@ -213,8 +213,8 @@ class _Chain:
         values = [self.value(atom) for atom in eqn.invars]
         if function.numbers is None:
             asked = any(value is not None for value in eqn.params.values())
-            if asked or not are_operands(eqn.primitive, avals):
-                raise _NoChain
+            if asked or not are_operands(eqn.primitive, [atom.aval for atom in eqn.invars]):
+                raise _NoChain  # keys are of a dtype of their own
             return [self._elementwise(function, values, avals, *outs)]
         out = [var.aval for var in eqn.outvars] if len(outs) > 1 else eqn.outvars[0].aval
         numbers = function.numbers(eqn.params, [atom.aval for atom in eqn.invars], out)

@@ -191,7 +191,9 @@ def are_operands(primitive: Primitive, avals: Sequence[Any]) -> bool:
     last, chooses = avals[-1].dtype, primitive.name == "select_n"
     if chooses and (len(avals) != MOST_OPERANDS or avals[0].dtype != bool):
         return False
-    return len(avals) <= MOST_OPERANDS and all(a.dtype == last for a in avals[int(chooses) :])
+    if len(avals) > MOST_OPERANDS or not isinstance(last, np.dtype):
+        return False
+    return all(a.dtype == last for a in avals[int(chooses) :])
 
 
 def know_default_place() -> None:
