@@ -175,10 +175,9 @@ def _searched(params: Mapping[str, Any], operands: Sequence[Any], out: Any) -> A
 
 
 def _is_threefry(keys: Any) -> bool:
-    from dovetail import threefry_partitionable  # deferred: calls with keys need it
-    from dovetail.extend.random import threefry_prng_impl
+    from dovetail.extend.random import threefry_prng_impl  # deferred: calls with keys need it
 
-    return keys.dtype.implementation is threefry_prng_impl and threefry_partitionable.value is True
+    return keys.dtype.implementation is threefry_prng_impl
 
 
 def _bits(params: Mapping[str, Any], operands: Sequence[Any], out: Any) -> Any:

@@ -210,6 +210,9 @@ class _Chain:
             out.division is not None or len(out.shape) > _MOST_DIMENSIONS for out in outs
         ):
             raise _NoChain
+        keyed = any(atom.aval is not aval for atom, aval in zip(eqn.invars, avals, strict=True))
+        if keyed and not config.threefry_partitionable.value:
+            raise _NoChain  # functions make the bits of the option's default
         values = [self.value(atom) for atom in eqn.invars]
         if function.numbers is None:
             asked = any(value is not None for value in eqn.params.values())

@@ -19,6 +19,7 @@ import numpy as np
 from dovetail._core.base import config, native
 from dovetail._core.basis.elementwise import convert_element_type_p
 from dovetail._core.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from dovetail._core.ops.elementwise.selection import select_n_p
 from dovetail._core.runtime.arrays.array import Array
 from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices.host_functions import host_function
@@ -188,7 +189,7 @@ def _way(
 def are_operands(primitive: Primitive, avals: Sequence[Any]) -> bool:
     """Whether a function of elements takes operands of these types: of one dtype, but that
     `select_n` chooses between two by truths."""
-    last, chooses = avals[-1].dtype, primitive.name == "select_n"
+    last, chooses = avals[-1].dtype, primitive is select_n_p
     if chooses and (len(avals) != MOST_OPERANDS or avals[0].dtype != bool):
         return False
     if len(avals) > MOST_OPERANDS or not isinstance(last, np.dtype):
